@@ -4,7 +4,7 @@ SHELL := bash
 .DELETE_ON_ERROR:
 export PATH := $(CURDIR)/.tools/bin:$(CURDIR)/node_modules/.bin:$(PATH)
 
-# Sources of the browser code, and of the server.
+# Sources of the browser code and of the server.
 front := Cargo.toml Cargo.lock .cargo/config.toml package-lock.json src/lib.rs src/islands.rs src/time.rs \
 	$(shell find src/islands style public -type f 2>/dev/null)
 # Tailwind reads class names from the pages.
@@ -118,7 +118,7 @@ pictures: $(site) $(server) ## take the screenshots of the documentation again, 
 clean: ## remove build output, but not the tools
 	rm -rf target end2end/screenshots
 
-# ---- files ----
+# ---- generated files ----
 
 node_modules/.package-lock.json: package-lock.json
 	npm ci --ignore-scripts --no-audit --no-fund --loglevel=error

@@ -1,4 +1,4 @@
-// What an operator does with jobs, by click: retry, retry all, move, cancel. With and without JavaScript.
+// Actions on jobs: retry, retry all, move, cancel. With and without JavaScript.
 
 import assert from "node:assert/strict";
 import { assertAccessible, live, startDashboard } from "./dashboard.js";
@@ -13,7 +13,7 @@ for (const javaScriptEnabled of [true, false]) {
   const flash = (page, text) => page.locator("#flash").getByText(text).waitFor();
   const id = (name) => `${name} ${javaScriptEnabled}`;
 
-  test("a failed job is retried and can be taken again", async (page, api) => {
+  test("a failed job can be retried and claimed again", async (page, api) => {
     const job = await api.failed("letters", "Unreadable", "no address", id("letter"));
     await page.goto("/ui");
     await page.getByRole("link", { name: "Unreadable" }).click();
@@ -25,7 +25,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal((await page.locator("#flash").textContent()).trim(), "", "a flash is shown once");
   });
 
-  test("a whole group is retried, as many as the button said", async (page, api) => {
+  test("retrying a group retries the number of jobs on the button", async (page, api) => {
     const jobs = [];
     for (let i = 0; i < 60; i++) jobs.push(await api.failed(id("bulk"), id("Busy"), `try ${i}`, id(`bulk ${i}`)));
     await page.goto("/ui/failures");
@@ -37,7 +37,7 @@ for (const javaScriptEnabled of [true, false]) {
     for (const job of jobs) assert.equal((await api.job(job)).state, "waiting");
   });
 
-  test("a job is moved, then canceled after a question", async (page, api) => {
+  test("a job can be moved, and canceled after a confirmation", async (page, api) => {
     const job = await api.add("here", {}, id("wanderer"));
     await page.goto(`/ui/jobs/${encodeURIComponent(job)}`);
     await page.getByRole("button", { name: "Move…" }).click();
@@ -53,7 +53,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await api.job(job), null);
   });
 
-  test("a job gets another priority and is taken first", async (page, api) => {
+  test("a job with a better priority is claimed first", async (page, api) => {
     const queue = id("line");
     await api.add(queue, {}, id("first"));
     const late = await api.add(queue, {}, id("late"));
@@ -67,7 +67,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal((await api.take(queue, "ada")).id, late);
   });
 
-  test("a job leads to those before and after it, and tells where they stand", async (page, api) => {
+  test("a job links to its dependencies and dependents with their states", async (page, api) => {
     const queue = id("kin");
     const [first, second, third] = [id("one"), id("two"), id("three")];
     await api.add(queue, {}, first, { klass: "First" });
@@ -82,7 +82,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.getByRole("heading", { name: "Depends on", exact: true }).count(), 0);
   });
 
-  test("a refusal says why", async (page, api) => {
+  test("an error says why", async (page, api) => {
     const needed = await api.add("chain", {}, id("needed"));
     const needing = await api.add("chain", {}, id("needing"), { depends: [needed] });
     await page.goto(`/ui/jobs/${encodeURIComponent(needed)}`);
@@ -92,7 +92,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal((await api.job(needed)).state, "waiting");
   });
 
-  test("the colours are chosen by hand", async (page) => {
+  test("the color scheme can be selected", async (page) => {
     const choose = async (colours) => {
       await page.getByRole("button", { name: "Display", exact: true }).click();
       await page.getByRole("button", { name: `Theme: ${colours}` }).click();
@@ -148,7 +148,7 @@ for (const accept of ["text/html", "*/*"]) {
           "sec-fetch-site": "same-origin",
           referer: `${url}/ui/failures`,
         },
-        // Without a length, as a stream.
+        // A stream has no Content-Length.
         body: new Blob([body]).stream(),
         duplex: "half",
       });
@@ -167,7 +167,7 @@ dashboard.test("a page older than the server explains itself, and leads back", m
   const api = client(url);
   const job = await api.failed("old", "Old", "as ever", "old job");
   await page.goto("/ui/failures/Old");
-  // Else the page would mend itself.
+  // Otherwise the page would refresh and show the change.
   await page.getByRole("button", { name: "Pause live updates" }).click();
   await page.locator('td input[name="id"]').evaluate((field) => field.remove());
   await page.getByRole("button", { name: `Retry job ${job}` }).click();

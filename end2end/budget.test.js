@@ -1,4 +1,4 @@
-// What a page weighs on its way: the overview of fifty busy queues. The files are weighed by scripts/size.sh.
+// The transfer size of a page: the overview with 50 busy queues. scripts/size.sh checks the size of files.
 
 import assert from "node:assert/strict";
 import { get } from "node:http";
@@ -16,7 +16,7 @@ before(async () => {
 });
 after(() => server?.stop());
 
-/** The body as it comes over the wire, and how it is encoded. */
+/** The body as received, and its content encoding. */
 function received(path, encoding) {
   return new Promise((resolve, reject) => {
     const request = get(server.url + path, { headers: { "accept-encoding": encoding } }, async (answer) => {
@@ -28,7 +28,7 @@ function received(path, encoding) {
   });
 }
 
-test("the overview of fifty queues keeps to its budget", async () => {
+test("the overview of 50 queues stays within its budget", async () => {
   const api = client(server.url);
   for (let number = 0; number < QUEUES; number++) {
     const queue = `area-${number % 7}.kind-${number}`;
@@ -47,7 +47,7 @@ test("the overview of fifty queues keeps to its budget", async () => {
   }
 });
 
-test("the live feed is not held back by compression", async () => {
+test("compression does not delay the live feed", async () => {
   const answer = await fetch(`${server.url}/ui/events`, { headers: { "accept-encoding": "br, gzip" } });
   assert.equal(answer.headers.get("content-encoding"), null);
   const reader = answer.body.getReader();

@@ -1,4 +1,4 @@
-// History in numbers: charts, statistics over ranges, failures by what they say.
+// Charts, statistics over ranges, and failures by kind of message.
 
 import assert from "node:assert/strict";
 import { assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
@@ -9,7 +9,7 @@ const dashboard = startDashboard({ args: ["--trust-client-clock"] });
 const MINUTE = 60;
 const plain = (text) => text.trim().replace(/\s+/g, " ");
 
-/** The last 50 minutes: jobs in waves, some of which fail with two kinds of messages. Resolves to what was done. */
+/** Fills the last 50 minutes with jobs, some of which fail with two kinds of messages. Resolves to the counts. */
 let filled;
 function fill(url) {
   filled ??= (async () => {
@@ -42,7 +42,7 @@ function fill(url) {
   return filled;
 }
 
-dashboard.test("an empty server has charts without lines, and nothing that failed", async ({ page }) => {
+dashboard.test("an empty server has empty charts and no failures", async ({ page }) => {
   for (const path of ["/ui/stats", "/ui/stats?range=30d&compare=1", "/ui/stats?from=nonsense", "/ui/failures/None", "/ui/failures", "/ui/queues?state=problem"]) {
     await page.goto(path);
     await live(page);
@@ -59,7 +59,7 @@ const sum = (cells) => cells.map((cell) => Number(plain(cell).replace("–", "0"
 for (const javaScriptEnabled of [true, false]) {
   const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
 
-  dashboard.test(`the overview draws the last hour and tells its numbers, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
+  dashboard.test(`the overview shows the last hour as a chart and as numbers, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     const done = await fill(url);
     await page.goto("/ui");
     const title = "Completed and failed jobs/min, last hour";
@@ -72,7 +72,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole("heading", { level: 1, name: "Statistics" }).waitFor();
   });
 
-  dashboard.test(`statistics go over any range, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
+  dashboard.test(`statistics support any range, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     const done = await fill(url);
     await page.goto("/ui/stats");
     const many = `${done.completed} jobs completed`;
@@ -97,7 +97,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole("alert").getByText("From must be before To. Showing the last hour.").waitFor();
   });
 
-  dashboard.test(`failures lead from what they say to the jobs that say it, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
+  dashboard.test(`failures link from a kind of message to its jobs, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     const done = await fill(url);
     await page.goto("/ui/failures");
     await page.getByRole("img", { name: `${done.failed} jobs failed in the last 24 hours` }).waitFor();
@@ -116,7 +116,7 @@ for (const javaScriptEnabled of [true, false]) {
   });
 }
 
-dashboard.test("one job is tried as a canary, and its page shows it", async ({ page, url }) => {
+dashboard.test("one job can be retried as a canary, and its page opens", async ({ page, url }) => {
   const api = client(url);
   for (const id of ["bird-1", "bird-2"]) await api.failed("mine", "Gas", "no air", id);
   await page.goto("/ui/failures/Gas");
@@ -130,7 +130,7 @@ dashboard.test("one job is tried as a canary, and its page shows it", async ({ p
   assert.equal((await api.job("bird-1")).state, "failed");
 });
 
-dashboard.test("queues show what they did, and those with problems alone", async ({ page, url }) => {
+dashboard.test("queues show their throughput, and can be filtered by problems", async ({ page, url }) => {
   await fill(url);
   await page.goto("/ui/queues");
   await page.getByRole("img", { name: /jobs completed in the last 30 minutes, at most \d+ per minute/ }).first().waitFor();
@@ -143,7 +143,7 @@ dashboard.test("queues show what they did, and those with problems alone", async
   assert.equal(await page.getByRole("link", { name: "quiet" }).count(), 0);
 });
 
-dashboard.test("the last minute moves by itself, and what is open stays", async ({ page, url }) => {
+dashboard.test("the last minute updates live, and open elements stay open", async ({ page, url }) => {
   await fill(url);
   const api = client(url);
   api.now = Date.now() / 1000;

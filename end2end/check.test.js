@@ -1,4 +1,4 @@
-// The consistency check: run by hand only, and mending after a question. With and without JavaScript.
+// The consistency check: runs on request only, and repairs after a confirmation. With and without JavaScript.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -14,7 +14,7 @@ const file = join(folder, "jobs.db");
 const dashboard = startDashboard({ database: `sqlite://${file}` });
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Makes a queue count more waiting jobs than there are. No verb can do that, so it is done behind the server's back. */
+/** Changes a queue's count of waiting jobs directly in the database, because no verb can do that. */
 function miscount(by = 5) {
   const script = `
 import sqlite3, sys
@@ -31,7 +31,7 @@ for (const javaScriptEnabled of [true, false]) {
   const test = (name, body) =>
     dashboard.test(`${name}, ${how}`, { javaScriptEnabled }, ({ page, url }) => body(page, client(url)));
 
-  test("a sound database is found so, when somebody asks", async (page, api) => {
+  test("the check of a consistent database finds no problems", async (page, api) => {
     await api.add("mail", {}, `letter ${javaScriptEnabled}`);
     await page.goto("/ui/check");
     assert.equal(await page.getByText("No inconsistencies found.").count(), 0, "not by itself");
@@ -41,9 +41,9 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.getByRole("button", { name: "Repair…" }).count(), 0);
   });
 
-  // What the check finds has tests of its own (tests/http/check.rs); here it needs something to show.
+  // tests/http/check.rs tests what the check finds; here it needs an inconsistency to show.
   if (!canBreak) continue;
-  test("what does not agree is told and mended", async (page, api) => {
+  test("an inconsistency is shown and repaired", async (page, api) => {
     await api.add("mail", {}, `another letter ${javaScriptEnabled}`);
     const waiting = (await api.get("/queue/mail")).waiting;
     miscount();
@@ -74,7 +74,7 @@ dashboard.test("what was found stays while the page lives, and nothing is checke
   await api.add("mail", {}, "news");
   const answer = await refreshed;
   assert.doesNotMatch(await answer.text(), / · checked /);
-  // Its main part is carried over right after the answer.
+  // The main part of the page is replaced right after the response.
   await page.waitForFunction((seq) => document.querySelector("main").dataset.seq !== seq, "0");
   assert.equal(await found.textContent(), before);
 });

@@ -1,6 +1,6 @@
-// A client of the qless API, as far as the browser tests need one.
+// Clients of the APIs, with the calls that the browser tests need.
 
-/** Verbs against the server at `url`; a refusal throws. */
+/** A qless client for the server at `url`. Errors throw. */
 export function client(url) {
   const send = async (method, path, data, host) => {
     const answer = await fetch(url + path, { method, body: JSON.stringify({ data, host, now: api.now }) });
@@ -15,7 +15,7 @@ export function client(url) {
   };
   const name = encodeURIComponent;
   const api = {
-    /** The time of what follows, in seconds, for a server that trusts its clients' clocks. */
+    /** The time of the following calls in seconds, for a server with --trust-client-clock. */
     now: undefined,
     post,
     get,
@@ -23,7 +23,7 @@ export function client(url) {
     add: (queue, meta, id, options = {}) => post(`/add/${name(queue)}`, { meta, id, ...options }),
     take: (queue, worker) => get(`/get/${name(queue)}?host=${name(worker)}`),
     job: (id) => get(`/job/${name(id)}`),
-    /** Adds a job ahead of all others and fails it. Resolves to its id. */
+    /** Adds a job before all others and fails it. Resolves to its ID. */
     async failed(queue, group, message, id, worker = "ada") {
       await api.add(queue, { reason: message }, id, { priority: -1_000 });
       const job = await api.take(queue, worker);
@@ -35,7 +35,7 @@ export function client(url) {
   return api;
 }
 
-/** A client of lmstfy: of one queue, with a token if the server asks for one. A refusal throws. */
+/** An lmstfy client for one queue, with a token if the server requires one. Errors throw. */
 export function lmstfy(url, namespace, queue, token) {
   const at = `${url}/api/${namespace}/${queue}`;
   const call = async (method, path, { body, headers } = {}) => {
@@ -47,7 +47,7 @@ export function lmstfy(url, namespace, queue, token) {
     return text === "" ? null : JSON.parse(text);
   };
   const api = {
-    /** Publishes a job, which may be any bytes. Resolves to its id. */
+    /** Publishes a job, whose body can be any bytes. Resolves to its ID. */
     async publish(body, { tries = 1, ttl = 86_400, delay = 0, attributes } = {}) {
       const given = Object.entries(attributes ?? {}).map(([name, value]) => [`job-attr-${name}`, value]);
       const headers = attributes && { "enable-job-version": "YES", ...Object.fromEntries(given) };
@@ -58,7 +58,7 @@ export function lmstfy(url, namespace, queue, token) {
     acknowledge: (id) => call("DELETE", `/job/${id}`),
     size: async () => (await call("GET", "/size")).size,
     deadLetter: () => call("GET", "/deadletter"),
-    /** Publishes jobs, one for each body, and loses them, so that they are dead in this order. Resolves to their ids. */
+    /** Publishes a job for each body, and lets them be dead-lettered in this order. Resolves to their IDs. */
     async dead(...bodies) {
       const { deadletter_size: before } = await api.deadLetter();
       const ids = [];
@@ -76,7 +76,7 @@ export function lmstfy(url, namespace, queue, token) {
   return api;
 }
 
-/** A client of Relay: of one queue. A refusal throws. */
+/** A Relay client for one queue. Errors throw. */
 export function relay(url, queue) {
   const name = encodeURIComponent;
   const at = `${url}/v2/queues/${name(queue)}/jobs`;
@@ -97,12 +97,12 @@ export function relay(url, queue) {
     },
     next: async () => (await call("GET", at))?.[0],
     job: (id) => call("GET", `${at}/${name(id)}`),
-    /** The status of a heartbeat. */
+    /** Sends a heartbeat. Resolves to the status of the response. */
     async beat({ id, run_id: run }, state) {
       const headers = { "content-type": "application/json" };
       return (await fetch(`${at}/${name(id)}/run-id/${run}`, { method: "PATCH", body: state, headers })).status;
     },
-    /** Enqueues jobs of these ids and loses their runs, so that they are dead in this order. */
+    /** Enqueues jobs with these IDs, and lets them be dead-lettered in this order. */
     async dead(...ids) {
       for (const id of ids) {
         await api.enqueue(id, JSON.stringify({ dead: id }), { timeout: 0, retries: 0, state: '{"step": 1}' });
@@ -116,7 +116,7 @@ export function relay(url, queue) {
   return api;
 }
 
-/** A client of Jobq: of one queue, which `make` makes. A refusal throws. States, payloads and events are JSON texts, sent as they are. */
+/** A Jobq client for one queue, which `make` creates. Errors throw. States, payloads and events are JSON texts. */
 export function jobq(url, queue) {
   const all = `${url}/api/v0/queue`;
   const at = `${all}/${encodeURIComponent(queue)}`;
@@ -131,7 +131,7 @@ export function jobq(url, queue) {
     make: () => call("POST", all, JSON.stringify({ name: queue })),
     /** The names of all queues. */
     names: async () => (await call("GET", all)).queues.map(({ name }) => name),
-    /** Resolves to the id. */
+    /** Creates a job. Resolves to its ID. */
     create: async (payload = "null", state = "null") => (await call("POST", `${at}/job`, `{"payload": ${payload}, "state": ${state}}`)).id,
     jobs: async () => (await call("GET", `${at}/job`))?.jobs,
     job: (id) => call("GET", `${at}/job/${id}`),

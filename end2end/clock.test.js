@@ -1,4 +1,4 @@
-// What needs a clock that can be set: a worker that has fallen silent.
+// Pages that depend on the time: a worker that has become inactive.
 
 import assert from "node:assert/strict";
 import { startDashboard } from "./dashboard.js";
@@ -8,7 +8,7 @@ const dashboard = startDashboard({ args: ["--trust-client-clock"] });
 
 for (const javaScriptEnabled of [true, false]) {
   const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
-  dashboard.test(`a silent worker is forgotten, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
+  dashboard.test(`an inactive worker can be removed from the lists, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     const api = client(url);
     const worker = `eve ${javaScriptEnabled}`;
     api.now = Date.now() / 1000 - 1_000;

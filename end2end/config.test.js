@@ -1,4 +1,4 @@
-// Options: what is in force, and how it is changed. With and without JavaScript.
+// Options: their values, and changing them. With and without JavaScript.
 
 import assert from "node:assert/strict";
 import { assertAccessible, screenshot, startDashboard } from "./dashboard.js";
@@ -14,7 +14,7 @@ for (const javaScriptEnabled of [true, false]) {
   const option = (page, name) =>
     page.getByRole("listitem").filter({ has: page.getByRole("heading", { name, exact: true }) });
 
-  test("an option is set, and goes back to its default", async (page, api) => {
+  test("an option can be set and reset to its default", async (page, api) => {
     await page.goto("/ui");
     await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Config" }).click();
     assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "Configuration");
@@ -37,7 +37,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.getByRole("button", { name: "Reset heartbeat to its default" }).count(), 0);
   });
 
-  test("a queue has options of its own", async (page, api) => {
+  test("a queue can have its own options", async (page, api) => {
     const queue = `über/mail ${javaScriptEnabled}`;
     await api.add(queue, {}, `letter ${javaScriptEnabled}`);
     await page.goto(`/ui/queues/${encodeURIComponent(queue)}`);
@@ -60,7 +60,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.getByRole("heading", { name: `${queue}-cutoff` }).count(), 0);
   });
 
-  test("options that the server does not know are kept as they are", async (page, api) => {
+  test("unknown options are kept unchanged", async (page, api) => {
     const name = `client.colour ${javaScriptEnabled}`;
     await page.goto("/ui/config");
     await page.getByText("Set another option").click();
@@ -75,11 +75,11 @@ for (const javaScriptEnabled of [true, false]) {
     await option(page, name).getByText('{"r":255,"precise":[1,null]}').waitFor();
   });
 
-  test("a value that cannot be is refused in words", async (page, api) => {
+  test("an invalid value is rejected with a sentence", async (page, api) => {
     await page.goto("/ui/config");
     await page.getByRole("button", { name: "Change stats-history" }).click();
     await page.getByRole("dialog").getByLabel("Value (days)").fill("");
-    // As a browser would that does not check.
+    // Submits without the browser's validation.
     await page.getByRole("dialog").locator("form").evaluate((form) => form.submit());
     await flash(page, "Stats-history must be a number.");
     assert.equal(await api.get("/config/stats-history"), 30);

@@ -1,9 +1,9 @@
-// What the browser tests share: the real server on a free port, a Chromium, and pages that watch themselves.
+// Shared by the browser tests: a server on a free port, Chromium, and pages that report their errors.
 //
 //     const dashboard = startDashboard();
-//     dashboard.test("a failed job is retried by click", async ({ page, url }) => { … });
+//     dashboard.test("a failed job can be retried", async ({ page, url }) => { … });
 //
-// A test fails when its page logs an error, throws, breaks its Content-Security-Policy, or asks another site.
+// A test fails if its page logs an error, throws, violates its Content-Security-Policy, or sends a request elsewhere.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -19,7 +19,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 const binary = process.env.SWITCHYARD ?? join(here, "../target/debug/switchyard");
 const axeSource = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** One server and one browser for all tests of a file. `args` are further arguments of `switchyard serve`. */
+/** One server and one browser for all tests of a file. `args` are additional arguments of `switchyard serve`. */
 export function startDashboard({ args = [], database = "sqlite::memory:" } = {}) {
   const dashboard = { server: undefined, browser: undefined };
   before(async () => {
@@ -29,7 +29,7 @@ export function startDashboard({ args = [], database = "sqlite::memory:" } = {})
       args: [
         "--no-sandbox", // CI runs as root
         "--disable-gpu",
-        // Not a word to anybody but our server.
+        // Allows no requests except to the server under test.
         "--disable-quic",
         "--no-first-run",
         "--disable-background-networking",
@@ -44,8 +44,8 @@ export function startDashboard({ args = [], database = "sqlite::memory:" } = {})
   });
 
   /**
-   * `options` are those of a Playwright context (`javaScriptEnabled`, `colorScheme`, `viewport`, …), and `expected`,
-   * a pattern of the problems that the test provokes: one must come, and no other kind.
+   * `options` are those of a Playwright context (`javaScriptEnabled`, `colorScheme`, `viewport`, …), and `expected`:
+   * a pattern of expected page errors. At least one must occur, and no others.
    */
   dashboard.test = (name, options, body) => {
     if (body === undefined) [options, body] = [{}, options];
@@ -68,7 +68,7 @@ export function startDashboard({ args = [], database = "sqlite::memory:" } = {})
   return dashboard;
 }
 
-/** Starts the binary on a free port. Resolves when it listens; `stop()` sends SIGTERM and resolves to its exit code. */
+/** Starts the server on a free port. Resolves when it listens; `stop()` sends SIGTERM and resolves to the exit code. */
 export async function startServer(args, { env = {} } = {}) {
   const child = spawn(binary, [...args, "--listen", "127.0.0.1:0"], {
     env: { ...process.env, ...env },
@@ -98,7 +98,7 @@ export async function startServer(args, { env = {} } = {}) {
   };
 }
 
-/** Collects what a page must never do. */
+/** Collects the errors of a page. */
 function watch(page, url) {
   const problems = [];
   page.on("console", (message) => {
@@ -117,10 +117,10 @@ export async function live(page) {
   await page.locator("html[data-live]").waitFor({ state: "attached" });
 }
 
-/** Fails with what axe finds on the page, in the words of its rules. */
+/** Fails if axe finds violations on the page, with the descriptions of its rules. */
 export async function assertAccessible(page) {
   if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axeSource);
-  // Only what is wrong comes back: a report on everything that is right is megabytes.
+  // Returns violations only, because a full report has megabytes.
   const found = await page.evaluate(async () => {
     const { violations } = await globalThis.axe.run({ resultTypes: ["violations"] });
     return violations.flatMap(({ id, help, nodes }) => nodes.map((node) => `${id}: ${help}: ${node.html}`));
@@ -129,9 +129,9 @@ export async function assertAccessible(page) {
 }
 
 /**
- * Fails if the page has not one first heading, is not accessible, or scrolls sideways. Pages come here in both colours and
- * two or three widths. axe, which takes longer than all the rest, looks at both colours on a wide page and at a narrow page
- * in the light: what else there is to see differs from these in its width only.
+ * Fails if the page does not have exactly one h1, is not accessible, or scrolls horizontally. Tests call this with both
+ * color schemes and two or three widths. axe is slow, so it checks only wide pages in both schemes, and narrow pages in
+ * the light scheme; the other combinations differ from these in width only.
  */
 export async function assertPresentable(page, name) {
   assert.equal(await page.getByRole("heading", { level: 1 }).count(), 1, name);
@@ -145,7 +145,7 @@ export async function assertPresentable(page, name) {
   assert.equal(beyond, 0, `${name} scrolls sideways`);
 }
 
-/** With SCREENSHOTS=1 saves the page as end2end/screenshots/NAME.png, for people to look at. */
+/** With SCREENSHOTS=1, saves a screenshot of the page as end2end/screenshots/NAME.png. */
 export async function screenshot(page, name) {
   if (!process.env.SCREENSHOTS) return;
   const folder = join(here, "screenshots");

@@ -1,4 +1,4 @@
-// The dashboard behind its door: a person gives name and password once, and then everything works.
+// The dashboard with HTTP basic authentication: the browser asks for name and password once.
 
 import assert from "node:assert/strict";
 import { live, startDashboard } from "./dashboard.js";
@@ -6,7 +6,7 @@ import { client } from "./client.js";
 
 const dashboard = startDashboard({ args: ["--admin-user", "ada", "--admin-password", "lovelace"] });
 
-/** Opens the overview, and gives name and password on the way. */
+/** Signs in with name and password, and opens the overview. */
 async function enter(page) {
   await page.goto("/ui");
   await page.getByLabel("Name").fill("ada");
@@ -15,7 +15,7 @@ async function enter(page) {
   await page.waitForURL("**/ui");
 }
 
-dashboard.test("a page moves by itself and acts by click", async ({ page, url }) => {
+dashboard.test("a page updates live, and its actions work", async ({ page, url }) => {
   const api = client(url);
   await enter(page);
   await live(page);
@@ -27,7 +27,7 @@ dashboard.test("a page moves by itself and acts by click", async ({ page, url })
 });
 
 dashboard.test(
-  "without JavaScript as well",
+  "all of this works without JavaScript",
   { javaScriptEnabled: false },
   async ({ page, url }) => {
     const api = client(url);
@@ -41,7 +41,7 @@ dashboard.test(
   },
 );
 
-dashboard.test("a link of another site leads in", { expected: /another site.*\/page$/ }, async ({ page, url }) => {
+dashboard.test("a link from another site opens a page", { expected: /another site.*\/page$/ }, async ({ page, url }) => {
   await enter(page);
   const elsewhere = url.replace("127.0.0.1", "localhost");
   await page.route(`${elsewhere}/page`, (route) =>
@@ -53,11 +53,11 @@ dashboard.test("a link of another site leads in", { expected: /another site.*\/p
   assert.equal((await led).status(), 200);
 });
 
-dashboard.test("without the password there is nothing to see", async ({ page, url }) => {
+dashboard.test("without the password, no data is visible", async ({ page, url }) => {
   const answer = await fetch(`${url}/ui`);
   assert.equal(answer.status, 401);
   assert.match(answer.headers.get("www-authenticate"), /^Basic /);
-  // A person is led to where one signs in, and sees nothing else.
+  // The browser is redirected to the login page, which shows no data.
   await page.goto("/ui/queues");
   assert.equal(new URL(page.url()).pathname, "/ui/login");
   assert.equal(await page.getByRole("navigation").count(), 0);

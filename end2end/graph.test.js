@@ -1,4 +1,4 @@
-// Dependencies: drawn on a job's page, with and without JavaScript.
+// The dependency graph on a job's page. With and without JavaScript.
 
 import assert from "node:assert/strict";
 import { assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
@@ -23,7 +23,7 @@ function fill(url) {
 
 for (const javaScriptEnabled of [true, false]) {
   const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
-  dashboard.test(`a job leads to those that wait for each other around it, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
+  dashboard.test(`a job links to the jobs of its dependency graph, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     await fill(url);
     await page.goto("/ui/jobs/compile");
     const drawing = page.getByRole("group", { name: "Each job is to the right of its dependencies" });
@@ -45,7 +45,7 @@ for (const javaScriptEnabled of [true, false]) {
   });
 }
 
-dashboard.test("a drawing has room for sixty, and a job alone has none", async ({ page, url }) => {
+dashboard.test("a graph shows at most 60 jobs, and a job without dependencies has none", async ({ page, url }) => {
   await fill(url);
   await page.goto("/ui/jobs/hub");
   await page.getByText("Showing 60 jobs. There are more.").waitFor();
@@ -57,7 +57,7 @@ dashboard.test("a drawing has room for sixty, and a job alone has none", async (
 for (const colorScheme of ["light", "dark"]) {
   for (const width of [1440, 320]) {
     const options = { colorScheme, viewport: { width, height: 800 } };
-    dashboard.test(`the drawing is accessible and fits, ${colorScheme}, ${width} px`, options, async ({ page, url }) => {
+    dashboard.test(`the graph is accessible and fits, ${colorScheme}, ${width} px`, options, async ({ page, url }) => {
       await fill(url);
       await page.goto("/ui/jobs/ship%20%3Cb%3E");
       await live(page);

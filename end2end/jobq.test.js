@@ -1,4 +1,4 @@
-// Jobq in the dashboard: queues that are created, records by state and by query, compare-and-set. With and without JavaScript.
+// Jobq in the dashboard: creating queues, records by state and by query, compare-and-set. With and without JavaScript.
 
 import assert from "node:assert/strict";
 import { assertAccessible, assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
@@ -12,7 +12,7 @@ const hostile = JSON.stringify(HOSTILE);
 const CREATED = `[["IS", "json_extract(state, '$[0]')", "CREATED"]]`;
 const REFUSED = `[["IS", "j.state", null], ["=", "json_extract(state, '$[0]') = (SELECT 1)", "1"]]`;
 
-/** Something of everything, once. */
+/** Creates jobs of every kind, once per server. */
 let filled;
 function fill(url) {
   filled ??= (async () => {
@@ -126,7 +126,7 @@ for (const javaScriptEnabled of [true, false]) {
   };
   const ids = (page) => page.locator("tbody th").allInnerTexts();
 
-  test("a queue is created, stands in the lists with its records, and is deleted with them", async (page, url) => {
+  test("a queue can be created, is listed with its records, and can be deleted with them", async (page, url) => {
     const name = `${own}/${HOSTILE}`;
     await page.goto("/ui/queues");
     await page.getByText("Create a Jobq queue").click();
@@ -167,7 +167,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.getByRole("row").filter({ hasText: "<img" }).filter({ hasText: own }).count(), 0);
   });
 
-  test("records stand by state, most frequent first", async (page, url) => {
+  test("records are grouped by state, most frequent first", async (page, url) => {
     const api = await queue(url, "states");
     const created = [];
     for (let n = 0; n < 3; n += 1) created.push(await api.create(`{"n": ${n}}`, '["CREATED"]'));
@@ -191,7 +191,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal((await ids(page)).length, 6);
   });
 
-  test("rare states are folded, and lists have pages", async (page, url) => {
+  test("rare states are collapsed, and lists have pages", async (page, url) => {
     await fill(url);
     await page.goto("/ui/jobq/many");
     assert.equal((await tabs(page)).length, 13);
@@ -204,7 +204,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal((await tabs(page)).at(-1), "STATE 9 3");
   });
 
-  test("a record is created; what is no JSON is told at its field, and stays", async (page, url) => {
+  test("a record can be created; invalid JSON is reported at its field and kept", async (page, url) => {
     const api = await queue(url, "create");
     await page.goto(at("create"));
     const payload = `{"big": 12345678901234567890, "one": 1.0,\n "x": ${hostile}}`;
@@ -217,7 +217,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.getByLabel("Payload (JSON)").inputValue(), payload);
     assert.equal(await page.getByLabel("State (JSON, optional)").inputValue(), `[${hostile}`);
     assert.deepEqual(await api.jobs(), []);
-    // Something happens, so that the page is refreshed where it can be; what was typed stays.
+    // Causes a refresh of live pages. The user's input must be kept.
     await jobq(url, "elsewhere").make().catch(() => {});
     await page.waitForTimeout(javaScriptEnabled ? 2_500 : 0);
     assert.equal(await page.getByLabel("Payload (JSON)").inputValue(), payload);
@@ -238,7 +238,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.locator("main img").count(), 0);
   });
 
-  test("a query finds records, and stands in the address", async (page, url) => {
+  test("a query finds records, and is part of the address", async (page, url) => {
     const api = await queue(url, "query");
     const db = await api.create('{"host": "db"}', '["CREATED"]');
     await api.create('{"host": "web"}');
@@ -271,7 +271,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal((await ids(page)).length, 3);
   });
 
-  test("a query that is refused says where", async (page, url) => {
+  test("a rejected query shows the place of its error", async (page, url) => {
     const api = await queue(url, "refused");
     await api.create();
     await page.goto(at("refused"));
@@ -295,7 +295,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.locator("main img").count(), 0);
   });
 
-  test("a record shows what happened to it; its state is set, an event appended, and it is deleted", async (page, url) => {
+  test("a record shows its log; its state can be set, an event appended, and it can be deleted", async (page, url) => {
     const api = await queue(url, "job");
     const id = await api.create('{"big": 12345678901234567890, "one": 1.0}', '["CREATED"]');
     await page.goto(at("job"));
@@ -342,13 +342,13 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await api.job(id), null);
   });
 
-  test("a state that another client has changed meanwhile is a conflict, and nothing is overwritten", async (page, url) => {
+  test("a state that another client has changed is a conflict, and is not overwritten", async (page, url) => {
     const api = await queue(url, "conflict");
     const id = await api.create("{}", '["CREATED"]');
     await page.goto(`${at("conflict")}/job/${id}`);
     await page.getByLabel("New state (JSON)").fill('["ASSIGNED", {"node": 1}]');
     await api.advance(id, '["CREATED"]', `["ASSIGNED", ${hostile}]`);
-    // Where the page moves by itself it shows the change, but what is being typed goes by what was seen.
+    // A live page shows the change, but the form still compares with the state that it showed first.
     if (javaScriptEnabled) await page.locator("#state").getByText("ASSIGNED").waitFor();
     await page.getByRole("button", { name: "Set state" }).click();
     await page.getByRole("heading", { name: "State not set: it has changed since you loaded the page" }).waitFor();
@@ -361,7 +361,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal((await api.job(id)).events.length, 2);
     assert.equal(await page.locator("main img").count(), 0);
 
-    // Once more somebody is faster.
+    // Another client changes the state again.
     await api.advance(id, `["ASSIGNED", ${hostile}]`, '["FAILED"]');
     await page.getByRole("button", { name: "Set anyway" }).click();
     await conflict.getByText('["FAILED"]').waitFor();
@@ -429,7 +429,7 @@ dashboard.test("no other API's verbs are done to a queue of Jobq, and other site
   assert.equal((await post("/ui/fn/delete_queue", place, "cross-site")).status, 403);
   assert.equal((await post(`/ui/jobq/walls/job/${id}`, { do: "nonsense" })).status, 400);
   assert.deepEqual((await api.job(id)).state, ["CREATED"]);
-  // A long state is set by a form, too.
+  // The form also accepts a long state.
   const long = JSON.stringify(["x".repeat(150_000)]);
   assert.equal((await post(`/ui/jobq/walls/job/${id}`, { ...advance, new: long })).status, 303);
   assert.equal((await post(`/ui/jobq/walls/job/${id}`, { ...advance, old: long, new: '"<>"' })).status, 303);

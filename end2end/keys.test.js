@@ -1,4 +1,4 @@
-// The keyboard: shortcuts, the palette, and what is done all day without a mouse; and how pages are shown.
+// The keyboard: shortcuts, the palette, working without a mouse; and the display settings.
 
 import assert from "node:assert/strict";
 import { assertAccessible, assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
@@ -18,7 +18,7 @@ const focused = (page) => page.evaluate(() => document.activeElement.textContent
 const palette = (page) => page.getByRole("dialog", { name: "Find anything" });
 const html = (page, attribute) => page.locator("html").getAttribute(attribute);
 
-/** Opens the palette, types, and takes the choice of that name. */
+/** Opens the palette, types, and runs the entry with this name. */
 async function take(page, typed, name) {
   await press(page, "Control+k");
   await palette(page).waitFor();
@@ -32,7 +32,7 @@ async function take(page, typed, name) {
   await press(page, "Enter");
 }
 
-dashboard.test("two keys open a page", async ({ page, url }) => {
+dashboard.test("a two-key shortcut opens a page", async ({ page, url }) => {
   await client(url).add("mail", {}, "first");
   await open(page, "/ui/check");
   for (const [key, path] of [
@@ -43,20 +43,20 @@ dashboard.test("two keys open a page", async ({ page, url }) => {
     await page.waitForURL(url + path);
     await live(page);
   }
-  // Another key between them, and it is forgotten.
+  // A different key in between cancels the shortcut.
   await press(page, "g", "h", "q");
   await press(page, "?");
   await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
   assert.equal(page.url(), `${url}/ui`);
 });
 
-dashboard.test("the keys are listed, and the list closes", async ({ page }) => {
+dashboard.test("the list of shortcuts opens and closes", async ({ page }) => {
   await open(page, "/ui/queues");
   await press(page, "?");
   const help = page.getByRole("dialog", { name: "Keyboard shortcuts" });
   await help.getByText("cancel or delete, with confirmation").waitFor();
   assert.equal(await focused(page), "Close");
-  // Behind it, nothing happens.
+  // Shortcuts have no effect while the list is open.
   await press(page, "g", "w");
   await press(page, "Escape");
   await help.waitFor({ state: "hidden" });
@@ -65,15 +65,15 @@ dashboard.test("the keys are listed, and the list closes", async ({ page }) => {
   await title(page, "Workers");
 });
 
-dashboard.test("the search gets the focus, or is opened", async ({ page, url }) => {
+dashboard.test("the shortcut focuses the search, or opens its page", async ({ page, url }) => {
   await open(page, "/ui/workers");
-  // There is no box on that page.
+  // This page has no search field.
   await press(page, "/");
   await page.waitForURL("**/ui/jobs");
   for (const path of ["/ui/jobs", "/ui/queues"]) {
     await open(page, path);
     await press(page, "/");
-    // From now on keys are letters.
+    // In the field, keys are text.
     await page.keyboard.type("gq?j");
     assert.equal(await page.locator("main input#q").inputValue(), "gq?j");
     assert.equal(page.url(), url + path);
@@ -81,11 +81,11 @@ dashboard.test("the search gets the focus, or is opened", async ({ page, url }) 
   }
 });
 
-dashboard.test("the focus goes over rows, and a failed job is found, opened and retried", async ({ page, url }) => {
+dashboard.test("rows can be focused, and a failed job found, opened and retried", async ({ page, url }) => {
   const api = client(url);
   for (const n of [1, 2, 3]) await api.failed("rows", "Rows", "broken", `row-${n}`);
   await open(page, "/ui/failures/Rows");
-  // No row is meant yet, so it is the button of the page, which asks.
+  // No row is focused, so the shortcut presses the button of the page, which opens a confirmation.
   await press(page, "r");
   await page.getByRole("dialog", { name: "Retry 3 jobs?" }).waitFor();
   await press(page, "j", "Escape");
@@ -111,21 +111,21 @@ dashboard.test("the focus goes over rows, and a failed job is found, opened and 
   await live(page);
   await press(page, "r");
   await flash(page, "Job “row-3” was requeued.");
-  // In a list, the row's own.
+  // In a list, the shortcut presses the button of the focused row.
   await open(page, "/ui/failures/Rows");
   await press(page, "j", "j", "r");
   await flash(page, "Job “row-1” was requeued.");
   assert.equal((await api.job("row-2")).state, "failed");
 });
 
-dashboard.test("a page that no list led to has no neighbours", async ({ page, url }) => {
+dashboard.test("a page that was not opened from a list has no previous or next job", async ({ page, url }) => {
   await client(url).add("mail", {}, "alone");
   await open(page, "/ui/jobs/alone");
   await press(page, "]");
   await page.getByText("You did not open this page from a list").waitFor();
 });
 
-dashboard.test("rows are ticked, from one to another, and all of the page", async ({ page, url }) => {
+dashboard.test("rows can be selected one by one, as a range, and all at once", async ({ page, url }) => {
   await lmstfy(url, "keys", "ticks").dead("0", "1", "2", "3", "4");
   await open(page, "/ui/lmstfy/keys/ticks/dead");
   const ticked = () =>
@@ -140,13 +140,13 @@ dashboard.test("rows are ticked, from one to another, and all of the page", asyn
   assert.equal(await ticked(), "0", "what was done to the last one");
   await press(page, "*", "a");
   assert.equal(await ticked(), "01234");
-  // A box is no field for text.
+  // Checkboxes are not text fields, so shortcuts work.
   await page.locator("main tr[data-key] input").nth(2).focus();
   await press(page, "j", "x");
   assert.equal(await ticked(), "0124");
 });
 
-dashboard.test("what can be done with a job has its keys; what cannot be undone asks first", async ({ page, url, context }) => {
+dashboard.test("the actions of a job have shortcuts; those without undo need a confirmation", async ({ page, url, context }) => {
   await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: url });
   const copied = () => page.evaluate(() => navigator.clipboard.readText());
   const api = client(url);
@@ -186,7 +186,7 @@ dashboard.test("what can be done with a job has its keys; what cannot be undone 
   await flash(page, "Job “deed” canceled.");
 });
 
-dashboard.test("undo is pressed where a page offers it", async ({ page }) => {
+dashboard.test("the undo shortcut presses the undo button of the page", async ({ page }) => {
   await open(page, "/ui/queues");
   await page.evaluate(() => {
     const button = document.createElement("button");
@@ -226,7 +226,7 @@ dashboard.test("the palette finds pages, names, ids and actions", async ({ page,
   await page.locator("html[data-theme=dark]").waitFor();
 });
 
-dashboard.test("a job is tagged and a worker opened without a mouse", async ({ page, url }) => {
+dashboard.test("a job can be tagged and a worker opened without a mouse", async ({ page, url }) => {
   const api = client(url);
   await api.add("tasks", {}, "task-1");
   await api.take("tasks", "task-worker");
@@ -248,7 +248,7 @@ dashboard.test("a job is tagged and a worker opened without a mouse", async ({ p
   await flash(page, "Tag “by hand” added to job “task-1”.");
 });
 
-dashboard.test("the palette gives the focus back, shows names as text, and opens by its button", async ({ page, url }) => {
+dashboard.test("the palette restores the focus, shows names as text, and has a button", async ({ page, url }) => {
   const name = "<img src=x onerror=alert(1)>";
   await client(url).add(name, {}, "odd-1");
   await open(page, "/ui/queues");
@@ -261,7 +261,7 @@ dashboard.test("the palette gives the focus back, shows names as text, and opens
   await press(page, "ArrowUp");
   const last = await palette(page).getByRole("option").count() - 1;
   assert.equal(await input.getAttribute("aria-activedescendant"), `option-${last}`);
-  // It is a dialog: nothing behind it gets the focus.
+  // Focus must not leave the dialog.
   for (let i = 0; i < 4; i++) {
     await press(page, "Tab");
     assert.ok(await page.evaluate(() => document.activeElement === document.body || document.activeElement.closest("dialog") !== null));
@@ -284,7 +284,7 @@ dashboard.test("the palette gives the focus back, shows names as text, and opens
   await title(page, "Configuration");
 });
 
-dashboard.test("without JavaScript the palette's button leads to the search", { javaScriptEnabled: false }, async ({ page }) => {
+dashboard.test("without JavaScript, the button of the palette links to the search", { javaScriptEnabled: false }, async ({ page }) => {
   await page.goto("/ui/queues");
   await page.getByRole("link", { name: "Find anything" }).click();
   await title(page, "Jobs");
@@ -292,7 +292,7 @@ dashboard.test("without JavaScript the palette's button leads to the search", { 
 
 for (const javaScriptEnabled of [true, false]) {
   const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
-  dashboard.test(`single keys are switched off and on, ${how}`, { javaScriptEnabled }, async ({ page }) => {
+  dashboard.test(`single-key shortcuts can be turned off and on, ${how}`, { javaScriptEnabled }, async ({ page }) => {
     const choose = async (name) => {
       await page.getByRole("button", { name: "Display", exact: true }).click();
       await page.getByRole("button", { name: "Keyboard shortcuts…" }).click();
@@ -319,7 +319,7 @@ for (const javaScriptEnabled of [true, false]) {
     }
   });
 
-  dashboard.test(`rows and times are shown as chosen, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
+  dashboard.test(`rows and times follow the display settings, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     await client(url).add("shown", {}, `shown-${javaScriptEnabled}`);
     const choose = async (name) => {
       await page.getByRole("button", { name: "Display", exact: true }).click();
@@ -346,7 +346,7 @@ for (const javaScriptEnabled of [true, false]) {
 }
 
 const kolkata = { timezoneId: "Asia/Kolkata" };
-dashboard.test("keys change the clock and the rows; local times are the browser's, also after a refresh", kolkata, async ({ page, url }) => {
+dashboard.test("shortcuts change times and rows; local times use the browser's time zone, also after a refresh", kolkata, async ({ page, url }) => {
   const api = client(url);
   await api.add("zones", {}, "zone-1");
   await open(page, "/ui/queues/zones");
@@ -383,7 +383,7 @@ for (const [minutes, words] of [[-3, "3 m behind"], [3, "3 m ahead of"]]) {
 }
 
 const broken = { expected: /Failed to load resource/ };
-dashboard.test("a page whose feed is broken says so, asks by itself, and comes back", broken, async ({ page, url }) => {
+dashboard.test("a page with a broken feed says so, polls, and reconnects", broken, async ({ page, url }) => {
   const api = client(url);
   await api.add("feeds", {}, "feed-1");
   let cut = true;
@@ -397,13 +397,13 @@ dashboard.test("a page whose feed is broken says so, asks by itself, and comes b
   await page.getByText("Live", { exact: true }).waitFor({ timeout: 40_000 });
 });
 
-dashboard.test("a page that was offline catches up", { expected: /Failed to load resource|ERR_INTERNET/ }, async ({ page, url, context }) => {
+dashboard.test("a page that was offline updates when it is online again", { expected: /Failed to load resource|ERR_INTERNET/ }, async ({ page, url, context }) => {
   const api = client(url);
   await api.add("offline", {}, "off-1");
   await open(page, "/ui/queues/offline");
   await page.getByText("Live", { exact: true }).waitFor();
   await context.setOffline(true);
-  // An open connection stays open; a new one fails.
+  // An existing connection stays open; a new one fails.
   await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
   await press(page, "p", "p");
   await page.getByText("Stale", { exact: true }).waitFor();
@@ -413,7 +413,7 @@ dashboard.test("a page that was offline catches up", { expected: /Failed to load
   await page.getByRole("link", { name: "off-2" }).waitFor();
 });
 
-dashboard.test("a hidden page asks for nothing, and one that is paused stands still", async ({ page, url }) => {
+dashboard.test("a hidden page sends no requests, and a paused page does not change", async ({ page, url }) => {
   const api = client(url);
   await api.add("hidden", {}, "hid-1");
   await open(page, "/ui/queues/hidden");
@@ -427,7 +427,7 @@ dashboard.test("a hidden page asks for nothing, and one that is paused stands st
   page.on("request", (request) => asked.push(request.url()));
   await hide(true);
   await api.add("hidden", {}, "hid-2");
-  // Another page has heard of it by now.
+  // Another page has received the event by now.
   const other = await page.context().newPage();
   await open(other, "/ui/queues/hidden");
   await api.add("hidden", {}, "hid-3");
@@ -476,7 +476,7 @@ for (const colorScheme of ["light", "dark"]) {
   }
 }
 
-dashboard.test("forced colours, more contrast and less motion change nothing that is read", { forcedColors: "active", contrast: "more", reducedMotion: "reduce" }, async ({ page }) => {
+dashboard.test("forced colors, more contrast and reduced motion keep all content", { forcedColors: "active", contrast: "more", reducedMotion: "reduce" }, async ({ page }) => {
   await open(page, "/ui/queues");
   await assertAccessible(page);
   const outline = (selector) => page.locator(selector).first().evaluate((element) => getComputedStyle(element).outlineStyle);

@@ -1,4 +1,4 @@
-// lmstfy in the dashboard: queues beside the others, jobs of bytes, dead letters. With and without JavaScript.
+// lmstfy in the dashboard: queues, jobs with binary bodies, dead letters. With and without JavaScript.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -7,7 +7,7 @@ import { client, lmstfy } from "./client.js";
 
 const dashboard = startDashboard({ args: ["--no-auth"] });
 
-/** Something of everything, once; resolves to ids of jobs. */
+/** Creates jobs of every kind, once per server. Resolves to IDs of jobs. */
 let filled;
 function fill(url) {
   filled ??= (async () => {
@@ -94,7 +94,7 @@ for (const javaScriptEnabled of [true, false]) {
   const ticks = async (page) => page.locator("tbody input[type=checkbox]:checked").count();
   const rows = (page) => page.getByRole("main").getByRole("table").last().locator("tbody tr");
 
-  test("a queue stands beside one of the same name with its protocol and namespace", async (page, url) => {
+  test("queues of the same name are distinguished by protocol and namespace", async (page, url) => {
     await client(url).add(`${ns}-twin`, {}, `${ns}-twin`);
     await queue(url, `${ns}-twin`).publish("hello");
     await page.goto(`/ui/queues?q=${ns}-twin`);
@@ -113,14 +113,14 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.getByRole("navigation", { name: "This queue" }).getByRole("link", { name: "dead" }).count(), 0);
     await page.goto("/ui");
     await page.getByRole("row", { name: /^lmstfy/ }).waitFor();
-    // What suggests qless's queues must not suggest others.
+    // Suggestions for qless queues must not contain other queues.
     await page.goto("/ui/config");
     const names = await page.locator("#queue-names option").evaluateAll((options) => options.map(({ value }) => value));
     assert.ok(names.includes(`${ns}-twin`));
     assert.equal(new Set(names).size, names.length);
   });
 
-  test("a queue is paused and goes on", async (page, url) => {
+  test("a queue can be paused and resumed", async (page, url) => {
     const api = queue(url, "paused");
     await api.publish("hello");
     await page.goto(`/ui/lmstfy/${ns}/paused`);
@@ -135,7 +135,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.notEqual(await api.consume(), null);
   });
 
-  test("destroying says that only ready jobs go, and only they go", async (page, url) => {
+  test("destroying a queue says that it deletes only ready jobs, and does so", async (page, url) => {
     const api = queue(url, "doomed");
     const [dead] = await api.dead("dead");
     const running = await api.publish("running");
@@ -154,7 +154,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.getByRole("button", { name: "Destroy…" }).count(), 0, "nothing is ready");
   });
 
-  test("a job shows its bytes as what they are, escaped, and to download", async (page, url) => {
+  test("a job shows its body in a suitable format, escaped, and as a download", async (page, url) => {
     const ids = await fill(url);
     const shown = () => page.locator("#payload").textContent();
     const choices = page.getByRole("navigation", { name: "Show the body as" }).getByRole("link");
@@ -192,7 +192,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.match(headers.get("content-security-policy"), /sandbox/);
   });
 
-  test("a job is deleted whatever its state, which is its acknowledgement", async (page, url) => {
+  test("a job in any state can be deleted, which acknowledges it", async (page, url) => {
     const api = queue(url, "deleted");
     const id = await api.publish("hello", { tries: 2 });
     await api.consume();
@@ -206,7 +206,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await api.job(id), null);
   });
 
-  test("a dead job is looked at and respawned with a new time to live", async (page, url) => {
+  test("a dead job can be viewed and respawned with a new time to live", async (page, url) => {
     const api = queue(url, "one");
     const [id, other] = await api.dead("what it was", "another");
     await page.goto("/ui/dead");
@@ -234,7 +234,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal((await api.job(other)).ttl, 0, "for ever");
   });
 
-  test("several dead jobs are ticked, and respawned or deleted after a question", async (page, url) => {
+  test("selected dead jobs are respawned or deleted after a confirmation", async (page, url) => {
     const api = queue(url, "several");
     const ids = await api.dead("0", "1", "2", "3", "4", "5");
     const list = `/ui/lmstfy/${ns}/several/dead`;
@@ -250,7 +250,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal((await api.deadLetter()).deadletter_size, 6);
     for (const id of [ids[1], ids[2]]) await page.getByLabel(`Select job ${id}`).check();
     await page.getByRole("button", { name: "Delete…" }).click();
-    // By now somebody else has put one of them to work again.
+    // By now another client has respawned one of them.
     await fetch(`${url}/api/${ns}/several/deadletter?limit=2`, { method: "PUT" });
     await page.getByRole("button", { name: "Delete 2 jobs" }).click();
     await flash(page, `Deleted 1 of 2 dead jobs in ${ns}/several. The others were no longer dead.`);
@@ -267,7 +267,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal((await api.deadLetter()).deadletter_head, ids[5]);
   });
 
-  test("the oldest and all are respawned or deleted, as many as the question said", async (page, url) => {
+  test("the oldest or all are respawned or deleted, in the confirmed number", async (page, url) => {
     const api = queue(url, "many");
     const ids = await api.dead(..."abcdefgh");
     await page.goto(`/ui/lmstfy/${ns}/many/dead`);
@@ -301,7 +301,7 @@ for (const javaScriptEnabled of [true, false]) {
 
   });
 
-  test("the overview tells of dead letters, since when, and helps at once", async (page, url) => {
+  test("the overview shows dead letters with their age and a button to respawn them", async (page, url) => {
     const api = queue(url, "loud");
     await api.dead(...Array.from({ length: 12 }, (_, i) => `${i}`));
     await page.goto("/ui");
@@ -315,7 +315,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByText("No dead jobs. A job is published with a number of tries").waitFor();
   });
 
-  test("a time to live that is none is refused", async (page, url) => {
+  test("an invalid time to live is rejected", async (page, url) => {
     const api = queue(url, "refused");
     const [id] = await api.dead("stays");
     const answer = await fetch(`${url}/ui/fn/respawn_jobs`, {

@@ -1,4 +1,4 @@
-// Tags, tracking, notes, and what else can be done with a job on its page. With and without JavaScript.
+// Tags, tracking, notes, and other actions on a job's page. With and without JavaScript.
 
 import assert from "node:assert/strict";
 import { assertAccessible, live, screenshot, startDashboard } from "./dashboard.js";
@@ -15,7 +15,7 @@ for (const javaScriptEnabled of [true, false]) {
   const id = (name) => `${name} ${javaScriptEnabled}`;
   const title = (page) => page.getByRole("heading", { level: 1 }).textContent();
 
-  test("a job is tagged, found by its tag, and untagged", async (page, api) => {
+  test("a job can be tagged, found by its tag, and untagged", async (page, api) => {
     const tag = id("a/b <i>");
     const job = await api.add(id("post"), {}, id("letter"), { klass: "Letter" });
     await api.add(id("desk"), {}, id("form"), { tags: [tag, id("other")] });
@@ -40,7 +40,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.deepEqual((await api.job(job)).tags, []);
   });
 
-  test("a tag that cannot be is refused in words", async (page, api) => {
+  test("an invalid tag is rejected with a sentence", async (page, api) => {
     const job = await api.add(id("post"), {}, id("plain"));
     await open(page, job);
     await page.getByRole("button", { name: "Add tag…" }).click();
@@ -49,7 +49,7 @@ for (const javaScriptEnabled of [true, false]) {
     await flash(page, "The tag must have 1 to 255 bytes and no control characters.");
   });
 
-  test("a job is tracked, followed when it is gone, and untracked", async (page, api) => {
+  test("a job can be tracked, also after its removal, and untracked", async (page, api) => {
     const queue = id("parcels");
     const job = await api.add(queue, {}, id("parcel"));
     await open(page, job);
@@ -73,7 +73,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.ok(!(await api.get("/tracked")).expired.includes(job));
   });
 
-  test("a running job is taken from its worker, and is first in line", async (page, api) => {
+  test("a running job can be taken from its worker, and is claimed next", async (page, api) => {
     const queue = id("bench");
     const job = await api.add(queue, {}, id("chair"));
     await api.take(queue, "ada");
@@ -83,7 +83,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByText("ada loses its lease").waitFor();
     await page.getByRole("button", { name: "Time out job" }).click();
     await flash(page, `Job “${job}” timed out. It is first in line in its queue.`);
-    // What the pages say of it agrees.
+    // All pages agree on the state.
     const facts = page.getByRole("region", { name: "Details" });
     await facts.getByText("timed out, first in line").waitFor();
     assert.equal(await facts.getByText("Worker", { exact: true }).count(), 0);
@@ -97,7 +97,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal((await api.take(queue, "bob")).id, job);
   });
 
-  test("a job waits for others no longer", async (page, api) => {
+  test("the dependencies of a job can be removed", async (page, api) => {
     const queue = id("chain");
     const others = [id("one"), id("two"), id("three")];
     for (const other of others) await api.add(queue, {}, other);
@@ -113,7 +113,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.getByRole("heading", { name: "Depends on" }).count(), 0);
   });
 
-  test("a note stands in the history as it was written", async (page, api) => {
+  test("a note is in the history as it was written", async (page, api) => {
     const job = await api.add(id("post"), {}, id("noted"));
     const words = "the customer <b>called</b> “twice”";
     await open(page, job);

@@ -1,4 +1,4 @@
-// Operations on many jobs: selected, asked about, carried out, stopped, undone. With and without JavaScript.
+// Operations on many jobs: selecting, confirming, running, stopping, undoing. With and without JavaScript.
 
 import assert from "node:assert/strict";
 import { assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
@@ -12,11 +12,11 @@ const at = (q) => `/ui/jobs?q=${encodeURIComponent(q)}`;
 const confirm = (deed, q, more = "") => `/ui/confirm?do=${deed}&of=all&q=${encodeURIComponent(q)}${more}`;
 const ids = (page) => page.locator("#hits tbody th .id").allTextContents();
 
-/** Adds as many jobs to a queue of their own. */
+/** Adds `count` jobs to a new queue. */
 const add = (url, queue, count) =>
   client(url).post(`/add/${queue}`, Array.from({ length: count }, (_, i) => ({ id: `${queue}-${String(i).padStart(4, "0")}`, meta: { i } })));
 
-/** Asks for the page anew, as a person without JavaScript does, until it says so. */
+/** Reloads the page, as a user without JavaScript does, until it contains the text. */
 async function until(page, text) {
   for (let left = 600; left > 0; left -= 1) {
     if ((await page.getByText(text, { exact: true }).count()) > 0) return;
@@ -34,11 +34,11 @@ for (const javaScriptEnabled of [true, false]) {
   const test = (title, body) =>
     dashboard.test(`${title}, ${how}`, { javaScriptEnabled }, async ({ page, url }) => body(page, url));
 
-  /** Waits for what the page says after something has happened elsewhere: it comes by itself, or is asked for. */
+  /** Waits until the page shows the text: live with JavaScript, otherwise by reloading. */
   const says = (page, text) =>
     javaScriptEnabled ? page.getByText(text, { exact: true }).first().waitFor() : until(page, text);
 
-  test("the selected jobs are tagged", async (page, url) => {
+  test("selected jobs can be tagged", async (page, url) => {
     const queue = name("few");
     await add(url, queue, 4);
     await page.goto(at(`queue:${queue}`));
@@ -62,7 +62,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.getByRole("combobox").inputValue(), `tag:chosen queue:${queue}`);
   });
 
-  test("thousands are canceled once their number is typed, and come back", async (page, url) => {
+  test("thousands of jobs can be canceled after typing their number, and restored", async (page, url) => {
     const queue = name("many");
     await add(url, queue, 1_200);
     await page.goto(at(`queue:${queue}`));
@@ -93,7 +93,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole("heading", { name: "Cancel or delete 1,200 jobs?" }).waitFor();
   });
 
-  test("what is skipped is said, and a group is moved as a whole", async (page, url) => {
+  test("skipped jobs are shown, and a whole group can be moved", async (page, url) => {
     const group = `${HOSTILE} ${name("group")}`;
     const job = name("torn");
     await client(url).failed(name("broken"), group, "boom", job);

@@ -5,7 +5,7 @@ import { assertAccessible, live, screenshot, startDashboard } from "./dashboard.
 
 const dashboard = startDashboard();
 
-dashboard.test("a page lives: what is added shows without a reload", async ({ page, url }) => {
+dashboard.test("a page shows new jobs without a reload", async ({ page, url }) => {
   await page.goto("/ui");
   await live(page);
   const added = await fetch(`${url}/add/parcels`, { method: "POST", body: '{"data": {"meta": {"to": "Oslo"}}}' });
@@ -15,7 +15,7 @@ dashboard.test("a page lives: what is added shows without a reload", async ({ pa
 });
 
 for (const colorScheme of ["light", "dark"]) {
-  dashboard.test(`axe finds nothing, ${colorScheme}`, { colorScheme }, async ({ page }) => {
+  dashboard.test(`axe finds no violations, ${colorScheme}`, { colorScheme }, async ({ page }) => {
     await page.goto("/ui");
     await assertAccessible(page);
   });
@@ -27,7 +27,7 @@ dashboard.test("the page is complete without JavaScript", { javaScriptEnabled: f
   await page.getByRole("link", { name: "parcels" }).first().waitFor();
 });
 
-dashboard.test("a strict policy lets only our own scripts run, with a fresh nonce each time", async ({ url }) => {
+dashboard.test("a strict policy allows only the dashboard's scripts, with a new nonce for each response", async ({ url }) => {
   const policies = [];
   for (let i = 0; i < 2; i++) policies.push((await fetch(`${url}/ui`)).headers.get("content-security-policy"));
   assert.notEqual(policies[0], policies[1]);
@@ -39,7 +39,7 @@ dashboard.test("a strict policy lets only our own scripts run, with a fresh nonc
 });
 
 const refused = { expected: /Content Security Policy/ };
-dashboard.test("an inline script that is not ours does not run", refused, async ({ page }) => {
+dashboard.test("a foreign inline script does not run", refused, async ({ page }) => {
   await page.goto("/ui");
   await page.evaluate(() => {
     const script = document.createElement("script");
@@ -49,7 +49,7 @@ dashboard.test("an inline script that is not ours does not run", refused, async 
   assert.equal(await page.evaluate(() => window.broken), undefined);
 });
 
-dashboard.test("what the page loads may be kept for ever and comes compressed", async ({ page }) => {
+dashboard.test("static files are cacheable without limit and compressed", async ({ page }) => {
   const loaded = [];
   page.on("response", (response) => loaded.push(response));
   await page.goto("/ui");
@@ -66,14 +66,14 @@ dashboard.test("what the page loads may be kept for ever and comes compressed", 
   }
 });
 
-dashboard.test("the address with a slash leads to the one without", async ({ page, url }) => {
+dashboard.test("the address with a trailing slash redirects to the one without", async ({ page, url }) => {
   await page.goto("/ui/");
   assert.equal(page.url(), `${url}/ui`);
 });
 
-// Chromium itself logs a document's status.
+// Chromium logs the status of a document as an error.
 const notFound = { expected: /status of 404/ };
-dashboard.test("an address that leads nowhere says so, inside the frame", notFound, async ({ page }) => {
+dashboard.test("an unknown address shows an error inside the frame", notFound, async ({ page }) => {
   const response = await page.goto("/ui/no/such/page");
   assert.equal(response.status(), 404);
   assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "Not found");

@@ -1,4 +1,4 @@
-// Every page: reachable, readable, accessible, safe against names, and moving by itself.
+// Every page: reachable, readable, accessible, safe with any name, and live.
 
 import assert from "node:assert/strict";
 import { assertAccessible, assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
@@ -10,7 +10,7 @@ const NAMES = [
   "mail", "a/b", "../x", "日本", "<img src=x onerror=alert(1)>", "?", "%", "%2F", "%2e%2e", "a b", "~x", "#", "\\", "'\"&",
 ];
 
-/** Something of everything, once. */
+/** Creates jobs of every kind, once per server. */
 let filled;
 function fill(url) {
   filled ??= (async () => {
@@ -60,7 +60,7 @@ const PAGES = [
   "/ui/check", "/ui/check?run=1",
 ];
 
-dashboard.test("an empty server shows how to begin", async ({ page }) => {
+dashboard.test("an empty server shows how to add a first job", async ({ page }) => {
   await page.goto("/ui");
   assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "No queues yet");
   await page.getByText("/add/mail -d").waitFor();
@@ -75,7 +75,7 @@ dashboard.test("an empty server shows how to begin", async ({ page }) => {
 for (const colorScheme of ["light", "dark"]) {
   for (const width of [1440, 320]) {
     const options = { colorScheme, viewport: { width, height: 800 } };
-    // Each has a minute, also where the machine has other things to do.
+    // Each part has a timeout of one minute, also on a busy machine.
     for (let part = 0; part < PAGES.length; part += 15) {
       const paths = PAGES.slice(part, part + 15);
       dashboard.test(`pages from ${paths[0]} on are accessible and fit, ${colorScheme}, ${width} px`, options, async ({ page, url }) => {
@@ -92,7 +92,7 @@ for (const colorScheme of ["light", "dark"]) {
 }
 
 const missing = { expected: /404/ };
-dashboard.test("what is not there answers 404 in its frame", missing, async ({ page, url }) => {
+dashboard.test("unknown objects are 404 with a page in the frame", missing, async ({ page, url }) => {
   await fill(url);
   for (const path of [
     "/ui/jobs/none", "/ui/queues/none", "/ui/queues/post/nonsense", "/ui/queues/none/stats",
@@ -108,7 +108,7 @@ dashboard.test("what is not there answers 404 in its frame", missing, async ({ p
 
 for (const javaScriptEnabled of [true, false]) {
   const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
-  dashboard.test(`any name leads to its pages and back, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
+  dashboard.test(`links to pages work for any name, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     const api = client(url);
     const title = () => page.getByRole("heading", { level: 1 }).textContent();
     const follow = (name) => page.getByRole("main").getByRole("link", { name, exact: true }).first().click();
@@ -155,7 +155,7 @@ dashboard.test("a payload is shown as it was written", async ({ page, url }) => 
   );
 });
 
-dashboard.test("on a phone, what is used now and then stands behind a button", { viewport: { width: 320, height: 700 } }, async ({ page, url }) => {
+dashboard.test("on a phone, a button opens the rarely used links", { viewport: { width: 320, height: 700 } }, async ({ page, url }) => {
   await fill(url);
   await page.goto("/ui");
   const rail = page.getByRole("navigation", { name: "Main" });
@@ -186,7 +186,7 @@ dashboard.test("a long list has pages", async ({ page, url }) => {
   await page.getByText("51–100 of 120").waitFor();
 });
 
-dashboard.test("lists move by themselves, and what a person has open stays", async ({ page, url }) => {
+dashboard.test("lists update live, and open elements stay open", async ({ page, url }) => {
   const api = client(url);
   await api.add("moving", {}, "first");
   await page.goto("/ui/queues/moving");
@@ -202,21 +202,21 @@ dashboard.test("lists move by themselves, and what a person has open stays", asy
   await page.getByRole("navigation", { name: "This queue" }).getByRole("link", { name: "waiting 6" }).waitFor();
 });
 
-dashboard.test("a page stands still while it is paused", async ({ page, url }) => {
+dashboard.test("a paused page does not change", async ({ page, url }) => {
   const api = client(url);
   await api.add("still", {}, "before");
   await page.goto("/ui/queues/still");
   await page.locator(".live.on").waitFor();
   await page.getByRole("button", { name: "Pause live updates" }).click();
   await api.add("still", {}, "after");
-  // Nothing happens, and nothing tells of it: two rounds of the feed must pass.
+  // There is no event to wait for: this is the time of two rounds of the feed.
   await page.waitForTimeout(2_500);
   assert.equal(await page.getByRole("link", { name: "after" }).count(), 0);
   await page.getByRole("button", { name: "Resume live updates" }).click();
   await page.getByRole("link", { name: "after" }).waitFor();
 });
 
-dashboard.test("the overview, to look at", async ({ page, url }) => {
+dashboard.test("the overview for screenshots", async ({ page, url }) => {
   await fill(url);
   await page.goto("/ui");
   await page.locator(".live.on").waitFor();

@@ -1,4 +1,4 @@
-// Takes the pictures of the documents: the main pages over made-up traffic, light and dark, wide and narrow.
+// Takes the screenshots for the documentation: the main pages with generated traffic, light and dark, wide and narrow.
 //
 //     make pictures
 
@@ -10,7 +10,7 @@ import { startServer } from "./dashboard.js";
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), "../docs/images");
 
-/** So much has happened by then that the charts have something to show. */
+/** How long traffic is generated before the screenshots, so that the charts are filled, in milliseconds. */
 const PLAYED_MS = Number(process.env.PLAYED_MS ?? 180_000);
 
 const WIDTHS = { wide: 1440, narrow: 390 };

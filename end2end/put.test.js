@@ -1,4 +1,4 @@
-// Jobs put by hand, those that are scheduled, and what the server shows about itself. With and without JavaScript.
+// Adding jobs, scheduled jobs, and facts about the server. With and without JavaScript.
 
 import assert from "node:assert/strict";
 import { assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
@@ -13,7 +13,7 @@ for (const javaScriptEnabled of [true, false]) {
   const flash = (page, text) => page.locator("#flash").getByText(text).waitFor();
   const id = (name) => `${name} ${javaScriptEnabled}`;
 
-  test("a job is put by hand, and another one like it", async (page, api) => {
+  test("a job can be added, and copied", async (page, api) => {
     const queue = id("über/mail");
     await api.add(queue, {}, id("first"));
     await page.goto(`/ui/queues/${encodeURIComponent(queue)}`);
@@ -47,7 +47,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.deepEqual([clone.queue, clone.klass, clone.priority, clone.tags, clone.state], [queue, "Mail::Send", -2.5, ["vip", "eu"], "waiting"]);
   });
 
-  test("what is refused stays in the form", async (page, api) => {
+  test("a rejected form keeps the user's input", async (page, api) => {
     await api.add(id("refusals"), {}, id("taken"));
     await page.goto("/ui/put");
     await page.getByLabel("Queue", { exact: true }).fill(id("refusals"));
@@ -58,7 +58,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.getByLabel("Data (JSON)").inputValue(), '{"a": </textarea><script>');
     assert.equal(await page.getByLabel("Tags (comma-separated)").inputValue(), "kept");
     if (javaScriptEnabled) await assertPresentable(page, "a refusal");
-    // What was typed stays, also when the page is refreshed.
+    // The user's input is kept, also when the page is refreshed.
     if (javaScriptEnabled) {
       await live(page);
       const refreshed = page.waitForResponse((answer) => answer.request().headers()["x-switchyard-refresh"] === "1");

@@ -1,4 +1,4 @@
-// Queues are paused and forgotten, silent workers are forgotten. With and without JavaScript.
+// Pausing queues, and removing queues from the lists. With and without JavaScript.
 
 import assert from "node:assert/strict";
 import { live, startDashboard } from "./dashboard.js";
@@ -14,7 +14,7 @@ for (const javaScriptEnabled of [true, false]) {
   const id = (name) => `${name} ${javaScriptEnabled}`;
   const path = (queue) => `/ui/queues/${encodeURIComponent(queue)}`;
 
-  test("a queue is paused, says so everywhere, and goes on", async (page, api) => {
+  test("a queue can be paused, is shown as paused on all pages, and can be resumed", async (page, api) => {
     const queue = id("über/mail");
     await api.add(queue, {}, id("letter"));
     await page.goto(path(queue));
@@ -39,7 +39,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.getByText("This queue is paused").count(), 0);
   });
 
-  test("an idle queue is forgotten, and comes back with a job", async (page, api) => {
+  test("an idle queue can be removed from the lists, and is listed again with a new job", async (page, api) => {
     const queue = id("attic");
     const job = await api.add(queue, {}, id("box"));
     await page.goto(path(queue));
@@ -59,14 +59,14 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole("row", { name: queue }).waitFor();
   });
 
-  test("a queue that is not idle any more is not forgotten", async (page, api) => {
+  test("a queue that is no longer idle is not removed from the lists", async (page, api) => {
     const queue = id("cellar");
     await api.post("/cancel", await api.add(queue, {}, id("crate")));
     await page.goto(path(queue));
     await page.getByRole("button", { name: "Forget…" }).click();
     const form = page.getByRole("dialog").locator("form");
     await form.waitFor();
-    // The page is about to learn of the job, too; its form is sent all the same.
+    // A live page will show the new job, too; the test submits the form anyway.
     const send = await form.evaluateHandle((form) => form);
     await api.add(queue, {}, id("crate again"));
     await send.evaluate((form) => {

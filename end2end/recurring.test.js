@@ -1,4 +1,4 @@
-// Recurring jobs: made, changed, ended, and their children. With and without JavaScript.
+// Recurring jobs: creating, changing and ending them, and their children. With and without JavaScript.
 
 import assert from "node:assert/strict";
 import { assertAccessible, screenshot, startDashboard } from "./dashboard.js";
@@ -14,7 +14,7 @@ for (const javaScriptEnabled of [true, false]) {
   const id = (name) => `${name} ${javaScriptEnabled}`;
   const get = (api, recurring) => api.get(`/recurring/${encodeURIComponent(recurring)}`);
 
-  test("a recurring job is made, changed and ended", async (page, api) => {
+  test("a recurring job can be created, changed and ended", async (page, api) => {
     const [queue, recurring] = [id("über/mail"), id("digest/1")];
     await api.add(queue, {}, id("letter"));
     await page.goto(`/ui/queues/${encodeURIComponent(queue)}`);
@@ -59,7 +59,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await get(api, recurring), null);
   });
 
-  test("a slip is refused in words, and what was typed stays", async (page, api) => {
+  test("invalid input is rejected with a sentence, and kept", async (page, api) => {
     await page.goto("/ui/recurring");
     await page.getByText("Create recurring job").click();
     await page.getByLabel("Queue", { exact: true }).fill(id("post"));
@@ -91,7 +91,7 @@ for (const javaScriptEnabled of [true, false]) {
     await flash(page, `Recurring job “${id("slip")}” already exists.`);
   });
 
-  test("what is due waiting for a worker, and a child leads to what made it", async (page, api) => {
+  test("a due job shows that it waits for a worker, and a child links to its recurring job", async (page, api) => {
     const [queue, recurring] = [id("clockwork"), id("tick")];
     await api.post(`/recur/${encodeURIComponent(queue)}`, { id: recurring, meta: {}, interval: 86_400 });
     await page.goto("/ui/recurring");

@@ -1,11 +1,11 @@
-// Relay in the dashboard: queues, jobs with payload and state, dead jobs that are requeued. With and without JavaScript.
+// Relay in the dashboard: queues, jobs with payload and state, requeuing dead jobs. With and without JavaScript.
 
 import assert from "node:assert/strict";
 import { assertAccessible, assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
 import { client, lmstfy, relay } from "./client.js";
 
 const dashboard = startDashboard({ args: ["--no-auth"] });
-/** A name in an address of the dashboard. */
+/** A name as a path segment of the dashboard. */
 const segment = (name) => (name === "" ? "~" : encodeURIComponent(name));
 
 /** Addresses of the dead jobs of a queue, oldest first. */
@@ -14,7 +14,7 @@ async function dead(page, queue) {
   return page.locator("tbody th a").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
 }
 
-/** Something of everything, once. */
+/** Creates jobs of every kind, once per server. */
 let filled;
 function fill(url) {
   filled ??= (async () => {
@@ -101,7 +101,7 @@ for (const javaScriptEnabled of [true, false]) {
   const at = (name) => `/ui/relay/${segment(`${own}/${name}`)}`;
   const fact = (page, name) => page.locator("dl.facts > div").filter({ has: page.getByText(name, { exact: true }) }).locator("dd");
 
-  test("a queue stands beside one of the same name, with tabs of its own, and is paused and goes on", async (page, url) => {
+  test("a queue is distinguished from one of the same name, has its own tabs, and can be paused and resumed", async (page, url) => {
     const api = queue(url, "twin");
     await api.enqueue("1");
     await client(url).add(`${own}/twin`, {}, `${own}-relay-twin`);
@@ -129,7 +129,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByText("claimed").first().waitFor();
   });
 
-  test("a job shows payload, state and its run as they are, and is deleted from its runner", async (page, url) => {
+  test("a job shows payload, state and run unchanged, and can be deleted while it is running", async (page, url) => {
     const api = queue(url, "jobs");
     await api.enqueue("a/b c", '{"big": 12345678901234567890, "b": "<b>&amp;", "one": 1.0}', { timeout: 90, retries: 1 });
     await page.goto(at("jobs"));
@@ -158,7 +158,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await api.beat(run), 404);
   });
 
-  test("a job that is retried for ever says so, and strange ids have pages", async (page, url) => {
+  test("unlimited retries are shown, and any ID has a page", async (page, url) => {
     const api = queue(url, "ids");
     const ids = ["", "..", "~", " ", "?#%2F", "日本", "é".repeat(1_024)];
     for (const id of ids) await api.enqueue(id, JSON.stringify({ id }), { retries: null });
@@ -178,7 +178,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByText("No waiting jobs. Jobs appear here when they are enqueued").waitFor();
   });
 
-  test("a dead job has a page of its own, and is requeued unless its ID is taken", async (page, url) => {
+  test("a dead job has its own page, and can be requeued unless its ID is in use", async (page, url) => {
     const api = queue(url, "one");
     await api.dead("twin", "twin");
     await page.goto(`/ui/dead?queue=${segment(`${own}/one`)}`);
@@ -214,7 +214,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal((await api.job("twin")).id, "twin", "its twin lives");
   });
 
-  test("several dead jobs are ticked, and requeued or deleted after a question", async (page, url) => {
+  test("selected dead jobs are requeued or deleted after a confirmation", async (page, url) => {
     const api = queue(url, "several");
     const ids = ["a", "b", "b", "c", "d"];
     await api.dead(...ids);
@@ -244,7 +244,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal((await api.job("c")).id, "c");
   });
 
-  test("the oldest and all are requeued or deleted, as many as the question said", async (page, url) => {
+  test("the oldest or all are requeued or deleted, in the confirmed number", async (page, url) => {
     const api = queue(url, "many");
     await api.dead(..."abcdefgh");
     const oldest = async (n, button) => {
@@ -274,7 +274,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByText("No dead jobs. A job can have a limited number of retries").waitFor();
   });
 
-  test("no API's verbs are done to another's jobs", async (page, url) => {
+  test("actions of one protocol do not affect jobs of another", async (page, url) => {
     await queue(url, "walls").dead("stays");
     await lmstfy(url, own, "walls").dead("stays");
     const post = async (form, fields) => {

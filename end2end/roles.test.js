@@ -1,4 +1,4 @@
-// Roles in the browser: signing in and out, what a viewer does not see, and the audit. With and without JavaScript.
+// Roles in the browser: sign-in and sign-out, what a viewer sees, and the audit log. With and without JavaScript.
 
 import assert from "node:assert/strict";
 import { assertAccessible, assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
@@ -13,7 +13,7 @@ const dashboard = startDashboard({
   ],
 });
 
-/** Opens a page, and signs in where that is asked for. */
+/** Opens a page, and signs in on the login page. */
 async function signIn(page, name, path = "/ui") {
   await page.goto(path);
   await page.getByLabel("Name").fill(name);
@@ -22,9 +22,9 @@ async function signIn(page, name, path = "/ui") {
   await page.waitForURL((url) => url.pathname + url.search === path);
 }
 
-/** Signs out by the button of the frame, which is behind another one on a phone. */
+/** Signs out with the button of the frame. On a phone, another button opens it. */
 async function signOut(page) {
-  // A page that refreshes itself while it is left would be refused.
+  // A page that refreshes while the user signs out would get an error.
   const pause = page.getByRole("button", { name: "Pause live updates" });
   if (await pause.isVisible()) await pause.click();
   const button = page.getByRole("button", { name: "Sign out" });
@@ -51,7 +51,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(new URL(page.url()).pathname, "/ui/login");
   });
 
-  dashboard.test(`a viewer sees no button that acts${how}`, { javaScriptEnabled }, async ({ page, url }) => {
+  dashboard.test(`a viewer sees no buttons of actions${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     const api = client(url);
     await api.failed(`parcels-${javaScriptEnabled}`, "Lost", "no stamp", `parcel-${javaScriptEnabled}`);
     await signIn(page, "vera", `/ui/jobs/parcel-${javaScriptEnabled}`);
@@ -69,7 +69,7 @@ for (const javaScriptEnabled of [true, false]) {
     }
   });
 
-  dashboard.test(`an admin reads what was done${how}`, { javaScriptEnabled }, async ({ page, url }) => {
+  dashboard.test(`an admin can read the audit log${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     const api = client(url);
     const id = `card-${javaScriptEnabled}`;
     await api.failed(`cards-${javaScriptEnabled}`, "Torn", "in two", id);
@@ -94,7 +94,7 @@ for (const javaScriptEnabled of [true, false]) {
 }
 
 dashboard.test(
-  "what is no key is refused without a word why",
+  "a wrong key is rejected without details",
   { expected: /status of 403/ },
   async ({ page }) => {
     await page.goto("/ui/login?next=%2Fui%2Fqueues");
@@ -112,7 +112,7 @@ dashboard.test(
 );
 
 dashboard.test(
-  "a page that takes another role says so",
+  "a page that requires another role says so",
   { expected: /status of 403/ },
   async ({ page }) => {
     await signIn(page, "vera");
@@ -124,7 +124,7 @@ dashboard.test(
 );
 
 dashboard.test(
-  "a page whose session has ended asks for another one",
+  "a page whose session has ended asks for a new sign-in",
   { expected: /status of 401/ },
   async ({ page, context, url }) => {
     await signIn(page, "olga", "/ui/queues");
@@ -133,7 +133,7 @@ dashboard.test(
     await other.goto("/ui");
     await signOut(other);
     await other.close();
-    // Something happens, so that the page refreshes itself.
+    // Causes a refresh of the page.
     await client(url).failed("ended", "Ended", "over", "ended");
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
   },
@@ -142,7 +142,7 @@ dashboard.test(
 for (const colorScheme of ["light", "dark"]) {
   for (const [width, height] of [[1440, 900], [390, 844], [320, 640]]) {
     const viewport = { width, height };
-    dashboard.test(`everything is presentable, ${colorScheme}, ${width}`, { colorScheme, viewport }, async ({ page, url }) => {
+    dashboard.test(`all pages are accessible and fit, ${colorScheme}, ${width}`, { colorScheme, viewport }, async ({ page, url }) => {
       const api = client(url);
       const id = `shown-${colorScheme}-${width}`;
       await api.failed(id, "Shown", "again", id);

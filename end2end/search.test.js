@@ -1,4 +1,4 @@
-// The search over all jobs: what is found, what is not understood, pages. With and without JavaScript.
+// The search over all jobs: results, invalid searches, pages. With and without JavaScript.
 
 import assert from "node:assert/strict";
 import { assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
@@ -8,7 +8,7 @@ const dashboard = startDashboard({ args: ["--no-auth"] });
 
 const HOSTILE = `<img src=x onerror=alert(1)> "'&`;
 
-/** Something of each protocol, once; resolves to the id of an lmstfy job. */
+/** Creates jobs of each protocol, once per server. Resolves to the ID of an lmstfy job. */
 let filled;
 function fill(url) {
   filled ??= (async () => {
@@ -36,7 +36,7 @@ for (const javaScriptEnabled of [true, false]) {
       await body(page, url, published);
     });
 
-  test("a search is saved for everybody, and forgotten", async (page, url) => {
+  test("a search can be saved for all users, and deleted", async (page, url) => {
     const name = `Lost <b> ${javaScriptEnabled}`;
     await page.goto(at('state:dead queue:"lost"'));
     await page.getByText("Save this search for everyone").click();
@@ -55,7 +55,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await saved.getByRole("link", { name }).count(), 0);
   });
 
-  test("jobs of all protocols are found, and a term is taken out", async (page, url, published) => {
+  test("jobs of all protocols are found, and a term can be removed", async (page, url, published) => {
     await page.goto("/ui");
     await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Jobs", exact: true }).click();
     await page.getByRole("combobox", { name: "Search all jobs" }).fill("data.user.id:42 -queue:mail");
@@ -78,14 +78,14 @@ for (const javaScriptEnabled of [true, false]) {
     assert.match(page.url(), /\/ui\/tags\/vip$/);
   });
 
-  test("a whole id stands above what else is found", async (page) => {
+  test("an exact ID match is above the other results", async (page) => {
     await page.goto(at("long-007"));
     const exact = page.getByRole("region", { name: "Jobs with exactly this ID" });
     await exact.getByRole("link", { name: "long-007" }).click();
     assert.equal(await page.locator("#jid").textContent(), "long-007");
   });
 
-  test("what is not understood is shown at its place, and nothing is searched", async (page) => {
+  test("an invalid search is marked at its error, and not run", async (page) => {
     await page.goto(at("queue:mail stat:<b>failed"));
     await page.getByText("Invalid search at column 12").waitFor();
     assert.equal(await page.locator("#mistake mark").textContent(), "stat:");
@@ -119,7 +119,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByText("50 jobs on this page").waitFor();
   });
 
-  test("hostile texts are text", async (page) => {
+  test("hostile texts are shown as text", async (page) => {
     const quoted = (text) => `"${text.replaceAll('"', '\\"')}"`;
     for (const q of [`queue:${quoted(HOSTILE)}`, `tag:${quoted(`T ${HOSTILE}`)}`, `data.text:${quoted(HOSTILE)}`, quoted(`id ${HOSTILE}`)]) {
       await page.goto(at(q));
@@ -136,7 +136,7 @@ for (const javaScriptEnabled of [true, false]) {
   });
 }
 
-dashboard.test("what was found stands still, and what is typed stays", async ({ page, url }) => {
+dashboard.test("results do not change on a refresh, and the user's input is kept", async ({ page, url }) => {
   await fill(url);
   await page.goto(at("queue:mail"));
   await page.locator(".live.on").waitFor();
@@ -174,7 +174,7 @@ for (const colorScheme of ["light", "dark"]) {
 }
 
 const phone = { viewport: { width: 320, height: 700 }, javaScriptEnabled: false };
-dashboard.test("on a phone the search stands at the top", phone, async ({ page, url }) => {
+dashboard.test("on a phone, the search is in the top bar", phone, async ({ page, url }) => {
   await fill(url);
   await page.goto("/ui");
   await page.getByRole("link", { name: "Find anything" }).click();

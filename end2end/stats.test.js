@@ -1,4 +1,4 @@
-// The statistics of a queue, on days whose clock the test sets.
+// Daily statistics of a queue, with a clock that the test sets.
 
 import assert from "node:assert/strict";
 import { assertAccessible, live, screenshot, startDashboard } from "./dashboard.js";
@@ -10,7 +10,7 @@ const DAY = 86_400;
 const TODAY = Math.floor(Date.now() / 1000 / DAY) * DAY;
 const date = (moment) => new Date(moment * 1000).toISOString().slice(0, 10);
 
-/** Yesterday: 100 jobs that wait 0 to 99 s and run 1 s each, two failures, one undone, one lost lease. */
+/** Yesterday: 100 jobs that wait 0 to 99 s and run 1 s each, two failures, one of them retried, one expired lease. */
 let filled;
 function fill(url) {
   filled ??= (async () => {
@@ -38,7 +38,7 @@ function fill(url) {
 
 for (const javaScriptEnabled of [true, false]) {
   const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
-  dashboard.test(`a queue leads to the statistics of its days, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
+  dashboard.test(`a queue links to its daily statistics, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     await fill(url);
     await page.goto("/ui/queues/mail");
     await page.getByRole("main").getByRole("link", { name: "statistics" }).click();
@@ -71,7 +71,7 @@ for (const javaScriptEnabled of [true, false]) {
   });
 }
 
-dashboard.test("a histogram tells in words and numbers what it draws", async ({ page, url }) => {
+dashboard.test("a histogram has a description and a data table", async ({ page, url }) => {
   await fill(url);
   await page.goto(`/ui/queues/mail/stats?day=${date(TODAY - DAY)}`);
   await live(page);
@@ -83,7 +83,7 @@ dashboard.test("a histogram tells in words and numbers what it draws", async ({ 
   const rows = await waits.getByRole("row").allTextContents();
   const plain = rows.map((row) => row.replace(/\s+/g, " ").trim());
   assert.equal(plain.find((row) => row.startsWith("30–60 s")), "30–60 s3028.8%60.6%");
-  // Every bar is drawn, with its name.
+  // Every bar has a title.
   const titles = await picture.locator("g > title").allTextContents();
   assert.ok(titles.includes("30–60 s: 30 jobs, 28.8%"), titles.join("; "));
   assert.equal(titles.length, await picture.locator("rect").count());
@@ -101,7 +101,7 @@ for (const colorScheme of ["light", "dark"]) {
       await assertAccessible(page);
       const beyond = await page.evaluate(() => {
         const { scrollWidth, clientWidth } = document.documentElement;
-        // The drawings may hang over their frames, but not over the cards.
+        // Drawings may extend beyond their frames, but not beyond the cards.
         const cut = [...document.querySelectorAll(".histogram text")].filter((text) => {
           const [inner, outer] = [text, text.closest(".card")].map((element) => element.getBoundingClientRect());
           return inner.width > 0 && (inner.left < outer.left || inner.right > outer.right);
@@ -113,7 +113,7 @@ for (const colorScheme of ["light", "dark"]) {
   }
 }
 
-dashboard.test("today’s numbers move by themselves, and what is open stays", async ({ page, url }) => {
+dashboard.test("today’s numbers update live, and open elements stay open", async ({ page, url }) => {
   await fill(url);
   const api = client(url);
   api.now = TODAY + 2;

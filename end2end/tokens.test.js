@@ -1,4 +1,4 @@
-// Namespaces and their tokens: the secret is shown once, nowhere else, and works. With and without JavaScript.
+// Namespaces and their tokens: the secret is shown once, and works. With and without JavaScript.
 
 import assert from "node:assert/strict";
 import { assertAccessible, live, screenshot, startDashboard } from "./dashboard.js";
@@ -10,7 +10,7 @@ for (const javaScriptEnabled of [true, false]) {
   const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
   const ns = javaScriptEnabled ? "shop-with" : "shop-without";
 
-  dashboard.test(`a token is made, used and revoked, ${how}`, { javaScriptEnabled }, async ({ page, context, url }) => {
+  dashboard.test(`a token can be created, used and revoked, ${how}`, { javaScriptEnabled }, async ({ page, context, url }) => {
     await page.goto("/ui/namespaces");
     await page.getByLabel("Existing or new namespace").fill(ns);
     await page.getByLabel("Description: who uses it and for what").fill("the <b>mailer</b>");
@@ -26,7 +26,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.ok(!page.url().includes(secret));
     assert.ok(!JSON.stringify(await context.cookies()).includes(secret));
     if (javaScriptEnabled) {
-      // The page goes on following the server; what was shown stays.
+      // The page continues to update live; the shown secret must stay.
       await live(page);
       await client(url).add("moving", {}, "letter");
       await page.waitForTimeout(2_500);
@@ -53,7 +53,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByText("No tokens. Create one to use this namespace through the API.").waitFor();
   });
 
-  dashboard.test(`a namespace makes its own tokens, and a refusal says why, ${how}`, { javaScriptEnabled }, async ({ page }) => {
+  dashboard.test(`a namespace page creates tokens of its namespace, and an error says why, ${how}`, { javaScriptEnabled }, async ({ page }) => {
     await page.goto(`/ui/namespaces/${ns}-2`);
     await page.getByText("No tokens. Create one to use this namespace").waitFor();
     await page.getByLabel("Description: who uses it and for what").fill(" ");
@@ -75,7 +75,7 @@ for (const javaScriptEnabled of [true, false]) {
 }
 
 for (const colorScheme of ["light", "dark"]) {
-  dashboard.test(`axe finds nothing, ${colorScheme}`, { colorScheme, viewport: { width: 390, height: 844 } }, async ({ page }) => {
+  dashboard.test(`axe finds no violations, ${colorScheme}`, { colorScheme, viewport: { width: 390, height: 844 } }, async ({ page }) => {
     await page.goto(`/ui/namespaces/axe-${colorScheme}`);
     await page.getByLabel("Description: who uses it and for what").fill("axe");
     await page.getByRole("button", { name: "Create token" }).click();
@@ -87,7 +87,7 @@ for (const colorScheme of ["light", "dark"]) {
   });
 }
 
-dashboard.test("other sites can make no token", async ({ url }) => {
+dashboard.test("other sites cannot create tokens", async ({ url }) => {
   for (const headers of [{}, { "sec-fetch-site": "cross-site" }, { origin: "http://other.example" }]) {
     const answer = await fetch(`${url}/ui/namespaces/theirs`, {
       method: "POST",

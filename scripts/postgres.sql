@@ -28,11 +28,11 @@ END $$;
 -- Object ids are the same in every copy, so the digest is too.
 CREATE TABLE pristine.digest AS SELECT pristine.schema() AS digest;
 
--- Returns false, and changes nothing, if the schema is not the template's.
+-- Returns false, and changes nothing, if the schema differs from the template's.
 CREATE FUNCTION pristine.restore() RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE name text; number oid; large text;
 BEGIN
-  -- Servers of the last test may still have connections.
+  -- Servers of the previous test may still have connections.
   FOR attempt IN 1..1000 LOOP
     PERFORM pg_terminate_backend(pid) FROM pg_stat_activity
       WHERE datname = current_database() AND pid <> pg_backend_pid();
@@ -42,7 +42,7 @@ BEGIN
   IF pristine.schema() <> (SELECT digest FROM pristine.digest) THEN
     RETURN false;
   END IF;
-  -- Deleting few rows is faster than new files, but leaves them in the files.
+  -- For small tables, DELETE is faster than TRUNCATE, which creates new files. Large ones are truncated.
   SELECT string_agg(format('public.%I', relname), ', ') INTO large FROM pg_class
     WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
       AND (pg_relation_size(oid) > 131072 OR pg_indexes_size(oid) > 1048576);

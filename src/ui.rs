@@ -13,29 +13,29 @@
 pub mod access;
 /// What forms change.
 pub mod actions;
-/// What several pages show.
+/// Components that several pages show.
 pub mod components;
-/// What server functions know of their request.
+/// The context of server functions.
 pub mod context;
-/// The cookies.
+/// Cookies.
 pub mod cookies;
 /// Dates and times that users type.
 pub mod dates;
 /// Display settings of a browser.
 pub mod display;
-/// Why a page cannot be shown.
+/// The errors of pages and actions.
 pub mod error;
 /// Router, middleware, live feed, exports, downloads.
 pub mod http;
 /// View models that several pages show.
 pub mod model;
-/// The meaning of the server's options.
+/// Descriptions of the server's options.
 pub mod options;
-/// The request that a page answers.
+/// The request for a page.
 pub mod page_request;
 /// The pages.
 pub mod pages;
-/// From engine types to view models.
+/// Converts engine types to view models.
 pub mod present;
-/// The addresses of pages.
+/// URLs of the pages.
 pub mod urls;

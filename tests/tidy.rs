@@ -1,4 +1,4 @@
-//! Checks the rules between the rooms (`ARCHITECTURE.md`) by reading the sources.
+//! Checks the architectural rules of `ARCHITECTURE.md` by reading the source files.
 
 #![cfg(test)]
 
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// A file, by its path below the checkout with `/` between names.
+/// A file. Its path is relative to the repository, with `/` as the separator.
 struct Source {
     path: String,
     text: String,
@@ -51,8 +51,8 @@ fn is_in(path: &str, rooms: &[&str]) -> bool {
         .any(|room| path == format!("src/{room}.rs") || path.starts_with(&format!("src/{room}/")))
 }
 
-/// The lines of code that hold one of these words; what only a comment says is allowed. The name of the crate that
-/// knows SQLite's grammar is not the name of its driver, and every room may know what a budget is.
+/// The lines of code that contain one of these words; comments are skipped. The crate for SQLite's grammar does not
+/// count as the database driver, and every room may use `crate::budget`.
 fn mentions<'a>(source: &'a Source, words: &'a [&str]) -> impl Iterator<Item = String> + 'a {
     let code = |line: &str| !line.trim_start().starts_with("//");
     let holds = |line: &str, word: &str| match word {
@@ -73,7 +73,7 @@ fn assert_none(wrong: &[String], rule: &str) {
     assert!(wrong.is_empty(), "{rule}:\n{}", wrong.join("\n"));
 }
 
-/// In these rooms nobody mentions these words.
+/// Checks that these rooms do not mention these words.
 #[track_caller]
 fn forbid(rooms: &[&str], words: &[&str], rule: &str) {
     let sources = sources(&["src"]);
@@ -82,7 +82,7 @@ fn forbid(rooms: &[&str], words: &[&str], rule: &str) {
     assert_none(&wrong, rule);
 }
 
-/// Only in these rooms somebody mentions these words.
+/// Checks that only these rooms mention these words.
 #[track_caller]
 fn confine(rooms: &[&str], words: &[&str], rule: &str) {
     let sources = sources(&["src"]);
@@ -92,7 +92,7 @@ fn confine(rooms: &[&str], words: &[&str], rule: &str) {
 }
 
 #[test]
-fn the_engine_and_the_store_know_neither_http_nor_pages() {
+fn the_engine_and_the_store_mention_neither_http_nor_pages() {
     let words = ["axum", "leptos", "hyper", "tower", "http::", "StatusCode"];
     forbid(
         &["engine", "store"],
@@ -131,7 +131,7 @@ fn allowed_imports() -> BTreeMap<String, BTreeSet<String>> {
     rows.collect()
 }
 
-/// The rooms, each with its imports of other rooms and one place of each import.
+/// The imports of each room from other rooms, each with one place of the import.
 fn imports() -> BTreeMap<String, BTreeMap<String, String>> {
     let mut imports: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     for source in sources(&["src"]) {
@@ -196,9 +196,9 @@ fn rooms_import_each_other_without_cycles() {
     }
 }
 
-/// What pages show is decided by their view models, so that a page can be read without the engine.
+/// Pages show view models, so that they can be understood without the engine.
 #[test]
-fn of_a_page_only_the_loading_calls_the_engine() {
+fn only_the_load_modules_of_pages_call_the_engine() {
     let mut wrong = Vec::new();
     for source in sources(&["src/ui/pages", "src/ui/components"]) {
         let is_loading = source.path.contains("/load/")
@@ -212,7 +212,7 @@ fn of_a_page_only_the_loading_calls_the_engine() {
 }
 
 #[test]
-fn the_engine_holds_bodies_as_text_and_no_protocols_json() {
+fn the_engine_treats_bodies_as_opaque_text() {
     let words = ["serde_json::Value", "serde_json::{", "json!(", "RawValue"];
     forbid(
         &["engine", "store"],
@@ -236,7 +236,7 @@ fn only_the_handshake_names_the_tls_library() {
 }
 
 #[test]
-fn only_queries_are_read_with_sqlites_grammar() {
+fn only_queries_use_the_grammar_of_sqlite() {
     confine(
         &["query"],
         &["sqlite3_parser"],
@@ -244,9 +244,9 @@ fn only_queries_are_read_with_sqlites_grammar() {
     );
 }
 
-/// It is a language and no more: what is done with an answer is up to others.
+/// Queries are only a language: other rooms run them and use the results.
 #[test]
-fn a_query_knows_nobody() {
+fn the_query_language_imports_no_other_room() {
     let words = [
         "crate::",
         "axum",
@@ -265,9 +265,9 @@ fn a_query_knows_nobody() {
     forbid(&["query"], &words, "a query looks at what it is given");
 }
 
-/// Neither does the language of the search; who looks for what is meant is up to the engine.
+/// The search language is only a language, too: the engine runs searches.
 #[test]
-fn a_search_knows_nobody() {
+fn the_search_language_imports_no_other_room() {
     let words = [
         "crate::",
         "axum",
@@ -284,8 +284,8 @@ fn a_search_knows_nobody() {
 }
 
 #[test]
-fn only_the_engine_and_the_store_speak_sql() {
-    // The parser of queries makes a statement of an expression, to read it; nobody runs it.
+fn only_the_engine_and_the_store_contain_sql() {
+    // The parser of queries wraps an expression in a statement to parse it. The statement is not run.
     confine(
         &["engine", "store", "query/parse"],
         &["SELECT "],
@@ -309,7 +309,7 @@ fn only_the_engine_and_the_store_speak_sql() {
 }
 
 #[test]
-fn only_the_clock_reads_the_time_of_day() {
+fn only_the_clock_reads_the_current_time() {
     let words = [
         "SystemTime::now",
         "Utc::now",
@@ -332,9 +332,9 @@ fn only_the_clock_reads_the_time_of_day() {
     assert_none(&wrong, "time is an argument");
 }
 
-/// A build is chosen by which modules it has, never inside a function.
+/// Features select modules, never code within a function.
 #[test]
-fn a_feature_is_asked_for_only_on_a_modules_line() {
+fn features_select_modules_only() {
     let mut wrong = Vec::new();
     for source in sources(&["src"]) {
         let lines: Vec<&str> = source.text.lines().map(str::trim).collect();
@@ -362,11 +362,12 @@ fn a_feature_is_asked_for_only_on_a_modules_line() {
     assert_none(&wrong, "#[cfg(feature)] stands on modules");
 }
 
-/// While a statement waits for a row that another server is writing, Postgres asks nothing again but the condition
-/// outside the subselect. The version tells whether the row is still what was looked at.
+/// When a statement has waited for a row that another transaction changed, Postgres rechecks only the condition outside
+/// the subselect. The version ensures that the row is still the one that was selected.
 #[test]
-fn statements_that_change_jobs_name_their_version() {
-    /// Follows a statement that has asked for the version, in the same transaction; and empties everything.
+fn statements_that_change_jobs_check_their_version() {
+    /// The first statement follows one that checks the version in the same transaction. The second one deletes all
+    /// jobs.
     const OTHERS: [&str; 2] = [
         "UPDATE jobs SET body = $2 WHERE seq = $1",
         "DELETE FROM jobs",
@@ -397,7 +398,7 @@ fn statements_that_change_jobs_name_their_version() {
 }
 
 #[test]
-fn files_stay_under_500_lines() {
+fn files_have_fewer_than_500_lines() {
     let mut wrong = Vec::new();
     for source in sources(&["src", "benches", "build.rs", "tests"]) {
         let lines = source.text.lines().count();
@@ -408,9 +409,9 @@ fn files_stay_under_500_lines() {
     assert_none(&wrong, "a file that long is two");
 }
 
-/// Where a machine gets its packages from is its own affair.
+/// The configuration of the machine determines the package registries, not the repository.
 #[test]
-fn no_file_names_a_host_of_packages() {
+fn no_file_names_a_package_host() {
     let index = "registry+https://github.com/rust-lang/crates.io-index";
     let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
     let elsewhere = |line: &&str| line.starts_with("source = ") && !line.contains(index);

@@ -20,7 +20,7 @@ pub fn storage() -> Option<Storage> {
     window().session_storage().ok().flatten()
 }
 
-/// Fetches the text of an address of this server, with any status.
+/// Fetches the text of a URL of this server, with any status.
 pub async fn fetch(address: &str, headers: &str) -> Result<String, JsValue> {
     let init = RequestInit::new();
     init.set_cache(RequestCache::NoStore);

@@ -1,6 +1,6 @@
-//! The keyboard: shortcuts, and a palette that finds everything. A page declares its shortcuts by `data-shortcut` on a button, a
-//! link, a field, or an element around one (`ui/components/forms.rs`). A key presses, focuses or follows that control, so a
-//! shortcut can do nothing that its control cannot.
+//! The keyboard: shortcuts, and the palette. A page declares a shortcut with `data-shortcut` on a button, a link, a
+//! field, or an element around one (`ui/components/forms.rs`). The key presses, follows or focuses that control, so a
+//! shortcut can do only what its control can.
 
 #[cfg(feature = "hydrate")]
 mod listen;
@@ -10,7 +10,7 @@ mod palette;
 mod rows;
 #[cfg(not(feature = "hydrate"))]
 mod listen {
-    //! Does nothing on the server.
+    //! On the server, the islands' functions are empty.
     pub fn start() {}
 }
 

@@ -1,6 +1,6 @@
-//! The island that keeps pages live. It listens to the feed of the server, fetches the page again after a change, and applies
-//! the differences (`live/morph.rs`). So only the server renders lists and counts, and what the user has opened, typed or
-//! selected is kept.
+//! The island that keeps pages live. It subscribes to the live feed of the server, fetches the page again after a
+//! change, and applies the differences (`live/morph.rs`). So only the server renders lists and counts, and the page
+//! keeps what the user has opened, typed or selected.
 
 #[cfg(feature = "hydrate")]
 mod copy;
@@ -12,7 +12,7 @@ mod times;
 mod wire;
 #[cfg(not(feature = "hydrate"))]
 mod wire {
-    //! Does nothing on the server.
+    //! On the server, the island's functions are empty.
     use super::Link;
     use leptos::prelude::RwSignal;
 

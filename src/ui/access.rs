@@ -24,7 +24,7 @@ pub fn role_to_read(path: &str) -> Role {
     }
 }
 
-/// The minimum role for a POST request: that of the action with this path, or of the server function that reads.
+/// The minimum role for a POST request: that of the action with this path, or of the server function with this path.
 pub fn role_to_post(path: &str) -> Role {
     let read_function = || {
         let path = segments(path);
@@ -38,8 +38,8 @@ pub fn role_to_post(path: &str) -> Role {
     role.unwrap_or(Role::Operator)
 }
 
-/// The server functions that only read, each with the minimum role for a POST request. Pages call these functions on the
-/// server, so nobody needs to post to them.
+/// The server functions that only read, each with the minimum role for a POST request. Pages call these functions on
+/// the server, so users have no reason to post to them.
 pub const READ_FUNCTIONS: &[(&str, Role)] = &[
     (frame::Glance::PATH, Role::Operator),
     (pages::about::load::About::PATH, Role::Operator),

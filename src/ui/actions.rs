@@ -45,7 +45,7 @@ pub struct Action {
     pub role: Role,
     /// A field and its value that tell actions with the same path apart.
     pub only_if: Option<(&'static str, &'static str)>,
-    /// What the form changes. Reads only fields that the action itself reads; a form can contain others with false values.
+    /// What the form changes. Reads only fields that the action itself reads, because clients can add other fields.
     pub target: fn(&Form) -> Target,
 }
 
@@ -88,7 +88,7 @@ impl Action {
     }
 }
 
-/// All actions. Of several with the same path, the first that matches the form counts.
+/// All actions. If several with the same path match a form, the first one counts.
 static ACTIONS: &[&Action] = &[
     &database::REPAIR,
     &dead_letters::DELETE_DEAD,
@@ -164,7 +164,7 @@ pub fn audited(form: &Form) -> Option<(String, Target)> {
     if let Some(action) = actions.find(|action| action.matches(form)) {
         return Some((action.name.to_owned(), (action.target)(form)));
     }
-    // A server function that changes nothing, or does not exist: if it is refused, that is recorded too.
+    // A server function that changes nothing or does not exist. A rejected request to it is recorded, too.
     match &path[..] {
         [ui, functions, name] if ui == "ui" && functions == "fn" => {
             Some((name.clone(), Target::none()))
@@ -180,7 +180,7 @@ pub struct Form {
 }
 
 impl Form {
-    /// The form that is posted to `path`, with its body. A body that is too long to be read twice is left out.
+    /// The form posted to `path`. `body` is `None` if it is too long to be buffered.
     pub fn new(path: &str, body: Option<&[u8]>) -> Form {
         let body = PageRequest::with_query(String::from_utf8_lossy(body.unwrap_or_default()));
         Form {
@@ -213,7 +213,7 @@ impl Form {
     }
 }
 
-/// What an action changes: in words, and the page that shows it.
+/// What an action changes: its description, and the page that shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     pub text: String,
@@ -263,7 +263,7 @@ pub struct Done {
 }
 
 impl Done {
-    /// The message is shown on the page `next`.
+    /// Shows the message on the page `next`.
     fn at(next: String, message: String) -> Done {
         Done {
             message,
@@ -273,7 +273,7 @@ impl Done {
 }
 
 impl From<String> for Done {
-    /// The message is shown on the page of the form.
+    /// Shows the message on the page of the form.
     fn from(message: String) -> Done {
         Done {
             message,
@@ -282,7 +282,7 @@ impl From<String> for Done {
     }
 }
 
-/// Why an action was not done, in lower case and without a full stop.
+/// Why an action failed, in lower case and without a full stop.
 pub struct ActionError(String);
 
 impl<E: fmt::Display> From<E> for ActionError {
@@ -333,7 +333,7 @@ mod tests {
             "job x y",
             "/ui/jobs/x%20y",
         ],
-        // Fields that the action does not read say nothing.
+        // Fields that the action does not read do not affect the target.
         [
             "/ui/fn/retry",
             "option=heartbeat&group=E&protocol=lmstfy&queue=other&id=x",

@@ -1,4 +1,4 @@
-//! TODO
+//! Components that several pages show.
 
 pub mod basics;
 pub mod bulk;

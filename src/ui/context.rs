@@ -1,4 +1,4 @@
-//! What a server function knows of its request: [`PageContext`] for those that read, [`ActionContext`] for actions.
+//! The context of server functions: [`PageContext`] for those that read, [`ActionContext`] for actions.
 
 use std::fmt;
 
@@ -31,10 +31,9 @@ pub async fn read<T>(
     context.loaded(loaded)
 }
 
-/// [`read`] for something that may not exist; `missing` is the sentence for that.
+/// Like [`read`], for something that may not exist; `missing` returns the error message for that case.
 ///
-/// # Errors
-/// Also if it does not exist.
+/// # Errors As [`read`], and if it does not exist.
 pub async fn read_or_missing<T>(
     least: Role,
     load: impl AsyncFnOnce(PageContext) -> Result<Option<T>, Error>,
@@ -73,7 +72,7 @@ impl PageContext {
         })
     }
 
-    /// The result of the engine; an error is logged, and sets the status.
+    /// Unwraps a result of the engine. On error, logs it and sets the status.
     fn loaded<T>(&self, result: Result<T, Error>) -> Result<T, PageError> {
         result.map_err(|error| {
             tracing::error!(%error, "failed to load a page");
@@ -126,8 +125,7 @@ impl ActionContext {
 
     /// Ends the action: redirects to `page`, which shows the message, and records the message in the audit log.
     ///
-    /// # Errors
-    /// See [`ActionContext::redirect`].
+    /// # Errors As [`ActionContext::redirect`].
     pub fn redirect_with_message(
         &self,
         page: &str,
@@ -147,8 +145,7 @@ impl ActionContext {
 
     /// Redirects to a page of the dashboard; to the overview if `page` is not one.
     ///
-    /// # Errors
-    /// If `page` cannot be the value of a header.
+    /// # Errors If `page` is not a valid header value.
     pub fn redirect(&self, page: &str) -> Result<(), PageError> {
         let page = if is_ours(page) { page } else { "/ui" };
         let location = HeaderValue::from_str(page)
@@ -170,7 +167,7 @@ impl ActionContext {
     }
 }
 
-/// What both contexts are made of; the router provides it (`http.rs`).
+/// The common part of both contexts; the router provides it (`http.rs`).
 struct Parts {
     request: PageRequest,
     dashboard: Dashboard,

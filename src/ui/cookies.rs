@@ -13,10 +13,10 @@ pub const SESSION: &str = "switchyard_session";
 /// How long a browser keeps display settings, in seconds.
 const SETTING_AGE_S: i64 = 31_536_000;
 
-/// The time within which the page after an action must be requested, in seconds.
+/// How long a flash is kept until the next page is requested, in seconds.
 const FLASH_AGE_S: i64 = 60;
 
-/// Maximum length of a flash. Browsers accept 4 kB per cookie, percent-encoded.
+/// Maximum length of a flash. Browsers accept 4 kB per cookie, including percent-encoding.
 const FLASH_CHARS_MAX: usize = 400;
 const FLASH_BYTES_MAX: usize = 1_200;
 
@@ -51,8 +51,8 @@ pub fn no_flash() -> String {
     set(FLASH, "", 0, "Strict")
 }
 
-/// A `Set-Cookie` header with the secret of a session. It is not `SameSite=Strict`, so that links from other sites, such as
-/// alerts, lead to a page without a new sign-in. Actions accept only requests from the dashboard's own pages
+/// A `Set-Cookie` header with the secret of a session. It is not `SameSite=Strict`, so that links from other sites,
+/// such as alerts, do not require a new sign-in. Actions accept only requests from the dashboard's own pages
 /// (`http/guard.rs`).
 pub fn session(secret: &str, age_s: i64) -> String {
     set(SESSION, secret, age_s, "Lax")

@@ -13,7 +13,7 @@ pub struct Setting {
     pub title: &'static str,
     /// The values with their labels. The first is the default, which has no cookie.
     pub values: &'static [(&'static str, &'static str)],
-    /// The key that selects the next value; empty if only the palette does.
+    /// The keyboard shortcut that selects the next value; an empty string adds only a palette entry.
     pub key: Option<&'static str>,
 }
 
@@ -51,7 +51,7 @@ pub const KEYS: Setting = Setting {
 };
 
 impl Setting {
-    /// The value with this text; the default if there is none.
+    /// The value with this text; the default if there is no such value.
     pub fn value(&self, text: Option<&str>) -> &'static str {
         let mut values = self.values.iter().map(|(value, _)| *value);
         let first = self.values.first().map_or("", |(value, _)| value);

@@ -4,10 +4,10 @@ use leptos::server_fn::codec::JsonEncoding;
 use leptos::server_fn::error::{FromServerFnError, ServerFnErrorErr};
 use serde::{Deserialize, Serialize};
 
-/// Why a server function failed. Each variant holds a sentence for the page.
+/// Why a server function failed. Each variant contains a sentence for the page.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
 pub enum PageError {
-    /// What the address names does not exist.
+    /// The requested object does not exist.
     #[error("{0}")]
     Missing(String),
     /// The user lacks the role.

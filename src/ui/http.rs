@@ -48,16 +48,17 @@ use crate::ui::pages::{App, shell};
 /// The header of a live page's requests for its own refresh.
 pub const REFRESH: &str = "x-switchyard-refresh";
 
-/// The time limit of a page, or of the start of the live feed.
+/// The time limit for rendering a page, and for opening the live feed.
 const PAGE_TIMEOUT: Duration = Duration::from_millis(4_500);
 
 /// Maximum size of a form.
 const FORM_BYTES_MAX: usize = 64 << 10;
 
-/// Maximum size of a form with a payload or a state: the Jobq API accepts 2 MiB, and percent-encoding can triple that.
+/// Maximum size of a form with a payload or a state: the Jobq API accepts 2 MiB, and percent-encoding can triple the
+/// size.
 const PAYLOAD_FORM_BYTES_MAX: usize = 8 << 20;
 
-/// Brotli at this level takes about 1 ms per page, and compresses better than gzip at any level.
+/// At this level, Brotli takes about 1 ms per page, and compresses better than gzip at any level.
 const COMPRESSION: CompressionLevel = CompressionLevel::Precise(4);
 
 /// The state of the dashboard's handlers.
@@ -74,7 +75,7 @@ pub struct Dashboard {
 }
 
 impl Dashboard {
-    /// Live feeds end when `stop` is canceled.
+    /// `stop` ends the live feeds when it is canceled.
     pub fn new(
         engine: Engine,
         assets: Assets,
@@ -113,7 +114,7 @@ pub fn router(state: Dashboard) -> Router {
         .route("/ui/audit.csv", get(exports::audit_as_csv))
         .route("/ui/audit.json", get(exports::audit_as_json))
         .route("/ui/find", get(find::find))
-        // The forms that are posted to the address of a page.
+        // Forms that are posted to the address of a page.
         .route("/ui/login", post(login::sign_in))
         .route("/ui/logout", post(login::sign_out))
         .route("/ui/namespaces", post(page_forms::create_token))
@@ -147,7 +148,7 @@ pub fn router(state: Dashboard) -> Router {
         .with_state(state)
 }
 
-/// The forms with payloads, which are posted to the address of their page.
+/// Forms with payloads, which are posted to the address of their page.
 fn payload_forms() -> Router<Dashboard> {
     Router::new()
         .route("/ui/put", post(page_forms::put))
@@ -157,7 +158,7 @@ fn payload_forms() -> Router<Dashboard> {
         .layer(RequestBodyLimitLayer::new(PAYLOAD_FORM_BYTES_MAX))
 }
 
-/// Limits the time of a whole page: each of its reads has a limit of its own, but a page has several.
+/// Limits the total time of a request. Each database read has its own limit, but a page makes several reads.
 async fn limit_time(request: Request, next: Next) -> Response {
     if request.method() != Method::GET {
         return next.run(request).await;
@@ -166,7 +167,7 @@ async fn limit_time(request: Request, next: Next) -> Response {
     response.unwrap_or_else(|_| database_unavailable())
 }
 
-/// 503 after an error of the engine, which is logged.
+/// Logs an error of the engine, and responds with 503.
 fn unavailable(error: &Error, what: &str) -> Response {
     tracing::error!(%error, "{what}");
     database_unavailable()
@@ -209,7 +210,7 @@ pub fn provide_page_context(dashboard: &Dashboard) {
     }
 }
 
-/// What pages know of the request.
+/// The page request that pages get as context.
 fn page_request(request: &Parts, dashboard: &Dashboard) -> PageRequest {
     let header = |name: &str| {
         request

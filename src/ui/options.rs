@@ -1,4 +1,4 @@
-//! The meanings of the server's options.
+//! Descriptions of the server's options.
 
 /// The unit of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl Unit {
     }
 }
 
-/// The meaning of an option.
+/// The description of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meaning {
     pub name: &'static str,
@@ -33,7 +33,7 @@ pub struct Meaning {
     pub effect: &'static str,
 }
 
-/// The options of the server, by importance.
+/// The options of the server, most important first.
 pub const OF_SERVER: [Meaning; 9] = [
     Meaning {
         name: "heartbeat",
@@ -115,23 +115,23 @@ pub const OF_QUEUE: [Meaning; 3] = [
 
 const LATER: &str = "Applies from the next claim or heartbeat. Current leases do not change.";
 
-/// The server's option of that name.
+/// The server option with this name.
 pub fn of_server(name: &str) -> Option<Meaning> {
     OF_SERVER.into_iter().find(|option| option.name == name)
 }
 
-/// A queue's option of that name.
+/// The queue option with this name.
 pub fn of_queue(name: &str) -> Option<Meaning> {
     OF_QUEUE.into_iter().find(|option| option.name == name)
 }
 
-/// The queue of an option, and its meaning.
+/// Splits the full name of a queue option into the queue and the option.
 pub fn queue_of(option: &str) -> Option<(&str, Meaning)> {
     let new = OF_QUEUE.into_iter().find_map(|meaning| {
         let queue = option.strip_suffix(meaning.name)?.strip_suffix('-')?;
         Some((queue, meaning))
     });
-    // The qless documentation has this form for the heartbeat.
+    // The qless documentation names the heartbeat option of a queue this way.
     let old = || option.strip_prefix("heartbeat-").zip(of_queue("heartbeat"));
     new.or_else(old).filter(|(queue, _)| !queue.is_empty())
 }

@@ -1,4 +1,4 @@
-//! What a page knows of its request.
+//! The request for a page.
 
 use leptos::prelude::use_context;
 
@@ -8,7 +8,7 @@ use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::series::StatisticsQuery;
 use crate::ui::urls::encoding::{decode, name_of, without_nul};
 
-/// The request of a page. The router provides it as context.
+/// The request for a page. The router provides it as context.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PageRequest {
     /// As sent, percent-encoded.
@@ -21,10 +21,10 @@ pub struct PageRequest {
     pub now: i64,
     pub display: Display,
     pub flash: Option<Flash>,
-    /// Whether a live page refreshes itself. The response leaves the flash to the next page, and always has status 200,
-    /// because browsers log other ones as errors.
+    /// Whether this is the refresh of a live page. The response to a refresh leaves the flash to the next page, and
+    /// always has status 200, because browsers log other statuses as errors.
     pub is_refresh: bool,
-    /// The number of the feed's state; the page shows that state or a later one.
+    /// The sequence number of the feed's state; the page shows that state or a later one.
     pub seq: u64,
     /// The name of the user.
     pub user: String,
@@ -37,18 +37,18 @@ pub struct PageRequest {
 /// The message of the last action, shown once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flash {
-    /// Whether the action was done.
+    /// Whether the action succeeded.
     pub done: bool,
     pub text: String,
 }
 
-/// The request of the page.
+/// The request for the current page.
 pub fn page_request() -> PageRequest {
     use_context().unwrap_or_default()
 }
 
 impl PageRequest {
-    /// A request with only this path, to read the names in it.
+    /// A request with only this path, to parse the names in it.
     pub fn at(path: &str) -> PageRequest {
         PageRequest {
             path: path.to_owned(),
@@ -56,7 +56,7 @@ impl PageRequest {
         }
     }
 
-    /// A request with only this query, to read its parameters.
+    /// A request with only this query, to parse its parameters.
     pub fn with_query(query: impl Into<String>) -> PageRequest {
         PageRequest {
             query: query.into(),
@@ -81,13 +81,13 @@ impl PageRequest {
         self.role >= role
     }
 
-    /// The name in the path's segment with this index; `ui` has the index 0.
+    /// The name in the segment of the path with this index; the segment `ui` has index 0.
     pub fn name(&self, index: usize) -> String {
         let segment = self.path.split('/').nth(index + 1).unwrap_or_default();
         name_of(segment)
     }
 
-    /// The queue that the path names, and the index of the next segment. See [`urls::queue`](super::urls::queue).
+    /// The queue in the path, and the index of the next segment. See [`urls::queue`](super::urls::queue).
     pub fn queue(&self) -> (QueueRef, usize) {
         if self.name(1) == Protocol::Lmstfy.as_str() {
             (QueueRef::lmstfy(self.name(2), self.name(3)), 4)
@@ -100,14 +100,14 @@ impl PageRequest {
         }
     }
 
-    /// All parameters of the query, in its order.
+    /// All parameters of the query, in order.
     pub fn all_params(&self) -> Vec<(String, String)> {
         let all = self.typed_params();
         all.map(|(name, value)| (name, without_nul(value)))
             .collect()
     }
 
-    /// A parameter as the user typed it: it can contain NUL, which its own parser refuses.
+    /// A parameter as the user typed it. It can contain NUL, which its own parser rejects.
     pub fn typed(&self, key: &str) -> Option<String> {
         let mut all = self.typed_params();
         all.find_map(|(name, value)| (name == key).then_some(value))
@@ -121,7 +121,7 @@ impl PageRequest {
             .map(move |(name, value)| (text(name), text(value)))
     }
 
-    /// All values of a parameter of the query, in its order.
+    /// All values of a parameter of the query, in order.
     pub fn params(&self, key: &str) -> Vec<String> {
         let all = self.all_params().into_iter();
         all.filter(|(name, _)| name == key)

@@ -72,8 +72,8 @@ use crate::ui::pages::tracked::TrackedPage;
 use crate::ui::pages::worker::WorkerPage;
 use crate::ui::pages::workers::WorkersPage;
 
-/// Leptos begins with the islands when the page is idle, and a page of which nothing is painted (a tab in the
-/// background, a browser without a screen) may never be: then within a fifth of a second.
+/// Leptos starts the islands when the browser is idle. A page that is not painted (a background tab, a headless
+/// browser) may never be idle, so the islands start after at most 200 ms.
 const SOON: &str = "if(window.requestIdleCallback){const idle=requestIdleCallback.bind(window);\
 window.requestIdleCallback=f=>idle(f,{timeout:200})}";
 
@@ -107,8 +107,8 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
     }
 }
 
-/// All pages. Each is complete as HTML (`SsrMode::Async`); only islands run in the browser.
-/// Routes carry their full path: `<Router base>` would not prefix links.
+/// The routes of all pages. Each page is complete as HTML (`SsrMode::Async`); only islands run in the browser. Routes
+/// contain the full path, because `<Router base>` does not prefix links.
 #[component]
 pub fn App() -> impl IntoView {
     provide_meta_context();
@@ -123,7 +123,7 @@ pub fn App() -> impl IntoView {
     let jobq = (ui, StaticSegment("jobq"), name);
     view! {
         <Title formatter=|title: String| {
-            // It is written as it is.
+            // Leptos does not escape titles.
             let title = commands::written(&title);
             if title.is_empty() { "Switchyard".to_owned() } else { format!("{title} · Switchyard") }
         } />

@@ -16,7 +16,7 @@ use crate::ui::model::state::{Counts, EffectiveState};
 use crate::ui::model::worker::WorkerRow;
 use crate::ui::present::queue_refs::{queue_of, queue_ref};
 
-/// Characters of a payload in a list.
+/// Maximum number of characters of a payload in a list.
 pub const PREVIEW_CHARS: usize = 160;
 
 /// All queues except deleted Jobq queues whose records still exist.
@@ -30,7 +30,7 @@ fn is_expunged(queue: &Queue) -> bool {
     queue.forgotten && queue_ref(&queue.key).protocol == Protocol::Jobq
 }
 
-/// The queues without forgotten ones that are idle.
+/// Leaves out idle queues that have been removed from the lists.
 pub fn listed(rows: impl Iterator<Item = QueueRow>) -> Vec<QueueRow> {
     rows.filter(|queue| !queue.forgotten || !queue.is_idle())
         .collect()
@@ -174,19 +174,19 @@ pub fn preview(body: &str) -> String {
     short
 }
 
-/// Bytes of a binary body in a list.
+/// Maximum number of bytes of a binary body in a list.
 const PREVIEW_BYTES: usize = 32;
 
 /// The beginning of a body on one line: text, or bytes in hex.
 pub fn bytes_preview(base64: &str) -> String {
-    // Four characters are three bytes, and a character has four bytes at most.
+    // Decodes only what the preview needs: 4 base64 characters are 3 bytes, and a character has at most 4 bytes.
     let some = base64
         .get(..(PREVIEW_CHARS + 2) * 4 / 3 * 4)
         .unwrap_or(base64);
     let bytes = BASE64.decode(some).unwrap_or_default();
     let text = match str::from_utf8(&bytes) {
         Ok(text) => Some(text),
-        // The last character can be incomplete.
+        // The cut can be within a character.
         Err(error) if error.error_len().is_none() && some.len() < base64.len() => bytes
             .get(..error.valid_up_to())
             .and_then(|whole| str::from_utf8(whole).ok()),
@@ -207,7 +207,7 @@ pub fn bytes_preview(base64: &str) -> String {
     }
 }
 
-/// The number of a dead Relay job, whose ID is free for new jobs.
+/// The number of a dead Relay job, which identifies it because new jobs can use its ID. `None` for other jobs.
 pub fn letter(job: &Job) -> Option<i64> {
     let is_apart = job.key == JobKey::dead_relay(job.seq, &*job.key.id);
     (job.state == State::Dead && is_apart).then_some(job.seq)

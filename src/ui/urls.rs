@@ -1,4 +1,4 @@
-//! Addresses of the pages.
+//! URLs of the pages.
 
 pub mod encoding;
 
@@ -11,8 +11,7 @@ use crate::ui::model::series::StatisticsQuery;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::urls::encoding::{encode, segment};
 
-/// A queue. Its other pages are below this address; see
-/// [`PageRequest::queue`](super::page_request::PageRequest::queue).
+/// A queue. Its other pages are below this path; see [`PageRequest::queue`](super::page_request::PageRequest::queue).
 pub fn queue(queue_ref: &QueueRef) -> String {
     match queue_ref.protocol {
         Protocol::Qless => format!("/ui/queues/{}", segment(&queue_ref.name)),
@@ -37,7 +36,7 @@ pub fn state(queue_ref: &QueueRef, state: EffectiveState) -> String {
     }
 }
 
-/// The records of a Jobq queue whose states have this label, or none.
+/// The records of a Jobq queue whose states have this label; those without a label if it is `None`.
 pub fn labelled(queue_ref: &QueueRef, label: Option<&str>) -> String {
     match label {
         Some(label) => with(queue(queue_ref), "?state=", label),
@@ -50,7 +49,7 @@ pub fn found(queue_ref: &QueueRef, query: &str) -> String {
     with(queue(queue_ref), "?q=", query)
 }
 
-/// The form for a new Jobq queue, filled in.
+/// The form for a new Jobq queue, with this name filled in.
 pub fn queue_form(name: &str) -> String {
     with("/ui/queues".to_owned(), "?new=", name) + "#new"
 }
@@ -61,7 +60,7 @@ fn with(mut address: String, parameter: &str, value: &str) -> String {
     address
 }
 
-/// The statistics of a queue on the day with that number, or today.
+/// The statistics of a queue on a day, by its number since 1970; of today if `None`.
 pub fn stats(queue_ref: &QueueRef, day: Option<i64>) -> String {
     let day = day.map_or(String::new(), |day| format!("?day={}", time::date(day)));
     format!("{}/stats{day}", queue(queue_ref))
@@ -72,12 +71,12 @@ pub fn put(queue: &str) -> String {
     with("/ui/put".to_owned(), "?queue=", queue)
 }
 
-/// The form for a new job like the one with this id.
+/// The form for a new job, filled with a copy of the job with this ID.
 pub fn put_like(id: &str) -> String {
     with("/ui/put".to_owned(), "?like=", id)
 }
 
-/// The name of a queue in a parameter: its address without `/ui/`.
+/// The identifier of a queue in a query parameter: its path without `/ui/`.
 pub fn handle(queue_ref: &QueueRef) -> String {
     queue(queue_ref).trim_start_matches("/ui/").to_owned()
 }
@@ -110,7 +109,7 @@ pub fn job(queue_ref: &QueueRef, id: &str) -> String {
     }
 }
 
-/// The job of a row of a list.
+/// The page of a job in a list.
 pub fn row(job: &JobRow) -> String {
     match job.letter {
         Some(letter) => format!("{}/dead/{letter}", queue(&job.queue_ref)),
@@ -118,12 +117,12 @@ pub fn row(job: &JobRow) -> String {
     }
 }
 
-/// A qless job, whatever its queue.
+/// A qless job. Its path does not contain the queue.
 pub fn qless_job(id: &str) -> String {
     format!("/ui/jobs/{}", segment(id))
 }
 
-/// The bytes of an lmstfy job, as a file.
+/// The body of an lmstfy job, as a download.
 pub fn body(queue_ref: &QueueRef, id: &str) -> String {
     format!("{}/body", job(queue_ref, id))
 }
@@ -132,7 +131,7 @@ pub fn operation(id: i64) -> String {
     format!("/ui/operations/{id}")
 }
 
-/// The confirmation of a bulk action, with what was typed.
+/// The confirmation of a bulk action, with the user's input.
 pub fn confirm(request: &BulkRequest, typed: &str) -> String {
     let of = if request.all { "all" } else { "" };
     let fields = [
@@ -155,7 +154,7 @@ pub fn namespace(name: &str) -> String {
     format!("/ui/namespaces/{}", segment(name))
 }
 
-/// The dead letters of a namespace.
+/// The queues with dead jobs in a namespace.
 pub fn dead_of(namespace: &str) -> String {
     with("/ui/dead".to_owned(), "?ns=", namespace)
 }
@@ -190,7 +189,7 @@ pub fn recurring_in(queue: &str) -> String {
 /// Maximum length of an address, in bytes.
 const ADDRESS_BYTES_MAX: usize = 8_000;
 
-/// The form for a new recurring job, filled in.
+/// The form for a new recurring job, filled with these values.
 pub fn recurring_form(form: &RecurringForm) -> String {
     let fields = [
         ("to", &form.queue),
@@ -208,7 +207,7 @@ pub fn recurring_form(form: &RecurringForm) -> String {
     filled("/ui/recurring", fields) + "#new"
 }
 
-/// The address of a page with a filled-in form. Omits fields that are empty or make the address too long.
+/// The path of a page with a form filled with these values. Omits values that are empty or make the address too long.
 pub fn filled<'a>(page: &str, fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut address = page.to_owned();
     let mut mark = '?';

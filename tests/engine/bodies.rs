@@ -1,10 +1,10 @@
-//! Long bodies are read only for verbs that return them; no verb may lose them or return another job's.
+//! Long bodies are loaded only for verbs that return them. No verb may lose a body or return another job's.
 
 use switchyard::engine::{Claim, Fail, JobKey, Options, Put};
 
 use super::{Engine, at, complete, engine, holder, job, open, pop, q};
 
-/// Longer than what is read with every job.
+/// Longer than the part that is loaded with every job.
 const LONG: usize = 100 * 1024;
 
 fn long(id: usize, bytes: usize) -> Put {
@@ -73,9 +73,9 @@ async fn verbs_that_change_a_job_keep_its_long_body() {
     complete(&engine, 8.0, "w", "j001").await.unwrap();
 }
 
-/// The claims of a transaction read 8 MiB of long bodies, before the last one.
+/// The claims of one transaction load 8 MiB of long bodies before the last one.
 #[tokio::test]
-async fn a_claim_gets_all_long_bodies_in_order() {
+async fn claims_return_long_bodies_in_order() {
     let options = Options {
         without_tasks: true,
         ..super::options()
@@ -95,10 +95,10 @@ async fn a_claim_gets_all_long_bodies_in_order() {
     assert_eq!(moments.len(), 4);
 }
 
-/// A claim that finds nothing because others of its transaction took what was read is not answered as if the queue were
-/// empty.
+/// If other claims of the same transaction took the jobs that were read, a claim that got none must not report an empty
+/// queue.
 #[tokio::test]
-async fn many_claims_at_once_get_a_long_body_each() {
+async fn concurrent_claims_get_one_long_body_each() {
     let engine = open(false).await;
     add(&engine, (0..24).map(|n| long(n, 1 << 20))).await;
     let claims = (0..24).map(|n| engine.claim(Claim::of(q(), format!("w{n}"), 1), None));
@@ -112,9 +112,9 @@ async fn many_claims_at_once_get_a_long_body_each() {
     assert_eq!(ids, (0..24).map(|n| format!("j{n:03}")).collect::<Vec<_>>());
 }
 
-/// The texts of a dependent are not read when it is released.
+/// Releasing a dependent does not load its texts.
 #[tokio::test]
-async fn a_released_job_keeps_its_texts() {
+async fn releasing_a_job_keeps_its_texts() {
     let engine = engine().await;
     for (job, depends) in [
         (long(1, 10), None),

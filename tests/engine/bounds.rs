@@ -1,14 +1,14 @@
-//! Lists that clients can make long.
+//! Limits of lists that clients can make long.
 
 use futures::StreamExt;
 use futures::stream;
 use switchyard::engine::{Claim, Error, JobKey, Put, QueueKey};
 
-/// As many at a time as go in one group.
+/// The maximum number of items in one transaction.
 const AT_ONCE: usize = 500;
 
 #[tokio::test]
-async fn options_have_a_limit_and_those_that_are_set_can_change() {
+async fn the_number_of_options_is_limited_and_existing_options_can_change() {
     let engine = super::open(false).await;
     let set = |n: usize| {
         let engine = engine.clone();
@@ -33,7 +33,7 @@ async fn options_have_a_limit_and_those_that_are_set_can_change() {
 }
 
 #[tokio::test]
-async fn a_job_has_ten_thousand_tags_at_most() {
+async fn a_job_has_at_most_10000_tags() {
     let engine = super::open(false).await;
     let queue = QueueKey::qless("work");
     let tags =
@@ -54,7 +54,7 @@ async fn a_job_has_ten_thousand_tags_at_most() {
             .await;
         done.unwrap().remove(0)
     };
-    // One that the job has already is not one more.
+    // A tag that the job already has does not count again.
     assert_eq!(tag("less", 0..10_000).await.unwrap().len(), 10_000);
     assert!(matches!(
         tag("all", 10_000..10_001).await,
@@ -63,7 +63,7 @@ async fn a_job_has_ten_thousand_tags_at_most() {
 }
 
 #[tokio::test]
-async fn a_list_of_workers_has_those_seen_last() {
+async fn the_worker_list_is_limited_to_the_last_seen() {
     let engine = super::open(false).await;
     let queue = QueueKey::qless("work");
     let ask = |name: String| engine.claim(Claim::of(queue.clone(), name, 1), None);

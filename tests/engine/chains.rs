@@ -1,9 +1,9 @@
-//! Jobs that wait for jobs.
+//! Dependencies between jobs.
 
 use super::*;
 
 #[tokio::test]
-async fn dependents_are_released_by_completion_and_not_by_advancing() {
+async fn dependents_are_released_by_completion_but_not_by_advancing() {
     let engine = engine().await;
     put(&engine, 0.0, new("a")).await;
     put(&engine, 0.0, new("b")).await;
@@ -41,7 +41,7 @@ async fn dependents_are_released_by_completion_and_not_by_advancing() {
 }
 
 #[tokio::test]
-async fn a_job_may_not_wait_for_itself_even_through_others() {
+async fn a_job_cannot_depend_on_itself_even_indirectly() {
     let engine = engine().await;
     let waits = |id: &str, on: &str| Put {
         depends: Some(vec![on.to_owned()]),
@@ -65,7 +65,7 @@ async fn a_job_may_not_wait_for_itself_even_through_others() {
             .unwrap(),
         cycle("x")
     );
-    // In one request, too: the second of two jobs that would wait for each other is refused.
+    // In one request, too: the second of two jobs that would depend on each other is rejected.
     put(&engine, 2.0, new("p")).await;
     let both = engine
         .put(
@@ -86,7 +86,7 @@ async fn a_job_may_not_wait_for_itself_even_through_others() {
     assert_counts(&engine, 3.0).await;
 }
 
-/// A walk through the dependents of a job takes a statement per level.
+/// Walking the dependents of a job takes one statement per level.
 #[tokio::test]
 async fn a_job_with_200_levels_of_dependents_can_get_dependencies() {
     for (levels, is_allowed) in [(199, true), (200, true), (201, false)] {
@@ -134,7 +134,7 @@ async fn a_job_with_200_levels_of_dependents_can_get_dependencies() {
 }
 
 #[tokio::test]
-async fn cancel_takes_a_whole_chain_or_nothing() {
+async fn cancel_removes_a_whole_chain_or_nothing() {
     let engine = engine().await;
     put(&engine, 0.0, new("a")).await;
     put(
@@ -166,9 +166,9 @@ async fn cancel_takes_a_whole_chain_or_nothing() {
     assert_counts(&engine, 2.0).await;
 }
 
-/// To take one edge away reads the other end in part only. What is read in part is not what a completion goes by.
+/// Removing a dependency reads only a part of the dependency's data. A completion must not rely on that part.
 #[tokio::test]
-async fn a_running_job_frees_the_others_after_one_that_waited_was_cancelled() {
+async fn completing_a_job_releases_dependents_after_another_was_canceled() {
     let engine = engine().await;
     put(&engine, 0.0, new("need")).await;
     for id in ["a", "b", "c"] {
@@ -182,9 +182,9 @@ async fn a_running_job_frees_the_others_after_one_that_waited_was_cancelled() {
     assert_eq!(pop(&engine, 5.0, "w", 5).await, ["a", "c"]);
 }
 
-/// Of a job that waits for many only some dependencies are read when one of them is complete.
+/// When one of many dependencies completes, only some of the others are read.
 #[tokio::test]
-async fn a_job_that_waits_for_many_is_free_with_the_last_of_them() {
+async fn a_job_with_many_dependencies_is_released_by_the_last_one() {
     let engine = engine().await;
     let needs: Vec<String> = (0..30).map(|n| format!("n{n:02}")).collect();
     for id in &needs {
@@ -201,7 +201,7 @@ async fn a_job_that_waits_for_many_is_free_with_the_last_of_them() {
     )
     .await;
     assert_eq!(pop(&engine, 2.0, "w", 40).await.len(), 30);
-    // One, several together, and the rest.
+    // One, then several, then the rest.
     for some in [&needs[..1], &needs[1..9], &needs[9..]] {
         assert_eq!(pop(&engine, 3.0, "w", 1).await, [""; 0]);
         let turns = some

@@ -1,4 +1,4 @@
-//! Who gets which job, and when.
+//! Claims, leases and retries.
 
 use super::*;
 
@@ -43,7 +43,7 @@ async fn jobs_are_claimed_by_priority_then_availability_then_insertion() {
 }
 
 #[tokio::test]
-async fn a_lost_lease_is_handed_over_and_its_old_owner_refused() {
+async fn an_expired_lease_passes_to_the_next_claim_and_its_old_owner_is_rejected() {
     let engine = engine().await;
     put(&engine, 0.0, new("j")).await;
     assert_eq!(pop(&engine, 0.0, "old", 1).await, ["j"]);
@@ -84,7 +84,7 @@ async fn a_lost_lease_is_handed_over_and_its_old_owner_refused() {
 }
 
 #[tokio::test]
-async fn the_owner_of_a_lost_lease_may_go_on_while_nobody_has_taken_the_job() {
+async fn the_owner_of_an_expired_lease_may_continue_until_another_claim() {
     let engine = engine().await;
     put(&engine, 0.0, new("j")).await;
     pop(&engine, 0.0, "w", 1).await;
@@ -105,7 +105,7 @@ async fn the_owner_of_a_lost_lease_may_go_on_while_nobody_has_taken_the_job() {
 }
 
 #[tokio::test]
-async fn a_job_without_retries_left_fails_instead_of_being_handed_over() {
+async fn a_job_without_retries_left_fails_instead_of_being_claimed_again() {
     let engine = engine().await;
     put(
         &engine,
@@ -129,7 +129,7 @@ async fn a_job_without_retries_left_fails_instead_of_being_handed_over() {
 }
 
 #[tokio::test]
-async fn a_put_moves_a_job_and_keeps_what_is_not_said_anew() {
+async fn put_moves_an_existing_job_and_keeps_unset_options() {
     let engine = engine().await;
     let first = Put {
         klass: Some("K".to_owned()),
@@ -174,7 +174,7 @@ async fn a_put_moves_a_job_and_keeps_what_is_not_said_anew() {
 }
 
 #[tokio::test]
-async fn time_may_be_negative_and_run_backwards() {
+async fn negative_and_decreasing_times_are_accepted() {
     let engine = engine().await;
     put(&engine, -50.5, new("j")).await;
     assert_eq!(pop(&engine, -50.5, "w", 1).await, ["j"]);
@@ -186,7 +186,7 @@ async fn time_may_be_negative_and_run_backwards() {
 }
 
 #[tokio::test]
-async fn many_at_once_get_every_job_exactly_once() {
+async fn concurrent_claims_get_every_job_exactly_once() {
     let engine = open(false).await;
     let producers = (0..20).map(|producer| {
         let engine = engine.clone();

@@ -1,4 +1,4 @@
-//! Dead jobs of Relay, and how they come back.
+//! Dead jobs of Relay, and requeuing them.
 
 use super::*;
 use switchyard::engine::{Enqueue, Mode, Reenqueued};
@@ -15,7 +15,7 @@ fn enqueue(id: &str) -> Enqueue {
     }
 }
 
-/// Enqueues jobs of these ids and loses them.
+/// Enqueues jobs with these IDs and lets their retries run out.
 async fn die(engine: &Engine, ids: &[String]) {
     let (queue, before) = (QueueKey::relay("q"), size(engine).await);
     let jobs = ids.iter().map(|id| enqueue(id)).collect();
@@ -23,7 +23,7 @@ async fn die(engine: &Engine, ids: &[String]) {
     let claim = Claim::of(queue.clone(), "", ids.len());
     assert_eq!(engine.claim(claim, None).await.unwrap().len(), ids.len());
     while size(engine).await < before + ids.len() as i64 {
-        // Whoever asks for jobs finds out.
+        // A claim detects the expired leases.
         let claim = Claim::of(queue.clone(), "", 1);
         assert_eq!(engine.claim(claim, None).await.unwrap(), []);
     }
@@ -38,7 +38,7 @@ async fn size(engine: &Engine) -> i64 {
 }
 
 #[tokio::test]
-async fn the_oldest_are_revived_in_any_number_and_what_is_taken_stays() {
+async fn the_oldest_dead_jobs_are_requeued_and_jobs_with_ids_in_use_stay_dead() {
     let (engine, queue) = (engine().await, QueueKey::relay("q"));
     let ids: Vec<String> = (0..2_500).map(|number| format!("j{number:04}")).collect();
     die(&engine, &ids).await;
@@ -60,7 +60,7 @@ async fn the_oldest_are_revived_in_any_number_and_what_is_taken_stays() {
 }
 
 #[tokio::test]
-async fn several_dead_jobs_of_one_id_are_told_apart_by_their_numbers() {
+async fn dead_jobs_with_the_same_id_are_identified_by_number() {
     let (engine, queue) = (engine().await, QueueKey::relay("q"));
     for _ in 0..3 {
         die(&engine, &["twin".to_owned()]).await;
@@ -94,10 +94,10 @@ async fn several_dead_jobs_of_one_id_are_told_apart_by_their_numbers() {
     assert!(engine.job_in(&queue, "twin").await.unwrap().is_some());
 }
 
-/// A look at a running job whose lease is lost and the claim that ends it may share a group: what the look has seen is
-/// not what is there afterwards.
+/// A read of a running job with an expired lease and the claim that ends it can share a transaction. The read's result
+/// is outdated after the claim.
 #[tokio::test]
-async fn a_job_that_has_ended_does_not_stand_in_the_way_of_the_next() {
+async fn a_job_that_has_ended_does_not_block_the_next_with_its_id() {
     let engine = open(false).await;
     let queue = QueueKey::relay("q");
     let claim = || engine.claim(Claim::of(queue.clone(), "", 1), None);

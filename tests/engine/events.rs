@@ -5,9 +5,9 @@ use switchyard::engine::{Fail, JobKey};
 
 use super::{engine, holder, new, open, pop, put, q};
 
-/// The messages are 6 MiB together, and as JSON in JSON several times that.
+/// The messages have 6 MiB in total, and several times that as JSON within JSON.
 #[tokio::test]
-async fn all_events_come_in_order_with_the_beginning_of_long_messages() {
+async fn events_come_in_order_with_truncated_long_messages() {
     let engine = open(false).await;
     let jobs: Vec<_> = (0..200).map(|n| new(&format!("j{n}"))).collect();
     let put = engine.put(q(), jobs, "client".to_owned(), None);
@@ -52,7 +52,7 @@ async fn all_events_come_in_order_with_the_beginning_of_long_messages() {
 }
 
 #[tokio::test]
-async fn a_caller_beyond_the_newest_event_is_led_back() {
+async fn reading_after_the_newest_event_returns_to_the_newest() {
     let engine = engine().await;
     put(&engine, 0.0, new("a")).await;
     pop(&engine, 1.0, "w", 1).await;

@@ -1,11 +1,11 @@
-//! Queues that came into being by themselves and are empty go.
+//! Idle queues that were created implicitly are deleted.
 
 use std::time::Duration;
 
 use switchyard::engine::{Claim, Engine, Publish, QueueKey};
 use tokio::time::{Instant, sleep};
 
-/// What takes longer hangs.
+/// A longer wait is a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn queue(name: &str) -> QueueKey {
@@ -30,7 +30,7 @@ async fn is_known(engine: &Engine, name: &str) -> bool {
 }
 
 #[tokio::test]
-async fn an_empty_queue_goes_and_one_with_anything_in_it_stays() {
+async fn empty_queues_are_deleted_and_others_are_kept() {
     let engine = super::opened(Duration::from_millis(500)).await;
     let replied = publish(&engine, "replies", 0).await;
     let claim = Claim::of(queue("replies"), "", 1);
@@ -51,7 +51,7 @@ async fn an_empty_queue_goes_and_one_with_anything_in_it_stays() {
     for name in ["waits", "sleeps", "paused"] {
         assert!(is_known(&engine, name).await, "{name} is gone");
     }
-    // It comes again as if it had never been there.
+    // Publishing creates the queue again.
     publish(&engine, "replies", 0).await;
     assert_eq!(engine.claim(claim, None).await.unwrap().len(), 1);
     assert!(engine.check(None).await.unwrap().is_empty());
@@ -59,7 +59,7 @@ async fn an_empty_queue_goes_and_one_with_anything_in_it_stays() {
 }
 
 #[tokio::test]
-async fn a_queue_that_is_used_again_in_time_stays() {
+async fn a_queue_that_is_used_in_time_is_kept() {
     let engine = super::opened(Duration::from_millis(500)).await;
     let id = publish(&engine, "q", 0).await;
     engine.acknowledge(queue("q"), vec![id]).await.unwrap();

@@ -1,4 +1,4 @@
-//! Each limit of the engine: what happens one below it, at it, and one above it.
+//! The limits of the engine: one below, at, and one above each limit.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use switchyard::engine::{
     Action, Enqueue, Mode, NewOperation, OperationError, OperationEstimate, Subject,
 };
 
-/// How many moments there are among these: each transaction has one of its own.
+/// The number of distinct times. Each transaction has its own time.
 fn moments<'a>(times: impl IntoIterator<Item = &'a Time>) -> usize {
     times.into_iter().collect::<BTreeSet<_>>().len()
 }
 
-/// In how many transactions these jobs came into their state.
+/// The number of transactions in which these jobs entered their state.
 fn transactions(jobs: &[Job]) -> usize {
     moments(jobs.iter().map(|job| &job.since))
 }
@@ -30,7 +30,7 @@ async fn waiting(engine: &Engine, queue: &QueueKey) -> Vec<Job> {
 }
 
 #[tokio::test]
-async fn more_than_250_items_are_put_claimed_and_moved_in_several_transactions() {
+async fn put_claim_and_move_split_more_than_250_items() {
     let engine = open(false).await;
     for (count, expected) in [(249, 1), (250, 1), (251, 2)] {
         let (from, to) = (
@@ -63,7 +63,7 @@ async fn more_than_250_items_are_put_claimed_and_moved_in_several_transactions()
 }
 
 #[tokio::test]
-async fn more_than_250_jobs_are_cancelled_in_several_transactions() {
+async fn cancel_splits_more_than_250_jobs() {
     let engine = open(false).await;
     for (count, expected) in [(249, 1), (250, 1), (251, 2)] {
         let jobs = (0..count).map(|n| new(&format!("j{n}")));
@@ -78,7 +78,7 @@ async fn more_than_250_jobs_are_cancelled_in_several_transactions() {
 }
 
 #[tokio::test]
-async fn a_relay_enqueue_in_another_mode_than_unique_commits_250_jobs_at_a_time() {
+async fn relay_enqueue_except_unique_commits_250_jobs_at_a_time() {
     let engine = open(false).await;
     for (count, expected) in [(249, 1), (250, 1), (251, 2)] {
         let queue = QueueKey::relay(count.to_string());
@@ -98,7 +98,7 @@ async fn a_relay_enqueue_in_another_mode_than_unique_commits_250_jobs_at_a_time(
 }
 
 #[tokio::test]
-async fn items_with_2_mib_of_payload_or_1000_tags_fill_a_transaction() {
+async fn payloads_of_2_mib_or_1000_tags_fill_a_transaction() {
     let engine = open(false).await;
     let payload = |bytes: usize| Put {
         body: "1".repeat(bytes),
@@ -124,9 +124,9 @@ async fn items_with_2_mib_of_payload_or_1000_tags_fill_a_transaction() {
     }
 }
 
-/// Of a longer message only a part is kept, but all of it is held in memory.
+/// Of a longer message only a part is stored, but all of it is held in memory.
 #[tokio::test]
-async fn messages_of_retries_count_as_payload() {
+async fn retry_messages_count_toward_the_payload_limit() {
     let engine = open(false).await;
     for (bytes, expected) in [(2_097_151, 1), (2_097_152, 2), (2_097_153, 2)] {
         let queue = QueueKey::qless(bytes.to_string());
@@ -147,7 +147,7 @@ async fn messages_of_retries_count_as_payload() {
 }
 
 #[tokio::test]
-async fn more_than_8_queues_are_claimed_from_in_several_transactions() {
+async fn claims_from_more_than_8_queues_are_split() {
     let engine = open(false).await;
     for (count, expected) in [(7, 1), (8, 1), (9, 2)] {
         let queues: Vec<QueueKey> = (0..count)
@@ -166,9 +166,9 @@ async fn more_than_8_queues_are_claimed_from_in_several_transactions() {
     }
 }
 
-/// One byte below the limit another job is claimed; at the limit, none.
+/// One byte below the limit, another job is claimed; at the limit, none.
 #[tokio::test]
-async fn a_claim_has_32_mib_before_its_last_job() {
+async fn a_claim_ends_when_it_has_32_mib() {
     let engine = open(false).await;
     let jobs = [33_554_431, 1, 1].map(|bytes| Put {
         body: "1".repeat(bytes),
@@ -182,7 +182,7 @@ async fn a_claim_has_32_mib_before_its_last_job() {
 }
 
 #[tokio::test]
-async fn an_operation_names_up_to_1000_jobs_and_100_are_active() {
+async fn an_operation_has_at_most_1000_jobs_and_100_can_be_active() {
     let options = Options {
         without_tasks: true,
         ..options()
@@ -210,7 +210,7 @@ async fn an_operation_names_up_to_1000_jobs_and_100_are_active() {
     ] {
         assert_eq!(operate(jobs).await, (refusal.clone(), refusal), "{jobs}");
     }
-    // Nothing ends them here.
+    // No operation ends here.
     for active in 2..100 {
         assert_eq!(operate(1).await, (None, None), "beside {active} others");
     }
@@ -219,7 +219,7 @@ async fn an_operation_names_up_to_1000_jobs_and_100_are_active() {
 }
 
 #[tokio::test]
-async fn the_200_searches_saved_last_are_kept() {
+async fn the_200_newest_saved_searches_are_kept() {
     let engine = open(false).await;
     for n in 1..=201 {
         let name = format!("{n:03}");
@@ -236,7 +236,7 @@ async fn the_200_searches_saved_last_are_kept() {
 }
 
 #[tokio::test]
-async fn a_list_loads_1000_characters_of_payloads_and_messages() {
+async fn lists_load_1000_characters_of_payloads_and_messages() {
     let engine = open(false).await;
     for (chars, expected) in [(999, 999), (1_000, 1_000), (1_001, 1_000)] {
         let queue = QueueKey::qless(chars.to_string());
@@ -266,10 +266,10 @@ async fn a_list_loads_1000_characters_of_payloads_and_messages() {
 }
 
 #[tokio::test]
-async fn a_list_loads_up_to_16_kib_of_tags() {
+async fn lists_load_up_to_16_kib_of_tags() {
     let engine = open(false).await;
     for (bytes, expected) in [(16_383, 159), (16_384, 159), (16_385, 0)] {
-        // As JSON each has two quotes and a comma, and all of them two brackets.
+        // As JSON, each tag has two quotes and a comma, and the list has two brackets.
         let mut tags: Vec<String> = (0..158).map(|n| format!("{n:0100}")).collect();
         tags.push("t".repeat(bytes - 158 * 103 - 4));
         assert_eq!(format!("{tags:?}").replace(", ", ",").len(), bytes);
@@ -286,12 +286,12 @@ async fn a_list_loads_up_to_16_kib_of_tags() {
 }
 
 #[tokio::test]
-async fn a_list_loads_1000_dependencies_and_dependents() {
+async fn lists_load_1000_dependencies_and_dependents() {
     let engine = open(false).await;
     let counts = [(999, 999), (1_000, 1_000), (1_001, 1_000)];
     let firsts = counts.map(|(count, _)| new(&format!("first-{count}")));
     add(&engine, &q(), firsts.into()).await;
-    // Each waits for those of the three that are to have more dependents than there are before it.
+    // Each depends on those of the three that are to have more dependents than jobs created so far.
     let between = (0..1_001).map(|n| Put {
         depends: Some(
             (999.max(n + 1)..=1_001)

@@ -131,6 +131,6 @@ async fn children_with_long_bodies_are_created_8_mib_at_a_time() {
     assert_eq!(pop(&engine, 10.0, "w", 20).await.len(), 20);
     let peeked = engine.peek(&q(), 1_000, at(10.0)).await;
     assert_eq!(peeked.unwrap_err(), Error::ResponseTooLarge);
-    let created = engine.recurring("r").await.unwrap().unwrap().made;
+    let created = engine.recurring("r").await.unwrap().unwrap().children_count;
     assert!((64..120).contains(&created), "{created} children");
 }

@@ -1,4 +1,4 @@
-//! The engine's verbs on a real database, with the time told by the test.
+//! Tests of the engine's verbs on a real database. The test sets the time.
 
 #![cfg(test)]
 
@@ -36,7 +36,7 @@ const PAGE: Page = Page {
     limit: 1_000,
 };
 
-/// An engine on a database of its own.
+/// An engine on a new database.
 async fn open(trust_client_clock: bool) -> Engine {
     Engine::open(&Options {
         trust_client_clock,
@@ -46,7 +46,7 @@ async fn open(trust_client_clock: bool) -> Engine {
     .unwrap()
 }
 
-/// One in which empty queues go after this time.
+/// An engine that deletes empty queues after this time.
 async fn opened(empty_queue_age: Duration) -> Engine {
     Engine::open(&Options {
         empty_queue_age: Some(empty_queue_age),
@@ -71,7 +71,7 @@ fn options() -> Options {
     }
 }
 
-/// One where the tests tell the time.
+/// An engine that takes the time from the test.
 async fn engine() -> Engine {
     open(true).await
 }
@@ -132,7 +132,7 @@ fn ids(jobs: &[Job]) -> Vec<String> {
     jobs.iter().map(|job| job.key.id.clone()).collect()
 }
 
-/// Counts that are kept must equal counts that are counted, by way of the lists.
+/// Checks that stored counts equal the lengths of the lists.
 async fn assert_counts(engine: &Engine, now: f64) {
     for queue in engine.queues(at(now)).await.unwrap() {
         for standing in EffectiveState::ALL {

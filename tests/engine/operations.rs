@@ -1,4 +1,4 @@
-//! Operations on many jobs: what they do, what they leave alone, and what an interruption leaves.
+//! Operations: their effect, what they skip, and what an interruption leaves.
 
 mod undone;
 
@@ -11,14 +11,14 @@ use switchyard::engine::{
 };
 use switchyard::search::Search;
 
-/// What takes longer hangs.
+/// A longer wait is a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn all(text: &str) -> Subject {
     Subject::Search(text.to_owned())
 }
 
-/// Asks for an operation as it is counted now. Its id.
+/// Starts an operation with the current estimate. Returns its ID.
 async fn begin(engine: &Engine, action: Action, subject: Subject) -> i64 {
     let counted = engine
         .estimate_operation(&action, &subject)
@@ -34,7 +34,7 @@ async fn begin(engine: &Engine, action: Action, subject: Subject) -> i64 {
     engine.start_operation(asked).await.unwrap().unwrap()
 }
 
-/// The operation once `is_so`; looks again whenever something changes.
+/// Waits until `is_so` is true for the operation. Checks after every change.
 async fn once(engine: &Engine, id: i64, is_so: impl Fn(&Operation) -> bool) -> Operation {
     let mut changes = engine.changes();
     let so = async {
@@ -54,7 +54,7 @@ async fn ended(engine: &Engine, id: i64) -> Operation {
     once(engine, id, |operation| !operation.stage.is_active()).await
 }
 
-/// Asks for an operation and waits for its end.
+/// Starts an operation and waits until it has ended.
 async fn run(engine: &Engine, action: Action, text: &str) -> Operation {
     let id = begin(engine, action, all(text)).await;
     ended(engine, id).await
@@ -81,12 +81,12 @@ async fn count(engine: &Engine, text: &str) -> usize {
     look(engine, text).await.len()
 }
 
-async fn sound(engine: &Engine) {
+async fn assert_consistent(engine: &Engine) {
     let problems = engine.check(None).await.unwrap();
     assert!(problems.is_empty(), "{problems:?}");
 }
 
-/// The reasons of what was skipped, by id.
+/// The reasons of skipped jobs, by ID.
 async fn why(engine: &Engine, id: i64) -> Vec<(String, String)> {
     let skips = engine.skips(id, PAGE).await.unwrap();
     let one = |skip: Skip| {
@@ -114,7 +114,7 @@ async fn add_many(engine: &Engine, queue: &str, count: usize) {
     }
 }
 
-/// Both have the same jobs, all of each as it is in the other.
+/// Checks that both contain the same jobs, with equal fields.
 #[track_caller]
 fn assert_same(before: &[Job], after: &[Job]) {
     assert_eq!(ids(before), ids(after));
@@ -123,7 +123,7 @@ fn assert_same(before: &[Job], after: &[Job]) {
     }
 }
 
-/// Fails all that wait in the queue.
+/// Fails all waiting jobs of the queue.
 async fn fail_all(engine: &Engine, queue: &str, group: &str) {
     let claim = Claim::of(QueueKey::qless(queue), "ada", 1_000_000);
     let jobs = engine.claim(claim, None).await.unwrap();
@@ -168,7 +168,7 @@ fn enqueueing(queue: &str, id: &str) -> Enqueue {
     }
 }
 
-/// Something of each protocol, in many states, with all that a job can have.
+/// Jobs of every protocol, in many states, with all optional fields.
 async fn fill(engine: &Engine) {
     let letter = Put {
         klass: Some("Mail::Send".to_owned()),
@@ -221,7 +221,7 @@ async fn fill(engine: &Engine) {
 }
 
 #[tokio::test]
-async fn thousands_of_failed_jobs_are_retried_batch_by_batch() {
+async fn operations_retry_thousands_of_failed_jobs_in_batches() {
     let engine = open(false).await;
     add_many(&engine, "mail", 3_000).await;
     fail_all(&engine, "mail", "E").await;
@@ -237,12 +237,12 @@ async fn thousands_of_failed_jobs_are_retried_batch_by_batch() {
     assert_eq!(count(&engine, "state:failed").await, 10);
     let (total, listed) = engine.operations(PAGE).await.unwrap();
     assert_eq!((total, listed), (1, vec![operation]));
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     engine.close().await;
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_is_skipped_and_said() {
+async fn operations_skip_jobs_and_store_the_reason() {
     let engine = open(false).await;
     fill(&engine).await;
     let shop = look(&engine, "api:lmstfy").await;
@@ -302,12 +302,12 @@ async fn what_cannot_be_done_is_skipped_and_said() {
     assert_eq!(count(&engine, "tag:new priority:5 queue:there").await, 7);
     assert_eq!(count(&engine, "tag:vip").await, 0);
     assert!(!engine.known_tracked().contains("letter"));
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     engine.close().await;
 }
 
 #[tokio::test]
-async fn a_refusal_of_one_job_is_its_reason() {
+async fn the_error_of_one_job_is_its_skip_reason() {
     let engine = open(false).await;
     fill(&engine).await;
     add(&engine, "done", vec![new("done")]).await;
@@ -332,12 +332,12 @@ async fn a_refusal_of_one_job_is_its_reason() {
     let operation = run(&engine, Action::Retry, "later").await;
     let skips = why(&engine, operation.id).await;
     assert_eq!(skips[0].1, "job \"later\" is scheduled, not failed");
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     engine.close().await;
 }
 
 #[tokio::test]
-async fn jobs_are_named_one_by_one_and_what_came_later_is_left_alone() {
+async fn operations_on_listed_jobs_ignore_later_jobs() {
     let engine = open(false).await;
     add_many(&engine, "q", 5).await;
     let jobs = look(&engine, "queue:q").await;
@@ -346,7 +346,7 @@ async fn jobs_are_named_one_by_one_and_what_came_later_is_left_alone() {
         .cancel(vec![jobs[3].key.clone()], None)
         .await
         .unwrap();
-    // Another one of that id is another one.
+    // A new job with the same ID is a different job.
     add(&engine, "q", vec![new(&jobs[3].key.id)]).await;
     let id = begin(&engine, Action::Cancel, Subject::Jobs(named)).await;
     let operation = ended(&engine, id).await;
@@ -374,7 +374,7 @@ async fn jobs_are_named_one_by_one_and_what_came_later_is_left_alone() {
 }
 
 #[tokio::test]
-async fn what_is_put_after_an_operation_was_made_is_not_touched() {
+async fn operations_ignore_jobs_put_after_their_start() {
     let engine = open(false).await;
     add_many(&engine, "q", 2_000).await;
     let id = begin(
@@ -385,7 +385,7 @@ async fn what_is_put_after_an_operation_was_made_is_not_touched() {
         all("queue:q"),
     )
     .await;
-    // While it runs.
+    // While the operation runs.
     for i in 0..20 {
         add(&engine, "q", vec![new(&format!("late-{i}"))]).await;
     }
@@ -393,12 +393,12 @@ async fn what_is_put_after_an_operation_was_made_is_not_touched() {
     assert_eq!((operation.done, operation.skipped), (2_000, 0));
     assert_eq!(count(&engine, "tag:old").await, 2_000);
     assert_eq!(count(&engine, "late -tag:old").await, 20);
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     engine.close().await;
 }
 
 #[tokio::test]
-async fn an_operation_goes_on_where_the_server_ended() {
+async fn operations_continue_after_a_restart() {
     let folder = tempfile::TempDir::new().unwrap();
     let options = Options {
         database: database::address(&folder.path().join("jobs.db")),
@@ -419,11 +419,11 @@ async fn an_operation_goes_on_where_the_server_ended() {
     assert!(ends > 0, "it never ended in the middle");
     let retried = ended(&engine, retried).await;
     let cancelled = ended(&engine, cancelled).await;
-    // Ids that begin with q-1: 1, 10–19, 100–199, 1000–1999.
+    // The IDs that start with q-1: 1, 10–19, 100–199, 1000–1999.
     assert_eq!((cancelled.done, cancelled.skipped), (1_111, 0));
     assert!(retried.done + 1_111 >= 10_000 && retried.done <= 10_000);
     assert_eq!(count(&engine, "state:waiting").await, 10_000 - 1_111);
-    // Each was retried once.
+    // Each job was retried once.
     for job in look(&engine, "").await {
         let puts = job.history.events();
         let puts = puts
@@ -431,10 +431,10 @@ async fn an_operation_goes_on_where_the_server_ended() {
             .filter(|event| event.what == switchyard::engine::EventKind::Put);
         assert_eq!(puts.count(), 2, "{}", job.key.id);
     }
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     let undone = undo(&engine, cancelled.id).await;
     assert_eq!(undone.restored, 1_111);
     assert_eq!(count(&engine, "").await, 10_000);
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     engine.close().await;
 }

@@ -1,11 +1,11 @@
-//! Looks that nobody waits for any more.
+//! Canceled reads.
 
 use switchyard::engine::QueueKey;
 
 use crate::{new, open};
 
 #[tokio::test]
-async fn a_look_that_is_given_up_leaves_the_next_ones_as_they_should_be() {
+async fn a_canceled_read_does_not_affect_later_reads() {
     let engine = open(false).await;
     let queue = QueueKey::qless("q");
     for round in 0..60 {

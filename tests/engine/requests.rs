@@ -1,4 +1,4 @@
-//! The seeds of the fuzz target `requests`, and what a few careless changes make of them.
+//! The seeds of the fuzz target `requests`, and random mutations of them.
 
 use std::fs;
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::path::Path;
 #[path = "../../fuzz/requests.rs"]
 mod server;
 
-/// Changed requests.
+/// The number of mutated requests.
 const CHANGED: usize = 3_000;
 
-/// Pieces that readers look out for.
+/// Bytes with a meaning for parsers.
 const PIECES: &[&[u8]] = &[
     b"\0",
     b"\"",
@@ -33,7 +33,7 @@ const PIECES: &[&[u8]] = &[
     b"\xe2\x80\xae",
 ];
 
-/// Numbers that look random and are the same in each run (xorshift64).
+/// Deterministic pseudorandom numbers (xorshift64).
 struct Numbers(u64);
 
 impl Numbers {
@@ -44,7 +44,7 @@ impl Numbers {
         usize::try_from(self.0 % max.max(1) as u64).unwrap()
     }
 
-    /// The text with up to four pieces of it replaced by others.
+    /// The text with up to four parts replaced by others.
     fn change(&mut self, seed: &[u8], other: &[u8]) -> Vec<u8> {
         let mut data = seed.to_vec();
         for _ in 0..=self.below(3) {
@@ -62,7 +62,7 @@ impl Numbers {
 }
 
 #[tokio::test]
-async fn no_request_is_too_much_for_the_server() {
+async fn no_mutated_request_makes_the_server_fail() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/requests");
     let mut paths: Vec<_> = fs::read_dir(folder)
         .unwrap()

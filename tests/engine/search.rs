@@ -1,4 +1,4 @@
-//! Searching all jobs: each kind of term on a real database, pages, and bounds that are told.
+//! The search over all jobs: each kind of term on a real database, pages, and limits.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use switchyard::search::Search;
 
 const HOUR: i64 = 3_600_000_000;
 
-/// Looks for what a text means, with hours to spare.
+/// Searches with this text, with a limit of hours.
 async fn look(
     engine: &Engine,
     text: &str,
@@ -31,12 +31,12 @@ fn patient() -> SearchLimits {
     }
 }
 
-/// The ids that a text means, by name.
+/// The IDs that a search finds, sorted.
 async fn found(engine: &Engine, text: &str) -> Vec<String> {
     found_in(engine, text, 0).await
 }
 
-/// The same, some hours from now.
+/// The IDs that a search finds, some hours from now.
 async fn found_in(engine: &Engine, text: &str, hours: i64) -> Vec<String> {
     let found = look(engine, text, None, patient(), hours).await;
     assert!(!found.is_cut && found.next.is_none(), "{text}");
@@ -52,7 +52,7 @@ async fn add(engine: &Engine, queue: &str, jobs: Vec<Put>) {
     }
 }
 
-/// Something of each protocol, and in most states.
+/// Jobs of every protocol, in most states.
 async fn fill(engine: &Engine) {
     let letter = Put {
         klass: Some("Mail::Send".to_owned()),
@@ -119,7 +119,7 @@ async fn fill(engine: &Engine) {
 }
 
 #[tokio::test]
-async fn each_kind_of_term_finds_and_does_not_find() {
+async fn each_kind_of_term_selects_the_matching_jobs() {
     let engine = open(false).await;
     fill(&engine).await;
     let published = found(&engine, "api:lmstfy").await;
@@ -177,10 +177,10 @@ async fn each_kind_of_term_finds_and_does_not_find() {
 }
 
 #[tokio::test]
-async fn where_a_job_stands_depends_on_the_moment() {
+async fn searches_use_the_effective_state() {
     let engine = open(false).await;
     fill(&engine).await;
-    // The lease is lost, what was scheduled is due, and lmstfy's job has no time left to live.
+    // The lease has expired, the scheduled job is due, and the lmstfy job's time to live has ended.
     assert_eq!(found_in(&engine, "state:running", 3).await, [""; 0]);
     assert_eq!(
         found_in(&engine, "state:stalled worker:host-*", 3).await,
@@ -195,7 +195,7 @@ async fn where_a_job_stands_depends_on_the_moment() {
 }
 
 #[tokio::test]
-async fn a_whole_id_is_found_in_every_protocol() {
+async fn an_exact_id_is_found_in_every_protocol() {
     let engine = open(false).await;
     fill(&engine).await;
     let exact = async |text: &str| ids(&look(&engine, text, None, patient(), 0).await.exact);
@@ -204,7 +204,7 @@ async fn a_whole_id_is_found_in_every_protocol() {
     assert_eq!(exact("\"1\"").await, ["1"]);
     assert_eq!(exact("lette").await, [""; 0]);
     assert_eq!(exact("letter -tag:x").await, [""; 0]);
-    // What was in a queue that has been deleted is nobody's any more.
+    // Jobs of a deleted queue are not found.
     let books = engine.record_queue("books").await.unwrap();
     engine.delete_queue(&books).await.unwrap();
     assert_eq!(exact("1").await, [""; 0]);
@@ -213,7 +213,7 @@ async fn a_whole_id_is_found_in_every_protocol() {
 }
 
 #[tokio::test]
-async fn pages_have_no_gaps_and_no_doubles_while_jobs_come() {
+async fn pages_have_no_gaps_or_duplicates_while_jobs_are_added() {
     let engine = open(false).await;
     let some = |range: std::ops::Range<i32>| -> Vec<Put> {
         let job = |number: i32| Put {
@@ -223,7 +223,7 @@ async fn pages_have_no_gaps_and_no_doubles_while_jobs_come() {
         range.map(job).collect()
     };
     add(&engine, "q", some(0..125)).await;
-    // By number, by an index of states, and by tag; each leaves something to be decided here.
+    // By number, by an index of states, and by tag; each also needs a filter.
     for (text, step, last) in [
         ("j", 1, 124),
         ("state:waiting j", 1, 124),
@@ -263,7 +263,7 @@ async fn pages_have_no_gaps_and_no_doubles_while_jobs_come() {
 }
 
 #[tokio::test]
-async fn bounds_that_are_met_are_told_and_the_search_goes_on_behind_them() {
+async fn a_search_that_stops_at_a_limit_says_so_and_can_continue() {
     let engine = open(false).await;
     let jobs = (0..100)
         .map(|number| new(&format!("j{number:03}")))
@@ -290,7 +290,7 @@ async fn bounds_that_are_met_are_told_and_the_search_goes_on_behind_them() {
         assert_eq!(all, ["j000"], "{text}");
         assert_eq!(scanned, [40, 40, rest], "{text}");
     }
-    // The first few hundred are looked at however long it takes.
+    // The first few hundred jobs are searched regardless of the time.
     let more = (100..2_000).map(|number| new(&format!("j{number:04}")));
     add(&engine, "q", more.collect()).await;
     let hurried = SearchLimits {

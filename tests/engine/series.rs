@@ -1,4 +1,4 @@
-//! What happened by the minute, and by the hour further back.
+//! Statistics by minute, and by hour for older data.
 
 use super::*;
 use switchyard::engine::{
@@ -6,7 +6,7 @@ use switchyard::engine::{
 };
 use tokio::time::sleep;
 
-/// Put, claimed, completed, failed.
+/// The numbers of jobs that were put, claimed, completed and failed.
 fn told(sums: &SeriesTotals) -> [i64; 4] {
     [sums.put, sums.claimed(), sums.completed(), sums.failed]
 }
@@ -16,7 +16,7 @@ async fn minutes(engine: &Engine, from: i64, count: usize) -> Vec<[i64; 4]> {
     series.iter().map(told).collect()
 }
 
-/// All that happened in a queue, or in all, lately.
+/// The recent totals of a queue, or of all queues.
 async fn lately(engine: &Engine, queue: Option<&QueueKey>) -> [i64; 4] {
     let from = minute(engine.now(None)) - 60;
     let series = engine.series(queue, from, 10, 7).await.unwrap();
@@ -37,7 +37,7 @@ fn fail(id: &str) -> Fail {
 }
 
 #[tokio::test]
-async fn each_thing_counts_in_the_minute_in_which_it_happens() {
+async fn events_count_in_the_minute_in_which_they_happen() {
     let engine = engine().await;
     for id in ["a", "b", "c"] {
         put(&engine, 0.0, new(id)).await;
@@ -54,7 +54,7 @@ async fn each_thing_counts_in_the_minute_in_which_it_happens() {
     };
     let again = engine.retry(vec![retry], holder("w"), at(130.0)).await;
     again.unwrap().remove(0).unwrap();
-    // To be tried again is neither a failure nor a new job; to be put to work again by hand is one.
+    // A worker's retry counts neither as a failure nor as a new job; requeuing a failed job counts as a new job.
     engine
         .retry_failed(JobKey::qless("b"), at(180.0))
         .await
@@ -81,7 +81,7 @@ async fn each_thing_counts_in_the_minute_in_which_it_happens() {
 }
 
 #[tokio::test]
-async fn a_job_that_goes_on_elsewhere_is_completed_here_and_put_there() {
+async fn advancing_a_job_counts_as_completed_here_and_put_there() {
     let engine = engine().await;
     put(&engine, 0.0, new("a")).await;
     pop(&engine, 1.0, "w", 1).await;
@@ -101,7 +101,7 @@ async fn a_job_that_goes_on_elsewhere_is_completed_here_and_put_there() {
 }
 
 #[tokio::test]
-async fn without_retries_left_a_lost_lease_is_a_failure() {
+async fn an_expired_lease_without_retries_left_counts_as_a_failure() {
     let engine = engine().await;
     let job = Put {
         retries: Some(0),
@@ -117,7 +117,7 @@ async fn without_retries_left_a_lost_lease_is_a_failure() {
 }
 
 #[tokio::test]
-async fn lmstfys_verbs_count() {
+async fn lmstfy_verbs_are_counted() {
     let (engine, queue) = (open(false).await, QueueKey::lmstfy("ns", "q"));
     let job = |tries| Publish {
         body: String::new(),
@@ -135,7 +135,7 @@ async fn lmstfys_verbs_count() {
     };
     engine.claim(claim(60.0), None).await.unwrap();
     engine.claim(claim(0.0), None).await.unwrap();
-    // Two that a worker is done with or not, and one that nobody has had.
+    // Two that a worker acknowledges or not, and one that was never claimed.
     engine
         .acknowledge(queue.clone(), vec![ids[0].clone()])
         .await
@@ -154,7 +154,7 @@ async fn lmstfys_verbs_count() {
 }
 
 #[tokio::test]
-async fn relays_and_jobqs_verbs_count() {
+async fn relay_and_jobq_verbs_are_counted() {
     let (engine, queue) = (open(false).await, QueueKey::relay("q"));
     let enqueue = |id: &str| Enqueue {
         queue: QueueKey::relay("q"),
@@ -167,7 +167,7 @@ async fn relays_and_jobqs_verbs_count() {
     };
     let jobs = ["a", "b"].map(enqueue).to_vec();
     engine.enqueue(jobs.clone(), Mode::Unique).await.unwrap();
-    // What is passed over is not put; what takes another's place is.
+    // An ignored job does not count as put; a job that replaces another does.
     engine.enqueue(jobs.clone(), Mode::Ignore).await.unwrap();
     engine
         .enqueue(jobs[..1].to_vec(), Mode::Replace)
@@ -193,7 +193,7 @@ async fn relays_and_jobqs_verbs_count() {
     engine.close().await;
 }
 
-/// Hours of old minutes are made when something is completed, where the tests tell the time.
+/// A completion aggregates old minutes into hours when the tests set the time.
 async fn one_job(engine: &Engine, now: f64) {
     let id = format!("at {now}");
     put(engine, now, new(&id)).await;
@@ -202,7 +202,7 @@ async fn one_job(engine: &Engine, now: f64) {
 }
 
 #[tokio::test]
-async fn old_minutes_become_hours_and_old_hours_go() {
+async fn old_minutes_become_hours_and_old_hours_are_deleted() {
     const HOUR_S: f64 = 3_600.0;
     let engine = engine().await;
     one_job(&engine, 10.0).await;
@@ -220,14 +220,14 @@ async fn old_minutes_become_hours_and_old_hours_go() {
     let of_minute = async |minute| minutes(&engine, minute, 1).await[0][2];
     assert_eq!(hours(-1, 3).await, [1, 2, 1]);
     assert_eq!(of_minute(0).await, 1);
-    // Still all of it is within 25 whole hours; then the first two hours are not, then the next.
+    // First, everything is within 25 whole hours. Then the first two hours are not, then the next.
     one_job(&engine, 24.5 * HOUR_S).await;
     assert_eq!((of_minute(-1).await, of_minute(0).await), (1, 1));
     one_job(&engine, 26.0 * HOUR_S).await;
     assert_eq!((of_minute(-1).await, of_minute(0).await), (0, 0));
     assert_eq!(of_minute(60).await, 1);
     assert_eq!(hours(-1, 3).await, [1, 2, 1]);
-    // Once more changes nothing, and what belongs to the past is added to it.
+    // A repetition changes nothing, and later additions for past times are added to the hours.
     one_job(&engine, 20.0).await;
     assert_eq!(hours(-1, 3).await, [1, 3, 1]);
     one_job(&engine, 27.0 * HOUR_S).await;
@@ -249,7 +249,7 @@ async fn old_minutes_become_hours_and_old_hours_go() {
 }
 
 #[tokio::test]
-async fn what_happened_in_a_queue_that_goes_has_happened() {
+async fn deleting_a_queue_keeps_its_totals() {
     let engine = opened(Duration::from_millis(300)).await;
     let queue = QueueKey::relay("replies");
     let job = Enqueue {
@@ -273,7 +273,7 @@ async fn what_happened_in_a_queue_that_goes_has_happened() {
 }
 
 #[tokio::test]
-async fn several_servers_add_up() {
+async fn statistics_of_several_servers_add_up() {
     if database::postgres().is_none() {
         return;
     }
@@ -291,7 +291,7 @@ async fn several_servers_add_up() {
     for engine in [&one, &other] {
         assert_eq!(minutes(engine, 0, 1).await, [[2, 2, 2, 0]]);
     }
-    // Whoever makes hours makes them of everybody's minutes.
+    // The server that aggregates hours includes the minutes of all servers.
     let late = 30.0 * 3_600.0;
     put(&one, late, new("c")).await;
     pop(&one, late, "w", 1).await;

@@ -1,4 +1,4 @@
-//! Sessions of the dashboard, and the audit, as time goes on.
+//! Expiry of dashboard sessions and audit entries.
 
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -33,20 +33,20 @@ async fn holds(engine: &Engine, secret: &str, now: i64) -> bool {
 }
 
 #[tokio::test]
-async fn a_session_ends_when_it_is_not_used() {
+async fn an_unused_session_expires() {
     let engine = engine().await;
     begin(&engine, "secret", 0).await;
     let found = engine.session(Hash::of("secret"), at(1.0)).await.unwrap();
     assert_eq!(found, Some(session("ada")));
     assert!(!holds(&engine, "another", 1).await);
     assert!(holds(&engine, "secret", SESSION_IDLE_S - 1).await);
-    // It was used a moment ago.
+    // It was used recently.
     assert!(holds(&engine, "secret", 2 * SESSION_IDLE_S - 2).await);
     assert!(!holds(&engine, "secret", 3 * SESSION_IDLE_S - 2).await);
 }
 
 #[tokio::test]
-async fn a_session_ends_after_a_week_however_much_it_is_used() {
+async fn a_session_expires_after_a_week_regardless_of_use() {
     let engine = engine().await;
     begin(&engine, "secret", 0).await;
     let mut now = 0;
@@ -55,7 +55,7 @@ async fn a_session_ends_after_a_week_however_much_it_is_used() {
         assert!(holds(&engine, "secret", now).await, "{now}");
     }
     assert!(!holds(&engine, "secret", SESSION_AGE_S).await);
-    // One of the next to begin drops it.
+    // One of the next sessions to start deletes it.
     for n in 0..100 {
         begin(&engine, &format!("new{n}"), SESSION_AGE_S).await;
     }
@@ -63,7 +63,7 @@ async fn a_session_ends_after_a_week_however_much_it_is_used() {
 }
 
 #[tokio::test]
-async fn a_session_that_was_ended_is_gone() {
+async fn a_session_that_was_ended_is_deleted() {
     let engine = engine().await;
     begin(&engine, "one", 0).await;
     begin(&engine, "other", 0).await;
@@ -73,11 +73,11 @@ async fn a_session_that_was_ended_is_gone() {
 }
 
 #[tokio::test]
-async fn beyond_the_most_the_oldest_sessions_go() {
+async fn beyond_the_limit_the_oldest_sessions_are_deleted() {
     let engine = engine().await;
     let now = UNIX_EPOCH.elapsed().unwrap().as_secs() as i64;
     let begin = |n: i64| {
-        // Sessions that begin at the engine's time share transactions.
+        // Sessions that start at the engine's time share transactions.
         let first = || Time((now - 60) * 1_000_000 + n);
         let name = format!("name-{n}");
         engine.begin_session(
@@ -101,7 +101,7 @@ async fn beyond_the_most_the_oldest_sessions_go() {
 }
 
 #[tokio::test]
-async fn a_name_has_twenty_sessions_and_ends_none_of_others() {
+async fn a_user_has_20_sessions_and_ends_no_others() {
     let engine = engine().await;
     let begin = async |hash: &str, name: &str, at: i64| {
         let (hash, at) = (Hash::of(hash), Some(Time(at)));
@@ -120,7 +120,7 @@ async fn a_name_has_twenty_sessions_and_ends_none_of_others() {
 }
 
 #[tokio::test]
-async fn one_name_does_not_push_others_out_of_the_audit() {
+async fn one_user_cannot_displace_audit_entries_of_others() {
     let engine = open(false).await;
     let note_as = async |n: i64, who: &str, role: &str| {
         let actor = Actor {
@@ -133,7 +133,7 @@ async fn one_name_does_not_push_others_out_of_the_audit() {
     };
     let note = |n, who| note_as(n, who, "");
     note(0, "ada").await;
-    // A failed sign-in is noted under the name that it tried, and has no role.
+    // A failed sign-in is recorded under the name that was tried, without a role.
     note_as(99_999_999, "vera", "operator").await;
     let flood = (1..=AUDIT_ENTRIES_OF_NAME_MAX + 1_000).map(|n| note(n, "vera"));
     stream::iter(flood)
@@ -159,12 +159,12 @@ async fn one_name_does_not_push_others_out_of_the_audit() {
     let of_vera = engine.audit_entries(&filter, None, 100_000).await.unwrap();
     assert!(of_vera.iter().any(|entry| entry.actor.role == "operator"));
     let kept = i64::try_from(of_vera.len()).unwrap();
-    // Entries are dropped now and then.
+    // Entries are deleted from time to time.
     assert!(kept < AUDIT_ENTRIES_OF_NAME_MAX + 600, "{kept}");
 }
 
 #[tokio::test]
-async fn what_somebody_changes_is_noted_even_if_it_is_never_concluded() {
+async fn changes_are_recorded_even_without_an_outcome() {
     let engine = open(false).await;
     let job = vec![new("a")];
     engine
@@ -193,13 +193,13 @@ async fn what_somebody_changes_is_noted_even_if_it_is_never_concluded() {
     let found = engine.audit_entries(&all, None, 10).await.unwrap();
     assert_eq!((found.len(), found[0].message.as_str()), (1, "It is gone."));
     assert!(found[0].before.contains(r#""job":"a""#), "it is not lost");
-    // What clients do is not noted.
+    // Changes by API clients are not recorded.
     put(&engine, 0.0, new("b")).await;
     assert_eq!(engine.audit_entries(&all, None, 10).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
-async fn an_action_of_several_groups_is_one_entry() {
+async fn an_action_of_several_transactions_is_one_entry() {
     let engine = open(false).await;
     let jobs = (0..3).map(|n| new(&n.to_string())).collect();
     engine

@@ -1,8 +1,8 @@
-//! Everything at once: all protocols, with delays, lapses, moves, cancels and requeues, while the upkeep drops complete
-//! jobs at the first opportunity; on Postgres three servers on one database. Afterwards nothing may be lost, come
-//! out twice without a reason, or be completed twice, and all that is kept twice must agree.
+//! Stress test of all protocols together, with delays, expired leases, moves, cancels and requeues, while maintenance
+//! deletes complete jobs at once; on Postgres with three servers on one database. Afterwards, no job may be lost,
+//! claimed again without a reason, or completed twice, and the consistency check must pass.
 //!
-//! `SWITCHYARD_STORM_S` sets for how many seconds, `SWITCHYARD_SEED` what happens.
+//! `SWITCHYARD_STORM_S` sets the duration in seconds, `SWITCHYARD_SEED` the random choices.
 
 mod others;
 mod record;
@@ -18,25 +18,25 @@ use tokio::task::JoinSet;
 use super::*;
 use record::{Record, Token, Verdict};
 
-/// Of each protocol on each server.
+/// Per protocol and server.
 const PRODUCERS: u64 = 2;
 const CONSUMERS: u64 = 2;
 
-/// Ids that a producer uses again as soon as the job before is over.
+/// A producer reuses this many IDs as soon as their previous jobs have ended.
 const IDS: u64 = 40;
 
-/// A lease that no consumer outlives, and one that is meant to be lost.
+/// A lease that no consumer exceeds, and one that is meant to expire.
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_secs(1);
 
-/// How long no job may come while some are left; no test waits for it.
+/// Maximum time without a claimed job while jobs are left; no test waits this long.
 const STALL_MAX: Duration = Duration::from_secs(90);
 
-/// Jobs that may be open at once: so the queues stay short, and ids come round.
+/// Maximum number of open jobs, so that queues stay short and IDs are reused.
 const OPEN_MAX: u64 = 500;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_lost_and_nothing_comes_twice() {
+async fn no_job_is_lost_or_duplicated() {
     let (seconds, seed) = (from_env("SWITCHYARD_STORM_S").unwrap_or(30), seed());
     println!("SWITCHYARD_STORM_S={seconds} SWITCHYARD_SEED={seed}");
     let options = options();
@@ -50,7 +50,7 @@ async fn nothing_is_lost_and_nothing_comes_twice() {
     let actors = actors(&engines, &storm, seed);
     tokio::time::sleep(Duration::from_secs(seconds)).await;
     storm.calm.store(true, Ordering::Release);
-    // A panic of one of them is the test's.
+    // Propagates panics of the actors.
     actors.join_all().await;
     drain(&engines, &storm, seed).await;
     let (jobs, deliveries) = storm.record.size();
@@ -79,13 +79,13 @@ fn from_env(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// What decides over everything that happens by chance.
+/// The seed of all random choices.
 pub fn seed() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     from_env("SWITCHYARD_SEED").unwrap_or_else(|| since.unwrap().as_secs())
 }
 
-/// Lets everybody begin.
+/// Starts all producers and consumers.
 fn actors(engines: &[Engine], storm: &Storm, seed: u64) -> JoinSet<()> {
     let mut actors = JoinSet::new();
     for (server, engine) in engines.iter().enumerate() {
@@ -109,12 +109,12 @@ fn actors(engines: &[Engine], storm: &Storm, seed: u64) -> JoinSet<()> {
     actors
 }
 
-/// What all share.
+/// The state that all actors share.
 #[derive(Clone, Default)]
 struct Storm {
     record: Arc<Record>,
     tokens: Arc<AtomicU64>,
-    /// Jobs that have been put and not ended, about.
+    /// The approximate number of jobs that have been put and not ended.
     open: Arc<AtomicU64>,
     calm: Arc<AtomicBool>,
 }
@@ -126,7 +126,7 @@ struct Actor {
     name: String,
 }
 
-/// Numbers that look random, the same for the same seed.
+/// Pseudorandom numbers, determined by the seed.
 #[derive(Clone)]
 pub struct Random(pub u64);
 
@@ -147,10 +147,10 @@ impl Random {
 
 const QLESS: [&str; 3] = ["a", "b", "short"];
 
-/// Recurring jobs, each with twenty children a second.
+/// The number of recurring jobs, each with 20 children per second.
 const RECURRING: usize = 5;
 
-/// Complete jobs go at once, leases in one queue are short, and some jobs recur.
+/// Complete jobs are deleted at once, leases in one queue are short, and some jobs recur.
 async fn prepare(engine: &Engine) {
     let options = [
         ("jobs-history-count", "0"),
@@ -185,7 +185,7 @@ impl Storm {
         self.calm.load(Ordering::Acquire)
     }
 
-    /// A producer waits while there is enough to do.
+    /// Waits while there are enough open jobs.
     async fn pause(&self) {
         while self.open.load(Ordering::Relaxed) > OPEN_MAX && !self.is_calm() {
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -220,7 +220,7 @@ fn qless_put(id: &str, token: Token, delay: f64) -> Put {
 }
 
 impl Actor {
-    /// Puts jobs of qless, one and many at once, again under an id whose job is over; and moves, cancels and times out
+    /// Puts qless jobs, one or many at once, again with IDs whose jobs have ended; and moves, cancels and times out
     /// some.
     async fn put(mut self) {
         let mut mine: HashMap<String, Token> = HashMap::new();
@@ -263,7 +263,7 @@ impl Actor {
         let (key, asked) = (JobKey::qless(id), self.storm.record.now());
         match self.random.below(4) {
             0 => {
-                // The job may have ended meanwhile.
+                // The job may have ended in the meantime.
                 let _giving = self.storm.record.giving_back(Some(*token));
                 let queue = QueueKey::qless(self.random.one_of(&QLESS));
                 let moved = self.engine.relocate(key, queue, None).await;
@@ -288,7 +288,7 @@ impl Actor {
         }
     }
 
-    /// Works for qless: completes most jobs, and retries, fails, moves or forgets the others.
+    /// A qless worker: completes most jobs; retries, fails, moves or abandons the others.
     async fn work(mut self) {
         while !self.storm.is_calm() {
             let queues = [self.random.one_of(&QLESS), self.random.one_of(&QLESS)];
@@ -345,7 +345,7 @@ impl Actor {
                     .unwrap()
                     .remove(0);
                 if failed.is_ok() {
-                    // It may have been moved or cancelled by its producer.
+                    // Its producer may have moved or canceled it.
                     self.engine.retry_failed(key, None).await.ok();
                 }
             }
@@ -372,7 +372,7 @@ impl Actor {
                 drop(renewed.await.unwrap());
                 self.complete(key, job.body.into(), token).await;
             }
-            // Its worker forgets it.
+            // The worker abandons it.
             4 if lease_of(&job) == SHORT => {}
             _ => self.complete(key, job.body.into(), token).await,
         }
@@ -391,7 +391,7 @@ impl Actor {
     }
 }
 
-/// For how long a job of qless is given, by its queue.
+/// The lease of a qless job, which depends on the queue.
 fn lease_of(job: &Job) -> Duration {
     let lease = job.lease.as_ref().unwrap();
     let seconds = lease.until.seconds_since(job.since);
@@ -402,9 +402,9 @@ fn lease_of(job: &Job) -> Duration {
     }
 }
 
-/// Works off what is left, once the delays and the short leases are over.
+/// Claims and completes the remaining jobs, after delays and short leases have ended.
 async fn drain(engines: &[Engine], storm: &Storm, seed: u64) {
-    // Children of recurring jobs come faster than a busy machine works them off.
+    // Children of recurring jobs are created faster than a busy machine completes them.
     for n in 0..RECURRING {
         let gone = engines[0].unrecur(&format!("every-{n}"), None).await;
         gone.unwrap();

@@ -1,4 +1,4 @@
-//! Tokens: who may use a namespace.
+//! Tokens of lmstfy namespaces.
 
 use std::path::Path;
 use std::time::Duration;
@@ -25,7 +25,7 @@ async fn names(engine: &Engine) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_token_opens_its_namespace_until_it_is_revoked() {
+async fn a_token_is_valid_in_its_namespace_until_revoked() {
     let engine = engine().await;
     let one = engine.create_token("ns", "for ada", None).await.unwrap();
     let other = engine.create_token("ns", "for bob", None).await.unwrap();
@@ -73,7 +73,7 @@ async fn a_token_opens_its_namespace_until_it_is_revoked() {
 }
 
 #[tokio::test]
-async fn a_token_is_listed_and_revoked_by_a_name_that_is_no_secret() {
+async fn tokens_are_listed_and_revoked_by_a_public_name() {
     let engine = engine().await;
     let given = Some(SECRET.to_owned());
     assert_eq!(engine.create_token("b", "x", given).await.unwrap(), SECRET);
@@ -107,7 +107,7 @@ async fn a_token_is_listed_and_revoked_by_a_name_that_is_no_secret() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_token_is_refused_and_says_why() {
+async fn invalid_tokens_are_rejected_with_a_reason() {
     let engine = engine().await;
     let long = "d".repeat(1_024);
     let (shortest, longest) = ("s".repeat(20), "s".repeat(255));
@@ -143,12 +143,12 @@ async fn what_cannot_be_a_token_is_refused_and_says_why() {
         assert_eq!(refused.unwrap_err(), Error::BadToken(flaw));
     }
     assert!(TokenError::Reserved.to_string().contains("v0"));
-    // The same secret may open several namespaces.
+    // Several namespaces can have a token with the same secret.
     engine.create_token("ns", "", Some(shortest)).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_namespace_has_a_thousand_tokens_at_most() {
+async fn a_namespace_has_at_most_1000_tokens() {
     let engine = engine().await;
     let create = |n: i32| {
         let secret = Some(format!("secret-number-{n:020}"));
@@ -167,7 +167,7 @@ async fn a_namespace_has_a_thousand_tokens_at_most() {
 }
 
 #[tokio::test]
-async fn tokens_outlive_the_server_and_a_flush() {
+async fn tokens_survive_a_restart_and_a_flush() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("tokens.db");
     let engine = open_at(&path).await;
@@ -196,7 +196,7 @@ async fn tokens_outlive_the_server_and_a_flush() {
 }
 
 #[tokio::test]
-async fn what_one_server_does_is_in_force_on_the_others_at_once() {
+async fn token_changes_apply_to_all_servers_at_once() {
     if database::postgres().is_none() {
         println!("not run: it needs PostgreSQL (scripts/postgres.sh)");
         return;
@@ -223,7 +223,7 @@ async fn what_one_server_does_is_in_force_on_the_others_at_once() {
 }
 
 #[tokio::test]
-async fn a_change_of_tokens_keeps_nobody_from_waiting_or_working() {
+async fn token_changes_do_not_block_claims_and_polls() {
     let engine = open(false).await;
     let waiting = {
         let engine = engine.clone();

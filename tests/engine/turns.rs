@@ -1,9 +1,9 @@
-//! Jobs that did not go well: retries, failures, and back to work.
+//! Retries, failures, and retrying failed jobs.
 
 use super::*;
 
 #[tokio::test]
-async fn retry_costs_a_retry_and_waits_for_its_delay() {
+async fn retry_uses_a_retry_and_waits_for_its_delay() {
     let engine = engine().await;
     put(
         &engine,
@@ -42,7 +42,7 @@ async fn retry_costs_a_retry_and_waits_for_its_delay() {
 }
 
 #[tokio::test]
-async fn failures_go_back_to_work_oldest_first_and_in_any_number() {
+async fn retry_failed_requeues_the_oldest_failures_first() {
     let engine = engine().await;
     let names: Vec<String> = (0..2_500).map(|number| format!("j{number:04}")).collect();
     engine
@@ -115,9 +115,9 @@ async fn failures_go_back_to_work_oldest_first_and_in_any_number() {
     assert_eq!(engine.failures().await.unwrap(), []);
 }
 
-/// What a claim takes away from a worker is not remembered as running.
+/// A claim removes the job from the list of running jobs when it fails the job.
 #[tokio::test]
-async fn a_job_that_a_claim_has_failed_can_be_put_back_to_work_at_once() {
+async fn a_job_that_a_claim_has_failed_can_be_requeued_at_once() {
     let engine = engine().await;
     let job = Put {
         retries: Some(0),

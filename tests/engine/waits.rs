@@ -1,8 +1,8 @@
-//! Consumers that wait while everything moves under them: others hang up, jobs are cancelled, leases are lost, queues
-//! pause and limits change; on Postgres two servers, of which one neither sends nor hears notifications. Afterwards each
-//! job that is put reaches a consumer that waits for it.
+//! Blocking claims under constant change: clients disconnect, jobs are canceled, leases expire, queues are paused and
+//! limits change; on Postgres with two servers, one of which neither sends nor receives notifications. Afterwards, each
+//! new job must reach a waiting consumer.
 //!
-//! `SWITCHYARD_SEED` sets what happens.
+//! `SWITCHYARD_SEED` sets the random choices.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,13 +17,13 @@ use tokio_util::sync::CancellationToken;
 use super::storm::Random;
 use super::*;
 
-/// Consumers of each server.
+/// Consumers per server.
 const CONSUMERS: u64 = 16;
 
-/// For how long everything moves.
+/// How long the changes last.
 const UNREST: Duration = Duration::from_secs(6);
 
-/// Jobs that are put one after the other when all is calm.
+/// The number of jobs that are put one after the other, after the changes have stopped.
 const PROBES: usize = 60;
 
 /// Longer than the test.
@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const QLESS: [&str; 3] = ["a", "b", "limited"];
 const LMSTFY: [&str; 3] = ["x", "y", "z"];
 
-/// What the actors share.
+/// The state that the actors share.
 #[derive(Clone)]
 struct Scene {
     engine: Engine,
@@ -46,7 +46,7 @@ struct Scene {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_never_lies_beside_a_consumer_that_waits() {
+async fn a_waiting_consumer_gets_every_available_job() {
     let seed = storm::seed();
     println!("SWITCHYARD_SEED={seed}");
     let options = options();
@@ -102,7 +102,7 @@ async fn a_job_never_lies_beside_a_consumer_that_waits() {
     }
 }
 
-/// Until the consumers have taken and finished everything.
+/// Waits until the consumers have completed all jobs.
 async fn settle(engines: &[Engine]) {
     let is_settled = async || {
         let queues = engines[0].queues(None).await.unwrap();
@@ -128,7 +128,7 @@ async fn settle(engines: &[Engine]) {
     );
 }
 
-/// Puts a job into some queue. Returns its id.
+/// Puts a job into a random queue. Returns its ID.
 async fn put_one(engine: &Engine, random: &mut Random, id: String) -> String {
     if random.below(2) == 0 {
         let put = Put {
@@ -157,7 +157,7 @@ impl Scene {
         self.is_calm.load(Ordering::Acquire)
     }
 
-    /// What a consumer asks for: one to three queues of one protocol.
+    /// A random claim: one to three queues of one protocol.
     fn claim(&mut self, worker: &str) -> Claim {
         let (first, n) = (self.random.below(3), self.random.below(3) + 1);
         let is_qless = self.random.below(2) == 0;
@@ -176,10 +176,10 @@ impl Scene {
         }
     }
 
-    /// Waits for jobs and finishes them. In the unrest it often hangs up, and sometimes forgets a job.
+    /// Claims and completes jobs. During the changes it often disconnects, and sometimes abandons a job.
     async fn consume(mut self, n: u64) {
         let worker = format!("w{n}");
-        // When all is calm each queue has consumers that wait for as long as it takes.
+        // After the changes, each queue has consumers that wait without a timeout.
         let mut rest = Claim {
             queues: QLESS.map(QueueKey::qless).to_vec(),
             ..Claim::of(q(), &worker, 1)
@@ -194,7 +194,7 @@ impl Scene {
                 true => rest.clone(),
                 false => self.claim(&worker),
             };
-            // Half of them wait for long, so that many wait when all is calm.
+            // Half of the consumers wait for a long time, so that many are waiting when the changes stop.
             let patience = match n < CONSUMERS / 2 && !self.is_calm() {
                 true => Duration::from_millis(self.random.below(60)),
                 false => WAIT,
@@ -216,7 +216,7 @@ impl Scene {
 
     async fn finish(&self, worker: &str, job: &Job) {
         let queue = self.engine.known_queues().by_id(job.queue).unwrap();
-        // A lease may have been lost meanwhile, or the job cancelled: then it is somebody else's to finish.
+        // The lease may have expired, or the job may have been canceled. Then another consumer completes it.
         if job.key == JobKey::qless(&job.key.id) {
             let turn = (job.key.clone(), "{}".to_owned(), None);
             let done = self.engine.complete(vec![turn], holder(worker), None);
@@ -228,7 +228,7 @@ impl Scene {
         }
     }
 
-    /// Puts jobs, and cancels some a moment later.
+    /// Puts jobs, and cancels some shortly afterwards.
     async fn put_and_cancel(mut self) {
         let mut n = 0;
         while !self.is_calm() {
@@ -242,7 +242,7 @@ impl Scene {
         }
     }
 
-    /// Pauses queues and resumes them, limits how many jobs run, and in the end neither.
+    /// Pauses and resumes queues, and changes their concurrency limits. In the end, removes both.
     async fn pause_and_limit(mut self) {
         const LIMIT: &str = "limited-max-concurrency";
         while !self.is_calm() {

@@ -1,11 +1,11 @@
-//! `/add`: new jobs, and old ones put anew.
+//! `/add`: puts new jobs, and moves existing ones.
 
 use serde_json::{Value, json};
 
 use crate::support::Server;
 
 #[tokio::test]
-async fn a_new_job_has_the_defaults_of_the_table() {
+async fn a_new_job_has_the_documented_defaults() {
     let server = Server::start();
     let id = server
         .by("client")
@@ -42,7 +42,7 @@ async fn a_new_job_has_the_defaults_of_the_table() {
 }
 
 #[tokio::test]
-async fn a_new_job_keeps_what_it_is_given() {
+async fn a_new_job_has_the_given_fields() {
     let server = Server::start();
     let item = json!({"id": "a", "meta": [], "klass": "foo.Job", "priority": -3.5,
                       "tags": ["x", "y", "x"], "retries": 0});
@@ -61,7 +61,7 @@ async fn a_new_job_keeps_what_it_is_given() {
 }
 
 #[tokio::test]
-async fn ids_made_up_are_32_hex_digits_and_never_the_same() {
+async fn generated_ids_are_unique_and_have_32_hex_digits() {
     let server = Server::start();
     let items = vec![json!({"meta": null}); 100];
     let added = server.anyone().post("/add/work", items.into()).await.ok();
@@ -83,7 +83,7 @@ async fn ids_made_up_are_32_hex_digits_and_never_the_same() {
 }
 
 #[tokio::test]
-async fn a_bad_item_is_refused_with_the_name_of_its_field() {
+async fn an_invalid_item_is_rejected_with_its_field() {
     let server = Server::start();
     let bad = [
         (json!({"id": "a"}), "meta"),
@@ -110,7 +110,7 @@ async fn a_bad_item_is_refused_with_the_name_of_its_field() {
             .await
             .refused_field(field);
     }
-    // In an array each stands for itself, and the good ones around them are added.
+    // The items of an array are independent: valid ones are added.
     let mut items = vec![json!({"id": "first", "meta": 1})];
     items.extend(bad.iter().map(|(item, _)| item.clone()));
     items.extend([json!("text"), json!(17), json!(null), json!([])]);
@@ -141,7 +141,7 @@ async fn a_bad_item_is_refused_with_the_name_of_its_field() {
 }
 
 #[tokio::test]
-async fn one_item_that_is_no_object_is_refused() {
+async fn an_item_that_is_not_an_object_is_rejected() {
     let server = Server::start();
     for item in [json!("text"), json!(17), json!(null), json!(false)] {
         server
@@ -153,7 +153,7 @@ async fn one_item_that_is_no_object_is_refused() {
 }
 
 #[tokio::test]
-async fn without_a_refusal_there_are_no_errors() {
+async fn a_response_without_rejections_has_no_errors() {
     let server = Server::start();
     let whole = server
         .anyone()
@@ -164,7 +164,7 @@ async fn without_a_refusal_there_are_no_errors() {
 }
 
 #[tokio::test]
-async fn adding_a_job_again_moves_it_and_keeps_what_is_not_given() {
+async fn put_moves_an_existing_job_and_keeps_unset_options() {
     let server = Server::start();
     let item =
         json!({"id": "a", "meta": "old", "klass": "K", "priority": 7, "tags": ["t"], "retries": 2});
@@ -192,7 +192,7 @@ async fn adding_a_job_again_moves_it_and_keeps_what_is_not_given() {
 }
 
 #[tokio::test]
-async fn adding_a_running_job_again_takes_it_from_its_worker() {
+async fn put_takes_a_running_job_from_its_worker() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker
@@ -219,7 +219,7 @@ async fn adding_a_running_job_again_takes_it_from_its_worker() {
 }
 
 #[tokio::test]
-async fn adding_a_complete_job_again_revives_it() {
+async fn put_makes_a_complete_job_wait_again() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
@@ -233,7 +233,7 @@ async fn adding_a_complete_job_again_revives_it() {
 }
 
 #[tokio::test]
-async fn adding_a_failed_job_again_takes_it_off_its_group_and_keeps_the_failure() {
+async fn put_removes_a_failed_job_from_its_group_and_keeps_the_failure() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
@@ -250,7 +250,7 @@ async fn adding_a_failed_job_again_takes_it_off_its_group_and_keeps_the_failure(
 }
 
 #[tokio::test]
-async fn a_delayed_job_waits_for_its_time() {
+async fn a_delayed_job_becomes_available_after_the_delay() {
     let server = Server::start();
     let at = |now: f64| server.at(now);
     at(0.0)
@@ -269,7 +269,7 @@ async fn a_delayed_job_waits_for_its_time() {
 }
 
 #[tokio::test]
-async fn a_delay_of_nothing_or_less_means_now() {
+async fn a_delay_of_zero_or_less_makes_the_job_available() {
     let server = Server::start();
     for (id, delay) in [("zero", 0.0), ("past", -100.0)] {
         server
@@ -281,7 +281,7 @@ async fn a_delay_of_nothing_or_less_means_now() {
 }
 
 #[tokio::test]
-async fn adding_a_job_again_without_a_delay_forgets_the_old_one() {
+async fn put_without_a_delay_removes_the_previous_delay() {
     let server = Server::start();
     server
         .at(0)

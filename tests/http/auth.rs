@@ -14,7 +14,7 @@ use reqwest::{Method, Response};
 use crate::support::Server;
 use crate::support::keys::{ADMIN, JOBQ, PASSWORD, QLESS, RELAY};
 
-/// What somebody shows.
+/// The credentials of a request.
 #[derive(Clone, Copy, Debug)]
 enum Shown<'a> {
     Nothing,
@@ -27,7 +27,7 @@ async fn ask(server: &Server, method: Method, path: &str, shown: Shown<'_>) -> R
     ask_from(server, method, path, shown, &[]).await
 }
 
-/// A request that shows something, with more headers.
+/// Sends a request with credentials and additional headers.
 async fn ask_from(
     server: &Server,
     method: Method,
@@ -51,7 +51,7 @@ async fn ask_from(
     response.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
 }
 
-/// How a request is answered that shows this.
+/// The status of the response to a request with these credentials.
 async fn status(server: &Server, path: &str, shown: Shown<'_>) -> u16 {
     ask(server, Method::GET, path, shown).await.status().into()
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::Server;
 
 #[tokio::test]
-async fn a_cancelled_job_is_gone_from_everywhere() {
+async fn a_canceled_job_is_removed_from_all_lists() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker
@@ -16,7 +16,7 @@ async fn a_cancelled_job_is_gone_from_everywhere() {
     worker
         .add("work", json!({"id": "scheduled", "meta": 1, "delay": 9}))
         .await;
-    // As an id and as an item.
+    // As an ID and as an item.
     assert_eq!(
         worker.post("/cancel", json!({"id": "running"})).await.ok(),
         "running"
@@ -58,7 +58,7 @@ async fn a_cancelled_job_is_gone_from_everywhere() {
 }
 
 #[tokio::test]
-async fn an_array_is_cancelled_whatever_is_not_there() {
+async fn canceling_an_array_ignores_unknown_ids() {
     let server = Server::start();
     server.anyone().add_ids("work", &["a", "b", "c"]).await;
     let answer = server
@@ -70,7 +70,7 @@ async fn an_array_is_cancelled_whatever_is_not_there() {
 }
 
 #[tokio::test]
-async fn a_complete_job_is_not_cancelled_nor_any_other_with_it() {
+async fn canceling_a_complete_job_is_rejected_for_the_whole_array() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
@@ -90,7 +90,7 @@ async fn a_complete_job_is_not_cancelled_nor_any_other_with_it() {
 }
 
 #[tokio::test]
-async fn a_job_that_others_wait_for_is_cancelled_only_with_them() {
+async fn a_job_with_dependents_is_canceled_only_together_with_them() {
     let server = Server::start();
     let who = server.at(0);
     who.add_ids("work", &["a", "x"]).await;
@@ -117,7 +117,7 @@ async fn a_job_that_others_wait_for_is_cancelled_only_with_them() {
     for id in ["a", "b", "c", "x"] {
         who.job(id).await;
     }
-    // The whole chain, in whatever order; or from its end.
+    // The whole chain, in any order; or starting with its last job.
     assert_eq!(who.post("/cancel", json!("c")).await.ok(), "c");
     assert_eq!(who.job("b").await["dependents"], json!([]));
     who.add("work", json!({"id": "c", "meta": 1, "depends": ["b"]}))
@@ -129,9 +129,9 @@ async fn a_job_that_others_wait_for_is_cancelled_only_with_them() {
     assert_eq!(who.peek_ids("work").await, ["x"]);
 }
 
-/// More than share a transaction: a chain, named from its beginning.
+/// A chain that is longer than a transaction, starting with its first job.
 #[tokio::test]
-async fn a_long_chain_is_cancelled_together_or_not_at_all() {
+async fn a_long_chain_is_canceled_completely_or_not_at_all() {
     const JOBS: usize = 1_200;
     let server = Server::start();
     let who = server.at(0);
@@ -163,7 +163,7 @@ async fn a_long_chain_is_cancelled_together_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn a_bad_cancellation_is_refused() {
+async fn an_invalid_cancel_is_rejected() {
     let server = Server::start();
     server.anyone().add_ids("work", &["a"]).await;
     for data in [
@@ -183,7 +183,7 @@ async fn a_bad_cancellation_is_refused() {
 }
 
 #[tokio::test]
-async fn flush_is_refused_unless_it_was_enabled() {
+async fn flush_is_rejected_unless_enabled() {
     let server = Server::start();
     server.anyone().add_ids("work", &["a"]).await;
     server
@@ -195,7 +195,7 @@ async fn flush_is_refused_unless_it_was_enabled() {
 }
 
 #[tokio::test]
-async fn flush_empties_everything() {
+async fn flush_deletes_everything() {
     let server = Server::with(&["--trust-client-clock", "--allow-flush"]);
     let worker = server.by("w").at(0);
     worker.add_ids("work", &["a", "b", "c", "d"]).await;
@@ -216,7 +216,7 @@ async fn flush_empties_everything() {
             .await
             .refused(404, "no_such_job");
     }
-    // And everything works as on the first day.
+    // The server works as on a new database.
     worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
     worker.complete("work", "a").await;
     let queues = worker.get("/queues").await.ok();

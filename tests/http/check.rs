@@ -1,4 +1,4 @@
-//! `/check`: a database that somebody has broken by hand, under a server that goes on meanwhile.
+//! `/check`: finds and repairs inconsistencies that the test creates while the server runs.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::support::jobq::Jobq;
 use crate::support::{Caller, Server, database};
 
-/// A kind of problem, how it is made, and what its sentence speaks of.
+/// A kind of inconsistency, the statement that creates it, and a word of its description.
 const BREAKAGES: [(&str, &str, &str); 23] = [
     (
         "number",
@@ -103,7 +103,7 @@ const BREAKAGES: [(&str, &str, &str); 23] = [
     ),
     (
         "worker",
-        // Just before it took the job: a worker last seen long ago is forgotten by upkeep.
+        // Just before it claimed the job, because maintenance forgets workers that were last seen long ago.
         "UPDATE workers SET last_seen = last_seen - 1 WHERE name = 'w'",
         "\"w\"",
     ),
@@ -134,7 +134,7 @@ async fn scene(database: &Path) -> Server {
     server
 }
 
-/// Runs a statement behind the server's back.
+/// Runs a statement directly on the database.
 pub async fn break_by_hand(path: &Path, sql: &'static str) {
     let done = if database::postgres().is_some() {
         let address = database::address(path);
@@ -162,7 +162,7 @@ fn kinds(found: &Value) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn each_kind_of_breakage_is_found_and_mended() {
+async fn each_kind_of_inconsistency_is_found_and_repaired() {
     let folder = TempDir::new().unwrap();
     for (index, (kind, breakage, about)) in BREAKAGES.into_iter().enumerate() {
         let path = folder.path().join(format!("{index}.db"));
@@ -182,7 +182,7 @@ async fn each_kind_of_breakage_is_found_and_mended() {
             "{breakage}: {mended}"
         );
         assert_eq!(problems(worker).await, [], "after: {breakage}");
-        // Whatever was broken, the queue works.
+        // After the repair, the queue works.
         worker
             .add("work", json!({"id": "next", "meta": 1, "priority": -9}))
             .await;
@@ -193,7 +193,7 @@ async fn each_kind_of_breakage_is_found_and_mended() {
 }
 
 #[tokio::test]
-async fn jobs_in_a_queue_that_is_not_listed_get_one() {
+async fn jobs_without_a_queue_get_one() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("jobs.db");
     let server = scene(&path).await;
@@ -208,7 +208,7 @@ async fn jobs_in_a_queue_that_is_not_listed_get_one() {
 }
 
 #[tokio::test]
-async fn several_problems_are_found_and_mended_together() {
+async fn several_inconsistencies_are_repaired_together() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("jobs.db");
     let server = scene(&path).await;
@@ -232,7 +232,7 @@ async fn several_problems_are_found_and_mended_together() {
 }
 
 #[tokio::test]
-async fn a_sound_database_has_no_problems_and_stays_as_it_is() {
+async fn a_consistent_database_has_no_problems_and_is_not_changed() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     assert_eq!(worker.get("/check").await.ok(), json!({"problems": []}));
@@ -245,7 +245,7 @@ async fn a_sound_database_has_no_problems_and_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn mending_has_to_be_asked_for() {
+async fn repair_must_be_requested() {
     let server = Server::start();
     let anyone = server.at(0);
     let answer = anyone.post("/check", json!({"resolve": false})).await;

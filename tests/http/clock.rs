@@ -1,4 +1,4 @@
-//! The test clock: `now` in requests, where it is trusted and where not.
+//! The test clock: `now` in requests, with and without `--trust-client-clock`.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::Server;
 
 #[tokio::test]
-async fn zero_and_negative_times_are_times() {
+async fn zero_and_negative_times_are_valid() {
     let server = Server::start();
     server
         .at(-1000.5)
@@ -26,7 +26,7 @@ async fn zero_and_negative_times_are_times() {
 }
 
 #[tokio::test]
-async fn time_may_run_backwards() {
+async fn time_may_decrease() {
     let server = Server::start();
     let worker = server.by("w");
     server.at(1000).add_ids("work", &["a"]).await;
@@ -53,7 +53,7 @@ async fn time_may_run_backwards() {
 }
 
 #[tokio::test]
-async fn a_now_that_is_no_finite_number_is_refused() {
+async fn now_must_be_a_finite_number() {
     let server = Server::start();
     for now in [
         json!("soon"),
@@ -103,10 +103,10 @@ async fn a_now_that_is_no_finite_number_is_refused() {
 }
 
 #[tokio::test]
-async fn a_now_is_ignored_unless_it_is_trusted() {
+async fn now_is_ignored_unless_client_clocks_are_trusted() {
     let server = Server::with(&[]);
     let worker = server.by("w");
-    // In 1970 the delay would be over; in a thousand years the lock would be lost.
+    // In 1970 the delay would be over; in a thousand years the lease would have expired.
     worker
         .at(0)
         .add("work", json!({"id": "later", "meta": 1, "delay": 1000}))
@@ -134,7 +134,7 @@ async fn a_now_is_ignored_unless_it_is_trusted() {
 }
 
 #[tokio::test]
-async fn a_request_without_now_goes_by_the_servers_clock() {
+async fn a_request_without_now_uses_the_servers_clock() {
     let server = Server::start();
     server
         .anyone()
@@ -145,10 +145,10 @@ async fn a_request_without_now_goes_by_the_servers_clock() {
 }
 
 #[tokio::test]
-async fn under_the_test_clock_nothing_happens_by_itself() {
+async fn the_test_clock_disables_maintenance() {
     let server = Server::start();
     let worker = server.by("w");
-    // By the wall clock all of this is long over.
+    // By the wall clock, all of this has expired long ago.
     worker
         .at(0)
         .add_and_pop(json!({"id": "held", "meta": 1}))
@@ -173,7 +173,7 @@ async fn under_the_test_clock_nothing_happens_by_itself() {
     };
     let before = look().await;
     assert_eq!(before[3]["state"], "scheduled");
-    // That nothing happens can only be seen by waiting; upkeep would come by twice in this time.
+    // Maintenance would run twice in this time.
     tokio::time::sleep(Duration::from_millis(1200)).await;
     assert_eq!(look().await, before);
 }

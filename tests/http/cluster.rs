@@ -1,4 +1,4 @@
-//! Several servers on one PostgreSQL: they are one queue, and do each other no harm.
+//! Several servers on one PostgreSQL database act as one queue server.
 
 mod claims;
 mod frozen;
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::support::{Server, postgres};
 
-/// Two servers on a database of their own.
+/// Two servers on a new database.
 struct Pair {
     database: String,
     one: Server,
@@ -19,7 +19,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Two servers with these options, if there is a PostgreSQL for them.
+    /// Starts two servers with these options; `None` if the tests run on SQLite.
     fn start(options: &[&str]) -> Option<Pair> {
         let database = postgres::shared_database()?;
         Some(Pair::on(database, options))
@@ -33,21 +33,21 @@ impl Pair {
         }
     }
 
-    /// Each of the servers, with the other one.
+    /// Each of the two servers, with the other one.
     fn both(&self) -> [(&Server, &Server); 2] {
         [(&self.one, &self.other), (&self.other, &self.one)]
     }
 
-    /// Everything that is kept twice agrees, whichever server is asked.
+    /// Runs the consistency check on both servers.
     async fn is_sound(&self) {
         for (server, _) in self.both() {
-            sound(server).await;
+            assert_consistent(server).await;
         }
     }
 }
 
-/// Everything that is kept twice agrees.
-async fn sound(server: &Server) {
+/// Runs the consistency check.
+async fn assert_consistent(server: &Server) {
     let found = server.anyone().get("/check").await.ok();
     assert_eq!(found, json!({"problems": []}));
 }

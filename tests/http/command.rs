@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::support::Server;
 
 #[tokio::test]
-async fn every_option_may_come_from_the_environment() {
+async fn every_option_can_come_from_the_environment() {
     let folder = TempDir::new().unwrap();
     let database = folder.path().join("from-environment.db");
     let mut command = Server::program();
@@ -37,7 +37,7 @@ async fn every_option_may_come_from_the_environment() {
 }
 
 #[tokio::test]
-async fn an_option_of_the_environment_may_say_no() {
+async fn an_option_of_the_environment_can_be_false() {
     let mut command = Server::program();
     command
         .args([
@@ -64,7 +64,7 @@ async fn an_option_of_the_environment_may_say_no() {
 }
 
 #[test]
-fn help_explains_every_option_in_a_line() {
+fn help_has_one_line_per_option() {
     let help = Server::program()
         .args(["serve", "--help"])
         .output()
@@ -90,7 +90,7 @@ fn help_explains_every_option_in_a_line() {
 }
 
 #[tokio::test]
-async fn the_greeting_shows_page_and_api_and_a_curl_line_that_works() {
+async fn the_startup_banner_shows_page_and_api_and_a_working_curl_command() {
     let mut server = Server::with(&[]);
     let mut lines = Vec::new();
     while !lines.iter().any(|line: &String| line.contains("curl ")) {
@@ -110,7 +110,7 @@ async fn the_greeting_shows_page_and_api_and_a_curl_line_that_works() {
         .unwrap();
     let (address, body) = (address.trim(), body.trim_end().trim_end_matches('\''));
     assert!(address.starts_with(&url), "{address}");
-    // As curl sends it, with the type that it gives to any `-d`.
+    // Like curl, which sends this content type with `-d`.
     let request = server.http.post(address).body(body.to_owned());
     let answer = request
         .header("content-type", "application/x-www-form-urlencoded")
@@ -123,7 +123,7 @@ async fn the_greeting_shows_page_and_api_and_a_curl_line_that_works() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_and_is_a_failure() {
+fn invalid_commands_fail_with_a_message() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("not-a-database");
     std::fs::write(
@@ -170,7 +170,7 @@ fn what_cannot_be_done_is_said_and_is_a_failure() {
 }
 
 #[tokio::test]
-async fn a_second_server_on_the_same_file_is_turned_away() {
+async fn a_second_server_on_the_same_file_is_rejected() {
     let folder = TempDir::new().unwrap();
     let database = folder.path().join("jobs.db");
     let url = format!("sqlite://{}", database.display());
@@ -181,7 +181,7 @@ async fn a_second_server_on_the_same_file_is_turned_away() {
     assert!(!output.status.success());
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("jobs.db"), "{text}");
-    // The first has not noticed.
+    // The first server is not affected.
     server
         .anyone()
         .add_and_pop(json!({"id": "a", "meta": 1}))
@@ -189,7 +189,7 @@ async fn a_second_server_on_the_same_file_is_turned_away() {
 }
 
 #[test]
-fn a_server_whose_output_nobody_reads_any_more_stops_when_it_is_told_to() {
+fn a_server_stops_although_its_output_is_not_read() {
     let mut command = Server::command("sqlite::memory:", &[]);
     command.env("RUST_LOG", "info");
     let mut server = command
@@ -216,7 +216,7 @@ fn a_server_whose_output_nobody_reads_any_more_stops_when_it_is_told_to() {
 }
 
 #[tokio::test]
-async fn dev_shows_queues_workers_and_failures_that_move() {
+async fn dev_generates_queues_workers_and_failures() {
     let mut command = Server::program();
     command.args(["dev", "--listen", "127.0.0.1:0"]);
     let server = Server::run(command);
@@ -242,7 +242,7 @@ async fn dev_shows_queues_workers_and_failures_that_move() {
 }
 
 #[tokio::test]
-async fn dev_puts_as_many_jobs_of_all_protocols_as_it_is_told() {
+async fn dev_puts_the_requested_number_of_jobs_of_all_protocols() {
     let mut command = Server::program();
     command.args(["dev", "--listen", "127.0.0.1:0", "--jobs", "50000"]);
     let mut server = Server::run(command);
@@ -259,7 +259,7 @@ async fn dev_puts_as_many_jobs_of_all_protocols_as_it_is_told() {
             .sum::<i64>()
     };
     let total: i64 = queues.as_array().unwrap().iter().map(count).sum();
-    // 68 of a hundred are qless's; of these 38 are complete, which this does not count, and 6 are failed, nor these.
+    // 68 % of the jobs are qless jobs; 38 % are complete and 6 % failed, which this does not count.
     assert!(total >= 50_000 * 24 / 100, "{total}");
     for name in ["billing.import", "billing/outbox-0", "bulk-0", "ledger-0"] {
         let path = format!("/ui/queues?q={name}");

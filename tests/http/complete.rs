@@ -1,11 +1,11 @@
-//! `/complete`: for good, or to go on elsewhere.
+//! `/complete`, with and without a next queue.
 
 use serde_json::{Value, json};
 
 use crate::support::Server;
 
 #[tokio::test]
-async fn a_completed_job_is_in_no_queue_and_has_no_worker() {
+async fn a_complete_job_is_in_no_queue_and_has_no_worker() {
     let server = Server::start();
     let worker = server.by("w");
     worker
@@ -48,7 +48,7 @@ async fn a_completed_job_is_in_no_queue_and_has_no_worker() {
 }
 
 #[tokio::test]
-async fn a_second_completion_is_refused() {
+async fn a_second_completion_is_rejected() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
@@ -61,7 +61,7 @@ async fn a_second_completion_is_refused() {
 }
 
 #[tokio::test]
-async fn of_an_array_only_the_completed_ids_come_back() {
+async fn completing_an_array_returns_only_the_completed_ids() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_ids("work", &["a", "b", "c", "d"]).await;
@@ -104,7 +104,7 @@ async fn of_an_array_only_the_completed_ids_come_back() {
 }
 
 #[tokio::test]
-async fn an_array_without_refusals_has_states_and_no_errors() {
+async fn an_array_without_rejections_has_states_and_no_errors() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_ids("work", &["a", "b"]).await;
@@ -117,7 +117,7 @@ async fn an_array_without_refusals_has_states_and_no_errors() {
 }
 
 #[tokio::test]
-async fn the_queue_of_the_path_must_be_the_jobs() {
+async fn the_queue_in_the_path_must_be_the_jobs_queue() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
@@ -133,7 +133,7 @@ async fn the_queue_of_the_path_must_be_the_jobs() {
 }
 
 #[tokio::test]
-async fn a_bad_completion_is_refused_with_the_name_of_its_field() {
+async fn an_invalid_completion_is_rejected_with_its_field() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_and_pop(json!({"id": "a", "meta": "old"})).await;
@@ -174,7 +174,7 @@ async fn a_bad_completion_is_refused_with_the_name_of_its_field() {
 }
 
 #[tokio::test]
-async fn a_job_goes_on_in_the_next_queue() {
+async fn complete_with_next_moves_the_job_to_that_queue() {
     let server = Server::start();
     let worker = server.by("w");
     worker
@@ -218,7 +218,7 @@ async fn a_job_goes_on_in_the_next_queue() {
 }
 
 #[tokio::test]
-async fn a_job_may_go_on_in_the_same_queue() {
+async fn complete_with_next_can_name_the_same_queue() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
@@ -233,7 +233,7 @@ async fn a_job_may_go_on_in_the_same_queue() {
 }
 
 #[tokio::test]
-async fn a_job_may_go_on_later() {
+async fn complete_with_next_can_delay_the_job() {
     let server = Server::start();
     let worker = server.by("w");
     worker
@@ -249,7 +249,7 @@ async fn a_job_may_go_on_later() {
 }
 
 #[tokio::test]
-async fn a_job_may_go_on_after_others() {
+async fn complete_with_next_can_add_dependencies() {
     let server = Server::start();
     let worker = server.by("w");
     worker
@@ -278,7 +278,7 @@ async fn a_job_may_go_on_after_others() {
 }
 
 #[tokio::test]
-async fn with_nothing_left_to_wait_for_only_the_delay_counts() {
+async fn complete_with_completed_dependencies_only_delays_the_job() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_and_pop(json!({"id": "b", "meta": 1})).await;

@@ -1,4 +1,4 @@
-//! The option `<queue>-max-concurrency`: how many jobs of a queue may be running at once.
+//! The option `<queue>-max-concurrency`: the maximum number of running jobs of a queue.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ async fn limit(server: &Server, queue: &str, most: u32) {
 }
 
 #[tokio::test]
-async fn no_more_jobs_run_than_the_limit_allows() {
+async fn no_more_jobs_run_than_the_limit() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     limit(&server, "work", 3).await;
@@ -26,14 +26,14 @@ async fn no_more_jobs_run_than_the_limit_allows() {
     assert_eq!(worker.get("/get/work/10").await.ok(), json!([]));
     assert_eq!(worker.peek_ids("work").await, ["d", "e"], "a look is free");
     assert_eq!(worker.pop_ids("other", 10).await.len(), 4, "its own only");
-    // It is the queue's limit, whoever asks; and who asks has been seen.
+    // The limit applies to all workers; workers that get no job are listed as well.
     assert_eq!(server.by("v").at(0).pop("work").await, Value::Null);
     let workers = server.at(0).get("/workers").await.ok();
     assert_eq!(workers.as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]
-async fn every_way_in_which_a_job_ends_makes_room() {
+async fn every_way_to_end_a_job_makes_room() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     limit(&server, "work", 1).await;
@@ -77,7 +77,7 @@ async fn every_way_in_which_a_job_ends_makes_room() {
 }
 
 #[tokio::test]
-async fn a_lost_lock_takes_no_room_and_is_handed_on_first() {
+async fn an_expired_lease_does_not_count_and_is_claimed_first() {
     let server = Server::start();
     let worker = server.by("w");
     limit(&server, "work", 2).await;
@@ -93,7 +93,7 @@ async fn a_lost_lock_takes_no_room_and_is_handed_on_first() {
 }
 
 #[tokio::test]
-async fn a_limit_can_be_changed_and_taken_away() {
+async fn the_limit_can_be_changed_and_removed() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     let names: Vec<String> = (0..9).map(|index| format!("j{index}")).collect();
@@ -103,7 +103,7 @@ async fn a_limit_can_be_changed_and_taken_away() {
     assert_eq!(worker.pop_ids("work", 10).await, all[..1]);
     limit(&server, "work", 3).await;
     assert_eq!(worker.pop_ids("work", 10).await, all[1..3]);
-    // Locks that have been given stay given.
+    // Existing leases are kept.
     limit(&server, "work", 2).await;
     assert_eq!(worker.pop("work").await, Value::Null);
     worker.complete("work", all[0]).await;
@@ -120,7 +120,7 @@ async fn a_limit_can_be_changed_and_taken_away() {
 }
 
 #[tokio::test]
-async fn of_several_queues_one_at_its_limit_is_passed_over() {
+async fn claims_from_several_queues_skip_a_queue_at_its_limit() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     limit(&server, "A", 1).await;
@@ -135,7 +135,7 @@ async fn of_several_queues_one_at_its_limit_is_passed_over() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_limit_holds_when_many_ask_at_once() {
+async fn the_limit_holds_for_concurrent_claims() {
     let server = Arc::new(Server::with(&[]));
     limit(&server, "work", 3).await;
     for round in 0..5 {

@@ -1,4 +1,4 @@
-//! `/config`, and what the options do.
+//! `/config`, and the effects of the options.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ async fn options_have_defaults_until_they_are_set() {
 }
 
 #[tokio::test]
-async fn options_that_the_server_does_not_know_are_kept_as_they_are() {
+async fn unknown_options_are_kept_unchanged() {
     let server = Server::start();
     let client = server.anyone();
     let unknown = client
@@ -59,7 +59,7 @@ async fn options_that_the_server_does_not_know_are_kept_as_they_are() {
 }
 
 #[tokio::test]
-async fn options_that_the_server_knows_must_be_numbers() {
+async fn known_options_must_be_numbers() {
     let server = Server::start();
     for option in [
         "heartbeat",
@@ -79,7 +79,7 @@ async fn options_that_the_server_knows_must_be_numbers() {
 }
 
 #[tokio::test]
-async fn a_queue_may_have_a_heartbeat_of_its_own_by_either_name() {
+async fn a_queue_heartbeat_can_be_set_by_either_name() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     set(&server, "heartbeat", json!(10)).await.ok();
@@ -96,7 +96,7 @@ async fn a_queue_may_have_a_heartbeat_of_its_own_by_either_name() {
 }
 
 #[tokio::test]
-async fn a_negative_heartbeat_is_a_lock_that_is_lost_already() {
+async fn a_negative_heartbeat_creates_an_expired_lease() {
     let server = Server::start();
     let worker = server.by("w").at(100);
     set(&server, "heartbeat", json!(-10)).await.ok();
@@ -111,7 +111,7 @@ async fn a_negative_heartbeat_is_a_lock_that_is_lost_already() {
 }
 
 #[tokio::test]
-async fn no_heartbeat_moves_a_lock_beyond_the_cutoff() {
+async fn no_heartbeat_extends_a_lease_beyond_the_cutoff() {
     let server = Server::start();
     let worker = server.by("w");
     set(&server, "work-cutoff", json!(100)).await.ok();
@@ -128,7 +128,7 @@ async fn no_heartbeat_moves_a_lock_beyond_the_cutoff() {
 }
 
 #[tokio::test]
-async fn completed_jobs_go_by_age_and_by_number() {
+async fn complete_jobs_are_deleted_by_age_and_by_number() {
     let server = Server::start();
     let worker = server.by("w");
     set(&server, "jobs-history", json!(100)).await.ok();
@@ -168,7 +168,7 @@ async fn completed_jobs_go_by_age_and_by_number() {
 }
 
 #[tokio::test]
-async fn options_survive_a_restart_and_go_with_a_flush() {
+async fn options_survive_a_restart_and_are_deleted_by_a_flush() {
     let folder = tempfile::tempdir().unwrap();
     let database = folder.path().join("switchyard.db");
     let server = Server::on(&database, &["--allow-flush"]);

@@ -12,13 +12,13 @@ use tokio::time::sleep;
 use crate::support::raw::Connection;
 use crate::support::{Server, Stream};
 
-/// Every limit on the time of a connection is one second.
+/// Sets all connection timeouts to 1 s.
 const IMPATIENT: [&str; 2] = ["--connection-timeout", "1"];
 
-/// The time between two bytes of a client that is slow on purpose.
+/// The time between two bytes of a slow client.
 const DRIBBLE: Duration = Duration::from_millis(50);
 
-/// Sends `bytes` one by one, again and again, until the server closes the connection.
+/// Sends `bytes` one by one, repeatedly, until the server closes the connection.
 async fn dribble(connection: &mut Connection, bytes: &str) {
     for byte in bytes.bytes().cycle() {
         if connection.try_write([byte]).await.is_err() {
@@ -36,7 +36,7 @@ async fn opened(server: &Server, count: usize) -> Vec<Connection> {
     all
 }
 
-/// A connection on which the server is busy: it sends events.
+/// Makes the connection busy with an event stream.
 async fn busy(mut connection: Connection) -> Connection {
     let head = "GET /events HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\n\r\n";
     connection.write(head).await;
@@ -46,7 +46,7 @@ async fn busy(mut connection: Connection) -> Connection {
 }
 
 #[tokio::test]
-async fn a_connection_without_a_whole_header_is_closed() {
+async fn a_connection_without_a_complete_header_is_closed() {
     let server = Server::with(&IMPATIENT);
     let mut silent = Connection::to(&server).await;
     let mut half = Connection::to(&server).await;
@@ -61,7 +61,7 @@ async fn a_connection_without_a_whole_header_is_closed() {
 }
 
 #[tokio::test]
-async fn a_connection_that_sends_no_further_request_is_closed() {
+async fn an_idle_connection_is_closed() {
     let server = Server::with(&IMPATIENT);
     let mut idle = Connection::to(&server).await;
     for _ in 0..2 {
@@ -114,9 +114,9 @@ async fn a_body_must_arrive_in_time_on_every_route() {
     dribble(&mut slow, "x").await;
 }
 
-/// What the server makes a client wait for is none of these limits' business.
+/// These timeouts do not apply while the client waits for the server.
 #[tokio::test]
-async fn polls_and_event_streams_outlast_all_limits_on_time() {
+async fn polls_and_event_streams_outlast_all_connection_timeouts() {
     let server = Server::with(&IMPATIENT);
     let mut events = Stream::open(&server, "", None).await;
     let none = server.anyone().get("/get/work?wait=4").await.ok();
@@ -130,10 +130,10 @@ async fn polls_and_event_streams_outlast_all_limits_on_time() {
     assert_eq!(events.jobs(1).await, ["a"]);
 }
 
-/// The connection of a client that takes nothing of a long answer is closed: it leaves its place to another one.
+/// If a client does not read a long response, its connection is closed, which frees its slot.
 #[tokio::test]
-async fn a_client_must_take_its_answer() {
-    // On a busy machine a request of a megabyte takes longer than these limits allow.
+async fn a_client_must_read_its_response() {
+    // On a busy machine, a request of 1 MB takes longer than these timeouts.
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("jobs.db");
     let server = Server::on(&path, &[]);
@@ -158,7 +158,7 @@ async fn a_client_must_take_its_answer() {
 }
 
 #[tokio::test]
-async fn with_no_connection_left_one_that_waits_for_its_client_gives_way() {
+async fn at_the_limit_an_idle_connection_is_closed_for_a_new_one() {
     let server = Server::with(&[
         "--max-connections",
         "8",
@@ -174,7 +174,7 @@ async fn with_no_connection_left_one_that_waits_for_its_client_gives_way() {
     for connection in silent.iter_mut().take(35) {
         assert_eq!(connection.read_to_end().await, "");
     }
-    // Whom the server serves keeps its place.
+    // A connection with a request in progress is kept.
     server.anyone().post("/track", json!("a")).await;
     server
         .anyone()
@@ -187,7 +187,7 @@ async fn with_no_connection_left_one_that_waits_for_its_client_gives_way() {
 }
 
 #[tokio::test]
-async fn with_no_connection_left_and_all_busy_a_new_one_is_refused() {
+async fn at_the_limit_a_new_connection_is_rejected_if_all_are_busy() {
     let server = Server::with(&[
         "--max-connections",
         "4",
@@ -202,14 +202,14 @@ async fn with_no_connection_left_and_all_busy_a_new_one_is_refused() {
     assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
     assert!(refused.contains("retry-after: 1\r\n"), "{refused}");
     drop(streams.pop());
-    // The server has yet to notice that.
+    // The server detects the closed connection with a delay.
     while server.try_send(Method::GET, "/health", None).await.is_err() {
         sleep(DRIBBLE).await;
     }
 }
 
 #[tokio::test]
-async fn one_address_has_half_of_the_connections() {
+async fn one_address_has_at_most_half_of_the_connections() {
     let server = Server::with(&["--max-connections", "8"]);
     let other = busy(Connection::from_address(&server, [127, 0, 0, 2]).await).await;
     let mut streams = Vec::new();
@@ -222,9 +222,9 @@ async fn one_address_has_half_of_the_connections() {
     drop((other, third));
 }
 
-/// A trusted proxy speaks for many clients.
+/// A trusted proxy serves many clients.
 #[tokio::test]
-async fn a_trusted_proxy_may_have_all_connections() {
+async fn a_trusted_proxy_can_use_all_connections() {
     let server = Server::with(&["--max-connections", "8", "--trusted-proxy", "127.0.0.0/8"]);
     let mut streams = Vec::new();
     for _ in 0..7 {
@@ -233,7 +233,7 @@ async fn a_trusted_proxy_may_have_all_connections() {
     server.anyone().get("/queues").await.ok();
 }
 
-/// A shell that limits the files of the program that this command runs.
+/// A shell command that limits the open files of the server.
 fn with_files(files: u32, command: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("ulimit -n {files} && exec \"$0\" \"$@\"")]);
@@ -248,7 +248,7 @@ fn with_files(files: u32, command: &Command) -> Command {
 }
 
 #[tokio::test]
-async fn more_sockets_than_the_server_may_open_files_do_not_starve_it() {
+async fn running_out_of_file_descriptors_does_not_block_the_server() {
     let folder = TempDir::new().unwrap();
     let database = crate::support::database::address(&folder.path().join("jobs.db"));
     let command = with_files(256, &Server::command(&database, &[]));
@@ -262,11 +262,11 @@ async fn more_sockets_than_the_server_may_open_files_do_not_starve_it() {
 }
 
 #[tokio::test]
-async fn a_thousand_connections_of_one_machine_are_served() {
+async fn one_machine_can_have_a_thousand_connections() {
     let server = Server::with(&[]);
     let mut all = Vec::new();
     for _ in 0..1_000 {
-        // Written at once: opening the others may take longer than a header may.
+        // Sends the header at once, because opening the other connections can take longer than the header timeout.
         let mut connection = Connection::to(&server).await;
         connection
             .write("GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
@@ -337,7 +337,7 @@ async fn guests_of_one_address_have_up_to_128_event_streams() {
     let (_other, line) = open([127, 0, 0, 2]).await;
     assert!(line.starts_with("HTTP/1.1 200 "), "{line}");
     drop(streams.pop());
-    // The server has yet to notice that.
+    // The server detects the closed connection with a delay.
     while !open([127, 0, 0, 1]).await.1.starts_with("HTTP/1.1 200 ") {
         sleep(DRIBBLE).await;
     }

@@ -1,4 +1,4 @@
-//! `switchyard copy`: everything arrives in the other database, and work goes on there.
+//! `switchyard copy` copies everything, and jobs continue in the other database.
 
 use std::path::Path;
 use std::process::Output;
@@ -14,7 +14,7 @@ use crate::support::{
 
 const CLIENTS_TELL_TIME: &[&str] = &["--trust-client-clock"];
 
-/// Numbers that a careless program would round, as they are written.
+/// Numbers that careless code would round.
 const EXACT: &str =
     r#"{"big":123456789012345678901234567890.10,"small":1e-400,"same":1.0,"nul":"\u0000"}"#;
 
@@ -28,7 +28,7 @@ fn copy(from: &str, to: &str) -> Output {
     command.output().unwrap()
 }
 
-/// Copies, and returns what was printed on the two ways.
+/// Copies a database. Returns standard output and standard error.
 #[track_caller]
 fn copied(from: &str, to: &str) -> (String, String) {
     let output = copy(from, to);
@@ -38,7 +38,7 @@ fn copied(from: &str, to: &str) -> (String, String) {
     (stdout, stderr)
 }
 
-/// A copy that is refused with these words.
+/// Checks that the copy is rejected with an error that contains these words.
 #[track_caller]
 fn refused(from: &str, to: &str, words: &str) {
     let output = copy(from, to);
@@ -56,7 +56,7 @@ fn large() -> Value {
     json!("große Daten ".repeat(200_000))
 }
 
-/// Brings everything into the database that there can be, between 0 and 109 seconds.
+/// Fills the database with everything that it can contain, at times from 0 to 109 s.
 async fn fill(server: &Server) {
     one_in_each_state(server).await;
     let worker = server.by("w");
@@ -82,7 +82,7 @@ async fn fill(server: &Server) {
         .send(reqwest::Method::POST, "/add/bulk", Some(exact))
         .await;
     assert_eq!(added.ok(), "exact");
-    // Failures of several groups, one of them retried; a wait and a run that are no whole seconds.
+    // Failures of several groups, one of them retried; a wait and a run of fractional seconds.
     for (id, group) in [("f1", "g"), ("f2", "h"), ("f3", "h")] {
         worker
             .at(100)
@@ -122,12 +122,12 @@ async fn fill(server: &Server) {
 
 const QUEUES: [&str; 7] = ["work", "bulk", "fails", "timed", "again", "a/b", "hostile"];
 
-/// Whether a client takes the name in a path for something else.
+/// Whether clients resolve the name as a part of a path.
 fn is_dots(name: &&str) -> bool {
     name.bytes().all(|byte| byte == b'.')
 }
 
-/// Everything that clients can see at a time, as it is written, with the question.
+/// All responses that clients can get at a time, byte for byte, with their requests.
 async fn everything(server: &Server, now: f64) -> Vec<(String, String)> {
     let mut paths: Vec<String> = [
         "/queues",
@@ -188,9 +188,9 @@ fn assert_same(seen: &[(String, String)], expected: &[(String, String)]) {
     assert_eq!(check.1, r#"{"problems":[]}"#);
 }
 
-/// A held lease is still held, what depends is released, what is scheduled falls due, what recurs goes on,
-/// and what is new lines up behind what is old.
-async fn work_goes_on(server: &Server) {
+/// Checks that work continues: leases are valid, dependents are released, scheduled jobs become due, recurring jobs
+/// create children, and new jobs are behind old ones.
+async fn assert_work_continues(server: &Server) {
     let worker = server.by("w").at(109);
     worker.complete("work", "running").await;
     let exact = worker.get("/job/exact").await;
@@ -223,8 +223,8 @@ async fn work_goes_on(server: &Server) {
     assert_eq!(none, json!({"problems": []}));
 }
 
-/// Copies there, works there, copies back, and works there too.
-async fn there_and_back(folder: &TempDir, there: &str) {
+/// Copies to another database, works there, copies back, and works there.
+async fn copy_there_and_back(folder: &TempDir, there: &str) {
     let from = sqlite(folder, "from.db");
     let server = Server::at_url(&from, CLIENTS_TELL_TIME);
     fill(&server).await;
@@ -245,7 +245,7 @@ async fn there_and_back(folder: &TempDir, there: &str) {
     }
     let server = Server::at_url(there, CLIENTS_TELL_TIME);
     assert_same(&everything(&server, 108.0).await, &before);
-    work_goes_on(&server).await;
+    assert_work_continues(&server).await;
     let before = everything(&server, 1050.0).await;
     server.stop().await;
     let back = sqlite(folder, "back.db");
@@ -264,12 +264,12 @@ async fn there_and_back(folder: &TempDir, there: &str) {
 }
 
 #[tokio::test]
-async fn everything_moves_from_file_to_file() {
+async fn copy_from_file_to_file_keeps_everything() {
     let folder = TempDir::new().unwrap();
-    there_and_back(&folder, &sqlite(&folder, "there.db")).await;
+    copy_there_and_back(&folder, &sqlite(&folder, "there.db")).await;
 }
 
-/// The address of a database for a test, or `None` with a word about it.
+/// The address of a PostgreSQL database for a test; `None` if the tests run on SQLite.
 fn postgres(folder: &TempDir, name: &str) -> Option<String> {
     let Some(server) = database::postgres() else {
         println!("not run: SWITCHYARD_TEST_POSTGRES is not set (scripts/postgres.sh does that)");
@@ -279,15 +279,15 @@ fn postgres(folder: &TempDir, name: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn everything_moves_to_postgres_and_back() {
+async fn copy_to_postgres_and_back_keeps_everything() {
     let folder = TempDir::new().unwrap();
     if let Some(there) = postgres(&folder, "there") {
-        there_and_back(&folder, &there).await;
+        copy_there_and_back(&folder, &there).await;
     }
 }
 
 #[tokio::test]
-async fn more_than_a_page_of_jobs_is_copied_page_by_page() {
+async fn copy_handles_more_than_one_page_of_jobs() {
     let folder = TempDir::new().unwrap();
     let from = sqlite(&folder, "from.db");
     let server = Server::at_url(&from, CLIENTS_TELL_TIME);
@@ -328,7 +328,7 @@ async fn change(path: &Path, sql: &'static str) {
     database.close().await.unwrap();
 }
 
-/// An SQLite database with a job, which no server uses.
+/// An SQLite database with one job, which no server uses.
 async fn with_a_job(folder: &TempDir, name: &str) -> String {
     let address = sqlite(folder, name);
     let server = Server::at_url(&address, &[]);
@@ -338,7 +338,7 @@ async fn with_a_job(folder: &TempDir, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_source_or_a_target_is_refused() {
+async fn invalid_sources_and_targets_are_rejected() {
     let folder = TempDir::new().unwrap();
     let from = with_a_job(&folder, "from.db").await;
     let to = sqlite(&folder, "to.db");
@@ -367,7 +367,7 @@ async fn what_cannot_be_a_source_or_a_target_is_refused() {
     )
     .await;
     refused(&old, &to, "another version of Switchyard");
-    // None of that has changed anything.
+    // None of these attempts has changed anything.
     let server = Server::at_url(&from, &[]);
     assert_eq!(server.anyone().job("a").await["state"], "waiting");
     refused(&from, &to, "a server is using the source");
@@ -377,7 +377,7 @@ async fn what_cannot_be_a_source_or_a_target_is_refused() {
 }
 
 #[tokio::test]
-async fn what_does_not_agree_is_not_committed() {
+async fn a_copy_that_fails_verification_is_not_committed() {
     let folder = TempDir::new().unwrap();
     let from = with_a_job(&folder, "from.db").await;
     let to = sqlite(&folder, "to.db");
@@ -388,7 +388,7 @@ async fn what_does_not_agree_is_not_committed() {
         "CREATE TRIGGER spoil AFTER INSERT ON jobs BEGIN UPDATE jobs SET body = body || ' '; END";
     change(&path, trigger).await;
     refused(&from, &to, "differ in jobs (1 rows with the checksum");
-    // The target is as empty as it was.
+    // The target is still empty.
     change(&path, "DROP TRIGGER spoil").await;
     copied(&from, &to);
     let server = Server::at_url(&to, &[]);
@@ -396,7 +396,7 @@ async fn what_does_not_agree_is_not_committed() {
 }
 
 #[tokio::test]
-async fn what_postgres_cannot_hold_is_named_before_anything_is_written() {
+async fn data_that_postgres_cannot_store_is_reported_before_writing() {
     let folder = TempDir::new().unwrap();
     let Some(to) = postgres(&folder, "nul") else {
         return;
@@ -415,7 +415,7 @@ async fn what_postgres_cannot_hold_is_named_before_anything_is_written() {
 }
 
 #[tokio::test]
-async fn a_postgres_database_that_is_used_is_left_alone() {
+async fn a_postgres_database_in_use_is_rejected() {
     let folder = TempDir::new().unwrap();
     let (Some(one), Some(other)) = (postgres(&folder, "one"), postgres(&folder, "other")) else {
         return;
@@ -443,7 +443,7 @@ async fn a_postgres_database_that_is_used_is_left_alone() {
     copied(&one, &other);
     let mut server = Server::at_url(&other, &[]);
     assert_eq!(server.anyone().job("b").await["state"], "waiting");
-    // A server that was killed could not say so.
+    // A server that was killed could not unregister.
     server.kill();
     refused(
         &other,

@@ -1,6 +1,6 @@
-//! `kill -9` in the middle of load: what was acknowledged is not lost, nothing is done twice.
+//! `kill -9` under load: acknowledged jobs are not lost, and no job is completed twice.
 //!
-//! `SWITCHYARD_KILLS` sets the number of kills, `SWITCHYARD_SEED` the moments at which they come.
+//! `SWITCHYARD_KILLS` sets the number of kills, `SWITCHYARD_SEED` the times of the kills.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,13 +13,13 @@ use crate::support::history::History;
 use crate::support::load::{Client, Load, settle};
 use crate::support::{Server, database};
 
-/// Producers, and as many consumers.
+/// The number of producers, and of consumers.
 const CLIENTS: usize = 16;
 const LEASE: Duration = Duration::from_secs(60);
 const READY_MAX: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {
+async fn kill_9_under_load_loses_no_acknowledged_job() {
     let kills: u64 = from_env("SWITCHYARD_KILLS").unwrap_or(3);
     let seed = from_env("SWITCHYARD_SEED").unwrap_or_else(|| {
         SystemTime::now()
@@ -37,7 +37,7 @@ async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {
     for kill in 0..kills {
         let mut server = Server::at_url(&database, &[]);
         assert!(server.ready_after < READY_MAX, "{:?}", server.ready_after);
-        // From 0.5 to 2.5 seconds of load; the moments are the point of the test.
+        // 0.5 to 2.5 s of load. The times are random on purpose.
         random = random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
@@ -47,7 +47,7 @@ async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {
         server.kill();
         held = load.end().await;
     }
-    // What a worker holds it may still complete after the crash.
+    // After the crash, workers can still complete the jobs that they claimed before.
     let server = Server::at_url(&database, &[]);
     assert!(server.ready_after < READY_MAX, "{:?}", server.ready_after);
     for (client, jobs) in clients(&server, &history).zip(held) {

@@ -1,4 +1,4 @@
-//! Many clients at once.
+//! Many concurrent clients.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use crate::support::Server;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_job_is_handed_out_twice_and_none_is_lost() {
+async fn no_job_is_claimed_twice_or_lost() {
     const PRODUCERS: usize = 12;
     const CONSUMERS: usize = 12;
     const JOBS_EACH: usize = 40;
@@ -51,7 +51,7 @@ async fn no_job_is_handed_out_twice_and_none_is_lost() {
     }
 }
 
-/// Takes and completes jobs, one at a time or several, until all are complete.
+/// Claims and completes jobs, one or several at a time, until all are complete.
 async fn consume(server: &Server, consumer: usize, all: usize) -> Vec<String> {
     let host = format!("consumer-{consumer}");
     let me = server.by(&host);
@@ -73,7 +73,7 @@ async fn consume(server: &Server, consumer: usize, all: usize) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_job_goes_to_one_of_many() {
+async fn concurrent_claims_give_one_job_to_one_worker() {
     let server = Arc::new(Server::with(&[]));
     for round in 0..10 {
         server
@@ -96,7 +96,7 @@ async fn one_job_goes_to_one_of_many() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_lost_lock_goes_to_one_of_many() {
+async fn concurrent_claims_give_an_expired_lease_to_one_worker() {
     let server = Arc::new(Server::start());
     server
         .by("old")
@@ -130,7 +130,7 @@ async fn one_lost_lock_goes_to_one_of_many() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_completions_of_one_job_one_is_accepted() {
+async fn one_of_many_concurrent_completions_is_accepted() {
     let server = Arc::new(Server::with(&[]));
     for round in 0..10 {
         let id = format!("job{round}");
@@ -175,7 +175,7 @@ async fn of_many_completions_of_one_job_one_is_accepted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_puts_of_one_id_make_one_job() {
+async fn concurrent_puts_of_one_id_create_one_job() {
     let server = Arc::new(Server::with(&[]));
     let mut putters = JoinSet::new();
     for putter in 0..32 {

@@ -1,11 +1,11 @@
-//! Jobs that wait for others.
+//! Jobs with dependencies.
 
 use serde_json::{Value, json};
 
 use crate::support::Server;
 
 #[tokio::test]
-async fn a_job_is_held_until_all_it_depends_on_is_complete() {
+async fn a_job_waits_until_all_dependencies_are_complete() {
     let server = Server::start();
     let worker = server.by("w");
     worker.at(0).add_ids("work", &["a", "b"]).await;
@@ -38,7 +38,7 @@ async fn a_job_is_held_until_all_it_depends_on_is_complete() {
 }
 
 #[tokio::test]
-async fn what_is_complete_or_not_there_holds_nothing() {
+async fn complete_and_missing_dependencies_do_not_block() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_and_pop(json!({"id": "done", "meta": 1})).await;
@@ -57,7 +57,7 @@ async fn what_is_complete_or_not_there_holds_nothing() {
 }
 
 #[tokio::test]
-async fn a_job_may_depend_on_one_added_before_it_in_the_same_array() {
+async fn a_job_can_depend_on_an_earlier_job_of_the_same_array() {
     let server = Server::start();
     let items = json!([{"id": "a", "meta": 1}, {"id": "b", "meta": 1, "depends": ["a"]}]);
     assert_eq!(
@@ -69,7 +69,7 @@ async fn a_job_may_depend_on_one_added_before_it_in_the_same_array() {
 }
 
 #[tokio::test]
-async fn a_job_that_goes_on_elsewhere_releases_nobody() {
+async fn advancing_a_job_releases_no_dependents() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
@@ -90,7 +90,7 @@ async fn a_job_that_goes_on_elsewhere_releases_nobody() {
 }
 
 #[tokio::test]
-async fn a_failed_job_releases_nobody() {
+async fn failing_a_job_releases_no_dependents() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
@@ -102,7 +102,7 @@ async fn a_failed_job_releases_nobody() {
 }
 
 #[tokio::test]
-async fn a_delay_and_dependencies_both_hold() {
+async fn a_delay_and_dependencies_both_apply() {
     let server = Server::start();
     let worker = server.by("w");
     worker.at(0).add_ids("work", &["a"]).await;
@@ -127,7 +127,7 @@ async fn a_delay_and_dependencies_both_hold() {
 }
 
 #[tokio::test]
-async fn a_circle_is_refused() {
+async fn a_dependency_cycle_is_rejected() {
     let server = Server::start();
     let who = server.at(0);
     let add = async |id: &str, depends: Value| {
@@ -163,7 +163,7 @@ async fn a_circle_is_refused() {
     let whole = who.post("/add/work", items).await.whole();
     assert_eq!(whole["results"], json!(["x", false]));
     assert_eq!(whole["errors"][1]["code"], "dependency_cycle");
-    // Neither by the way of `next`.
+    // Not with `next`, either.
     who.pop("work").await;
     let data = json!({"id": "a", "meta": 1, "next": "work", "depends": ["c"]});
     who.post("/complete/work", data)
@@ -173,7 +173,7 @@ async fn a_circle_is_refused() {
 }
 
 #[tokio::test]
-async fn adding_a_job_again_keeps_its_dependencies_unless_others_are_given() {
+async fn put_keeps_dependencies_unless_others_are_given() {
     let server = Server::start();
     let who = server.at(0);
     who.add_ids("work", &["a", "b"]).await;
@@ -193,7 +193,7 @@ async fn adding_a_job_again_keeps_its_dependencies_unless_others_are_given() {
 }
 
 #[tokio::test]
-async fn a_dependency_named_twice_counts_once() {
+async fn a_duplicate_dependency_counts_once() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
@@ -206,7 +206,7 @@ async fn a_dependency_named_twice_counts_once() {
 }
 
 #[tokio::test]
-async fn a_job_released_keeps_its_priority() {
+async fn a_released_job_keeps_its_priority() {
     let server = Server::start();
     let worker = server.by("w");
     worker

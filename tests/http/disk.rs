@@ -1,4 +1,4 @@
-//! A full disk: new jobs are refused, everything else works, and nothing that was acknowledged is lost.
+//! A full disk: new jobs are rejected, everything else works, and no acknowledged job is lost.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::support::postgres::Postgres;
 use crate::support::relay::{self, Relay};
 use crate::support::{Answer, Server, database};
 
-/// A file system of 32 MiB in memory that only the server sees.
+/// A file system of 32 MiB in memory, which only the server can access.
 struct Disk {
     folder: TempDir,
 }
@@ -27,8 +27,7 @@ impl Disk {
         }
     }
 
-    /// A server whose database is on the disk, after this shell command has run there. A new disk comes with each
-    /// server.
+    /// Starts a server with a new disk that contains its database, after running this shell command there.
     fn server(&self, prepare: &str, options: &[&str]) -> Server {
         let path = self.folder.path();
         let database = format!("sqlite://{}", path.join("jobs.db").display());
@@ -51,7 +50,7 @@ impl Disk {
         Server::run(command)
     }
 
-    /// Where a file of the disk is for this process.
+    /// The path of a file on the disk, for the test process.
     fn path(&self, server: &Server, name: &str) -> PathBuf {
         let folder = self.folder.path().strip_prefix("/").unwrap();
         Path::new("/proc")
@@ -73,7 +72,7 @@ fn job(id: &str, bytes: usize) -> Value {
     json!({"id": id, "meta": meta.replace('\\', "~")})
 }
 
-/// Adds jobs until one is refused.
+/// Adds jobs until one is rejected.
 async fn fill(server: &Server, prefix: &str) -> (Vec<String>, Answer) {
     let mut added = Vec::new();
     loop {
@@ -100,7 +99,7 @@ async fn recovers(server: &Server) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_refuses_new_jobs_and_lets_workers_finish() {
+async fn a_full_disk_rejects_new_jobs_and_lets_workers_finish() {
     if database::postgres().is_some() {
         return;
     }
@@ -118,7 +117,7 @@ async fn a_full_disk_refuses_new_jobs_and_lets_workers_finish() {
     let refused: Value = serde_json::from_str(&refused.text).unwrap();
     assert_eq!(refused["code"], "disk_full");
 
-    // No protocol adds anything.
+    // All protocols reject new jobs.
     let lmstfy = Lmstfy::new(&server, "billing");
     let answer = lmstfy.put("/work", "x").await;
     assert_eq!(answer.status, 507, "{answer:?}");
@@ -153,13 +152,13 @@ async fn a_full_disk_refuses_new_jobs_and_lets_workers_finish() {
     let page = page.send().await.unwrap().text().await.unwrap();
     assert!(page.contains("The disk is full"));
 
-    // Deleted jobs leave space inside the database.
+    // Deleted jobs leave free space within the database.
     let cancelled = jobs.split_off(jobs.len() / 4);
     worker.post("/cancel", json!(cancelled)).await.ok();
     recovers(&server).await;
     worker.add_ids("work", &["after"]).await;
 
-    // A disk that others fill.
+    // The disk is filled by another program.
     let filler = disk.path(&server, "filler");
     drop(fs::write(&filler, vec![1; 40 << 20]));
     let (more, refused) = fill(&server, "second").await;
@@ -168,7 +167,7 @@ async fn a_full_disk_refuses_new_jobs_and_lets_workers_finish() {
     fs::remove_file(&filler).unwrap();
     recovers(&server).await;
 
-    // What was acknowledged is there, once.
+    // Every acknowledged job exists once.
     let mut expected: Vec<String> = jobs.into_iter().chain(more).collect();
     expected.push("after".to_owned());
     expected.sort();
@@ -179,11 +178,11 @@ async fn a_full_disk_refuses_new_jobs_and_lets_workers_finish() {
     assert_eq!(check["problems"], json!([]));
 }
 
-/// 24 MiB and a half page: the file of the payloads is full in the middle of a page, which Postgres reports as a full disk.
+/// 24 MiB and half a page: the payload file is full in the middle of a page, which Postgres reports as a full disk.
 const FILE_MAX: u32 = 2 * 24 * 1024 + 8;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_of_postgres_refuses_new_jobs_and_lets_workers_finish() {
+async fn a_full_postgres_disk_rejects_new_jobs_and_lets_workers_finish() {
     let Some(postgres) = Postgres::with_files_up_to(Some(FILE_MAX)) else {
         return;
     };
@@ -195,7 +194,7 @@ async fn a_full_disk_of_postgres_refuses_new_jobs_and_lets_workers_finish() {
     assert!(jobs.len() > 40, "{} jobs fit the disk", jobs.len());
     assert_eq!(refused.status, 507, "{refused:?}");
 
-    // Everything else works, while new jobs are refused.
+    // Everything else works while new jobs are rejected.
     worker.complete("work", "a").await;
     worker.fail("b", "group").await;
     worker.post("/heartbeat", json!({"id": "c"})).await.ok();
@@ -230,7 +229,7 @@ async fn a_full_disk_of_postgres_refuses_new_jobs_and_lets_workers_finish() {
     })
     .await;
 
-    // What was acknowledged is there, once.
+    // Every acknowledged job exists once.
     jobs.push("after".to_owned());
     jobs.sort();
     let mut found = worker.pop_ids("work", 1_000).await;
@@ -242,7 +241,7 @@ async fn a_full_disk_of_postgres_refuses_new_jobs_and_lets_workers_finish() {
 }
 
 #[tokio::test]
-async fn a_server_starts_on_a_full_disk_in_the_space_that_was_set_aside() {
+async fn a_server_starts_on_a_full_disk_using_its_reserve() {
     if database::postgres().is_some() {
         return;
     }

@@ -1,10 +1,10 @@
-//! A scheduled job whose time has come waits, whoever asks.
+//! A scheduled job waits from its due time on, in all responses.
 
 use serde_json::{Value, json};
 
 use crate::support::Server;
 
-/// A server with a job `a` in the queue `work` that is due at 10.
+/// A server with a job `a` in the queue `work` that is due at 10 s.
 async fn scheduled() -> Server {
     let server = Server::start();
     let item = json!({"id": "a", "meta": 1, "delay": 10, "tags": ["t"]});
@@ -12,7 +12,7 @@ async fn scheduled() -> Server {
     server
 }
 
-/// The state of the job at `now`, as each of these looks says it.
+/// The state of the job at `now`, according to each of these endpoints.
 async fn states(server: &Server, now: f64) -> Vec<Value> {
     let who = server.at(now);
     let mut seen = vec![
@@ -43,7 +43,7 @@ async fn states(server: &Server, now: f64) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn every_look_agrees_about_what_is_due() {
+async fn all_endpoints_agree_on_due_jobs() {
     let server = scheduled().await;
     for (now, state) in [
         (0.0, "scheduled"),
@@ -56,7 +56,7 @@ async fn every_look_agrees_about_what_is_due() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_due_is_shown_waiting_at_the_head_of_its_queue() {
+async fn a_due_job_is_listed_as_waiting_at_the_head_of_its_queue() {
     let server = scheduled().await;
     server.at(0).add_ids("work", &["b"]).await;
     assert_eq!(server.at(9).peek_ids("work").await, ["b"]);
@@ -70,7 +70,7 @@ async fn a_job_that_is_due_is_shown_waiting_at_the_head_of_its_queue() {
 }
 
 #[tokio::test]
-async fn a_job_that_was_given_back_with_a_delay_is_due_like_any_other() {
+async fn a_delayed_retry_becomes_due_like_any_job() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_and_pop(json!({"id": "a", "meta": 1})).await;

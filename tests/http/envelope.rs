@@ -1,5 +1,5 @@
-//! What all requests and answers have in common. That every answer is JSON with `results`, a time and
-//! no permission to store it, `Answer::checked` holds in all tests.
+//! What all requests and responses have in common. `Answer::checked` checks in all tests that a response is JSON with
+//! `results`, a time and `no-store`.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{Server, raw};
 
 #[tokio::test]
-async fn a_path_that_nobody_serves_is_no_such_endpoint() {
+async fn an_unknown_path_is_no_such_endpoint() {
     let server = Server::start();
     for path in [
         "/nope",
@@ -62,7 +62,7 @@ async fn a_path_that_nobody_serves_is_no_such_endpoint() {
 }
 
 #[tokio::test]
-async fn a_known_path_with_another_method_says_which_it_allows() {
+async fn a_wrong_method_is_rejected_with_the_allowed_methods() {
     let server = Server::start();
     for (method, path, allowed) in [
         (Method::GET, "/add/q", "POST"),
@@ -111,7 +111,7 @@ async fn a_known_path_with_another_method_says_which_it_allows() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_object_is_refused() {
+async fn a_body_must_be_a_json_object() {
     let server = Server::start();
     for body in [
         "",
@@ -144,7 +144,7 @@ async fn a_body_that_is_no_json_object_is_refused() {
 }
 
 #[tokio::test]
-async fn a_body_cut_off_at_any_byte_is_refused() {
+async fn a_truncated_body_is_rejected() {
     let server = Server::start();
     let body = r#"{"host":"w","data":[{"id":"日","meta":{"a":[1,"\u00e9"]}}],"now":1.5}"#;
     for end in 0..body.len() {
@@ -157,7 +157,7 @@ async fn a_body_cut_off_at_any_byte_is_refused() {
 }
 
 #[tokio::test]
-async fn text_that_is_not_utf_8_is_refused() {
+async fn invalid_utf_8_is_rejected() {
     let server = Server::start();
     for body in [
         &b"{\"data\": {\"meta\": \"\xff\"}}"[..],
@@ -178,7 +178,7 @@ async fn text_that_is_not_utf_8_is_refused() {
         assert_eq!(status, 400, "{path}: {answer}");
         assert!(answer.contains("\"bad_request\""), "{path}: {answer}");
     }
-    // The sign for what could not be read is a letter like any other, where somebody means it.
+    // A U+FFFD that the client sends is a valid character.
     let worker = server.by("\u{fffd}").pop("q").await;
     assert_eq!(worker, Value::Null);
     let workers = server.anyone().get("/workers").await.ok();
@@ -186,7 +186,7 @@ async fn text_that_is_not_utf_8_is_refused() {
 }
 
 #[tokio::test]
-async fn a_request_without_data_names_it() {
+async fn missing_data_is_reported() {
     let server = Server::start();
     for path in [
         "/add/q",
@@ -219,7 +219,7 @@ async fn a_request_without_data_names_it() {
 }
 
 #[tokio::test]
-async fn a_host_that_is_no_name_is_refused() {
+async fn an_invalid_host_is_rejected() {
     let server = Server::start();
     let long = "h".repeat(256);
     for host in [
@@ -244,7 +244,7 @@ async fn a_host_that_is_no_name_is_refused() {
 }
 
 #[tokio::test]
-async fn keys_that_nobody_knows_are_ignored() {
+async fn unknown_members_are_ignored() {
     let server = Server::start();
     let body = json!({"data": {"meta": 1, "id": "a", "colour": "red"}, "load": {"cpu": 1}});
     let added = server.anyone().post_whole("/add/q", body).await;
@@ -255,7 +255,7 @@ async fn keys_that_nobody_knows_are_ignored() {
 }
 
 #[tokio::test]
-async fn an_item_can_be_posted_back_as_it_came() {
+async fn an_item_can_be_posted_as_it_was_returned() {
     let server = Server::start();
     let worker = server.by("w");
     let item = json!({"id": "a", "meta": {"x": [1]}, "priority": 2.5, "tags": ["t"], "retries": 3});
@@ -300,7 +300,7 @@ async fn an_empty_array_gives_an_empty_array() {
 }
 
 #[tokio::test]
-async fn an_error_has_a_sentence_that_names_the_job() {
+async fn an_error_is_a_sentence_that_names_the_job() {
     let server = Server::start();
     let refused = server
         .anyone()
@@ -313,7 +313,7 @@ async fn an_error_has_a_sentence_that_names_the_job() {
 }
 
 #[tokio::test]
-async fn head_and_options_take_no_job() {
+async fn head_and_options_claim_no_job() {
     let server = Server::start();
     server.anyone().add_ids("q", &["a"]).await;
     let before = server.anyone().get("/queues").await.ok();
@@ -325,7 +325,7 @@ async fn head_and_options_take_no_job() {
             "/peek/q",
             "/peek/q/10",
         ] {
-            // What it answers is its own business, as long as it answers.
+            // Any response is accepted.
             let answer = server.try_send(method.clone(), path, None).await;
             assert!(answer.is_ok(), "{method} {path}");
         }

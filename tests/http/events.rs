@@ -1,10 +1,10 @@
-//! `/events`: what has happened, in its order. As a stream it is in `stream`.
+//! `/events` as a list of events. The stream is tested in `stream.rs`.
 
 use serde_json::{Value, json};
 
 use crate::support::{Server, escape};
 
-/// The events of the table in the channels `log` and `w:…`; a server may add others of its own.
+/// The documented events in the channels `log` and `w:…`; a server may send others.
 const NAMES: [&str; 8] = [
     "put",
     "completed",
@@ -24,7 +24,7 @@ async fn newest(server: &Server) -> i64 {
     page["last"].as_i64().unwrap()
 }
 
-/// What happened after this event, as `[channel, data]`.
+/// The events after this one, as `[channel, data]`.
 async fn told(server: &Server, after: i64) -> Vec<Value> {
     let path = format!("/events?after={after}&limit=10000");
     let page = server.at(0).get(&path).await.ok();
@@ -39,7 +39,7 @@ async fn told(server: &Server, after: i64) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn events_are_numbered_and_tell_when_they_happened() {
+async fn events_have_numbers_and_times() {
     let server = Server::start();
     let none = server.at(0).get("/events").await.ok();
     assert_eq!(none["events"], json!([]));
@@ -62,12 +62,12 @@ async fn events_are_numbered_and_tell_when_they_happened() {
 }
 
 #[tokio::test]
-async fn who_goes_on_from_the_last_event_misses_nothing() {
+async fn continuing_after_the_last_event_misses_nothing() {
     let server = Server::start();
     let names: Vec<String> = (0..25).map(|index| format!("j{index:02}")).collect();
     let ids: Vec<&str> = names.iter().map(String::as_str).collect();
     server.at(0).add_ids("work", &ids[..20]).await;
-    // What is filtered out does not hide what follows it.
+    // Filtered events do not hide later ones.
     for (limit, channel) in [(1, ""), (7, ""), (3, "&channel=log"), (100, "&channel=log")] {
         let mut seen = Vec::new();
         let mut after = json!(0);
@@ -84,7 +84,7 @@ async fn who_goes_on_from_the_last_event_misses_nothing() {
         }
         assert_eq!(json!(seen), json!(ids[..20]), "{limit} {channel}");
     }
-    // Also from an end at which there was nothing.
+    // This also works from an end with no further events.
     let mark = newest(&server).await;
     let page = server
         .at(0)
@@ -99,7 +99,7 @@ async fn who_goes_on_from_the_last_event_misses_nothing() {
 }
 
 #[tokio::test]
-async fn a_page_has_100_events_unless_it_is_told_otherwise() {
+async fn a_page_has_100_events_by_default() {
     let server = Server::start();
     let items = vec![json!({"meta": 1}); 150];
     server.at(0).post("/add/work", items.into()).await.ok();
@@ -121,7 +121,7 @@ async fn a_page_has_100_events_unless_it_is_told_otherwise() {
 }
 
 #[tokio::test]
-async fn a_channel_can_be_listened_to_alone() {
+async fn events_can_be_filtered_by_channel() {
     let server = Server::start();
     let worker = server.by("a/b").at(0);
     worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
@@ -147,7 +147,7 @@ async fn a_channel_can_be_listened_to_alone() {
 }
 
 #[tokio::test]
-async fn a_put_tells_the_worker_that_loses_its_lock() {
+async fn a_put_notifies_the_worker_that_loses_its_lease() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     let put = json!(["log", {"event": "put", "id": "a", "queue": "work"}]);
@@ -167,7 +167,7 @@ async fn a_put_tells_the_worker_that_loses_its_lock() {
             json!(["put", "a"])
         ]
     );
-    // Nobody is told what he has done himself.
+    // Workers are not notified of their own actions.
     worker.pop("work").await;
     let mark = newest(&server).await;
     worker.add("work", item).await;
@@ -175,7 +175,7 @@ async fn a_put_tells_the_worker_that_loses_its_lock() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_job_is_told_to_those_who_track_it() {
+async fn the_end_of_a_tracked_job_is_an_event() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     for id in ["done", "on", "failed"] {
@@ -217,7 +217,7 @@ async fn the_end_of_a_job_is_told_to_those_who_track_it() {
 }
 
 #[tokio::test]
-async fn a_cancellation_is_told_to_the_worker_whose_job_it_was() {
+async fn a_cancel_notifies_the_worker_of_the_job() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker
@@ -261,7 +261,7 @@ async fn a_cancellation_is_told_to_the_worker_whose_job_it_was() {
 }
 
 #[tokio::test]
-async fn a_lost_lock_is_told_when_it_is_handed_on() {
+async fn a_claim_of_an_expired_lease_is_an_event() {
     let server = Server::start();
     let worker = server.by("w");
     let item = json!({"id": "a", "meta": 1, "retries": 1});
@@ -281,7 +281,7 @@ async fn a_lost_lock_is_told_when_it_is_handed_on() {
             json!(["popped", "a"]),
         ]
     );
-    // The last try.
+    // The last attempt.
     let mark = newest(&server).await;
     server.by("u").at(120).pop("work").await;
     let failed = json!({"event": "failed", "id": "a", "group": "failed-retries-work",
@@ -299,7 +299,7 @@ async fn a_lost_lock_is_told_when_it_is_handed_on() {
 }
 
 #[tokio::test]
-async fn a_timeout_is_a_lock_lost_and_a_retry_is_not() {
+async fn timeout_is_a_lock_lost_event_and_retry_is_not() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     let item = json!({"id": "a", "meta": 1, "retries": 0});
@@ -326,7 +326,7 @@ async fn a_timeout_is_a_lock_lost_and_a_retry_is_not() {
 }
 
 #[tokio::test]
-async fn settings_and_tracking_are_told() {
+async fn changes_of_options_and_tracking_are_events() {
     let server = Server::start();
     let client = server.by("w").at(0);
     client.add_ids("work", &["a"]).await;
@@ -350,7 +350,7 @@ async fn settings_and_tracking_are_told() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_not_told() {
+async fn rejected_requests_create_no_events() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_ids("work", &["a"]).await;
@@ -370,7 +370,7 @@ async fn what_is_refused_is_not_told() {
 }
 
 #[tokio::test]
-async fn events_outlive_the_server_and_are_numbered_on() {
+async fn events_and_their_numbers_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let database = folder.path().join("jobs.db");
     let server = Server::on(&database, &["--trust-client-clock"]);

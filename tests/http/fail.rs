@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::Server;
 
 #[tokio::test]
-async fn a_failed_job_tells_why_when_and_by_whom() {
+async fn a_failed_job_has_the_reason_time_and_worker() {
     let server = Server::start();
     let worker = server.by("w");
     worker
@@ -34,7 +34,7 @@ async fn a_failed_job_tells_why_when_and_by_whom() {
 }
 
 #[tokio::test]
-async fn a_failure_without_meta_keeps_it_and_one_with_a_queue_checks_it() {
+async fn a_failure_keeps_meta_if_unset_and_checks_a_given_queue() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_and_pop(json!({"id": "a", "meta": "old"})).await;
@@ -49,7 +49,7 @@ async fn a_failure_without_meta_keeps_it_and_one_with_a_queue_checks_it() {
 }
 
 #[tokio::test]
-async fn a_bad_failure_is_refused_with_the_name_of_its_field() {
+async fn an_invalid_failure_is_rejected_with_its_field() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
@@ -74,7 +74,7 @@ async fn a_bad_failure_is_refused_with_the_name_of_its_field() {
 }
 
 #[tokio::test]
-async fn only_a_running_job_fails_and_only_by_its_worker() {
+async fn only_the_worker_of_a_running_job_can_fail_it() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_ids("work", &["a", "b"]).await;
@@ -107,7 +107,7 @@ async fn only_a_running_job_fails_and_only_by_its_worker() {
 }
 
 #[tokio::test]
-async fn a_job_given_back_may_be_tried_again() {
+async fn retry_makes_a_job_available_again() {
     let server = Server::start();
     let worker = server.by("w");
     worker
@@ -142,7 +142,7 @@ async fn a_job_given_back_may_be_tried_again() {
     );
     assert_eq!(server.at(11).state("a").await, "scheduled");
     assert_eq!(worker.at(12).pop("work").await["id"], "a");
-    // With group and message the reason is kept.
+    // With group and message, the reason is stored.
     let data = json!({"id": "a", "group": "flaky", "message": "again"});
     assert_eq!(worker.at(13).post("/retry/work", data).await.ok(), 2);
     let job = server.at(13).job("a").await;
@@ -155,7 +155,7 @@ async fn a_job_given_back_may_be_tried_again() {
 }
 
 #[tokio::test]
-async fn an_id_alone_is_enough_for_a_retry() {
+async fn retry_accepts_an_id_alone() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
@@ -169,7 +169,7 @@ async fn an_id_alone_is_enough_for_a_retry() {
 }
 
 #[tokio::test]
-async fn a_job_given_back_once_too_often_is_failed() {
+async fn retry_without_retries_left_fails_the_job() {
     let server = Server::start();
     let worker = server.by("w").at(5);
     for (id, reason, group, message) in [
@@ -213,7 +213,7 @@ async fn a_job_given_back_once_too_often_is_failed() {
 }
 
 #[tokio::test]
-async fn a_bad_retry_is_refused() {
+async fn an_invalid_retry_is_rejected() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_ids("work", &["a", "b"]).await;
@@ -257,7 +257,7 @@ async fn a_bad_retry_is_refused() {
     assert_eq!(worker.job("a").await["remaining"], 5);
 }
 
-/// Fails jobs `0`, `1`, … of a group, one each second.
+/// Fails jobs `0`, `1`, … of a group, one per second.
 async fn fail_many(server: &Server, group: &str, count: usize) {
     for index in 0..count {
         let worker = server.by("w").at(f64::from(u32::try_from(index).unwrap()));
@@ -316,7 +316,7 @@ async fn failures_are_counted_by_group_and_listed_newest_first() {
 }
 
 #[tokio::test]
-async fn unfail_puts_the_oldest_failures_back_to_work() {
+async fn unfail_requeues_the_oldest_failures() {
     let server = Server::start();
     fail_many(&server, "x", 30).await;
     let data = json!({"group": "x", "count": 2});
@@ -333,7 +333,7 @@ async fn unfail_puts_the_oldest_failures_back_to_work() {
     );
     assert_eq!(server.at(100).peek_ids("work").await, ["x0", "x1"]);
     assert_eq!(server.at(100).get("/failed").await.ok(), json!({"x": 28}));
-    // 25 unless a count is given, and into whatever queue is named.
+    // 25 unless a count is given, into any queue.
     assert_eq!(
         server
             .at(100)
@@ -365,7 +365,7 @@ async fn unfail_puts_the_oldest_failures_back_to_work() {
 }
 
 #[tokio::test]
-async fn a_bad_unfail_is_refused() {
+async fn an_invalid_unfail_is_rejected() {
     let server = Server::start();
     for (data, field) in [
         (json!({}), "group"),
@@ -388,10 +388,10 @@ async fn a_bad_unfail_is_refused() {
 }
 
 #[tokio::test]
-async fn the_group_of_a_job_out_of_retries_can_be_looked_at_whatever_its_queue_is_called() {
+async fn jobs_without_retries_are_listed_by_group_for_any_queue_name() {
     let server = Server::start();
     let worker = server.by("w").at(0);
-    // The longest name makes the longest group.
+    // The longest queue name results in the longest group name.
     let queue = "q".repeat(255);
     worker
         .add(&queue, json!({"id": "a", "meta": 1, "retries": 0}))

@@ -1,4 +1,4 @@
-//! What the dashboard's palette finds, and what a browser has chosen for its pages.
+//! The search of the palette, and the display settings.
 
 use reqwest::header::{COOKIE, LOCATION, ORIGIN, SET_COOKIE};
 use reqwest::redirect::Policy;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::Server;
 
-/// What is found, as kind and name.
+/// The results, as pairs of kind and name.
 async fn find(server: &Server, typed: &str) -> Vec<(String, String)> {
     let found = answer(server, typed).await;
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -62,14 +62,14 @@ async fn names_are_found_by_a_part_and_jobs_by_their_id() {
     ];
     assert_eq!(found, expected);
     assert_eq!(find(&server, "mail").await[0], pair("Jobs", "mail"));
-    // An id is found as a whole, and as it is written.
+    // An ID is found only as a whole, and is case-sensitive.
     assert_eq!(find(&server, "othe").await, []);
     assert_eq!(find(&server, "OTHER").await, []);
     assert_eq!(find(&server, "other").await, [pair("Jobs", "other")]);
 }
 
 #[tokio::test]
-async fn queues_of_every_api_lead_to_their_pages() {
+async fn queues_of_every_protocol_link_to_their_pages() {
     let server = Server::with(&["--no-auth"]);
     server.anyone().add("a/b ü", json!({"meta": 1})).await;
     server.anyone().add("mail", json!({"meta": 1})).await;
@@ -92,7 +92,7 @@ async fn queues_of_every_api_lead_to_their_pages() {
 }
 
 #[tokio::test]
-async fn what_is_found_is_bounded() {
+async fn the_number_of_results_is_limited() {
     let server = Server::start();
     for kind in 0..12 {
         let tags: Vec<_> = (0..4).map(|tag| format!("same tag {kind} {tag}")).collect();
@@ -133,7 +133,7 @@ async fn what_is_found_is_bounded() {
 }
 
 #[tokio::test]
-async fn any_name_comes_back_as_it_is() {
+async fn names_are_returned_unchanged() {
     let server = Server::start();
     for name in [
         "<img src=x onerror=alert(1)>",
@@ -148,13 +148,13 @@ async fn any_name_comes_back_as_it_is() {
         let found = find(&server, name).await;
         assert_eq!(found[0], pair("Queues", name));
     }
-    // Neither a pattern nor a part of a statement.
+    // Names are neither patterns nor parts of statements.
     assert_eq!(find(&server, "%").await, [pair("Queues", "%")]);
     assert_eq!(find(&server, "a%b").await, []);
     assert_eq!(find(&server, "' OR 1=1 --").await, []);
 }
 
-/// Posts a choice, as the page's own form does.
+/// Posts a display setting like the form of the page.
 async fn choose(server: &Server, what: &str, form: &str) -> Response {
     let client = Client::builder().redirect(Policy::none()).build().unwrap();
     let origin = format!("http://{}", server.address);
@@ -176,7 +176,7 @@ async fn page(server: &Server, cookies: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_choice_is_kept_in_a_cookie_until_the_usual_is_chosen() {
+async fn a_display_setting_is_stored_in_a_cookie_unless_default() {
     let server = Server::start();
     for (what, field, value, usual) in [
         ("theme", "theme", "dark", "auto"),
@@ -218,7 +218,7 @@ async fn a_choice_is_kept_in_a_cookie_until_the_usual_is_chosen() {
 }
 
 #[tokio::test]
-async fn whoever_refreshes_gets_the_page_as_he_wants_it() {
+async fn a_refresh_uses_the_display_settings_of_the_browser() {
     let server = Server::start();
     server.by("ada").pop("nothing").await;
     let ask = async |cookie: &str| {
@@ -228,7 +228,7 @@ async fn whoever_refreshes_gets_the_page_as_he_wants_it() {
         answer.text().await.unwrap()
     };
     let utc = |page: &str| page.contains(" UTC<!></time>");
-    // All within the second for which a rendering is shared.
+    // All within the second in which a rendering is shared.
     assert!(!utc(&ask("").await));
     assert!(utc(&ask("switchyard_clock=utc").await));
     assert!(!utc(&ask("").await));

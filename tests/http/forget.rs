@@ -1,4 +1,4 @@
-//! Queues and workers that are no longer to be listed.
+//! Removing queues and workers from the lists.
 
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ async fn a_forgotten_queue_is_not_listed_and_keeps_its_jobs() {
 }
 
 #[tokio::test]
-async fn a_forgotten_queue_is_known_again_from_the_next_put() {
+async fn a_forgotten_queue_is_listed_again_after_a_put() {
     let server = Server::start();
     let worker = server.by("w");
     for (now, queue) in [(1, "work"), (2, "other")] {
@@ -58,7 +58,7 @@ async fn a_forgotten_queue_is_known_again_from_the_next_put() {
     );
     let queues = worker.at(6).get("/queues").await.ok();
     assert_eq!(queues[1]["waiting"], 2, "with all that is in it");
-    // Any way into it will do.
+    // Every way to add a job has this effect.
     forget(&server, "/queue/work").await;
     worker.at(7).pop("other").await;
     let on = json!({"id": "other", "meta": 1, "next": "work"});
@@ -67,7 +67,7 @@ async fn a_forgotten_queue_is_known_again_from_the_next_put() {
 }
 
 #[tokio::test]
-async fn what_nobody_knows_can_be_forgotten() {
+async fn unknown_queues_and_workers_can_be_forgotten() {
     let server = Server::start();
     forget(&server, "/queue/nowhere").await;
     forget(&server, "/worker/nobody").await;
@@ -76,7 +76,7 @@ async fn what_nobody_knows_can_be_forgotten() {
 }
 
 #[tokio::test]
-async fn a_forgotten_worker_is_not_listed_and_keeps_its_locks() {
+async fn a_forgotten_worker_is_not_listed_and_keeps_its_leases() {
     let server = Server::start();
     let worker = server.by("w").at(1);
     worker.add_ids("work", &["a", "b"]).await;
@@ -95,7 +95,7 @@ async fn a_forgotten_worker_is_not_listed_and_keeps_its_locks() {
 }
 
 #[tokio::test]
-async fn a_forgotten_worker_comes_back_with_a_sign_of_life() {
+async fn a_forgotten_worker_is_listed_again_after_a_request() {
     let server = Server::start();
     let worker = server.by("w");
     worker

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::Server;
 
 #[tokio::test]
-async fn nothing_to_get_is_null_or_an_empty_array() {
+async fn get_without_jobs_returns_null_or_an_empty_array() {
     let server = Server::start();
     for verb in ["get", "peek"] {
         assert_eq!(
@@ -27,7 +27,7 @@ async fn nothing_to_get_is_null_or_an_empty_array() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_got_is_locked_for_its_worker() {
+async fn get_claims_a_job_for_the_worker() {
     let server = Server::start();
     server
         .at(100)
@@ -53,7 +53,7 @@ async fn a_job_that_is_got_is_locked_for_its_worker() {
 }
 
 #[tokio::test]
-async fn post_gets_like_get_with_the_host_in_its_body() {
+async fn post_claims_like_get_with_the_host_in_the_body() {
     let server = Server::start();
     server.anyone().add_ids("work", &["a", "b", "c", "d"]).await;
     let worker = server.by("worker-1");
@@ -82,7 +82,7 @@ async fn post_gets_like_get_with_the_host_in_its_body() {
 }
 
 #[tokio::test]
-async fn a_count_of_one_is_a_job_and_more_are_an_array() {
+async fn a_count_of_1_returns_a_job_and_more_an_array() {
     let server = Server::start();
     server.anyone().add_ids("work", &["a", "b"]).await;
     for verb in ["peek", "get"] {
@@ -97,7 +97,7 @@ async fn a_count_of_one_is_a_job_and_more_are_an_array() {
 }
 
 #[tokio::test]
-async fn a_count_is_a_whole_number_from_1_to_10000() {
+async fn a_count_must_be_a_whole_number_from_1_to_10000() {
     let server = Server::start();
     server.anyone().add_ids("work", &["a"]).await;
     for verb in ["get", "peek"] {
@@ -133,7 +133,7 @@ async fn a_count_is_a_whole_number_from_1_to_10000() {
 }
 
 #[tokio::test]
-async fn ten_thousand_jobs_come_in_one_answer() {
+async fn one_response_can_have_10000_jobs() {
     let server = Server::start();
     let items = vec![json!({"meta": 1}); 2501];
     for _ in 0..4 {
@@ -148,7 +148,7 @@ async fn ten_thousand_jobs_come_in_one_answer() {
 }
 
 #[tokio::test]
-async fn jobs_come_only_from_the_queue_that_is_named() {
+async fn get_claims_only_from_the_named_queue() {
     let server = Server::start();
     server.anyone().add_ids("one", &["a"]).await;
     server.anyone().add_ids("two", &["b"]).await;
@@ -159,7 +159,7 @@ async fn jobs_come_only_from_the_queue_that_is_named() {
 }
 
 #[tokio::test]
-async fn peeking_changes_nothing() {
+async fn peek_changes_nothing() {
     let server = Server::start();
     server.at(0).add_ids("work", &["a", "b"]).await;
     server.by("w").at(0).pop("work").await;
@@ -172,7 +172,7 @@ async fn peeking_changes_nothing() {
             who.get("/workers").await.ok(),
         )
     };
-    // Also not the lock that is lost by then.
+    // It does not end the expired lease, either.
     for now in [1.0, 1000.0] {
         let before = look(now).await;
         let one = server.by("ghost").at(now).get("/peek/work").await.ok();
@@ -183,7 +183,7 @@ async fn peeking_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_lost_lock_is_handed_over_at_the_cost_of_a_try() {
+async fn claiming_an_expired_lease_uses_a_retry() {
     let server = Server::start();
     server.at(0).add_ids("work", &["a"]).await;
     server.by("first").at(0).pop("work").await;
@@ -208,7 +208,7 @@ async fn a_lost_lock_is_handed_over_at_the_cost_of_a_try() {
 }
 
 #[tokio::test]
-async fn the_old_owner_of_a_lost_lock_is_refused_and_the_new_one_is_not() {
+async fn the_old_owner_of_an_expired_lease_is_rejected() {
     let server = Server::start();
     server.at(0).add_ids("work", &["a"]).await;
     let (old, new) = (server.by("old").at(61), server.by("new").at(61));
@@ -247,13 +247,13 @@ async fn the_old_owner_of_a_lost_lock_is_refused_and_the_new_one_is_not() {
 }
 
 #[tokio::test]
-async fn a_lock_lost_once_too_often_fails_the_job() {
+async fn an_expired_lease_without_retries_left_fails_the_job() {
     let server = Server::start();
     server
         .at(0)
         .add("work", json!({"id": "a", "meta": 1, "retries": 2}))
         .await;
-    // Two retries make three pops.
+    // Two retries allow three claims.
     for (now, remaining) in [(0, 2), (60, 1), (120, 0)] {
         let job = server.by("w").at(now).pop("work").await;
         assert_eq!(job["remaining"], remaining);
@@ -284,7 +284,7 @@ async fn a_lock_lost_once_too_often_fails_the_job() {
 }
 
 #[tokio::test]
-async fn a_real_delay_is_over_after_a_real_while() {
+async fn a_delay_ends_by_the_servers_clock() {
     let server = Server::with(&[]);
     let before = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let before = before.as_secs_f64();
@@ -300,7 +300,7 @@ async fn a_real_delay_is_over_after_a_real_while() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     };
     assert_eq!(job["id"], "a");
-    // A busy machine may ask for it late, so the moment of the claim decides, not the first answer.
+    // A busy machine may ask late, so the time of the claim counts, not the time of the response.
     let claimed = job["expires"].as_f64().unwrap() - job["heartbeat"].as_f64().unwrap();
     assert!(
         claimed - before >= 0.2,

@@ -1,10 +1,10 @@
-//! The option `grace-period`: whoever loses a lock is warned before the job is handed on.
+//! The option `grace-period`: when a lease expires, the worker is warned before the job can be claimed again.
 
 use serde_json::{Value, json};
 
 use crate::support::Server;
 
-/// A server with a grace period of ten seconds, where `w` holds the job `a` of the queue `work` until 60.
+/// A server with a grace period of 10 s, where `w` has a lease on the job `a` of the queue `work` until 60 s.
 async fn with_grace(item: Value) -> Server {
     let server = Server::start();
     server.anyone().set("grace-period", json!(10)).await.ok();
@@ -24,7 +24,7 @@ async fn history(server: &Server) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_first_pop_after_a_lock_is_lost_only_warns() {
+async fn the_first_claim_after_an_expired_lease_only_warns() {
     let server = with_grace(json!({})).await;
     let other = server.by("v");
     assert_eq!(other.at(59).pop("work").await, Value::Null);
@@ -60,7 +60,7 @@ async fn the_first_pop_after_a_lock_is_lost_only_warns() {
 }
 
 #[tokio::test]
-async fn the_grace_period_begins_with_the_warning_not_with_the_loss() {
+async fn the_grace_period_starts_with_the_warning() {
     let server = with_grace(json!({})).await;
     let other = server.by("v");
     assert_eq!(other.at(1000).pop("work").await, Value::Null);
@@ -69,7 +69,7 @@ async fn the_grace_period_begins_with_the_warning_not_with_the_loss() {
 }
 
 #[tokio::test]
-async fn a_warning_does_not_use_up_the_count() {
+async fn a_warning_does_not_count_as_a_job_of_the_claim() {
     let server = with_grace(json!({})).await;
     server.at(1).add_ids("work", &["b", "c"]).await;
     let other = server.by("v");
@@ -80,7 +80,7 @@ async fn a_warning_does_not_use_up_the_count() {
 }
 
 #[tokio::test]
-async fn while_the_grace_lasts_the_job_is_still_its_workers() {
+async fn during_the_grace_period_the_job_belongs_to_its_worker() {
     for (path, data, state) in [
         ("/complete/work", json!({"id": "a", "meta": 2}), "complete"),
         (
@@ -101,7 +101,7 @@ async fn while_the_grace_lasts_the_job_is_still_its_workers() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_within_the_grace_renews_the_lock() {
+async fn a_heartbeat_within_the_grace_period_renews_the_lease() {
     let server = with_grace(json!({})).await;
     let (worker, other) = (server.by("w"), server.by("v"));
     other.at(60).pop("work").await;
@@ -116,7 +116,7 @@ async fn a_heartbeat_within_the_grace_renews_the_lock() {
 }
 
 #[tokio::test]
-async fn a_job_without_tries_left_fails_when_the_grace_is_over() {
+async fn a_job_without_retries_left_fails_after_the_grace_period() {
     let server = with_grace(json!({"retries": 0})).await;
     let other = server.by("v");
     assert_eq!(other.at(60).pop("work").await, Value::Null);
@@ -131,7 +131,7 @@ async fn a_job_without_tries_left_fails_when_the_grace_is_over() {
 }
 
 #[tokio::test]
-async fn a_lock_that_is_new_is_warned_about_anew() {
+async fn a_new_lease_gets_a_new_warning() {
     let server = with_grace(json!({})).await;
     let (one, other) = (server.by("one"), server.by("other"));
     one.at(60).pop("work").await;
@@ -143,7 +143,7 @@ async fn a_lock_that_is_new_is_warned_about_anew() {
 }
 
 #[tokio::test]
-async fn the_loss_is_told_with_the_warning() {
+async fn the_warning_is_an_event() {
     let server = with_grace(json!({})).await;
     server.at(0).post("/track", json!("a")).await.ok();
     let told = async || -> Vec<String> {
@@ -161,7 +161,7 @@ async fn the_loss_is_told_with_the_warning() {
 }
 
 #[tokio::test]
-async fn peeking_warns_nobody() {
+async fn peek_does_not_warn() {
     let server = with_grace(json!({})).await;
     server.at(60).peek_ids("work").await;
     assert_eq!(history(&server).await, ["put", "popped"]);
@@ -169,7 +169,7 @@ async fn peeking_warns_nobody() {
 }
 
 #[tokio::test]
-async fn there_is_no_grace_unless_it_is_set() {
+async fn without_the_option_there_is_no_grace_period() {
     let server = Server::start();
     assert_eq!(server.at(0).get("/config/grace-period").await.ok(), 0);
     let no_number = server.at(0).set("grace-period", json!("long")).await;

@@ -1,4 +1,5 @@
-//! What a stranger gets: refused before the body is read, no words of the database, no long pages, no readable files.
+//! Clients without credentials: they are rejected before the body is read, and get no database errors, long pages or
+//! readable files.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -14,7 +15,7 @@ use crate::support::lmstfy::Lmstfy;
 use crate::support::log::Logged;
 use crate::support::raw::{self, Connection};
 
-/// Runs a statement beside the server.
+/// Runs a statement directly on the database.
 async fn run(database: &str, statement: &str) {
     if database.starts_with("postgres") {
         let mut psql = Command::new("psql");
@@ -30,9 +31,9 @@ async fn run(database: &str, statement: &str) {
     connection.close().await.unwrap();
 }
 
-/// Who asks for the permission to send gets an answer instead, so nothing of the body is read.
+/// A client that sends `Expect: 100-continue` gets the error instead, so no part of the body is read.
 #[tokio::test]
-async fn a_request_without_a_valid_token_is_refused_before_its_body_is_read() {
+async fn a_request_without_a_valid_token_is_rejected_before_its_body_is_read() {
     let server = Server::with(&[
         "--admin-token",
         "the-token-of-the-admin",
@@ -72,7 +73,7 @@ async fn a_request_without_a_valid_token_is_refused_before_its_body_is_read() {
 }
 
 #[tokio::test]
-async fn clients_are_not_shown_what_the_database_says() {
+async fn clients_get_no_database_errors() {
     let logged = Logged::with("error", &["--no-auth", "--trust-client-clock"]);
     let server = &logged.server;
     server
@@ -110,13 +111,13 @@ async fn clients_are_not_shown_what_the_database_says() {
     }
 }
 
-/// The mode of a file, as `ls` shows its last three digits.
+/// The mode of a file, as three octal digits.
 fn mode(path: &Path) -> u32 {
     path.metadata().unwrap().permissions().mode() & 0o777
 }
 
 #[tokio::test]
-async fn only_its_owner_reads_a_database_file() {
+async fn a_database_file_is_readable_only_by_its_owner() {
     let folder = TempDir::new().unwrap();
     let at = |name: &str| folder.path().join(name);
     let address = |name: &str| format!("sqlite://{}", at(name).display());
@@ -141,9 +142,9 @@ async fn only_its_owner_reads_a_database_file() {
     }
 }
 
-/// A server that is asked every second how it is must not count all jobs each time.
+/// A health check every second must not count all jobs each time.
 #[tokio::test]
-async fn health_counts_nothing() {
+async fn health_does_not_count_jobs() {
     let logged = Logged::with("off", &[]);
     logged.server.anyone().add("work", json!({"meta": 1})).await;
     let health = async || raw::request(&logged.server, "GET", "/health", b"").await;
@@ -155,7 +156,7 @@ async fn health_counts_nothing() {
 }
 
 #[tokio::test]
-async fn lists_of_queues_are_shown_by_pages() {
+async fn lists_of_queues_have_pages() {
     let server = Server::with(&["--no-auth", "--trust-client-clock"]);
     for n in 0..120 {
         let name = format!("queue-{n:03}");
@@ -193,7 +194,7 @@ async fn lists_of_queues_are_shown_by_pages() {
         assert_eq!(rows(&page), shown, "{path}");
         assert_eq!(page.contains("rel=\"next\""), next, "{path}");
     }
-    // Order and filter are over all queues, and survive a turn of the page.
+    // Sort order and filter apply to all queues, and links to other pages keep them.
     let first = page("/ui/queues?sort=name&q=queue").await;
     assert!(first.contains("queue-000") && !first.contains("queue-119"));
     assert!(
@@ -205,7 +206,7 @@ async fn lists_of_queues_are_shown_by_pages() {
 }
 
 #[tokio::test]
-async fn a_consumer_names_up_to_1000_queues_the_same_one_included() {
+async fn a_consume_names_at_most_1000_queues_including_duplicates() {
     let server = Server::with(&["--no-auth"]);
     let ns = Lmstfy::new(&server, "ns");
     ns.publish("a", "x").await;

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use crate::support::Server;
 
 #[tokio::test]
-async fn a_heartbeat_moves_the_end_of_the_lock() {
+async fn a_heartbeat_extends_the_lease() {
     let server = Server::start();
     let worker = server.by("w");
     worker
         .at(0)
         .add_and_pop(json!({"id": "a", "meta": "old"}))
         .await;
-    // As an id, as an item, with the queue and without.
+    // As an ID, and as an item, with and without the queue.
     for (now, path, data) in [
         (10, "/heartbeat", json!("a")),
         (20, "/heartbeat", json!({"id": "a"})),
@@ -28,7 +28,7 @@ async fn a_heartbeat_moves_the_end_of_the_lock() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_may_carry_new_meta() {
+async fn a_heartbeat_can_set_meta() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_and_pop(json!({"id": "a", "meta": "old"})).await;
@@ -50,7 +50,7 @@ async fn a_heartbeat_may_carry_new_meta() {
 }
 
 #[tokio::test]
-async fn an_array_is_answered_item_by_item() {
+async fn a_heartbeat_of_an_array_has_one_result_per_item() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_ids("work", &["a", "b", "c"]).await;
@@ -85,7 +85,7 @@ async fn an_array_is_answered_item_by_item() {
 }
 
 #[tokio::test]
-async fn only_a_running_job_has_a_heartbeat() {
+async fn only_running_jobs_accept_heartbeats() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_ids("work", &["failed", "complete"]).await;
@@ -119,7 +119,7 @@ async fn only_a_running_job_has_a_heartbeat() {
 }
 
 #[tokio::test]
-async fn a_path_that_names_another_queue_is_refused() {
+async fn a_heartbeat_with_a_wrong_queue_is_rejected() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
@@ -134,7 +134,7 @@ async fn a_path_that_names_another_queue_is_refused() {
 }
 
 #[tokio::test]
-async fn a_late_heartbeat_counts_as_long_as_nobody_took_the_job_over() {
+async fn a_late_heartbeat_counts_until_another_claim() {
     let server = Server::start();
     let worker = server.by("w");
     worker
@@ -155,7 +155,7 @@ async fn a_late_heartbeat_counts_as_long_as_nobody_took_the_job_over() {
 }
 
 #[tokio::test]
-async fn an_item_without_a_proper_id_is_refused() {
+async fn an_item_without_a_valid_id_is_rejected() {
     let server = Server::start();
     for (data, field) in [
         (json!({}), "id"),

@@ -1,5 +1,5 @@
-//! Jobq, held to its document and to what was settled where the document is silent. Here the real clock runs:
-//! nobody asks how fast.
+//! Jobq, tested against its documentation and the decisions where the documentation is silent. These tests use the real
+//! clock; none requires an upper bound on time.
 
 mod alone;
 mod apart;
@@ -44,8 +44,8 @@ async fn start_with_queue() -> (Server, Jobq) {
     (server, jobq)
 }
 
-/// Everything that is kept twice agrees.
-async fn sound(server: &Server) {
+/// Runs the consistency check.
+async fn assert_consistent(server: &Server) {
     let found = server.anyone().get("/check").await.ok();
     assert_eq!(found, json!({"problems": []}));
 }

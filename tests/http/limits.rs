@@ -1,4 +1,4 @@
-//! Every limit at one less, exactly, and one more.
+//! Limits: one below, at, and one above each limit.
 
 mod fields;
 mod pages;
@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Server, escape};
 
-/// Names of 254, 255 and 256 bytes, the last ones of characters of several bytes each; and whether
-/// they are names.
+/// Names of 254, 255 and 256 bytes, some of which end with multibyte characters; and whether they are valid.
 fn names() -> [(String, bool); 5] {
     [
         ("n".repeat(254), true),
@@ -21,7 +20,7 @@ fn names() -> [(String, bool); 5] {
 }
 
 #[tokio::test]
-async fn a_name_has_up_to_255_bytes() {
+async fn a_name_has_at_most_255_bytes() {
     let server = Server::start();
     for (name, fits) in names() {
         let worker = server.by("w").at(0);
@@ -102,11 +101,11 @@ async fn a_name_is_not_empty_and_has_no_control_characters() {
     }
 }
 
-/// The largest body of a request.
+/// The maximum size of a request body.
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 #[tokio::test]
-async fn a_body_has_up_to_16_mib() {
+async fn a_body_has_at_most_16_mib() {
     let server = Server::start();
     let body = |bytes: usize| {
         let head = "{\"data\":{\"id\":\"big\",\"meta\":\"";
@@ -133,7 +132,7 @@ async fn a_body_has_up_to_16_mib() {
 }
 
 #[tokio::test]
-async fn an_array_has_up_to_10000_items() {
+async fn an_array_has_at_most_10000_items() {
     let server = Server::start();
     for (count, fits) in [(9_999, true), (10_000, true), (10_001, false)] {
         let items = vec![json!("nobody"); count];
@@ -159,7 +158,7 @@ async fn an_array_has_up_to_10000_items() {
 }
 
 #[tokio::test]
-async fn a_page_has_up_to_10000_entries() {
+async fn a_page_has_at_most_10000_entries() {
     let server = Server::start();
     for path in ["/jobs/waiting/work", "/jobs/complete", "/failed/g"] {
         for (limit, fits) in [(9_999, true), (10_000, true), (10_001, false)] {
@@ -174,7 +173,7 @@ async fn a_page_has_up_to_10000_entries() {
 }
 
 #[tokio::test]
-async fn numbers_far_out_are_numbers_or_refused_and_never_a_fault() {
+async fn extreme_numbers_are_accepted_or_rejected_without_a_fault() {
     let server = Server::start();
     let numbers = [
         "0",
@@ -199,7 +198,7 @@ async fn numbers_far_out_are_numbers_or_refused_and_never_a_fault() {
                 format!("{{\"now\":0,\"data\":{{\"id\":\"a\",\"meta\":1,\"{field}\":{number}}}}}");
             let answer = server.send(Method::POST, "/add/work", Some(body)).await;
             assert!([200, 400].contains(&answer.status), "{answer:?}");
-            // And what it made of the number does not break what comes after it.
+            // An accepted number does not break later requests.
             server.at(0).get("/queues").await.ok();
             server.at(0).get("/peek/work/10").await.ok();
             server.at(0).get("/get/work/10").await.ok();
@@ -220,7 +219,7 @@ async fn numbers_far_out_are_numbers_or_refused_and_never_a_fault() {
 }
 
 #[tokio::test]
-async fn a_long_array_is_done_whole() {
+async fn a_long_array_is_processed_completely() {
     let server = Server::start();
     let items: Vec<Value> = (0..10_000)
         .map(|index| json!({"id": format!("j{index}"), "meta": index}))
@@ -240,13 +239,13 @@ async fn a_long_array_is_done_whole() {
     assert_eq!(done, json!(ids));
 }
 
-/// Long bodies are written apart from the rest of a job; see `BODY_IN_ROW_MAX`.
+/// Long bodies are stored separately from the rest of a job; see `BODY_IN_ROW_MAX`.
 #[tokio::test]
-async fn a_body_of_any_length_comes_back_from_every_write() {
+async fn bodies_of_any_length_are_returned_after_every_write() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     let lengths = [65_535, 65_536, 65_537, 1_000_000, 8];
-    // As JSON, with its quotes, it is that long.
+    // The length includes the JSON quotes.
     let body = |length: usize| json!(format!("\"\\é{}", "x".repeat(length - 8)));
     let item = |length: usize| json!({"id": format!("j{length}"), "meta": body(length)});
     let items: Vec<Value> = lengths.into_iter().map(item).collect();
@@ -256,7 +255,7 @@ async fn a_body_of_any_length_comes_back_from_every_write() {
         assert_eq!(worker.job(&id).await["meta"], body(length));
         let job = worker.pop("work").await;
         assert_eq!((&job["id"], &job["meta"]), (&json!(id), &body(length)));
-        // Each gets the body of another.
+        // Each job gets the body of another one.
         let beat = json!({"id": id, "meta": body(lengths[(turn + 1) % 5])});
         worker.post("/heartbeat", beat).await.ok();
         assert_eq!(worker.job(&id).await["meta"], body(lengths[(turn + 1) % 5]));
@@ -266,9 +265,9 @@ async fn a_body_of_any_length_comes_back_from_every_write() {
     }
 }
 
-/// The jobs that are named must be found by their ids, not by reading all there are for each of them.
+/// The dependencies must be found by ID, not by reading all jobs for each of them.
 #[tokio::test]
-async fn a_job_can_depend_on_10000_jobs() {
+async fn a_job_can_have_10000_dependencies() {
     let server = Server::start();
     let worker = server.at(0);
     let mut ids: Vec<String> = (0..10_000).map(|index| format!("j{index}")).collect();
@@ -289,7 +288,7 @@ async fn a_job_can_depend_on_10000_jobs() {
 }
 
 #[tokio::test]
-async fn a_job_can_have_10000_dependents_and_frees_them_all() {
+async fn a_job_with_10000_dependents_releases_all_of_them() {
     let server = Server::start();
     let worker = server.at(0);
     worker.add("work", json!({"id": "first", "meta": 1})).await;
@@ -298,7 +297,7 @@ async fn a_job_can_have_10000_dependents_and_frees_them_all() {
     worker.post("/add/work", items.into()).await.ok();
     let refused = worker.post("/add/work", waiting(10_000)).await;
     refused.refused_field("data");
-    // One that is among them already is not one more.
+    // An existing dependency does not count again.
     worker.post("/add/work", waiting(17)).await.ok();
     assert_eq!(worker.pop_ids("work", 9).await, ["first"]);
     worker.complete("work", "first").await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::Server;
 
 #[tokio::test]
-async fn a_job_that_is_not_there_is_not_found() {
+async fn an_unknown_job_is_not_found() {
     let server = Server::start();
     let refused = server
         .anyone()
@@ -16,7 +16,7 @@ async fn a_job_that_is_not_there_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_job_whose_lock_is_lost_is_stalled_and_still_its_workers() {
+async fn a_job_with_an_expired_lease_is_stalled_and_keeps_its_worker() {
     let server = Server::start();
     server
         .by("w")
@@ -28,7 +28,7 @@ async fn a_job_whose_lock_is_lost_is_stalled_and_still_its_workers() {
         (&job["state"], &job["worker"]),
         (&json!("running"), &json!("w"))
     );
-    // At the very moment of its expiry a lock is lost, not held.
+    // A lease has expired at exactly its expiry time.
     let job = server.at(60).job("a").await;
     assert_eq!(
         (&job["state"], &job["worker"]),
@@ -60,7 +60,7 @@ async fn a_job_whose_lock_is_lost_is_stalled_and_still_its_workers() {
 }
 
 #[tokio::test]
-async fn each_state_has_its_list_in_its_order() {
+async fn each_state_has_a_list_in_its_order() {
     let server = Server::start();
     let worker = server.by("w");
     let at = |now: f64| server.at(now);
@@ -81,7 +81,7 @@ async fn each_state_has_its_list_in_its_order() {
             .add("work", json!({"id": id, "meta": 1, "depends": ["r1"]}))
             .await;
     }
-    // By then the locks of -4 and -2 are lost, those of 3 are not; a heartbeat puts r1 behind r2.
+    // At this time, the leases of -4 and -2 have expired, and those of 3 have not; a heartbeat moves r1 behind r2.
     worker.at(55).post("/heartbeat", json!("r1")).await.ok();
     let list = async |state: &str| at(58.5).get(&format!("/jobs/{state}/work")).await.ok();
     assert_eq!(list("running").await, json!(["r2", "r1"]));
@@ -130,7 +130,7 @@ async fn complete_jobs_are_listed_newest_first() {
 }
 
 #[tokio::test]
-async fn lists_come_in_pages() {
+async fn lists_have_pages() {
     let server = Server::start();
     let ids: Vec<String> = (0..30).map(|index| format!("j{index:02}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
@@ -160,7 +160,7 @@ async fn lists_come_in_pages() {
 }
 
 #[tokio::test]
-async fn bad_pages_are_refused() {
+async fn invalid_pages_are_rejected() {
     let server = Server::start();
     for path in ["/jobs/waiting/work", "/jobs/complete"] {
         for (query, field) in [
@@ -183,7 +183,7 @@ async fn bad_pages_are_refused() {
 }
 
 #[tokio::test]
-async fn a_state_that_nobody_knows_is_refused() {
+async fn an_unknown_state_is_rejected() {
     let server = Server::start();
     for state in ["nonsense", "RUNNING", "failed%20", "'"] {
         let answer = server.anyone().get(&format!("/jobs/{state}/work")).await;
@@ -192,7 +192,7 @@ async fn a_state_that_nobody_knows_is_refused() {
 }
 
 #[tokio::test]
-async fn a_history_grows_and_its_beginning_is_kept() {
+async fn long_histories_keep_their_first_entry() {
     let server = Server::start();
     for now in 0..120 {
         server

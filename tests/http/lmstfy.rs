@@ -1,5 +1,5 @@
-//! The lmstfy interface, held to its document and to what its own clients rely on. Here the real clock
-//! runs: nobody asks how fast, and whatever takes time is waited for.
+//! The lmstfy protocol, tested against its documentation and against what its own clients rely on. These tests use the
+//! real clock; none requires an upper bound on time, and waits end with an event.
 
 mod ack;
 mod apart;
@@ -27,18 +27,18 @@ use serde_json::json;
 use crate::support::Server;
 use crate::support::lmstfy::Lmstfy;
 
-/// A server that asks for no token.
+/// A server that requires no token.
 fn start() -> Server {
     Server::with(&["--no-auth"])
 }
 
-/// Someone who works in the namespace `ns` of the server.
+/// A client for the namespace `ns`.
 fn client(server: &Server) -> Lmstfy {
     Lmstfy::new(server, "ns")
 }
 
-/// Everything that is kept twice agrees.
-async fn sound(server: &Server) {
+/// Runs the consistency check.
+async fn assert_consistent(server: &Server) {
     let found = server.anyone().get("/check").await.ok();
     assert_eq!(found, json!({"problems": []}));
 }

@@ -1,11 +1,11 @@
-//! `/log`, and how much of a job's history is kept.
+//! `/log`, and the length of a job's history.
 
 use serde_json::{Value, json};
 
 use crate::support::{STATES, Server, one_in_each_state};
 
 #[tokio::test]
-async fn a_message_stands_in_the_history_with_its_data() {
+async fn log_adds_a_message_with_data_to_the_history() {
     let server = Server::start();
     server.at(0).add_ids("work", &["a"]).await;
     for (now, item) in [
@@ -31,7 +31,7 @@ async fn a_message_stands_in_the_history_with_its_data() {
 }
 
 #[tokio::test]
-async fn a_job_may_be_written_about_in_any_state() {
+async fn log_accepts_jobs_in_any_state() {
     let server = Server::start();
     one_in_each_state(&server).await;
     let client = server.at(100);
@@ -43,12 +43,12 @@ async fn a_job_may_be_written_about_in_any_state() {
         assert_eq!(*last, json!({"what": "noted", "when": 100, "by": "me"}));
         assert_eq!(job["state"], state, "all else is as it was");
     }
-    // Its worker goes on as if nothing had been.
+    // The worker of the job is not affected.
     server.by("w").at(100).complete("work", "running").await;
 }
 
 #[tokio::test]
-async fn bad_messages_are_refused_each_for_itself() {
+async fn invalid_messages_are_rejected_individually() {
     let server = Server::start();
     let client = server.at(0);
     client.add_ids("work", &["a"]).await;
@@ -92,7 +92,7 @@ async fn bad_messages_are_refused_each_for_itself() {
 }
 
 #[tokio::test]
-async fn of_a_long_history_the_first_entry_and_the_newest_are_kept() {
+async fn a_long_history_keeps_the_first_and_the_newest_entries() {
     let server = Server::start();
     server.anyone().set("max-job-history", json!(5)).await.ok();
     let times = async || -> Vec<i64> {
@@ -105,7 +105,7 @@ async fn of_a_long_history_the_first_entry_and_the_newest_are_kept() {
     };
     server.at(0).add_ids("work", &["a"]).await;
     for now in 1..20 {
-        // Whatever the entries come from.
+        // Entries of any kind.
         if now % 2 == 0 {
             server.at(now).add_ids("work", &["a"]).await;
         } else {
@@ -114,7 +114,7 @@ async fn of_a_long_history_the_first_entry_and_the_newest_are_kept() {
         }
     }
     assert_eq!(times().await, [0, 16, 17, 18, 19]);
-    // A change applies from the next entry on.
+    // A change of the option applies from the next entry on.
     server.anyone().set("max-job-history", json!(3)).await.ok();
     server.at(20).add_ids("work", &["a"]).await;
     assert_eq!(times().await, [0, 19, 20]);

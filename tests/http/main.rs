@@ -1,5 +1,5 @@
-//! The server as its clients meet it: the real program, over real HTTP, held to the table of the
-//! qless interface and to the examples of the document it comes from.
+//! Tests of the server program over HTTP. The qless tests follow the interface table and the examples of its
+//! documentation.
 
 #[cfg(test)]
 #[path = "../support/mod.rs"]

@@ -1,4 +1,4 @@
-//! `meta` comes back byte for byte.
+//! `meta` is returned byte for byte.
 
 use reqwest::Method;
 
@@ -13,17 +13,17 @@ const TEXTS: &[&str] = &[
     "[]",
     "{}",
     "[{},[],[[]],{\"a\":{}}]",
-    // Key order, and keys said twice.
+    // The order of keys, and duplicate keys.
     r#"{"z":1,"a":2,"m":3}"#,
     r#"{"a":1,"a":2}"#,
     r#"{"":"","id":"x","meta":"y","queue":null}"#,
-    // Numbers as they were written.
+    // The notation of numbers.
     "[1,1.0,1.00,1e0,1E+0,-0,-0.0,0.1,1e400,-1e-400]",
     "12345678901234567890123",
     "-98765432109876543210.123456789012345678901234567890",
-    // White space inside.
+    // White space within the value.
     "{ \"a\" :\t[ 1 ,\n 2 ] ,\r\n \"b\" : { } }",
-    // Text as it was escaped.
+    // Escapes in strings.
     r#""\u0000""#,
     r#""a\u0000b\u001f""#,
     r#""\ud800""#,
@@ -39,7 +39,7 @@ fn add(id: &str, meta: &str) -> String {
 }
 
 #[tokio::test]
-async fn meta_comes_back_as_it_was_given() {
+async fn meta_is_returned_unchanged() {
     let server = Server::start();
     for (index, meta) in TEXTS.iter().enumerate() {
         let id = format!("job{index}");
@@ -77,7 +77,7 @@ fn only(list: &str) -> &str {
 }
 
 #[tokio::test]
-async fn so_does_meta_in_an_array() {
+async fn meta_in_an_array_is_returned_unchanged() {
     let server = Server::start();
     let items: Vec<String> = TEXTS
         .iter()
@@ -98,7 +98,7 @@ async fn so_does_meta_in_an_array() {
 }
 
 #[tokio::test]
-async fn so_does_meta_of_a_heartbeat_a_completion_and_a_failure() {
+async fn meta_of_heartbeats_completions_and_failures_is_returned_unchanged() {
     let server = Server::start();
     for meta in TEXTS {
         server
@@ -136,7 +136,7 @@ async fn so_does_meta_of_a_heartbeat_a_completion_and_a_failure() {
 }
 
 #[tokio::test]
-async fn so_does_what_is_nested_deeply() {
+async fn deeply_nested_meta_is_returned_unchanged() {
     let server = Server::start();
     for depth in [100, 1000, 10_000, 100_000] {
         let meta = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
@@ -146,7 +146,7 @@ async fn so_does_what_is_nested_deeply() {
         let job = server.anyone().get("/job/deep").await;
         assert_eq!(job.meta_text(), meta, "{depth}");
     }
-    // Where it does not belong it is refused, and the server survives it.
+    // Elsewhere it is rejected, and the server continues.
     let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
     for body in [
         format!("{{\"data\":{deep}}}"),

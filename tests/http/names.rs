@@ -1,16 +1,16 @@
-//! Names that break what is careless with them are names like any other.
+//! Names that break careless code are ordinary names.
 
 use serde_json::json;
 
 use crate::support::{HOSTILE_NAMES, Server, escape, raw};
 
 #[tokio::test]
-async fn a_queue_may_have_any_name() {
+async fn a_queue_can_have_any_name() {
     let server = Server::start();
     for name in HOSTILE_NAMES {
         server.at(0).add_ids("decoy", &["decoy"]).await;
         let path = escape(name);
-        // By hand, because clients take `..` in a path for a step upwards, escaped or not.
+        // Raw requests, because clients resolve `..` in paths, even if escaped.
         let get = async |path: String| {
             let (status, body) =
                 raw::request(&server, "GET", &format!("{path}?now=0&host=w"), b"").await;
@@ -60,7 +60,7 @@ async fn a_queue_may_have_any_name() {
 }
 
 #[tokio::test]
-async fn a_worker_and_a_group_may_have_any_name() {
+async fn workers_and_groups_can_have_any_name() {
     let server = Server::start();
     for name in HOSTILE_NAMES {
         let worker = server.by(name).at(0);
@@ -102,7 +102,7 @@ async fn a_worker_and_a_group_may_have_any_name() {
 }
 
 #[tokio::test]
-async fn tags_and_klass_may_be_any_text() {
+async fn tags_and_klass_can_be_any_text() {
     let server = Server::start();
     for name in HOSTILE_NAMES {
         server
@@ -121,7 +121,7 @@ async fn tags_and_klass_may_be_any_text() {
 }
 
 #[tokio::test]
-async fn an_id_is_the_same_however_a_path_escapes_it() {
+async fn all_percent_encodings_of_an_id_are_equivalent() {
     let server = Server::start();
     server
         .at(0)
@@ -138,16 +138,16 @@ async fn an_id_is_the_same_however_a_path_escapes_it() {
 }
 
 #[tokio::test]
-async fn names_that_look_alike_are_different() {
+async fn similar_names_are_different() {
     let server = Server::start();
-    // Composed and decomposed, upper and lower case, with and without a space at the end.
+    // Composed and decomposed, upper and lower case, with and without a trailing space.
     let ids = ["é", "e\u{301}", "a", "A", "a ", "0", "00", "0.0"];
     server.at(0).add_ids("work", &ids).await;
     assert_eq!(server.at(0).peek_ids("work").await, ids);
 }
 
 #[tokio::test]
-async fn text_without_an_end_is_refused_and_harms_nobody_else() {
+async fn an_unterminated_string_is_rejected_and_harms_no_other_request() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     let item = json!({"id": "a", "meta": 1, "klass": "half\u{0}way"});

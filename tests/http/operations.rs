@@ -1,4 +1,4 @@
-//! Operations on many jobs, asked for in the dashboard as a browser without JavaScript does: by forms and pages.
+//! Operations, started like in a browser without JavaScript: with forms and pages.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use tokio::time::{Instant, sleep};
 
 use crate::support::{HOSTILE_NAMES, Server, database, escape};
 
-/// What takes longer hangs.
+/// A longer wait is a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Somebody with a browser.
+/// A user with a browser.
 struct Person<'a> {
     server: &'a Server,
     http: reqwest::Client,
@@ -28,7 +28,7 @@ struct Form {
     fields: Vec<(String, String)>,
 }
 
-/// Where a form has led.
+/// The redirect after a form.
 struct Led {
     to: String,
     flash: String,
@@ -45,11 +45,11 @@ impl Person<'_> {
         let url = format!("http://{}{path}", self.server.address);
         let answer = self.http.get(url).send().await.unwrap();
         assert_eq!(answer.status(), 200, "{path}");
-        // The marks between its parts are for scripts.
+        // Comments between texts are for scripts.
         answer.text().await.unwrap().replace("<!>", "")
     }
 
-    /// Sends a form with these fields instead of those of the same names.
+    /// Posts a form; `typed` replaces fields of the same names.
     async fn send(&self, form: &Form, typed: &[(&str, &str)]) -> Led {
         let mut fields = form.fields.clone();
         fields.retain(|(name, _)| !typed.iter().any(|(other, _)| name == other));
@@ -75,7 +75,7 @@ impl Person<'_> {
         }
     }
 
-    /// Asks for an operation, whose page this leads to.
+    /// Starts an operation. Returns the address of its page.
     async fn ask(&self, confirm: &str, typed: &[(&str, &str)]) -> String {
         let page = self.page(confirm).await;
         let led = self.send(&form(&page, "operate"), typed).await;
@@ -83,7 +83,7 @@ impl Person<'_> {
         led.to
     }
 
-    /// A fact on the page of an operation, once the page says this.
+    /// Waits until the page of an operation contains `says`, and returns the number of a fact.
     async fn fact_once(&self, path: &str, says: &str, fact: &str) -> i64 {
         let began = Instant::now();
         loop {
@@ -127,7 +127,7 @@ fn attribute(tag: &str, name: &str) -> Option<String> {
     Some(value.replace("&gt;", ">").replace("&amp;", "&"))
 }
 
-/// The form of the page whose address has this word.
+/// The form of the page whose address contains this word.
 #[track_caller]
 fn form(page: &str, word: &str) -> Form {
     let forms = page.split("<form").skip(1);
@@ -146,7 +146,7 @@ fn form(page: &str, word: &str) -> Form {
     found.next().unwrap_or_else(|| panic!("no form of {word}"))
 }
 
-/// A number among the facts of a page.
+/// The number of a fact on a page.
 #[track_caller]
 fn number(page: &str, fact: &str) -> i64 {
     let (_, rest) = page.split_once(&format!("<dt>{fact}</dt>")).unwrap();
@@ -172,7 +172,7 @@ async fn add_many(server: &Server, queue: &str, count: usize) {
 }
 
 #[tokio::test]
-async fn what_fits_is_counted_and_then_done() {
+async fn an_operation_changes_the_counted_jobs() {
     let server = Server::with(&[]);
     let person = Person::at(&server);
     add_many(&server, "mail", 3).await;
@@ -192,7 +192,7 @@ async fn what_fits_is_counted_and_then_done() {
     assert_eq!(led.flash, "done.Operation started.");
     assert_eq!(person.done(&led.to).await, 3);
     assert!(person.found("tag:vip queue:mail").await && !person.found("tag:vip queue:other").await);
-    // By their numbers, as the boxes of the list have them.
+    // By number, like the checkboxes of the list.
     let list = person.page("/ui/jobs?q=mail-00001").await;
     let boxes = list
         .split("<input")
@@ -219,7 +219,7 @@ async fn what_fits_is_counted_and_then_done() {
 }
 
 #[tokio::test]
-async fn many_jobs_are_not_touched_by_accident() {
+async fn large_operations_require_typing_the_number() {
     let server = Server::with(&[]);
     let person = Person::at(&server);
     add_many(&server, "q", 1_001).await;
@@ -236,7 +236,7 @@ async fn many_jobs_are_not_touched_by_accident() {
             "{}",
             led.flash
         );
-        // What was typed is there still.
+        // The user's input is kept.
         let again = form(&person.page(&led.to).await, "operate");
         let field = |name: &str| {
             again
@@ -252,7 +252,7 @@ async fn many_jobs_are_not_touched_by_accident() {
             (typed, "there")
         );
     }
-    // A form that shows less than there is by now.
+    // A form whose count is outdated.
     let fields = [("typed", "2"), ("counted", "2")];
     let led = person.send(&form(&question, "operate"), &fields).await;
     assert!(
@@ -281,7 +281,7 @@ async fn many_jobs_are_not_touched_by_accident() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_for_is_said() {
+async fn invalid_operations_are_rejected_with_a_reason() {
     let server = Server::with(&[]);
     let person = Person::at(&server);
     add_many(&server, "q", 1).await;
@@ -312,7 +312,7 @@ async fn what_cannot_be_asked_for_is_said() {
         .get(format!("http://{}/ui/operations/7", server.address));
     let gone = gone.send().await.unwrap();
     assert_eq!(gone.status(), 404);
-    // Nobody else's page may ask for one.
+    // Forms of other sites are rejected.
     let asked = form(
         &person.page("/ui/confirm?do=cancel&of=all").await,
         "operate",
@@ -331,7 +331,7 @@ async fn what_cannot_be_asked_for_is_said() {
 }
 
 #[tokio::test]
-async fn hostile_names_are_names() {
+async fn hostile_names_are_shown_as_text() {
     let server = Server::with(&[]);
     let person = Person::at(&server);
     let names: Vec<&str> = [HOSTILE_NAMES, &["</title><img src=x>"]].concat();
@@ -367,7 +367,7 @@ async fn hostile_names_are_names() {
 }
 
 #[tokio::test]
-async fn kill_9_in_the_middle_repeats_and_loses_nothing() {
+async fn kill_9_during_an_operation_repeats_and_loses_nothing() {
     const JOBS: usize = 10_000;
     let folder = TempDir::new().unwrap();
     let database = database::address(&folder.path().join("jobs.db"));

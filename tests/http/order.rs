@@ -1,11 +1,11 @@
-//! The order in which jobs are handed out and listed.
+//! The order of claims and lists.
 
 use serde_json::json;
 
 use crate::support::Server;
 
 #[tokio::test]
-async fn lower_priorities_come_first_then_the_moment_then_insertion() {
+async fn jobs_are_claimed_by_priority_then_availability_then_insertion() {
     let server = Server::start();
     let add = async |now: f64, id: &str, priority: f64| {
         server
@@ -38,7 +38,7 @@ async fn lower_priorities_come_first_then_the_moment_then_insertion() {
 }
 
 #[tokio::test]
-async fn equal_times_never_shuffle() {
+async fn jobs_with_equal_times_keep_their_order() {
     let server = Server::start();
     let ids: Vec<String> = (0..200)
         .map(|index| format!("{:03}", (index * 37) % 200))
@@ -59,12 +59,12 @@ async fn equal_times_never_shuffle() {
 }
 
 #[tokio::test]
-async fn lost_locks_come_before_everything_oldest_first() {
+async fn expired_leases_are_claimed_first_oldest_first() {
     let server = Server::start();
     let item = |id: &str, priority: i32| json!({"id": id, "meta": 1, "priority": priority});
     server.at(0).add("work", item("x", 9)).await;
     server.at(10).add("work", item("y", 9)).await;
-    // y is taken first, x after it: y's lock ends first.
+    // y is claimed first and x after it, so the lease of y expires first.
     server.at(10).add("work", item("y", 8)).await;
     assert_eq!(server.by("w").at(10).pop("work").await["id"], "y");
     assert_eq!(server.by("w").at(20).pop("work").await["id"], "x");
@@ -77,10 +77,10 @@ async fn lost_locks_come_before_everything_oldest_first() {
 }
 
 #[tokio::test]
-async fn a_job_takes_its_place_from_the_moment_it_became_available() {
+async fn a_job_is_ordered_by_the_time_at_which_it_became_available() {
     let server = Server::start();
     let worker = server.by("w");
-    // Due, retried, revived and advanced jobs queue up behind what was there before them.
+    // Jobs that become due, are retried, made to wait again or advanced are behind the jobs that waited before.
     worker
         .at(0)
         .add("work", json!({"id": "scheduled", "meta": 1, "delay": 15}))
@@ -103,7 +103,7 @@ async fn a_job_takes_its_place_from_the_moment_it_became_available() {
 }
 
 #[tokio::test]
-async fn a_due_job_with_a_better_priority_overtakes_those_that_wait() {
+async fn a_due_job_with_a_better_priority_is_claimed_before_waiting_jobs() {
     let server = Server::start();
     server
         .at(0)
@@ -119,7 +119,7 @@ async fn a_due_job_with_a_better_priority_overtakes_those_that_wait() {
 }
 
 #[tokio::test]
-async fn a_lost_job_out_of_tries_does_not_use_up_the_count() {
+async fn a_failed_expired_job_does_not_count_as_a_job_of_the_claim() {
     let server = Server::start();
     server
         .at(0)

@@ -17,7 +17,7 @@ async fn unpause(server: &Server, queue: &str) {
 }
 
 #[tokio::test]
-async fn a_paused_queue_hands_out_nothing_until_it_goes_on() {
+async fn a_paused_queue_gives_out_no_jobs_until_unpaused() {
     let server = Server::start();
     let worker = server.by("w");
     worker.at(0).add_ids("work", &["lost", "a", "b"]).await;
@@ -25,7 +25,7 @@ async fn a_paused_queue_hands_out_nothing_until_it_goes_on() {
     worker.at(0).pop("work").await;
     pause(&server, "work").await;
     pause(&server, "work").await;
-    // Also not what somebody has lost.
+    // Not even jobs whose lease has expired.
     for now in [1, 100] {
         assert_eq!(worker.at(now).pop("work").await, Value::Null);
         let many = worker.at(now).get("/get/work/10").await.ok();
@@ -40,7 +40,7 @@ async fn a_paused_queue_hands_out_nothing_until_it_goes_on() {
 }
 
 #[tokio::test]
-async fn everything_but_popping_works_on_a_paused_queue() {
+async fn everything_but_claims_works_on_a_paused_queue() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_ids("work", &["a", "b", "c", "d"]).await;
@@ -63,7 +63,7 @@ async fn everything_but_popping_works_on_a_paused_queue() {
 }
 
 #[tokio::test]
-async fn a_queue_says_whether_it_is_paused() {
+async fn a_queue_shows_whether_it_is_paused() {
     let server = Server::start();
     let who = server.at(0);
     who.add_ids("work", &["a"]).await;
@@ -77,7 +77,7 @@ async fn a_queue_says_whether_it_is_paused() {
             queues[1]["paused"],
         ])
     };
-    // By name, as both were first seen at 0: `other` stands before `work`.
+    // Sorted by name, because both queues were created at 0 s: `other` is before `work`.
     assert_eq!(paused().await, json!([false, false, false, false]));
     pause(&server, "work").await;
     assert_eq!(paused().await, json!([true, false, false, true]));
@@ -87,7 +87,7 @@ async fn a_queue_says_whether_it_is_paused() {
 }
 
 #[tokio::test]
-async fn a_queue_may_be_paused_before_there_is_a_job_in_it() {
+async fn an_unknown_queue_can_be_paused() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     unpause(&server, "new").await;
@@ -101,7 +101,7 @@ async fn a_queue_may_be_paused_before_there_is_a_job_in_it() {
 }
 
 #[tokio::test]
-async fn who_asks_a_paused_queue_has_not_been_seen() {
+async fn a_claim_on_a_paused_queue_does_not_list_the_worker() {
     let server = Server::start();
     server.at(0).add_ids("work", &["a"]).await;
     pause(&server, "work").await;
@@ -113,7 +113,7 @@ async fn who_asks_a_paused_queue_has_not_been_seen() {
 }
 
 #[tokio::test]
-async fn a_pause_outlives_the_server() {
+async fn a_pause_survives_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let database = folder.path().join("jobs.db");
     let server = Server::on(&database, &["--trust-client-clock"]);

@@ -1,5 +1,5 @@
-//! Two servers behind PgBouncer in transaction mode, where it is installed: each transaction may find another
-//! connection to Postgres than the last one.
+//! Two servers behind PgBouncer in transaction mode, if it is installed: each transaction can use another connection to
+//! Postgres.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -12,17 +12,17 @@ use tempfile::TempDir;
 use crate::support::ports::Port;
 use crate::support::{Server, database, ids, one_in_each_state};
 
-/// PgBouncer before a database, on few connections.
+/// PgBouncer in front of a database, with few connections.
 struct PgBouncer {
     child: Child,
-    /// The address of the database behind it.
+    /// The address of the database through PgBouncer.
     address: String,
     _folder: TempDir,
     _port: Port,
 }
 
 impl PgBouncer {
-    /// `None` where it is not installed.
+    /// Starts PgBouncer; `None` if it is not installed.
     fn before(address: &str) -> Option<PgBouncer> {
         let version = Command::new("pgbouncer").arg("--version").output().ok()?;
         println!("{}", String::from_utf8_lossy(&version.stdout));
@@ -42,7 +42,7 @@ impl PgBouncer {
         for (path, mode) in [(folder.path(), 0o755), (settings.as_path(), 0o644)] {
             std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
         }
-        // It does not run as root.
+        // It refuses to run as root.
         let mut command = Command::new("setpriv");
         command.args([
             "--reuid=nobody",
@@ -87,7 +87,7 @@ fn is_root() -> bool {
 }
 
 #[tokio::test]
-async fn two_servers_work_through_a_pooler_that_keeps_nothing_between_transactions() {
+async fn two_servers_work_behind_a_transaction_pooler() {
     if database::postgres().is_none() {
         println!("not run: SWITCHYARD_TEST_POSTGRES is not set");
         return;
@@ -98,7 +98,7 @@ async fn two_servers_work_through_a_pooler_that_keeps_nothing_between_transactio
         println!("not run: pgbouncer is not installed");
         return;
     };
-    // The tables are made on a direct connection.
+    // Migrations run on a direct connection.
     let options = ["--no-notify"];
     let early = Server::command(&pooler.address, &options).output().unwrap();
     let said = String::from_utf8_lossy(&early.stderr).into_owned();
@@ -108,7 +108,7 @@ async fn two_servers_work_through_a_pooler_that_keeps_nothing_between_transactio
     server.stop().await;
     let one = Server::at_url(&pooler.address, &options);
     let other = Server::at_url(&pooler.address, &options);
-    // Both at once, and more at a time than there are connections.
+    // Both servers concurrently, with more requests than connections.
     let puts = async |server: &Server, name: &str| {
         for n in 0..40 {
             let item = json!({"id": format!("{name} {n}"), "meta": n});
@@ -137,7 +137,7 @@ async fn two_servers_work_through_a_pooler_that_keeps_nothing_between_transactio
         }
     }
     assert_eq!(taken, 320);
-    // What comes in at one server is noticed at the other, by looking.
+    // The other server detects the job by reading the database.
     let waiting = other.by("w").get("/get/late?wait=60");
     let adding = async {
         tokio::time::sleep(Duration::from_millis(300)).await;

@@ -1,11 +1,11 @@
-//! `/priority`, and `/jobs?id=` that shows what it did to several jobs at once.
+//! `/priority`, and `/jobs?id=`, which shows the effect on several jobs.
 
 use serde_json::json;
 
 use crate::support::Server;
 
 #[tokio::test]
-async fn a_waiting_job_changes_its_place_and_keeps_its_place_among_equals() {
+async fn changing_the_priority_moves_a_waiting_job() {
     let server = Server::start();
     let client = server.by("w");
     for (now, id) in [(1, "a"), (2, "b"), (3, "c")] {
@@ -35,7 +35,7 @@ async fn a_waiting_job_changes_its_place_and_keeps_its_place_among_equals() {
 }
 
 #[tokio::test]
-async fn a_job_that_does_not_wait_keeps_its_priority_for_later() {
+async fn a_job_that_does_not_wait_keeps_the_new_priority() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
@@ -50,7 +50,7 @@ async fn a_job_that_does_not_wait_keeps_its_priority_for_later() {
 }
 
 #[tokio::test]
-async fn priorities_are_refused_item_by_item() {
+async fn invalid_priorities_are_rejected_individually() {
     let server = Server::start();
     let client = server.by("w").at(0);
     client.add_ids("work", &["a"]).await;
@@ -79,7 +79,7 @@ async fn priorities_are_refused_item_by_item() {
 }
 
 #[tokio::test]
-async fn several_jobs_are_shown_in_the_order_of_the_question() {
+async fn jobs_by_id_are_returned_in_the_requested_order() {
     let server = Server::start();
     let client = server.by("w").at(0);
     client.add_ids("work", &["a", "b", "c d"]).await;

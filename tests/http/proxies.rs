@@ -1,4 +1,4 @@
-//! Clients behind proxies: whose word about them is taken, and where the client's address shows.
+//! Clients behind proxies: which proxies are trusted, and where the client's address is used.
 
 use crate::support::Server;
 use crate::support::log::Logged;
@@ -11,7 +11,7 @@ const KEYS: [&str; 4] = [
     "admin:anna:the-key-of-anna",
 ];
 
-/// The answer to a request from this address of the machine, with these lines in its header.
+/// Sends a request from this local address with these header lines. Returns the response.
 async fn ask(server: &Server, from: [u8; 4], line: &str, lines: &str, form: &str) -> String {
     let mut connection = Connection::from_address(server, from).await;
     let length = form.len();
@@ -23,7 +23,7 @@ async fn ask(server: &Server, from: [u8; 4], line: &str, lines: &str, form: &str
     connection.read_to_end().await
 }
 
-/// The address that the log names for a wrong key that comes with these lines.
+/// The client address that the log contains for a wrong key with these header lines.
 async fn logged(logged: &Logged, from: [u8; 4], lines: &str) -> String {
     let lines = format!("authorization: Bearer wrong\r\n{lines}");
     let answer = ask(&logged.server, from, "GET /queues", &lines, "").await;
@@ -98,7 +98,7 @@ async fn the_login_throttle_counts_by_client() {
     }
     assert_eq!(attempt([127, 0, 0, 1], "192.0.2.7").await, "429");
     assert_eq!(attempt([127, 0, 0, 1], "192.0.2.8").await, "403");
-    // No other peer escapes by naming others.
+    // An untrusted client cannot avoid the throttle by naming other addresses.
     for n in 0..10 {
         assert_eq!(
             attempt([127, 0, 0, 2], &format!("192.0.2.{n}")).await,
@@ -167,7 +167,7 @@ async fn scheme_and_host_are_taken_from_trusted_proxies_only() {
 }
 
 #[test]
-fn what_is_no_network_is_refused() {
+fn invalid_networks_are_rejected() {
     for wrong in ["", "proxy.example", "10.0.0.0/33", "10.0.0.0/8;10.1.0.0/16"] {
         let mut command = Server::program();
         command.args([

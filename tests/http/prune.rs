@@ -1,4 +1,4 @@
-//! How long statistics are kept, and the options of that kind.
+//! How long statistics are kept, and the options for that.
 
 use serde_json::{Value, json};
 
@@ -6,14 +6,14 @@ use crate::support::Server;
 
 const DAY: f64 = 86_400.0;
 
-/// Statistics of a queue on the day with this number, counted from 1970.
+/// The statistics of a queue on the day with this number; 1970-01-01 is 0.
 async fn stats(server: &Server, queue: &str, day: i32) -> Value {
     let date = f64::from(day) * DAY;
     let path = format!("/stats/{queue}/{date}");
     server.at(0).get(&path).await.ok()
 }
 
-/// A job that waits five seconds on this day and runs for seven, for good.
+/// A job that waits 5 s and runs 7 s on this day, and completes.
 async fn one_job(server: &Server, queue: &str, day: i32) {
     let worker = server.by("w");
     let begin = f64::from(day) * DAY;
@@ -22,7 +22,7 @@ async fn one_job(server: &Server, queue: &str, day: i32) {
     worker.at(begin + 12.0).complete(queue, &id).await;
 }
 
-/// The statistics of one such job: how many, how long, and how many the histogram has.
+/// The sums of the statistics of such a job: count, durations, and histogram total.
 fn sums(stats: &Value) -> Value {
     let of = |kind: &str| {
         let histogram = stats[kind]["histogram"].as_array().unwrap();
@@ -34,7 +34,7 @@ fn sums(stats: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn statistics_older_than_the_options_say_go_by_day() {
+async fn statistics_are_deleted_by_day_after_the_configured_time() {
     let server = Server::start();
     server.anyone().set("stats-history", json!(3)).await.ok();
     server
@@ -49,11 +49,11 @@ async fn statistics_older_than_the_options_say_go_by_day() {
     for day in 10..13 {
         one_job(&server, "work", day).await;
     }
-    // On day 12 the days 10 to 12 are kept, and the histograms of 11 and 12.
+    // On day 12, days 10 to 12 are kept, and the histograms of days 11 and 12.
     for (day, expected) in [(10, &without_histogram), (11, &whole), (12, &whole)] {
         assert_eq!(sums(&stats(&server, "work", day).await), *expected, "{day}");
     }
-    // Time alone does nothing; the next completion does, also for other queues.
+    // Statistics are deleted by the next completion in any queue, not by the passage of time.
     let later = server.at(20.0 * DAY).get("/stats/work/864000").await.ok();
     assert_eq!(sums(&later), without_histogram);
     one_job(&server, "work", 13).await;
@@ -74,7 +74,7 @@ async fn statistics_older_than_the_options_say_go_by_day() {
 }
 
 #[tokio::test]
-async fn failures_go_with_the_statistics_of_their_day() {
+async fn failure_counts_are_deleted_with_the_statistics_of_their_day() {
     let server = Server::start();
     server.anyone().set("stats-history", json!(2)).await.ok();
     let worker = server.by("w").at(0);
@@ -90,7 +90,7 @@ async fn failures_go_with_the_statistics_of_their_day() {
     assert_eq!(counts().await, json!([2, 2, 0]));
     one_job(&server, "work", 2).await;
     assert_eq!(counts().await, json!([0, 0, 0]));
-    // The jobs are failed all the same, and what becomes of them counts for no day that is gone.
+    // The jobs are still failed, and changes of them do not affect deleted days.
     assert_eq!(
         server.at(3.0 * DAY).get("/failed").await.ok(),
         json!({"g": 2})
@@ -101,7 +101,7 @@ async fn failures_go_with_the_statistics_of_their_day() {
 }
 
 #[tokio::test]
-async fn counts_of_jobs_are_no_statistics_and_stay() {
+async fn counts_of_jobs_are_not_deleted_with_statistics() {
     let server = Server::start();
     server.anyone().set("stats-history", json!(1)).await.ok();
     server

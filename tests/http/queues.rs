@@ -14,7 +14,7 @@ fn names(queues: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn queues_are_listed_by_when_they_were_first_seen_then_by_name() {
+async fn queues_are_listed_by_creation_then_by_name() {
     let server = Server::start();
     assert_eq!(server.anyone().get("/queues").await.ok(), json!([]));
     server.at(5).add_ids("beta", &["a"]).await;
@@ -27,7 +27,7 @@ async fn queues_are_listed_by_when_they_were_first_seen_then_by_name() {
 }
 
 #[tokio::test]
-async fn a_queue_is_known_from_the_first_job_that_is_put_there() {
+async fn a_queue_exists_from_its_first_job_on() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.pop("popped").await;
@@ -94,7 +94,7 @@ async fn a_queue_counts_its_jobs_by_state() {
 }
 
 #[tokio::test]
-async fn the_length_of_a_queue_counts_what_waits_runs_and_is_scheduled() {
+async fn the_length_of_a_queue_counts_waiting_running_and_scheduled_jobs() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_ids("work", &["a", "b"]).await;
@@ -106,7 +106,7 @@ async fn the_length_of_a_queue_counts_what_waits_runs_and_is_scheduled() {
 }
 
 #[tokio::test]
-async fn a_queue_that_nobody_knows_has_nothing_in_it() {
+async fn an_unknown_queue_is_empty() {
     let server = Server::start();
     let queue = server.anyone().get("/queue/nowhere").await.ok();
     let expected = json!({"name": "nowhere", "waiting": 0, "running": 0, "stalled": 0, "scheduled": 0,

@@ -1,11 +1,11 @@
-//! Recurring jobs: `/recur`, `/recurring` and where they are counted. What they make is in `spawning`.
+//! Recurring jobs: `/recur`, `/recurring`, and their counts. Children are tested in `spawning.rs`.
 
 use serde_json::{Value, json};
 
 use crate::support::{Server, ids};
 
 #[tokio::test]
-async fn a_recurring_job_has_the_defaults_of_the_table() {
+async fn a_recurring_job_has_the_documented_defaults() {
     let server = Server::start();
     let item = json!({"id": "r", "meta": {"a": []}, "interval": 60});
     assert_eq!(server.at(0).post("/recur/work", item).await.ok(), "r");
@@ -18,7 +18,7 @@ async fn a_recurring_job_has_the_defaults_of_the_table() {
 }
 
 #[tokio::test]
-async fn a_recurring_job_keeps_what_it_is_given() {
+async fn a_recurring_job_has_the_given_fields() {
     let server = Server::start();
     let item = json!({"id": "r", "meta": null, "interval": 0.5, "klass": "K", "offset": 7.5,
         "priority": -1.5, "tags": ["x", "y", "x"], "retries": 3, "backlog": 2});
@@ -38,7 +38,7 @@ async fn a_recurring_job_keeps_what_it_is_given() {
 }
 
 #[tokio::test]
-async fn an_id_is_made_up_for_one_that_has_none() {
+async fn an_id_is_generated_if_missing() {
     let server = Server::start();
     let item = json!({"meta": 1, "interval": 60});
     let made = server.at(0).post("/recur/work", item).await.ok();
@@ -52,7 +52,7 @@ async fn an_id_is_made_up_for_one_that_has_none() {
 }
 
 #[tokio::test]
-async fn bad_items_are_refused_each_for_itself() {
+async fn invalid_items_are_rejected_individually() {
     let server = Server::start();
     let client = server.at(0);
     let with = |key: &str, value: Value| {
@@ -109,7 +109,7 @@ async fn bad_items_are_refused_each_for_itself() {
 }
 
 #[tokio::test]
-async fn recurring_jobs_are_listed_by_their_next_time_and_counted() {
+async fn recurring_jobs_are_listed_by_due_time_and_counted() {
     let server = Server::start();
     let who = server.at(0);
     for (id, offset) in [("late", 300), ("soon", 100), ("later", 300), ("now", 0)] {
@@ -137,7 +137,7 @@ async fn recurring_jobs_are_listed_by_their_next_time_and_counted() {
         (&queues[0]["name"], &queues[0]["recurring"]),
         (&json!("other"), &json!(1))
     );
-    // Once its next time has passed to its second, the first stands elsewhere.
+    // When its due time is reached, a child is created and the first job moves in the list.
     assert_eq!(who.at(50).pop("work").await["id"], "now-1");
     who.at(100).pop_ids("work", 9).await;
     assert_eq!(list("").await, json!(["now", "soon", "late", "later"]));
@@ -146,7 +146,7 @@ async fn recurring_jobs_are_listed_by_their_next_time_and_counted() {
 }
 
 #[tokio::test]
-async fn a_recurring_job_can_be_changed_in_every_way() {
+async fn all_fields_of_a_recurring_job_can_be_changed() {
     let server = Server::start();
     let who = server.at(0);
     let item = json!({"id": "r", "meta": 1, "interval": 60, "tags": ["x", "y"], "klass": "K"});
@@ -198,7 +198,7 @@ async fn a_recurring_job_can_be_changed_in_every_way() {
 }
 
 #[tokio::test]
-async fn a_bad_change_is_refused_and_changes_nothing() {
+async fn an_invalid_change_is_rejected_and_changes_nothing() {
     let server = Server::start();
     let who = server.at(0);
     let item = json!({"id": "r", "meta": 1, "interval": 60});
@@ -230,10 +230,10 @@ async fn a_bad_change_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_no_such_recurring() {
+async fn an_unknown_recurring_job_is_not_found() {
     let server = Server::start();
     let who = server.at(0);
-    // A job is not a recurring one, and a recurring one is no job.
+    // Jobs and recurring jobs have separate IDs.
     who.add_ids("work", &["job"]).await;
     let item = json!({"id": "r", "meta": 1, "interval": 60});
     who.post("/recur/work", item).await.ok();

@@ -1,5 +1,5 @@
-//! Relay v2, held to its document and to what its own clients rely on. Here the real clock runs: nobody asks
-//! how fast, and whatever takes time is waited for.
+//! Relay v2, tested against its documentation and against what its own clients rely on. These tests use the real clock;
+//! none requires an upper bound on time, and waits end with an event.
 
 mod apart;
 mod auth;
@@ -24,7 +24,7 @@ use serde_json::json;
 use crate::support::Server;
 use crate::support::relay::Relay;
 
-/// The run of nobody.
+/// The ID of a run that does not exist.
 const NO_RUN: &str = "00000000-0000-4000-8000-000000000000";
 
 fn start() -> Server {
@@ -35,8 +35,8 @@ fn client(server: &Server) -> Relay {
     Relay::new(server)
 }
 
-/// Everything that is kept twice agrees.
-async fn sound(server: &Server) {
+/// Runs the consistency check.
+async fn assert_consistent(server: &Server) {
     let found = server.anyone().get("/check").await.ok();
     assert_eq!(found, json!({"problems": []}));
 }

@@ -1,4 +1,4 @@
-//! The number of a request: in every answer, and in what is logged of it.
+//! The request ID: in every response and in log entries.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::{Server, log::Logged};
 
-/// The number in the answer to a request with these headers.
+/// The request ID of the response to a request with these headers.
 async fn number(server: &Server, method: Method, path: &str, headers: &[(&str, &str)]) -> String {
     let mut request = server
         .http
@@ -25,7 +25,7 @@ async fn number(server: &Server, method: Method, path: &str, headers: &[(&str, &
 }
 
 #[tokio::test]
-async fn every_answer_has_a_number_of_its_own() {
+async fn every_response_has_a_unique_request_id() {
     let options = ["--admin-token", "a", "--qless-token", "q"];
     let (open, closed) = (Server::with(&[]), Server::with(&options));
     let mut seen = HashSet::new();
@@ -65,7 +65,7 @@ async fn every_answer_has_a_number_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_number_of_the_client_is_not_taken() {
+async fn a_request_id_of_the_client_is_ignored() {
     let server = Server::with(&[]);
     let theirs = "0123456789abcdef0123456789abcdef";
     let headers = [("x-request-id", theirs), ("x-correlation-id", theirs)];
@@ -74,7 +74,7 @@ async fn a_number_of_the_client_is_not_taken() {
 }
 
 #[tokio::test]
-async fn what_is_logged_of_a_request_has_its_number_and_path_and_no_secret() {
+async fn log_entries_have_request_id_and_path_but_no_secrets() {
     for level in ["warn", "info", "trace"] {
         let logged = Logged::with(level, &["--admin-token", "right"]);
         let server = &logged.server;
@@ -98,7 +98,7 @@ async fn what_is_logged_of_a_request_has_its_number_and_path_and_no_secret() {
 }
 
 #[tokio::test]
-async fn a_request_that_went_well_is_not_logged() {
+async fn a_successful_request_is_not_logged() {
     let logged = Logged::with("info", &[]);
     logged.server.anyone().add("q", json!({"meta": 1})).await;
     assert!(!logged.log().contains("/add/q"), "{}", logged.log());

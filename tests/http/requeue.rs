@@ -1,11 +1,11 @@
-//! `/requeue`: what `/add` does, for a job that must be there.
+//! `/requeue`: like `/add`, for an existing job.
 
 use serde_json::{Value, json};
 
 use crate::support::{STATES, Server, one_in_each_state};
 
 #[tokio::test]
-async fn a_job_is_moved_whatever_its_state() {
+async fn requeue_moves_a_job_in_any_state() {
     let server = Server::start();
     one_in_each_state(&server).await;
     let client = server.by("client").at(100);
@@ -34,7 +34,7 @@ async fn a_job_is_moved_whatever_its_state() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_not_there_is_not_made() {
+async fn requeue_does_not_create_a_job() {
     let server = Server::start();
     let client = server.at(0);
     let item = json!({"id": "a", "meta": 1});
@@ -51,7 +51,7 @@ async fn a_job_that_is_not_there_is_not_made() {
 }
 
 #[tokio::test]
-async fn what_is_not_given_stays_and_its_tries_start_anew() {
+async fn requeue_keeps_unset_fields_and_restores_retries() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     let item =
@@ -77,7 +77,7 @@ async fn what_is_not_given_stays_and_its_tries_start_anew() {
 }
 
 #[tokio::test]
-async fn a_requeued_job_may_wait_for_others_but_not_for_itself() {
+async fn a_requeued_job_can_depend_on_others_but_not_on_itself() {
     let server = Server::start();
     let client = server.at(0);
     client.add_ids("work", &["a", "b"]).await;
@@ -91,7 +91,7 @@ async fn a_requeued_job_may_wait_for_others_but_not_for_itself() {
 }
 
 #[tokio::test]
-async fn bad_items_are_refused_each_for_itself() {
+async fn invalid_items_are_rejected_individually() {
     let server = Server::start();
     let client = server.at(0);
     client.add_ids("work", &["a", "b"]).await;

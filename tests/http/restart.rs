@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use crate::support::Server;
 
-/// Everything that clients can see at a time.
+/// All responses that clients can get at a time.
 async fn everything(server: &Server, now: f64) -> Vec<Value> {
     let who = server.at(now);
     let mut seen = Vec::new();
@@ -30,7 +30,7 @@ async fn everything(server: &Server, now: f64) -> Vec<Value> {
     seen
 }
 
-/// Brings the queue `work` into every state there is.
+/// Creates jobs in every state in the queue `work`.
 async fn fill(server: &Server) {
     let worker = server.by("w");
     let ids = [
@@ -59,7 +59,7 @@ async fn fill(server: &Server) {
 }
 
 #[tokio::test]
-async fn everything_is_there_after_a_restart() {
+async fn everything_survives_a_restart() {
     let folder = TempDir::new().unwrap();
     let database = folder.path().join("jobs.db");
     let server = Server::on(&database, &["--trust-client-clock"]);
@@ -68,7 +68,7 @@ async fn everything_is_there_after_a_restart() {
     server.stop().await;
     let server = Server::on(&database, &["--trust-client-clock"]);
     assert_eq!(everything(&server, 61.0).await, before);
-    // And work goes on: locks are still locks, what waits still waits in its place.
+    // Work continues: leases are valid, and waiting jobs keep their order.
     let worker = server.by("w").at(61);
     worker.complete("work", "running").await;
     assert_eq!(
@@ -81,7 +81,7 @@ async fn everything_is_there_after_a_restart() {
         server.by("v").at(153).pop_ids("work", 10).await,
         ["stalled", "waiting2", "depends", "scheduled"]
     );
-    // New jobs line up behind old ones of the same moment.
+    // New jobs are behind old ones that became available at the same time.
     server.at(53).add_ids("other", &["newer"]).await;
     assert_eq!(
         server.at(53).peek_ids("other").await,
@@ -90,7 +90,7 @@ async fn everything_is_there_after_a_restart() {
 }
 
 #[tokio::test]
-async fn everything_is_there_after_a_crash() {
+async fn everything_survives_a_crash() {
     let folder = TempDir::new().unwrap();
     let database = folder.path().join("jobs.db");
     let mut server = Server::on(&database, &["--trust-client-clock"]);
@@ -99,14 +99,14 @@ async fn everything_is_there_after_a_crash() {
     server.kill();
     let server = Server::on(&database, &["--trust-client-clock"]);
     let mut after = everything(&server, 61.0).await;
-    // When a worker was last seen may be told by its jobs alone.
+    // After a crash, the last time of a worker can be known from its jobs only.
     before.remove(1);
     after.remove(1);
     assert_eq!(after, before);
 }
 
 #[tokio::test]
-async fn a_database_in_memory_serves_like_any_other() {
+async fn an_in_memory_database_behaves_like_others() {
     let server = Server::at_url("sqlite::memory:", &["--trust-client-clock"]);
     fill(&server).await;
     assert_eq!(everything(&server, 61.0).await[0][0]["name"], "work");

@@ -1,4 +1,4 @@
-//! Roles of the dashboard: who comes in, what each role may do, and what the audit tells of it.
+//! Roles of the dashboard: authentication, permissions, and the audit log.
 
 mod audit;
 mod pages;
@@ -15,17 +15,17 @@ use serde_json::Value;
 use crate::support::Server;
 use crate::support::keys::{ADMIN, ADMIN_TOKEN, ANNA, OLGA, UI_KEYS, VERA};
 
-/// The options of a server with the administrator's token and a key of each role, and more.
+/// The options of a server with an admin token, a key per role, and `more`.
 fn with_keys<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&ADMIN_TOKEN[..], &UI_KEYS, more].concat()
 }
 
-/// Somebody at a browser, who is led nowhere unasked.
+/// A browser that does not follow redirects.
 #[derive(Clone)]
 struct Browser {
     http: reqwest::Client,
     origin: String,
-    /// What is shown with every request.
+    /// The key that is sent with every request.
     key: Option<String>,
     cookie: Option<String>,
 }
@@ -42,7 +42,7 @@ impl Browser {
         }
     }
 
-    /// The same one, with a key.
+    /// The same browser with a key.
     fn with_key(&self, key: &str) -> Browser {
         Browser {
             key: Some(key.to_owned()),
@@ -62,13 +62,13 @@ impl Browser {
         request
     }
 
-    /// Asks for a page, as a person does who opens it.
+    /// Navigates to a page.
     async fn open(&self, path: &str) -> Response {
         let request = self.request(Method::GET, path);
         request.header("accept", "text/html").send().await.unwrap()
     }
 
-    /// The page, which is there.
+    /// Navigates to a page, which must exist.
     async fn page(&self, path: &str) -> String {
         let response = self.open(path).await;
         assert_eq!(response.status(), 200, "{path}");
@@ -80,14 +80,14 @@ impl Browser {
         request.header("accept", "text/html").send().await.unwrap()
     }
 
-    /// Does something that leads back to a page.
+    /// Posts a form, which must redirect to a page.
     async fn act(&self, action: &str, form: &[(&str, &str)]) {
         let form = [form, &[("back", "/ui"), ("after", "/ui")]].concat();
         let done = self.post(&format!("/ui/fn/{action}"), &form).await;
         assert_eq!(done.status(), 303, "{action} {form:?}");
     }
 
-    /// The same one, signed in, and the cookie as it was set.
+    /// The browser after a sign-in, and the `Set-Cookie` header.
     async fn signed_in(&self, name: &str, secret: &str) -> (Browser, String) {
         let form = [("name", name), ("secret", secret), ("next", "/ui/queues")];
         let response = self.post("/ui/login", &form).await;
@@ -102,7 +102,7 @@ impl Browser {
         (browser, set.to_owned())
     }
 
-    /// The newest entries of the audit, as an administrator sees them.
+    /// The newest audit entries, as an admin sees them.
     async fn audit(&self, query: &str) -> Vec<Value> {
         let admin = self.with_key(ADMIN);
         let response = admin.open(&format!("/ui/audit.json{query}")).await;
@@ -112,7 +112,7 @@ impl Browser {
     }
 }
 
-/// The addresses of what is posted from a page.
+/// The actions of the forms of a page.
 fn actions(page: &str) -> Vec<String> {
     let forms = page.split("<form").skip(1);
     let tags = forms.map(|rest| rest.split('>').next().unwrap());

@@ -1,10 +1,10 @@
-//! The qless HTTP document: every example works as it reads.
+//! The qless HTTP documentation: every example works as printed.
 
 use serde_json::{Value, json};
 
 use crate::support::Server;
 
-/// Sends a body exactly as the document writes it.
+/// Posts a body exactly as printed in the documentation.
 async fn post(server: &Server, path: &str, body: &str) -> Value {
     let answer = server
         .send(reqwest::Method::POST, path, Some(body.to_owned()))
@@ -13,7 +13,7 @@ async fn post(server: &Server, path: &str, body: &str) -> Value {
 }
 
 #[tokio::test]
-async fn adding_work_returns_the_ids_and_makes_up_those_that_are_missing() {
+async fn adding_jobs_returns_their_ids_and_generates_missing_ones() {
     let server = Server::with(&[]);
     let added = post(
         &server,
@@ -37,7 +37,7 @@ async fn adding_work_returns_the_ids_and_makes_up_those_that_are_missing() {
 }
 
 #[tokio::test]
-async fn getting_two_returns_both_with_meta_id_and_queue() {
+async fn getting_two_jobs_returns_meta_id_and_queue_of_both() {
     let server = Server::with(&[]);
     let items = r#"{"data": [{"meta": "foo", "id": "deadbeef1"},
                              {"meta": {"name": "howdy"}, "id": "aed292fed"}]}"#;
@@ -57,7 +57,7 @@ async fn getting_two_returns_both_with_meta_id_and_queue() {
 }
 
 #[tokio::test]
-async fn a_single_item_is_a_dictionary_and_more_are_an_array() {
+async fn one_job_is_an_object_and_several_are_an_array() {
     let server = Server::with(&[]);
     server.anyone().add_ids("crawl", &["a", "b", "c"]).await;
     assert!(server.anyone().get("/get/crawl").await.ok().is_object());
@@ -66,7 +66,7 @@ async fn a_single_item_is_a_dictionary_and_more_are_an_array() {
 }
 
 #[tokio::test]
-async fn a_work_unit_says_in_whole_seconds_when_its_heartbeat_is_due() {
+async fn a_job_has_the_time_of_its_heartbeat_in_whole_seconds() {
     let server = Server::with(&[]);
     server.anyone().add_ids("work", &["a"]).await;
     let answer = server.anyone().get("/get/work").await;
@@ -78,14 +78,14 @@ async fn a_work_unit_says_in_whole_seconds_when_its_heartbeat_is_due() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_renews_one_lock_and_reports_the_lost_other() {
+async fn a_heartbeat_renews_a_valid_lease_and_reports_an_expired_one() {
     let server = Server::start();
     let first = server.by("worker-1");
     first
         .at(0)
         .add_ids("work", &["deadbeef1", "aed292fed"])
         .await;
-    // worker-1 takes both; much later another worker takes over the first, and the second is renewed.
+    // worker-1 claims both; much later another worker claims the first again, and the second is renewed.
     assert_eq!(
         first.at(0).pop_ids("work", 2).await,
         ["deadbeef1", "aed292fed"]
@@ -109,7 +109,7 @@ async fn a_heartbeat_renews_one_lock_and_reports_the_lost_other() {
             ),
         )
         .await;
-    // As it is written: whole seconds, and `false`.
+    // As printed: whole seconds, and `false`.
     assert_eq!(
         beat.results_text().replace(char::is_whitespace, ""),
         "[60,false]"
@@ -117,7 +117,7 @@ async fn a_heartbeat_renews_one_lock_and_reports_the_lost_other() {
 }
 
 #[tokio::test]
-async fn completing_two_returns_the_ids_that_were_completed() {
+async fn completing_two_jobs_returns_the_completed_ids() {
     let server = Server::with(&[]);
     let worker = server.by("worker-1");
     worker.add_ids("work", &["deadbeef1", "aed292fed"]).await;
@@ -141,7 +141,7 @@ async fn completing_two_returns_the_ids_that_were_completed() {
 }
 
 #[tokio::test]
-async fn queues_lists_what_is_enqueued_and_what_is_worked_on() {
+async fn queues_lists_waiting_and_running_jobs() {
     let server = Server::with(&[]);
     server.anyone().add_ids("work", &["a", "b", "c"]).await;
     server.anyone().pop("work").await;
@@ -152,7 +152,7 @@ async fn queues_lists_what_is_enqueued_and_what_is_worked_on() {
 }
 
 #[tokio::test]
-async fn job_tells_state_stage_and_metadata() {
+async fn job_returns_state_queue_and_metadata() {
     let server = Server::with(&[]);
     let id = server.anyone().add("work", json!({"meta": {"k": 1}})).await;
     let job = server.anyone().job(&id).await;
@@ -162,7 +162,7 @@ async fn job_tells_state_stage_and_metadata() {
 }
 
 #[tokio::test]
-async fn without_host_the_worker_is_the_senders_address() {
+async fn without_host_the_worker_is_the_client_address() {
     let server = Server::with(&[]);
     server.anyone().add_ids("work", &["a"]).await;
     let job = server.anyone().pop("work").await;
@@ -171,9 +171,9 @@ async fn without_host_the_worker_is_the_senders_address() {
 }
 
 #[tokio::test]
-async fn the_user_interface_is_at_ui() {
+async fn the_dashboard_is_at_ui() {
     let server = Server::with(&[]);
-    // Follows the redirect, if there is one.
+    // Follows the redirect, if any.
     let url = format!("http://{}/ui/", server.address);
     let page = server.http.get(url).send().await.unwrap();
     assert_eq!(page.status(), 200);

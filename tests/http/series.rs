@@ -1,4 +1,4 @@
-//! History in numbers as the dashboard gives it: pages and files agree with what was done.
+//! Statistics over time in the dashboard: pages and exports agree with the jobs' events.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,13 +9,13 @@ use crate::support::{Answer, Server, escape};
 const MINUTE: i64 = 60;
 const HOUR: i64 = 3_600;
 
-/// The beginning of the hour before last, by the machine's clock: statistics end at the present moment.
+/// The start of the hour before the previous one, by the real clock, because statistics end at the current time.
 fn two_hours_ago() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     (i64::try_from(now.as_secs()).unwrap() / HOUR - 2) * HOUR
 }
 
-/// A moment as addresses name it.
+/// A time as it is written in addresses.
 fn named(seconds: i64) -> String {
     let at = chrono::DateTime::from_timestamp(seconds, 0).unwrap();
     at.format("%Y-%m-%dT%H:%M").to_string()
@@ -24,7 +24,7 @@ fn named(seconds: i64) -> String {
 async fn page(server: &Server, path: &str) -> Answer {
     let answer = server.try_send(reqwest::Method::GET, path, None).await;
     let mut answer = answer.unwrap();
-    // Between texts that are put together stands an empty comment.
+    // Removes the empty comments between adjacent texts.
     answer.text = answer.text.replace("<!---->", "").replace("<!>", "");
     answer
 }
@@ -35,8 +35,8 @@ async fn numbers(server: &Server, query: &str) -> Value {
     serde_json::from_str(&answer.text).unwrap()
 }
 
-/// In each of five minutes from `begin` on as many jobs as its number are put and claimed after 20 s; all but the first
-/// complete after 4 s, the first fails.
+/// In minute `n` of five minutes from `begin` on, puts `n` jobs that are claimed after 20 s. All but the first complete
+/// after 4 s; the first fails.
 async fn fill(server: &Server, queue: &str, begin: i64) {
     let worker = server.by("ada");
     for minute in 1..=5 {
@@ -56,7 +56,7 @@ async fn fill(server: &Server, queue: &str, begin: i64) {
 }
 
 #[tokio::test]
-async fn the_numbers_are_what_was_done() {
+async fn statistics_match_the_events() {
     let (server, begin) = (Server::start(), two_hours_ago());
     fill(&server, "mail", begin).await;
     fill(&server, "post", begin).await;
@@ -83,13 +83,13 @@ async fn the_numbers_are_what_was_done() {
     );
     let rates = [Value::Null, 1.0.into(), 0.5.into()];
     assert_eq!(of(&told, "failure_rate")[..3], rates);
-    // Twenty seconds lie between ten and thirty, four between three and ten.
+    // 20 s is in the slot from 10 to 30 s, and 4 s in the slot from 3 to 10 s.
     let waits = of(&told, "wait_p95_s")[1].as_f64().unwrap();
     assert!((10.0..=30.0).contains(&waits), "{waits}");
     let runs = of(&told, "run_p95_s")[2].as_f64().unwrap();
     assert!((3.0..=10.0).contains(&runs), "{runs}");
     assert_eq!(of(&told, "run_p95_s")[1], Value::Null);
-    // All together are twice as many.
+    // All queues together have twice the counts.
     let all = numbers(&server, &range).await;
     assert_eq!(
         of(&all, "put"),
@@ -97,7 +97,7 @@ async fn the_numbers_are_what_was_done() {
     );
     assert_eq!(all["queue"], Value::Null);
     assert_eq!(all["before"], Value::Null);
-    // The day's statistics of the API say the same.
+    // The daily statistics of the API agree.
     let stats = server
         .at(begin as f64)
         .get(&format!("/stats/mail/{begin}"))
@@ -108,7 +108,7 @@ async fn the_numbers_are_what_was_done() {
 }
 
 #[tokio::test]
-async fn the_same_numbers_stand_in_the_csv_and_on_the_page() {
+async fn csv_and_page_have_the_same_numbers() {
     let (server, begin) = (Server::start(), two_hours_ago());
     fill(&server, "mail", begin).await;
     let range = format!("from={}&to={}", named(begin), named(begin + 5 * MINUTE + 1));
@@ -132,7 +132,7 @@ async fn the_same_numbers_stand_in_the_csv_and_on_the_page() {
 }
 
 #[tokio::test]
-async fn the_time_before_is_compared() {
+async fn the_previous_period_is_compared() {
     let (server, begin) = (Server::start(), two_hours_ago());
     fill(&server, "mail", begin).await;
     fill(&server, "post", begin + 30 * MINUTE).await;
@@ -154,7 +154,7 @@ async fn the_time_before_is_compared() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_shown_is_refused_in_words() {
+async fn invalid_ranges_are_rejected_with_a_sentence() {
     let server = Server::start();
     server.at(0).add_ids("mail", &["a"]).await;
     for (query, status, why) in [
@@ -175,7 +175,7 @@ async fn what_cannot_be_shown_is_refused_in_words() {
             assert_eq!(answer.status, status, "{query}");
             assert!(answer.text.contains(why), "{query}: {}", answer.text);
         }
-        // The page shows the last hour instead, and says why.
+        // The page shows the last hour and the error.
         let shown = page(&server, &format!("/ui/stats?{query}")).await;
         assert_eq!(
             shown.status,
@@ -191,7 +191,7 @@ async fn what_cannot_be_shown_is_refused_in_words() {
 }
 
 #[tokio::test]
-async fn the_overview_tells_of_the_last_minutes() {
+async fn the_overview_shows_the_last_minutes() {
     let server = Server::with(&[]);
     let worker = server.by("ada");
     worker.add_ids("mail", &["a", "b", "c"]).await;
@@ -201,7 +201,7 @@ async fn the_overview_tells_of_the_last_minutes() {
     let shown = page(&server, "/ui").await.text;
     for words in [
         "Completed and failed jobs/min, last hour",
-        // One in five minutes; one of two.
+        // One job in five minutes; one of two failed.
         "<span class=\"tile-n\">0.2</span>",
         "<span class=\"tile-n\">50%</span>",
     ] {
@@ -214,7 +214,7 @@ async fn the_overview_tells_of_the_last_minutes() {
     assert!(troubled.contains("1 of 2 queues"), "{troubled}");
 }
 
-/// Jobs of one group whose messages are of two kinds.
+/// Fails jobs of one group with two kinds of messages.
 async fn fail(server: &Server) {
     let worker = server.by("ada");
     for number in 0..5 {
@@ -230,7 +230,7 @@ async fn fail(server: &Server) {
     }
 }
 
-/// The fingerprint that the page of the group links to.
+/// The fingerprint in a link of the group's page.
 fn fingerprint(page: &str, text: &str) -> String {
     let (before, _) = page
         .split_once(&format!("<span>{text}</span>"))
@@ -240,7 +240,7 @@ fn fingerprint(page: &str, text: &str) -> String {
 }
 
 #[tokio::test]
-async fn failures_are_folded_by_what_they_say() {
+async fn failures_are_grouped_by_message_fingerprint() {
     let server = Server::with(&[]);
     fail(&server).await;
     let listed = page(&server, "/ui/failures").await.text;
@@ -264,7 +264,7 @@ async fn failures_are_folded_by_what_they_say() {
         let shown = page(&server, &path).await.text;
         let rows = shown.matches("<tr data-key=").count();
         assert_eq!(rows, count, "{fp}");
-        // The search finds the same.
+        // The search finds the same jobs.
         let text = escape(&format!("state:failed type:\"Net::Lost\" fp:{fp}"));
         let found = page(&server, &format!("/ui/jobs?q={text}")).await.text;
         assert_eq!(found.matches("<tr data-key=").count(), count, "{fp}");
@@ -277,7 +277,7 @@ async fn failures_are_folded_by_what_they_say() {
 }
 
 #[tokio::test]
-async fn without_failures_it_is_told_when_there_was_one() {
+async fn without_failures_the_last_failure_time_is_shown() {
     let server = Server::with(&[]);
     let empty = page(&server, "/ui/failures").await.text;
     assert!(empty.contains("none recorded"));

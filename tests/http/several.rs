@@ -1,11 +1,11 @@
-//! `/get` of several queues at once, in order or in turn.
+//! `/get` from several queues, in order or round-robin.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{Caller, Server, ids};
 
-/// A server with the queues of the document: five jobs in `A`, two in `B`, three in `C`.
+/// A server with the queues of the documentation: five jobs in `A`, two in `B`, three in `C`.
 async fn filled() -> Server {
     let server = Server::start();
     for (queue, ids) in [
@@ -20,7 +20,7 @@ async fn filled() -> Server {
 
 const CBA: &str = "/get?queue=C&queue=B&queue=A";
 
-/// The ids of the next jobs, taken one at a time.
+/// The IDs of the next jobs, claimed one at a time.
 async fn one_by_one(worker: Caller<'_>, path: &str, count: usize) -> Vec<String> {
     let mut taken = Vec::new();
     for _ in 0..count {
@@ -49,7 +49,7 @@ async fn in_order_each_queue_is_emptied_before_the_next() {
 }
 
 #[tokio::test]
-async fn in_turn_each_queue_gives_one() {
+async fn round_robin_claims_one_job_per_queue() {
     let order = ["c1", "b1", "a1", "c2", "b2", "a2", "c3", "a3", "a4", "a5"];
     let path = format!("{CBA}&order=round-robin");
     let server = filled().await;
@@ -60,7 +60,7 @@ async fn in_turn_each_queue_gives_one() {
     let worker = server.by("w").at(0);
     let all = worker.get(&format!("{path}&count=10")).await.ok();
     assert_eq!(ids(&all), order);
-    // What one request takes and what the next takes are one sequence.
+    // Round-robin continues across requests.
     let server = filled().await;
     let worker = server.by("w").at(0);
     let two = worker.get(&format!("{path}&count=2")).await.ok();
@@ -71,7 +71,7 @@ async fn in_turn_each_queue_gives_one() {
 }
 
 #[tokio::test]
-async fn whose_turn_it_is_is_remembered_for_each_worker_and_list() {
+async fn the_round_robin_position_is_kept_per_worker_and_list() {
     let server = filled().await;
     let (one, other) = (server.by("one").at(0), server.by("other").at(0));
     let cba = format!("{CBA}&order=round-robin");
@@ -83,13 +83,13 @@ async fn whose_turn_it_is_is_remembered_for_each_worker_and_list() {
     assert_eq!(one_by_one(one, &cba, 1).await, ["a1"]);
     assert_eq!(one_by_one(other, &cba, 1).await, ["b2"]);
     assert_eq!(one_by_one(one, ca, 1).await, ["a2"]);
-    // In order, nothing of this matters.
+    // The position does not affect claims in order.
     server.at(0).add_ids("C", &["c4"]).await;
     assert_eq!(one_by_one(one, CBA, 2).await, ["c4", "a3"]);
 }
 
 #[tokio::test]
-async fn a_post_asks_for_the_same() {
+async fn a_post_claims_like_a_get() {
     let server = filled().await;
     let worker = server.by("w").at(0);
     let queues = json!(["C", "B", "A"]);
@@ -121,7 +121,7 @@ async fn a_post_asks_for_the_same() {
 }
 
 #[tokio::test]
-async fn every_queue_keeps_its_own_order_and_its_own_heartbeat() {
+async fn every_queue_keeps_its_order_and_heartbeat() {
     let server = Server::start();
     let worker = server.by("w");
     worker.set("B-heartbeat", json!(300)).await.ok();
@@ -149,7 +149,7 @@ async fn every_queue_keeps_its_own_order_and_its_own_heartbeat() {
 }
 
 #[tokio::test]
-async fn a_paused_queue_is_passed_over() {
+async fn a_paused_queue_is_skipped() {
     let server = filled().await;
     let who = server.at(0);
     who.post_whole("/pause/C", json!({})).await.ok();
@@ -169,7 +169,7 @@ async fn a_paused_queue_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_queue_that_is_named_twice_counts_once() {
+async fn a_duplicate_queue_counts_once() {
     let server = filled().await;
     let worker = server.by("w").at(0);
     let path = "/get?queue=C&queue=C&queue=B&queue=C&order=round-robin";
@@ -179,7 +179,7 @@ async fn a_queue_that_is_named_twice_counts_once() {
 }
 
 #[tokio::test]
-async fn bad_requests_are_refused_with_the_name_of_the_field() {
+async fn invalid_requests_are_rejected_with_their_field() {
     let server = filled().await;
     let worker = server.by("w").at(0);
     let names: Vec<String> = (0..101).map(|index| format!("q{index}")).collect();
@@ -235,7 +235,7 @@ async fn bad_requests_are_refused_with_the_name_of_the_field() {
     answer.refused(400, "bad_request");
     assert_eq!(server.at(0).get("/queue/A").await.ok()["waiting"], 5);
     assert_eq!(server.at(0).get("/workers").await.ok(), json!([]));
-    // A hundred are not too many.
+    // 100 queues are accepted.
     let hundred = worker
         .get(&format!("/get?{}", query[..100].join("&")))
         .await;
@@ -245,7 +245,7 @@ async fn bad_requests_are_refused_with_the_name_of_the_field() {
 }
 
 #[tokio::test]
-async fn head_takes_no_job() {
+async fn head_claims_no_job() {
     let server = filled().await;
     let answer = server.try_send(Method::HEAD, CBA, None).await.unwrap();
     assert_eq!(answer.status, 405);

@@ -1,4 +1,4 @@
-//! How large answers become when jobs, messages and nesting are as large as they may be.
+//! The size of responses for jobs, messages and nesting of maximum size.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ async fn page(server: &Server, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn pages_show_the_beginning_of_long_failure_messages() {
+async fn pages_truncate_long_failure_messages() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     // The last character that fits ends one byte before the limit.
@@ -53,7 +53,7 @@ async fn pages_show_the_beginning_of_long_failure_messages() {
 }
 
 #[tokio::test]
-async fn lists_of_jobs_that_are_too_large_together_are_refused_before_they_are_loaded() {
+async fn lists_of_too_large_jobs_are_rejected_before_loading() {
     let server = Server::start();
     let client = server.by("w").at(0);
     let meta = "m".repeat(8 * MIB);
@@ -93,7 +93,7 @@ async fn lists_of_jobs_that_are_too_large_together_are_refused_before_they_are_l
             page.len()
         );
     }
-    // A worker gets as many as an answer has room for, and the others later.
+    // A claim returns as many jobs as fit into a response; the others can be claimed later.
     let first = client.pop_ids("work", 9).await;
     assert_eq!(first, ["j0", "j1", "j2", "j3"]);
     let second = client.pop_ids("work", 9).await;
@@ -112,7 +112,7 @@ async fn lists_of_jobs_that_are_too_large_together_are_refused_before_they_are_l
 }
 
 #[tokio::test]
-async fn nested_payloads_are_shown_in_proportion_to_their_length() {
+async fn nested_payloads_are_formatted_in_linear_size() {
     let server = Server::start();
     let nested = format!("{}{}", "[".repeat(16_000), "]".repeat(16_000));
     let request = format!(r#"{{"now":0,"host":"w","data":{{"id":"deep","meta":{nested}}}}}"#);
@@ -136,7 +136,7 @@ async fn nested_payloads_are_shown_in_proportion_to_their_length() {
 }
 
 #[tokio::test]
-async fn a_query_that_is_too_much_work_is_refused_by_its_budget() {
+async fn a_query_that_exceeds_its_budget_is_rejected() {
     let server = Server::with(&[]);
     let jobq = Jobq::new(&server);
     jobq.create("q").await;
@@ -157,7 +157,7 @@ async fn a_query_that_is_too_much_work_is_refused_by_its_budget() {
     }
     let page = page(&server, "/ui/jobq/q").await;
     assert!(page.len() < MIB / 2, "{}", page.len());
-    // What fits the budget is answered still.
+    // A query within the budget still works.
     let small = json!({"query": [["IS", "id IN (payload, 1)", "1"]]});
     let found = jobq.post("/queue/q/query_jobs", &small).await;
     assert_eq!(found.status, 200);

@@ -1,10 +1,10 @@
-//! The jobs that recurring jobs make.
+//! Children of recurring jobs.
 
 use serde_json::{Value, json};
 
 use crate::support::{Caller, Server};
 
-/// Makes `r` in the queue `work`, every 60 seconds unless `extra` says otherwise.
+/// Creates the recurring job `r` in the queue `work`, with an interval of 60 s unless `extra` overrides it.
 async fn recur(who: Caller<'_>, extra: Value) {
     let mut item = json!({"id": "r", "meta": {"x": 1}, "interval": 60});
     for (key, value) in extra.as_object().unwrap() {
@@ -18,13 +18,13 @@ async fn count(server: &Server) -> Value {
     recurring["count"].clone()
 }
 
-/// When a job was put, by its history.
+/// The time at which a job was put, according to its history.
 async fn put_at(server: &Server, id: &str) -> Value {
     server.at(0).job(id).await["history"][0]["when"].take()
 }
 
 #[tokio::test]
-async fn a_child_that_was_made_for_whoever_took_it_is_worked_on_like_any_job() {
+async fn a_claimed_child_can_be_processed_like_any_job() {
     let server = Server::start();
     let worker = server.by("w");
     let nightly = json!({"id": "r", "meta": 1, "interval": 60});
@@ -42,7 +42,7 @@ async fn a_child_that_was_made_for_whoever_took_it_is_worked_on_like_any_job() {
 }
 
 #[tokio::test]
-async fn a_child_is_a_job_like_any_other_that_knows_its_parent() {
+async fn a_child_is_an_ordinary_job_that_names_its_parent() {
     let server = Server::start();
     let worker = server.by("w");
     let extra =
@@ -88,14 +88,14 @@ async fn the_first_child_is_due_at_once_and_the_next_after_the_interval() {
     assert_eq!(worker.at(100).pop("work").await["id"], "r-1");
     assert_eq!(worker.at(159.9).pop_ids("work", 9).await, [""; 0]);
     worker.at(159.9).complete("work", "r-1").await;
-    // Popped late, it is due no later the next time.
+    // A late claim does not delay the next child.
     assert_eq!(worker.at(200).pop("work").await["id"], "r-2");
     assert_eq!(worker.at(219.9).pop("work").await, Value::Null);
     assert_eq!(worker.at(220).pop("work").await["id"], "r-3");
 }
 
 #[tokio::test]
-async fn a_child_is_made_for_every_interval_that_has_passed() {
+async fn a_child_is_created_for_every_elapsed_interval() {
     let server = Server::start();
     let worker = server.by("w");
     recur(worker.at(0), json!({})).await;
@@ -108,7 +108,7 @@ async fn a_child_is_made_for_every_interval_that_has_passed() {
 }
 
 #[tokio::test]
-async fn only_as_many_children_are_made_as_are_wanted() {
+async fn a_claim_creates_only_as_many_children_as_requested() {
     let server = Server::start();
     let worker = server.by("w");
     recur(worker.at(0), json!({})).await;
@@ -122,7 +122,7 @@ async fn only_as_many_children_are_made_as_are_wanted() {
 }
 
 #[tokio::test]
-async fn peeking_makes_children_and_looking_does_not() {
+async fn peek_creates_children_and_other_reads_do_not() {
     let server = Server::start();
     let who = server.at(0);
     recur(who, json!({})).await;
@@ -144,17 +144,17 @@ async fn peeking_makes_children_and_looking_does_not() {
 }
 
 #[tokio::test]
-async fn after_a_long_silence_a_backlog_limits_what_is_made_up_for() {
+async fn backlog_limits_the_children_created_for_missed_intervals() {
     let server = Server::start();
     let worker = server.by("w");
     recur(worker.at(0), json!({"backlog": 2})).await;
-    // Due at 0, 60, … 600: the one that is due now, and two of those that were missed.
+    // Due at 0, 60, … 600: the current child and two of the missed ones.
     let children = ["r-1", "r-2", "r-3"];
     assert_eq!(worker.at(600).pop_ids("work", 100).await, children);
     for (when, id) in [480, 540, 600].into_iter().zip(children) {
         assert_eq!(put_at(&server, id).await, when, "{id}");
     }
-    // Within the limit nothing is skipped.
+    // Within the limit, no child is skipped.
     assert_eq!(worker.at(659).pop_ids("work", 100).await, [""; 0]);
     let made = worker.at(720).peek_ids("work").await;
     assert_eq!(made[made.len() - 2..], ["r-4", "r-5"]);
@@ -162,7 +162,7 @@ async fn after_a_long_silence_a_backlog_limits_what_is_made_up_for() {
 }
 
 #[tokio::test]
-async fn a_recurring_job_put_again_counts_on_and_starts_its_time_anew() {
+async fn recurring_again_keeps_the_count_and_restarts_the_schedule() {
     let server = Server::start();
     let worker = server.by("w");
     recur(worker.at(0), json!({"retries": 4})).await;
@@ -183,7 +183,7 @@ async fn a_recurring_job_put_again_counts_on_and_starts_its_time_anew() {
 }
 
 #[tokio::test]
-async fn a_recurring_job_put_into_another_queue_moves_there() {
+async fn recurring_again_in_another_queue_moves_the_job() {
     let server = Server::start();
     let worker = server.by("w");
     recur(worker.at(0), json!({})).await;
@@ -204,7 +204,7 @@ async fn a_recurring_job_put_into_another_queue_moves_there() {
 }
 
 #[tokio::test]
-async fn another_interval_shifts_the_next_time_by_the_difference() {
+async fn changing_the_interval_shifts_the_next_due_time() {
     let server = Server::start();
     let worker = server.by("w");
     recur(worker.at(0), json!({})).await;
@@ -214,11 +214,11 @@ async fn another_interval_shifts_the_next_time_by_the_difference() {
         let change = json!({"interval": interval});
         worker.at(now).post("/recurring/r", change).await.ok();
     };
-    // Due at 60, and so from now on at 100.
+    // Due at 60 before the change, and at 100 after it.
     set(50, 100).await;
     assert_eq!(worker.at(99).peek_ids("work").await, [""; 0]);
     assert_eq!(worker.at(100).peek_ids("work").await, ["r-2"]);
-    // Due at 200, and so from now on at 110.
+    // Due at 200 before the change, and at 110 after it.
     set(101, 10).await;
     assert_eq!(worker.at(109).peek_ids("work").await, ["r-2"]);
     assert_eq!(worker.at(120).peek_ids("work").await, ["r-2", "r-3", "r-4"]);
@@ -226,7 +226,7 @@ async fn another_interval_shifts_the_next_time_by_the_difference() {
 }
 
 #[tokio::test]
-async fn the_id_of_a_child_that_is_taken_already_is_passed_over() {
+async fn an_id_that_is_in_use_is_skipped() {
     let server = Server::start();
     let worker = server.by("w");
     worker.at(0).add_ids("other", &["r-1", "r-3"]).await;
@@ -244,7 +244,7 @@ async fn the_id_of_a_child_that_is_taken_already_is_passed_over() {
 }
 
 #[tokio::test]
-async fn children_outlive_their_parent_and_none_come_after() {
+async fn children_outlive_their_parent_and_no_more_are_created() {
     let server = Server::start();
     let worker = server.by("w");
     recur(worker.at(0), json!({})).await;
@@ -255,7 +255,7 @@ async fn children_outlive_their_parent_and_none_come_after() {
 }
 
 #[tokio::test]
-async fn recurring_jobs_outlive_the_server() {
+async fn recurring_jobs_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let database = folder.path().join("jobs.db");
     let server = Server::on(&database, &["--trust-client-clock"]);

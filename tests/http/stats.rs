@@ -1,4 +1,4 @@
-//! `/stats`: what the day of a queue was like.
+//! `/stats`: daily statistics of a queue.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::support::Server;
 const DAY: i64 = 86_400;
 
 #[tokio::test]
-async fn waits_and_runs_are_measured_by_the_day_they_end() {
+async fn waits_and_runs_count_on_the_day_they_end() {
     let server = Server::start();
     let worker = server.by("w");
     let ids: Vec<String> = (0..20).map(|number| format!("job-{number:02}")).collect();
@@ -33,7 +33,7 @@ async fn waits_and_runs_are_measured_by_the_day_they_end() {
 }
 
 #[tokio::test]
-async fn a_day_is_named_by_any_moment_of_it_or_by_its_date() {
+async fn a_day_is_given_as_a_time_or_a_date() {
     let server = Server::start();
     let worker = server.by("w");
     worker.at(DAY as f64).add_ids("work", &["a"]).await;
@@ -60,7 +60,7 @@ async fn a_day_is_named_by_any_moment_of_it_or_by_its_date() {
 }
 
 #[tokio::test]
-async fn failures_stay_counted_when_the_job_is_failed_no_longer() {
+async fn failures_stay_counted_after_the_job_is_no_longer_failed() {
     let server = Server::start();
     let worker = server.by("w");
     let sums = async |now: i64| -> Value {
@@ -73,7 +73,7 @@ async fn failures_stay_counted_when_the_job_is_failed_no_longer() {
     worker.at(0).fail("b", "g").await;
     worker.at(0).fail("c", "g").await;
     assert_eq!(sums(1).await, json!([3, 3, 0]));
-    // Undone on another day, they count less on the day on which they failed.
+    // If the job is canceled on another day, the count of jobs still failed decreases on the day of the failure.
     worker.at(DAY as f64).post("/cancel", json!("a")).await.ok();
     assert_eq!(sums(2).await, json!([3, 2, 0]));
     worker
@@ -87,7 +87,7 @@ async fn failures_stay_counted_when_the_job_is_failed_no_longer() {
 }
 
 #[tokio::test]
-async fn a_lease_that_is_lost_and_handed_on_counts_as_a_retry() {
+async fn an_expired_lease_that_is_claimed_counts_as_a_retry() {
     let server = Server::start();
     let worker = server.by("w");
     worker

@@ -1,4 +1,4 @@
-//! SIGTERM stops the server in good order.
+//! SIGTERM stops the server gracefully.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use crate::support::{Server, raw};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn under_load_it_stops_in_time_and_keeps_what_it_acknowledged() {
+async fn a_stop_under_load_is_in_time_and_loses_nothing_acknowledged() {
     const CLIENTS: usize = 16;
     let folder = TempDir::new().unwrap();
     let database = folder.path().join("jobs.db");
@@ -27,7 +27,7 @@ async fn under_load_it_stops_in_time_and_keeps_what_it_acknowledged() {
                 let body = json!({"data": {"id": id, "meta": null}}).to_string();
                 match server.try_send(Method::POST, "/add/work", Some(body)).await {
                     Ok(answer) if answer.status == 200 => told.send(id).unwrap(),
-                    // Turned away, one way or another: the server is going.
+                    // Rejected or disconnected, because the server is stopping.
                     Ok(answer) => assert_eq!(answer.status, 503, "{answer:?}"),
                     Err(_) => return,
                 }
@@ -61,7 +61,7 @@ async fn under_load_it_stops_in_time_and_keeps_what_it_acknowledged() {
 }
 
 #[tokio::test]
-async fn a_request_that_has_begun_is_finished() {
+async fn a_request_in_progress_is_completed() {
     let mut server = Server::with(&[]);
     let body = json!({"data": {"id": "a", "meta": null}}).to_string();
     let mut connection = raw::Connection::to(&server).await;
@@ -70,11 +70,11 @@ async fn a_request_that_has_begun_is_finished() {
         "POST /add/work HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
     );
     connection.write(head).await;
-    // The server asks for the body, so it is at it.
+    // The server asks for the body, so it is processing the request.
     let interim = connection.read_until("\r\n\r\n").await;
     assert!(interim.starts_with("HTTP/1.1 100 "), "{interim}");
     server.terminate();
-    // It lets nobody else in, so it has heard.
+    // The server accepts no more connections, so it has received the signal.
     while TcpStream::connect(&server.address).await.is_ok() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
@@ -86,9 +86,9 @@ async fn a_request_that_has_begun_is_finished() {
 }
 
 #[tokio::test]
-async fn connections_that_wait_for_nothing_do_not_hold_it_up() {
+async fn idle_connections_do_not_delay_a_stop() {
     let mut server = Server::with(&[]);
-    // One that has never said a word, and one that is kept alive.
+    // One connection without a request, and one that is kept alive.
     let _silent = raw::Connection::to(&server).await;
     let mut idle = raw::Connection::to(&server).await;
     idle.write("GET /queues HTTP/1.1\r\nhost: localhost\r\n\r\n")
@@ -99,7 +99,7 @@ async fn connections_that_wait_for_nothing_do_not_hold_it_up() {
 }
 
 #[tokio::test]
-async fn a_request_that_never_ends_does_not_hold_it_up() {
+async fn an_endless_request_does_not_delay_a_stop() {
     let mut server = Server::with(&[]);
     let mut stuck = raw::Connection::to(&server).await;
     stuck
@@ -107,14 +107,14 @@ async fn a_request_that_never_ends_does_not_hold_it_up() {
             "POST /add/work HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n{\"data\":",
         )
         .await;
-    // Answered on another connection, so the first one has been read too, or soon is.
+    // A later request has been answered on another connection, so the server has read the first one, or soon will.
     server.anyone().get("/queues").await.ok();
     server.terminate();
     assert_eq!(server.stopped().await.code(), Some(0));
 }
 
 #[tokio::test]
-async fn a_live_feed_ends_with_it() {
+async fn a_stop_ends_the_live_feed() {
     let mut server = Server::with(&[]);
     let mut feed = raw::Connection::to(&server).await;
     feed.write("GET /ui/events HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n")
@@ -123,14 +123,14 @@ async fn a_live_feed_ends_with_it() {
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
     assert!(head.contains("text/event-stream"), "{head}");
     server.terminate();
-    // To the last chunk, in order: not merely cut off.
+    // The stream ends properly, with its last chunk.
     let rest = feed.read_to_end().await;
     assert!(rest.ends_with("0\r\n\r\n"), "{rest:?}");
     assert_eq!(server.stopped().await.code(), Some(0));
 }
 
 #[tokio::test]
-async fn a_second_signal_ends_it_at_once() {
+async fn a_second_signal_stops_the_server_at_once() {
     let mut server = Server::with(&[]);
     let mut stuck = raw::Connection::to(&server).await;
     stuck
@@ -142,6 +142,6 @@ async fn a_second_signal_ends_it_at_once() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     server.terminate();
-    // The first alone would have waited for the request and then ended well.
+    // After a single signal, the server would have waited for the request and exited with 0.
     assert_ne!(server.stopped().await.code(), Some(0));
 }

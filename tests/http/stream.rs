@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::support::{Server, Stream};
 
-/// A guard against a stream without an end; no test waits for it.
+/// A guard against a stream without an end; no test waits this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::test]
-async fn the_stream_says_what_the_list_says() {
+async fn the_stream_has_the_same_events_as_the_list() {
     let server = Server::start();
     let worker = server.by("w").at(5.5);
     worker.add_and_pop(json!({"id": "日本", "meta": 1})).await;
@@ -21,7 +21,7 @@ async fn the_stream_says_what_the_list_says() {
     let mut stream = Stream::open(&server, "?after=0", None).await;
     for expected in list {
         let (id, event) = stream.next().await;
-        // As text both have the same number, here it may be 5 or 5.0.
+        // The number is text in the stream, and may be 5 or 5.0 in the list.
         assert_eq!(expected["seq"], id);
         for key in ["seq", "channel", "data"] {
             assert_eq!(event[key], expected[key]);
@@ -31,7 +31,7 @@ async fn the_stream_says_what_the_list_says() {
 }
 
 #[tokio::test]
-async fn a_stream_begins_with_what_happens_from_now_on() {
+async fn a_stream_starts_with_new_events() {
     let server = Server::start();
     server.at(0).add_ids("work", &["before"]).await;
     let mut stream = Stream::open(&server, "", None).await;
@@ -44,7 +44,7 @@ async fn a_stream_begins_with_what_happens_from_now_on() {
 }
 
 #[tokio::test]
-async fn a_stream_goes_on_where_another_broke_off() {
+async fn a_stream_continues_where_another_ended() {
     let server = Server::start();
     server.at(0).add_ids("work", &["a", "b", "c"]).await;
     let mut stream = Stream::open(&server, "?after=0", None).await;
@@ -54,7 +54,7 @@ async fn a_stream_goes_on_where_another_broke_off() {
     let streams = [
         Stream::open(&server, &after, None).await,
         Stream::open(&server, "", Some(seq)).await,
-        // A client that comes back does so with the address that it began with.
+        // A client that reconnects uses its original address.
         Stream::open(&server, "?after=0", Some(seq)).await,
     ];
     server.at(0).add_ids("work", &["d"]).await;
@@ -64,7 +64,7 @@ async fn a_stream_goes_on_where_another_broke_off() {
 }
 
 #[tokio::test]
-async fn no_event_is_missed_or_told_twice_where_past_and_present_meet() {
+async fn no_event_is_missed_or_duplicated_where_past_and_present_meet() {
     let server = Server::start();
     let names: Vec<String> = (0..300).map(|index| format!("j{index}")).collect();
     let add = async {
@@ -73,7 +73,7 @@ async fn no_event_is_missed_or_told_twice_where_past_and_present_meet() {
         }
     };
     let read = async {
-        // At least the first begins while jobs are being added.
+        // At least the first stream starts while jobs are being added.
         for _ in 0..5 {
             let mut stream = Stream::open(&server, "?after=0", None).await;
             assert_eq!(stream.jobs(names.len()).await, names);
@@ -83,7 +83,7 @@ async fn no_event_is_missed_or_told_twice_where_past_and_present_meet() {
 }
 
 #[tokio::test]
-async fn a_stream_may_be_of_one_channel() {
+async fn a_stream_can_be_filtered_by_channel() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_ids("work", &["a", "b"]).await;
@@ -100,7 +100,7 @@ async fn a_stream_may_be_of_one_channel() {
         .ok();
     assert_eq!(popped.jobs(1).await, ["b"]);
     assert_eq!(mine.jobs(2).await, ["a", "b"]);
-    // A server may write more into the log than the table names.
+    // A server may send other events in the channel `log`.
     let (_, event) = loop {
         let told = log.next().await;
         assert_eq!(told.1["channel"], "log");
@@ -112,7 +112,7 @@ async fn a_stream_may_be_of_one_channel() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_stream_is_said_as_always() {
+async fn invalid_streams_get_the_usual_errors() {
     let server = Server::start();
     let address = format!("http://{}/events?after=x", server.address);
     let request = server
@@ -129,13 +129,13 @@ async fn what_is_wrong_with_a_stream_is_said_as_always() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_waits_for_no_listener() {
+async fn a_stop_does_not_wait_for_streams() {
     let server = Server::start();
     let mut stream = Stream::open(&server, "", None).await;
     server.at(0).add_ids("work", &["a"]).await;
     assert_eq!(stream.jobs(1).await, ["a"]);
     server.stop().await;
-    // The stream has an end.
+    // The stream ends.
     let rest = async { while let Ok(Some(_)) = stream.response.chunk().await {} };
     let ended = tokio::time::timeout(PATIENCE, rest).await;
     assert!(ended.is_ok());

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Server, escape, ids};
 
-/// The ids of the jobs with this tag.
+/// The IDs of the jobs with this tag.
 async fn tagged(server: &Server, tag: &str) -> Value {
     let path = format!("/tag/{}?limit=1000", escape(tag));
     let whole = server.at(0).get(&path).await.ok();
@@ -14,7 +14,7 @@ async fn tagged(server: &Server, tag: &str) -> Value {
 }
 
 #[tokio::test]
-async fn tags_are_added_in_order_each_once_and_taken_off() {
+async fn tags_are_added_once_in_order_and_removed() {
     let server = Server::start();
     let client = server.at(0);
     let item = json!({"id": "a", "meta": 1, "tags": ["x"]});
@@ -34,7 +34,7 @@ async fn tags_are_added_in_order_each_once_and_taken_off() {
 }
 
 #[tokio::test]
-async fn jobs_are_found_by_when_they_were_tagged_then_by_id() {
+async fn jobs_with_a_tag_are_ordered_by_tagging_time_then_id() {
     let server = Server::start();
     server.at(0).add_ids("work", &["d", "c", "b", "a"]).await;
     for (now, id) in [(7, "a"), (5, "d"), (5, "b")] {
@@ -62,7 +62,7 @@ async fn jobs_are_found_by_when_they_were_tagged_then_by_id() {
 }
 
 #[tokio::test]
-async fn a_page_has_25_jobs_unless_it_is_told_otherwise() {
+async fn a_page_has_25_jobs_by_default() {
     let server = Server::start();
     let names: Vec<String> = (0..30).map(|index| format!("j{index:02}")).collect();
     for id in &names {
@@ -74,7 +74,7 @@ async fn a_page_has_25_jobs_unless_it_is_told_otherwise() {
 }
 
 #[tokio::test]
-async fn tagging_a_second_time_changes_nothing() {
+async fn tagging_twice_changes_nothing() {
     let server = Server::start();
     for (now, id) in [(1, "a"), (2, "b"), (3, "a")] {
         if now < 3 {
@@ -85,7 +85,7 @@ async fn tagging_a_second_time_changes_nothing() {
         assert_eq!(tags, json!(["t"]));
     }
     assert_eq!(tagged(&server, "t").await, json!(["a", "b"]));
-    // Nor does it count twice: two jobs have it, so once off one of them it is on one.
+    // It counts once per job: if two jobs have it and one loses it, one job has it.
     let item = json!({"id": "a", "tags": ["t"]});
     server.at(4).post("/untag", item).await.ok();
     assert_eq!(server.at(4).get("/tags").await.ok(), json!([]));
@@ -93,12 +93,12 @@ async fn tagging_a_second_time_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_tags_of_two_or_more_jobs_are_listed_most_used_first() {
+async fn tags_of_at_least_two_jobs_are_listed_most_used_first() {
     let server = Server::start();
     let client = server.at(0);
     assert_eq!(client.get("/tags").await.ok(), json!([]));
     for index in 0..30 {
-        // `t01` is on one job, `t02` on two, and so on.
+        // `t01` has one job, `t02` two, and so on.
         let tags: Vec<String> = (index + 1..=30).map(|n| format!("t{n:02}")).collect();
         client.add("work", json!({"meta": 1, "tags": tags})).await;
     }
@@ -116,7 +116,7 @@ async fn the_tags_of_two_or_more_jobs_are_listed_most_used_first() {
 }
 
 #[tokio::test]
-async fn a_put_with_tags_replaces_them_and_one_without_keeps_them() {
+async fn a_put_with_tags_replaces_them_and_without_keeps_them() {
     let server = Server::start();
     let client = server.at(0);
     let put = async |extra: Value| {
@@ -142,7 +142,7 @@ async fn a_put_with_tags_replaces_them_and_one_without_keeps_them() {
 }
 
 #[tokio::test]
-async fn a_job_keeps_its_tags_until_it_is_gone() {
+async fn a_job_keeps_its_tags_until_it_is_removed() {
     let server = Server::start();
     let worker = server.by("w");
     worker.set("jobs-history", json!(100)).await.ok();
@@ -158,7 +158,7 @@ async fn a_job_keeps_its_tags_until_it_is_gone() {
     assert_eq!(tagged(&server, "t").await, json!(["completed", "failed"]));
     assert_eq!(tagged(&server, "cancelled").await, json!([]));
     assert_eq!(server.at(2).get("/tags").await.ok(), json!(["t"]));
-    // The completion of another drops the completed job, which is old by then.
+    // Completing another job deletes the old complete job.
     let last = json!({"id": "last", "meta": 1});
     worker.at(101).add_and_pop(last).await;
     worker.at(101).complete("work", "last").await;
@@ -173,7 +173,7 @@ async fn a_job_keeps_its_tags_until_it_is_gone() {
 }
 
 #[tokio::test]
-async fn bad_tags_are_refused_each_for_itself() {
+async fn invalid_tags_are_rejected_individually() {
     let server = Server::start();
     let client = server.at(0);
     client.add_ids("work", &["a"]).await;
@@ -213,7 +213,7 @@ async fn bad_tags_are_refused_each_for_itself() {
 }
 
 #[tokio::test]
-async fn bad_pages_are_refused() {
+async fn invalid_pages_are_rejected() {
     let server = Server::start();
     for path in ["/tag/t", "/tags"] {
         for field in ["offset", "limit"] {
@@ -226,7 +226,7 @@ async fn bad_pages_are_refused() {
 }
 
 #[tokio::test]
-async fn a_tag_may_be_any_text() {
+async fn a_tag_can_be_any_text() {
     let server = Server::start();
     let tags = [
         "a/b",

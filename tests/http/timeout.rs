@@ -1,18 +1,18 @@
-//! `/timeout`: a job is taken from its worker at once.
+//! `/timeout`: takes a job from its worker.
 
 use serde_json::{Value, json};
 
 use crate::support::{STATES, Server, one_in_each_state};
 
 #[tokio::test]
-async fn a_job_that_is_timed_out_is_nobodys_and_has_lost_no_try() {
+async fn a_timed_out_job_has_no_worker_and_keeps_its_retries() {
     let server = Server::start();
     let worker = server.by("w");
     worker
         .at(0)
         .add_and_pop(json!({"id": "a", "meta": 1, "retries": 3}))
         .await;
-    // Whoever asks need not be the worker.
+    // Any client can time out a job, not only its worker.
     let answer = server.by("boss").at(5).post("/timeout", json!("a")).await;
     assert_eq!(answer.ok(), "a");
     let job = server.at(5).job("a").await;
@@ -46,12 +46,12 @@ async fn a_job_that_is_timed_out_is_nobodys_and_has_lost_no_try() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_timed_out_counts_as_waiting() {
+async fn a_timed_out_job_counts_as_waiting() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
     worker.post("/timeout", json!({"id": "a"})).await.ok();
-    // As long ago as that, its lock would be lost.
+    // At 1000 s its lease would have expired.
     for now in [1, 1000] {
         let who = server.at(now);
         let queue = who.get("/queue/work").await.ok();
@@ -77,7 +77,7 @@ async fn a_job_that_is_timed_out_counts_as_waiting() {
 }
 
 #[tokio::test]
-async fn jobs_that_are_timed_out_come_after_lost_locks_and_before_any_priority() {
+async fn timed_out_jobs_are_claimed_after_expired_leases_and_before_other_jobs() {
     let server = Server::start();
     let worker = server.by("w");
     worker.at(0).add_ids("work", &["lost"]).await;
@@ -104,7 +104,7 @@ async fn jobs_that_are_timed_out_come_after_lost_locks_and_before_any_priority()
 }
 
 #[tokio::test]
-async fn the_old_worker_is_refused() {
+async fn the_old_worker_of_a_timed_out_job_is_rejected() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_and_pop(json!({"id": "a", "meta": "old"})).await;
@@ -127,7 +127,7 @@ async fn the_old_worker_is_refused() {
 }
 
 #[tokio::test]
-async fn only_what_is_running_can_be_timed_out() {
+async fn only_running_jobs_can_be_timed_out() {
     let server = Server::start();
     one_in_each_state(&server).await;
     let client = server.at(100);
@@ -141,7 +141,7 @@ async fn only_what_is_running_can_be_timed_out() {
         );
         assert_eq!(client.state(state).await, state);
     }
-    // One whose lock is lost is running as long as nobody has taken it over; that loss costs no try.
+    // A job with an expired lease is running until another claim; timing it out uses no retry.
     let data = json!(["stalled", "waiting", "nobody", {}, "running"]);
     let whole = client.post("/timeout", data).await.whole();
     let results = json!(["stalled", false, false, false, "running"]);
@@ -161,7 +161,7 @@ async fn only_what_is_running_can_be_timed_out() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_timed_out_can_be_put_anew_and_cancelled() {
+async fn a_timed_out_job_can_be_put_again_and_canceled() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     for id in ["moved", "gone"] {

@@ -1,4 +1,4 @@
-//! HTTPS without a proxy: every protocol over it, the handshake's limits, and the certificate's reload.
+//! HTTPS without a proxy: every protocol, limits of the handshake, and reloading the certificate.
 
 use std::fs;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use crate::support::{Server, database};
 
 const HEALTH: &str = "GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n";
 const KEYS: [&str; 2] = ["--ui-key", "admin:anna:the-key-of-anna"];
-/// Every limit on the time of a connection is three seconds, more than a handshake takes on a busy machine.
+/// Sets all connection timeouts to 3 s, more than a handshake takes on a busy machine.
 const IMPATIENT: [&str; 2] = ["--connection-timeout", "3"];
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A request on a connection that stays open.
+/// Sends a request on a connection that is kept alive.
 async fn is_healthy(connection: &mut Secured) {
     connection.write(HEALTH).await;
     let answer = connection.read_until("ok\n").await;
@@ -114,7 +114,7 @@ async fn only_http_1_1_is_negotiated() {
 }
 
 #[tokio::test]
-async fn a_request_with_the_wrong_scheme_gets_an_answer() {
+async fn a_request_with_the_wrong_scheme_gets_a_response() {
     let pair = Pair::new();
     let server = pair.serve(&[]);
     let mut plain = Connection::to(&server).await;
@@ -137,13 +137,13 @@ async fn a_request_with_the_wrong_scheme_gets_an_answer() {
 }
 
 #[tokio::test]
-async fn handshakes_that_are_not_completed_in_time_are_closed() {
+async fn incomplete_handshakes_are_closed_after_the_timeout() {
     let pair = Pair::new();
     let server = pair.serve(&IMPATIENT);
     let mut idle = pair.client().connect(&server).await;
     let mut silent = Connection::to(&server).await;
     let mut half = Connection::to(&server).await;
-    // The beginning of a record of 512 bytes with a client's first message.
+    // The beginning of a TLS record of 512 bytes with a ClientHello.
     half.write([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3]).await;
     let mut slow = Connection::to(&server).await;
     slow.write([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3]).await;
@@ -163,7 +163,7 @@ async fn handshakes_that_are_not_completed_in_time_are_closed() {
 }
 
 #[tokio::test]
-async fn a_client_must_take_its_answer() {
+async fn a_client_must_read_its_response() {
     let folder = tempfile::TempDir::new().unwrap();
     let database = folder.path().join("jobs.db");
     let server = Server::on(&database, &[]);
@@ -181,14 +181,14 @@ async fn a_client_must_take_its_answer() {
     let head = "GET /jobs/waiting/work?full=true HTTP/1.1\r\nhost: localhost\r\n\r\n";
     stalled.write(head).await;
     stalled.read_until("HTTP/1.1 200 ").await;
-    // Its place is the only one, so another handshake succeeds when it is closed.
+    // It uses the only slot, so a new handshake succeeds once it is closed.
     while client.try_connect(&server).await.is_err() {
         sleep(PAUSE).await;
     }
 }
 
 #[tokio::test]
-async fn a_flood_of_handshakes_does_not_keep_other_clients_out() {
+async fn a_flood_of_handshakes_does_not_block_other_clients() {
     let pair = Pair::new();
     let limits = [
         "--max-connections",
@@ -215,7 +215,7 @@ async fn a_flood_of_handshakes_does_not_keep_other_clients_out() {
         let mut other = client.connect(&server).await;
         is_healthy(&mut other).await;
     }
-    // The flood has no more than its share: of the silent connections, the oldest were closed for the newest.
+    // The flood keeps its share only: the oldest silent connections were closed for the newest.
     for connection in silent.iter_mut().take(80) {
         assert_eq!(connection.read_to_end().await, "");
     }
@@ -234,7 +234,7 @@ async fn a_stop_does_not_wait_for_handshakes() {
     drop(silent);
 }
 
-/// Waits until the log holds this text.
+/// Waits until the log contains this text.
 async fn logged(server: &Logged, text: &str) {
     while !server.log().contains(text) {
         sleep(PAUSE).await;
@@ -280,7 +280,7 @@ async fn sighup_replaces_the_certificate_for_new_connections() {
     is_healthy(&mut old).await;
 }
 
-/// What a server says that does not start with these options.
+/// The error of a server that does not start with these options.
 fn refusal(options: &[String]) -> String {
     let folder = tempfile::TempDir::new().unwrap();
     let database = database::address(&folder.path().join("jobs.db"));
@@ -291,7 +291,7 @@ fn refusal(options: &[String]) -> String {
 }
 
 #[test]
-fn a_server_with_a_wrong_pair_does_not_start() {
+fn a_server_with_an_invalid_certificate_does_not_start() {
     let (pair, other) = (Pair::new(), Pair::new());
     let secret = fs::read_to_string(pair.key()).unwrap();
     let secret = secret.lines().nth(1).unwrap();
@@ -365,7 +365,7 @@ fn a_server_with_a_wrong_pair_does_not_start() {
 }
 
 #[tokio::test]
-async fn the_greeting_and_the_pages_name_https() {
+async fn the_startup_banner_and_the_pages_use_https() {
     let pair = Pair::new();
     let mut command = Server::program();
     command

@@ -1,4 +1,4 @@
-//! Tokens: as the administrator's endpoints have them, and as the command line has them.
+//! Tokens of lmstfy namespaces: the endpoints and the command line.
 
 mod command;
 mod endpoints;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::support::Server;
 use crate::support::lmstfy::eventually;
 
-/// The status and the body of an answer of `/token` or of lmstfy; null if there is none.
+/// The status and the body of a response of `/token` or of lmstfy; null if there is no body.
 async fn ask(server: &Server, method: Method, path: &str) -> (u16, Value) {
     let request = server
         .http
@@ -26,7 +26,7 @@ async fn ask(server: &Server, method: Method, path: &str) -> (u16, Value) {
     (status, body.unwrap_or(Value::Null))
 }
 
-/// Makes a token of the namespace.
+/// Creates a token of the namespace.
 async fn made(server: &Server, namespace: &str) -> String {
     let path = format!("/token/{namespace}?description=test");
     let (status, body) = ask(server, Method::POST, &path).await;
@@ -34,7 +34,7 @@ async fn made(server: &Server, namespace: &str) -> String {
     body["token"].as_str().unwrap().to_owned()
 }
 
-/// Makes a token of the namespace that expires after a second, and waits until it has.
+/// Creates a token of the namespace that expires after 1 s, and waits until it has expired.
 async fn expired(server: &Server, namespace: &str) -> String {
     let path = format!("/token/{namespace}?description=expired&expires=1s");
     let (status, body) = ask(server, Method::POST, &path).await;
@@ -47,7 +47,7 @@ async fn expired(server: &Server, namespace: &str) -> String {
     token
 }
 
-/// What the list with details says of the token with this description.
+/// The entry for the token with this description in the detailed list.
 async fn detail(server: &Server, namespace: &str, description: &str) -> Value {
     let path = format!("/token/{namespace}?details=true");
     let (status, body) = ask(server, Method::GET, &path).await;
@@ -57,13 +57,13 @@ async fn detail(server: &Server, namespace: &str, description: &str) -> Value {
     body["details"][name.unwrap().0].clone()
 }
 
-/// How a request is answered that shows the token.
+/// The status of a request with this token.
 async fn status(server: &Server, namespace: &str, token: &str) -> u16 {
     let path = format!("/api/{namespace}/q/size?token={token}");
     ask(server, Method::GET, &path).await.0
 }
 
-/// `switchyard token` on the database with this address.
+/// Runs `switchyard token` on the database with this address.
 fn token(database: &str, arguments: &[&str]) -> Output {
     let mut command = Server::program();
     command.arg("token").args(arguments);
@@ -71,7 +71,7 @@ fn token(database: &str, arguments: &[&str]) -> Output {
     command.stdin(Stdio::null()).output().unwrap()
 }
 
-/// What it prints, if it succeeds.
+/// The output of a successful command.
 #[track_caller]
 fn printed(database: &str, arguments: &[&str]) -> String {
     let output = token(database, arguments);
@@ -80,7 +80,7 @@ fn printed(database: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What it says when it fails.
+/// The error of a failed command.
 #[track_caller]
 fn refused(database: &str, arguments: &[&str]) -> String {
     let output = token(database, arguments);
@@ -91,7 +91,7 @@ fn refused(database: &str, arguments: &[&str]) -> String {
     said
 }
 
-/// The token that `create` made.
+/// The token that `create` printed.
 #[track_caller]
 fn created(database: &str, arguments: &[&str]) -> String {
     let output = printed(database, &[&["create"], arguments].concat());

@@ -1,11 +1,11 @@
-//! `/track`, `/untrack`, `/tracked`: jobs that somebody follows.
+//! `/track`, `/untrack`, `/tracked`: tracking jobs.
 
 use serde_json::{Value, json};
 
 use crate::support::{Server, ids};
 
 #[tokio::test]
-async fn a_tracked_job_says_so_wherever_it_is_shown() {
+async fn a_tracked_job_is_marked_in_all_responses() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_ids("work", &["a", "b"]).await;
@@ -43,13 +43,13 @@ async fn a_tracked_job_says_so_wherever_it_is_shown() {
 }
 
 #[tokio::test]
-async fn tracked_jobs_are_listed_whole_by_when_they_were_tracked() {
+async fn tracked_jobs_are_listed_by_tracking_time() {
     let server = Server::start();
     let none = json!({"jobs": [], "expired": []});
     assert_eq!(server.at(0).get("/tracked").await.ok(), none);
     server.at(0).add_ids("work", &["a", "b", "c"]).await;
     for (now, id) in [(3, "b"), (1, "c"), (2, "a")] {
-        // As an id, and as an item.
+        // As an ID, and as an item.
         let item = if id == "a" {
             json!({"id": id})
         } else {
@@ -63,7 +63,7 @@ async fn tracked_jobs_are_listed_whole_by_when_they_were_tracked() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_gone_is_tracked_as_expired_until_it_comes_again() {
+async fn a_removed_tracked_job_is_listed_as_expired_until_it_exists_again() {
     let server = Server::start();
     let worker = server.by("w");
     worker.set("jobs-history", json!(100)).await.ok();
@@ -76,7 +76,7 @@ async fn a_job_that_is_gone_is_tracked_as_expired_until_it_comes_again() {
     let tracked = worker.at(2).get("/tracked").await.ok();
     assert_eq!(ids(&tracked["jobs"]), ["old"]);
     assert_eq!(tracked["expired"], json!(["gone"]));
-    // The completion of another drops the completed job, which is old by then.
+    // Completing another job deletes the old complete job.
     worker
         .at(101)
         .add_and_pop(json!({"id": "last", "meta": 1}))
@@ -86,7 +86,7 @@ async fn a_job_that_is_gone_is_tracked_as_expired_until_it_comes_again() {
     assert_eq!(tracked, json!({"jobs": [], "expired": ["old", "gone"]}));
     worker.at(102).add_ids("work", &["gone"]).await;
     assert_eq!(worker.at(102).job("gone").await["tracked"], true);
-    // Also what is not there can be let go.
+    // A job that does not exist can be untracked.
     assert_eq!(
         worker.at(102).post("/untrack", json!("old")).await.ok(),
         "old"
@@ -97,7 +97,7 @@ async fn a_job_that_is_gone_is_tracked_as_expired_until_it_comes_again() {
 }
 
 #[tokio::test]
-async fn tracking_may_tag_the_job() {
+async fn tracking_can_tag_the_job() {
     let server = Server::start();
     let item = json!({"id": "a", "meta": 1, "tags": ["x"]});
     server.at(0).add("work", item).await;
@@ -110,13 +110,13 @@ async fn tracking_may_tag_the_job() {
     );
     let found = server.at(1).get("/tag/y").await.ok();
     assert_eq!(found["jobs"], json!(["a"]));
-    // Letting go leaves the tags.
+    // Untracking keeps the tags.
     server.at(2).post("/untrack", json!("a")).await.ok();
     assert_eq!(server.at(2).job("a").await["tags"], json!(["x", "y"]));
 }
 
 #[tokio::test]
-async fn only_what_is_there_can_be_tracked_and_anything_be_let_go() {
+async fn only_existing_jobs_can_be_tracked_and_any_id_untracked() {
     let server = Server::start();
     let client = server.at(0);
     client.add_ids("work", &["a", "b"]).await;
@@ -140,7 +140,7 @@ async fn only_what_is_there_can_be_tracked_and_anything_be_let_go() {
 }
 
 #[tokio::test]
-async fn bad_items_are_refused_with_the_name_of_their_field() {
+async fn invalid_items_are_rejected_with_their_field() {
     let server = Server::start();
     let client = server.at(0);
     client.add_ids("work", &["a"]).await;
@@ -157,9 +157,9 @@ async fn bad_items_are_refused_with_the_name_of_their_field() {
     assert_eq!((&job["tracked"], &job["tags"]), (&json!(false), &json!([])));
 }
 
-/// As qless-core's `test_failed_retries_tracked` has it.
+/// As in qless-core's `test_failed_retries_tracked`.
 #[tokio::test]
-async fn a_tracked_job_whose_retries_are_used_up_is_said_to_have_failed() {
+async fn a_tracked_job_without_retries_left_has_a_failed_event() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     let job = json!({"id": "a", "meta": 1, "retries": 0});

@@ -1,11 +1,11 @@
-//! `/depends`: what a held job waits for, more of it or less.
+//! `/depends`: adds and removes dependencies.
 
 use serde_json::{Value, json};
 
 use crate::support::{STATES, Server, one_in_each_state};
 
 #[tokio::test]
-async fn a_held_job_may_come_to_wait_for_more() {
+async fn a_job_with_dependencies_can_get_more() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     worker.add_ids("work", &["a", "b", "done"]).await;
@@ -13,7 +13,7 @@ async fn a_held_job_may_come_to_wait_for_more() {
     worker.complete("work", "done").await;
     let held = json!({"id": "c", "meta": 1, "depends": ["a"]});
     worker.add("after", held).await;
-    // What is not there or complete holds nothing; what is named twice counts once.
+    // Missing and complete jobs are ignored; a duplicate counts once.
     let more = json!({"id": "c", "on": ["b", "nobody", "done", "b", "a"]});
     assert_eq!(worker.post("/depends", more).await.ok(), true);
     assert_eq!(
@@ -32,7 +32,7 @@ async fn a_held_job_may_come_to_wait_for_more() {
 }
 
 #[tokio::test]
-async fn what_is_taken_off_is_waited_for_no_longer() {
+async fn removed_dependencies_no_longer_block() {
     let server = Server::start();
     let client = server.at(0);
     client.add_ids("work", &["a", "b", "c"]).await;
@@ -47,7 +47,7 @@ async fn what_is_taken_off_is_waited_for_no_longer() {
     };
     assert_eq!(off(json!(["b"])).await, json!(["a", "c"]));
     assert_eq!(client.job("b").await["dependents"], json!(["other"]));
-    // What it does not wait for can be taken off, too.
+    // Removing a job that is not a dependency has no effect.
     assert_eq!(off(json!(["b", "nobody"])).await, json!(["a", "c"]));
     assert_eq!(client.state("held").await, "depends");
     assert_eq!(off(json!("all")).await, json!([]));
@@ -57,7 +57,7 @@ async fn what_is_taken_off_is_waited_for_no_longer() {
         client.get("/jobs/depends/after").await.ok(),
         json!(["other"])
     );
-    // Nothing comes of the completion of what it waited for.
+    // Completing a former dependency has no effect.
     let worker = server.by("w").at(0);
     worker.pop("after").await;
     worker.pop("work").await;
@@ -66,7 +66,7 @@ async fn what_is_taken_off_is_waited_for_no_longer() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_freed_waits_for_the_rest_of_its_delay() {
+async fn a_released_job_waits_for_the_rest_of_its_delay() {
     let server = Server::start();
     let client = server.at(0);
     client.add_ids("work", &["a"]).await;
@@ -98,7 +98,7 @@ async fn a_job_that_is_freed_waits_for_the_rest_of_its_delay() {
 }
 
 #[tokio::test]
-async fn only_a_job_that_is_held_can_be_changed() {
+async fn only_jobs_with_dependencies_can_be_changed() {
     let server = Server::start();
     one_in_each_state(&server).await;
     let client = server.at(100);
@@ -123,7 +123,7 @@ async fn only_a_job_that_is_held_can_be_changed() {
 }
 
 #[tokio::test]
-async fn no_job_comes_to_wait_for_itself() {
+async fn a_job_cannot_depend_on_itself() {
     let server = Server::start();
     let client = server.at(0);
     client.add_ids("work", &["root", "free"]).await;
@@ -139,13 +139,13 @@ async fn no_job_comes_to_wait_for_itself() {
     }
     assert_eq!(client.job("a").await["dependencies"], json!(["root"]));
     assert_eq!(client.job("free").await["dependents"], json!([]));
-    // What does not close the circle is accepted.
+    // Dependencies that do not complete the cycle are accepted.
     let item = json!({"id": "c", "on": ["a", "free"]});
     assert_eq!(client.post("/depends", item).await.ok(), true);
 }
 
 #[tokio::test]
-async fn bad_changes_are_refused_each_for_itself() {
+async fn invalid_changes_are_rejected_individually() {
     let server = Server::start();
     let client = server.at(0);
     client.add_ids("work", &["a", "b"]).await;

@@ -1,4 +1,4 @@
-//! Pops that wait for a job. Here the real clock runs; nobody asks how fast.
+//! Blocking claims. These tests use the real clock; none requires an upper bound on time.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use crate::support::{Caller, Server, ids, raw::Connection};
 
 #[tokio::test]
-async fn whoever_waits_gets_the_job_that_is_put_later() {
+async fn a_blocking_claim_gets_a_job_put_later() {
     let server = Server::with(&[]);
-    // A queue that nobody knows yet, and one that is known.
+    // A new queue and an existing one.
     for queue in ["new", "old"] {
         if queue == "old" {
             let gone = server.anyone().add(queue, json!({"meta": 1})).await;
@@ -18,7 +18,7 @@ async fn whoever_waits_gets_the_job_that_is_put_later() {
         let worker = server.by(&name);
         let path = format!("/get/{queue}?wait=60");
         let put = async {
-            server.anyone().sees(&name).await;
+            server.anyone().wait_until_seen(&name).await;
             server.anyone().add(queue, json!({"meta": queue})).await
         };
         let (job, id) = tokio::join!(worker.get(&path), put);
@@ -34,7 +34,7 @@ async fn whoever_waits_gets_the_job_that_is_put_later() {
 }
 
 #[tokio::test]
-async fn every_way_to_ask_can_wait() {
+async fn every_way_to_claim_can_block() {
     let server = Server::with(&[]);
     for (way, several) in [
         ("/get/work?wait=60", false),
@@ -57,18 +57,18 @@ async fn every_way_to_ask_can_wait() {
             worker.get(way).await.ok()
         };
         let put = async {
-            server.anyone().sees(way).await;
+            server.anyone().wait_until_seen(way).await;
             server.anyone().add_ids("work", &[way]).await;
         };
         let (got, ()) = tokio::join!(ask, put);
-        // As soon as there is one, whoever wants several has no more to wait for.
+        // A claim of several jobs ends as soon as there is one.
         let got = if several { got } else { json!([got]) };
         assert_eq!(ids(&got), [way]);
     }
 }
 
 #[tokio::test]
-async fn whoever_waits_in_vain_gets_nothing() {
+async fn a_blocking_claim_ends_empty_after_its_timeout() {
     let server = Server::with(&[]);
     server
         .anyone()
@@ -87,7 +87,7 @@ async fn whoever_waits_in_vain_gets_nothing() {
 }
 
 #[tokio::test]
-async fn bad_waits_are_refused() {
+async fn invalid_waits_are_rejected() {
     let server = Server::with(&[]);
     server.anyone().add_ids("work", &["a"]).await;
     for wait in [
@@ -115,8 +115,8 @@ async fn bad_waits_are_refused() {
     }
 }
 
-/// Prepares the queue that has the name of a way in which jobs become available: a call to be made, after
-/// which there is one in it.
+/// Prepares the queue that is named after a way in which jobs become available. Returns the request that makes one
+/// available.
 async fn prepare(holder: Caller<'_>, way: &str) -> (String, Value) {
     let item = json!({"id": way, "meta": 1});
     let at = |verb: &str| format!("/{verb}/{way}");
@@ -174,7 +174,7 @@ async fn prepare(holder: Caller<'_>, way: &str) -> (String, Value) {
 }
 
 #[tokio::test]
-async fn whichever_way_a_job_becomes_available_a_waiting_worker_gets_it() {
+async fn a_waiting_worker_gets_a_job_however_it_becomes_available() {
     let server = Server::with(&[]);
     let holder = server.by("holder");
     for way in [
@@ -183,10 +183,10 @@ async fn whichever_way_a_job_becomes_available_a_waiting_worker_gets_it() {
     ] {
         let (path, data) = prepare(holder, way).await;
         let name = format!("waits for {way}");
-        // The second queue makes a worker seen that waits for a paused one.
+        // The second queue lists a worker that waits for a paused one.
         let wait = format!("/get?queue={way}&queue=idle&wait=60");
         let act = async {
-            server.anyone().sees(&name).await;
+            server.anyone().wait_until_seen(&name).await;
             holder.post(&path, data).await.ok();
         };
         let (job, ()) = tokio::join!(server.by(&name).get(&wait), act);
@@ -196,7 +196,7 @@ async fn whichever_way_a_job_becomes_available_a_waiting_worker_gets_it() {
 }
 
 #[tokio::test]
-async fn what_becomes_available_with_time_is_waited_for() {
+async fn a_blocking_claim_gets_jobs_that_become_available_with_time() {
     let server = Server::with(&[]);
     let worker = server.by("w");
     server
@@ -218,10 +218,10 @@ async fn what_becomes_available_with_time_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_time_that_is_set_while_somebody_waits_is_kept() {
+async fn a_blocking_claim_gets_a_delayed_job_put_while_it_waits() {
     let server = Server::with(&[]);
     let act = async {
-        server.anyone().sees("w").await;
+        server.anyone().wait_until_seen("w").await;
         let item = json!({"id": "a", "meta": 1, "delay": 0.2});
         server.anyone().add("work", item).await;
     };
@@ -230,7 +230,7 @@ async fn a_time_that_is_set_while_somebody_waits_is_kept() {
 }
 
 #[tokio::test]
-async fn all_who_wait_are_served() {
+async fn all_waiting_workers_get_jobs() {
     let server = Server::with(&[]);
     let get = async |name: &str| {
         let job = server.by(name).get("/get/work?wait=60").await.ok();
@@ -238,10 +238,10 @@ async fn all_who_wait_are_served() {
     };
     let put = async {
         for name in ["one", "other", "third"] {
-            server.anyone().sees(name).await;
+            server.anyone().wait_until_seen(name).await;
         }
         server.anyone().add_ids("work", &["a"]).await;
-        // Two in one request, of which one is refused.
+        // Two valid items in a request with an invalid one.
         let items = json!([{"id": "b", "meta": 1}, {"id": "bad"}, {"id": "c", "meta": 1}]);
         server.anyone().post("/add/work", items).await.whole();
     };
@@ -252,7 +252,7 @@ async fn all_who_wait_are_served() {
 }
 
 #[tokio::test]
-async fn whoever_hangs_up_while_waiting_takes_no_job() {
+async fn a_worker_that_disconnects_while_waiting_claims_no_job() {
     let server = Server::with(&[]);
     for round in 0..5 {
         let ghost = format!("ghost{round}");
@@ -260,9 +260,9 @@ async fn whoever_hangs_up_while_waiting_takes_no_job() {
         let request =
             format!("GET /get/work?wait=60&host={ghost} HTTP/1.1\r\nhost: localhost\r\n\r\n");
         connection.write(request).await;
-        server.anyone().sees(&ghost).await;
+        server.anyone().wait_until_seen(&ghost).await;
         drop(connection);
-        // That the connection is gone reaches the server before these requests do.
+        // The server detects the closed connection before these requests.
         for _ in 0..5 {
             server.anyone().get("/queues").await.ok();
         }
@@ -277,10 +277,10 @@ async fn whoever_hangs_up_while_waiting_takes_no_job() {
 }
 
 #[tokio::test]
-async fn under_the_test_clock_a_wait_is_over_when_a_job_comes() {
+async fn the_test_clock_wakes_waiting_claims_when_a_job_is_put() {
     let server = Server::start();
     let act = async {
-        server.at(5).sees("w").await;
+        server.at(5).wait_until_seen("w").await;
         server.at(5).add_ids("work", &["a"]).await;
     };
     let (job, ()) = tokio::join!(server.by("w").at(5).get("/get/work?wait=60"), act);
@@ -289,13 +289,13 @@ async fn under_the_test_clock_a_wait_is_over_when_a_job_comes() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_waits_for_nobody() {
+async fn a_stop_does_not_wait_for_blocking_claims() {
     let server = Server::with(&[]);
     let mut connection = Connection::to(&server).await;
     let request = "GET /get/work?wait=60&host=w HTTP/1.1\r\nhost: localhost\r\n\r\n";
     connection.write(request).await;
-    server.anyone().sees("w").await;
+    server.anyone().wait_until_seen("w").await;
     server.stop().await;
-    // Whatever the waiting worker is told, it is not kept waiting.
+    // The waiting worker gets any response, or is disconnected.
     connection.read_to_end().await;
 }

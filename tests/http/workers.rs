@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use crate::support::Server;
 
 #[tokio::test]
-async fn workers_are_listed_by_when_they_were_last_seen() {
+async fn workers_are_listed_by_their_last_request() {
     let server = Server::start();
     assert_eq!(server.anyone().get("/workers").await.ok(), json!([]));
     server.at(0).add_ids("work", &["a", "b", "c"]).await;
     server.by("first").at(1).pop_ids("work", 2).await;
     server.by("second").at(2).pop("work").await;
-    // One that gets nothing has been seen all the same.
+    // A worker that gets no job is listed, too.
     server.by("idle").at(3).pop("nowhere").await;
     let expected = json!([
         {"name": "idle", "jobs": 0, "stalled": 0},
@@ -19,7 +19,7 @@ async fn workers_are_listed_by_when_they_were_last_seen() {
         {"name": "first", "jobs": 2, "stalled": 0},
     ]);
     assert_eq!(server.at(3).get("/workers").await.ok(), expected);
-    // A heartbeat is a sign of life; one lock of `first` is lost by then, and that of `second`.
+    // A heartbeat counts as a request; one lease of `first` has expired by then, and that of `second`.
     server
         .by("first")
         .at(10)
@@ -58,7 +58,7 @@ async fn a_worker_lists_its_jobs_latest_expiry_first() {
 }
 
 #[tokio::test]
-async fn a_worker_that_nobody_knows_has_nothing() {
+async fn an_unknown_worker_has_no_jobs() {
     let server = Server::start();
     let worker = server.anyone().get("/worker/nobody").await.ok();
     assert_eq!(worker, json!({"jobs": [], "stalled": []}));
@@ -66,7 +66,7 @@ async fn a_worker_that_nobody_knows_has_nothing() {
 }
 
 #[tokio::test]
-async fn a_job_leaves_its_worker_whichever_way_it_goes() {
+async fn every_way_to_end_a_job_removes_it_from_its_worker() {
     let server = Server::start();
     let worker = server.by("w");
     let ids = [
@@ -108,7 +108,7 @@ async fn a_job_leaves_its_worker_whichever_way_it_goes() {
 }
 
 #[tokio::test]
-async fn a_worker_unseen_for_a_day_is_forgotten() {
+async fn a_worker_without_requests_for_a_day_is_forgotten() {
     let server = Server::start();
     server.by("w").at(0).pop("work").await;
     let list = async |now: i32| server.at(now).get("/workers").await.ok();
@@ -117,7 +117,7 @@ async fn a_worker_unseen_for_a_day_is_forgotten() {
 }
 
 #[tokio::test]
-async fn where_clients_tell_the_time_a_sign_may_be_earlier_than_the_last() {
+async fn with_client_clocks_the_last_request_can_be_earlier() {
     let server = Server::start();
     for (now, worker) in [(1000, "early"), (500, "late"), (10, "early")] {
         let worker = server.by(worker).at(now);

@@ -1,4 +1,4 @@
-//! An expression pays for the bytes of a text before it reads them: none over a long text is free.
+//! An expression pays for the bytes of a text before it reads them, so no function of a long text is free.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use switchyard::query::{Query, Record};
 
 use super::{NOW, RECORD, parse, term};
 
-/// So many digits are in the payload, and as much work is allowed: reading them twice is too much.
+/// The payload has this many digits, and the budget allows as much work: one conversion fits, two do not.
 const DIGITS: usize = 200_000;
 const WORK: u64 = 300_000;
 
@@ -17,7 +17,7 @@ fn ask(query: &Query, payload: &str) -> Result<bool, Spent> {
 }
 
 #[test]
-fn each_conversion_of_a_text_costs_its_bytes() {
+fn converting_a_text_costs_its_bytes() {
     let digits = "7".repeat(DIGITS);
     for expression in [
         "payload AND payload",
@@ -51,7 +51,7 @@ fn each_conversion_of_a_text_costs_its_bytes() {
 }
 
 #[test]
-fn escapes_and_keys_are_paid_for() {
+fn escapes_and_keys_cost_their_bytes() {
     let escapes = "\\u0061".repeat(DIGITS / 6);
     let text = format!(r#"{{"a":"{escapes}"}}"#);
     let query = term("IS", "json_extract(payload, '$.a')", "2").unwrap();
@@ -62,20 +62,20 @@ fn escapes_and_keys_are_paid_for() {
 }
 
 #[test]
-fn trimming_pays_for_each_character_before_it_looks_for_it() {
+fn trimming_pays_for_each_character_before_reading_it() {
     let query = term("IS", "trim(payload, payload)", "2").unwrap();
     assert_eq!(ask(&query, &"a".repeat(1_000)), Err(Spent::Work));
     assert_eq!(ask(&query, &"a".repeat(100)), Ok(false));
 }
 
 #[test]
-fn a_pattern_that_fails_early_costs_little_however_long_the_text_is() {
+fn a_pattern_that_fails_early_costs_little_on_a_long_text() {
     let query = term("LIKE", "payload", "'x%'").unwrap();
     assert_eq!(ask(&query, &"7".repeat(2_000_000)), Ok(false));
 }
 
 #[test]
-fn a_query_of_many_conversions_ends_with_its_budget() {
+fn a_query_with_many_conversions_stops_at_its_budget() {
     let sum = format!("id IN ({}1)", "payload,".repeat(200));
     let terms = vec![["IS NOT", sum.as_str(), "1"]; 32];
     let query = parse(&serde_json::json!(terms).to_string());
@@ -89,7 +89,7 @@ fn a_query_of_many_conversions_ends_with_its_budget() {
 }
 
 #[test]
-fn a_query_ends_at_its_deadline() {
+fn a_query_stops_at_its_deadline() {
     let query = term("IS", "payload + 1", "2").unwrap();
     let digits = "7".repeat(DIGITS);
     let record = Record {

@@ -1,4 +1,4 @@
-//! Made-up expressions and jobs.
+//! Generators of random expressions and jobs.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -135,7 +135,7 @@ fn words(words: &'static [&'static str]) -> BoxedStrategy<String> {
     select(words).prop_map(str::to_owned).boxed()
 }
 
-/// What a JSON function may be given. (Text that is made in other ways may be JSON5, which only SQLite reads.)
+/// Arguments of JSON functions. (Text that is constructed in other ways can be JSON5, which only SQLite parses.)
 fn json() -> BoxedStrategy<String> {
     let leaf = Union::new_weighted(vec![
         (
@@ -226,7 +226,7 @@ fn calls(inner: &BoxedStrategy<String>) -> BoxedStrategy<String> {
     .boxed()
 }
 
-/// An expression of the grammar; parentheses are left out often enough to try precedence.
+/// An expression of the grammar. Parentheses are often omitted, to test precedence.
 pub fn expression() -> BoxedStrategy<String> {
     leaf()
         .prop_recursive(4, 24, 4, |inner| {

@@ -2,7 +2,7 @@
 
 use super::{RECORD, is, term};
 
-/// What is refused, and the character at which.
+/// Rejected texts, and the index of the character that is wrong.
 const REFUSED: [(&str, usize); 95] = [
     ("(SELECT 1)", 2),
     ("(SELECT payload FROM job)", 2),
@@ -101,7 +101,7 @@ const REFUSED: [(&str, usize); 95] = [
     ("CURRENT_TIMESTAMP", 1),
 ];
 
-/// The same for what has no place of its own.
+/// Rejected texts whose error has no place.
 const ALSO_REFUSED: [&str; 29] = [
     "sum(id) OVER ()",
     "max(id, 1) FILTER (WHERE 1)",
@@ -135,7 +135,7 @@ const ALSO_REFUSED: [&str; 29] = [
 ];
 
 #[test]
-fn what_is_no_expression_over_one_job_is_refused_at_its_place() {
+fn texts_that_are_not_an_expression_over_one_job_are_rejected_at_the_error() {
     for (text, column) in REFUSED {
         let Err(refused) = term("=", text, "1") else {
             panic!("{text:?} was taken");
@@ -155,7 +155,7 @@ fn what_is_no_expression_over_one_job_is_refused_at_its_place() {
 }
 
 #[test]
-fn a_refusal_reads_well() {
+fn errors_are_readable_sentences() {
     let refused = term("=", "1", "id = load_extension('x')").unwrap_err();
     let text = refused.to_string();
     assert!(
@@ -182,9 +182,9 @@ fn a_refusal_reads_well() {
     );
 }
 
-/// These look worse than they are: words and texts.
+/// These only look dangerous: they are words and texts.
 #[test]
-fn what_only_looks_dangerous_is_text() {
+fn texts_that_only_look_dangerous_are_accepted() {
     for (left, right) in [
         ("rowid", "'rowid'"),
         ("sqlite_master", "'sqlite_master'"),

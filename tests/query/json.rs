@@ -1,4 +1,4 @@
-//! JSON texts that are kept, and whether two of them say the same.
+//! Stored JSON texts, and the comparison of JSON by value.
 
 use proptest::prelude::*;
 use serde_json::value::RawValue;
@@ -96,7 +96,7 @@ const DIFFERENT: [(&str, &str); 34] = [
 ];
 
 #[test]
-fn json_is_the_same_by_value() {
+fn json_texts_are_compared_by_value() {
     for (one, two) in SAME {
         assert!(same(one, two) && same(two, one), "{one} and {two}");
     }
@@ -151,7 +151,7 @@ const NOT_JSON: [&str; 42] = [
 ];
 
 #[test]
-fn what_is_not_json_is_not_kept() {
+fn invalid_json_is_rejected() {
     for text in NOT_JSON {
         assert!(minified(text).is_err(), "{text:?}");
     }
@@ -159,7 +159,7 @@ fn what_is_not_json_is_not_kept() {
 }
 
 #[test]
-fn what_is_kept_stays_as_it_was_written() {
+fn stored_json_is_unchanged() {
     for (text, kept) in [
         (" [ 1 , 2 ] ", "[1,2]"),
         (
@@ -182,7 +182,7 @@ fn what_is_kept_stays_as_it_was_written() {
 }
 
 #[test]
-fn any_depth_is_fine() {
+fn json_has_no_depth_limit() {
     let deep = format!("{}{}", "[".repeat(500_000), "]".repeat(500_000));
     assert_eq!(minified(&deep).as_deref(), Ok(deep.as_str()));
     assert!(same(&deep, &deep));
@@ -195,9 +195,9 @@ fn any_depth_is_fine() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// serde_json and this parser take the same texts.
+    /// serde_json and this parser accept the same texts.
     #[test]
-    fn json_is_what_serde_takes_for_it(text in json_text(), at in any::<prop::sample::Index>(), sign in "[\\[\\]{},:\"\\\\0-9.eE+ntu \n-]?") {
+    fn the_parser_accepts_what_serde_json_accepts(text in json_text(), at in any::<prop::sample::Index>(), sign in "[\\[\\]{},:\"\\\\0-9.eE+ntu \n-]?") {
         let at = at.index(text.len() + 1);
         let mut text = text;
         if text.is_char_boundary(at) {

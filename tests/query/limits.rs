@@ -1,4 +1,4 @@
-//! Each limit, just below and just above.
+//! Each limit, at and above it.
 
 use switchyard::budget::{Budget, Spent};
 use switchyard::query::{DEPTH_MAX, EXPRESSION_BYTES_MAX, Query, Record, TERMS_MAX, TOKENS_MAX};
@@ -6,7 +6,7 @@ use switchyard::query::{DEPTH_MAX, EXPRESSION_BYTES_MAX, Query, Record, TERMS_MA
 use super::{NOW, RECORD, term};
 
 #[test]
-fn a_query_has_so_many_terms() {
+fn the_number_of_terms_is_limited() {
     let terms = |count: usize| serde_json::json!(vec![["=", "id", "42"]; count]).to_string();
     assert!(Query::parse(&terms(TERMS_MAX - 1)).is_ok());
     assert!(Query::parse(&terms(TERMS_MAX)).is_ok());
@@ -15,7 +15,7 @@ fn a_query_has_so_many_terms() {
 }
 
 #[test]
-fn an_expression_has_so_many_bytes() {
+fn the_bytes_of_an_expression_are_limited() {
     let text = |bytes: usize| format!("'{}'", "a".repeat(bytes - 2));
     assert!(term("=", "id", &text(EXPRESSION_BYTES_MAX - 1)).is_ok());
     assert!(term("=", "id", &text(EXPRESSION_BYTES_MAX)).is_ok());
@@ -23,7 +23,7 @@ fn an_expression_has_so_many_bytes() {
 }
 
 #[test]
-fn an_expression_has_so_many_words() {
+fn the_tokens_of_an_expression_are_limited() {
     let sum = |words: usize| format!("{}-1", "1+".repeat((words - 2) / 2));
     assert!(term("=", "id", &sum(TOKENS_MAX)).is_ok());
     assert!(term("=", "id", &sum(TOKENS_MAX + 2)).is_err());
@@ -31,9 +31,9 @@ fn an_expression_has_so_many_words() {
     assert!(term("=", &list, "1").is_err());
 }
 
-/// On a small stack, for that is where requests run.
+/// On a small stack, because requests run on one.
 #[test]
-fn an_expression_is_nested_so_deep() {
+fn the_nesting_of_an_expression_is_limited() {
     let on_small_stack = || {
         let ask = |text: &str| {
             let query = term("=", text, "1")?;
@@ -62,7 +62,7 @@ fn an_expression_is_nested_so_deep() {
 }
 
 #[test]
-fn texts_of_an_expression_have_their_limits() {
+fn the_texts_of_an_expression_are_limited() {
     let asked = |left: &str, payload: &str| {
         let record = Record { payload, ..RECORD };
         let mut work = Budget::new(100_000_000);
@@ -78,7 +78,7 @@ fn texts_of_an_expression_have_their_limits() {
         let made = asked("(payload || '1') IS NOT NULL", &payload);
         assert_eq!(made, expected, "a text of {bytes} bytes");
     }
-    // A longer pattern is no pattern, as in SQLite.
+    // As in SQLite, a longer pattern matches nothing.
     for (bytes, is_pattern) in [(49_999, true), (50_000, true), (50_001, false)] {
         let payload = "%".repeat(bytes);
         let liked = asked("('text' LIKE payload) IS NOT NULL", &payload);
@@ -92,7 +92,7 @@ fn texts_of_an_expression_have_their_limits() {
 }
 
 #[test]
-fn a_query_is_a_list_of_triples() {
+fn a_query_must_be_a_list_of_triples() {
     for (query, term, part) in [
         ("null", None, None),
         ("", None, None),
@@ -117,7 +117,7 @@ fn a_query_is_a_list_of_triples() {
 }
 
 #[test]
-fn numbers_of_a_query_are_exact() {
+fn numbers_in_queries_are_exact() {
     let holds = |query: &str| {
         let mut work = Budget::new(1_000_000);
         let query = Query::parse(query).unwrap();

@@ -1,4 +1,4 @@
-//! The query language of Jobq, met from outside.
+//! The query language of Jobq, tested through its public interface.
 
 #![cfg(test)]
 
@@ -14,7 +14,7 @@ mod robust;
 use switchyard::budget::Budget;
 use switchyard::query::{Query, Record, Refused};
 
-/// The moment at which all queries are asked.
+/// The current time for all queries.
 pub const NOW: i64 = 1_700_000_000;
 
 pub const RECORD: Record<'static> = Record {
@@ -33,7 +33,7 @@ pub fn parse(query: &str) -> Query {
     }
 }
 
-/// The query of one term.
+/// A query with one term.
 pub fn term(operator: &str, left: &str, right: &str) -> Result<Query, Refused> {
     Query::parse(&serde_json::json!([[operator, left, right]]).to_string())
 }
@@ -44,7 +44,7 @@ pub fn matches(query: &str, record: &Record<'_>) -> bool {
     parse(query).matches(record, NOW, &mut work).unwrap()
 }
 
-/// Whether an expression is this one, told by another expression.
+/// Whether the term `left IS right` matches the record.
 #[track_caller]
 pub fn is(left: &str, right: &str, record: &Record<'_>) -> bool {
     let query = term("IS", left, right);

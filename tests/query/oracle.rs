@@ -1,6 +1,6 @@
-//! SQLite says what a query means. Random expressions over random jobs are evaluated by both.
+//! Compares queries with SQLite: both evaluate random expressions over random jobs.
 //!
-//! `QUERY_CASES=100000 cargo nextest run --features ssr sqlite` tries as many as one likes.
+//! `QUERY_CASES=100000 cargo nextest run --features ssr sqlite` sets the number of cases.
 
 use std::cell::RefCell;
 
@@ -14,13 +14,13 @@ use tokio::runtime::Runtime;
 use super::expressions::{OPERATORS, expression, job};
 use super::{NOW, is, term};
 
-/// A database with one job in it.
+/// A database that contains one job.
 struct Oracle {
     runtime: Runtime,
     connection: SqliteConnection,
 }
 
-/// What SQLite makes of an expression: its type, its text, and whether a term of it holds.
+/// SQLite's result for an expression: its type, its text, and whether a term with it is true.
 struct Answer {
     kind: String,
     text: Option<String>,
@@ -64,7 +64,7 @@ impl Oracle {
             .unwrap();
     }
 
-    /// SQLite cannot read this either.
+    /// Checks that SQLite cannot parse the term either.
     fn is_refused(&mut self, operator: &str, left: &str, right: &str) -> bool {
         let sql = format!("SELECT ({left}) {operator} ({right}) FROM job j");
         let statement = sqlx::query(AssertSqlSafe(sql)).persistent(false);
@@ -74,7 +74,7 @@ impl Oracle {
         matches!(result, Err(sqlx::Error::Database(error)) if error.message().contains("syntax error"))
     }
 
-    /// Nothing if SQLite ends the statement with an error.
+    /// SQLite's result for a term; `None` if SQLite reports a runtime error.
     fn ask(&mut self, operator: &str, left: &str, right: &str) -> Option<Answer> {
         let timed = |text: &str| {
             let text = text.replace("strftime('%s','now')", &format!("'{NOW}'"));
@@ -113,7 +113,7 @@ impl Oracle {
     }
 }
 
-/// What was tried.
+/// Counts of cases.
 #[derive(Debug, Default)]
 struct Tally {
     compared: u64,
@@ -121,7 +121,7 @@ struct Tally {
     errors: u64,
 }
 
-/// One term over one job, by both.
+/// Evaluates one term over one job with both, and compares the results.
 fn compare(
     oracle: &mut Oracle,
     tally: &mut Tally,
@@ -130,7 +130,7 @@ fn compare(
 ) -> Result<(), TestCaseError> {
     let query = match term(operator, left, right) {
         Ok(query) => query,
-        // Without parentheses not everything that is made up is an expression.
+        // Without parentheses, some generated texts are not valid expressions.
         Err(refused) => {
             tally.unread += 1;
             prop_assert!(oracle.is_refused(operator, left, right), "{}", refused);
@@ -164,7 +164,7 @@ fn compare(
     Ok(())
 }
 
-/// What an index would be asked for holds of every job that is meant.
+/// Checks that the index hint of a query is true for every matching job.
 fn check_hint(query: &Query, record: &Record<'_>) -> Result<(), TestCaseError> {
     let hint = query.hint();
     prop_assert!(hint.ids.contains(&record.id));
@@ -176,7 +176,7 @@ fn check_hint(query: &Query, record: &Record<'_>) -> Result<(), TestCaseError> {
 }
 
 #[test]
-fn a_query_means_what_sqlite_means() {
+fn queries_have_the_same_results_as_in_sqlite() {
     let cases = std::env::var("QUERY_CASES").ok();
     let config = Config {
         cases: cases.and_then(|cases| cases.parse().ok()).unwrap_or(2_000),
@@ -204,9 +204,9 @@ fn a_query_means_what_sqlite_means() {
     }
 }
 
-/// Terms of the shapes that an index can answer, so that hints are tried as well.
+/// Generates terms of the shapes that an index supports, so that hints are tested.
 #[test]
-fn hints_of_random_terms_hold() {
+fn index_hints_are_true_for_matching_jobs() {
     let left = prop::sample::select(vec![
         "id",
         "modified",

@@ -1,4 +1,4 @@
-//! What people ask for.
+//! Typical queries.
 
 use switchyard::budget::{Budget, Spent};
 use switchyard::query::{Query, Record, tag_of};
@@ -13,7 +13,7 @@ const OTHER: Record<'static> = Record {
     modified: NOW,
 };
 
-/// Queries, whether they mean `RECORD`, and whether they mean `OTHER`.
+/// Queries, whether they match `RECORD`, and whether they match `OTHER`.
 const QUERIES: [(&str, bool, bool); 26] = [
     (
         r#"["IS","json_extract(state, '$[0]')","CREATED"]"#,
@@ -112,7 +112,7 @@ const QUERIES: [(&str, bool, bool); 26] = [
 ];
 
 #[test]
-fn queries_find_what_they_ask_for() {
+fn typical_queries_match_the_expected_records() {
     for (query, this, other) in QUERIES {
         let query = format!("[{query}]");
         assert_eq!(matches(&query, &RECORD), this, "{query}");
@@ -122,16 +122,16 @@ fn queries_find_what_they_ask_for() {
 }
 
 #[test]
-fn one_term_cannot_reach_into_another() {
+fn a_term_cannot_affect_another_term() {
     let query = r#"[["=","id","1 OR 1"],["=","0 OR 1","0"]]"#;
     assert!(!matches(query, &RECORD));
-    // As `(1 OR 0) = (1)`, not as `1 OR 0 = 1`.
+    // Evaluated as `(1 OR 0) = (1)`, not as `1 OR 0 = 1`.
     assert!(matches(r#"[["=","1 OR 0","1"]]"#, &RECORD));
     assert!(!matches(r#"[["=","1 OR 0","0"]]"#, &RECORD));
 }
 
 #[test]
-fn a_state_that_is_a_number_is_compared_as_text() {
+fn a_numeric_state_is_compared_as_text() {
     let record = Record {
         state: Some("5"),
         ..RECORD
@@ -140,9 +140,9 @@ fn a_state_that_is_a_number_is_compared_as_text() {
     assert!(!matches(r#"[["=","+state",5]]"#, &record));
 }
 
-/// What is so on purpose and differs from SQLite (the module's documentation lists it).
+/// Intentional differences from SQLite, which the documentation of the module lists.
 #[test]
-fn what_sqlite_ends_with_an_error_is_null() {
+fn expressions_that_fail_in_sqlite_are_null() {
     for null in [
         "json_extract('[1,', '$[0]')",
         "json_type('{a:1}')",
@@ -158,7 +158,7 @@ fn what_sqlite_ends_with_an_error_is_null() {
 }
 
 #[test]
-fn json_is_told_from_text() {
+fn json_values_are_distinguished_from_text() {
     for (left, right) in [
         ("json_array('[1]')", r#"'["[1]"]'"#),
         ("json_array(json('[1]'))", "'[[1]]'"),
@@ -177,7 +177,7 @@ fn json_is_told_from_text() {
 }
 
 #[test]
-fn hints_tell_what_an_index_can_answer() {
+fn hints_contain_the_conditions_that_an_index_supports() {
     let hint = |query: &str| parse(query).hint().clone();
     for query in [
         r#"[["IS","json_extract(state, '$[0]')","CREATED"]]"#,
@@ -209,7 +209,7 @@ fn hints_tell_what_an_index_can_answer() {
 }
 
 #[test]
-fn a_tag_is_the_text_at_the_beginning_of_a_state() {
+fn the_tag_of_a_state_is_the_text_at_its_start() {
     assert_eq!(tag_of(Some(r#"["CREATED"]"#)).as_deref(), Some("CREATED"));
     assert_eq!(tag_of(Some(r#"["\u0041",1]"#)).as_deref(), Some("A"));
     for none in [
@@ -224,13 +224,13 @@ fn a_tag_is_the_text_at_the_beginning_of_a_state() {
 }
 
 #[test]
-fn a_query_knows_what_it_looks_into() {
+fn a_query_knows_which_columns_it_reads() {
     let needs = parse(r#"[["=","id","42"],["LIKE","payload ->> 'a'","'x%'"]]"#).needs();
     assert!(needs.payload && !needs.state && !needs.events);
 }
 
 #[test]
-fn the_work_is_bounded() {
+fn the_work_of_a_query_is_bounded() {
     let ask = |query: &str, work: u64| {
         let mut work = Budget::new(work);
         parse(query).matches(&RECORD, NOW, &mut work).map(|_| ())
@@ -246,7 +246,7 @@ fn the_work_is_bounded() {
     let mut work = Budget::new(100_000_000);
     let twice = Query::parse(r#"[["=","payload || payload","'b'"]]"#).unwrap();
     assert_eq!(twice.matches(&record, NOW, &mut work), Err(Spent::Text));
-    // A pattern that sends other matchers back exponentially.
+    // A pattern on which naive matchers backtrack exponentially.
     let pattern = format!("'{}b'", "%a".repeat(30));
     let query = serde_json::json!([["LIKE", "payload", pattern]]).to_string();
     let mut work = Budget::new(100_000_000);

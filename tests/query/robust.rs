@@ -1,4 +1,4 @@
-//! Nothing that anybody sends makes the server panic.
+//! No input makes the server panic.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -25,7 +25,7 @@ fn ask_for(expression: &str) {
     }
 }
 
-/// Words that the grammar knows, and some it should not.
+/// Words of the grammar, and some that it must reject.
 const WORDS: [&str; 56] = [
     "id",
     "j.",
@@ -89,7 +89,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_text_is_read_or_refused(text in any::<String>(), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_text_is_parsed_or_rejected(text in any::<String>(), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         ask(&text);
         ask_for(&text);
         ask_for(&String::from_utf8_lossy(&bytes));
@@ -98,13 +98,13 @@ proptest! {
     }
 
     #[test]
-    fn any_words_are_read_or_refused(words in prop::collection::vec(prop::sample::select(&WORDS[..]), 0..30)) {
+    fn any_sequence_of_words_is_parsed_or_rejected(words in prop::collection::vec(prop::sample::select(&WORDS[..]), 0..30)) {
         ask_for(&words.join(" "));
         ask_for(&words.concat());
     }
 
     #[test]
-    fn a_broken_expression_is_read_or_refused(text in expression(), cuts in prop::collection::vec((any::<Index>(), any::<Index>()), 1..4)) {
+    fn a_truncated_expression_is_parsed_or_rejected(text in expression(), cuts in prop::collection::vec((any::<Index>(), any::<Index>()), 1..4)) {
         let mut chars: Vec<char> = text.chars().collect();
         for (one, two) in cuts {
             if !chars.is_empty() {
@@ -117,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn any_job_is_looked_at(text in expression(), json in json_text(), garbage in any::<String>()) {
+    fn any_job_can_be_queried(text in expression(), json in json_text(), garbage in any::<String>()) {
         if let Ok(query) = term("IS", &text, "1") {
             for text in [&json, &garbage] {
                 let record = switchyard::query::Record { payload: text, state: Some(text), events: text, ..RECORD };

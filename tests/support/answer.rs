@@ -1,4 +1,4 @@
-//! An answer of the API, held to what every answer must be.
+//! Responses of the qless API, and checks that apply to all of them.
 
 use std::collections::HashMap;
 
@@ -7,19 +7,19 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// An answer as it came.
+/// A response as received.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
     pub headers: HeaderMap,
     pub text: String,
-    /// The request, for messages.
+    /// The request, for error messages.
     pub asked: String,
 }
 
 impl Answer {
-    /// The answer, after a look at what all answers have in common: JSON with `results` and a time,
-    /// not to be stored by anyone, and an `error` exactly when it is not a success.
+    /// Checks what all responses have in common: JSON with `results` and a time, `no-store`, and an `error` exactly if
+    /// the request failed.
     #[track_caller]
     pub fn checked(self) -> Answer {
         let header = |name: &str| {
@@ -57,7 +57,7 @@ impl Answer {
         self
     }
 
-    /// The envelope. Its values stay text: `results` may be nested deeper than a parser goes.
+    /// The members of the envelope. Values stay text, because `results` can be nested deeper than a parser accepts.
     #[track_caller]
     fn members(&self) -> HashMap<String, &RawValue> {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -69,26 +69,26 @@ impl Answer {
         plain(json.unwrap_or_else(|error| panic!("{error}: {self:?}")))
     }
 
-    /// A success, whatever is in it.
+    /// Checks that the request succeeded.
     #[track_caller]
     pub fn accepted(self) {
         assert_eq!(self.status, 200, "{self:?}");
     }
 
-    /// `results` of a success. Numbers that are whole are integers here, however they were written.
+    /// The `results` of a success. Whole numbers become integers, whatever their notation.
     #[track_caller]
     pub fn ok(self) -> Value {
         self.whole()["results"].take()
     }
 
-    /// The whole of a success.
+    /// The whole body of a success.
     #[track_caller]
     pub fn whole(self) -> Value {
         assert_eq!(self.status, 200, "{self:?}");
         self.json()
     }
 
-    /// A refusal with this status and code; returns it whole, for its details.
+    /// Checks that the request failed with this status and code. Returns the whole body.
     #[track_caller]
     pub fn refused(self, status: u16, code: &str) -> Value {
         let whole = self.json();
@@ -100,7 +100,7 @@ impl Answer {
         whole
     }
 
-    /// A refusal that names this field as the bad one.
+    /// Checks that the request was rejected because of this field.
     #[track_caller]
     pub fn refused_field(self, field: &str) {
         let asked = self.asked.clone();
@@ -108,7 +108,7 @@ impl Answer {
         assert_eq!(whole["field"], field, "{asked}: {whole}");
     }
 
-    /// The text of `results`, as it was written.
+    /// The text of `results`, byte for byte.
     #[track_caller]
     pub fn results_text(&self) -> &str {
         let members = self.members();
@@ -118,14 +118,14 @@ impl Answer {
             .get()
     }
 
-    /// The text of `meta` of the job in `results`, as it was written.
+    /// The text of `meta` of the job in `results`, byte for byte.
     #[track_caller]
     pub fn meta_text(&self) -> &str {
         meta_text(self.results_text())
     }
 }
 
-/// The text of a job's `meta`, as it was written.
+/// The text of a job's `meta`, byte for byte.
 #[track_caller]
 pub fn meta_text(job: &str) -> &str {
     #[derive(Deserialize)]
@@ -139,7 +139,7 @@ pub fn meta_text(job: &str) -> &str {
         .get()
 }
 
-/// The value with every whole number as an integer: `60.0` and `60` are the same number in JSON.
+/// The value with every whole number as an integer, because `60.0` and `60` are the same number in JSON.
 fn plain(value: Value) -> Value {
     match value {
         Value::Number(number) => {

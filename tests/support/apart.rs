@@ -1,12 +1,12 @@
-//! What qless must not see and cannot touch: the jobs of the other protocols.
+//! Checks that qless neither shows nor changes jobs of other protocols.
 
 use serde_json::{Value, json};
 
 use super::{Caller, Server, raw};
 
-/// qless shows nothing of jobs with these ids, which are in queues `work` and `other`; nor has it queues with
-/// these names (as they stand in a path), nor events that hold one of these words.
-pub async fn unseen_by_qless<T: AsRef<str>>(
+/// Checks that qless does not show the jobs with these IDs, which are in the queues `work` and `other`. Also checks
+/// that no queue with one of these names (percent-encoded) has a job, and that no event contains one of these words.
+pub async fn assert_hidden_from_qless<T: AsRef<str>>(
     server: &Server,
     ids: &[T],
     queues: &[&str],
@@ -44,7 +44,7 @@ pub async fn unseen_by_qless<T: AsRef<str>>(
     }
 }
 
-/// Of queues, jobs and what workers hold, qless has none.
+/// Checks that qless lists no queues, jobs or workers.
 async fn empty_lists(anyone: Caller<'_>) {
     for (path, nothing) in [
         ("/queues", json!([])),
@@ -63,7 +63,7 @@ async fn empty_lists(anyone: Caller<'_>) {
         ("/check", json!({"problems": []})),
     ] {
         let results = anyone.get(path).await.ok();
-        // Of lists that come in a frame, the list.
+        // If the result is an object, compares its list of jobs.
         let list = results.get("jobs").cloned();
         let list = list.unwrap_or_else(|| results.clone());
         assert_eq!(list, nothing, "{path}: {results}");
@@ -77,8 +77,8 @@ async fn empty_lists(anyone: Caller<'_>) {
     }
 }
 
-/// Whoever knows ids of another protocol can do nothing with them by the verbs of qless.
-pub async fn untouched_by_qless<T: AsRef<str>>(server: &Server, ids: &[T]) {
+/// Checks that the verbs of qless have no effect on these IDs of another protocol.
+pub async fn assert_unchanged_by_qless<T: AsRef<str>>(server: &Server, ids: &[T]) {
     let worker = server.by("w");
     for id in ids {
         let id = id.as_ref();
@@ -95,7 +95,7 @@ pub async fn untouched_by_qless<T: AsRef<str>>(server: &Server, ids: &[T]) {
             ("/track", json!(id)),
         ] {
             let answer = worker.post(path, data).await;
-            // To cancel what is not there is no mistake.
+            // Canceling a job that does not exist is not an error.
             assert!(answer.status != 200 || path == "/cancel", "{answer:?}");
         }
     }

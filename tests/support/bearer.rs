@@ -1,4 +1,4 @@
-//! A client that shows a bearer token, if it has one; what the clients of Relay and of Jobq have in common.
+//! An HTTP client with an optional bearer token, shared by the clients of Relay and Jobq.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio::time::timeout;
 
 use super::Server;
 
-/// A guard against an answer that never comes; no test waits for it.
+/// A guard against a missing response; no test waits this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Someone who speaks to the server below a path.
+/// A client of one API.
 #[derive(Clone, Debug)]
 pub struct Bearer {
     http: reqwest::Client,
@@ -29,13 +29,13 @@ impl Bearer {
         }
     }
 
-    /// The same, who shows this token.
+    /// The same client with this token.
     pub fn with_token(self, token: &str) -> Bearer {
         let token = Some(token.to_owned());
         Bearer { token, ..self }
     }
 
-    /// A request to the path below the root, to be completed by the test.
+    /// A request to a path below the root. The caller completes and sends it.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.http.request(method, format!("{}{path}", self.root));
         match &self.token {
@@ -45,7 +45,7 @@ impl Bearer {
     }
 }
 
-/// Sends what the test has completed: status, headers and text of the answer, if there is one.
+/// Sends a request. Returns status, headers and text of the response; `None` if the connection fails.
 pub async fn exchange(asked: &str, request: RequestBuilder) -> Option<(u16, HeaderMap, String)> {
     let exchange = async {
         let response = request.send().await?;

@@ -1,4 +1,4 @@
-//! Someone who calls the server: under a name, at a time.
+//! A client of the qless API with a worker name and a time.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::{Answer, Server, escape};
 
-/// A guard against a worker that is never seen; no test waits for it.
+/// A guard against a worker that never appears; no test waits this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Calls the server as `host` (else nameless) at `now` (else without saying a time).
+/// Calls the server as the worker `host` and at the time `now`, if they are set.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller<'a> {
     server: &'a Server,
@@ -37,12 +37,12 @@ impl<'a> Caller<'a> {
         Caller { now, ..self }
     }
 
-    /// A request without a body; who and when go into the query.
+    /// A GET request. Worker and time go into the query.
     pub async fn get(self, path: &str) -> Answer {
         self.send_bare(Method::GET, path).await
     }
 
-    /// As [`Caller::get`], to be rid of something.
+    /// A DELETE request. Worker and time go into the query.
     pub async fn delete(self, path: &str) -> Answer {
         self.send_bare(Method::DELETE, path).await
     }
@@ -63,7 +63,7 @@ impl<'a> Caller<'a> {
         self.post_whole(path, json!({ "data": data })).await
     }
 
-    /// A request with this body, to which who and when are added.
+    /// A request with this body, to which worker and time are added.
     pub async fn post_whole(self, path: &str, mut body: Value) -> Answer {
         if let Some(host) = self.host {
             body["host"] = host.into();
@@ -83,9 +83,9 @@ impl<'a> Caller<'a> {
         self.server.send(Method::PUT, &path, Some(body)).await
     }
 
-    // ---- what many tests do on their way ----
+    // ---- shortcuts ----
 
-    /// Adds a job to the queue, and returns its id.
+    /// Adds a job to the queue, and returns its ID.
     pub async fn add(self, queue: &str, item: Value) -> String {
         let id = self
             .post(&format!("/add/{}", escape(queue)), item)
@@ -94,7 +94,7 @@ impl<'a> Caller<'a> {
         id.as_str().expect("an id").to_owned()
     }
 
-    /// Adds jobs with these ids and `meta` null.
+    /// Adds jobs with these IDs and `meta` null.
     pub async fn add_ids(self, queue: &str, ids: &[&str]) {
         let items: Vec<Value> = ids
             .iter()
@@ -106,12 +106,12 @@ impl<'a> Caller<'a> {
         assert_eq!(added.ok(), json!(ids));
     }
 
-    /// Takes one job of the queue, or null.
+    /// Claims one job of the queue; `null` if it is empty.
     pub async fn pop(self, queue: &str) -> Value {
         self.get(&format!("/get/{}", escape(queue))).await.ok()
     }
 
-    /// Takes up to `count` jobs, and returns their ids.
+    /// Claims up to `count` jobs, and returns their IDs.
     pub async fn pop_ids(self, queue: &str, count: usize) -> Vec<String> {
         ids(&self
             .get(&format!("/get/{}/{count}", escape(queue)))
@@ -119,7 +119,7 @@ impl<'a> Caller<'a> {
             .ok())
     }
 
-    /// The ids of up to 100 jobs that `/peek` shows.
+    /// The IDs of up to 100 jobs that `/peek` returns.
     pub async fn peek_ids(self, queue: &str) -> Vec<String> {
         ids(&self.get(&format!("/peek/{}/100", escape(queue))).await.ok())
     }
@@ -134,7 +134,7 @@ impl<'a> Caller<'a> {
         job["state"].as_str().expect("a state").to_owned()
     }
 
-    /// Adds the job to the queue `work` and takes it.
+    /// Adds the job to the queue `work` and claims it.
     pub async fn add_and_pop(self, item: Value) -> Value {
         let id = self.add("work", item).await;
         let job = self.pop("work").await;
@@ -142,14 +142,15 @@ impl<'a> Caller<'a> {
         job
     }
 
-    /// Fails a job that the caller holds.
+    /// Fails a job that this worker has claimed.
     pub async fn fail(self, id: &str, group: &str) {
         let failed = json!({"id": id, "group": group, "message": format!("{id} went wrong")});
         assert_eq!(self.post("/fail", failed).await.ok(), *id);
     }
 
-    /// Until this worker has asked for a job. A worker is listed from its first look, not from its first job.
-    pub async fn sees(self, worker: &str) {
+    /// Waits until this worker has asked for a job. A worker is listed from its first request for a job, even if it got
+    /// none.
+    pub async fn wait_until_seen(self, worker: &str) {
         let seen = async {
             loop {
                 let workers = self.get("/workers").await.ok();
@@ -164,7 +165,7 @@ impl<'a> Caller<'a> {
         assert!(seen.is_ok(), "{worker} has not asked for a job");
     }
 
-    /// Completes a job that the caller holds.
+    /// Completes a job that this worker has claimed.
     pub async fn complete(self, queue: &str, id: &str) {
         let done = json!({"id": id, "meta": null});
         let path = format!("/complete/{}", escape(queue));
@@ -172,7 +173,7 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// All the states, a job in each of which [`one_in_each_state`] makes.
+/// All states. [`one_in_each_state`] creates a job in each.
 pub const STATES: [&str; 7] = [
     "stalled",
     "running",
@@ -183,8 +184,8 @@ pub const STATES: [&str; 7] = [
     "depends",
 ];
 
-/// Puts a job into each state, named by it, into the queue `work`: for looks at 60 to 109 seconds. Its
-/// worker, where it has or had one, is `w`; `depends` depends on `waiting`.
+/// Creates one job in each state in the queue `work`. The state is the job's ID. The states are valid at times from 60
+/// to 109 s. The worker of jobs that have or had one is `w`; `depends` depends on `waiting`.
 pub async fn one_in_each_state(server: &Server) {
     let worker = server.by("w").at(50);
     worker.at(0).add_ids("work", &STATES[..1]).await;
@@ -202,7 +203,7 @@ pub async fn one_in_each_state(server: &Server) {
     }
 }
 
-/// The ids of jobs that came whole.
+/// The IDs of jobs.
 #[track_caller]
 pub fn ids(jobs: &Value) -> Vec<String> {
     let jobs = jobs.as_array().expect("an array of jobs");

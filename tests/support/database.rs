@@ -8,13 +8,13 @@ use std::process::Command;
 #[path = "slots.rs"]
 mod slots;
 
-/// The address of the PostgreSQL server to use, if the tests run on PostgreSQL.
+/// The address of the PostgreSQL server, if the tests run on PostgreSQL.
 pub fn postgres() -> Option<String> {
     std::env::var("SWITCHYARD_TEST_POSTGRES").ok()
 }
 
-/// The address of the database for this path: the file, or a PostgreSQL database that belongs to this path for the rest
-/// of the process. It has all tables, and they are empty at first.
+/// The address of the database for this path: the file, or a PostgreSQL database that belongs to this path until the
+/// process ends. A PostgreSQL database has all tables, and they are empty at first.
 pub fn address(path: &Path) -> String {
     match (postgres(), slots::template()) {
         (None, _) => file(path),
@@ -27,7 +27,7 @@ fn file(path: &Path) -> String {
     format!("sqlite://{}", path.display())
 }
 
-/// A PostgreSQL database without tables, named after this path. It is created unless it exists.
+/// The address of a PostgreSQL database without tables, named after this path. Creates it unless it exists.
 pub fn created(server: &str, path: &Path) -> String {
     let name: String = path
         .to_string_lossy()
@@ -52,7 +52,7 @@ pub fn create(server: &str, name: &str, template: Option<&str>) {
     );
 }
 
-/// Options of the server under test besides those of the test.
+/// Additional options of the servers under test.
 pub fn options() -> Vec<String> {
     let options = std::env::var("SWITCHYARD_TEST_OPTIONS").unwrap_or_default();
     options.split_whitespace().map(str::to_owned).collect()

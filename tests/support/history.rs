@@ -1,19 +1,18 @@
-//! What clients did and were told, and whether a queue may have told them so.
+//! A history of the calls of all clients, and a check of the server's guarantees.
 //!
-//! Every call is written down before it is made (`invoke`) and after it was answered: done, refused, or
-//! (when the answer never came) unknown. The check then holds the server to its promises: what it
-//! acknowledged is not lost, what was never put does not come out, at most one completion of a job is
-//! accepted, and a job comes out a second time only when its lock was lost.
+//! Each call is recorded before it is made (`invoke`), and when it ends: successful, rejected, or unknown if there was
+//! no response. The check finds violations: acknowledged jobs that were lost, jobs that were claimed but never put,
+//! jobs with more than one accepted completion, and jobs that were claimed again before their lease expired.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a call was about.
+/// What a call does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     Add(String),
-    /// The jobs that came are told at the end.
+    /// A claim. Its outcome contains the jobs.
     Get,
     Complete(String),
 }
@@ -22,10 +21,10 @@ pub enum What {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Ok,
-    /// The jobs that came.
+    /// The claimed jobs.
     Got(Vec<String>),
     Refused,
-    /// No answer: it may have been done or not.
+    /// No response: the call may or may not have had an effect.
     Unknown,
 }
 
@@ -33,7 +32,7 @@ pub enum Outcome {
 struct Call {
     what: What,
     invoked: Duration,
-    /// `None` while it runs.
+    /// `None` until the call ends.
     end: Option<(Duration, Outcome)>,
 }
 
@@ -44,19 +43,19 @@ pub struct History {
     calls: Mutex<Vec<Call>>,
 }
 
-/// What the check found; all but `recovered` and `open` must be empty.
+/// The result of the check. All sets except `recovered` and `open` must be empty.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Acknowledged, and never completed.
+    /// Acknowledged, but never completed.
     pub lost: BTreeSet<String>,
-    /// Came out, and were never put.
+    /// Claimed, but never put.
     pub unexpected: BTreeSet<String>,
     pub completed_twice: BTreeSet<String>,
-    /// Came out again while their lock was good, or after they were complete.
+    /// Claimed again before the lease expired, or after they were completed.
     pub unjustified: BTreeSet<String>,
-    /// Came out though nobody was told that they were put.
+    /// Claimed, although their put was not acknowledged.
     pub recovered: BTreeSet<String>,
-    /// Their completion was not acknowledged: whoever checks must ask the server.
+    /// Their completion was not acknowledged. The caller must check their state on the server.
     pub open: BTreeSet<String>,
 }
 
@@ -70,7 +69,7 @@ impl Default for History {
 }
 
 impl History {
-    /// Writes down that a call is about to be made. Returns its number.
+    /// Records the start of a call. Returns its number.
     pub fn invoke(&self, what: What) -> usize {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         calls.push(Call {
@@ -81,18 +80,18 @@ impl History {
         calls.len() - 1
     }
 
-    /// Writes down how a call ended.
+    /// Records the end of a call.
     pub fn end(&self, call: usize, outcome: Outcome) {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         calls[call].end = Some((self.began.elapsed(), outcome));
     }
 
-    /// The time in this history.
+    /// The time since the start of the history.
     pub fn now(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// How many calls there were.
+    /// The number of calls.
     pub fn len(&self) -> usize {
         self.calls
             .lock()
@@ -100,7 +99,8 @@ impl History {
             .len()
     }
 
-    /// Checks the whole history, in which a lock held for `lease`, and from `locks_lost` on none did.
+    /// Checks the whole history. Leases are valid for `lease`; from the time `locks_lost` on, all leases count as
+    /// expired.
     pub fn check(&self, lease: Duration, locks_lost: Duration) -> Verdict {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let mut stories: BTreeMap<&str, Story> = BTreeMap::new();
@@ -135,12 +135,12 @@ impl History {
     }
 }
 
-/// What befell one job. Every test adds an id once.
+/// The calls for one job. Tests put each ID once.
 #[derive(Debug, Default)]
 struct Story {
     put: bool,
     acknowledged: bool,
-    /// When the call was made, and when it was answered.
+    /// The start and the end of each call that returned the job.
     deliveries: Vec<(Duration, Duration)>,
     completions: Vec<Duration>,
     maybe_complete: bool,
@@ -152,7 +152,7 @@ impl Story {
         self.deliveries.sort_unstable();
         let too_early = self.deliveries.windows(2).any(|pair| {
             let (first, second) = (pair[0], pair[1]);
-            // The first lock was taken after its call was made, so it was good at least until then.
+            // The lease starts no earlier than the call, so it is valid until `first.0 + lease` at least.
             second.1 < first.0 + lease && second.0 < locks_lost
         });
         let risen = |delivery: &(Duration, Duration)| {
@@ -212,13 +212,13 @@ fn only(id: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_check_finds_nothing_in_an_ordinary_life() {
+fn an_ordinary_history_violates_no_guarantee() {
     let verdict = told(&[add("a"), got("a"), completed("a")]).check(LEASE, NEVER);
     assert_eq!(verdict, Verdict::default());
 }
 
 #[test]
-fn the_check_finds_what_is_lost_and_asks_where_it_cannot_know() {
+fn the_check_finds_lost_jobs_and_reports_unknown_ones() {
     let unknown = (What::Complete("b".to_owned()), Outcome::Unknown);
     let refused = (What::Add("c".to_owned()), Outcome::Refused);
     let never_answered = (What::Add("d".to_owned()), Outcome::Unknown);
@@ -236,7 +236,7 @@ fn the_check_finds_what_is_lost_and_asks_where_it_cannot_know() {
 }
 
 #[test]
-fn the_check_finds_what_comes_from_nowhere_and_what_comes_back() {
+fn the_check_finds_unknown_and_repeated_jobs() {
     let uncertain = (What::Add("b".to_owned()), Outcome::Unknown);
     let calls = [
         got("a"),
@@ -253,7 +253,7 @@ fn the_check_finds_what_comes_from_nowhere_and_what_comes_back() {
 }
 
 #[test]
-fn the_check_finds_a_second_completion_and_a_job_that_rises_from_the_dead() {
+fn the_check_finds_second_completions_and_claims_after_completion() {
     let calls = [add("a"), got("a"), completed("a"), got("a"), completed("a")];
     let verdict = told(&calls).check(Duration::ZERO, NEVER);
     assert_eq!(
@@ -263,7 +263,7 @@ fn the_check_finds_a_second_completion_and_a_job_that_rises_from_the_dead() {
 }
 
 #[test]
-fn the_check_allows_a_second_delivery_only_after_the_lock_was_lost() {
+fn the_check_allows_a_second_claim_only_after_the_lease() {
     let calls = [add("a"), got("a"), got("a"), completed("a")];
     assert_eq!(told(&calls).check(LEASE, NEVER).unjustified, only("a"));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! A client of Jobq that holds every answer to what all answers must be.
+//! A client of Jobq that checks every response.
 
 mod reply;
 
@@ -20,7 +20,7 @@ pub fn path(queue: &str, id: i64) -> String {
     format!("{}/job/{id}", self::queue(queue))
 }
 
-/// Someone who keeps jobs.
+/// A client of Jobq.
 #[derive(Clone, Debug)]
 pub struct Jobq(Bearer);
 
@@ -29,17 +29,17 @@ impl Jobq {
         Jobq(Bearer::new(server, "/api/v0"))
     }
 
-    /// The same, who shows this token.
+    /// The same client with this token.
     pub fn with_token(self, token: &str) -> Jobq {
         Jobq(self.0.with_token(token))
     }
 
-    /// A request to the path below `/api/v0`, to be completed by the test.
+    /// A request to a path below `/api/v0`. The caller completes and sends it.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.0.request(method, path)
     }
 
-    /// Sends what the test has completed; `None` if there is no answer.
+    /// Sends a request; `None` if the connection fails.
     pub async fn attempt(&self, asked: &str, request: RequestBuilder) -> Option<Reply> {
         let (status, headers, text) = exchange(asked, request).await?;
         let asked = asked.to_owned();
@@ -52,7 +52,7 @@ impl Jobq {
         Some(reply.checked())
     }
 
-    /// Sends what the test has completed.
+    /// Sends a request, and requires a response.
     pub async fn ask(&self, asked: &str, request: RequestBuilder) -> Reply {
         let reply = self.attempt(asked, request).await;
         reply.unwrap_or_else(|| panic!("{asked}: no answer"))
@@ -68,7 +68,7 @@ impl Jobq {
         self.send(Method::GET, path).await
     }
 
-    /// Posts a text; nothing is said of what it is.
+    /// Posts a text without a content type.
     pub async fn post_text(&self, path: &str, body: impl Into<Body>) -> Reply {
         let request = self.request(Method::POST, path).body(body);
         self.ask(&format!("POST {path}"), request).await
@@ -84,7 +84,7 @@ impl Jobq {
     }
 }
 
-/// The calls of the document, and what many tests do on their way.
+/// The calls of the protocol's documentation, and shortcuts.
 impl Jobq {
     pub async fn queues(&self) -> Vec<Queue> {
         #[derive(Deserialize)]
@@ -95,7 +95,7 @@ impl Jobq {
         self.get("/queue").await.ok::<Queues>().queues
     }
 
-    /// Creates a queue, which must be new.
+    /// Creates a queue. Its name must not exist.
     pub async fn create(&self, name: &str) -> Queue {
         let created: Queue = self.post("/queue", &json!({"name": name})).await.ok();
         assert_eq!(created.name, name);
@@ -122,7 +122,7 @@ impl Jobq {
         job
     }
 
-    /// All jobs of the queue, by id.
+    /// All jobs of the queue, by ID.
     pub async fn all(&self, queue: &str) -> Vec<Job> {
         let mut all = Vec::new();
         let mut path = format!("{}/job?limit=10000", self::queue(queue));
@@ -142,8 +142,8 @@ impl Jobq {
         Some(job)
     }
 
-    /// The job, which must be there.
-    pub async fn stays(&self, queue: &str, id: i64) -> Job {
+    /// The job, which must exist.
+    pub async fn existing_job(&self, queue: &str, id: i64) -> Job {
         let job = self.job(queue, id).await;
         job.unwrap_or_else(|| panic!("{id} is not in {queue}"))
     }
@@ -152,46 +152,46 @@ impl Jobq {
         self.send(Method::DELETE, &path(queue, id)).await.done();
     }
 
-    /// Proposes a new state in the place of another.
+    /// Replaces the state `old` with `new`.
     pub async fn advance(&self, queue: &str, id: i64, old: &Value, new: &Value) -> Reply {
         let path = format!("{}/state", path(queue, id));
         self.post(&path, &json!({"old": old, "new": new})).await
     }
 
-    /// The same with JSON as it is written.
+    /// Replaces the state; the JSON texts are sent as they are.
     pub async fn advance_text(&self, queue: &str, id: i64, old: &str, new: &str) -> Reply {
         let path = format!("{}/state", path(queue, id));
         let body = format!("{{\"old\":{old},\"new\":{new}}}");
         self.post_text(&path, body).await
     }
 
-    /// Appends to the log.
+    /// Appends an event to the log.
     pub async fn event(&self, queue: &str, id: i64, event: &Value) -> Reply {
         let path = format!("{}/event", path(queue, id));
         self.post(&path, event).await
     }
 
-    /// Asks for jobs with this query, up to as many as a query gives at all.
+    /// Runs a query, with the maximum limit.
     pub async fn ask_for(&self, queue: &str, query: &Value) -> Reply {
         let path = format!("{}/query_jobs", self::queue(queue));
         self.post(&path, &json!({"query": query, "limit": 10000}))
             .await
     }
 
-    /// The ids of the jobs that match, the longest untouched first.
+    /// The IDs of the matching jobs, least recently changed first.
     pub async fn matching(&self, queue: &str, query: &Value) -> Vec<i64> {
         let jobs = self.ask_for(queue, query).await.jobs();
         jobs.into_iter().map(|job| job.id).collect()
     }
 
-    /// The answer to a poll.
+    /// Polls for a job that matches `query`, to set its state.
     pub async fn ask_one(&self, queue: &str, query: &Value, state: &Value) -> Reply {
         let path = format!("{}/poll_job", self::queue(queue));
         self.post(&path, &json!({"query": query, "state": state}))
             .await
     }
 
-    /// The job that a poll advances, if there is one.
+    /// Polls for a job; `None` if no job matches.
     pub async fn poll(&self, queue: &str, query: &Value, state: &Value) -> Option<Job> {
         let job = self.ask_one(queue, query, state).await.maybe_job()?;
         let state = canonical(&state.to_string());
@@ -204,12 +204,12 @@ impl Jobq {
     }
 }
 
-/// The ids of jobs.
+/// The IDs of jobs.
 pub fn ids(jobs: &[Job]) -> Vec<i64> {
     jobs.iter().map(|job| job.id).collect()
 }
 
-/// The text of a value as jobs have it.
+/// The text of a value, in the form that [`canonical`] returns.
 pub fn plain(value: &Value) -> String {
     canonical(&value.to_string())
 }

@@ -1,5 +1,4 @@
-//! A client of the lmstfy protocol, as plain as the protocol is, that holds every answer to what all
-//! answers must be.
+//! A client of lmstfy that checks every response.
 
 mod reply;
 
@@ -13,15 +12,15 @@ use super::raw::Connection;
 use super::{Server, escape};
 pub use reply::{Job, Reply};
 
-/// A guard against an answer that never comes; no test waits for it.
+/// A guard against a missing response; no test waits this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often a condition is looked at again.
+/// How often a condition is checked again.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// Someone who works in one namespace.
+/// A client for one namespace.
 ///
-/// Wherever a method takes `at`, that is the name of a queue, with the query after it: `work?ttl=5`.
+/// A parameter `at` is the name of a queue, optionally with a query: `work?ttl=5`.
 #[derive(Clone, Debug)]
 pub struct Lmstfy {
     http: reqwest::Client,
@@ -41,13 +40,13 @@ impl Lmstfy {
         }
     }
 
-    /// The same, with this token in the header.
+    /// The same client with this token in the header.
     pub fn with_token(self, token: &str) -> Lmstfy {
         let token = Some(token.to_owned());
         Lmstfy { token, ..self }
     }
 
-    /// A request to the path below the namespace, to be completed by the test.
+    /// A request to a path below the namespace. The caller completes and sends it.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let url = format!("http://{}/api/{}{path}", self.address, self.namespace);
         let request = self.http.request(method, url);
@@ -57,7 +56,7 @@ impl Lmstfy {
         }
     }
 
-    /// Sends a request to the path below the namespace.
+    /// Sends a request to a path below the namespace.
     pub async fn send(&self, method: Method, path: &str, body: impl Into<Body>) -> Reply {
         let asked = format!("{method} {path}");
         Reply::of(asked, self.request(method, path).body(body)).await
@@ -75,14 +74,14 @@ impl Lmstfy {
         self.send(Method::DELETE, path, "").await
     }
 
-    // ---- the calls of the document ----
+    // ---- calls of the protocol's documentation ----
 
-    /// Publishes a job, and returns its id.
+    /// Publishes a job, and returns its ID.
     pub async fn publish(&self, at: &str, body: impl Into<Body>) -> String {
         self.put(&below(at, ""), body).await.published()
     }
 
-    /// Publishes the elements of a JSON array, and returns their ids.
+    /// Publishes the elements of a JSON array, and returns their IDs.
     pub async fn bulk(&self, at: &str, body: impl Into<Body>) -> Vec<String> {
         let whole = self.put(&below(at, "/bulk"), body).await.json(201);
         assert_eq!(whole["msg"], "published", "{whole}");
@@ -91,24 +90,24 @@ impl Lmstfy {
             .collect()
     }
 
-    /// Replaces a job by a new one, and returns the new one's id.
+    /// Replaces a job with a new one, and returns the ID of the new one.
     pub async fn republish(&self, at: &str, id: &str, body: impl Into<Body>) -> String {
         let path = below(at, &format!("/job/{}", escape_id(id)));
         self.put(&path, body).await.published()
     }
 
-    /// Takes a job of the queue, or of several with commas between them.
+    /// Consumes a job of a queue, or of several queues separated by commas.
     pub async fn consume(&self, at: &str) -> Option<Job> {
         self.get(&below(at, "")).await.consumed(&self.namespace)
     }
 
-    /// Takes a job that must be there, or come.
+    /// Consumes a job. Fails if there is none within the timeout of the query.
     pub async fn take(&self, at: &str) -> Job {
         let job = self.consume(at).await;
         job.unwrap_or_else(|| panic!("no job at {at}"))
     }
 
-    /// Takes several jobs; the query says how many.
+    /// Consumes several jobs; the query contains the number.
     pub async fn consume_many(&self, at: &str) -> Vec<Job> {
         let reply = self.get(&below(at, "")).await;
         reply.consumed_many(&self.namespace)
@@ -119,20 +118,20 @@ impl Lmstfy {
         self.delete(&path).await.nothing();
     }
 
-    /// The job that is next in the queue.
+    /// The next job of the queue, without consuming it.
     pub async fn peek(&self, queue: &str) -> Option<Job> {
         let reply = self.get(&below(queue, "/peek")).await;
         reply.peeked(&self.namespace)
     }
 
-    /// The job of this id.
+    /// The job with this ID.
     pub async fn job(&self, queue: &str, id: &str) -> Option<Job> {
         let path = below(queue, &format!("/job/{}", escape_id(id)));
         self.get(&path).await.peeked(&self.namespace)
     }
 
-    /// The job of this id, which must be there.
-    pub async fn stays(&self, queue: &str, id: &str) -> Job {
+    /// The job with this ID, which must exist.
+    pub async fn existing_job(&self, queue: &str, id: &str) -> Job {
         let job = self.job(queue, id).await;
         job.unwrap_or_else(|| panic!("{id} is not in {queue}"))
     }
@@ -148,7 +147,7 @@ impl Lmstfy {
         self.delete(&below(queue, "")).await.nothing();
     }
 
-    /// How many are dead, and which has been for longest (empty if none is).
+    /// The number of dead jobs, and the ID of the oldest one; empty if there is none.
     pub async fn dead(&self, queue: &str) -> (u64, String) {
         let reply = self.get(&below(queue, "/deadletter")).await;
         let dead = self.of_queue(&reply, queue);
@@ -159,7 +158,7 @@ impl Lmstfy {
         (size.expect("a number"), head.expect("an id").to_owned())
     }
 
-    /// How many are dead, asked another way.
+    /// The number of dead jobs, from another endpoint.
     pub async fn dead_size(&self, queue: &str) -> u64 {
         let size = self.get(&below(queue, "/deadletter/size")).await;
         self.of_queue(&size, queue)["size"]
@@ -167,7 +166,7 @@ impl Lmstfy {
             .expect("a number")
     }
 
-    /// Brings dead jobs back, and returns how many.
+    /// Respawns dead jobs, and returns their number.
     pub async fn respawn(&self, at: &str) -> u64 {
         let whole = self.put(&below(at, "/deadletter"), "").await.json(200);
         assert_eq!(whole["msg"], "respawned", "{whole}");
@@ -175,7 +174,7 @@ impl Lmstfy {
     }
 
     /// Deletes dead jobs.
-    pub async fn bury(&self, at: &str) {
+    pub async fn delete_dead(&self, at: &str) {
         self.delete(&below(at, "/deadletter")).await.nothing();
     }
 
@@ -189,20 +188,20 @@ impl Lmstfy {
         whole
     }
 
-    // ---- what many tests do on their way ----
+    // ---- shortcuts ----
 
-    /// Publishes a job and lets it die. Deaths follow each other, so that it is known who died first.
+    /// Publishes a job and waits until it is dead, so that the order of several dead jobs is known.
     pub async fn publish_dead(&self, queue: &str, body: &'static str) -> String {
         let before = self.dead_size(queue).await;
         let id = self.publish(queue, body).await;
         let job = self.take(&format!("{queue}?ttr=0")).await;
         assert_eq!(job.id, id, "the queue was empty");
-        self.dies(queue, before + 1).await;
+        self.wait_until_dead(queue, before + 1).await;
         id
     }
 
-    /// Until so many are dead.
-    pub async fn dies(&self, queue: &str, count: u64) {
+    /// Waits until the queue has `count` dead jobs.
+    pub async fn wait_until_dead(&self, queue: &str, count: u64) {
         let dead = async || self.dead_size(queue).await == count;
         eventually(&format!("{count} dead in {queue}"), dead).await;
         assert_eq!(
@@ -212,30 +211,30 @@ impl Lmstfy {
         );
     }
 
-    /// Until so many are ready.
-    pub async fn grows(&self, queue: &str, size: u64) {
+    /// Waits until the queue has `size` ready jobs.
+    pub async fn wait_until_ready(&self, queue: &str, size: u64) {
         let ready = async || self.size(queue).await == size;
         eventually(&format!("{size} ready in {queue}"), ready).await;
     }
 
-    /// Until so many milliseconds have passed since the job was published.
-    pub async fn ages(&self, queue: &str, id: &str, elapsed_ms: i64) {
-        let old = async || self.stays(queue, id).await.elapsed_ms >= elapsed_ms;
+    /// Waits until `elapsed_ms` have passed since the job was published.
+    pub async fn wait_until_age(&self, queue: &str, id: &str, elapsed_ms: i64) {
+        let old = async || self.existing_job(queue, id).await.elapsed_ms >= elapsed_ms;
         eventually(&format!("{id} {elapsed_ms} ms old"), old).await;
     }
 
-    /// Publishes two jobs and takes them, so that the second one's time is over a moment before the first
-    /// one's; both are likely to be found at one look. `tries` is of both.
+    /// Publishes and consumes two jobs with `tries` tries. The second job times out shortly before the first one, so
+    /// that one run of maintenance probably finds both.
     pub async fn publish_slow_and_quick(&self, queue: &str, tries: u16) -> (String, String) {
         self.publish_two(queue, tries, 2, 800).await
     }
 
-    /// The same with more time between their ends.
+    /// Like [`Lmstfy::publish_slow_and_quick`], with about 2 s between the timeouts.
     pub async fn publish_slow_and_quick_apart(&self, queue: &str, tries: u16) -> (String, String) {
         self.publish_two(queue, tries, 3, 0).await
     }
 
-    /// The first one is taken for `slow_s` seconds. When it is `age_ms` old the second one is taken for one second.
+    /// Consumes the first job with a TTR of `slow_s`, and when it is `age_ms` old, the second one with a TTR of 1 s.
     async fn publish_two(
         &self,
         queue: &str,
@@ -249,24 +248,24 @@ impl Lmstfy {
             let quick = self.publish(&at, "quick").await;
             let began = Instant::now();
             assert_eq!(self.take(&format!("{queue}?ttr={slow_s}")).await.id, slow);
-            self.ages(queue, &slow, age_ms).await;
+            self.wait_until_age(queue, &slow, age_ms).await;
             assert_eq!(self.take(&format!("{queue}?ttr=1")).await.id, quick);
             if began.elapsed() < Duration::from_secs(slow_s - 1) {
                 return (slow, quick);
             }
-            // That took too long to know whose time is over first.
+            // This took so long that the order of the timeouts is unknown.
             self.ack(queue, &slow).await;
             self.ack(queue, &quick).await;
         }
     }
 
-    /// Until the job is not there any more.
-    pub async fn vanishes(&self, queue: &str, id: &str) {
+    /// Waits until the job no longer exists.
+    pub async fn wait_until_gone(&self, queue: &str, id: &str) {
         let gone = async || self.job(queue, id).await.is_none();
         eventually(&format!("{id} gone from {queue}"), gone).await;
     }
 
-    /// Takes all that is ready, and returns the ids in order.
+    /// Consumes all ready jobs, and returns their IDs in order.
     pub async fn drain(&self, queue: &str) -> Vec<String> {
         let mut ids = Vec::new();
         while let Some(job) = self.consume(queue).await {
@@ -275,7 +274,7 @@ impl Lmstfy {
         ids
     }
 
-    /// Begins to wait for a job, on a connection of its own.
+    /// Starts a blocking consume on a connection of its own.
     pub async fn poll(&self, server: &Server, at: &str) -> Poll {
         let path = format!("/api/{}{}", self.namespace, below(at, ""));
         let mut connection = Connection::to(server).await;
@@ -296,9 +295,9 @@ impl Lmstfy {
         token.map_or_else(String::new, |token| format!("x-token: {token}\r\n"))
     }
 
-    /// Until whoever has begun to wait does so: connections are accepted in the order in which they come,
-    /// and these come after.
-    pub async fn settled(&self, server: &Server) {
+    /// Waits until the consumers that were started before are waiting. The server accepts connections in order, so it
+    /// has accepted theirs before these.
+    pub async fn wait_until_polling(&self, server: &Server) {
         for _ in 0..10 {
             let path = format!("/api/{}/settled/size", self.namespace);
             let mut connection = Connection::to(server).await;
@@ -313,7 +312,7 @@ impl Lmstfy {
     }
 }
 
-/// A consumer who waits. Dropped, it hangs up.
+/// A blocking consume. Dropping it closes the connection.
 #[derive(Debug)]
 pub struct Poll {
     connection: Connection,
@@ -328,13 +327,13 @@ impl Poll {
         Reply::parse(self.asked, &answer)
     }
 
-    /// The job for which it waits, or none if the time is over.
+    /// The consumed job; `None` after the timeout.
     pub async fn job(self) -> Option<Job> {
         let namespace = self.namespace.clone();
         self.reply().await.consumed(&namespace)
     }
 
-    /// The job for which it waits.
+    /// The consumed job, which must exist.
     pub async fn take(self) -> Job {
         let asked = self.asked.clone();
         let job = self.job().await;
@@ -342,7 +341,7 @@ impl Poll {
     }
 }
 
-/// The path of something of the queue of `at`, with the query of `at`.
+/// The path of `what` in the queue of `at`, with the query of `at`.
 fn below(at: &str, what: &str) -> String {
     match at.split_once('?') {
         Some((queue, query)) => format!("/{queue}{what}?{query}"),
@@ -350,7 +349,7 @@ fn below(at: &str, what: &str) -> String {
     }
 }
 
-/// An id in a path. The server's own need no escaping, and others' are the test's.
+/// Escapes an ID in a path. The server's own IDs need no escaping, but tests send others.
 fn escape_id(id: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if id.chars().all(plain) {
@@ -360,7 +359,7 @@ fn escape_id(id: &str) -> String {
     }
 }
 
-/// Waits until something is so. What never comes ends the test.
+/// Waits until the condition is true. Panics after a timeout.
 pub async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
     let began = Instant::now();
     while !condition().await {
@@ -369,8 +368,8 @@ pub async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
     }
 }
 
-/// A request with a body that is written to its end before the answer is read, as simple clients do.
-pub async fn stubborn(server: &Server, method: &str, path: &str, body: &[u8]) -> Reply {
+/// Sends a request whose whole body is written before the response is read, as simple clients do.
+pub async fn send_whole_body(server: &Server, method: &str, path: &str, body: &[u8]) -> Reply {
     let mut connection = Connection::to(server).await;
     let length = body.len();
     let head = format!(

@@ -1,4 +1,4 @@
-//! Clients who work under load and write down what they do and what they are told (`history.rs`).
+//! Clients that create load and record their calls and the responses (`history.rs`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use tokio::task::JoinSet;
 use super::history::{History, Outcome, Verdict, What};
 use super::{Answer, Server};
 
-/// Before somebody who was turned away tries again.
+/// How long a client waits after a rejected call.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Someone who writes down what it does and what it is told.
+/// A client that records its calls and their outcomes.
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
@@ -23,7 +23,7 @@ pub struct Client {
     history: Arc<History>,
     host: String,
     pub now: Option<f64>,
-    /// How long an answer may take.
+    /// The maximum response time.
     pub patience: Option<Duration>,
 }
 
@@ -39,8 +39,8 @@ impl Client {
         }
     }
 
-    /// The answer's status and body; `None` if none came. A server that cannot do something says so in good
-    /// order, and in time.
+    /// The status and the body of the response; `None` if there was none. Checks that errors have the expected form and
+    /// arrive in time.
     async fn call(&self, method: Method, path: &str, data: Value) -> Option<(u16, Value)> {
         let mut body = json!({"host": self.host, "data": data});
         if let Some(now) = self.now {
@@ -75,7 +75,7 @@ impl Client {
         Some((answer.status, body))
     }
 
-    /// Adds jobs. One goes as an item, more as an array.
+    /// Puts jobs: a single one as an object, several as an array.
     pub async fn add(&self, ids: Vec<String>) {
         let calls: Vec<usize> = ids
             .iter()
@@ -93,7 +93,7 @@ impl Client {
         }
     }
 
-    /// Takes up to `count` jobs.
+    /// Claims up to `count` jobs.
     pub async fn get(&self, count: usize) -> Vec<String> {
         let call = self.history.invoke(What::Get);
         let answer = self
@@ -117,7 +117,7 @@ impl Client {
         ids
     }
 
-    /// Completes jobs. Returns those of which it is not known whether they are.
+    /// Completes jobs. Returns those whose outcome is unknown.
     pub async fn complete(&self, ids: Vec<String>) -> Vec<String> {
         if ids.is_empty() {
             return ids;
@@ -160,7 +160,7 @@ fn outcome(answer: Option<&(u16, Value)>) -> Outcome {
     }
 }
 
-/// Producers and consumers at work.
+/// Running producers and consumers.
 pub struct Load {
     ended: Arc<AtomicBool>,
     producers: JoinSet<()>,
@@ -168,8 +168,8 @@ pub struct Load {
 }
 
 impl Load {
-    /// Sets a producer and a consumer to work for each of `clients`. The names of jobs begin with `round`;
-    /// `held` is what each consumer has to complete before it takes more.
+    /// Starts a producer and a consumer for each client. IDs of jobs start with `round`; `held` contains the jobs that
+    /// each consumer completes before it claims more.
     pub fn begin(
         clients: impl ExactSizeIterator<Item = Client>,
         round: u64,
@@ -188,7 +188,7 @@ impl Load {
                     if ended.load(Ordering::Acquire) {
                         break;
                     }
-                    // One at a time and three at a time, in turns.
+                    // Alternates between 1 and 3 jobs per call.
                     let ids = (0..1 + call % 2 * 2).map(|n| format!("{round}-{number}-{call}-{n}"));
                     producer.add(ids.collect()).await;
                 }
@@ -207,7 +207,7 @@ impl Load {
         load
     }
 
-    /// Lets everybody finish what they are at. Returns what each consumer has to complete still.
+    /// Stops all clients after their current call. Returns the jobs that each consumer still has to complete.
     pub async fn end(self) -> Vec<Vec<String>> {
         self.ended.store(true, Ordering::Release);
         self.producers.join_all().await;
@@ -217,8 +217,8 @@ impl Load {
     }
 }
 
-/// Takes and completes everything that is left in the database, with a clock an hour ahead so that all locks
-/// are lost; then holds the history to what a queue promises whose locks held for `lease`.
+/// Claims and completes all remaining jobs, with a clock 1 h ahead so that all leases have expired; then checks the
+/// history for leases of length `lease`.
 pub async fn settle(database: &str, history: &Arc<History>, lease: Duration) {
     let server = Server::at_url(database, &["--trust-client-clock"]);
     let locks_lost = history.now();
@@ -262,7 +262,7 @@ pub async fn settle(database: &str, history: &Arc<History>, lease: Duration) {
     };
     assert_eq!(verdict, expected);
     assert!(history.len() > 100, "there was load");
-    // With a clock that clients do not tell, for some of what is checked is by time.
+    // Uses the server's own clock, because some checks depend on the time.
     let server = Server::at_url(database, &[]);
     let found = server.anyone().get("/check").await.ok();
     assert_eq!(found, json!({"problems": []}));

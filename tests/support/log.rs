@@ -1,4 +1,4 @@
-//! A server whose log is kept, to look what stands in it.
+//! A server whose log the test can read.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::{Server, database};
 
-/// A server on a database of its own, and what it writes.
+/// A server with its own database and its log.
 #[derive(Debug)]
 pub struct Logged {
     pub server: Server,
@@ -35,28 +35,28 @@ impl Logged {
         }
     }
 
-    /// What it has logged so far.
+    /// The log so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).expect("the log")
     }
 
-    /// All that lies in the folder of the database, except the log.
+    /// The contents of all files in the folder of the database except the log.
     pub fn files(&self) -> Vec<u8> {
         let files = std::fs::read_dir(self.folder.path()).expect("the folder");
         let paths = files.map(|file| file.expect("a file").path());
         let is_log = |path: &PathBuf| path.file_name().is_some_and(|name| name == "log");
-        // It is 32 MiB of nothing, which take a minute to search.
+        // The reserve is 32 MiB of zeros, which take a minute to search.
         let is_reserve = |path: &PathBuf| path.extension().is_some_and(|end| end == "reserve");
         let written = paths.filter(|path| !is_log(path) && !is_reserve(path));
         let contents = written.flat_map(|path| {
-            // It may be gone: a log that has been folded into the file.
+            // The file may have been removed: SQLite deletes the WAL when the last connection closes.
             std::fs::read(&path).unwrap_or_default()
         });
         contents.collect()
     }
 }
 
-/// Whether the bytes hold the text.
+/// Whether the bytes contain the text.
 pub fn holds(bytes: &[u8], text: &str) -> bool {
     bytes
         .windows(text.len())

@@ -1,4 +1,4 @@
-//! What the tests need to meet the server as its clients do: a server of their own, and someone to call it.
+//! Servers and clients for tests.
 
 mod answer;
 pub mod apart;
@@ -26,7 +26,7 @@ pub use stream::Stream;
 
 use tokio::task::JoinSet;
 
-/// The results of as many calls at once, by these clients in turn.
+/// Makes as many calls at once, by these clients in turn, and returns the results.
 pub async fn at_once<C: Clone, T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     clients: &[C],
     count: usize,
@@ -39,7 +39,7 @@ pub async fn at_once<C: Clone, T: Send + 'static, F: Future<Output = T> + Send +
     calls.join_all().await
 }
 
-/// A name as it stands in a path or a query: everything but letters and digits escaped.
+/// Percent-encodes everything but ASCII letters and digits.
 pub fn escape(name: &str) -> String {
     name.bytes()
         .map(|byte| {
@@ -52,7 +52,7 @@ pub fn escape(name: &str) -> String {
         .collect()
 }
 
-/// Names that break what is careless with paths, queries, pages or SQL.
+/// Names that break careless code for paths, queries, pages or SQL.
 pub const HOSTILE_NAMES: &[&str] = &[
     "a/b",
     "../x",

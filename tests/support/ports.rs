@@ -1,14 +1,14 @@
-//! Ports for programs that cannot ask the system for any free one.
+//! Ports for programs that cannot listen on a free port of the system's choice.
 
 use std::fs::{self, File};
 use std::net::TcpListener;
 
-/// Below the ports that the system gives to programs that ask for any, and to outgoing connections. So nobody takes
-/// one while its program is starting, or stopped for a while.
+/// Below the range from which the system assigns ports, so that no other program gets such a port while its program
+/// starts or is stopped.
 const FIRST: u16 = 20_000;
 const COUNT: u16 = 10_000;
 
-/// A port that no other test uses as long as this exists.
+/// A port that no other test uses while this value exists.
 #[derive(Debug)]
 pub struct Port {
     pub number: u16,
@@ -23,7 +23,7 @@ impl Port {
         for n in 0..COUNT {
             let number = FIRST + (first + n) % COUNT;
             let Ok(lock) = File::create(folder.join(number.to_string())) else {
-                // Another user's.
+                // The lock file belongs to another user.
                 continue;
             };
             if lock.try_lock().is_ok() && TcpListener::bind(("127.0.0.1", number)).is_ok() {

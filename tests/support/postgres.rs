@@ -1,4 +1,4 @@
-//! A PostgreSQL of the test's own, to be restarted, stopped and frozen.
+//! A PostgreSQL server of the test's own, which the test can restart, stop and freeze.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
@@ -12,36 +12,35 @@ use super::database;
 use super::ports::Port;
 use super::server::signal;
 
-/// The address of a database of its own that several servers may share. Without PostgreSQL there is none,
-/// and the test has nothing to run on.
+/// The address of a new database that several servers can share; `None` if the tests run on SQLite.
 pub fn shared_database() -> Option<String> {
     if database::postgres().is_none() {
         println!("not run: it needs PostgreSQL (scripts/postgres.sh)");
         return None;
     }
-    // The database is named by a path that nobody else has.
+    // The path is unique, so the database is not shared with other tests.
     let folder = TempDir::new().expect("a folder");
     Some(database::address(folder.path()))
 }
 
-/// A running PostgreSQL, gone with the test.
+/// A running PostgreSQL server. It is stopped when dropped.
 #[derive(Debug)]
 pub struct Postgres {
     folder: TempDir,
     port: Port,
-    /// It refuses to run as root, so it runs as the owner of the one that all tests share.
+    /// PostgreSQL refuses to run as root, so it runs as the owner of the server that all tests share.
     owner: (u32, u32),
-    /// No file grows beyond this size, in units of 512 bytes. A write that crosses it stops halfway, as on a full disk.
+    /// Maximum size of a file, in units of 512 bytes. A write beyond it is truncated, as on a full disk.
     file_max: Option<u32>,
 }
 
 impl Postgres {
-    /// A new one with an empty database. Without PostgreSQL there is none, and the test has nothing to run on.
+    /// Starts a server with an empty database; `None` if the tests run on SQLite.
     pub fn start() -> Option<Postgres> {
         Postgres::with_files_up_to(None)
     }
 
-    /// The same, where no file grows beyond so many units of 512 bytes.
+    /// Starts a server whose files cannot grow beyond this size, in units of 512 bytes.
     pub fn with_files_up_to(file_max: Option<u32>) -> Option<Postgres> {
         let Ok(other) = std::env::var("SWITCHYARD_TEST_POSTGRES_DATA") else {
             println!("not run: it needs PostgreSQL (scripts/postgres.sh)");
@@ -76,26 +75,26 @@ impl Postgres {
         self.control(&["start"]);
     }
 
-    /// Ends it as a crash would.
+    /// Stops the server as a crash would.
     pub fn stop(&self) {
         self.control(&["-m", "immediate", "stop"]);
     }
 
-    /// Ends it as a crash would, and starts it again.
+    /// Stops the server as a crash would, and starts it again.
     pub fn restart(&self) {
         self.control(&["-m", "immediate", "restart"]);
     }
 
-    /// Lets it stand still: connections are accepted by the system, and nobody answers.
+    /// Stops all processes (SIGSTOP): the system accepts connections, but the server does not respond.
     pub fn freeze(&self) {
-        // The first one first, so that it makes no more.
+        // Stops the postmaster first, so that it starts no more children.
         signal("STOP", self.first());
         for child in self.children() {
             signal("STOP", child);
         }
     }
 
-    /// Lets it go on.
+    /// Continues all processes (SIGCONT).
     pub fn thaw(&self) {
         for child in self.children() {
             signal("CONT", child);
@@ -136,7 +135,7 @@ impl Postgres {
         run(command.arg(self.folder.path().join("log")).args(what));
     }
 
-    /// The process that makes the others.
+    /// The process ID of the postmaster.
     fn first(&self) -> u32 {
         let pid = fs::read_to_string(self.data().join("postmaster.pid")).expect("it runs");
         let first = pid.lines().next().and_then(|line| line.parse().ok());
@@ -149,7 +148,7 @@ impl Postgres {
         let children = processes.filter_map(|entry| {
             let entry = entry.ok()?;
             let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-            // The name of the program, in parentheses, may hold anything.
+            // The name of the program, in parentheses, can contain any characters.
             let parent: u32 = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
             let id = entry.file_name().to_str()?.parse().ok()?;
             (parent == first).then_some(id)
@@ -169,7 +168,7 @@ impl Drop for Postgres {
     }
 }
 
-/// Its output goes to the log: a pipe would be held open by the server that it starts.
+/// Discards the output: the server that `pg_ctl` starts would keep a pipe open.
 fn run(command: &mut Command) {
     let status = command.stdout(std::process::Stdio::null()).status();
     let status = status.unwrap_or_else(|error| panic!("{command:?}: {error}"));

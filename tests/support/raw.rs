@@ -1,11 +1,11 @@
-//! HTTP by hand, for what an orderly client would not send: paths with dots, halves of requests.
+//! Raw HTTP, for requests that normal clients do not send, such as paths with dots or incomplete requests.
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
 use super::Server;
 
-/// A connection on which every byte is the test's own.
+/// A connection on which the test writes every byte.
 #[derive(Debug)]
 pub struct Connection<S = TcpStream>(pub S);
 
@@ -18,7 +18,7 @@ impl Connection {
         )
     }
 
-    /// A connection from this address of the machine.
+    /// A connection from this local address.
     pub async fn from_address(server: &Server, address: [u8; 4]) -> Connection {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket
@@ -40,7 +40,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.0.flush().await
     }
 
-    /// Reads up to and with `end`.
+    /// Reads up to and including `end`.
     pub async fn read_until(&mut self, end: &str) -> String {
         let mut read = Vec::new();
         while !read.ends_with(end.as_bytes()) {
@@ -55,13 +55,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Reads until the server closes the connection.
     pub async fn read_to_end(&mut self) -> String {
         let mut read = Vec::new();
-        // A connection that is reset after the answer has been read all the same.
+        // The response counts even if the connection is reset after it.
         self.0.read_to_end(&mut read).await.ok();
         String::from_utf8(read).expect("text")
     }
 }
 
-/// The status and the body of the answer to one request.
+/// Sends a request. Returns status and body of the response.
 pub async fn request(server: &Server, method: &str, path: &str, body: &[u8]) -> (u16, String) {
     let length = body.len();
     let head = format!(
@@ -70,7 +70,7 @@ pub async fn request(server: &Server, method: &str, path: &str, body: &[u8]) -> 
     exchange(server, &[head.as_bytes(), body].concat()).await
 }
 
-/// The status and the body of the answer to these bytes, which ask the server to close the connection.
+/// Sends these bytes, which must include `connection: close`. Returns status and body of the response.
 pub async fn exchange(server: &Server, request: &[u8]) -> (u16, String) {
     let mut connection = Connection::to(server).await;
     connection.write(request).await;

@@ -1,4 +1,4 @@
-//! A client of Relay v2, as plain as the protocol is, that holds every answer to what all answers must be.
+//! A client of Relay v2 that checks every response.
 
 use chrono::{DateTime, Utc};
 use reqwest::header::HeaderMap;
@@ -12,12 +12,12 @@ use super::bearer::{Bearer, exchange};
 use super::lmstfy::eventually;
 use super::{Server, escape};
 
-/// A job to be enqueued: its name, and nothing but what it must have.
+/// A job to enqueue, with only the required fields.
 pub fn new(queue: &str, id: &str) -> Value {
     json!({"queue": queue, "id": id, "timeout": 3600, "payload": null})
 }
 
-/// The same with these fields.
+/// A job to enqueue, with these additional fields.
 pub fn with(queue: &str, id: &str, fields: Value) -> Value {
     let mut job = new(queue, id);
     let Value::Object(fields) = fields else {
@@ -27,7 +27,7 @@ pub fn with(queue: &str, id: &str, fields: Value) -> Value {
     job
 }
 
-/// A job as clients see it. Payload and state are as they were written.
+/// A job as the API returns it. Payload and state are kept byte for byte.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
@@ -56,7 +56,7 @@ fn maybe_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Strin
 }
 
 impl Job {
-    /// The run that it is in.
+    /// The ID of its run.
     #[track_caller]
     pub fn run(&self) -> Uuid {
         self.run_id.unwrap_or_else(|| panic!("no run: {self:?}"))
@@ -89,18 +89,18 @@ pub fn run_path(queue: &str, id: &str, run: &str) -> String {
     format!("{}/run-id/{run}", path(queue, id))
 }
 
-/// An answer as it came.
+/// A response as received.
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
     pub headers: HeaderMap,
     pub text: String,
-    /// The request, for messages.
+    /// The request, for error messages.
     pub asked: String,
 }
 
 impl Reply {
-    /// What all answers have in common.
+    /// Checks what all responses have in common.
     fn checked(self) -> Reply {
         assert_eq!(self.header("x-request-id").len(), 32, "{self:?}");
         assert_ne!(self.status, 500, "{self:?}");
@@ -118,13 +118,13 @@ impl Reply {
             .unwrap_or_default()
     }
 
-    /// That this is the status, with nothing else.
+    /// Checks that the response has this status and no body.
     #[track_caller]
     pub fn only(&self, status: u16) {
         assert_eq!((self.status, self.text.as_str()), (status, ""), "{self:?}");
     }
 
-    /// That it is a refusal with some words, among them these.
+    /// Checks that the request was rejected, with an error that contains these words.
     #[track_caller]
     pub fn refused(&self, status: u16, words: &[&str]) {
         assert_eq!(self.status, status, "{self:?}");
@@ -141,7 +141,7 @@ impl Reply {
         read.unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The jobs that were given, all of them now run.
+    /// The claimed jobs, all of which must be running.
     #[track_caller]
     pub fn jobs(&self) -> Vec<Job> {
         if self.status == 204 {
@@ -158,7 +158,7 @@ impl Reply {
         jobs
     }
 
-    /// The job that was looked at, unless there was none.
+    /// The job; `None` if it was not found.
     #[track_caller]
     pub fn job(&self) -> Option<Job> {
         if self.status == 404 {
@@ -171,7 +171,7 @@ impl Reply {
     }
 }
 
-/// Someone who enqueues, runs and looks at jobs.
+/// A client of Relay.
 #[derive(Clone, Debug)]
 pub struct Relay(Bearer);
 
@@ -180,17 +180,17 @@ impl Relay {
         Relay(Bearer::new(server, "/v2"))
     }
 
-    /// The same, who shows this token.
+    /// The same client with this token.
     pub fn with_token(self, token: &str) -> Relay {
         Relay(self.0.with_token(token))
     }
 
-    /// A request to the path below `/v2`, to be completed by the test.
+    /// A request to a path below `/v2`. The caller completes and sends it.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.0.request(method, path)
     }
 
-    /// Sends what the test has completed; `None` if there is no answer.
+    /// Sends a request; `None` if the connection fails.
     pub async fn attempt(&self, asked: &str, request: RequestBuilder) -> Option<Reply> {
         let (status, headers, text) = exchange(asked, request).await?;
         let asked = asked.to_owned();
@@ -203,7 +203,7 @@ impl Relay {
         Some(reply.checked())
     }
 
-    /// Sends what the test has completed.
+    /// Sends a request, and requires a response.
     pub async fn ask(&self, asked: &str, request: RequestBuilder) -> Reply {
         let reply = self.attempt(asked, request).await;
         reply.unwrap_or_else(|| panic!("{asked}: no answer"))
@@ -223,31 +223,31 @@ impl Relay {
         self.ask(&asked, request).await
     }
 
-    // ---- the calls of the document ----
+    // ---- calls of the protocol's documentation ----
 
-    /// Enqueues jobs by this mode (empty: none is said).
+    /// Enqueues jobs with this mode; an empty mode is omitted.
     pub async fn enqueue(&self, mode: &str, jobs: &Value) -> Reply {
         self.enqueue_text(mode, jobs.to_string()).await
     }
 
-    /// Enqueues what this text says.
+    /// Enqueues jobs given as text.
     pub async fn enqueue_text(&self, mode: &str, jobs: impl Into<Body>) -> Reply {
         let path = format!("/queues/jobs{}", query(mode));
         self.send_json(Method::POST, &path, jobs).await
     }
 
-    /// Enqueues jobs whose keys are free.
+    /// Enqueues jobs whose keys are not in use.
     pub async fn put(&self, jobs: &Value) {
         self.enqueue("unique", jobs).await.only(202);
     }
 
-    /// Enqueues jobs of a queue with nothing but their names.
+    /// Enqueues jobs with only the required fields.
     pub async fn put_ids(&self, queue: &str, ids: &[&str]) {
         self.put(&ids.iter().map(|id| new(queue, id)).collect())
             .await;
     }
 
-    /// Takes as many jobs, if there are as many.
+    /// Claims up to `count` jobs.
     pub async fn next(&self, queue: &str, count: usize) -> Vec<Job> {
         let path = format!("/queues/{}/jobs?num_jobs={count}", escape(queue));
         let jobs = self.send(Method::GET, &path).await.jobs();
@@ -256,13 +256,13 @@ impl Relay {
         jobs
     }
 
-    /// The ids of the jobs that are next; they are taken.
+    /// Claims up to `count` jobs, and returns their IDs.
     pub async fn next_ids(&self, queue: &str, count: usize) -> Vec<String> {
         let jobs = self.next(queue, count).await;
         jobs.into_iter().map(|job| job.id).collect()
     }
 
-    /// Takes a job that must be there.
+    /// Claims a job, which must exist.
     pub async fn take(&self, queue: &str) -> Job {
         let job = self.next(queue, 1).await.pop();
         job.unwrap_or_else(|| panic!("no job in {queue}"))
@@ -274,8 +274,8 @@ impl Relay {
         Some(job)
     }
 
-    /// The job, which must be there.
-    pub async fn stays(&self, queue: &str, id: &str) -> Job {
+    /// The job, which must exist.
+    pub async fn existing_job(&self, queue: &str, id: &str) -> Job {
         let job = self.job(queue, id).await;
         job.unwrap_or_else(|| panic!("{id} is not in {queue}"))
     }
@@ -290,12 +290,12 @@ impl Relay {
         self.send(Method::DELETE, &path(queue, id)).await.only(200);
     }
 
-    /// A heartbeat of the run that the job is in, without a body.
+    /// Sends a heartbeat for the job's run, without a body.
     pub async fn beat(&self, job: &Job) -> Reply {
         self.send(Method::PATCH, &job.run_path()).await
     }
 
-    /// The same with a state.
+    /// Sends a heartbeat with a state.
     pub async fn beat_with(&self, job: &Job, state: impl Into<Body>) -> Reply {
         let path = job.run_path();
         self.send_json(Method::PATCH, &path, state).await
@@ -311,17 +311,17 @@ impl Relay {
         reply.only(200);
     }
 
-    // ---- what many tests do on their way ----
+    // ---- shortcuts ----
 
-    /// Until nobody runs the job; the job then.
-    pub async fn times_out(&self, queue: &str, id: &str) -> Job {
-        let idle = async || self.stays(queue, id).await.run_id.is_none();
+    /// Waits until the run of the job has timed out, and returns the job.
+    pub async fn wait_until_timed_out(&self, queue: &str, id: &str) -> Job {
+        let idle = async || self.existing_job(queue, id).await.run_id.is_none();
         eventually(&format!("the run of {id} over"), idle).await;
-        self.stays(queue, id).await
+        self.existing_job(queue, id).await
     }
 
-    /// Until the job is not there.
-    pub async fn vanishes(&self, queue: &str, id: &str) {
+    /// Waits until the job no longer exists.
+    pub async fn wait_until_gone(&self, queue: &str, id: &str) {
         let gone = async || !self.exists(queue, id).await;
         eventually(&format!("{id} gone from {queue}"), gone).await;
     }

@@ -1,4 +1,4 @@
-//! The real program, started for one test on a database of its own, and gone with it.
+//! The server program, started for one test with its own database, and stopped with the test.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -11,10 +11,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::{Answer, Caller, database};
 
-/// A guard against a server that does not stop; no test waits for it.
+/// A guard against a server that does not stop; no test waits this long.
 const STOP_MAX: Duration = Duration::from_secs(60);
 
-/// A guard against an answer that never comes: longer than any wait that a test asks for.
+/// A guard against a missing response: longer than any wait that a test requests.
 const ANSWER_MAX: Duration = Duration::from_secs(120);
 
 /// A running server.
@@ -24,15 +24,15 @@ pub struct Server {
     /// `host:port`.
     pub address: String,
     pub http: reqwest::Client,
-    /// The lines that it prints after that with its address.
+    /// The lines that it prints after the line with its address.
     pub greeting: UnboundedReceiver<String>,
-    /// How long it took from the start to the line that tells the address.
+    /// The time from the start until the server printed its address.
     pub ready_after: Duration,
     _folder: Option<TempDir>,
 }
 
 impl Server {
-    /// A server on a new database, where requests tell the time and nothing happens by itself.
+    /// A server on a new database, which takes the time from requests and runs no maintenance.
     pub fn start() -> Server {
         Server::with(&["--trust-client-clock"])
     }
@@ -46,7 +46,7 @@ impl Server {
         server
     }
 
-    /// A server on this database, which outlives it.
+    /// A server on this database, which is kept when the server stops.
     pub fn on(database: &Path, options: &[&str]) -> Server {
         let server = Server::command(&database::address(database), options);
         Server::run(server)
@@ -74,8 +74,8 @@ impl Server {
         command
     }
 
-    /// The program, untouched by the settings of whoever runs the tests and by whether the page was
-    /// built: of the site it has what lies in `public/`.
+    /// The program, without the environment variables of the user. Its site consists of `public/` only, whether or not
+    /// the pages have been built.
     pub fn program() -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_switchyard"));
         command.env(
@@ -91,7 +91,7 @@ impl Server {
         command
     }
 
-    /// The server that this command starts, once it tells where it listens.
+    /// Starts the server with this command, and waits until it prints its address.
     pub fn run(mut command: Command) -> Server {
         let began = Instant::now();
         let mut child = command
@@ -104,7 +104,7 @@ impl Server {
             address,
             greeting,
             ready_after: began.elapsed(),
-            // A proxy of the environment must not come between.
+            // Ignores the proxy settings of the environment.
             http: reqwest::Client::builder()
                 .no_proxy()
                 .read_timeout(ANSWER_MAX)
@@ -114,27 +114,27 @@ impl Server {
         }
     }
 
-    /// Someone who calls under this name.
+    /// A client with this worker name.
     pub fn by<'a>(&'a self, host: &'a str) -> Caller<'a> {
         Caller::new(self).by(host)
     }
 
-    /// The number of its process.
+    /// The process ID.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Someone nameless who calls at this time.
+    /// A client without a name, at this time.
     pub fn at(&self, now: impl Into<f64>) -> Caller<'_> {
         Caller::new(self).at(now)
     }
 
-    /// Someone nameless who says no time.
+    /// A client without a name and a time.
     pub fn anyone(&self) -> Caller<'_> {
         Caller::new(self)
     }
 
-    /// A request of the API, whose answer is held to what every answer must be.
+    /// Sends a request to the qless API, and checks the response.
     pub async fn send(&self, method: Method, path: &str, body: Option<String>) -> Answer {
         let asked = format!("{method} {path} {}", body.as_deref().unwrap_or_default());
         let answer = self.try_send(method, path, body).await;
@@ -143,7 +143,7 @@ impl Server {
             .checked()
     }
 
-    /// A request that may be left without an answer.
+    /// Sends a request; there may be no response.
     pub async fn try_send(
         &self,
         method: Method,
@@ -173,22 +173,22 @@ impl Server {
         signal("TERM", self.child.id());
     }
 
-    /// Asks the server to read its certificate and its files with keys again (SIGHUP).
+    /// Asks the server to reload its certificate and its key files (SIGHUP).
     pub fn reload(&self) {
         signal("HUP", self.child.id());
     }
 
-    /// Lets the server stand still (SIGSTOP), as a machine does that is out of memory or being moved.
+    /// Stops the process (SIGSTOP), like a machine that is out of memory or being migrated.
     pub fn freeze(&self) {
         signal("STOP", self.child.id());
     }
 
-    /// Lets it go on (SIGCONT).
+    /// Continues the process (SIGCONT).
     pub fn thaw(&self) {
         signal("CONT", self.child.id());
     }
 
-    /// Waits until the server, asked to stop, has done so.
+    /// Waits until the server has stopped after [`Server::terminate`].
     pub async fn stopped(&mut self) -> ExitStatus {
         let began = Instant::now();
         loop {
@@ -200,7 +200,7 @@ impl Server {
         }
     }
 
-    /// Stops the server in the ordinary way.
+    /// Stops the server gracefully.
     pub async fn stop(mut self) {
         self.terminate();
         let status = self.stopped().await;
@@ -212,8 +212,8 @@ impl Server {
         self.kill_under_load(|| {});
     }
 
-    /// The same, and tells the load as soon as the signal is sent: clients that go on while the process ends call a
-    /// port that anybody may get next.
+    /// Kills the server, and calls `tell` as soon as the signal is sent. Clients that continue after that could call
+    /// another program that gets the same port.
     pub fn kill_under_load(&mut self, tell: impl FnOnce()) {
         self.child.kill().expect("the server can be killed");
         tell();
@@ -223,20 +223,20 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may be gone already.
+        // The process can have ended already.
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
-/// Sends a signal to a process that the test has started. It may have ended meanwhile.
+/// Sends a signal to a process that the test has started. Ignores a process that has ended.
 pub fn signal(name: &str, process: u32) {
     let arguments = [format!("-{name}"), process.to_string()];
     let sent = Command::new("kill").args(arguments).output();
     sent.expect("kill runs");
 }
 
-/// Reads the line that tells where the server listens. The rest of what it prints comes as it prints it.
+/// Reads the line with the address. Sends all further lines to the channel.
 fn address(child: &mut Child) -> (String, UnboundedReceiver<String>) {
     let mut lines = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
     let address = lines.by_ref().map_while(Result::ok).find_map(|line| {
@@ -247,7 +247,7 @@ fn address(child: &mut Child) -> (String, UnboundedReceiver<String>) {
     let (sender, greeting) = unbounded_channel();
     std::thread::spawn(move || {
         for line in lines.map_while(Result::ok) {
-            // Nobody may be interested; the pipe must be emptied all the same.
+            // The pipe must be emptied even if the receiver is dropped.
             sender.send(line).ok();
         }
     });

@@ -13,7 +13,7 @@ use sqlx::postgres::PgConnection;
 
 use super::create;
 
-/// More databases than all tests that run at the same time use.
+/// More databases than concurrent tests use.
 const SLOTS_MAX: usize = 2_000;
 
 /// The databases of this process by the path that a test names. The open files hold the locks.
@@ -48,7 +48,7 @@ fn claim(server: &str, template: &str) -> (String, File) {
     let address = format!("{server}/{name}");
     let reused = created.exists() && {
         let address = address.clone();
-        // The caller may be part of an asynchronous test, which must not block in another runtime.
+        // The caller can be an asynchronous test, in which another runtime must not block.
         let restored = std::thread::spawn(move || restore(&address));
         restored.join().unwrap()
     };

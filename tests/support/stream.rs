@@ -1,4 +1,4 @@
-//! `/events` as a stream of server-sent events, read as clients read it.
+//! A client of `/events`, a stream of server-sent events.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use super::Server;
 
-/// A guard against a stream that says nothing; no test waits for it.
+/// A guard against a stream without events; no test waits this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An open stream of `/events`.
 pub struct Stream {
     pub response: reqwest::Response,
-    /// What has come and is not read yet.
+    /// Bytes that have been received but not read.
     text: Vec<u8>,
 }
 
@@ -53,14 +53,14 @@ impl Stream {
             .extend_from_slice(&chunk.expect("the stream goes on"));
     }
 
-    /// What stands before the next empty line.
+    /// The text before the next empty line.
     fn block(&mut self) -> Option<String> {
         let end = self.text.windows(2).position(|end| end == b"\n\n")?;
         let block = self.text.drain(..end + 2).collect();
         Some(String::from_utf8(block).expect("UTF-8"))
     }
 
-    /// The ids of the jobs that the next events are about.
+    /// The IDs of the jobs of the next `count` events.
     pub async fn jobs(&mut self, count: usize) -> Vec<String> {
         let mut jobs = Vec::new();
         for _ in 0..count {
@@ -73,7 +73,7 @@ impl Stream {
     }
 }
 
-/// What a block says; `None` if it is only a comment that keeps the connection alive.
+/// The event of a block; `None` if the block is a comment that keeps the connection open.
 fn event(block: &str) -> Option<(i64, Value)> {
     let field = |name: &str| {
         let value = block.lines().find_map(|line| line.strip_prefix(name))?;

@@ -1,4 +1,4 @@
-//! Certificates made for one test, and clients that trust exactly one of them.
+//! Certificates for one test, and clients that trust exactly one of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion
 use super::Server;
 use super::raw::Connection;
 
-/// A certificate for this machine and its key, in two files.
+/// A certificate for this host and its key, in two files.
 #[derive(Debug)]
 pub struct Pair {
     folder: TempDir,
@@ -39,7 +39,7 @@ impl Pair {
         cert.der().clone()
     }
 
-    /// Replaces both files by another pair.
+    /// Replaces both files with a new pair.
     pub fn renew(&mut self) {
         self.der = Pair::write(self.folder.path());
     }
@@ -52,7 +52,7 @@ impl Pair {
         self.folder.path().join("key.pem")
     }
 
-    /// The options that make a server use the pair, and these.
+    /// The options for a server with this pair, followed by `more`.
     pub fn options(&self, more: &[&str]) -> Vec<String> {
         let path = |path: PathBuf| path.to_str().expect("a path").to_owned();
         let files = [
@@ -65,18 +65,18 @@ impl Pair {
         files.into_iter().chain(more).collect()
     }
 
-    /// A server with the pair and these options.
+    /// Starts a server with this pair and these options.
     pub fn serve(&self, more: &[&str]) -> Server {
         let options = self.options(more);
         Server::with(&options.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// A client that trusts the certificate of the files as they are now.
+    /// A client that trusts the certificate currently in the file.
     pub fn client(&self) -> Client {
         self.client_of(&[&version::TLS13, &version::TLS12])
     }
 
-    /// A client that speaks these versions of TLS only.
+    /// A client that supports only these versions of TLS.
     pub fn client_of(&self, versions: &[&'static SupportedProtocolVersion]) -> Client {
         let mut roots = RootCertStore::empty();
         roots.add(self.der.clone()).expect("a certificate");
@@ -91,7 +91,7 @@ impl Pair {
     }
 }
 
-/// Opens connections, and trusts one certificate.
+/// A client that trusts one certificate.
 #[derive(Clone, Debug)]
 pub struct Client(pub Arc<ClientConfig>);
 
@@ -125,7 +125,7 @@ impl Client {
         self.try_connect(server).await.expect("a handshake")
     }
 
-    /// The whole answer to one request on a connection of its own, with these lines in its header.
+    /// Sends a request on a new connection, with `lines` in its header. Returns the whole response.
     pub async fn ask(&self, server: &Server, line: &str, lines: &str, body: &str) -> String {
         let mut connection = self.connect(server).await;
         let length = body.len();

@@ -5,7 +5,7 @@ use std::fs;
 use super::root;
 
 #[test]
-fn migrations_are_numbered_without_gaps_and_alike_for_every_database() {
+fn migrations_have_consecutive_numbers_and_are_the_same_for_both_databases() {
     let mut sets = Vec::new();
     for folder in fs::read_dir(root().join("migrations")).unwrap() {
         let folder = folder.unwrap().path();

@@ -1,4 +1,4 @@
-//! Finds the control of a key, and presses it.
+//! Finds the control of a shortcut, and presses it.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const SECOND_KEY_MS: f64 = 3_000.0;
 const SAID: Duration = Duration::from_secs(4);
 
 thread_local! {
-    /// The first key of a two-key shortcut, and its time.
+    /// The first key of a two-key shortcut, and when it was pressed.
     static FIRST: RefCell<Option<(String, f64)>> = const { RefCell::new(None) };
 }
 

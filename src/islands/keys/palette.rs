@@ -1,4 +1,4 @@
-//! The palette: pages and actions come from the page, names and IDs from the server.
+//! The palette. Its pages and actions come from the current page, names and IDs from the server.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use web_sys::{Element, Event, HtmlDialogElement, HtmlInputElement, KeyboardEvent
 use super::listen::{all, control, is_in_a_row, one, press};
 use crate::islands::browser::{fetch, listen};
 
-/// The pause in typing before the server is asked.
+/// How long after the last input the palette queries the server.
 const DEBOUNCE: Duration = Duration::from_millis(120);
 
 /// An entry of the palette.
@@ -32,7 +32,7 @@ enum Choice {
 }
 
 thread_local! {
-    /// The entries of the page, the results of the server, and the visible ones of both.
+    /// The entries of the page, the results of the server, and the visible entries of both.
     static HERE: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
     static FOUND: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
     static SHOWN: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };

@@ -11,7 +11,7 @@ use crate::islands::browser::storage;
 
 const ROWS: &str = "main tr[data-key]";
 
-/// The storage key of the jobs of the last list, one address per line.
+/// The storage key of the jobs of the last list, one URL per line.
 const LIST: &str = "switchyard-list";
 
 thread_local! {

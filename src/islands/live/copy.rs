@@ -30,7 +30,7 @@ fn copy(button: &Element) {
     };
     let text = source.text_content().unwrap_or_default();
     if window().is_secure_context() {
-        // Does not wait for the promise: where the clipboard is allowed, writing succeeds.
+        // Does not await the promise: if the clipboard API is available, writing succeeds.
         drop(window().navigator().clipboard().write_text(&text));
         show_label(button, "Copied");
     } else if let Ok(Some(selection)) = window().get_selection() {

@@ -1,15 +1,15 @@
-//! Applies the differences between two trees to the first one. What is equal is not touched, so that focus, selection, open
-//! elements and typed text survive.
+//! Applies the differences between two trees to the first one. Equal nodes are not touched, so focus, selection, open
+//! elements and typed text are kept.
 
 use std::collections::HashSet;
 
 use leptos::wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlTextAreaElement, Node};
 
-/// Children that a refresh must not change, because scripts own them.
+/// Marks elements that scripts own: a refresh does not change them.
 const KEEP: &str = "data-keep";
 
-/// Elements that a refresh must not change once the user has typed into them.
+/// Marks elements that a refresh must not change once the user has typed into them.
 const KEEP_TYPED: &str = "data-keep-typed";
 
 /// Changes `old` to equal `new`.
@@ -33,7 +33,7 @@ fn is_typed(old: &Element) -> bool {
 
 fn attributes(old: &Element, new: &Element) {
     for name in names(old) {
-        // The user has opened it, not the server.
+        // `open` was set by the user, not by the server.
         if name != "open" && !new.has_attribute(&name) {
             old.remove_attribute(&name).ok();
         }
@@ -54,8 +54,8 @@ fn names(element: &Element) -> Vec<String> {
         .collect()
 }
 
-/// Matches rows by key, and other nodes by position. Removes nodes first, so that the others need not move; moving a node
-/// loses its focus.
+/// Matches rows by key, and other nodes by position. Removes nodes first, so that the others need not move: a moved
+/// node loses its focus.
 fn children(old: &Element, new: &Element) {
     let wanted: Vec<Node> = list(new);
     let keys: HashSet<String> = wanted.iter().filter_map(key).collect();

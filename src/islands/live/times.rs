@@ -7,7 +7,7 @@ use web_sys::Element;
 
 use crate::time;
 
-/// Updates all times by the server's current time in microseconds. UTC times need no update.
+/// Updates all times, given the server's current time in microseconds. UTC times need no update.
 pub fn show(now: i64) {
     let html = document().document_element();
     let clock = html.and_then(|html| html.get_attribute("data-clock"));

@@ -29,11 +29,11 @@ struct Wire {
     /// A warning about the device's clock; empty if it is right.
     astray: RwSignal<String>,
     source: RefCell<Option<EventSource>>,
-    /// The number of the feed's state that the page shows.
+    /// The sequence number of the feed's state that the page shows.
     seq: Cell<u64>,
     /// How far the server's clock is ahead of the browser's, in microseconds.
     ahead: Cell<f64>,
-    /// The time of the last event and of the last request, by the browser's clock in milliseconds.
+    /// The times of the last event and of the last request, by the browser's clock in milliseconds.
     heard: Cell<f64>,
     asked: Cell<f64>,
     /// Whether the page is being fetched, and whether it must be fetched again afterwards.
@@ -116,7 +116,8 @@ impl Wire {
         let wire = Rc::clone(self);
         listen(&source, "error", move |_| {
             wire.link.set(Link::Stale);
-            // Another server can respond next, with numbers of its own, so any number counts as new.
+            // The next response can come from another server, which has its own sequence numbers, so any number counts
+            // as new.
             wire.seq.set(u64::MAX);
         });
         *self.source.borrow_mut() = Some(source);
@@ -128,7 +129,7 @@ impl Wire {
         }
     }
 
-    /// Handles an event. Its ID is the number of the feed's state.
+    /// Handles an event. Its ID is the sequence number of the feed's state.
     fn hear(self: &Rc<Self>, event: &Event) {
         let Some(event) = event.dyn_ref::<MessageEvent>() else {
             return;
@@ -238,7 +239,7 @@ impl Wire {
     }
 }
 
-/// Fetches this page with any status: the page of a removed job shows that, too.
+/// Fetches this page with any status, because the page of a removed job has status 404.
 async fn fetch_page() -> Result<String, JsValue> {
     let address = window().location().href()?;
     // The header tells the server to keep the flash for another tab.

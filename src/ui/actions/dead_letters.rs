@@ -1,8 +1,8 @@
-//! Actions on the dead letters of lmstfy and Relay queues. Both delete dead jobs; lmstfy respawns them, and Relay requeues
-//! them.
+//! Actions on dead jobs of lmstfy and Relay queues. Jobs of both protocols can be deleted; lmstfy jobs can also be
+//! respawned, and Relay jobs requeued.
 //!
-//! `count` is the number on the button: the action applies to the oldest `count` dead jobs, so jobs that are dead-lettered
-//! later are not affected.
+//! `count` is the number on the button: the action applies to the oldest `count` dead jobs, so jobs that are
+//! dead-lettered later are not affected.
 
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
@@ -178,8 +178,8 @@ pub async fn requeue_job(
     .await
 }
 
-/// Of these jobs, those that are still dead in this queue: others may have been requeued since the page was loaded. Relay
-/// jobs are named by their numbers, because several dead jobs can have the same ID.
+/// The jobs of `ids` that are still dead in this queue: others may have been requeued since the page was loaded. Relay
+/// jobs are identified by number, because several dead jobs can have the same ID.
 async fn dead_jobs(
     engine: &Engine,
     queue: &QueueRef,

@@ -15,7 +15,7 @@ const fn setting(name: &'static str, path: &'static str) -> Action {
 
 pub static SET_THEME: Action = setting("theme", Theme::PATH);
 
-/// Sets the colors: `auto` for those of the system, `light` or `dark`.
+/// Sets the colors: `auto` (those of the system), `light` or `dark`.
 #[server]
 pub async fn theme(theme: String, back: String) -> Result<(), PageError> {
     set(&SET_THEME, &THEME, &theme, &back)

@@ -25,7 +25,7 @@ pub fn check_name(field: &str, name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that the queue belongs to the only protocol that has an action.
+/// Checks that the queue has this protocol.
 pub fn check_protocol(protocol: Protocol, queue: &QueueRef) -> Result<(), String> {
     if queue.protocol == protocol {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Actions on single jobs. All but [`delete_job`] are for qless jobs.
+//! Actions on single jobs. Except for [`delete_job`], they apply to qless jobs only.
 
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
@@ -21,7 +21,7 @@ const fn operator(name: &'static str, path: &'static str) -> Action {
 
 pub static RETRY: Action = operator("retry", Retry::PATH);
 
-/// Requeues a failed job.
+/// Retries a failed job.
 #[server]
 pub async fn retry(id: String, back: String) -> Result<(), PageError> {
     act(&RETRY, &back, async |context| {
@@ -41,7 +41,7 @@ pub static CANCEL: Action = operator("cancel", Cancel::PATH);
 pub async fn cancel(id: String, back: String, after: String) -> Result<(), PageError> {
     act(&CANCEL, &back, async |context| {
         let key = JobKey::qless(&id);
-        // The verb ignores jobs that do not exist.
+        // Canceling a job that does not exist is not an error in the engine.
         if context.engine.job(&key).await?.is_none() {
             return Err(Error::NoSuchJob { id }.into());
         }
@@ -67,7 +67,7 @@ pub async fn move_job(id: String, queue: String, back: String) -> Result<(), Pag
 
 pub static PRIORITIZE: Action = operator("prioritize", Prioritize::PATH);
 
-/// Changes the priority of a job. The field is text, so that the page shows its own error for a typing mistake.
+/// Changes the priority of a job. The parameter is text, so that the page can explain a typing mistake.
 #[server]
 pub async fn prioritize(id: String, priority: String, back: String) -> Result<(), PageError> {
     act(&PRIORITIZE, &back, async |context| {
@@ -199,7 +199,8 @@ pub static DELETE_JOB: Action =
         Target::job(&form.queue(), form.field("id"))
     });
 
-/// Deletes a job in any state, as its clients can. It has no page afterwards, so the message is shown on the page `after`.
+/// Deletes a job in any state, as the API does. The job has no page afterwards, so the message is shown on the page
+/// `after`.
 #[server]
 pub async fn delete_job(
     #[server(flatten)] queue: QueueRef,

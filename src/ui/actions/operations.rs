@@ -1,4 +1,5 @@
-//! Bulk actions: an operation on many jobs, and its control. The page `confirm` shows what an operation would change.
+//! Starts, stops and undoes operations (bulk actions on many jobs). The page `confirm` shows what an operation would
+//! change.
 
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
@@ -11,7 +12,7 @@ use crate::ui::error::PageError;
 use crate::ui::model::operation::{BulkAction, BulkRequest, Confirmation};
 use crate::ui::urls;
 
-/// The number of jobs above which a user must type it.
+/// The number of jobs above which the user must type the number to confirm.
 const TYPED_ABOVE: i64 = 1_000;
 
 pub static OPERATE: Action = Action::new("operate", Operate::PATH, Role::Operator, |form| {
@@ -25,7 +26,7 @@ pub static OPERATE: Action = Action::new("operate", Operate::PATH, Role::Operato
     )
 });
 
-/// Starts an operation and shows its page; on error, the confirmation with what was typed.
+/// Starts an operation and shows its page. On error, shows the confirmation again with the user's input.
 #[server]
 pub async fn operate(
     deed: String,
@@ -50,7 +51,7 @@ pub async fn operate(
     .await
 }
 
-/// Starts the operation if it still is what the confirmation showed. Returns its ID and the message.
+/// Starts the operation if it would still change what the confirmation showed. Returns its ID and the message.
 async fn start(
     engine: &Engine,
     user: &str,
@@ -115,7 +116,7 @@ fn typed_number(text: &str) -> Option<i64> {
     text.replace(separator, "").parse().ok()
 }
 
-/// Why there is nothing to do.
+/// Why the request applies to no jobs.
 pub fn no_jobs(request: &BulkRequest) -> String {
     if request.all {
         "no jobs match the search anymore".to_owned()
@@ -141,7 +142,7 @@ pub fn engine_action(kind: BulkAction, request: &BulkRequest) -> Result<engine::
             priority: number("priority", arg)?,
         },
         BulkAction::Move => {
-            // Not trimmed: the name of a queue can start with white space.
+            // Not trimmed, because the name of a queue can start with white space.
             check_name("the queue name", &request.arg)?;
             engine::Action::Move {
                 queue: request.arg.clone(),
@@ -159,7 +160,7 @@ pub fn engine_action(kind: BulkAction, request: &BulkRequest) -> Result<engine::
     })
 }
 
-/// An action that applies to the same jobs as actions of this kind, to count them before the argument is known.
+/// An action that applies to the same jobs as any action of this kind, to count the jobs before the argument is known.
 pub fn without_argument(kind: BulkAction) -> engine::Action {
     match kind {
         BulkAction::Retry => engine::Action::Retry,

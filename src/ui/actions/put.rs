@@ -24,8 +24,8 @@ const CLIENT: &str = "dashboard";
 /// Maximum number of names in a field.
 const NAMES_MAX: usize = 100;
 
-/// Adds the job of a form and returns its ID. Refuses the ID of an existing job, because a put would take it from its
-/// worker.
+/// Adds the job of a form and returns its ID. Rejects the ID of an existing job, because a put would take that job from
+/// its worker.
 pub async fn put(engine: &Engine, form: NewJob) -> Result<String, RejectedJob> {
     let put = async {
         let job = read(&form)?;

@@ -52,7 +52,7 @@ pub async fn unpause_queue(
 async fn set_paused(engine: &Engine, queue: &QueueRef, paused: bool) -> Result<(), String> {
     match queue.protocol {
         Protocol::Qless => check_name("the queue name", &queue.name)?,
-        // Pausing would create an unknown queue, which would then be kept.
+        // Pausing an unknown queue would create it.
         Protocol::Lmstfy | Protocol::Relay => drop(existing(engine, queue).await?),
         Protocol::Jobq => return Err("Jobq queues cannot be paused".to_owned()),
     }

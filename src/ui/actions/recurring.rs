@@ -20,7 +20,7 @@ pub static RECUR: Action = Action::new("recur", Recur::PATH, Role::Operator, |fo
     target(form.field("form[id]"))
 });
 
-/// Creates a recurring job and shows its page; on error, the form with what was typed.
+/// Creates a recurring job and shows its page. On error, shows the form with the user's input.
 #[server]
 pub async fn recur(form: RecurringForm) -> Result<(), PageError> {
     act(&RECUR, &urls::recurring_form(&form), async |context| {
@@ -31,7 +31,7 @@ pub async fn recur(form: RecurringForm) -> Result<(), PageError> {
     .await
 }
 
-/// Creates the recurring job and returns its ID. Leaves an existing one as it is: its page has a form to change it.
+/// Creates the recurring job and returns its ID. Fails if the ID exists: the page of that job has a form to change it.
 async fn create(engine: &Engine, form: &RecurringForm) -> Result<String, String> {
     let id = optional(&form.id);
     check_name("the queue name", &form.queue)?;
@@ -105,7 +105,7 @@ pub static UNRECUR: Action = Action::new("unrecur", Unrecur::PATH, Role::Operato
 #[server]
 pub async fn unrecur(id: String, back: String, after: String) -> Result<(), PageError> {
     act(&UNRECUR, &back, async |context| {
-        // The verb ignores recurring jobs that do not exist.
+        // Ending a recurring job that does not exist is not an error in the engine.
         if context.engine.recurring(&id).await?.is_none() {
             return Err(format!("recurring job “{id}” no longer exists").into());
         }

@@ -1,5 +1,5 @@
-//! Sign-in and sign-out. Their handlers (`http/login.rs`) write their own audit entries, because nobody is authenticated
-//! before the sign-in or after the sign-out.
+//! Sign-in and sign-out. Their handlers (`http/login.rs`) write their own audit entries, because no user is
+//! authenticated before the sign-in or after the sign-out.
 
 use super::{Action, Target};
 use crate::auth::Role;

@@ -1,4 +1,4 @@
-//! Parts that most pages share.
+//! Components that most pages use.
 
 use std::future::Future;
 
@@ -14,7 +14,7 @@ use crate::ui::components::state::badge;
 use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::QueueRef;
 
-/// A page that loads data first: the result of `show`, or the error.
+/// A page that loads data first: shows the result with `show`, or the error.
 pub fn loaded<T: Send + 'static>(
     confirm_dialog: impl Future<Output = Result<T, PageError>> + Send + 'static,
     show: impl FnOnce(T) -> AnyView + Send + 'static,
@@ -28,8 +28,7 @@ pub fn loaded<T: Send + 'static>(
     .into_any()
 }
 
-/// The head of the page of a job below its queue: breadcrumb, state, actions and ID. `below` is a link to the list that
-/// contains the job.
+/// The head of a job's page: breadcrumb, state, actions and ID. `below` is a link to the list that contains the job.
 pub fn job_head(
     queue_ref: &QueueRef,
     id: &str,
@@ -71,7 +70,7 @@ pub fn definitions<V: IntoView + 'static>(
     view! { <dl class="facts">{rows.collect_view()}</dl> }.into_any()
 }
 
-/// The ID of the element for `name`; the same in every rendering.
+/// A valid element ID made from `name`; the same in every rendering.
 pub fn element_id(prefix: &str, name: &str) -> String {
     let mut id = prefix.to_owned();
     for byte in name.bytes() {

@@ -1,4 +1,4 @@
-//! Bulk actions: checkboxes and buttons, which lead to the confirmation (`pages/confirm.rs`).
+//! Bulk actions: checkboxes, and buttons that lead to the confirmation (`pages/confirm.rs`).
 
 use leptos::prelude::*;
 
@@ -13,7 +13,7 @@ use crate::ui::page_request::PageRequest;
 /// The ID of the form of the checkboxes.
 const FORM: &str = "bulk";
 
-/// On a button.
+/// The label of the button.
 pub fn word(action: BulkAction) -> &'static str {
     match action {
         BulkAction::Retry => "Retry",
@@ -55,7 +55,8 @@ pub fn tick(job: &JobRow, name: &str) -> AnyView {
     .into_any()
 }
 
-/// The bulk actions for the selected jobs, or for all that match the search; `all` is their number, if it is known.
+/// The buttons for the selected jobs and for all jobs that match the search; `all` is the number of matching jobs, if
+/// known.
 pub fn bar(text: &str, all: Option<i64>, request: &PageRequest) -> AnyView {
     if !may_select(request) {
         return ().into_any();
@@ -79,7 +80,7 @@ pub fn bar(text: &str, all: Option<i64>, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// The bulk actions for all failed jobs that match a search.
+/// The buttons for all failed jobs that match a search.
 pub fn of_failed(text: String, request: &PageRequest) -> AnyView {
     if !may_select(request) {
         return ().into_any();

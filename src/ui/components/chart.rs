@@ -22,10 +22,10 @@ pub const DAY: i64 = 24 * HOUR;
 /// The unit of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Times a minute.
+    /// Events per minute.
     Rate,
     Seconds,
-    /// A part of one.
+    /// A fraction from 0 to 1.
     Share,
 }
 
@@ -41,7 +41,7 @@ impl Unit {
         }
     }
 
-    /// Additional round values for the top of the chart, besides 1, 2 and 5 times powers of ten.
+    /// Round values for the top of the chart, in addition to 1, 2 and 5 times powers of ten.
     fn ceilings(self) -> &'static [f64] {
         match self {
             Unit::Seconds => &[
@@ -57,7 +57,7 @@ fn whole(value: f64) -> i64 {
     value.round() as i64
 }
 
-/// At most one digit after the point.
+/// The value with at most one decimal.
 fn short(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
@@ -68,30 +68,30 @@ fn short(value: f64) -> String {
 pub enum Dash {
     Solid,
     Long,
-    /// The time before.
+    /// The previous period.
     Dots,
 }
 
-/// One line.
+/// A line of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     pub name: &'static str,
-    /// The class of its colour.
+    /// The class of its color.
     pub look: &'static str,
     pub dash: Dash,
-    /// A value for each span; a gap where there is none.
+    /// One value per span; `None` is a gap.
     pub values: Vec<Option<f64>>,
 }
 
-/// What is drawn.
+/// The content of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
     /// The ID of the chart.
     pub id: &'static str,
-    /// With the unit.
+    /// The title, which includes the unit.
     pub title: &'static str,
     pub unit: Unit,
-    /// When the first span began, and how long each is, in microseconds.
+    /// The start of the first span, and the length of each span, in microseconds.
     pub from: i64,
     pub width: i64,
     /// Whether the last span is in progress.
@@ -117,7 +117,7 @@ impl Chart {
     }
 }
 
-/// The start of a span, for its row in the table.
+/// The start of a span, as text for its row in the data table.
 pub fn began(at: i64, width: i64) -> String {
     let day = time::date(at.div_euclid(DAY));
     match width {
@@ -126,7 +126,7 @@ pub fn began(at: i64, width: i64) -> String {
     }
 }
 
-/// How long a span is.
+/// The length of a span, as text.
 pub fn each(width: i64) -> &'static str {
     match (width, width < HOUR, width < DAY) {
         (MINUTE, ..) => "minute",
@@ -170,7 +170,7 @@ fn dash(line: &Line) -> &'static str {
     }
 }
 
-/// The drawing, its title above it.
+/// The chart with its title.
 pub fn chart(chart: &Chart) -> AnyView {
     let count = chart.count();
     let top = ceiling(chart.highest(), chart.unit);
@@ -235,7 +235,7 @@ pub fn chart(chart: &Chart) -> AnyView {
     .into_any()
 }
 
-/// The names of the lines, where these end.
+/// The labels at the ends of the lines.
 fn names(chart: &Chart, top: f64) -> AnyView {
     let ends: Vec<f64> = chart
         .lines
@@ -256,7 +256,7 @@ fn names(chart: &Chart, top: f64) -> AnyView {
     view! { <svg class="names" aria-hidden="true">{names.collect_view()}</svg> }.into_any()
 }
 
-/// The data table of several charts with the same spans.
+/// One data table for several charts with the same spans.
 pub fn numbers(caption: &str, charts: &[&Chart]) -> AnyView {
     let Some(first) = charts.first() else {
         return ().into_any();

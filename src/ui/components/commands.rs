@@ -1,11 +1,11 @@
-//! Commands for what a page does, and text in the syntax of shells, JSON and HTML.
+//! Shell commands for what a page shows and does, and escaping for shells, JSON and HTML.
 
 use leptos::prelude::*;
 
 use crate::ui::components::forms::shortcut;
 use crate::ui::page_request::PageRequest;
 
-/// Commands to copy, each with what it does.
+/// Commands to copy, each with a description.
 pub fn commands(id: &'static str, lines: Vec<(&'static str, String)>) -> AnyView {
     let lines = lines.into_iter().enumerate().map(|(i, (what, line))| {
         let line_id = format!("{id}-{i}");
@@ -31,17 +31,17 @@ pub fn copy(of: String, about: String) -> AnyView {
         .into_any()
 }
 
-/// A text as one word of a shell command.
+/// Quotes a text as one word of a shell command.
 pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// The content of a `<textarea>`, escaped, because Leptos does not escape it.
+/// Escapes the content of a `<textarea>`, because Leptos does not.
 pub fn written(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
-/// A text as JSON.
+/// A text as a JSON string.
 pub fn json(text: &str) -> String {
     let mut json = String::from("\"");
     for c in text.chars() {
@@ -55,7 +55,7 @@ pub fn json(text: &str) -> String {
     json
 }
 
-/// An address of the API for curl: names percent-encoded, the whole quoted only where a shell needs it.
+/// A URL of the API for curl. Names are percent-encoded, so the URL is quoted only if the shell requires it.
 pub fn api(request: &PageRequest, path: &str) -> String {
     format!("{}{path}", request.origin)
 }

@@ -8,7 +8,7 @@ use crate::ui::error::PageError;
 /// The text for an unknown address.
 pub const NO_PAGE: &str = "No page at this address.";
 
-/// The page of an unknown address, or of a form that failed.
+/// The page for an unknown address, or for a form that failed.
 #[component]
 pub fn MissingPage() -> impl IntoView {
     match use_context::<PageError>() {

@@ -13,12 +13,12 @@ pub fn may(action: &str) -> bool {
     page_request().may(role_to_post(action))
 }
 
-/// A part of the page for users who may post to this path.
+/// Shows a part of the page only to users who may post to this path.
 pub fn allowed(action: &str, show: impl FnOnce() -> AnyView) -> AnyView {
     may(action).then(show).into_any()
 }
 
-/// A button with a confirmation dialog, which opens without a script.
+/// A button with a confirmation dialog, which opens without JavaScript.
 pub struct ConfirmDialog {
     /// The ID of the element.
     pub id: String,
@@ -41,7 +41,7 @@ pub fn confirm_dialog(confirm_dialog: ConfirmDialog) -> AnyView {
     confirm_dialog_with(confirm_dialog, ().into_any())
 }
 
-/// [`confirm_dialog`] with fields to fill in.
+/// Like [`confirm_dialog`], with input fields.
 pub fn confirm_dialog_with(confirm_dialog: ConfirmDialog, inputs: AnyView) -> AnyView {
     allowed(confirm_dialog.action, || dialog(confirm_dialog, inputs))
 }
@@ -78,7 +78,8 @@ fn dialog(confirm_dialog: ConfirmDialog, inputs: AnyView) -> AnyView {
     .into_any()
 }
 
-/// The button that deletes a job, with a confirmation; `text` explains the effect, and `after` is the next page.
+/// The button that deletes a job, with a confirmation. `text` explains the effect, and `after` is the page to show
+/// afterwards.
 pub fn delete_dialog(
     queue_ref: &QueueRef,
     id: &str,
@@ -116,7 +117,7 @@ pub fn hidden(fields: Vec<(&'static str, String)>) -> AnyView {
         .into_any()
 }
 
-/// A button that runs an action without a confirmation.
+/// A button that runs an action without confirmation.
 pub fn action_button(
     action: &'static str,
     fields: Vec<(&'static str, String)>,
@@ -134,13 +135,13 @@ pub fn action_button(
     })
 }
 
-/// Adds a keyboard shortcut (`islands/keys.rs`) to the first button or link in `what`, and adds it to the palette. An empty
-/// key adds it to the palette only.
+/// Adds a keyboard shortcut (`islands/keys.rs`) and a palette entry for the first button or link in `what`. If `key` is
+/// empty, adds only the palette entry.
 pub fn shortcut(key: &'static str, what: AnyView) -> AnyView {
     view! { <span class="hot" data-shortcut=key>{what}</span> }.into_any()
 }
 
-/// Names of queues for a field whose `list` is `id`.
+/// Suggested queue names (`<datalist>`) for a field whose `list` attribute is `id`.
 pub fn queue_names(id: &'static str, names: &[String]) -> AnyView {
     let names = names
         .iter()
@@ -175,7 +176,7 @@ pub struct NumberField {
     pub name: &'static str,
     pub label: &'static str,
     pub value: String,
-    /// Whether it is a whole number; any number otherwise.
+    /// Whether only whole numbers are accepted.
     pub whole: bool,
     pub min: Option<&'static str>,
 }

@@ -20,10 +20,10 @@ pub async fn glance() -> Result<Counts, PageError> {
     read(Role::Viewer, async |context| context.feed.counts().await).await
 }
 
-/// Address, icon and name of a page.
+/// The address, icon and name of a page.
 pub type Page = (&'static str, &'static str, &'static str);
 
-/// The search over all jobs. On a phone, its link is at the top.
+/// The search over all jobs. On a phone, its link is in the top bar.
 const SEARCH: &str = "/ui/jobs";
 
 /// The login page.
@@ -79,7 +79,7 @@ pub fn Frame(children: Children) -> impl IntoView {
         </header>
         <nav class="rail" id="rail" aria-label="Main" data-region="">
             {PAGES.map(|place| rail_link(&request, place)).collect_view()}
-            // A popover, which opens without a script. Wide screens show its content in place.
+            // A popover, which opens without JavaScript. Wide screens show its content in place.
             <button
                 type="button"
                 class="rail-more"
@@ -156,7 +156,7 @@ fn identity(request: &PageRequest) -> AnyView {
     }
 }
 
-/// The frame of the login page, without data.
+/// The frame of the login page, without navigation and counts.
 fn outside(request: &PageRequest, children: Children) -> AnyView {
     view! {
         {sprite()}
@@ -166,11 +166,11 @@ fn outside(request: &PageRequest, children: Children) -> AnyView {
     .into_any()
 }
 
-/// Whether the page is that one, or one below it.
+/// Whether the current page is this page or below it in the hierarchy.
 fn is_within(request: &PageRequest, address: &str) -> bool {
     request.path == address
         || ![SEARCH, "/ui"].contains(&address) && request.path.starts_with(&format!("{address}/"))
-        // A job is part of a queue.
+        // Job pages belong to Queues.
         || address == "/ui/queues"
             && ["/ui/jobs/", "/ui/lmstfy/", "/ui/relay/", "/ui/jobq/"].iter().any(|below| request.path.starts_with(below))
 }
@@ -194,10 +194,10 @@ fn rail_link(request: &PageRequest, (address, shape, name): Page) -> AnyView {
     .into_any()
 }
 
-/// The number of problems beside a link.
+/// The number of jobs or queues that need attention, beside a link.
 fn badge(count: fn(&Counts) -> i64, what: &'static str, look: &'static str) -> AnyView {
     Suspend::new(async move {
-        // Without counts, the badge is missing; the page itself shows the error.
+        // On error, the badge is omitted; the page itself shows the error.
         let n = glance().await.map_or(0, |counts| count(&counts));
         (n > 0).then(|| {
             view! {

@@ -1,7 +1,7 @@
 //! Histograms of durations: a chart, its description for screen readers, and its data table.
 //!
-//! The engine counts by second, minute, hour and day. The chart joins these slots into bars whose width in time grows, so
-//! that seconds and days fit side by side. All histograms have the same bars, so that they can be compared.
+//! The engine counts by second, minute, hour and day. The chart joins these slots into bars that cover increasing
+//! ranges, so that seconds and days fit side by side. All histograms have the same bars, so that they can be compared.
 
 use leptos::prelude::*;
 
@@ -14,7 +14,7 @@ const HOUR: usize = 60 * MINUTE;
 
 const DAY: usize = 24 * HOUR;
 
-/// The start of each bar in seconds. The last bar has no end.
+/// The start of each bar in seconds. The last bar is unbounded.
 const BARS: [usize; 18] = [
     0,
     1,
@@ -39,14 +39,15 @@ const BARS: [usize; 18] = [
 /// The bars with a label.
 const TOLD: [usize; 9] = [0, 1, 10, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 6 * DAY];
 
-/// The top of the highest bar and the baseline, in pixels from the top; and from there to the labels.
+/// The top of the highest bar and the baseline, in pixels from the top, and the distance from the baseline to the
+/// labels.
 const TOP: f64 = 18.0;
 
 const FLOOR: f64 = 146.0;
 
 const LETTERS: f64 = 18.0;
 
-/// The slot of a duration in seconds.
+/// The slot that contains a duration, in seconds.
 fn slot_of(seconds: usize) -> usize {
     match seconds {
         ..MINUTE => seconds,
@@ -67,7 +68,7 @@ fn end_of(slot: usize) -> Option<usize> {
     }
 }
 
-/// A time in its largest unit.
+/// A duration in its largest unit.
 fn duration_label(seconds: usize) -> String {
     match seconds {
         ..MINUTE => format!("{seconds} s"),
@@ -114,7 +115,7 @@ fn bars(slots: &[i64]) -> Vec<Bar> {
         .collect()
 }
 
-/// The duration within which this share ended, to the precision of a slot.
+/// An upper bound for this share of the durations: the end of the slot that contains the quantile.
 pub fn within(slots: &[i64], share: f64) -> Option<String> {
     let total: i64 = slots.iter().sum();
     if total == 0 {
@@ -131,7 +132,7 @@ pub fn within(slots: &[i64], share: f64) -> Option<String> {
     })
 }
 
-/// A round number above the highest bar, whose half is whole.
+/// A round number at or above the highest bar; half of it is a whole number.
 fn ceiling(highest: i64) -> i64 {
     let mut unit = 1_i64;
     loop {
@@ -167,7 +168,7 @@ fn share(n: i64, of: i64) -> String {
     }
 }
 
-/// What is drawn.
+/// The content of a histogram.
 pub struct Histogram<'a> {
     /// The ID of the chart.
     pub id: &'static str,
@@ -213,17 +214,17 @@ fn jobs(n: i64) -> String {
     basics::plural(n, "job", "jobs")
 }
 
-/// The geometry of a bar chart: vertical in pixels, horizontal in percent, so that text keeps its size.
+/// The scale of a bar chart: vertical positions in pixels, horizontal ones in percent, so that text keeps its size.
 pub struct Scale {
     floor: f64,
-    /// The number at the top.
+    /// The count at the top of the scale.
     ceiling: i64,
-    /// From one bar to the next, in percent.
+    /// The horizontal distance between bars, in percent.
     step: f64,
 }
 
 impl Scale {
-    /// Room for this many bars, the highest of which is this high; the floor is in pixels from above.
+    /// A scale for this many bars; `highest` is the largest count, and `floor` the baseline in pixels from the top.
     pub fn new(bars: usize, highest: i64, floor: f64) -> Scale {
         Scale {
             floor,
@@ -236,12 +237,12 @@ impl Scale {
         n as f64 / self.ceiling as f64 * (self.floor - TOP)
     }
 
-    /// The `i`th bar, if it is not empty, with its number; `look` is the class of a state.
+    /// The bar with index `i` for the count `n`; `None` if `n` is 0. `look` is the class of a state.
     pub fn bar(&self, i: usize, n: i64, look: &'static str, title: String) -> Option<AnyView> {
         if n == 0 {
             return None;
         }
-        // Every bar has a visible height.
+        // At least 2 pixels, so that small counts are visible.
         let height = self.above_floor(n).max(2.0);
         let (at, top) = (i as f64 * self.step, self.floor - height);
         let view = view! {
@@ -262,7 +263,7 @@ impl Scale {
         Some(view.into_any())
     }
 
-    /// The time at which the `i`th bar begins.
+    /// The axis label at the start of bar `i`.
     pub fn time(&self, i: usize, word: String) -> AnyView {
         let x = format!("{:.2}%", i as f64 * self.step);
         let class = if i == 0 { "time first" } else { "time" };
@@ -334,7 +335,7 @@ fn numbers(title: &str, bars: &[Bar], total: i64) -> AnyView {
     let last = bars.iter().rposition(|bar| bar.n > 0);
     let rows = bars
         .iter()
-        // Beyond the longest there is nothing to tell.
+        // Omits empty rows after the longest duration.
         .take(last.map_or(0, |last| last + 1))
         .map(|bar| {
             sum += bar.n;

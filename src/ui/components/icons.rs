@@ -1,8 +1,9 @@
-//! Icons, defined once per page as symbols. Every state has its own shape, so that color is never needed.
+//! Icons, defined once per page as SVG symbols. Every state has its own shape, so that it does not depend on color
+//! alone.
 
 use leptos::prelude::*;
 
-/// A symbol's name in the page, and its path on a grid of 16.
+/// The name of a symbol, and its path on a 16×16 grid.
 const SHAPES: &[(&str, &str)] = &[
     // States.
     ("running", "M4 2.5v11l9.5-5.5z"),

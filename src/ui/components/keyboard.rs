@@ -8,7 +8,7 @@ use crate::ui::components::frame::Page;
 use crate::ui::components::icons::icon;
 use crate::ui::page_request::PageRequest;
 
-/// The keys after which a page is opened.
+/// The shortcuts that open pages: address and keys.
 const GOING: [(&str, &str); 9] = [
     ("/ui", "g o"),
     ("/ui/queues", "g q"),
@@ -69,7 +69,7 @@ pub fn going_to(address: &str) -> Option<&'static str> {
     known.map(|(_, keys)| keys)
 }
 
-/// The button that opens the palette; without a script, a link to the search at `search`.
+/// The button that opens the palette. Without JavaScript it is a link to the search at `search`.
 pub fn find_button(search: &'static str) -> AnyView {
     view! {
         <a id="find" class="button quiet" href=search>
@@ -79,8 +79,8 @@ pub fn find_button(search: &'static str) -> AnyView {
     .into_any()
 }
 
-/// The list of shortcuts, which opens without a script, with the setting that turns them off. `pages` are those of the
-/// navigation.
+/// The list of shortcuts, which opens without JavaScript, with the setting that turns them off. `pages` are those of
+/// the navigation.
 pub fn help(request: &PageRequest, pages: &[Page]) -> AnyView {
     let going = pages
         .iter()

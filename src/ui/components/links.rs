@@ -26,7 +26,7 @@ pub fn visible(name: &str) -> String {
     }
 }
 
-/// A job of a list, as a link to its page.
+/// A link to the page of a job in a list.
 pub fn job_link(job: &JobRow) -> AnyView {
     view! { <a class="id" href=urls::row(job)>{visible(&job.id)}</a> }.into_any()
 }
@@ -41,7 +41,7 @@ pub fn tag_link(tag: &str) -> AnyView {
     view! { <a class="tag" href=urls::tag(tag)>{tag.to_owned()}</a> }.into_any()
 }
 
-/// A link to a page; only its text for users who may not open it.
+/// A link to a page; plain text for users who may not open it.
 pub fn link_if_allowed(address: String, words: String) -> AnyView {
     if page_request().may(role_to_read(&address)) {
         view! { <a class="name" href=address>{words}</a> }.into_any()

@@ -1,4 +1,4 @@
-//! Pages of lists.
+//! Pagination.
 
 use leptos::prelude::*;
 
@@ -6,10 +6,10 @@ use crate::time;
 use crate::ui::model;
 use crate::ui::page_request::PageRequest;
 
-/// Rows on a page of a list that is read whole, such as that of all queues: their pages stay below 60 kB.
+/// Rows per page of a list that is loaded completely, such as that of all queues. Keeps pages below 60 kB.
 pub const PAGE_ROWS: usize = 40;
 
-/// The page of a complete list at the offset of the request, and links to its neighbors.
+/// The rows of `list` at the offset of the request, and links to the previous and the next page.
 pub fn paged<'a, T>(request: &PageRequest, path: &str, list: &'a [T]) -> (&'a [T], AnyView) {
     let rest = list.get(request.offset()..).unwrap_or_default();
     let shown = rest.get(..PAGE_ROWS).unwrap_or(rest);
@@ -49,7 +49,7 @@ fn pages_of(
         _ if path.contains('?') => format!("{path}&offset={offset}"),
         _ => format!("{path}?offset={offset}"),
     };
-    // The last page can have become empty; it still needs the link back.
+    // If rows were removed, the last page can be empty. It still needs the link back.
     if offset == 0 && request.offset() == 0 && i64::try_from(shown).unwrap_or(i64::MAX) >= total {
         return ().into_any();
     }

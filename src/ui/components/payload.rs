@@ -1,4 +1,4 @@
-//! A payload as text: indented and coloured where it is JSON, and every number and word as it was written.
+//! Payloads as text. JSON is indented and colored; strings and numbers are not changed.
 
 pub mod pieces;
 
@@ -6,35 +6,35 @@ use leptos::prelude::*;
 
 use crate::ui::components::payload::pieces::{Piece, pieces};
 
-/// A payload longer than this in bytes is shown in part.
+/// Maximum number of bytes of a payload that a page shows.
 const SHOWN_BYTES: usize = 200_000;
 
-/// A payload longer than this in bytes, or of more pieces, is not coloured.
+/// Maximum size in bytes, and maximum number of tokens, of a payload that is colored.
 const COLOURED_BYTES: usize = 30_000;
 
 const COLOURED_PIECES: usize = 5_000;
 
-/// In lists, JSON longer than this many characters is folded.
+/// In lists, JSON longer than this many characters is collapsed.
 const UNFOLDED_CHARS: usize = 120;
 
 const ALL_BY_API: &str = "The API returns all of it.";
 
-/// ID and name of the element of a text.
+/// The ID and the accessible name of the element that contains a text.
 type Frame = (&'static str, &'static str);
 
 const PAYLOAD: Frame = ("payload", "Payload");
 
-/// The payload of a job, ready to be read.
+/// The payload of a job.
 pub fn payload(body: &str) -> AnyView {
     json(body, ALL_BY_API)
 }
 
-/// The state of a job, ready to be read.
+/// The state of a job.
 pub fn state(text: &str) -> AnyView {
     json_in(("state", "State"), text, ALL_BY_API)
 }
 
-/// A text that is JSON, or nearly, laid out. Where it is too long, `rest` says where the rest is.
+/// A text, formatted if it is JSON. If it is too long, it is cut, and `rest` says where to find the rest.
 pub fn json(text: &str, rest: &str) -> AnyView {
     json_in(PAYLOAD, text, rest)
 }
@@ -48,7 +48,7 @@ fn json_in(frame: Frame, text: &str, rest: &str) -> AnyView {
     )
 }
 
-/// JSON text, laid out if all of it is shown.
+/// JSON text, formatted unless it is cut.
 fn laid_out(text: &str) -> AnyView {
     let shown = first(text);
     if shown.len() < text.len() {
@@ -69,7 +69,7 @@ fn is_coloured(bytes: usize, pieces: usize) -> bool {
     bytes <= COLOURED_BYTES && pieces <= COLOURED_PIECES
 }
 
-/// JSON text in the middle of others: on its line if it is short, else folded behind its beginning.
+/// JSON text in a list: in full if it is short, otherwise collapsed after its beginning.
 pub fn folded(text: &str) -> AnyView {
     let Some((cut, _)) = text.char_indices().nth(UNFOLDED_CHARS) else {
         return view! { <code class="said-more">{text.to_owned()}</code> }.into_any();
@@ -86,7 +86,7 @@ pub fn folded(text: &str) -> AnyView {
     .into_any()
 }
 
-/// A text as it is.
+/// A text without formatting. If it is too long, it is cut, and `rest` says where to find the rest.
 pub fn plain(text: &str, rest: &str) -> AnyView {
     let shown = first(text);
     pre(
@@ -96,7 +96,7 @@ pub fn plain(text: &str, rest: &str) -> AnyView {
     )
 }
 
-/// What is shown, and if that is not all, what part it is.
+/// A `<pre>` element with `inner`, and the note `part` if the content is not complete.
 pub fn pre(class: &'static str, inner: AnyView, part: Option<String>) -> AnyView {
     framed(PAYLOAD, class, inner, part)
 }

@@ -1,4 +1,4 @@
-//! States, counts and protocols as icons, words and cells.
+//! States, counts and protocols as icons, labels and table cells.
 
 use leptos::prelude::*;
 
@@ -8,12 +8,12 @@ use crate::ui::model::job::JobRow;
 use crate::ui::model::queue_ref::Protocol;
 use crate::ui::model::state::{Counts, EffectiveState};
 
-/// The word for a state.
+/// The label of a state.
 pub fn word(state: EffectiveState) -> &'static str {
     state.as_str()
 }
 
-/// A state as icon, word and colour.
+/// A state as icon and label, in its color.
 pub fn chip(state: EffectiveState) -> AnyView {
     view! { <span class=format!("chip s-{}", state.as_str())>{icon(state.as_str())} {word(state)}</span> }
         .into_any()
@@ -27,7 +27,7 @@ pub fn state_view(job: &JobRow) -> AnyView {
     view! { {chip(job.state)} {more} }.into_any()
 }
 
-/// That a queue is paused.
+/// The label of a paused queue.
 pub fn paused() -> AnyView {
     view! { <span class="chip s-paused">{icon("paused")} "paused"</span> }.into_any()
 }
@@ -44,7 +44,7 @@ pub fn count_cell(n: i64, state: EffectiveState, class: &str) -> AnyView {
     view! { <td class=format!("n {look} {class}")>{time::number(n)}</td> }.into_any()
 }
 
-/// The shares of the states as a bar, without complete jobs, whose number only grows.
+/// The shares of the states as a bar. Complete jobs are left out, because their number only grows.
 pub fn bar(counts: &Counts) -> AnyView {
     let shown: Vec<(EffectiveState, i64)> = EffectiveState::ALL
         .into_iter()

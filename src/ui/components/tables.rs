@@ -1,4 +1,4 @@
-//! The tables that more than one page shows: queues, jobs, failure groups, workers.
+//! Tables that several pages show: queues, jobs, failure groups, workers.
 
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ use crate::ui::model::worker::{Pulse, WorkerRow};
 use crate::ui::page_request::PageRequest;
 use crate::ui::urls;
 
-/// Tags of one job that a list shows; the job's page has the others.
+/// Maximum number of tags of a job in a list; the job's page shows the others.
 const TAGS_LISTED: usize = 20;
 
 /// A table with its caption, which scrolls horizontally on narrow screens.
@@ -45,7 +45,7 @@ pub fn table(caption: &str, head: AnyView, rows: AnyView) -> AnyView {
     .into_any()
 }
 
-/// Headings: text and class of the column.
+/// Table headings: the text and the class of each column.
 pub fn head(columns: &[(&'static str, &'static str)]) -> AnyView {
     columns
         .iter()
@@ -54,7 +54,7 @@ pub fn head(columns: &[(&'static str, &'static str)]) -> AnyView {
         .into_any()
 }
 
-/// The cells of a queue after its name.
+/// The cells of a queue after the cell with its name.
 fn queue_cells(queue: &QueueRow, with_records: bool, now: i64) -> AnyView {
     let counts = &queue.counts;
     let protocol = queue.queue_ref.protocol;
@@ -124,33 +124,33 @@ pub fn queue_rows(
 /// The kinds of job lists, which differ in their columns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum JobList {
-    /// Of one queue, all in one state.
+    /// Jobs of one queue, all in one state.
     Queue(EffectiveState),
-    /// Of one failure group, from any queue.
+    /// Jobs of one failure group, from any queue.
     Group,
-    /// Of one worker, running or stalled, from any queue.
+    /// Jobs of one worker, running or stalled, from any queue.
     Worker,
-    /// From any queue, in any state.
+    /// Jobs from any queue, in any state.
     Mixed,
-    /// From any queue, all scheduled.
+    /// Scheduled jobs from any queue.
     Due,
-    /// Of any protocol, in any state: what a search has found.
+    /// Search results: jobs of any protocol, in any state.
     Found,
 }
 
 impl JobList {
-    /// Whether its jobs can be in different queues.
+    /// Whether the list can contain jobs of different queues.
     fn of_any_queue(self) -> bool {
         !matches!(self, JobList::Queue(_))
     }
 
-    /// Whether its jobs can be in different states.
+    /// Whether the list can contain jobs in different states.
     fn of_any_state(self) -> bool {
         matches!(self, JobList::Worker | JobList::Mixed | JobList::Found)
     }
 }
 
-/// The meaning of the time in a list.
+/// The meaning of the time that a list shows for the job.
 fn moment_word(job: &JobRow) -> &'static str {
     match job.state {
         EffectiveState::Waiting => "available ",
@@ -194,7 +194,7 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], request: &PageRequest
     }
     columns.push((moment, "n"));
     columns.extend(subject_column(list).map(|word| (word, "mid")));
-    // Not every protocol has them.
+    // Not every protocol has priorities and retries.
     if list != JobList::Found {
         columns.extend([("Priority", "n wide"), ("Retries left", "n wide")]);
     }
@@ -216,7 +216,7 @@ fn retriable(list: JobList) -> bool {
     ) && may(Retry::PATH)
 }
 
-/// The detail that matters in the job's state.
+/// The heading of the column with the detail that matters in this list.
 fn subject_column(list: JobList) -> Option<&'static str> {
     match list {
         JobList::Queue(EffectiveState::Running | EffectiveState::Stalled) => Some("Worker"),
@@ -306,7 +306,7 @@ pub fn retry_all(group: &GroupRow, request: &PageRequest) -> AnyView {
     retry_all_as("retry-", group, request)
 }
 
-/// [`retry_all`] with a prefix of the dialog's ID, for pages that have it twice.
+/// Like [`retry_all`], with a prefix for the dialog's ID, for pages that show the button twice.
 pub fn retry_all_as(prefix: &str, group: &GroupRow, request: &PageRequest) -> AnyView {
     let jobs = plural(group.count, "job", "jobs");
     let fields = vec![

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use crate::time;
 use crate::ui::display::display;
 
-/// A time as the display settings want it: relative, which the browser updates, or exact.
+/// A time in the format of the display settings: relative, which the browser updates, or exact.
 pub fn ago(moment: i64, now: i64) -> AnyView {
     let text = if display().is_relative() {
         time::ago(moment, now)
@@ -25,7 +25,7 @@ pub fn exact_millis(moment: i64) -> AnyView {
     moment_as(Some("millis"), moment, time::utc_millis(moment))
 }
 
-/// A time both relative and exact, the preferred one first.
+/// A time both relative and exact; the format of the display settings comes first.
 pub fn when(moment: i64, now: i64) -> AnyView {
     let other = if display().is_relative() {
         exact(moment)

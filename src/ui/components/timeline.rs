@@ -12,10 +12,10 @@ use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::state::EffectiveState;
 use crate::ui::urls;
 
-/// The width of the drawing, in its own units.
+/// The width of the drawing, in SVG units.
 const WIDTH: f64 = 1000.0;
 
-/// The least width at which a stretch can be seen.
+/// Minimum width of a period, so that it is visible.
 const SEEN: f64 = 3.0;
 
 /// A period of the timeline.
@@ -26,10 +26,10 @@ struct Stretch {
     to: i64,
 }
 
-/// One row of the drawing: from a put, or the first moment of waiting after a try, to the end of the next try.
+/// One row of the drawing, an attempt: from the put, or from the end of the previous attempt, to the end of this one.
 type Lane = Vec<Stretch>;
 
-/// Cuts the history into attempts. What lasts still, lasts until `now`.
+/// Splits the history into attempts. The last period ends at `now`.
 fn lanes(protocol: Protocol, state: EffectiveState, times: &JobTimes, now: i64) -> Vec<Lane> {
     let mut lanes: Vec<Lane> = vec![Vec::new()];
     // A note does not change the state.
@@ -44,7 +44,8 @@ fn lanes(protocol: Protocol, state: EffectiveState, times: &JobTimes, now: i64) 
             // The current state is more reliable than the history.
             (_, None) => state,
             (EventKind::Popped, _) => EffectiveState::Running,
-            // The next claim or maintenance dead-lettered it.
+            // When a lease expires, the next claim or maintenance dead-letters the job at once, so no period begins
+            // here.
             (EventKind::TimedOut, Some(next)) if next.what == EventKind::Died => continue,
             (EventKind::TimedOut, _) if !protocol.has(EffectiveState::Stalled) => {
                 EffectiveState::Waiting
@@ -72,7 +73,7 @@ fn lanes(protocol: Protocol, state: EffectiveState, times: &JobTimes, now: i64) 
         {
             lanes.push(Vec::new());
         }
-        // After its end a job only lies there; that says nothing about its life.
+        // The time after the end of a job is not drawn.
         let over = next.is_none()
             && matches!(
                 how,
@@ -92,10 +93,10 @@ fn lanes(protocol: Protocol, state: EffectiveState, times: &JobTimes, now: i64) 
     lanes
 }
 
-/// A wait that begins before the job is due is a schedule first.
+/// Adds a period. If the job waits before it is due, the part before that is a scheduled period.
 fn stretches(lane: &mut Lane, how: EffectiveState, from: i64, to: i64, ready: i64) {
     let to = to.max(from);
-    // A lost lease is noticed when the job is handed on, in the same moment.
+    // An expired lease is detected when the job is claimed again, so the stalled period has length 0.
     if how == EffectiveState::Stalled && to == from {
         return;
     }
@@ -142,7 +143,7 @@ fn description(lane: &Lane) -> String {
         .join(" · ")
 }
 
-/// Drawing and list.
+/// The drawing and the list of events.
 pub fn timeline(job: &JobRow, times: &JobTimes, now: i64) -> AnyView {
     let lanes = lanes(job.queue_ref.protocol, job.state, times, now);
     let start = times
@@ -199,7 +200,7 @@ fn drawing(lane: &Lane, start: i64, whole: i64) -> AnyView {
     .into_any()
 }
 
-/// What happened, in a list: when, how long after the one before, and what.
+/// The history as a list: the time, the time since the previous event, and the event.
 pub fn events(queue_ref: &QueueRef, history: &[Entry]) -> AnyView {
     let mut before: Option<i64> = None;
     let entries = history
@@ -219,7 +220,7 @@ pub fn events(queue_ref: &QueueRef, history: &[Entry]) -> AnyView {
     view! { <ol class="events" aria-label="History">{entries}</ol> }.into_any()
 }
 
-/// What happened to a job that is at `queue_ref` now, in words.
+/// An event of a job in `queue_ref`, in words.
 pub fn line(entry: &Entry, queue_ref: &QueueRef) -> AnyView {
     let subject = entry.subject.as_deref();
     let group = |group: &str| {
@@ -303,7 +304,7 @@ mod tests {
             history: history.iter().map(entry).collect(),
         };
         let description = |lane: &Lane| lane.iter().map(|s| (s.how, s.from, s.to)).collect();
-        // Only what lies stalled depends on the API.
+        // Only the stalled period depends on the protocol.
         lanes(Protocol::Lmstfy, state, &times, now)
             .iter()
             .map(description)

@@ -1,5 +1,5 @@
-//! The audit log: one entry per form that changes something. The engine adds what the action changes, in the same
-//! transaction; the outcome is added afterwards, in the words that the user sees.
+//! The audit log: one entry per form that changes something. The engine adds the changes in the same transaction; the
+//! outcome is added afterwards, as the message that the user sees.
 
 use std::sync::{Arc, OnceLock};
 
@@ -84,7 +84,7 @@ pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Ne
     );
     let response = run_or_forbid(dashboard, request, info, least, next).await;
     if !is_allowed {
-        // Refusals of guests are not recorded: guests are many and have no name.
+        // Rejected requests of guests are not recorded: they have no user name, and there can be many.
         if matches!(principal.method, AuthMethod::Key | AuthMethod::Session) {
             let why = format!("Requires the {} role.", least.as_str());
             let refusals = &authenticator.refusals;
@@ -121,8 +121,7 @@ async fn run_or_forbid(
     }
 }
 
-/// Reads the form into memory, and returns it with a request that has the whole body. `None` if the form is too long; its
-/// path then says enough about the target.
+/// Buffers the form. Returns it with a request that still has the whole body; `None` if the form is too long to buffer.
 async fn buffer_form(request: Request) -> Result<(Request, Option<Bytes>), StatusCode> {
     let (parts, body) = request.into_parts();
     let (mut read, mut rest) = (BytesMut::new(), body.into_data_stream());

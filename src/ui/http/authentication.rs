@@ -37,7 +37,7 @@ pub const LOGIN: &str = "/ui/login";
 /// The credentials of the dashboard, and the access without them.
 pub struct Authenticator {
     pub keyring: Keyring,
-    /// A reload cannot change this.
+    /// Whether any keys are configured. A reload cannot change this.
     has_keys: bool,
     /// The role of requests without credentials, if they have access.
     guest_role: Option<Role>,
@@ -84,7 +84,8 @@ impl Authenticator {
             let active = self.keyring.active();
             if let Some(presented) = PresentedCredentials::from_headers(headers) {
                 let check = || active.ui.identify(&presented);
-                // Tokens are too long to guess, and clients behind the same address must not lock each other out.
+                // Only passwords are throttled. Tokens are too long to guess, and clients behind the same address must
+                // not lock each other out.
                 let found = match presented.name() {
                     Some(name) => {
                         self.throttle
@@ -126,7 +127,7 @@ pub enum Authentication {
     Known(Principal),
     /// The request has no credentials, or wrong ones.
     Unknown,
-    /// The credentials were not checked, after too many failures; and the time to wait.
+    /// The credentials were not checked because of too many failures. Contains the time to wait.
     Throttled(Duration),
 }
 
@@ -136,7 +137,7 @@ pub fn session(headers: &HeaderMap) -> Option<&str> {
     cookies::get(header, cookies::SESSION).filter(|secret| !secret.is_empty())
 }
 
-/// What a handler knows of a request besides its form.
+/// A request without its form.
 #[derive(Clone, Debug)]
 pub struct RequestInfo {
     pub uri: Uri,
@@ -183,7 +184,7 @@ impl RequestInfo {
         principal.is_some_and(|principal| principal.identity.role >= least)
     }
 
-    /// Whether a live page refreshes itself.
+    /// Whether this is the refresh of a live page.
     pub fn is_refresh(&self) -> bool {
         self.headers.contains_key(REFRESH)
     }
@@ -251,7 +252,7 @@ pub async fn authenticate(
     audit::audit(dashboard, request, least, next).await
 }
 
-/// The page that names the missing role.
+/// The error page that names the required role.
 pub async fn forbid(dashboard: Dashboard, info: RequestInfo, least: Role) -> Response {
     let principal = info.principal.as_ref();
     let has = principal.map(|principal| principal.identity.role);
@@ -265,7 +266,8 @@ pub async fn forbid(dashboard: Dashboard, info: RequestInfo, least: Role) -> Res
     response
 }
 
-/// The response without authentication: a redirect to the login page for browsers, a challenge for programs.
+/// The response to a request without authentication: a redirect to the login page for browsers, a challenge for
+/// programs.
 async fn reject(dashboard: Dashboard, request: Request) -> Response {
     if PresentedCredentials::from_headers(request.headers()).is_some() {
         log_wrong_credentials(&request);
@@ -277,7 +279,7 @@ async fn reject(dashboard: Dashboard, request: Request) -> Response {
     );
     drain(request).await;
     if info.is_refresh() {
-        // A challenge would make the browser ask for a password while the user reads a page.
+        // A challenge would make the browser open a password dialog.
         let next = page_address(&info.uri);
         return login::page(dashboard, info, next, None, StatusCode::UNAUTHORIZED).await;
     }
@@ -287,7 +289,7 @@ async fn reject(dashboard: Dashboard, request: Request) -> Response {
     if !accepts.contains("text/html") {
         return guard::challenge();
     }
-    // A form that is posted after the session has ended is lost; the login leads back to its page.
+    // A form that is posted after the session has ended is lost. After the sign-in, the user returns to its page.
     let next = if is_get {
         page_address(&info.uri)
     } else {
@@ -308,7 +310,7 @@ fn accepts(headers: &HeaderMap) -> &str {
         .unwrap_or_default()
 }
 
-/// The address, if it is a page; otherwise the overview.
+/// The address if it is a page, otherwise the overview.
 fn page_address(uri: &Uri) -> String {
     let address = uri.path_and_query().map(PathAndQuery::as_str);
     let is_page = |address: &&str| is_ours(address) && !address.starts_with("/ui/fn");

@@ -44,7 +44,7 @@ fn disposition(id: &str) -> HeaderValue {
         .unwrap_or(HeaderValue::from_static("attachment"))
 }
 
-/// axum has decoded the segment, but not removed the `~` (`urls::encoding::segment`).
+/// Removes the leading `~` (`urls::encoding::segment`). axum has already percent-decoded the segment.
 fn unescape(segment: &str) -> &str {
     segment.strip_prefix('~').unwrap_or(segment)
 }

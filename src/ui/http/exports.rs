@@ -68,7 +68,7 @@ async fn audit(dashboard: Dashboard, info: RequestInfo, format: Format) -> Respo
         Format::Json => audit_json(&entries, more),
     };
     let mut headers = format.headers(if more { "audit-newest" } else { "audit" });
-    // CSV has no place for this.
+    // CSV cannot contain this flag, so a header does.
     let more = HeaderValue::from_static(if more { "true" } else { "false" });
     headers.insert(HeaderName::from_static("x-switchyard-more"), more);
     (headers, text).into_response()

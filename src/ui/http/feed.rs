@@ -1,7 +1,7 @@
 //! The live feed: reads the counts of the whole server at most once a second, for all listeners together.
 //!
-//! An event says that counts or lists may have changed, and contains the current counts. A listener that misses an event
-//! gets the next one.
+//! An event says that counts or lists may have changed, and contains the current counts. If a listener misses an event,
+//! the next one is sufficient.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -30,10 +30,10 @@ use crate::ui::present;
 /// Minimum time between two events, and maximum age of the counts.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often the counts are read without writes: leases expire and scheduled jobs become due.
+/// How often the counts are read when there are no writes, because leases expire and scheduled jobs become due.
 const IDLE_INTERVAL: Duration = Duration::from_secs(3);
 
-/// How often a listener gets an event in any case, so that both sides notice a lost connection.
+/// Maximum time between two events, so that both sides detect a lost connection.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// The latest counts.
@@ -80,12 +80,12 @@ impl Feed {
         feed
     }
 
-    /// The number of the latest state. A page rendered now shows that state or a later one.
+    /// The sequence number of the latest state. A page rendered now shows that state or a later one.
     pub fn seq(&self) -> u64 {
         self.0.news.borrow().seq
     }
 
-    /// The counts of the whole server, at most a second old.
+    /// The counts of the whole server, at most 1 s old.
     pub async fn counts(&self) -> Result<Counts> {
         let mut cached = self.0.cached.lock().await;
         if let Some((at, counts)) = *cached
@@ -212,7 +212,7 @@ impl Drop for OperationEstimate {
     }
 }
 
-/// The key by which the streams of a request are counted.
+/// The name under which the streams of a request are counted.
 fn listener(info: &RequestInfo) -> String {
     let principal = info.principal.as_ref();
     let method = principal.map(|principal| (principal.method, &principal.identity.name));
@@ -232,7 +232,7 @@ async fn unauthenticated(dashboard: Dashboard, info: RequestInfo) {
     loop {
         tokio::select! {
             () = sleep(HEARTBEAT) => {}
-            // A session ends at once when its key is removed.
+            // Removing a key ends its sessions immediately.
             _ = replacements.changed() => {}
         }
         let (engine, headers) = (&dashboard.engine, &info.headers);

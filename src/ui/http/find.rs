@@ -1,5 +1,5 @@
-//! `GET /ui/find`: the search of the palette, as JSON for its script. Finds queues, workers, failure groups and tags by a part
-//! of their name, and jobs by their ID.
+//! `GET /ui/find`: the search of the palette, as JSON. Finds queues, workers, failure groups and tags by a part of
+//! their name, and jobs by their ID.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ pub struct Group {
 pub struct Item {
     /// Any text; the script escapes it.
     pub name: String,
-    /// Distinguishes it from others with the same name.
+    /// Distinguishes results with the same name.
     pub about: String,
     /// The address of its page.
     pub to: String,
@@ -55,7 +55,8 @@ pub async fn find(State(dashboard): State<Dashboard>, Query(query): Query<Parame
     }
 }
 
-/// What has `text` in its name, ignoring case, and the jobs with that ID. Names that start with the text come first.
+/// The objects whose name contains `text`, ignoring case, and the jobs with that ID. Names that start with the text
+/// come first.
 async fn results(engine: &Engine, text: &str) -> Result<Vec<Group>> {
     let text = text.trim();
     if text.is_empty() || text.len() > NAME_BYTES_MAX || text.contains('\0') {
@@ -127,7 +128,7 @@ fn best(names: Vec<String>, text: &str, most: usize) -> Vec<String> {
     names.into_iter().take(most).map(|(_, name)| name).collect()
 }
 
-/// A text to match names with, in lower case.
+/// A text to match names against, in lower case.
 struct Matcher(String);
 
 impl Matcher {

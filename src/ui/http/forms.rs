@@ -1,4 +1,4 @@
-//! Responses to forms: errors as pages, the page of the form, or a redirect with a message.
+//! Responses to forms: error pages, the page of the form, or a redirect with a message.
 
 use axum::Form;
 use axum::body::to_bytes;
@@ -23,8 +23,8 @@ use crate::ui::urls::encoding::is_ours;
 /// Maximum size of the error of a server function.
 const ERROR_BYTES_MAX: usize = 64 << 10;
 
-/// Replaces the error of a server function by a page. The response of `server_fn` to an incomplete form is status 500 with
-/// JSON, or a redirect without a message.
+/// Replaces the error of a server function by an error page. Without this, `server_fn` responds to an incomplete form
+/// with status 500 and JSON, or with a redirect without a message.
 pub async fn show_errors(
     State(dashboard): State<Dashboard>,
     request: Request,
@@ -53,12 +53,12 @@ pub async fn error_page(dashboard: Dashboard, info: RequestInfo, error: PageErro
     };
     tracing::warn!(path = info.uri.path(), %error, "a dashboard request failed");
     let origin = match error {
-        // The address of a page, which can be reloaded.
+        // This address is a page, which the user can reload.
         PageError::Forbidden(_) if !info.uri.path().starts_with("/ui/fn/") => info.uri.clone(),
         _ => origin_page(&info.headers),
     };
     let more = move || {
-        // The address of the request may accept only POST, so links lead back to the page of the form.
+        // The address of the request may accept only POST, so links lead back to the page that contains the form.
         provide_context(PageRequest {
             path: origin.path().to_owned(),
             query: origin.query().unwrap_or_default().to_owned(),
@@ -66,14 +66,14 @@ pub async fn error_page(dashboard: Dashboard, info: RequestInfo, error: PageErro
         });
         provide_context(error.clone());
     };
-    // No page has this address, so the error is rendered (`MissingPage`).
+    // This address has no page, so the router renders the error (`MissingPage`).
     let nowhere = Uri::from_static("/ui/fn/unread");
     let mut response = render(dashboard, &nowhere, info, more).await;
     *response.status_mut() = status;
     response
 }
 
-/// The fields of a form. The rejection is a page with the error.
+/// The fields of a form. Invalid fields are rejected with an error page.
 pub struct PageForm<T>(pub T);
 
 impl<T: DeserializeOwned + Send> FromRequest<Dashboard> for PageForm<T> {
@@ -91,7 +91,7 @@ impl<T: DeserializeOwned + Send> FromRequest<Dashboard> for PageForm<T> {
     }
 }
 
-/// Renders the page at this address as the response to a form; `more` provides more context.
+/// Renders the page at this address as the response to a form; `more` adds context.
 pub async fn render(
     dashboard: Dashboard,
     uri: &Uri,
@@ -133,7 +133,7 @@ pub fn redirect_with_message(info: &RequestInfo, page: &str, message: String) ->
     (StatusCode::SEE_OTHER, headers).into_response()
 }
 
-/// The page of the form by the `Referer` header; otherwise the overview.
+/// The page that contains the form, from the `Referer` header; otherwise the overview.
 pub fn origin_page(headers: &HeaderMap) -> Uri {
     let referer = headers
         .get(header::REFERER)

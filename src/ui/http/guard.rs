@@ -1,5 +1,6 @@
-//! Protection against other sites: accepts forms only from the dashboard's own pages, and sets the security headers of every
-//! response under `/ui`. Also rejects paths that the pages' router would resolve differently from the table of roles.
+//! Protects against requests from other sites: accepts forms only from the dashboard's own pages, and sets the security
+//! headers of every response under `/ui`. Also rejects paths that the router of the pages would resolve differently
+//! from the table of roles.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -10,7 +11,7 @@ use crate::auth::{BASIC, RequestOrigin};
 use crate::request::Https;
 use crate::ui::urls::encoding::is_ambiguous;
 
-/// The headers of every response; pages have a Content-Security-Policy as well.
+/// The headers of every response; pages also have a Content-Security-Policy.
 const HEADERS: [(HeaderName, HeaderValue); 5] = [
     (
         header::X_CONTENT_TYPE_OPTIONS,
@@ -20,7 +21,7 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
         header::REFERRER_POLICY,
         HeaderValue::from_static("same-origin"),
     ),
-    // For browsers without support for frame-ancestors.
+    // For browsers that do not support frame-ancestors.
     (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
     (
         HeaderName::from_static("cross-origin-opener-policy"),
@@ -32,7 +33,7 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
     ),
 ];
 
-/// Rejects ambiguous paths and forms of other sites, and sets the headers. Over HTTPS, cookies get `Secure`.
+/// Rejects ambiguous paths and forms of other sites, and sets the headers. Over HTTPS, adds `Secure` to cookies.
 pub async fn guard(request: Request, next: Next) -> Response {
     let is_https = Https::is_set(request.extensions());
     let mut response = if is_ambiguous(request.uri().path()) {
@@ -70,7 +71,7 @@ fn secure_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// The response to a program without credentials; a browser would ask for a name and a password.
+/// The response to a program without credentials. A browser would ask for a name and a password.
 pub fn challenge() -> Response {
     let challenge = [(header::WWW_AUTHENTICATE, BASIC)];
     let why = "The dashboard requires a name and password. If only an admin token is configured, use it as the \
@@ -83,9 +84,9 @@ pub fn is_safe(method: &Method) -> bool {
     [Method::GET, Method::HEAD, Method::OPTIONS].contains(method)
 }
 
-/// Whether the request may come from where it comes from. Forms must come from the dashboard's own pages; programs, which
-/// send neither header, use the API instead. Pages of other sites may link to the dashboard, but not load its pages in the
-/// background: that would let them cause work, and measure how long it takes.
+/// Whether the request is allowed by its origin. Forms must come from the dashboard's own pages; programs, which send
+/// no origin, use the API instead. Other sites may link to pages, but not load them in the background, because that
+/// would let them cause load and measure response times.
 fn is_allowed(request: &Request) -> bool {
     let is_https = Https::is_set(request.extensions());
     match RequestOrigin::of(request.headers(), request.uri(), is_https) {
@@ -95,7 +96,8 @@ fn is_allowed(request: &Request) -> bool {
     }
 }
 
-/// Whether the browser shows the response as a page of its own. Browsers that send the site send mode and destination too.
+/// Whether the browser navigates to the page. Browsers that send `Sec-Fetch-Site` also send the mode and the
+/// destination.
 fn is_link(headers: &HeaderMap) -> bool {
     let is = |name: &'static str, value: &str| {
         let header = headers.get(HeaderName::from_static(name));

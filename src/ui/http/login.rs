@@ -30,7 +30,7 @@ pub struct LoginForm {
     next: String,
 }
 
-/// The audit name of a failed sign-in with a name that no key has.
+/// The audit name of a failed sign-in with an unknown name.
 const UNKNOWN: &str = "unknown";
 
 /// `POST /ui/login`
@@ -67,7 +67,7 @@ pub async fn sign_in(
         Ok(Some(found)) => found,
         Ok(None) => {
             tracing::warn!(from = ?info.from, "failed sign-in: wrong name or key");
-            // Without other names: strangers could write to the audit log with them.
+            // Unknown names are not recorded, because strangers could use them to write to the audit log.
             let name = keys.known_name(&form.name).unwrap_or(UNKNOWN);
             let user = Identity {
                 name: name.to_owned(),

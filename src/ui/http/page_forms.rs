@@ -1,4 +1,5 @@
-//! The forms whose own page is the response: they can hold long texts, which an error must not lose, or show a secret once.
+//! Forms whose own page is the response. They can contain long texts, which an error must not lose, or create a secret
+//! that is shown once.
 
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, Uri, header};
@@ -35,7 +36,7 @@ pub async fn put(
             redirect_with_message(&info, &urls::qless_job(&id), message)
         }
         Err(rejected) => {
-            // The reason can quote the payload.
+            // The error can quote the payload, which must not appear in the audit log.
             info.set_outcome(false, "The form was rejected.");
             let uri = info.uri.clone();
             render(dashboard, &uri, info, move || {
@@ -78,7 +79,7 @@ pub async fn change(
     let (queue, next) = request.queue();
     // The segment after the queue is `job`.
     let id = request.name(next + 1);
-    // Without the state, which can be as long and as private as a payload.
+    // The state is left out: it can be as long and as private as a payload.
     let outcome = match form {
         Change::State { .. } => "State set.",
         Change::Event { .. } => "Event added to the log.",
@@ -92,13 +93,13 @@ pub async fn change(
     }
 }
 
-/// The page of the form, with what was typed and the reason.
+/// The page of the form, with the user's input and the error.
 async fn show_undone(
     dashboard: Dashboard,
     info: RequestInfo,
     form_error: RecordFormError,
 ) -> Response {
-    // Without what was typed.
+    // Does not contain the user's input.
     let outcome = match &form_error {
         RecordFormError::Create(..) => "The payload or state is invalid.",
         RecordFormError::Advance { .. } => "The new state is invalid.",
@@ -142,7 +143,7 @@ pub async fn create_token_in(
     show_new_token(dashboard, info, TokenForm { namespace, ..form }).await
 }
 
-/// Creates a token and shows it in the response: a redirect would need it in a cookie or an address.
+/// Creates a token and shows it in the response. A redirect would have to put it into a cookie or a URL.
 async fn show_new_token(dashboard: Dashboard, info: RequestInfo, form: TokenForm) -> Response {
     if !info.may(CREATE_TOKEN.role) {
         return forbid(dashboard, info, CREATE_TOKEN.role).await;

@@ -1,4 +1,4 @@
-//! Refused actions in the audit log. They are counted per minute, so that they cannot push entries of actions out.
+//! Rejected actions in the audit log. They are counted per minute, so that they cannot displace entries of actions.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::engine::{Actor, Engine};
 use crate::secret::Hash;
 
-/// Maximum number of audit entries per minute, one per user and action. Further refusals share one per user.
+/// Maximum number of audit entries per minute, one per user and action. Rejections above it share one entry per user.
 const KINDS_MAX: usize = 200;
 
 /// The action of a shared entry.
@@ -20,13 +20,13 @@ pub struct Refusals(Mutex<Counts>);
 #[derive(Debug, Default)]
 struct Counts {
     minute: i64,
-    /// The number of refusals by user and action.
+    /// The number of rejections by user and action.
     kinds: HashMap<(String, String), u64>,
 }
 
 impl Refusals {
-    /// Records a refused action. Refusals of the same action of the same user share an entry per minute. It is written at
-    /// the first one and whenever their number has doubled.
+    /// Records a rejected action. Rejections of the same action by the same user share one entry per minute. The entry
+    /// is written at the first rejection, and again whenever the number has doubled.
     pub async fn record(&self, engine: &Engine, actor: &Actor, why: &str) {
         let minute = engine.now(None).0.div_euclid(MINUTE_US);
         let Some((action, count)) = self.count(minute, &actor.who, &actor.action) else {
@@ -47,7 +47,7 @@ impl Refusals {
         }
     }
 
-    /// Counts a refusal. Returns the action and the number to write, if any.
+    /// Counts a rejection. Returns the action and the number if the entry is to be written.
     fn count(&self, minute: i64, who: &str, action: &str) -> Option<(String, u64)> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if counts.minute != minute {
@@ -90,7 +90,7 @@ mod tests {
             .filter(|n| refusals.count(1, "vera", &format!("action-{n}")).is_some())
             .count();
         assert!(written < KINDS_MAX + 20, "{written}");
-        // 200 entries, and one that the others share.
+        // 200 entries, and the shared entry.
         assert_eq!(refusals.0.lock().unwrap().kinds.len(), 201);
     }
 }

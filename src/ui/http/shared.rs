@@ -1,4 +1,4 @@
-//! Shares one rendering of a page between all tabs that refresh it after the same event of the live feed.
+//! Shares one rendering of a page between all tabs that refresh it after the same event.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -38,7 +38,7 @@ struct Copies {
 }
 
 impl Shared {
-    /// The page with this key at the state `seq`; rendered by `make` unless it is shared already.
+    /// The page with this key for the state `seq`. Calls `make` to render it, unless that rendering exists.
     async fn page(
         &self,
         key: String,
@@ -65,7 +65,8 @@ impl Shared {
     }
 }
 
-/// Shares refreshes. Other requests get a page of their own: it can contain a flash, and must show the result of an action.
+/// Shares refreshes. Other requests are not shared: their pages can contain a flash, and must show the result of an
+/// action.
 pub async fn share(State(dashboard): State<Dashboard>, request: Request, next: Next) -> Response {
     if request.method() != Method::GET || !request.headers().contains_key(REFRESH) {
         return next.run(request).await;
@@ -78,7 +79,7 @@ pub async fn share(State(dashboard): State<Dashboard>, request: Request, next: N
     }
 }
 
-/// Everything that determines a page besides the state of the server.
+/// The key of a rendering: everything that determines a page except the state of the server.
 fn key(request: &Request) -> String {
     let headers: &HeaderMap = request.headers();
     let text = |name: &str| {
@@ -98,7 +99,7 @@ fn key(request: &Request) -> String {
     };
     let method = principal.map(|principal| principal.method);
     let https = Https::is_set(request.extensions());
-    // Names of users with a role contain no white space.
+    // White space separates the parts of the key; user names contain none.
     format!(
         "{} {} {https} {display:?} {role} {method:?} {name}",
         request.uri(),

@@ -9,6 +9,6 @@ pub struct GroupRow {
     pub count: i64,
     pub first: Option<i64>,
     pub last: Option<i64>,
-    /// Of the newest failure.
+    /// The message of the newest failure.
     pub message: Option<String>,
 }

@@ -18,11 +18,11 @@ pub struct JobRow {
     pub priority: f64,
     /// `i64::MAX` for unlimited retries.
     pub retries: i64,
-    /// −1 if it failed because no retries were left.
+    /// −1 if the job failed because no retries were left.
     pub remaining: i64,
     pub tags: Vec<String>,
     pub worker: Option<String>,
-    /// The time that matters in its state: due, end of the lease, failed, completed, available.
+    /// The time that matters in the job's state: due, end of the lease, failed, completed, available.
     pub when: i64,
     /// The beginning of the payload on one line.
     pub preview: String,
@@ -31,17 +31,17 @@ pub struct JobRow {
     pub waits_for: usize,
     /// The end of its time to live.
     pub ends: Option<i64>,
-    /// The number of a dead Relay job, whose ID can be used by other jobs.
+    /// The number of a dead Relay job. Its ID is not unique, because new jobs can use it.
     pub letter: Option<i64>,
 }
 
 impl JobRow {
-    /// Whether `/timeout` took it from its worker: its state is stalled, and it is first in line.
+    /// Whether `/timeout` took the job from its worker: it is stalled, and the next job to be claimed.
     pub fn is_timed_out(&self) -> bool {
         self.state == EffectiveState::Stalled && self.worker.is_none()
     }
 
-    /// The list that contains the job.
+    /// The state whose list contains the job.
     pub fn list(&self) -> EffectiveState {
         if self.is_timed_out() {
             EffectiveState::Waiting
@@ -50,7 +50,7 @@ impl JobRow {
         }
     }
 
-    /// The name in the address of its page and in forms of the dead letter.
+    /// The identifier of the job in addresses and in the forms for dead jobs.
     pub fn handle(&self) -> String {
         match self.letter {
             Some(letter) => letter.to_string(),
@@ -58,7 +58,7 @@ impl JobRow {
         }
     }
 
-    /// The remaining and the total number of attempts. A claim uses an attempt.
+    /// The remaining and the total number of attempts. A claim uses one attempt.
     pub fn attempts(&self) -> (i64, i64) {
         let left = match self.state {
             EffectiveState::Running | EffectiveState::Stalled => self.remaining,
@@ -74,7 +74,7 @@ impl JobRow {
     }
 }
 
-/// A job's last failure.
+/// The last failure of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FailureNote {
     pub group: String,
@@ -88,7 +88,7 @@ pub struct FailureNote {
 pub struct Entry {
     pub what: EventKind,
     pub when: i64,
-    /// Queue, worker or failure group, depending on the kind.
+    /// The queue, worker or failure group, depending on the kind.
     pub subject: Option<String>,
     pub detail: Option<String>,
 }
@@ -97,9 +97,9 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobTimes {
     pub created: i64,
-    /// The time since which it has been in its state.
+    /// The time at which the job entered its state.
     pub since: i64,
-    /// The time at which it becomes available.
+    /// The time at which the job becomes available.
     pub ready: i64,
     /// The end of its worker's lease.
     pub expires: Option<i64>,

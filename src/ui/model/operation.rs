@@ -59,15 +59,15 @@ impl BulkAction {
 pub struct BulkRequest {
     /// The name of a [`BulkAction`].
     pub action: String,
-    /// Whether it applies to all jobs that match the search; otherwise to those with these numbers.
+    /// Whether it applies to all jobs that match the search. Otherwise it applies to the jobs in `jobs`.
     pub all: bool,
     pub q: String,
     pub jobs: Vec<String>,
-    /// The queue to move to, the priority, the tag.
+    /// The argument of the action: a queue, a priority or a tag.
     pub arg: String,
 }
 
-/// What the confirmation page showed, and what the user typed; the text of the form's fields.
+/// What the confirmation page showed, and what the user typed, as the values of the form's fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Confirmation {
@@ -75,7 +75,7 @@ pub struct Confirmation {
     pub counted: String,
     /// `yes` if the page said that the action can be undone.
     pub undo: String,
-    /// The number as typed.
+    /// The number of jobs that the user typed.
     pub typed: String,
 }
 
@@ -85,12 +85,12 @@ pub struct ConfirmView {
     /// The number of jobs; a minimum if not all could be counted.
     pub jobs: i64,
     pub is_least: bool,
-    /// The number of jobs to which the action applies now.
+    /// The number of jobs to which the action applies in their current state.
     pub able: i64,
     /// The newest jobs.
     pub samples: Vec<JobRow>,
     pub can_be_undone: bool,
-    /// The number must be typed.
+    /// Whether the user must type the number of jobs.
     pub must_type: bool,
     /// Suggested names of queues.
     pub queues: Vec<String>,
@@ -116,7 +116,7 @@ pub struct OperationRow {
     pub id: i64,
     pub who: String,
     pub action: BulkAction,
-    /// The request, to repeat it.
+    /// The request, so that it can be repeated.
     pub request: BulkRequest,
     pub phase: Phase,
     /// The number of jobs at the start; a minimum if not all could be counted.
@@ -129,7 +129,7 @@ pub struct OperationRow {
     pub created: i64,
     pub started: Option<i64>,
     pub ended: Option<i64>,
-    /// The end of the time in which it can be undone, if it can be undone now.
+    /// The time until which the operation can be undone; `None` if it cannot be undone.
     pub undo_until: Option<i64>,
     /// Whether removed jobs are kept for an undo.
     pub keeps: bool,
@@ -140,18 +140,18 @@ pub struct OperationRow {
 /// A job that an operation skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkipRow {
-    /// Its number.
+    /// The number of the job.
     pub job: i64,
     pub queue_ref: Option<(QueueRef, String)>,
     pub why: String,
 }
 
-/// An operation, and a page of what it skipped.
+/// An operation, and a page of the jobs that it skipped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OperationView {
     pub row: OperationRow,
     pub skips: Vec<SkipRow>,
-    /// The number of skipped jobs whose reason is stored.
+    /// The number of skipped jobs for which a reason is stored.
     pub known: i64,
 }
 

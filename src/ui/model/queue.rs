@@ -12,7 +12,7 @@ pub struct QueueRow {
     pub counts: Counts,
     /// The time since which the next job has been available.
     pub oldest_waiting: Option<i64>,
-    /// Whether workers get no jobs from it.
+    /// Whether the queue is paused: workers get no jobs from it.
     pub paused: bool,
     /// Hidden from the lists until a job is put into it.
     pub forgotten: bool,

@@ -7,7 +7,7 @@ pub use crate::engine::Protocol;
 /// A queue's full name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct QueueRef {
-    /// Forms of old pages do not contain it.
+    /// Optional: forms of pages from before an upgrade do not contain it.
     #[serde(default, rename = "protocol")]
     pub protocol: Protocol,
     /// Empty if the protocol has no namespaces.
@@ -50,7 +50,7 @@ impl QueueRef {
         }
     }
 
-    /// The name for people, without the protocol.
+    /// The displayed name, without the protocol.
     pub fn label(&self) -> String {
         match self.protocol {
             // Relay queues can have blank names.

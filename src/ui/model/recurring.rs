@@ -21,7 +21,7 @@ pub struct RecurringRow {
     pub tags: Vec<String>,
 }
 
-/// The fields of a recurring job. All are text, so that the page can explain mistakes.
+/// The fields of the form for a recurring job. All are text, so that the page can explain mistakes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecurringForm {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ui::model::queue_ref::QueueRef;
 
-/// The counts of a span of time.
+/// The counts of one span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Span {
     /// The start.
@@ -12,17 +12,17 @@ pub struct Span {
     pub put: i64,
     pub claimed: i64,
     pub completed: i64,
-    /// Failed or dead.
+    /// Jobs that failed or were dead-lettered.
     pub failed: i64,
-    /// Within what time half of the jobs that were claimed had been, and 95 % of them; `None` if none was.
+    /// Quantiles of the waiting time of the jobs claimed in the span; `None` if no job was claimed.
     pub wait_p50: Option<f64>,
     pub wait_p95: Option<f64>,
-    /// Within what time 95 % of the jobs that were completed had been, from their claim on.
+    /// 95 % of the jobs completed in the span ran at most this long; `None` if no job was completed.
     pub run_p95: Option<f64>,
 }
 
 impl Span {
-    /// The share of failures; `None` if nothing ended.
+    /// Failures as a share of completions and failures; `None` if there were neither.
     pub fn failure_rate(&self) -> Option<f64> {
         let ended = self.completed + self.failed;
         (ended > 0).then(|| self.failed as f64 / ended as f64)
@@ -35,21 +35,21 @@ pub struct Series {
     /// The length of a span, in microseconds.
     pub width: i64,
     pub spans: Vec<Span>,
-    /// All together.
+    /// The counts of all spans together.
     pub total: Span,
 }
 
 /// The last hour in all queues.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecentActivity {
-    /// By the minute; the last one is in progress.
+    /// By minute; the last minute is in progress.
     pub hour: Series,
     /// The last five minutes, and the hour before them.
     pub now: Span,
     pub before: Span,
-    /// The p95 of the commit times of the last minute, in seconds; `None` if there were too few.
+    /// The p95 commit time of the last minute, in seconds; `None` if there were too few commits.
     pub commits_p95: Option<f64>,
-    /// New jobs are refused, because the disk has no space.
+    /// Whether new jobs are rejected because the disk is full.
     pub is_disk_full: bool,
 }
 
@@ -63,7 +63,7 @@ pub struct Spark {
 /// The parameters of the statistics in the address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatisticsQuery {
-    /// The address of the queue without `/ui/`; empty for all together.
+    /// The path of the queue without `/ui/`; empty for all queues together.
     pub queue: String,
     /// `1h`, `6h`, `24h`, `7d`, `30d`, or empty.
     pub range: String,

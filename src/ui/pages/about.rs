@@ -16,7 +16,7 @@ use crate::ui::model::queue_ref::Protocol;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::about::model::AboutView;
 
-/// A slow response of the database, in microseconds.
+/// A database response time above this is shown as slow, in microseconds.
 const SLOW_US: i64 = 250_000;
 
 /// The documentation of each protocol.

@@ -16,7 +16,7 @@ use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::audit::model::{AuditQuery, AuditRow, AuditView, ChangeKind, ChangedItem};
 use crate::ui::urls::encoding::encode;
 
-/// Changed items that an entry shows at once.
+/// Maximum number of changed items that an entry shows without expanding.
 const ITEMS_SHOWN: usize = 3;
 
 #[component]
@@ -200,7 +200,7 @@ fn changes(row: &AuditRow) -> AnyView {
     let shown = row.changes.iter().take(ITEMS_SHOWN).map(changed_item);
     let hidden = row.changes.get(ITEMS_SHOWN..).unwrap_or_default();
     let known = i64::try_from(row.changes.len()).unwrap_or(i64::MAX);
-    // Deleted jobs are one item that stands for many jobs.
+    // Bulk deletions are stored as one item with a count.
     let is_counted = row
         .changes
         .iter()

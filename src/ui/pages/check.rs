@@ -23,7 +23,7 @@ const KIND_MAX: usize = 1_000;
 #[component]
 pub fn CheckPage() -> impl IntoView {
     let request = page_request();
-    // A refresh must not run the check again: it reads the whole database.
+    // A refresh does not run the check again, because it reads the whole database.
     let run = request.param("run").is_some_and(|run| run == "1") && !request.is_refresh;
     let found = if run {
         let shown = request.clone();

@@ -52,7 +52,7 @@ fn page(view: &ConfigView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// The options of queues; of one queue if the address names it.
+/// The options of queues; only those of one queue if the address names it.
 fn of_queues(view: &ConfigView, request: &PageRequest) -> AnyView {
     let only = request.param("queue").filter(|queue| !queue.is_empty());
     let settings: Vec<_> = view

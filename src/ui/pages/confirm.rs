@@ -147,7 +147,7 @@ fn question(
     .into_any()
 }
 
-/// The selected jobs.
+/// The jobs that are selected, or the search.
 fn which(bulk: &BulkRequest) -> AnyView {
     if !bulk.all {
         return "The selected jobs.".into_any();
@@ -163,7 +163,7 @@ fn which(bulk: &BulkRequest) -> AnyView {
     .into_any()
 }
 
-/// What the action does, in sentences.
+/// The effect of the action, in sentences.
 fn effect(action: BulkAction, view: &ConfirmView) -> Vec<String> {
     let mut lines = vec![match action {
         BulkAction::Retry => {
@@ -239,7 +239,7 @@ fn argument(action: BulkAction, bulk: &BulkRequest, view: &ConfirmView) -> AnyVi
     .into_any()
 }
 
-/// The field for the number of jobs, which prevents accidents.
+/// The field in which the user types the number of jobs, to prevent accidents.
 fn must_type(view: &ConfirmView, request: &PageRequest) -> AnyView {
     view! {
         <label>

@@ -54,7 +54,7 @@ fn curl(view: &StatsView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// The day, and links to others.
+/// The day, and links to other days.
 fn days(view: &StatsView) -> AnyView {
     let name = &view.queue.queue_ref;
     let (day, today) = (view.day, view.today);
@@ -218,7 +218,7 @@ fn facts(duration_stats: &DurationStats) -> AnyView {
         ("Jobs", time::number(duration_stats.total)),
         ("Mean", time::seconds(duration_stats.mean)),
     ];
-    // A single job has no variance.
+    // The variance of a single value is undefined.
     if duration_stats.total > 1 {
         facts.push((
             "Standard deviation",

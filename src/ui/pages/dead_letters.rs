@@ -1,4 +1,4 @@
-//! `/ui/dead`: the dead letters of all queues, fullest first. The page of a queue shows its dead jobs.
+//! `/ui/dead`: the queues with dead jobs, most dead jobs first. The page of a queue lists its dead jobs.
 
 pub mod load;
 pub mod model;

@@ -1,4 +1,4 @@
-//! `/ui/failures/{group}?range=&fp=`: the failed jobs of one group, and those with one kind of message.
+//! `/ui/failures/{group}?range=&fp=`: the failed jobs of one group. `fp` selects those with one kind of message.
 
 pub mod incident;
 
@@ -97,7 +97,8 @@ fn some(view: &FailingView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// Retries the newest job of the group, so that its page shows the outcome before the others are retried.
+/// The button that retries only the newest job of the group, so that the user can check the outcome before retrying the
+/// others.
 fn canary(sample: &JobRow) -> AnyView {
     let fields = vec![
         ("id", sample.id.clone()),
@@ -107,7 +108,7 @@ fn canary(sample: &JobRow) -> AnyView {
     action_button(Retry::PATH, fields, "Retry 1 as a canary", about)
 }
 
-/// The search with the same results.
+/// The search that finds the same jobs.
 fn meant(view: &FailingView) -> String {
     let mut text = format!("state:failed type:{}", in_quotes(&view.group.group));
     if let Some(kind) = &view.chosen {

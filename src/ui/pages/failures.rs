@@ -18,7 +18,7 @@ use crate::ui::pages::failures::load::FAILURES_COUNTED_MAX;
 use crate::ui::pages::failures::model::{FailingGroup, FailuresView};
 use crate::ui::urls;
 
-/// The ranges, by their names in addresses.
+/// The ranges: name in addresses, and label.
 pub const RANGES: [(&str, &str); 4] = [
     ("1h", "1 hour"),
     ("24h", "24 hours"),
@@ -26,7 +26,7 @@ pub const RANGES: [(&str, &str); 4] = [
     ("all", "All"),
 ];
 
-/// Queues in a row.
+/// Maximum number of queues in a row.
 const QUEUES_NAMED: usize = 3;
 
 #[component]
@@ -59,7 +59,7 @@ fn none(view: &FailuresView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// Links to the ranges, of which this one is shown; `address` is where they lead.
+/// Links to the ranges. `shown` is the current range, and `address` returns the address for a range.
 pub fn ranges(shown: &str, address: impl Fn(&str) -> String) -> AnyView {
     let links = RANGES.map(|(name, word)| {
         let current = (shown == name).then_some("true");
@@ -175,7 +175,7 @@ fn row(group: &FailingGroup, view: &FailuresView, request: &PageRequest) -> AnyV
     .into_any()
 }
 
-/// The number of jobs; “more than” at the limit of counting.
+/// The number of jobs, or “more than” the limit of counting.
 fn at_least(n: i64) -> String {
     match n > FAILURES_COUNTED_MAX {
         true => format!("{}+", time::number(FAILURES_COUNTED_MAX)),

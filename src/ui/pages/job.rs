@@ -102,7 +102,7 @@ fn facts(job: &JobView, request: &PageRequest) -> AnyView {
     match row.state {
         EffectiveState::Scheduled => facts.push(("Due", moment(times.ready))),
         EffectiveState::Waiting => facts.push(("Available", moment(times.ready))),
-        // A job with dependencies can have a delay, too.
+        // A job with dependencies can also have a delay.
         EffectiveState::Depends if times.ready > now => {
             facts.push(("Not before", moment(times.ready)));
         }
@@ -190,8 +190,8 @@ fn failure_card(failure: &FailureNote, state: EffectiveState, request: &PageRequ
     .into_any()
 }
 
-/// The dependencies or dependents of this job, with their states. `waiter` is this job, if its dependencies can be
-/// removed.
+/// The dependencies or dependents of this job, with their states. `waiter` is this job if the user can remove its
+/// dependencies.
 fn related_jobs(
     title: &'static str,
     related_jobs: &RelatedJobs,
@@ -234,7 +234,7 @@ fn related_jobs(
     Some(view.into_any())
 }
 
-/// Without a confirmation: a dependency can be added again with the API.
+/// Has no confirmation, because the API can add the dependency again.
 fn take_off(waiter: &JobView, other: &str, request: &PageRequest) -> AnyView {
     let fields = vec![
         ("id", waiter.row.id.clone()),

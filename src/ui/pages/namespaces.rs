@@ -138,7 +138,7 @@ fn one(mut view: NamespaceView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// The note that requests need no token.
+/// The note that requests need no token, if `open`.
 fn open(open: bool) -> Option<AnyView> {
     let notice = || {
         view! {
@@ -272,7 +272,7 @@ fn revoke(namespace: &str, token: &TokenRow) -> AnyView {
     .into_any()
 }
 
-/// The form for a new token: of this namespace, or of any. An error keeps what was typed.
+/// The form for a new token, in this namespace, or in any if it is `None`. After an error it contains the user's input.
 fn token_form(namespace: Option<&str>) -> AnyView {
     let refused = use_context::<NewToken>().filter(|token| token.made.is_err());
     let (typed, description, expires) = refused.map_or_else(Default::default, |token| {

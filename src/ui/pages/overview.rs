@@ -28,7 +28,7 @@ use crate::ui::pages::queue::unpause;
 use crate::ui::pages::queues::{Sort, sort, table};
 use crate::ui::pages::records::example_commands;
 
-/// Queues, groups and workers on the overview.
+/// Maximum number of queues, failure groups and workers on the overview.
 const QUEUES_SHOWN: usize = 12;
 
 const GROUPS_SHOWN: usize = 6;
@@ -136,7 +136,7 @@ fn strip(overview: &OverviewView, request: &PageRequest) -> AnyView {
     view! { <ul class="strip" aria-label="Problems">{rows.collect_view()}</ul> }.into_any()
 }
 
-/// The states by importance.
+/// The states, most important first.
 const STATES: [EffectiveState; 9] = [
     EffectiveState::Running,
     EffectiveState::Waiting,
@@ -149,7 +149,7 @@ const STATES: [EffectiveState; 9] = [
     EffectiveState::Record,
 ];
 
-/// The counts of the whole server, by the states that its protocols have.
+/// The counts of the whole server, for the states that its protocols have.
 fn numbers(totals: &[(Protocol, Counts)]) -> AnyView {
     let tallies = totals.iter().map(|(_, counts)| *counts);
     let total = tallies.fold(Counts::default(), Counts::plus);
@@ -257,7 +257,7 @@ fn pace(recent: &RecentActivity) -> AnyView {
     .into_any()
 }
 
-/// The counts of each protocol, if there are several.
+/// The counts of each protocol, if several protocols have queues.
 fn by_api(overview: &OverviewView) -> AnyView {
     if overview.totals.len() < 2 {
         return ().into_any();

@@ -1,6 +1,6 @@
 //! `/ui/queues/{queue}` and `/ui/queues/{queue}/{state}`, and the same below `/ui/lmstfy/{namespace}/{queue}` and
-//! `/ui/relay/{queue}`: one queue, its jobs by state, and the head of its statistics (`daily_stats.rs`). Jobq queues have a
-//! page of their own (`records.rs`).
+//! `/ui/relay/{queue}`: one queue and its jobs by state. Also the head of the queue's statistics (`daily_stats.rs`).
+//! Jobq queues have a page of their own (`records.rs`).
 
 pub mod dead_letter;
 pub mod lmstfy;
@@ -103,7 +103,7 @@ pub fn title(queue_ref: &QueueRef, paused: Option<AnyView>, actions: AnyView) ->
     .into_any()
 }
 
-/// What all tabs of a queue show above their content.
+/// The part above the content of every tab of a queue.
 pub fn head(queue: &QueueRow, here: Tab, request: &PageRequest) -> AnyView {
     let (counts, queue_ref) = (&queue.counts, &queue.queue_ref);
     let oldest = queue.oldest_waiting.filter(|_| counts.waiting > 0);
@@ -161,7 +161,7 @@ fn held_up(waiting: i64) -> AnyView {
     .into_any()
 }
 
-/// Without a confirmation, because it is easily undone.
+/// Has no confirmation, because the queue can be resumed.
 fn pause(queue: &QueueRef, request: &PageRequest) -> AnyView {
     let fields = [queue.fields(), vec![("back", request.here())]].concat();
     let about = format!("Pause queue {}", queue.label());

@@ -1,4 +1,4 @@
-//! `/ui/queues`: all queues, sorted and filtered by the address.
+//! `/ui/queues`: all queues. The address contains the sort order and the filter.
 
 pub mod load;
 
@@ -22,7 +22,7 @@ use crate::ui::urls;
 /// The order of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
-    /// Problems first: stalled, paused with jobs, long waits, failures; then backlog.
+    /// Queues with problems first: stalled, paused with jobs, long waits, failures; then the largest backlog.
     Need,
     Name,
     /// Most jobs in this state first.
@@ -65,7 +65,7 @@ impl QueueFilter {
         label.contains(&self.name.to_lowercase()) && (!self.problems || has_problem(queue, now))
     }
 
-    /// Whether the filter is empty.
+    /// The text of an empty list.
     fn nothing(&self) -> String {
         let name = &self.name;
         match (name.is_empty(), self.problems) {
@@ -76,10 +76,10 @@ impl QueueFilter {
     }
 }
 
-/// Compares waits by the minute, so that rows do not change places with each refresh.
+/// Waits are compared by the minute, so that rows do not change places with each refresh.
 const MINUTE_US: i64 = 60_000_000;
 
-/// Sorts queues, and equal ones by name.
+/// Sorts queues, and queues with equal values by name.
 pub fn sort(queues: &mut [QueueRow], by: Sort, now: i64) {
     let wait = |queue: &QueueRow| match queue.oldest_waiting {
         Some(since) if queue.counts.waiting > 0 => now.saturating_sub(since),

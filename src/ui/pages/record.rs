@@ -1,4 +1,4 @@
-//! `/ui/jobq/{queue}/job/{id}`: one record of Jobq.
+//! `/ui/jobq/{queue}/job/{id}`: one Jobq record.
 
 use leptos::prelude::*;
 
@@ -15,7 +15,7 @@ use crate::ui::pages::records::model::RecordView;
 use crate::ui::pages::records::{call, forms, load, state_chip};
 use crate::ui::urls;
 
-/// Maximum size of a state in a command, in bytes.
+/// A state longer than this is left out of the API call, in bytes.
 const COMMAND_BYTES_MAX: usize = 500;
 
 #[component]
@@ -96,7 +96,7 @@ fn facts(record: &RecordView, request: &PageRequest) -> AnyView {
     definitions(facts)
 }
 
-/// The note that a log is not shown completely.
+/// The note that the log is not complete.
 fn left_out(record: &RecordView) -> Option<AnyView> {
     let newest = record.log.len().saturating_sub(1);
     let note = move || {

@@ -1,4 +1,4 @@
-//! `/ui/jobq/{queue}`: a Jobq queue, its records by state or by a query, and the form for a new record.
+//! `/ui/jobq/{queue}`: a Jobq queue, its records by state or by query, and the form for a new record.
 
 pub mod forms;
 pub mod load;
@@ -28,7 +28,7 @@ use crate::ui::pages::records::model::{
 use crate::ui::urls;
 use crate::ui::urls::encoding::encode;
 
-/// States with a tab of their own; the others share one.
+/// Maximum number of states with a tab of their own; the others are listed under one tab.
 const TABS: usize = 12;
 
 #[component]
@@ -46,7 +46,7 @@ pub fn RecordsPage() -> impl IntoView {
     )
 }
 
-/// The selection of the address.
+/// The filter in the address.
 fn filter(request: &PageRequest) -> RecordFilter {
     let query = request.typed("q").filter(|query| !query.trim().is_empty());
     match (query, request.param("state"), request.param("others")) {
@@ -231,7 +231,7 @@ fn delete(view: &RecordsView, request: &PageRequest) -> AnyView {
     })
 }
 
-/// The form for a new queue. The address fills it in, so that an error keeps what was typed.
+/// The form for a new queue. The address contains the initial name, so that an error keeps the user's input.
 pub fn new_queue(request: &PageRequest) -> AnyView {
     if !may(MakeQueue::PATH) {
         return ().into_any();
@@ -266,7 +266,7 @@ pub fn new_queue(request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// The commands that create the first records.
+/// The API calls that create the first records.
 pub fn example_commands(request: &PageRequest) -> Vec<(&'static str, String)> {
     let queue_ref = QueueRef::jobq("hosts");
     let [create, poll, ..] = of_queue(&queue_ref, request);

@@ -1,4 +1,4 @@
-//! `/ui/recurring`: the recurring jobs of all queues, or of one; and the form for another one.
+//! `/ui/recurring`: the recurring jobs of all queues or of one, and the form for a new one.
 
 pub mod load;
 pub mod model;
@@ -24,7 +24,7 @@ use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::recurring::model::RecurringsView;
 use crate::ui::urls;
 
-/// What an interval can be typed in: seconds, and their word.
+/// The units for an interval: length in seconds, and name.
 const UNITS: [(i64, &str); 4] = [
     (1, "seconds"),
     (60, "minutes"),
@@ -110,7 +110,7 @@ fn list(rows: &[RecurringRow], request: &PageRequest) -> AnyView {
     )
 }
 
-/// When the next child is due; if that has passed, what it waits for.
+/// When the next child is due. If it is overdue, why it has not been created.
 pub fn next(row: &RecurringRow, now: i64) -> AnyView {
     if row.next > now {
         return ago(row.next, now);
@@ -124,7 +124,7 @@ pub fn next(row: &RecurringRow, now: i64) -> AnyView {
         .into_any()
 }
 
-/// How many missed children are made up for.
+/// The catch-up limit as text.
 pub fn backlog(backlog: i64) -> String {
     match backlog {
         0 => "all".to_owned(),
@@ -132,7 +132,7 @@ pub fn backlog(backlog: i64) -> String {
     }
 }
 
-/// The fields for an interval: how many of what.
+/// The fields for an interval: a number and a unit.
 pub fn interval_fields(id: &str, number: &str, unit: i64) -> AnyView {
     let units = UNITS.map(|(seconds, word)| {
         view! { <option value=seconds.to_string() selected=seconds == unit>{word}</option> }
@@ -193,7 +193,7 @@ pub fn job_fields(form: &str, priority: String, retries: String, backlog: String
     .into_any()
 }
 
-/// The form for a new one. What the address says fills it in, so that a refusal leaves what was typed.
+/// The form for a new recurring job. The address contains the initial values, so that an error keeps the user's input.
 fn form(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> AnyView {
     let typed = |name: &str| request.param(name).unwrap_or_default();
     let open = FIELDS.iter().any(|name| request.param(name).is_some());

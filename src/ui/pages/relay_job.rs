@@ -1,4 +1,4 @@
-//! `/ui/relay/{queue}/job/{id}`: one Relay job; and `/ui/relay/{queue}/dead/{number}`: one that is dead.
+//! `/ui/relay/{queue}/job/{id}`: one Relay job; `/ui/relay/{queue}/dead/{number}`: one dead Relay job.
 
 pub mod load;
 pub mod model;
@@ -97,7 +97,7 @@ fn size(text: &str) -> AnyView {
     view! { <span class="aside">{plural(bytes, "byte", "bytes")}</span> }.into_any()
 }
 
-/// The state, if there is one.
+/// The stored state of the job, or the note that it has none.
 fn kept(job: &RelayJobView) -> AnyView {
     match &job.state {
         Some(text) => state(text),

@@ -19,7 +19,7 @@ use crate::ui::pages::scheduled::model::ScheduledView;
 /// The baseline of the bars, in pixels from the top.
 const FLOOR: f64 = 96.0;
 
-/// Hours between two labels of the axis.
+/// Number of hours between labels of the axis.
 const TOLD_EVERY: usize = 6;
 
 const HOUR_US: i64 = 3_600_000_000;
@@ -98,7 +98,7 @@ fn clock(moment: i64) -> String {
     time::clock(moment).chars().take(5).collect()
 }
 
-/// When an hour begins, counted from now.
+/// The start of an hour, counted from now.
 fn begins(hour: usize, now: i64) -> i64 {
     now.saturating_add(HOUR_US.saturating_mul(i64::try_from(hour).unwrap_or(i64::MAX)))
 }

@@ -1,4 +1,4 @@
-//! `/ui/jobs`: the search over all jobs. The address contains the text (`q`) and the position (`after`).
+//! `/ui/jobs`: the search over all jobs. The address contains the search (`q`) and the position (`after`).
 
 pub mod load;
 pub mod model;
@@ -17,10 +17,10 @@ use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::search::model::{Chip, Outcome, SearchMistake, SearchResults, SearchView};
 use crate::ui::urls::encoding::encode;
 
-/// The longest text that is understood.
+/// Maximum length of a search, in characters.
 const CHARS_MAX: usize = 1_000;
 
-/// What can be searched for: examples of one kind, and what they mean.
+/// The search syntax: examples of one kind, and their meaning.
 const HELP: [(&[&str], &str); 16] = [
     (
         &["letter-1", "send"],
@@ -161,13 +161,13 @@ fn outcome(view: &SearchView, request: &PageRequest, after: Option<i64>) -> AnyV
     }
 }
 
-/// The text with a mark at what was not understood.
+/// The search with the invalid part marked.
 fn mistake(text: &str, mistaken: &SearchMistake) -> AnyView {
     let part =
         |from: usize, length: usize| text.chars().skip(from).take(length).collect::<String>();
     let (from, to) = (mistaken.from, mistaken.to.max(mistaken.from));
     let wrong = match part(from, to - from) {
-        // Something is missing: there is still a place to see.
+        // If something is missing, there is no text to mark, so the mark needs a space.
         wrong if wrong.trim().is_empty() => "\u{a0}".to_owned(),
         wrong => wrong,
     };
@@ -223,7 +223,7 @@ fn finds(text: &str, found: &SearchResults, request: &PageRequest, after: Option
     .into_any()
 }
 
-/// What was understood, each term with a way to take it out.
+/// The terms of the search, each with a link that removes it.
 fn chips(chips: &[Chip]) -> AnyView {
     if chips.is_empty() {
         return ().into_any();
@@ -257,7 +257,7 @@ fn nothing(text: &str, found: &SearchResults, after: Option<i64>) -> AnyView {
     .into_any()
 }
 
-/// That not everything has been looked at, and what helps.
+/// The note that the search stopped at its limit, and how to narrow it.
 fn cut(found: &SearchResults, request: &PageRequest) -> AnyView {
     let looked = time::number(i64::try_from(found.looked_at).unwrap_or(i64::MAX));
     let down_to = found.down_to.map_or(String::new(), |moment| {
@@ -276,7 +276,7 @@ fn cut(found: &SearchResults, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// The way to the first jobs, and to those after these.
+/// Links to the first page and the next page.
 fn turn(text: &str, found: &SearchResults, after: Option<i64>) -> AnyView {
     let next = if found.is_cut {
         "Continue searching"

@@ -1,4 +1,4 @@
-//! `/ui/stats?queue=&range=&from=&to=&compare=`: what happened over hours, days and weeks, in one queue or in all.
+//! `/ui/stats?queue=&range=&from=&to=&compare=`: statistics over hours, days and weeks, of one queue or all queues.
 
 pub mod export;
 pub mod load;
@@ -19,7 +19,7 @@ use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::statistics::model::RangeView;
 use crate::ui::urls;
 
-/// The ranges, by their names in addresses.
+/// The ranges: name in addresses, and label.
 const RANGES: [(&str, &str); 5] = [
     ("1h", "1 hour"),
     ("6h", "6 hours"),
@@ -72,7 +72,7 @@ fn page(view: &RangeView, asked: &StatisticsQuery, request: &PageRequest) -> Any
     .into_any()
 }
 
-/// The form for queue and range.
+/// The form that selects a queue and a range.
 fn choice(view: &RangeView, asked: &StatisticsQuery) -> AnyView {
     let custom = !(asked.from.is_empty() && asked.to.is_empty());
     let range = match asked.range.as_str() {
@@ -119,7 +119,7 @@ fn choice(view: &RangeView, asked: &StatisticsQuery) -> AnyView {
 
 fn which_queue(view: &RangeView, asked: &StatisticsQuery, range: &str, custom: bool) -> AnyView {
     let mut places: Vec<&QueueRef> = view.places.iter().collect();
-    // The selection does not contain all queues.
+    // The list can lack the selected queue, because it is limited.
     places.extend(
         view.queue_ref
             .iter()
@@ -186,7 +186,7 @@ fn steps(width: i64) -> String {
     }
 }
 
-/// The value of a `datetime-local` field.
+/// The value for a `datetime-local` field.
 fn typed(text: &str) -> String {
     let is_like = |form: &str| {
         let fits = |(c, f): (char, char)| if f == '0' { c.is_ascii_digit() } else { c == f };
@@ -201,7 +201,7 @@ fn typed(text: &str) -> String {
     }
 }
 
-/// A line, and that of the previous period.
+/// A line of the chart, and the same line for the previous period.
 fn lines(
     view: &RangeView,
     name: &'static str,

@@ -159,7 +159,7 @@ fn events(view: &TrackedView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// The text for the channel of an event.
+/// The text for an event, by its channel.
 fn word(what: &str) -> String {
     match what {
         "popped" => "claimed by a worker".to_owned(),

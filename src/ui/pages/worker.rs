@@ -1,4 +1,4 @@
-//! `/ui/workers/{worker}`: one worker and the jobs it holds.
+//! `/ui/workers/{worker}`: one worker and its claimed jobs.
 
 pub mod load;
 pub mod model;
@@ -43,7 +43,8 @@ pub fn WorkerPage() -> impl IntoView {
     })
 }
 
-/// Only for inactive workers; an active one would reappear at once.
+/// The button that removes the worker from the lists. Only for inactive workers, because an active worker would
+/// reappear at once.
 fn forget(worker: &WorkerRow, request: &PageRequest) -> AnyView {
     let held = worker.running + worker.stalled;
     let jobs = match held {

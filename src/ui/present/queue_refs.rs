@@ -30,7 +30,7 @@ pub fn queue_of(engine: &Engine, queue: QueueId) -> QueueRef {
     known.map_or_else(QueueRef::default, |queue| queue_ref(&queue.key))
 }
 
-/// Suggested names of qless queues. Jobs cannot be moved to another protocol.
+/// Suggested queue names. Only qless queues, because jobs cannot be moved to another protocol.
 pub fn queue_names(engine: &Engine) -> Vec<String> {
     let known = engine.known_queues().all();
     let mut names: Vec<String> = known

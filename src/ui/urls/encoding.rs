@@ -1,6 +1,6 @@
-//! Names as segments of addresses, and checks of addresses.
+//! Encodes names as path segments, and checks addresses.
 
-/// Whether an address is one of the dashboard.
+/// Whether an address is a page of the dashboard.
 pub fn is_ours(address: &str) -> bool {
     address
         .strip_prefix("/ui")
@@ -11,15 +11,15 @@ pub fn is_ours(address: &str) -> bool {
         && !address.split(['?', '#']).next().is_some_and(is_ambiguous)
 }
 
-/// Whether browsers and the pages' router resolve this path to another one: they resolve `.` and `..`, even
-/// percent-encoded, and read `\` as `/`. No page has such an address; see [`segment`].
+/// Whether browsers and the pages' router resolve this path to another one: they resolve `.` and `..`, even if
+/// percent-encoded, and treat `\` as `/`. No page has such an address; see [`segment`].
 pub fn is_ambiguous(path: &str) -> bool {
     let is_dots = |segment: &str| matches!(&*decode(segment), "." | "..");
     path.contains('\\') || path.split('/').any(is_dots)
 }
 
-/// A name as one segment of a path. The names `.` and `..`, which browsers resolve, empty names, and names with a leading
-/// `~` get a leading `~`.
+/// A name as one segment of a path. Gets a leading `~` if it is `.` or `..` (which browsers resolve), empty, or starts
+/// with `~`.
 pub fn segment(name: &str) -> String {
     let mut segment = String::with_capacity(name.len());
     if name.is_empty() || name == "." || name == ".." || name.starts_with('~') {
@@ -29,7 +29,7 @@ pub fn segment(name: &str) -> String {
     segment
 }
 
-/// The name of a segment.
+/// The name in a segment of a path.
 pub fn name_of(segment: &str) -> String {
     let name = without_nul(decode(segment));
     match name.strip_prefix('~') {
@@ -38,7 +38,7 @@ pub fn name_of(segment: &str) -> String {
     }
 }
 
-/// The segments of a path, decoded. Every spelling of an address has the same segments.
+/// The decoded segments of a path. Equivalent spellings of a path have the same segments.
 pub fn segments(path: &str) -> Vec<String> {
     let segments = path.split('/').filter(|segment| !segment.is_empty());
     segments.map(decode).collect()
@@ -58,7 +58,7 @@ pub fn encode(text: &str, into: &mut String) {
     }
 }
 
-/// Replaces NUL, which no name contains and Postgres does not accept, with U+FFFD.
+/// Replaces NUL, which names cannot contain and Postgres does not accept, with U+FFFD.
 pub fn without_nul(text: String) -> String {
     if text.contains('\0') {
         text.replace('\0', "\u{FFFD}")
@@ -67,7 +67,7 @@ pub fn without_nul(text: String) -> String {
     }
 }
 
-/// Percent-decodes once. Invalid encodings stay unchanged.
+/// Percent-decodes once. Invalid encodings are left as they are.
 pub fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -76,7 +76,7 @@ pub fn decode(text: &str) -> String {
         let digits = after.split_at_checked(2).filter(|_| first == b'%');
         let coded = digits.and_then(|(digits, after)| {
             let text = std::str::from_utf8(digits).ok()?;
-            // from_str_radix would also take a sign.
+            // from_str_radix also accepts a sign.
             let byte = u8::from_str_radix(text, 16)
                 .ok()
                 .filter(|_| !text.starts_with('+'))?;

@@ -1,9 +1,9 @@
-//! What an operation has removed is put back.
+//! Undoing operations.
 
 use super::*;
 
 #[tokio::test]
-async fn what_was_cancelled_is_put_back_as_it_was() {
+async fn undo_restores_canceled_jobs_unchanged() {
     let engine = open(false).await;
     fill(&engine).await;
     let before = look(&engine, "").await;
@@ -12,36 +12,36 @@ async fn what_was_cancelled_is_put_back_as_it_was() {
     assert_eq!((operation.done, operation.skipped), (12, 0));
     assert!(operation.can_be_undone(engine.now(None)));
     assert_eq!(count(&engine, "").await, 0);
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     assert!(engine.known_tracked().contains("letter"));
     let undone = undo(&engine, operation.id).await;
     assert_eq!(undone.stage, Stage::Undone);
     assert_eq!((undone.restored, undone.not_restored), (12, 0));
     assert_same(&before, &look(&engine, "").await);
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     assert_counts(&engine, 0.0).await;
     assert_eq!(ids(&look(&engine, "tag:vip").await), ["letter"]);
-    // They go on: who has a lease may still use it, and who waited is released.
+    // The jobs continue: a worker can still use its lease, and dependents are released.
     complete_now(&engine, "host-1", "held").await;
     let claim = Claim::of(QueueKey::qless("mail"), "w", 10);
     assert_eq!(ids(&engine.claim(claim, None).await.unwrap()), ["letter"]);
     complete_now(&engine, "w", "letter").await;
     let waiting = job(&engine, "after").await.dependencies;
     assert_eq!(waiting, ["later"]);
-    // Once is enough.
+    // A second undo has no effect.
     let again = engine.undo_operation(operation.id).await.unwrap();
     assert_eq!(again, Err(OperationError::TooLate));
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     engine.close().await;
 }
 
 #[tokio::test]
-async fn what_has_changed_meanwhile_decides_what_comes_back() {
+async fn undo_skips_jobs_that_changes_have_made_impossible() {
     let engine = opened(Duration::from_millis(500)).await;
     fill(&engine).await;
     let operation = run(&engine, Action::Cancel, "-queue:desk").await;
     assert_eq!((operation.done, operation.skipped), (10, 0));
-    // Another job has come to an id, a queue has gone, one has been deleted, and what waited has nothing to wait for.
+    // Another job uses an ID, a queue was deleted, one was removed, and a dependency no longer exists.
     add(&engine, "mail", vec![new("later"), new("after")]).await;
     let books = engine.record_queue("books").await.unwrap();
     engine.delete_queue(&books).await.unwrap();
@@ -72,12 +72,12 @@ async fn what_has_changed_meanwhile_decides_what_comes_back() {
     );
     let relayed = engine.claim(Claim::of(orders, "", 5), None).await.unwrap();
     assert_eq!(ids(&relayed), ["two"]);
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     engine.close().await;
 }
 
 #[tokio::test]
-async fn dead_letters_are_put_back_to_work() {
+async fn operations_respawn_and_requeue_dead_jobs() {
     let engine = open(false).await;
     let shop = QueueKey::lmstfy("shop", "mail");
     engine
@@ -112,21 +112,21 @@ async fn dead_letters_are_put_back_to_work() {
     let taken = "job \"taken\" already exists in queue \"orders\"";
     assert_eq!(skips, [("taken".to_owned(), taken.to_owned())]);
     assert_eq!(count(&engine, "state:waiting").await, 3);
-    // What stays dead can be deleted, and comes back dead.
+    // Jobs that are still dead can be deleted, and are dead again after the undo.
     let before = look(&engine, "").await;
     let operation = run(&engine, Action::Cancel, "state:dead").await;
     assert_eq!(operation.done, 1);
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     undo(&engine, operation.id).await;
     assert_same(&before, &look(&engine, "").await);
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     engine.close().await;
 }
 
 #[tokio::test]
-async fn an_operation_is_ended_in_the_middle_and_what_it_did_can_be_undone() {
-    // More than a few batches, and few enough that even a busy machine counts all of them in time: what is not counted
-    // is not kept.
+async fn a_stopped_operation_can_be_undone() {
+    // More than a few batches, but few enough that even a busy machine counts all of them in time: uncounted jobs are
+    // not kept for an undo.
     const JOBS: usize = 5_000;
     let engine = open(false).await;
     add_many(&engine, "q", JOBS).await;
@@ -143,6 +143,6 @@ async fn an_operation_is_ended_in_the_middle_and_what_it_did_can_be_undone() {
     let undone = undo(&engine, id).await;
     assert_eq!(undone.restored, operation.done);
     assert_eq!(count(&engine, "queue:q").await, JOBS);
-    sound(&engine).await;
+    assert_consistent(&engine).await;
     engine.close().await;
 }

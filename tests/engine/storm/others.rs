@@ -1,4 +1,4 @@
-//! Those who speak lmstfy and Relay in the storm.
+//! The producers and consumers of lmstfy and Relay in the storm.
 
 use switchyard::engine::{Enqueue, Mode, Publish, Run};
 
@@ -8,7 +8,7 @@ const LMSTFY: [&str; 2] = ["mail", "pictures"];
 const RELAY: [&str; 2] = ["runs", "more"];
 
 impl Actor {
-    /// Publishes jobs of lmstfy.
+    /// Publishes lmstfy jobs.
     pub(super) async fn publish(mut self) {
         while !self.storm.is_calm() {
             self.storm.pause().await;
@@ -32,7 +32,7 @@ impl Actor {
         }
     }
 
-    /// Consumes jobs of lmstfy, and forgets some.
+    /// Consumes lmstfy jobs, and abandons some.
     pub(super) async fn consume(mut self) {
         while !self.storm.is_calm() {
             let queue = QueueKey::lmstfy("n", self.random.one_of(&LMSTFY));
@@ -67,7 +67,7 @@ impl Actor {
         }
     }
 
-    /// Enqueues jobs of Relay, again under an id whose job is over.
+    /// Enqueues Relay jobs, again with IDs whose jobs have ended.
     pub(super) async fn enqueue(mut self) {
         let mut mine: HashMap<(&str, String), Token> = HashMap::new();
         while !self.storm.is_calm() {
@@ -85,7 +85,7 @@ impl Actor {
             let token = self.storm.token();
             let timeout_s = self.random.one_of(&[60, 60, 60, 1]);
             let job = enqueue(queue, id, token, timeout_s);
-            // A run that has just ended may have been followed by another job of this id (see `run`).
+            // Another job with this ID can follow a run that has just ended (see `run`).
             let mode = self.random.one_of(&[Mode::Unique, Mode::Ignore]);
             match self.engine.enqueue(vec![job], mode).await {
                 Ok(()) => {
@@ -97,7 +97,7 @@ impl Actor {
         }
     }
 
-    /// Runs jobs of Relay: ends most runs, some with another job to follow, and forgets some.
+    /// Runs Relay jobs: ends most runs, some by requeuing another job, and abandons some.
     pub(super) async fn run(mut self) {
         while !self.storm.is_calm() {
             let queue = self.random.one_of(&RELAY);

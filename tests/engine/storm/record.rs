@@ -1,35 +1,35 @@
-//! What the clients of the storm did and were told, job by job, and whether a queue may have told them so.
+//! A record of what the clients of the storm did, job by job, and a check of the server's guarantees.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// What a job carries as its body, new with each put: a job that is put again under its id is another story.
+/// The body of a job, unique for each put: a put that reuses an ID starts another story.
 pub type Token = u64;
 
-/// What befell the jobs.
+/// The stories of all jobs.
 #[derive(Debug)]
 pub struct Record {
     began: Instant,
     stories: Mutex<BTreeMap<Token, Story>>,
 }
 
-/// What befell a job. Moments are those of the record.
+/// The calls for one job. Times are those of the record.
 #[derive(Debug, Default)]
 struct Story {
     acknowledged: bool,
     deliveries: Vec<Delivery>,
-    /// When somebody asked for something that lets the job come out again, and was answered if he was.
+    /// Calls that allow the job to be claimed again, with the time of the response if there was one.
     given_back: Vec<Call>,
-    /// When its completion was asked for, and acknowledged.
+    /// The start and the acknowledgement of each completion.
     completed: Vec<Call>,
-    /// When it was moved by somebody: even a complete job waits again then.
+    /// Moves by other clients: even a complete job waits again after a move.
     moved: Vec<Call>,
-    /// When it was taken away.
+    /// The call that removed it.
     removed: Option<Call>,
 }
 
-/// When something was asked for, and when it was acknowledged.
+/// The time of the request, and the time of the response.
 type Call = (Duration, Duration);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,15 +39,15 @@ struct Delivery {
     lease: Duration,
 }
 
-/// The tokens of the jobs with which something is wrong.
+/// The tokens of the jobs that violate a guarantee.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Acknowledged, and neither completed nor removed.
+    /// Acknowledged, but neither completed nor removed.
     pub lost: Vec<Token>,
-    /// Came out again within a lease although no call had given them back.
+    /// Claimed again during a lease, although no call had released them.
     pub second: Vec<Token>,
     pub completed_twice: Vec<Token>,
-    /// Came out after they were complete or removed.
+    /// Claimed after they were completed or removed.
     pub risen: Vec<Token>,
 }
 
@@ -73,19 +73,19 @@ impl Record {
         note(self.stories().entry(token).or_default());
     }
 
-    /// The put was acknowledged.
+    /// Records that the put was acknowledged.
     pub fn acknowledged(&self, token: Token) {
         self.note(token, |story| story.acknowledged = true);
     }
 
-    /// The job came out of a call that was made at `asked`, for so long.
+    /// Records that a claim sent at `asked` returned the job with this lease.
     pub fn came(&self, token: Token, asked: Duration, lease: Duration) {
         let came = self.now();
         let delivery = Delivery { asked, came, lease };
         self.note(token, |story| story.deliveries.push(delivery));
     }
 
-    /// Somebody asks for something that lets the job come out again. What is given is dropped when he is answered.
+    /// Records the start of a call that allows the job to be claimed again. Dropping the guard records the response.
     pub fn giving_back(&self, token: Option<Token>) -> GivingBack<'_> {
         let asked = self.now();
         if let Some(token) = token {
@@ -98,19 +98,19 @@ impl Record {
         }
     }
 
-    /// Its completion, asked for at that moment, was acknowledged.
+    /// Records that a completion sent at `asked` was acknowledged.
     pub fn completed(&self, token: Token, asked: Duration) {
         let call = (asked, self.now());
         self.note(token, |story| story.completed.push(call));
     }
 
-    /// Its move, asked for at that moment, has ended.
+    /// Records the end of a move sent at `asked`.
     pub fn moved(&self, token: Token, asked: Duration) {
         let call = (asked, self.now());
         self.note(token, |story| story.moved.push(call));
     }
 
-    /// It was acknowledged that the job was taken away.
+    /// Records that a removal was acknowledged.
     pub fn removed(&self, token: Token, asked: Duration) {
         let call = (asked, self.now());
         self.note(token, |story| story.removed = Some(call));
@@ -121,14 +121,14 @@ impl Record {
         self.stories().get(&token).is_some_and(Story::is_over)
     }
 
-    /// How many jobs were acknowledged and are not over.
+    /// The number of acknowledged jobs that have not ended.
     pub fn open(&self) -> usize {
         let stories = self.stories();
         let open = |story: &&Story| story.acknowledged && !story.is_over();
         stories.values().filter(open).count()
     }
 
-    /// How many jobs were put, and how often they came out.
+    /// The number of jobs that were put, and the number of claims.
     pub fn size(&self) -> (usize, usize) {
         let stories = self.stories();
         let deliveries = stories.values().map(|story| story.deliveries.len());
@@ -162,13 +162,13 @@ impl Record {
         verdict
     }
 
-    /// All that is known of a job, to be printed.
+    /// The whole story of a job, for error messages.
     pub fn story(&self, token: Token) -> String {
         format!("{token}: {:?}", self.stories().get(&token))
     }
 }
 
-/// A call that lets a job come out again.
+/// A call that allows a job to be claimed again.
 pub struct GivingBack<'a> {
     record: &'a Record,
     token: Option<Token>,
@@ -195,7 +195,7 @@ impl Story {
     fn came_twice(&self) -> bool {
         self.deliveries.windows(2).any(|pair| {
             let (first, second) = (pair[0], pair[1]);
-            // The one that came later may have been given earlier, if its answer was slow.
+            // The later response can belong to the earlier claim, if it was slow.
             let is_reversed =
                 second.asked < first.came && first.came >= second.asked + second.lease;
             let is_held = second.came < first.asked + first.lease && !is_reversed;
@@ -214,7 +214,7 @@ impl Story {
         })
     }
 
-    /// Whether it may have been moved after this happened, and before that moment.
+    /// Whether the job may have been moved after this call and before this time.
     fn moved_between(&self, call: Call, until: Duration) -> bool {
         self.moved
             .iter()
@@ -231,7 +231,7 @@ fn told(tell: impl FnOnce(&Record)) -> Verdict {
 const LONG: Duration = Duration::from_secs(60);
 
 #[test]
-fn nothing_is_wrong_with_an_ordinary_life() {
+fn an_ordinary_story_violates_no_guarantee() {
     let verdict = told(|record| {
         record.acknowledged(1);
         record.came(1, record.now(), LONG);
@@ -243,7 +243,7 @@ fn nothing_is_wrong_with_an_ordinary_life() {
 }
 
 #[test]
-fn what_is_acknowledged_and_never_ends_is_lost() {
+fn an_acknowledged_job_that_never_ends_is_lost() {
     let verdict = told(|record| {
         record.acknowledged(1);
         record.came(1, record.now(), LONG);
@@ -254,7 +254,7 @@ fn what_is_acknowledged_and_never_ends_is_lost() {
 }
 
 #[test]
-fn a_second_delivery_needs_a_reason() {
+fn a_second_claim_needs_a_reason() {
     let verdict = told(|record| {
         record.came(1, record.now(), LONG);
         record.came(1, record.now(), LONG);
@@ -265,12 +265,12 @@ fn a_second_delivery_needs_a_reason() {
 }
 
 #[test]
-fn what_is_over_neither_ends_again_nor_comes_out() {
+fn an_ended_job_is_not_completed_or_claimed_again() {
     let verdict = told(|record| {
         record.completed(1, record.now());
         record.completed(1, record.now());
         record.removed(2, record.now());
-        // Moved after it was complete.
+        // Moved after it was completed.
         record.completed(3, record.now());
         record.moved(3, record.now());
         std::thread::sleep(Duration::from_millis(1));

@@ -7,7 +7,7 @@ use super::{ADMIN, PASSWORD, QLESS, Shown, ask, ask_from, status};
 use crate::support::{Server, raw::Connection};
 
 #[tokio::test]
-async fn a_lone_admin_token_is_the_password_of_any_name() {
+async fn an_admin_token_is_the_password_of_any_user_name() {
     let server = Server::with(&["--admin-token", ADMIN]);
     for (shown, expected) in [
         (Shown::Nothing, 401),
@@ -32,7 +32,7 @@ async fn a_lone_admin_token_is_the_password_of_any_name() {
             );
         }
     }
-    // qless has no token, so it stands open; lmstfy has tokens of its own.
+    // qless has no token, so it accepts all requests; lmstfy has its own tokens.
     assert_eq!(status(&server, "/queues", Shown::Nothing).await, 200);
     assert_eq!(
         status(&server, "/api/ns/q/size", Shown::Bearer(ADMIN)).await,
@@ -41,7 +41,7 @@ async fn a_lone_admin_token_is_the_password_of_any_name() {
 }
 
 #[tokio::test]
-async fn name_and_password_belong_together() {
+async fn an_admin_login_requires_name_and_password() {
     let login = ["--admin-user", "ada", "--admin-password", PASSWORD];
     for token in [false, true] {
         let mut options = login.to_vec();
@@ -73,7 +73,7 @@ async fn name_and_password_belong_together() {
 }
 
 #[tokio::test]
-async fn qless_accepts_its_token_and_the_admins_credentials() {
+async fn qless_accepts_its_token_and_admin_credentials() {
     let options = ["--qless-token", QLESS, "--admin-token", ADMIN];
     let server = Server::with(&options);
     for (shown, expected) in [
@@ -95,7 +95,7 @@ async fn qless_accepts_its_token_and_the_admins_credentials() {
         status(&server, "/token/ns", Shown::Bearer(QLESS)).await,
         401
     );
-    // Without an administrator's key nothing but qless is closed.
+    // Without admin credentials, only qless is protected.
     let server = Server::with(&["--qless-token", QLESS]);
     assert_eq!(status(&server, "/queues", Shown::Nothing).await, 401);
     assert_eq!(status(&server, "/queues", Shown::Bearer(QLESS)).await, 200);
@@ -126,7 +126,7 @@ async fn each_api_has_its_own_401_response() {
 }
 
 #[tokio::test]
-async fn other_sites_cannot_use_the_browsers_credentials() {
+async fn requests_of_other_sites_cannot_use_browser_credentials() {
     let options = ["--qless-token", QLESS, "--admin-token", ADMIN];
     let (closed, open) = (Server::with(&options), Server::with(&[]));
     let basic = Shown::Basic("ada", ADMIN);
@@ -141,7 +141,7 @@ async fn other_sites_cannot_use_the_browsers_credentials() {
         (&[("origin", &origin)], true),
         (&[], true),
     ] {
-        // A link to a page may stand anywhere, and a page only shows.
+        // Other sites may link to pages, because GET requests for pages change nothing.
         for (path, otherwise) in [("/ui", 200), ("/queues", 403), ("/token/ns", 403)] {
             let seen = ask_from(&closed, Method::GET, path, basic, headers).await;
             let expected = if ours { 200 } else { otherwise };
@@ -150,13 +150,13 @@ async fn other_sites_cannot_use_the_browsers_credentials() {
         let seen = ask_from(&closed, Method::POST, "/ui/fn/retry", basic, headers).await;
         let is_form = ours && !headers.is_empty();
         assert_eq!(seen.status() != 403, is_form, "{headers:?}");
-        // Nobody has to know anything here, so it is the page that is looked at.
+        // This page requires no credentials, so the request itself must be rejected.
         let path = "/token/ns?description=mine";
         let seen = ask_from(&open, Method::POST, path, Shown::Nothing, headers).await;
         let ours = ours && headers != [("origin", origin.as_str())];
         assert_eq!(seen.status(), if ours { 201 } else { 403 }, "{headers:?}");
     }
-    // A page of another site loads a page of ours as an image, a script or a frame, or fetches it.
+    // Another site loads a page as an image, a script or a frame, or fetches it.
     for (mode, dest, expected) in [
         ("no-cors", "image", 403),
         ("cors", "empty", 403),
@@ -173,7 +173,7 @@ async fn other_sites_cannot_use_the_browsers_credentials() {
             assert_eq!(seen.status(), expected, "{path} {mode} {dest}");
         }
     }
-    // No browser adds a token by itself.
+    // Browsers never add a bearer token on their own.
     let evil = [("sec-fetch-site", "cross-site")];
     let seen = ask_from(&closed, Method::GET, "/queues", Shown::Bearer(QLESS), &evil).await;
     assert_eq!(seen.status(), 200);
@@ -195,7 +195,7 @@ async fn shared_pages_require_authentication() {
 }
 
 #[tokio::test]
-async fn large_unauthorized_requests_get_a_response() {
+async fn large_unauthorized_requests_get_a_readable_response() {
     let server = Server::with(&["--qless-token", QLESS]);
     let body = json!({"data": {"meta": "x".repeat(8 << 20)}}).to_string();
     let request = server.http.post(format!("http://{}/add/q", server.address));

@@ -1,5 +1,5 @@
-//! Every route of the server, and the credentials that it accepts. The routes are read from the sources, so that none
-//! is forgotten.
+//! Every route of the server, and the credentials that it accepts. The routes are read from the source files, so that
+//! none is missing.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::support::keys::{
 };
 use crate::support::lmstfy::eventually;
 
-/// What a route stands behind.
+/// What protects a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Behind {
     Nothing,
@@ -26,7 +26,7 @@ enum Behind {
     Lmstfy,
 }
 
-/// The text of a source.
+/// The text of a source file.
 pub fn read(source: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("src")
@@ -37,7 +37,7 @@ pub fn read(source: &str) -> String {
 /// The paths of the routes in a source, with a value for each parameter.
 pub fn routes(source: &str) -> Vec<String> {
     let text = read(source);
-    // Its unit tests have routes of their own.
+    // Unit tests define routes of their own.
     let text = text.split("#[cfg(test)]").next().unwrap();
     let found = text.split(".route(").skip(1).map(|rest| {
         let first = rest.split(',').next().unwrap().trim();
@@ -66,7 +66,7 @@ pub fn routes(source: &str) -> Vec<String> {
     found
 }
 
-/// All routes, and what each is behind.
+/// All routes, each with its protection.
 fn all() -> Vec<(String, Behind)> {
     let mut all = Vec::new();
     for (source, behind) in [
@@ -80,16 +80,16 @@ fn all() -> Vec<(String, Behind)> {
     ] {
         for path in routes(source) {
             let behind = match path.as_str() {
-                // The same for everybody.
+                // The same for all users.
                 "/ui/favicon.svg" | "/ui/pkg/x/x" | "/ui/login" => Behind::Nothing,
-                // Jobq's, whoever it is that keeps lmstfy away from there.
+                // These paths belong to Jobq, not to lmstfy.
                 "/api/v0/any/thing" => Behind::Jobq,
                 _ => behind,
             };
             all.push((path, behind));
         }
     }
-    // Pages and server functions, which Leptos makes routes of.
+    // Pages and server functions, for which Leptos creates routes.
     for path in [
         "/ui",
         "/ui/queues",
@@ -102,7 +102,7 @@ fn all() -> Vec<(String, Behind)> {
     all
 }
 
-/// Every source that makes routes is looked at.
+/// Checks that the list of source files with routes is complete.
 #[test]
 fn all_sources_with_routes_are_listed() {
     fn collect(folder: &Path, found: &mut Vec<String>) {
@@ -158,12 +158,12 @@ async fn each_api_accepts_only_its_own_credentials() {
             Method::DELETE,
         ] {
             for (shown, opens) in keys {
-                // As a form of the dashboard would send it.
+                // The headers of a form of the dashboard.
                 let ours = [("sec-fetch-site", "same-origin")];
                 let seen = ask_from(&server, method.clone(), path, shown, &ours).await;
                 let is_in = seen.status() != 401;
                 let expected = *behind == Behind::Nothing || opens.contains(behind);
-                // What lmstfy does not serve it does not guard.
+                // lmstfy does not check tokens for paths that are not routes.
                 let is_nothing = *behind == Behind::Lmstfy && seen.status() == 404;
                 assert!(
                     is_in == expected || is_nothing,
@@ -225,7 +225,7 @@ async fn a_namespace_accepts_only_its_own_tokens() {
                     .as_u16()
             };
             if status(&right).await == 405 || status("").await == 404 {
-                // No such method there.
+                // The route does not have this method.
                 continue;
             }
             assert_ne!(status(&right).await, 401, "{method} {path}");

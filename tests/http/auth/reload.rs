@@ -1,4 +1,4 @@
-//! Keys that are rotated without a restart: files are read again at SIGHUP.
+//! Rotating keys without a restart: SIGHUP reloads the key files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::support::keys::{ADMIN, QLESS};
 use crate::support::lmstfy::eventually;
 use crate::support::{Server, log::Logged};
 
-/// A flag that reads keys from a file, a path that these keys open, and whether they come with a name.
+/// Flags that read keys from a file, with a path that requires such a key, and the user name if keys have one.
 const FILES: [(&str, &str, Option<&str>); 6] = [
     ("--admin-token-file", "/token/ns", None),
     ("--admin-password-file", "/ui", Some("ada")),
@@ -21,7 +21,7 @@ const FILES: [(&str, &str, Option<&str>); 6] = [
     ("--jobq-token-file", "/api/v0/queue", None),
 ];
 
-/// The folder with the files of keys.
+/// A folder with key files.
 struct Keys(TempDir);
 
 impl Keys {
@@ -35,7 +35,7 @@ impl Keys {
         self.0.path().join(flag.trim_start_matches('-'))
     }
 
-    /// Writes these keys into each file. They differ between flags.
+    /// Writes these keys into each file, with a prefix for each flag.
     fn write(&self, keys: &[&str]) {
         for (flag, ..) in FILES {
             let lines = keys.iter().map(|key| match flag {
@@ -56,7 +56,7 @@ impl Keys {
     }
 }
 
-/// Replaces a file in one step, as a secret store does.
+/// Replaces a file atomically, as a secret store does.
 fn replace(path: &Path, text: &str) {
     let new = path.with_extension("new");
     fs::write(&new, text).unwrap();
@@ -68,7 +68,7 @@ fn of(flag: &str, key: &str) -> String {
     format!("{key}-key-of{flag}")
 }
 
-/// Which of the flags' keys with this name are accepted.
+/// For each flag, whether its key with this name is accepted.
 async fn accepted(server: &Server, key: &str) -> [bool; 6] {
     let mut accepted = [false; 6];
     for ((flag, path, user), accepted) in FILES.iter().zip(&mut accepted) {
@@ -87,13 +87,13 @@ fn with(options: &[String]) -> Logged {
     Logged::with("info", &options)
 }
 
-/// Waits for a line of the log, which is written after a reload.
+/// Waits until the log contains `count` lines with this text after a reload.
 async fn logged(logged: &Logged, count: usize, text: &str) {
     eventually(text, async || logged.log().matches(text).count() == count).await;
 }
 
 #[tokio::test]
-async fn two_secrets_are_accepted_during_a_rotation() {
+async fn both_keys_are_accepted_during_a_rotation() {
     let keys = Keys::new(&["old"]);
     let logged_ = with(&keys.options());
     let server = &logged_.server;
@@ -120,7 +120,7 @@ async fn two_secrets_are_accepted_during_a_rotation() {
 }
 
 #[tokio::test]
-async fn a_start_accepts_both_keys_of_a_file() {
+async fn a_server_accepts_both_keys_of_a_file_at_startup() {
     let keys = Keys::new(&["old", "new"]);
     let logged = with(&keys.options());
     for key in ["old", "new"] {
@@ -129,7 +129,7 @@ async fn a_start_accepts_both_keys_of_a_file() {
 }
 
 #[tokio::test]
-async fn invalid_files_change_nothing_and_are_logged_without_secrets() {
+async fn invalid_key_files_change_nothing_and_log_no_secrets() {
     let keys = Keys::new(&["old"]);
     let everywhere = ["--listen", "0.0.0.0:0"].map(str::to_owned);
     let logged_ = with(&[&keys.options()[..], &everywhere].concat());
@@ -225,7 +225,7 @@ async fn sessions_of_a_removed_key_end_and_others_continue() {
     let vera = session("vera", "the-old-key-of-vera").await;
     let admin = session("anybody", ADMIN).await;
     assert!(is_in(&olga).await && is_in(&vera).await && is_in(&admin).await);
-    // Its stream ends with the session.
+    // The event stream ends with the session.
     let headers = [("cookie", olga.as_str())];
     let stream = ask_from(server, Method::GET, "/ui/events", Shown::Nothing, &headers).await;
     assert_eq!(stream.status(), 200);

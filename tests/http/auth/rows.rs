@@ -1,5 +1,5 @@
-//! Every route, with every method, for every kind of principal. The routes are read from the sources; `routes.txt`
-//! says what each takes. A route without a row fails the test, and so does a row without a route.
+//! Every route, with every method, for every kind of principal. The routes are read from the source files; `routes.txt`
+//! contains the expected protection. A route without a row fails the test, and so does a row without a route.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::support::keys::{
 };
 use crate::support::lmstfy::eventually;
 
-/// Who sends a request.
+/// The sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Principal {
     Anonymous,
@@ -28,10 +28,10 @@ enum Principal {
     Qless,
     Relay,
     Jobq,
-    /// A token of the namespace that the paths name.
+    /// A token of the namespace in the path.
     Namespace,
     AnotherNamespace,
-    /// A token of the namespace that has expired.
+    /// An expired token of the namespace.
     Expired,
 }
 
@@ -52,19 +52,19 @@ const PRINCIPALS: [Principal; 12] = [
     P::Expired,
 ];
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Answered,
-    /// 401: these are not its credentials.
+    /// 401: missing or wrong credentials.
     Unauthenticated,
-    /// 403: the role does not suffice.
+    /// 403: the role is not sufficient.
     Forbidden,
-    /// There is no such route.
+    /// 404: no such route.
     Missing,
 }
 
-/// What a route takes, and who satisfies it.
+/// The expected outcome for a route with this protection.
 fn expected(takes: &str, principal: Principal) -> Outcome {
     let (dashboard, owners): (&[Principal], &[Principal]) = match takes {
         "nothing" => return Outcome::Answered,
@@ -115,7 +115,7 @@ fn pages() -> Vec<String> {
     found.collect()
 }
 
-/// Every path that the router knows.
+/// All paths of the router.
 fn paths() -> BTreeSet<String> {
     let mut all: BTreeSet<String> = pages().into_iter().collect();
     assert!(all.len() > 40, "{all:?}");
@@ -133,7 +133,7 @@ fn paths() -> BTreeSet<String> {
     all
 }
 
-/// The rows of the table: path, method and what it takes.
+/// The rows of the table: path, method and protection.
 fn rows() -> Vec<(String, String, String)> {
     let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http/auth/routes.txt");
     let table = fs::read_to_string(table).unwrap();
@@ -202,12 +202,12 @@ impl Scene {
         };
         let answer = request.send().await.unwrap();
         let status = answer.status().as_u16();
-        // The others may be streams.
+        // The body is read only for these statuses; other responses can be streams.
         let text = match status {
             403 | 404 => answer.text().await.unwrap(),
             _ => String::new(),
         };
-        // lmstfy and Jobq say so of a method, too.
+        // lmstfy and Jobq respond like this to a wrong method, too.
         let is_missing = status == 404 && text.contains("api not found");
         match status {
             401 => Outcome::Unauthenticated,

@@ -1,4 +1,4 @@
-//! Secrets stand neither in the log, nor in the help, nor in the database.
+//! Secrets appear neither in the log, nor in the help, nor in the database.
 
 use reqwest::Method;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::support::{
 
 const GIVEN: &str = "a-token-that-was-given";
 
-/// Signs in after a slip of the hand. The session's secret.
+/// Signs in after one failed attempt. Returns the secret of the session.
 async fn sign_in(server: &Server) -> String {
     let root = format!("http://{}", server.address);
     let client = reqwest::Client::builder().no_proxy();
@@ -38,7 +38,7 @@ async fn sign_in(server: &Server) -> String {
 
 #[tokio::test]
 async fn no_secret_is_logged_or_stored() {
-    // Every kind of key.
+    // All kinds of keys.
     let options = [&API_TOKENS[..], &ADMIN_TOKEN, &ADMIN_LOGIN, &UI_KEYS].concat();
     let mut logged = Logged::with("trace", &options);
     let server = &logged.server;
@@ -89,8 +89,8 @@ async fn no_secret_is_logged_or_stored() {
     let files = logged.files();
     is_clean(&files, "the files");
     if database::postgres().is_none() {
-        // The search finds what is there: the hash of the secret that was given.
-        // printf %s a-token-that-was-given | sha256sum
+        // Proves that the search works: the hash of the given secret is found. printf %s a-token-that-was-given |
+        // sha256sum
         let hash = "bfe0050701ca43ed6293e91cf40f166ec181c703a341f50fb3ec111424d79ae9";
         assert!(holds(&files, hash));
     }

@@ -1,4 +1,5 @@
-//! What a hostile page can make a browser do: requests from another site, and names that point at this server.
+//! Requests that a hostile page can make a browser send: from another site, and to host names that resolve to this
+//! server (DNS rebinding).
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 use super::{ADMIN, JOBQ, QLESS, RELAY, Shown, ask, ask_from};
 use crate::support::{Server, raw};
 
-/// Requests of each protocol and of `/token`, and one that nothing answers: method, path and body.
+/// Requests of each protocol and of `/token`, and one to an unknown path: method, path and body.
 const REQUESTS: [(&str, &str, &str); 13] = [
     ("POST", "/add/q", r#"{"data":{"meta":1}}"#),
     ("GET", "/get/q?host=w", ""),
@@ -23,10 +24,10 @@ const REQUESTS: [(&str, &str, &str); 13] = [
     ("GET", "/nope", ""),
 ];
 
-/// What browsers call themselves, and some other clients do.
+/// The user agent of browsers and of some other clients.
 const AGENT: (&str, &str) = ("user-agent", "Mozilla/5.0 (X11; Linux x86_64)");
 
-/// Whether an error has the shape of whose path it is.
+/// Whether an error has the format of the protocol that owns the path.
 fn is_in_shape(path: &str, text: &str) -> bool {
     if path.starts_with("/v2") || path.starts_with("/ui") {
         return !text.is_empty() && !text.starts_with('{');
@@ -36,7 +37,7 @@ fn is_in_shape(path: &str, text: &str) -> bool {
     body["error"].is_string() && body["code"].is_string() == is_qless
 }
 
-/// Sends every request from this site and from others.
+/// Checks that every request is rejected if it comes from another site.
 async fn refuses_other_sites(server: &Server) {
     for (method, path, body) in REQUESTS {
         let origin = format!("http://{}", server.address);
@@ -87,13 +88,13 @@ async fn every_api_rejects_other_sites_even_without_a_token() {
     let closed = Server::with(&[&keys[..], &["--jobq-token", JOBQ]].concat());
     refuses_other_sites(&open).await;
     refuses_other_sites(&closed).await;
-    // Links lead into the dashboard, and a browser never adds a bearer token.
+    // Links may lead to the dashboard, and browsers never add a bearer token.
     let evil = [("sec-fetch-site", "cross-site")];
     let page = ask_from(&open, Method::GET, "/ui", Shown::Nothing, &evil).await;
     assert_eq!(page.status(), 200);
     let seen = ask_from(&closed, Method::GET, "/queues", Shown::Bearer(QLESS), &evil).await;
     assert_eq!(seen.status(), 200);
-    // Without HTTPS a browser does not say whether a person or a page made it ask.
+    // Without HTTPS, browsers do not send Sec-Fetch headers.
     let browser = [AGENT, ("accept-language", "en")];
     for path in ["/health", "/ui"] {
         let page = ask_from(&open, Method::GET, path, Shown::Nothing, &browser).await;
@@ -125,7 +126,7 @@ async fn requests_of_other_sites_change_nothing() {
     assert_eq!(tokens, json!({"tokens": {}}));
 }
 
-/// The status and the body of the answer to a request with these lines between its first and the end of its head.
+/// Sends a request with these additional header lines. Returns status and body of the response.
 async fn with_lines(server: &Server, path: &str, version: &str, lines: &str) -> (u16, String) {
     let request = format!("GET {path} HTTP/{version}\r\nconnection: close\r\n{lines}\r\n");
     raw::exchange(server, request.as_bytes()).await
@@ -174,7 +175,7 @@ async fn unknown_host_names_are_rejected() {
                 let (status, text) = with_host(server, path, host).await;
                 assert!(![400, 421].contains(&status), "{path} at {host}: {text}");
             }
-            // The absolute form names a host as well.
+            // The absolute form of a request target contains a host as well.
             let absolute = format!("http://evil.example{path}");
             let (status, text) = with_host(server, &absolute, "localhost").await;
             assert_eq!(status, 421, "{absolute}: {text}");
@@ -198,7 +199,7 @@ async fn unknown_host_names_are_rejected() {
 }
 
 #[tokio::test]
-async fn a_request_names_one_host() {
+async fn a_request_must_have_exactly_one_host() {
     let server = Server::with(&[]);
     for path in PATHS {
         for lines in ["", "host: localhost\r\nhost: localhost\r\n"] {
@@ -206,7 +207,7 @@ async fn a_request_names_one_host() {
             assert_eq!(status, 400, "{path} with {lines:?}: {text}");
             assert!(is_in_shape(path, &text), "{path}: {text}");
         }
-        // Health checks speak HTTP/1.0, and browsers do not.
+        // Health checks use HTTP/1.0, browsers do not.
         let (status, text) = with_lines(&server, path, "1.0", "").await;
         assert!(![400, 421].contains(&status), "{path}: {text}");
         let (status, _) = with_lines(&server, path, "1.0", "host: evil.example\r\n").await;
@@ -215,7 +216,7 @@ async fn a_request_names_one_host() {
 }
 
 #[tokio::test]
-async fn beyond_loopback_the_host_is_checked_where_an_api_is_open() {
+async fn beyond_loopback_the_host_is_checked_if_an_api_is_open() {
     let keys = [
         "--listen",
         "0.0.0.0:0",

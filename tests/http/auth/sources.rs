@@ -1,4 +1,4 @@
-//! Secrets from files, and how long they must be.
+//! Secrets from files, and the minimum length of secrets.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::{ADMIN, JOBQ, PASSWORD, QLESS, RELAY, Shown, ask};
 use crate::support::{Server, log::Logged};
 
-/// Every flag that takes a secret from a file, its variable, and the text of the file.
+/// Every flag that reads a secret from a file, its environment variable, and the content of the file.
 const FILES: [(&str, &str, &str); 6] = [
     ("--admin-token-file", "SWITCHYARD_ADMIN_TOKEN_FILE", ADMIN),
     (
@@ -27,7 +27,7 @@ const FILES: [(&str, &str, &str); 6] = [
     ("--jobq-token-file", "SWITCHYARD_JOBQ_TOKEN_FILE", JOBQ),
 ];
 
-/// A file of this folder, by its path.
+/// Creates a file in this folder. Returns its path.
 fn file(folder: &TempDir, name: &str, text: &[u8]) -> String {
     let path = folder.path().join(name.trim_start_matches('-'));
     fs::write(&path, text).unwrap();
@@ -35,7 +35,7 @@ fn file(folder: &TempDir, name: &str, text: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn secrets_come_from_files() {
+async fn secrets_can_be_read_from_files() {
     let folder = TempDir::new().unwrap();
     for by_flag in [true, false] {
         let mut program = Server::program();
@@ -83,7 +83,7 @@ async fn secrets_come_from_files() {
     }
 }
 
-/// What a server says that must not start.
+/// The error of a server that must not start.
 fn refused(arguments: &[&str]) -> String {
     let mut program = Server::program();
     program.args(["serve", "--database", "sqlite::memory:"]);
@@ -132,7 +132,7 @@ fn a_file_without_a_secret_is_rejected() {
     }
 }
 
-/// A secret of 15 characters, one too few, by each flag.
+/// For each flag, a secret of 15 characters, one fewer than required.
 fn short(folder: &Path) -> Vec<(Vec<String>, String)> {
     let secret = "x".repeat(15);
     let flags = FILES.map(|(flag, ..)| {

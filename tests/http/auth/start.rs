@@ -1,4 +1,4 @@
-//! The start: what is refused, what is warned of, and what the greeting says.
+//! Startup: errors, warnings, and the startup banner.
 
 use std::process::Output;
 
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::{ADMIN, JOBQ, QLESS, RELAY, Shown, ask};
 use crate::support::{Server, database, log::Logged};
 
-/// The end of a server that must not start.
+/// The output of a server that must not start.
 fn refused(command: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut program = Server::program();
     program.arg(command).args(arguments);
@@ -40,11 +40,11 @@ fn listening_beyond_loopback_without_credentials_is_refused() {
             }
         }
     }
-    // What opens lmstfy closes nothing.
+    // `--no-auth` protects nothing.
     refused("serve", &["--listen", "0.0.0.0:0", "--no-auth"], &[]);
 }
 
-/// What protects an API, what opens it, and what an error calls it.
+/// For each API: options that protect it, options that open it, and its name in errors.
 const APIS: [(&[&str], &[&str], &str); 4] = [
     (
         &["--admin-token", ADMIN],
@@ -57,8 +57,8 @@ const APIS: [(&[&str], &[&str], &str); 4] = [
 ];
 
 #[tokio::test]
-async fn beyond_loopback_each_api_has_a_token_or_is_opened_explicitly() {
-    // Every set of APIs that are left out, as bits.
+async fn beyond_loopback_each_api_needs_a_token_or_must_be_opened() {
+    // Every subset of omitted APIs, as bits.
     for omitted in 0..16 {
         for open in [false, true] {
             let mut options = vec!["--listen", "0.0.0.0:0"];
@@ -89,7 +89,7 @@ async fn beyond_loopback_each_api_has_a_token_or_is_opened_explicitly() {
             everywhere(&insecure);
         }
     }
-    // To open what is closed is a contradiction.
+    // Opening a protected API is a contradiction.
     for (token, opens, flag) in &APIS[1..] {
         let both = [*token, *opens].concat();
         assert!(text(&refused("serve", &both, &[])).contains(flag));
@@ -103,7 +103,7 @@ async fn beyond_loopback_each_api_has_a_token_or_is_opened_explicitly() {
     );
 }
 
-/// A server on all addresses with these options, and what it has warned of.
+/// A server on all addresses with these options, and its warnings.
 fn everywhere(options: &[&str]) -> (Logged, String) {
     let options = [&["--listen", "0.0.0.0:0"], options].concat();
     let logged = Logged::with("warn", &options);
@@ -225,7 +225,7 @@ fn invalid_keys_are_rejected() {
 }
 
 #[tokio::test]
-async fn keys_may_come_from_the_environment() {
+async fn keys_can_come_from_the_environment() {
     let mut command = Server::program();
     command
         .args(["serve", "--listen", "127.0.0.1:0"])
@@ -253,7 +253,7 @@ async fn keys_may_come_from_the_environment() {
     }
 }
 
-/// What the greeting says, up to its last line.
+/// The startup banner.
 async fn greeting(server: &mut Server) -> Vec<String> {
     let mut lines = Vec::new();
     while !lines.iter().any(|line: &String| {
@@ -264,7 +264,7 @@ async fn greeting(server: &mut Server) -> Vec<String> {
     lines
 }
 
-/// Does what a line `curl -X PUT 'ADDRESS' -d 'hello'` does.
+/// Runs a command line like `curl -X PUT 'ADDRESS' -d 'hello'`.
 async fn curl(server: &Server, line: &str) -> (u16, Value) {
     let address = line.split('\'').nth(1).unwrap();
     let form = "application/x-www-form-urlencoded";
@@ -291,7 +291,7 @@ async fn the_first_start_prints_a_token_and_a_working_command() {
     let tokens: Value = tokens.json().await.unwrap();
     assert_eq!(tokens["tokens"].as_object().unwrap().len(), 1);
     server.stop().await;
-    // It is printed once, and goes on to work.
+    // The token is printed once, and is still valid.
     let mut server = Server::on(&path, &[]);
     let lines = greeting(&mut server).await;
     let create = lines.last().unwrap();
@@ -305,7 +305,7 @@ async fn the_first_start_prints_a_token_and_a_working_command() {
 }
 
 #[tokio::test]
-async fn no_first_token_with_no_auth_or_beyond_loopback() {
+async fn no_first_token_is_created_with_no_auth_or_beyond_loopback() {
     let mut open = Server::with(&["--no-auth"]);
     let lines = greeting(&mut open).await;
     assert_eq!(curl(&open, lines.last().unwrap()).await.0, 201, "{lines:?}");

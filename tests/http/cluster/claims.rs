@@ -1,4 +1,4 @@
-//! Claims at both servers at once.
+//! Concurrent claims on two servers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ const PRODUCERS: usize = 8;
 const CONSUMERS: usize = 16;
 const JOBS_EACH: usize = 60;
 
-/// Takes and completes jobs, each half at another server, until all are complete.
+/// Claims jobs on one server and completes them on the other, until all are complete.
 async fn consume(take: &Server, done: &Server, consumer: usize) -> Vec<String> {
     let host = format!("consumer-{consumer}");
     let last = format!(
@@ -65,17 +65,17 @@ async fn each_job_once(options: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_job_is_handed_out_once() {
+async fn each_job_is_claimed_once() {
     each_job_once(&[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_job_is_handed_out_once_where_no_locked_rows_are_passed_over() {
+async fn each_job_is_claimed_once_without_skip_locked() {
     each_job_once(&["--no-skip-locked"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_job_and_one_lost_lock_go_to_one_of_many() {
+async fn one_available_job_and_one_expired_lease_are_claimed_once() {
     for options in [
         &["--trust-client-clock"][..],
         &["--trust-client-clock", "--no-skip-locked"],
@@ -105,7 +105,7 @@ async fn one_job_and_one_lost_lock_go_to_one_of_many() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_more_run_at_once_than_may() {
+async fn the_concurrency_limit_holds_across_servers() {
     let Some(pair) = Pair::start(&[]).map(Arc::new) else {
         return;
     };
@@ -133,7 +133,7 @@ async fn no_more_run_at_once_than_may() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_completions_at_both_one_is_accepted() {
+async fn one_of_many_completions_on_both_servers_is_accepted() {
     let Some(pair) = Pair::start(&[]).map(Arc::new) else {
         return;
     };

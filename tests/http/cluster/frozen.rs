@@ -1,4 +1,4 @@
-//! A server that stands still in the middle of load, and goes on when its leases are lost.
+//! A server that is stopped (SIGSTOP) under load, and continues after its leases have expired.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use super::Pair;
 use crate::support::history::History;
 use crate::support::load::{Client, Load, settle};
 
-/// Clients of each server, each of which puts jobs and takes some.
+/// Clients per server; each puts and claims jobs.
 const CLIENTS: usize = 8;
 const LEASE: Duration = Duration::from_secs(2);
 
-/// A guard: while one server stands still the other one answers all the same, because what the first has locked is
-/// let go.
+/// A guard: while one server is stopped, the other one responds, because the database ends the transactions of the
+/// first one.
 const ANSWERED: Duration = Duration::from_secs(60);
 
-/// Load while both run, and while one stands still.
+/// How long there is load while both servers run, and while one is stopped.
 const A_WHILE: Duration = Duration::from_secs(1);
 const STILL: Duration = Duration::from_secs(5);
 
-async fn one_stands_still(options: &[&str]) {
+async fn freeze_one_server(options: &[&str]) {
     let Some(pair) = Pair::start(options) else {
         return;
     };
@@ -56,11 +56,11 @@ async fn one_stands_still(options: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_stands_still_loses_nothing_and_completes_nothing_twice() {
-    one_stands_still(&[]).await;
+async fn a_frozen_server_loses_nothing_and_completes_nothing_twice() {
+    freeze_one_server(&[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_same_where_no_locked_rows_are_passed_over() {
-    one_stands_still(&["--no-skip-locked"]).await;
+async fn a_frozen_server_loses_nothing_without_skip_locked() {
+    freeze_one_server(&["--no-skip-locked"]).await;
 }

@@ -1,4 +1,4 @@
-//! Exactly one server does the upkeep.
+//! Leader election: exactly one server runs maintenance.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 use tokio::time::{sleep, timeout};
 
-use super::{Pair, sound};
+use super::{Pair, assert_consistent};
 use crate::support::{Server, postgres};
 
-/// Within this time another server does the upkeep when its leader has died, or hangs.
+/// The time within which another server takes over maintenance after the leader has died or hangs.
 const TAKEN_OVER: Duration = Duration::from_secs(30);
 
-/// A guard against what never happens; no test waits for it.
+/// A guard against an event that never happens; no test waits this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Between two looks.
+/// Time between two checks.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Looks into the database.
+/// A direct connection to the database.
 struct Looker(PgConnection);
 
 impl Looker {
@@ -27,14 +27,14 @@ impl Looker {
         Looker(PgConnection::connect(database).await.unwrap())
     }
 
-    /// Who leads, by the name that it has made up, and until when.
+    /// The name of the leader, and the end of its lease.
     async fn leader(&mut self) -> (String, i64) {
         let row = sqlx::query_as("SELECT name, until FROM leader");
         row.fetch_one(&mut self.0).await.unwrap()
     }
 
-    /// Until somebody leads of whom `is` is true.
-    async fn until_leads(&mut self, within: Duration, is: impl Fn(&str) -> bool) -> String {
+    /// Waits until the leader's name satisfies `is`.
+    async fn wait_for_leader(&mut self, within: Duration, is: impl Fn(&str) -> bool) -> String {
         let leads = async {
             loop {
                 let (name, _) = self.leader().await;
@@ -47,8 +47,8 @@ impl Looker {
         timeout(within, leads).await.expect("somebody leads")
     }
 
-    /// Until the leader has said once more that it leads.
-    async fn until_renewed(&mut self) -> String {
+    /// Waits until the leader has renewed its lease.
+    async fn wait_for_renewal(&mut self) -> String {
         let (leader, until) = self.leader().await;
         let renewed = async {
             loop {
@@ -66,8 +66,8 @@ impl Looker {
     }
 }
 
-/// Upkeep is done: what is due waits, what is old goes.
-async fn is_kept(server: &Server, looker: &mut Looker, round: u32) {
+/// Checks that maintenance runs: due jobs become available, and old jobs are deleted.
+async fn assert_maintained(server: &Server, looker: &mut Looker, round: u32) {
     let work = server.by("w");
     let (due, old) = (format!("due{round}"), format!("old{round}"));
     work.set("jobs-history-count", json!(0)).await.ok();
@@ -76,7 +76,7 @@ async fn is_kept(server: &Server, looker: &mut Looker, round: u32) {
     work.add_and_pop(json!({"id": old, "meta": 1})).await;
     work.complete("work", &old).await;
     let kept = async {
-        // A look through a server would show what is due as waiting, whether or not it was made so.
+        // Reads the database directly, because a server would show a due job as waiting in any case.
         let sql = "SELECT count(*) FROM jobs WHERE id = $1 AND state = 1 OR id = $2";
         loop {
             let query = sqlx::query_scalar(sql).bind(&due).bind(&old);
@@ -92,53 +92,59 @@ async fn is_kept(server: &Server, looker: &mut Looker, round: u32) {
     work.pop("later").await;
 }
 
-/// Two servers, of which the first leads; its name.
-async fn led_by_the_first() -> Option<(Pair, Looker, String)> {
+/// Two servers, the first of which is the leader; and the leader's name.
+async fn pair_led_by_first() -> Option<(Pair, Looker, String)> {
     let database = postgres::shared_database()?;
     let one = Server::at_url(&database, &[]);
     let mut looker = Looker::at(&database).await;
-    let first = looker.until_leads(PATIENCE, |name| !name.is_empty()).await;
+    let first = looker
+        .wait_for_leader(PATIENCE, |name| !name.is_empty())
+        .await;
     let other = Server::at_url(&database, &[]);
     let pair = Pair {
         database,
         one,
         other,
     };
-    is_kept(&pair.other, &mut looker, 0).await;
-    assert_eq!(looker.until_renewed().await, first);
+    assert_maintained(&pair.other, &mut looker, 0).await;
+    assert_eq!(looker.wait_for_renewal().await, first);
     Some((pair, looker, first))
 }
 
 #[tokio::test]
-async fn another_one_leads_when_the_leader_is_killed() {
-    let Some((mut pair, mut looker, first)) = led_by_the_first().await else {
+async fn another_server_leads_after_the_leader_is_killed() {
+    let Some((mut pair, mut looker, first)) = pair_led_by_first().await else {
         return;
     };
     pair.one.kill();
-    let second = looker.until_leads(TAKEN_OVER, |name| name != first).await;
-    is_kept(&pair.other, &mut looker, 1).await;
-    // The next one finds a leader.
+    let second = looker
+        .wait_for_leader(TAKEN_OVER, |name| name != first)
+        .await;
+    assert_maintained(&pair.other, &mut looker, 1).await;
+    // A server that joins accepts the existing leader.
     let third = Server::at_url(&pair.database, &[]);
     for _ in 0..3 {
-        assert_eq!(looker.until_renewed().await, second);
+        assert_eq!(looker.wait_for_renewal().await, second);
     }
-    sound(&third).await;
-    sound(&pair.other).await;
+    assert_consistent(&third).await;
+    assert_consistent(&pair.other).await;
 }
 
 #[tokio::test]
-async fn another_one_leads_while_the_leader_stands_still_and_goes_on_leading() {
-    let Some((pair, mut looker, first)) = led_by_the_first().await else {
+async fn another_server_leads_while_the_leader_is_frozen_and_afterwards() {
+    let Some((pair, mut looker, first)) = pair_led_by_first().await else {
         return;
     };
     pair.one.freeze();
-    let second = looker.until_leads(TAKEN_OVER, |name| name != first).await;
-    is_kept(&pair.other, &mut looker, 1).await;
+    let second = looker
+        .wait_for_leader(TAKEN_OVER, |name| name != first)
+        .await;
+    assert_maintained(&pair.other, &mut looker, 1).await;
     pair.one.thaw();
-    // The first one is at it again, and has found out that it does not lead.
-    is_kept(&pair.one, &mut looker, 2).await;
+    // The first server continues, and has detected that it is no longer the leader.
+    assert_maintained(&pair.one, &mut looker, 2).await;
     for _ in 0..5 {
-        assert_eq!(looker.until_renewed().await, second);
+        assert_eq!(looker.wait_for_renewal().await, second);
     }
     pair.is_sound().await;
 }

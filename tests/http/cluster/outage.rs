@@ -1,4 +1,4 @@
-//! PostgreSQL crashes, goes away, or hangs.
+//! PostgreSQL crashes, is stopped, or hangs.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,29 +7,29 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::sound;
+use super::assert_consistent;
 use crate::support::history::History;
 use crate::support::load::{Client, Load, settle};
 use crate::support::postgres::Postgres;
 use crate::support::{Answer, Server};
 
-/// Clients, each of which puts jobs and takes some.
+/// Clients; each puts and claims jobs.
 const CLIENTS: usize = 16;
 const LEASE: Duration = Duration::from_secs(60);
 
-/// A guard against a request that waits for the database; no test waits for it.
+/// A guard against a request that waits for the database; no test waits this long.
 const ANSWERED: Duration = Duration::from_secs(60);
 
-/// A guard against a server that does not recover; no test waits for it.
+/// A guard against a server that does not recover; no test waits this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Load between one calamity and the next.
+/// How long there is load between failures.
 const A_WHILE: Duration = Duration::from_millis(1_500);
 
-/// What survives the end of PostgreSQL too.
+/// The durability that survives a crash of PostgreSQL.
 const FULL: &[&str] = &["--durability", "full"];
 
-/// Clients of these servers in turn, who insist on an answer in time.
+/// Clients of these servers in turn, which require responses in time.
 fn clients(servers: &[&Server], history: &Arc<History>) -> Vec<Client> {
     let client = |(number, server): (usize, &&Server)| {
         let mut client = Client::new(server, history, format!("client-{number}"));
@@ -40,7 +40,7 @@ fn clients(servers: &[&Server], history: &Arc<History>) -> Vec<Client> {
     servers.enumerate().map(client).collect()
 }
 
-/// Until the server does what it is asked for.
+/// Waits until the server responds normally again.
 async fn recovered(server: &Server) {
     let works = async {
         while answered(
@@ -58,7 +58,7 @@ async fn recovered(server: &Server) {
     assert!(works.is_ok(), "the server does not recover");
 }
 
-/// Asks, and holds the server to answer in time. Whether it answered that it cannot do it now.
+/// Sends a request, and checks that the response arrives in time. Returns whether it was 503.
 async fn answered(server: &Server, method: Method, path: &str, data: Option<Value>) -> bool {
     let asked = format!("{method} {path}");
     let body = data.map(|data| json!({"data": data, "host": "w"}).to_string());
@@ -79,7 +79,7 @@ fn turned_away(answer: Answer) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crash_of_postgres_under_load_loses_nothing() {
+async fn a_postgres_crash_under_load_loses_nothing() {
     let Some(postgres) = Postgres::start() else {
         return;
     };
@@ -95,13 +95,13 @@ async fn a_crash_of_postgres_under_load_loses_nothing() {
     recovered(&server).await;
     sleep(A_WHILE).await;
     load.end().await;
-    sound(&server).await;
+    assert_consistent(&server).await;
     server.stop().await;
     settle(&address, &history, LEASE).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crash_of_postgres_and_one_of_two_servers_lose_nothing() {
+async fn a_crash_of_postgres_and_one_of_two_servers_loses_nothing() {
     let Some(postgres) = Postgres::start() else {
         return;
     };
@@ -117,13 +117,13 @@ async fn a_crash_of_postgres_and_one_of_two_servers_lose_nothing() {
     one.kill();
     sleep(A_WHILE).await;
     let held = load.end().await;
-    // A new one takes its place, and the clients go on where they were.
+    // A new server replaces the killed one, and the clients continue.
     let third = Server::at_url(&address, FULL);
     let both = clients(&[&third, &other], &history);
     let load = Load::begin(both.into_iter(), 1, held);
     sleep(A_WHILE).await;
     postgres.stop();
-    // Until writes are not only delayed but turned away.
+    // Waits until writes are rejected, not only delayed.
     for server in [&third, &other] {
         let add = || Some(json!({"meta": 1}));
         while !answered(server, Method::POST, "/add/recovered", add()).await {}
@@ -134,14 +134,14 @@ async fn a_crash_of_postgres_and_one_of_two_servers_lose_nothing() {
     sleep(A_WHILE).await;
     load.end().await;
     for server in [third, other] {
-        sound(&server).await;
+        assert_consistent(&server).await;
         server.stop().await;
     }
     settle(&address, &history, LEASE).await;
 }
 
-/// Requests of every kind, all at once, in an outage: each is turned away in time.
-async fn all_are_turned_away(server: &Server) {
+/// Sends requests of every kind concurrently, and checks that each is rejected in time.
+async fn assert_all_rejected_in_time(server: &Server) {
     let job = || json!({"id": "a", "meta": 1});
     let requests = [
         (Method::POST, "/add/work", Some(job())),
@@ -196,9 +196,9 @@ async fn all_are_turned_away(server: &Server) {
     );
 }
 
-/// Every request is turned away in time while the database is not there, and afterwards all goes on. The worker has
-/// the job `a`.
-async fn turned_away_in_time(
+/// Checks that every request is rejected in time while the database is unavailable, and that the server recovers. The
+/// worker has claimed the job `a`.
+async fn assert_rejected_during_outage(
     goes: fn(&Postgres),
     comes_back: fn(&Postgres),
 ) -> Option<(Postgres, Server)> {
@@ -209,36 +209,36 @@ async fn turned_away_in_time(
         .add_and_pop(json!({"id": "a", "meta": 1}))
         .await;
     goes(&postgres);
-    // At the beginning, when writes are tried again; and later, when they are refused at once.
-    all_are_turned_away(&server).await;
-    all_are_turned_away(&server).await;
+    // At first, while writes are retried; later, when they are rejected at once.
+    assert_all_rejected_in_time(&server).await;
+    assert_all_rejected_in_time(&server).await;
     comes_back(&postgres);
     recovered(&server).await;
     Some((postgres, server))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_postgres_every_request_is_turned_away_in_time() {
-    let gone = turned_away_in_time(Postgres::stop, Postgres::start_again);
+async fn without_postgres_every_request_is_rejected_in_time() {
+    let gone = assert_rejected_during_outage(Postgres::stop, Postgres::start_again);
     if let Some((_postgres, server)) = gone.await {
         server.by("w").complete("work", "a").await;
-        sound(&server).await;
+        assert_consistent(&server).await;
         server.stop().await;
     }
 }
 
-/// What hangs may be done yet, or not, so nothing is known of the job.
+/// A write that hangs may or may not be committed, so the state of the job is unknown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_postgres_hangs_every_request_is_turned_away_in_time() {
-    let hung = turned_away_in_time(Postgres::freeze, Postgres::thaw);
+async fn while_postgres_hangs_every_request_is_rejected_in_time() {
+    let hung = assert_rejected_during_outage(Postgres::freeze, Postgres::thaw);
     if let Some((_postgres, server)) = hung.await {
-        sound(&server).await;
+        assert_consistent(&server).await;
         server.stop().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_postgres_that_hangs_under_load_loses_nothing() {
+async fn a_hanging_postgres_under_load_loses_nothing() {
     let Some(postgres) = Postgres::start() else {
         return;
     };
@@ -261,15 +261,15 @@ async fn a_postgres_that_hangs_under_load_loses_nothing() {
     sleep(A_WHILE).await;
     load.end().await;
     for server in [one, other] {
-        sound(&server).await;
+        assert_consistent(&server).await;
         server.stop().await;
     }
     settle(&address, &history, LEASE).await;
 }
 
-/// A poll that began before the outage is answered as any other one, once there is something.
+/// A poll that started before the outage gets a job that is put afterwards.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_waits_through_an_outage_gets_the_job_that_comes_after_it() {
+async fn a_poll_survives_an_outage_and_gets_the_next_job() {
     let Some(postgres) = Postgres::start() else {
         return;
     };
@@ -279,7 +279,7 @@ async fn whoever_waits_through_an_outage_gets_the_job_that_comes_after_it() {
         Server::at_url(&address, FULL),
     );
     let act = async {
-        one.anyone().sees("w").await;
+        one.anyone().wait_until_seen("w").await;
         postgres.restart();
         recovered(&other).await;
         other.anyone().add_ids("work", &["a"]).await;
@@ -291,7 +291,7 @@ async fn whoever_waits_through_an_outage_gets_the_job_that_comes_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_stops_in_time_though_postgres_hangs() {
+async fn a_server_stops_in_time_while_postgres_hangs() {
     let Some(postgres) = Postgres::start() else {
         return;
     };
@@ -299,7 +299,7 @@ async fn a_server_stops_in_time_though_postgres_hangs() {
     server.anyone().add("work", json!({"meta": 1})).await;
     postgres.freeze();
     let asked = async {
-        // Some are being answered.
+        // Some requests are in progress.
         tokio::join!(
             answered(&server, Method::GET, "/queues", None),
             answered(&server, Method::POST, "/add/work", Some(json!({"meta": 1}))),

@@ -1,4 +1,4 @@
-//! What is done at one server is so at the other, at once.
+//! Changes on one server apply to the other at once.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ async fn counts(server: &Server, queue: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_job_may_meet_a_server_at_each_step() {
+async fn each_step_of_a_job_can_use_another_server() {
     let Some(pair) = Pair::start(&[]) else { return };
     for (round, (one, other)) in pair.both().into_iter().enumerate() {
         let id = format!("job{round}");
@@ -41,7 +41,7 @@ async fn a_job_may_meet_a_server_at_each_step() {
         let again = one.by("w").post("/complete/work", again).await;
         again.refused(409, "not_running");
     }
-    // Waiting for another one, wherever that is completed.
+    // A dependency can be completed on either server.
     for (round, (one, other)) in pair.both().into_iter().enumerate() {
         let (first, second) = (format!("first{round}"), format!("second{round}"));
         one.anyone().add_ids("work", &[&first]).await;
@@ -57,7 +57,7 @@ async fn a_job_may_meet_a_server_at_each_step() {
 }
 
 #[tokio::test]
-async fn options_and_pauses_hold_everywhere_at_once() {
+async fn options_and_pauses_apply_to_all_servers_at_once() {
     let Some(pair) = Pair::start(&[]) else { return };
     let mut heartbeat = 10;
     for _ in 0..10 {
@@ -84,9 +84,9 @@ async fn options_and_pauses_hold_everywhere_at_once() {
     pair.is_sound().await;
 }
 
-/// What a server reads for one request may be older than what it has read for another since.
+/// The data that a server reads for one request can be older than the data that it has read for another.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pause_holds_whatever_else_the_servers_read_meanwhile() {
+async fn a_pause_is_not_undone_by_concurrent_reads() {
     let Some(pair) = Pair::start(&[]) else { return };
     let (one, other) = (&pair.one, &pair.other);
     one.anyone().add_ids("work", &["a"]).await;
@@ -121,7 +121,7 @@ async fn a_pause_holds_whatever_else_the_servers_read_meanwhile() {
 }
 
 #[tokio::test]
-async fn tracking_and_tags_are_known_everywhere() {
+async fn tracking_and_tags_apply_to_all_servers() {
     let Some(pair) = Pair::start(&[]) else { return };
     let (one, other) = (&pair.one, &pair.other);
     one.anyone().add_ids("work", &["a", "b"]).await;
@@ -152,7 +152,7 @@ async fn tracking_and_tags_are_known_everywhere() {
 }
 
 #[tokio::test]
-async fn recurring_jobs_have_each_child_once() {
+async fn each_child_of_a_recurring_job_is_created_once() {
     let Some(pair) = Pair::start(&[]) else { return };
     let item = json!({"id": "r", "meta": null, "interval": 0.01});
     let (one, other) = (&pair.one, &pair.other);
@@ -165,7 +165,7 @@ async fn recurring_jobs_have_each_child_once() {
         children.extend(a.into_iter().chain(b));
     }
     other.anyone().delete("/recurring/r").await.ok();
-    // Those that were made by then and that nobody has taken.
+    // The children that were created by then and not claimed.
     children.extend(one.by("w").pop_ids("work", 1000).await);
     assert_eq!(one.by("w").pop("work").await, Value::Null);
     children.sort_by_key(|id| id.strip_prefix("r-").unwrap().parse::<u32>().unwrap());
@@ -175,7 +175,7 @@ async fn recurring_jobs_have_each_child_once() {
 }
 
 #[tokio::test]
-async fn counts_add_up_over_both() {
+async fn counts_of_both_servers_add_up() {
     let Some(pair) = Pair::start(&["--trust-client-clock"]) else {
         return;
     };
@@ -210,24 +210,24 @@ async fn counts_add_up_over_both() {
 }
 
 #[tokio::test]
-async fn workers_are_seen_everywhere() {
+async fn workers_are_listed_on_all_servers() {
     let Some(pair) = Pair::start(&[]) else { return };
     for ((server, other), name) in pair.both().into_iter().zip(["w", "v"]) {
         assert_eq!(server.by(name).pop("empty").await, Value::Null);
-        other.anyone().sees(name).await;
+        other.anyone().wait_until_seen(name).await;
     }
 }
 
-/// What one server remembers of a worker must not undo what another knows since.
+/// The cached time of a worker on one server must not overwrite a later time of another server.
 #[tokio::test]
-async fn a_worker_that_goes_to_and_fro_was_seen_when_it_was_seen_last() {
+async fn a_worker_that_alternates_between_servers_has_its_latest_time() {
     let Some(pair) = Pair::start(&[]) else { return };
     for _ in 0..20 {
         for (one, other) in pair.both() {
             one.anyone().add("work", json!({"meta": 1})).await;
             assert_eq!(one.by("w").pop("empty").await, Value::Null);
             assert_ne!(other.by("w").pop("work").await, Value::Null);
-            // Some write, with which it saves whom it has seen.
+            // A write, with which the server saves the times of workers.
             one.anyone().add("elsewhere", json!({"meta": 1})).await;
             pair.is_sound().await;
         }
@@ -235,13 +235,13 @@ async fn a_worker_that_goes_to_and_fro_was_seen_when_it_was_seen_last() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_queue_made_at_both_at_once_is_one() {
+async fn creating_a_queue_on_both_servers_at_once_creates_one() {
     let Some(pair) = Pair::start(&[]) else { return };
     let (one, other) = (pair.one.anyone(), pair.other.anyone());
     for round in 0..20 {
         let (same, mine) = (format!("same{round}"), format!("mine{round}"));
         let yours = format!("yours{round}");
-        // The same one; and two that both would give the same number.
+        // The same queue; and two queues that would get the same number.
         tokio::join!(
             one.add(&same, json!({"meta": 1})),
             other.add(&same, json!({"meta": 1})),
@@ -266,7 +266,7 @@ async fn a_queue_made_at_both_at_once_is_one() {
 }
 
 #[tokio::test]
-async fn what_is_emptied_is_empty_everywhere() {
+async fn flush_applies_to_both_servers() {
     let Some(pair) = Pair::start(&["--allow-flush"]) else {
         return;
     };
@@ -288,9 +288,9 @@ async fn what_is_emptied_is_empty_everywhere() {
     }
 }
 
-/// Each writes the whole of what is known of a queue.
+/// Each write contains all fields of a queue.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_both_change_of_a_queue_at_once_is_changed_twice() {
+async fn concurrent_changes_of_a_queue_are_both_kept() {
     let Some(pair) = Pair::start(&[]) else { return };
     for round in 0..100 {
         for (one, other) in pair.both() {
@@ -314,7 +314,7 @@ async fn what_both_change_of_a_queue_at_once_is_changed_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_queues_made_at_both_are_all_made() {
+async fn many_queues_can_be_created_on_both_servers_at_once() {
     const CLIENTS: usize = 16;
     const QUEUES_EACH: usize = 20;
     let Some(pair) = Pair::start(&[]).map(Arc::new) else {

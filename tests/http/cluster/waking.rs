@@ -1,4 +1,4 @@
-//! Whoever waits at one server hears of what comes in at the other.
+//! Consumers that wait on one server are woken by changes on the other.
 
 use std::time::Duration;
 
@@ -10,26 +10,26 @@ use tokio::time::timeout;
 use super::Pair;
 use crate::support::{Server, Stream, database};
 
-/// A guard against what never comes; no test waits for it.
+/// A guard against an event that never happens; no test waits this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Servers that are told not to speak would be heard within this time, if they did.
+/// Within this time, notifications would arrive if servers with `--no-notify` sent any.
 const SILENCE: Duration = Duration::from_secs(2);
 
 async fn polls_wake(pair: &Pair) {
     for (round, (one, other)) in pair.both().into_iter().enumerate() {
-        // A queue that the first knows, and one that is new to both.
+        // A queue that the first server knows, and a new one.
         for queue in ["known".to_owned(), format!("new{round}")] {
             let name = format!("w-{queue}-{round}");
             one.anyone().add_ids("known", &["gone"]).await;
             one.anyone().post("/cancel", json!("gone")).await.ok();
             let path = format!("/get/{queue}?wait=60");
             let put = async {
-                one.anyone().sees(&name).await;
+                one.anyone().wait_until_seen(&name).await;
                 other.anyone().add(&queue, json!({"meta": null})).await
             };
             let worker = one.by(&name);
-            // The poll itself ends later, so whatever ends within the guard was woken.
+            // The poll's own timeout is longer, so a response within the guard means that it was woken.
             let poll = timeout(PATIENCE, worker.get(&path));
             let (put, woken) = tokio::join!(put, poll);
             let woken = woken.unwrap_or_else(|_| panic!("{queue}: not woken"));
@@ -39,22 +39,22 @@ async fn polls_wake(pair: &Pair) {
 }
 
 #[tokio::test]
-async fn a_poll_at_one_wakes_for_a_job_that_is_put_at_the_other() {
+async fn a_poll_on_one_server_is_woken_by_a_job_put_on_the_other() {
     let Some(pair) = Pair::start(&[]) else { return };
     polls_wake(&pair).await;
 }
 
 #[tokio::test]
-async fn a_poll_wakes_though_servers_do_not_hear_each_other() {
+async fn a_poll_is_woken_without_notifications() {
     let Some(pair) = Pair::start(&["--no-notify"]) else {
         return;
     };
     polls_wake(&pair).await;
 }
 
-/// The word that something came in may be lost, and jobs of lmstfy and Relay tell of no event that would be seen later.
+/// A notification can be lost, and lmstfy and Relay jobs create no event that is seen later.
 #[tokio::test]
-async fn a_waiter_is_served_though_the_word_was_lost() {
+async fn a_poll_is_served_although_its_notification_was_lost() {
     let Some(pair) = Pair::start(&["--no-auth"]) else {
         return;
     };
@@ -79,10 +79,10 @@ async fn a_waiter_is_served_though_the_word_was_lost() {
     }
 }
 
-/// The once-a-second look would hide it if servers said nothing to each other.
+/// Reading the database once a second would hide missing notifications.
 #[tokio::test]
-async fn servers_tell_each_other_unless_they_are_told_not_to() {
-    // The tests may be run with it altogether.
+async fn servers_notify_each_other_unless_disabled() {
+    // All tests may be run with this option.
     let heard = !database::options().contains(&"--no-notify".to_owned());
     for (options, told) in [(&[][..], heard), (&["--no-notify"][..], false)] {
         let Some(pair) = Pair::start(options) else {
@@ -91,7 +91,7 @@ async fn servers_tell_each_other_unless_they_are_told_not_to() {
         let mut listener = PgListener::connect(&pair.database).await.unwrap();
         listener.listen("switchyard").await.unwrap();
         let put = async {
-            // Each knows of the other once both have looked around.
+            // Waits until each server knows of the other.
             loop {
                 pair.one.anyone().add("work", json!({"meta": 1})).await;
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -108,7 +108,7 @@ async fn servers_tell_each_other_unless_they_are_told_not_to() {
     }
 }
 
-/// The `waiting` of the next events of the pages' feed, until it is this.
+/// Waits for an event of the live feed with this count of waiting jobs.
 async fn feed_shows(feed: &mut reqwest::Response, waiting: u64) {
     let wanted = format!("\"waiting\":{waiting},");
     let mut text = String::new();
@@ -124,7 +124,7 @@ async fn feed(server: &Server) -> reqwest::Response {
 }
 
 #[tokio::test]
-async fn live_pages_of_one_show_what_happens_at_the_other() {
+async fn live_pages_of_one_server_show_changes_on_the_other() {
     for options in [&[][..], &["--no-notify"]] {
         let Some(pair) = Pair::start(options) else {
             return;
@@ -141,7 +141,7 @@ async fn live_pages_of_one_show_what_happens_at_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn streams_of_both_tell_the_events_of_both_in_one_order_without_gaps() {
+async fn event_streams_of_both_servers_have_all_events_in_the_same_order() {
     const EACH: usize = 150;
     let Some(pair) = Pair::start(&[]) else { return };
     let write = async |server: &Server, name: &str| {

@@ -1,9 +1,9 @@
-//! The paths of upstream's own clients, which know of one queue.
+//! The paths of upstream's own clients, which support a single queue.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::sound;
+use super::assert_consistent;
 use crate::support::Server;
 
 async fn call(server: &Server, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
@@ -21,7 +21,7 @@ async fn call(server: &Server, method: Method, path: &str, body: Option<Value>) 
 }
 
 #[tokio::test]
-async fn what_upstreams_clients_call_is_served_from_a_queue_of_its_own() {
+async fn paths_of_upstream_clients_use_the_default_queue() {
     let server = Server::with(&[]);
     let post = async |path: &str, body: Value| call(&server, Method::POST, path, Some(body)).await;
     assert_eq!(
@@ -37,7 +37,7 @@ async fn what_upstreams_clients_call_is_served_from_a_queue_of_its_own() {
         (status, &job["id"], &job["state"]),
         (200, &json!(1), &json!(["CREATED"]))
     );
-    // The first client sends the payload alone.
+    // The first client sends only the payload.
     let (status, other) = post("/create", json!({"msg": "hello"})).await;
     assert_eq!(
         (status, &other["payload"], &other["state"]),
@@ -73,7 +73,7 @@ async fn what_upstreams_clients_call_is_served_from_a_queue_of_its_own() {
     assert_eq!(call(&server, Method::GET, "/1", None).await.0, 404);
     assert_eq!(call(&server, Method::GET, "/x", None).await.0, 404);
     assert_eq!(call(&server, Method::PUT, "/create", None).await.0, 405);
-    // It is a queue like any other.
+    // It is an ordinary queue.
     let url = format!("http://{}/api/v0/queue/default/job", server.address);
     let listed: Value = serde_json::from_str(
         &server
@@ -88,5 +88,5 @@ async fn what_upstreams_clients_call_is_served_from_a_queue_of_its_own() {
     )
     .unwrap();
     assert_eq!(listed["jobs"].as_array().map(Vec::len), Some(2));
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

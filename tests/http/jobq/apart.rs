@@ -1,17 +1,17 @@
-//! The protocols know nothing of each other, though their queues and jobs have the same names.
+//! The protocols are isolated from each other, even if their queues and jobs have the same names.
 
 use serde_json::{Value, json};
 
-use super::{client, sound, start};
-use crate::support::apart::{unseen_by_qless, untouched_by_qless};
+use super::{assert_consistent, client, start};
+use crate::support::apart::{assert_hidden_from_qless, assert_unchanged_by_qless};
 use crate::support::jobq::{Job, Jobq};
 use crate::support::lmstfy::Lmstfy;
 use crate::support::relay::{Relay, new};
 
-/// The ids of the jobs that [`fill`] makes.
+/// The IDs of the jobs that [`fill`] creates.
 const IDS: [&str; 3] = ["1", "2", "3"];
 
-/// Jobs in queues whose names the others use too.
+/// Creates jobs in queues with names that the other protocols use, too.
 async fn fill(jobq: &Jobq) -> Vec<Job> {
     for name in ["work", "other", "ns"] {
         jobq.create(name).await;
@@ -36,24 +36,24 @@ async fn everything(jobq: &Jobq) -> Vec<Job> {
 }
 
 #[tokio::test]
-async fn qless_sees_nothing_of_jobq() {
+async fn qless_does_not_show_jobq_jobs() {
     let server = start();
     let jobq = client(&server);
     let before = fill(&jobq).await;
     let queues = ["ns", "jobq", "jobq%2Fwork", "jobq%3Awork", "v0"];
-    unseen_by_qless(&server, &IDS, &queues, &["jobq-"]).await;
+    assert_hidden_from_qless(&server, &IDS, &queues, &["jobq-"]).await;
     assert_eq!(everything(&jobq).await, before);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn qless_verbs_do_nothing_to_jobs_of_jobq() {
+async fn qless_verbs_do_not_affect_jobq_jobs() {
     let server = start();
     let jobq = client(&server);
     let before = fill(&jobq).await;
-    untouched_by_qless(&server, &IDS).await;
+    assert_unchanged_by_qless(&server, &IDS).await;
     let worker = server.by("w");
-    // What qless does to queues it does to its own.
+    // qless commands on queues affect qless queues only.
     worker.post("/pause/work", Value::Null).await.accepted();
     for option in ["work-max-concurrency", "work-heartbeat"] {
         worker.set(option, json!(1)).await.accepted();
@@ -64,11 +64,11 @@ async fn qless_verbs_do_nothing_to_jobs_of_jobq() {
         let polled = jobq.poll("work", &json!([]), &json!(["AGAIN"])).await;
         assert_eq!(polled.map(|job| job.id), Some(id));
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn lmstfy_and_relay_see_nothing_of_jobq() {
+async fn lmstfy_and_relay_do_not_show_jobq_jobs() {
     let server = start();
     let jobq = client(&server);
     let before = fill(&jobq).await;
@@ -80,7 +80,7 @@ async fn lmstfy_and_relay_see_nothing_of_jobq() {
             assert_eq!(lmstfy.peek(queue).await, None);
             assert_eq!(lmstfy.dead(queue).await, (0, String::new()));
             assert_eq!(lmstfy.respawn(&format!("{queue}?limit=9")).await, 0);
-            lmstfy.bury(&format!("{queue}?limit=9")).await;
+            lmstfy.delete_dead(&format!("{queue}?limit=9")).await;
             lmstfy.destroy(queue).await;
             for id in IDS {
                 assert_eq!(lmstfy.job(queue, id).await, None);
@@ -97,11 +97,11 @@ async fn lmstfy_and_relay_see_nothing_of_jobq() {
         }
     }
     assert_eq!(everything(&jobq).await, before);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn jobq_sees_nothing_of_the_others() {
+async fn jobq_does_not_show_jobs_of_other_protocols() {
     let server = start();
     let jobq = client(&server);
     let worker = server.by("w");
@@ -119,7 +119,7 @@ async fn jobq_sees_nothing_of_the_others() {
         let path = format!("/queue/{queue}/job");
         jobq.get(&path).await.refused(404, &[]);
     }
-    // Their names are free.
+    // Jobq can use their names.
     let queue = jobq.create("work").await;
     assert_eq!(jobq.queues().await, [queue]);
     assert_eq!(jobq.all("work").await, []);
@@ -136,12 +136,12 @@ async fn jobq_sees_nothing_of_the_others() {
     assert_eq!(worker.pop_ids("work", 9).await, ["2", "3"]);
     assert_eq!(lmstfy.drain("work").await, [id]);
     assert_eq!(relay.next_ids("work", 9).await, ["1", "2"]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// The same name in all at once, ended in each.
+/// Jobs with the same name in all protocols, each of which is completed.
 #[tokio::test]
-async fn the_same_names_live_side_by_side() {
+async fn jobs_with_equal_names_in_all_protocols_are_independent() {
     let server = start();
     let jobq = client(&server);
     let worker = server.by("w");
@@ -154,19 +154,19 @@ async fn the_same_names_live_side_by_side() {
     relay.put_ids("work", &["1"]).await;
     assert_eq!(worker.pop("work").await["meta"], "qless");
     worker.complete("work", "1").await;
-    assert_eq!(jobq.stays("work", 1).await.payload, "\"jobq\"");
+    assert_eq!(jobq.existing_job("work", 1).await.payload, "\"jobq\"");
     jobq.delete("work", 1).await;
     assert_eq!(worker.state("1").await, "complete");
     assert!(relay.exists("work", "1").await);
     let job = jobq.put("work", &json!("again")).await;
     relay.delete("work", "1").await;
     assert_eq!(jobq.all("work").await, [job]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// lmstfy has a path below which it destroys dead letters of whatever namespace; it is not for this one.
+/// lmstfy has a path that deletes dead jobs of any namespace; it must not apply to Jobq's paths.
 #[tokio::test]
-async fn lmstfys_paths_do_not_reach_in_here() {
+async fn the_short_path_of_lmstfy_does_not_apply() {
     let server = start();
     let jobq = client(&server);
     let before = fill(&jobq).await;
@@ -181,7 +181,7 @@ async fn lmstfys_paths_do_not_reach_in_here() {
     ] {
         let url = format!("http://{}{path}", server.address);
         let response = server.http.delete(url).send().await.unwrap();
-        // One of them is the queue `deadletter` of a namespace that is called `work`.
+        // This one is the queue `deadletter` of the namespace `work`.
         let is_lmstfys = path == "/api/work/deadletter";
         let expected = if is_lmstfys { 204 } else { 404 };
         assert_eq!(response.status(), expected, "{path}");
@@ -190,22 +190,22 @@ async fn lmstfys_paths_do_not_reach_in_here() {
         (jobq.queues().await, everything(&jobq).await),
         (queues, before)
     );
-    // Nor is there a token for it.
+    // Nor can a token for it be created.
     let url = format!("http://{}/token/v0?description=x", server.address);
     let response = server.http.post(url).send().await.unwrap();
     assert_eq!(response.status(), 400);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Queues of the other protocols go when they are empty for long.
+/// Empty queues of other protocols are deleted after some time.
 #[tokio::test]
-async fn what_grows_old_elsewhere_stays_here() {
+async fn jobq_queues_and_records_do_not_expire() {
     let server = crate::support::Server::with(&["--empty-queue-age", "0"]);
     let jobq = client(&server);
     let empty = jobq.create("empty").await;
     jobq.create("work").await;
     let job = jobq.put("work", &json!(1)).await;
-    // A queue that comes of itself goes of itself.
+    // An implicitly created queue is deleted when it is idle.
     let relay = Relay::new(&server);
     relay.put_ids("work", &["a"]).await;
     relay.delete("work", "a").await;
@@ -214,5 +214,5 @@ async fn what_grows_old_elsewhere_stays_here() {
     assert_eq!(jobq.queues().await[0], empty);
     assert_eq!(jobq.all("empty").await, []);
     assert_eq!(jobq.all("work").await, [job]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

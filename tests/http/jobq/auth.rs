@@ -10,7 +10,7 @@ use crate::support::keys::{ADMIN, QLESS, RELAY};
 
 const TOKEN: &str = "the-token-of-jobq";
 
-/// Every endpoint, and a path that is none: method, path and body.
+/// Every endpoint, and an unknown path: method, path and body.
 const ENDPOINTS: [(&str, &str, &str); 13] = [
     ("GET", "/queue", ""),
     ("HEAD", "/queue", ""),
@@ -27,8 +27,8 @@ const ENDPOINTS: [(&str, &str, &str); 13] = [
     ("GET", "/nope", ""),
 ];
 
-/// All endpoints refuse whoever comes so.
-async fn closed(jobq: &Jobq, shown: &str) {
+/// Checks that all endpoints reject this client.
+async fn assert_rejected(jobq: &Jobq, shown: &str) {
     for (method, path, body) in ENDPOINTS {
         let asked = format!("{method} {path} by {shown:?}");
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
@@ -44,7 +44,7 @@ async fn closed(jobq: &Jobq, shown: &str) {
 }
 
 #[tokio::test]
-async fn the_token_opens_all_of_it_and_nothing_else_does() {
+async fn the_token_protects_all_of_jobq_and_nothing_else() {
     let options = [
         "--jobq-token",
         TOKEN,
@@ -73,7 +73,7 @@ async fn the_token_opens_all_of_it_and_nothing_else_does() {
         &format!("Token {TOKEN}"),
         "Basic eDp5",
     ] {
-        closed(&nobody, shown).await;
+        assert_rejected(&nobody, shown).await;
     }
     let path = format!("/queue?token={TOKEN}");
     nobody.get(&path).await.refused(401, &[]);
@@ -87,7 +87,7 @@ async fn the_token_opens_all_of_it_and_nothing_else_does() {
         jobq.put("q", &json!(1)).await;
         jobq.get("/nope").await.refused(404, &[]);
     }
-    // It opens nothing but Jobq.
+    // The token is valid for Jobq only.
     for path in ["/queues", "/ui", "/token/ns", "/v2/queues/q/jobs"] {
         let url = format!("http://{}{path}", server.address);
         let request = server.http.get(url).bearer_auth(TOKEN);
@@ -96,7 +96,7 @@ async fn the_token_opens_all_of_it_and_nothing_else_does() {
 }
 
 #[tokio::test]
-async fn without_a_token_of_its_own_it_stands_open() {
+async fn without_a_token_all_requests_are_accepted() {
     for options in [&[][..], &["--qless-token", QLESS, "--admin-token", ADMIN]] {
         let server = Server::with(options);
         let jobq = client(&server);

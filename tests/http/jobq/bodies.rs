@@ -1,14 +1,14 @@
-//! Bodies: whatever they are said to be, whatever is in them, and however long.
+//! Bodies: content types, JSON texts, and sizes.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{client, sound, start_with_queue};
+use super::{assert_consistent, client, start_with_queue};
 use crate::support::Server;
 use crate::support::jobq::{Jobq, What, canonical};
-use crate::support::lmstfy::stubborn;
+use crate::support::lmstfy::send_whole_body;
 
-/// Every endpoint that takes a body: path, and what it takes.
+/// Every endpoint that requires a body: path, and a valid body.
 const TAKERS: [(&str, &str); 6] = [
     ("/queue", r#"{"name":"new"}"#),
     ("/queue/q/job", r#"{"payload":1}"#),
@@ -18,11 +18,11 @@ const TAKERS: [(&str, &str); 6] = [
     ("/queue/q/job/1/event", "1"),
 ];
 
-/// The largest body of a request, where nothing else is said.
+/// The default maximum size of a request body.
 const BODY_BYTES_MAX: usize = 2 << 20;
 
 #[tokio::test]
-async fn json_is_json_whatever_it_is_said_to_be() {
+async fn the_content_type_of_json_is_ignored() {
     for kind in [
         None,
         Some("application/json"),
@@ -48,7 +48,7 @@ async fn json_is_json_whatever_it_is_said_to_be() {
 }
 
 #[tokio::test]
-async fn what_is_not_json_is_refused_everywhere() {
+async fn invalid_json_is_rejected_by_every_endpoint() {
     let (server, jobq) = start_with_queue().await;
     let job = jobq.put("q", &json!(0)).await;
     let bodies: [&[u8]; 20] = [
@@ -82,10 +82,10 @@ async fn what_is_not_json_is_refused_everywhere() {
     }
     assert_eq!(jobq.all("q").await, [job]);
     assert_eq!(jobq.queues().await.len(), 1);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// JSON of all kinds, as somebody may write it.
+/// Various JSON texts, in various notations.
 const TEXTS: [&str; 36] = [
     "null",
     "true",
@@ -126,14 +126,14 @@ const TEXTS: [&str; 36] = [
 ];
 
 #[tokio::test]
-async fn what_is_kept_comes_back_with_every_digit() {
+async fn stored_json_is_returned_with_every_digit() {
     let (server, jobq) = start_with_queue().await;
     for (number, text) in TEXTS.into_iter().enumerate() {
         let body = format!("\n{{ \"state\":{text} ,\r\n\"payload\" :\t{text}\n}} ");
         let created = jobq.post_text("/queue/q/job", body).await.job();
         let plain = canonical(text);
         assert_eq!((&created.payload, &created.state), (&plain, &plain));
-        assert_eq!(jobq.stays("q", created.id).await, created);
+        assert_eq!(jobq.existing_job("q", created.id).await, created);
         let path = format!("/queue/q/job/{}/event", created.id);
         let logged = jobq.post_text(&path, format!(" {text}\n")).await.job();
         assert_eq!(logged.log()[1..], [What::User(plain.clone())]);
@@ -148,15 +148,15 @@ async fn what_is_kept_comes_back_with_every_digit() {
         let polled = jobq.post_text("/queue/q/poll_job", body).await.job();
         let moved = What::Advanced(canonical(next), plain.clone());
         assert_eq!((&polled.state, &polled.log()[3..]), (&plain, &[moved][..]));
-        assert_eq!(jobq.stays("q", created.id).await, polled);
+        assert_eq!(jobq.existing_job("q", created.id).await, polled);
         let query = json!([["=", "id", created.id]]);
         assert_eq!(jobq.ask_for("q", &query).await.jobs(), [polled]);
     }
     assert_eq!(jobq.all("q").await.len(), TEXTS.len());
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Keeps the text in every way, if it is kept: `None` if it is refused, which it is in every way then.
+/// Stores the text in every way. Returns it as stored; `None` if every way rejects it.
 async fn kept(jobq: &Jobq, text: &str) -> Option<String> {
     let body = format!("{{\"payload\":{text}}}");
     let reply = jobq.post_text("/queue/q/job", body).await;
@@ -177,18 +177,18 @@ async fn kept(jobq: &Jobq, text: &str) -> Option<String> {
         assert_eq!(other.status, expected, "{other:?}");
     }
     if !is_kept {
-        assert_eq!(jobq.stays("q", job.id).await, job);
+        assert_eq!(jobq.existing_job("q", job.id).await, job);
         return None;
     }
     let id = reply.job().id;
-    let again = jobq.stays("q", id).await.payload;
+    let again = jobq.existing_job("q", id).await.payload;
     assert_eq!(again, canonical(text));
     Some(again)
 }
 
-/// A character that databases do not like.
+/// A character that some databases do not accept.
 #[tokio::test]
-async fn the_character_nul_is_kept() {
+async fn the_character_nul_is_stored() {
     let (server, jobq) = start_with_queue().await;
     for text in [
         r#""\u0000""#,
@@ -198,7 +198,7 @@ async fn the_character_nul_is_kept() {
     ] {
         assert_eq!(kept(&jobq, text).await, Some(canonical(text)));
     }
-    // A query meets it and goes on.
+    // Queries can read it.
     for query in [
         json!([["=", "length(payload)", 1]]),
         json!([["LIKE", "payload", "'%b%'"]]),
@@ -207,12 +207,12 @@ async fn the_character_nul_is_kept() {
     ] {
         jobq.ask_for("q", &query).await.jobs();
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Halves of characters can be written, and are kept as they are written.
+/// Unpaired surrogates can be written as escapes, and are stored as written.
 #[tokio::test]
-async fn half_a_pair_is_kept() {
+async fn unpaired_surrogates_are_stored() {
     let (server, jobq) = start_with_queue().await;
     for (id, half) in (1..).zip(["\\ud800", "a\\udc00b"]) {
         let body = format!("{{\"payload\":\"{half}\",\"state\":\"{half}\"}}");
@@ -229,11 +229,11 @@ async fn half_a_pair_is_kept() {
         let query = json!([["LIKE", "payload", "'%a%'"]]);
         assert_eq!(jobq.ask_for("q", &query).await.status, 200);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn what_is_nested_deeply_is_kept_or_refused() {
+async fn deeply_nested_json_is_stored_or_rejected() {
     let (server, jobq) = start_with_queue().await;
     for depth in [50, 100] {
         let text = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
@@ -254,12 +254,12 @@ async fn what_is_nested_deeply_is_kept_or_refused() {
             assert_eq!(reply.status, 200, "{depth}: {}", reply.status);
         }
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Whoever writes its body to the end before it reads gets to read the answer.
+/// A client that sends its whole body before it reads can read the response.
 #[tokio::test]
-async fn a_body_is_read_whole_before_it_is_refused() {
+async fn a_body_is_read_completely_before_it_is_rejected() {
     let (server, jobq) = start_with_queue().await;
     let large = format!("{{\"payload\":\"{}\"}}", "x".repeat(900_000));
     for (method, path, status) in [
@@ -270,21 +270,21 @@ async fn a_body_is_read_whole_before_it_is_refused() {
         ("PUT", "/api/v0/queue/q/job", 405),
         ("POST", "/api/v0/queue/q/job", 200),
     ] {
-        let reply = stubborn(&server, method, path, large.as_bytes()).await;
+        let reply = send_whole_body(&server, method, path, large.as_bytes()).await;
         assert_eq!(reply.status, status, "{method} {path}");
     }
     let too_large = vec![b'7'; BODY_BYTES_MAX + 1];
     for (path, _) in TAKERS {
         let path = format!("/api/v0{path}");
-        let reply = stubborn(&server, "POST", &path, &too_large).await;
+        let reply = send_whole_body(&server, "POST", &path, &too_large).await;
         assert_eq!(reply.status, 413, "{path}");
     }
     assert_eq!(jobq.all("q").await.len(), 1);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_413_in_json() {
+async fn too_large_bodies_are_413_with_json() {
     let (server, jobq) = start_with_queue().await;
     let large = json!({"payload": "é".repeat(500_000)});
     let job = jobq.post("/queue/q/job", &large).await.job();
@@ -294,11 +294,11 @@ async fn what_is_too_large_is_413_in_json() {
         jobq.post_text(path, too_large).await.refused(413, &[]);
     }
     assert_eq!(jobq.all("q").await, [job]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_body_has_up_to_2_mib() {
+async fn a_body_has_at_most_2_mib() {
     let (server, jobq) = start_with_queue().await;
     for (size, fits) in [
         (BODY_BYTES_MAX - 1, true),
@@ -314,11 +314,11 @@ async fn a_body_has_up_to_2_mib() {
             reply.refused(413, &[]);
         }
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn the_largest_body_can_be_set() {
+async fn the_maximum_body_size_can_be_set() {
     let server = Server::with(&["--jobq-body-max", "200"]);
     let jobq = client(&server);
     jobq.create("q").await;
@@ -332,9 +332,9 @@ async fn the_largest_body_can_be_set() {
     put(&jobq, 9_000_000).await.job();
 }
 
-/// The same key twice is one value of it, the same one for all who look.
+/// Of a duplicate key, all endpoints use the same value.
 #[tokio::test]
-async fn keys_that_come_twice_do_no_harm() {
+async fn duplicate_keys_are_handled_consistently() {
     let (server, jobq) = start_with_queue().await;
     let reply = jobq
         .post_text("/queue/q/job", r#"{"payload":1,"payload":2}"#)
@@ -352,5 +352,5 @@ async fn keys_that_come_twice_do_no_harm() {
         let path = format!("/queue/q/job/{}", job["id"]);
         assert_eq!(jobq.get(&path).await.ok::<Value>(), job);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -1,21 +1,21 @@
-//! Many clients at once: every job is taken once, every state is set once, no event is lost.
+//! Many concurrent clients: every job is claimed once, every state is set once, no event is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::at_once;
 use crate::support::jobq::{Jobq, Queue, What, ids, plain, queue};
 
-/// A name is given to one of those who want it, and numbers to one each.
-pub async fn names_and_numbers_are_given_once(clients: &[Jobq]) {
+/// Checks that each name is created once, and that numbers are unique.
+pub async fn names_and_numbers_are_unique(clients: &[Jobq]) {
     const CLIENTS: usize = 12;
     const NAMES: usize = 6;
     let won = at_once(clients, CLIENTS, |jobq, number| async move {
         let mut won = Vec::new();
         for name in 0..NAMES {
-            // Half of them go the other way round.
+            // Half of the clients use the reverse order.
             let name = if number % 2 == 0 {
                 name
             } else {
@@ -41,7 +41,7 @@ pub async fn names_and_numbers_are_given_once(clients: &[Jobq]) {
     let mut listed = clients[0].queues().await;
     listed.retain(|queue| queue.name.starts_with("name-"));
     assert_eq!(listed, won);
-    // Jobs of one queue are numbered one after the other, whoever creates them.
+    // The jobs of a queue are numbered consecutively, whichever client creates them.
     let created = at_once(clients, CLIENTS, |jobq, number| async move {
         let mut created = Vec::new();
         for job in 0..10 {
@@ -58,8 +58,8 @@ pub async fn names_and_numbers_are_given_once(clients: &[Jobq]) {
     assert_eq!(clients[0].all("name-0").await, created);
 }
 
-/// As many poll as can, until there is nothing left.
-pub async fn each_job_is_taken_once(clients: &[Jobq]) {
+/// Checks that concurrent polls claim each job once.
+pub async fn each_job_is_claimed_once_by_polls(clients: &[Jobq]) {
     const JOBS: usize = 200;
     const POLLERS: usize = 64;
     clients[0].create("once").await;
@@ -74,7 +74,7 @@ pub async fn each_job_is_taken_once(clients: &[Jobq]) {
         let free = free.clone();
         async move {
             let mut taken = Vec::new();
-            // Where others stand in line for the same one, it is not the end if there is none for a moment.
+            // While others wait for the same job, a poll can find none although jobs are left.
             while let Some(job) = jobq.poll("once", &free, &json!(["TAKEN", poller])).await {
                 taken.push((job.id, poller));
                 assert!(taken.len() <= JOBS, "there is no end of {job:?}");
@@ -93,8 +93,8 @@ pub async fn each_job_is_taken_once(clients: &[Jobq]) {
     }
 }
 
-/// Some poll, others compare and set: a job goes to one of them.
-pub async fn polls_and_advances_do_not_both_win(clients: &[Jobq]) {
+/// Checks that of concurrent polls and state changes of a job, one succeeds.
+pub async fn a_poll_and_a_state_change_do_not_both_succeed(clients: &[Jobq]) {
     const JOBS: i64 = 40;
     clients[0].create("both").await;
     for job in 0..JOBS {
@@ -133,15 +133,15 @@ pub async fn polls_and_advances_do_not_both_win(clients: &[Jobq]) {
     }
 }
 
-/// A counter that all of them count up, and a log that all of them write.
-pub async fn no_step_is_lost(clients: &[Jobq]) {
+/// Checks that a counter and a log that all clients change lose no change.
+pub async fn concurrent_changes_are_all_kept(clients: &[Jobq]) {
     const CLIENTS: usize = 8;
     const STEPS: usize = 12;
     clients[0].create("steps").await;
     let id = clients[0].put_in("steps", &json!("n"), &json!(0)).await.id;
     at_once(clients, CLIENTS, |jobq, number| async move {
         for step in 0..STEPS {
-            let mut now: i64 = jobq.stays("steps", id).await.state.parse().unwrap();
+            let mut now: i64 = jobq.existing_job("steps", id).await.state.parse().unwrap();
             loop {
                 let reply = jobq
                     .advance("steps", id, &json!(now), &json!(now + 1))
@@ -158,7 +158,7 @@ pub async fn no_step_is_lost(clients: &[Jobq]) {
         }
     })
     .await;
-    let job = clients[0].stays("steps", id).await;
+    let job = clients[0].existing_job("steps", id).await;
     assert_eq!(job.state, (CLIENTS * STEPS).to_string());
     assert_eq!(job.events.len(), 1 + 2 * CLIENTS * STEPS);
     let told: BTreeSet<String> = job
@@ -172,8 +172,8 @@ pub async fn no_step_is_lost(clients: &[Jobq]) {
     assert_eq!(told.len(), CLIENTS * STEPS);
 }
 
-/// Jobs and whole queues go while others poll and write: whoever is late is told so.
-pub async fn what_is_gone_is_gone_for_all(clients: &[Jobq]) {
+/// Checks that polls and writes of deleted jobs and queues are rejected.
+pub async fn writes_to_deleted_objects_are_rejected(clients: &[Jobq]) {
     for round in 0..6 {
         clients[0].create("going").await;
         for job in 0..10 {
@@ -215,24 +215,24 @@ pub async fn what_is_gone_is_gone_for_all(clients: &[Jobq]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_name_and_a_number_are_one_clients() {
+async fn concurrently_created_names_and_numbers_are_unique() {
     let server = start();
-    names_and_numbers_are_given_once(&[client(&server)]).await;
-    sound(&server).await;
+    names_and_numbers_are_unique(&[client(&server)]).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_who_poll_one_gets_the_job() {
+async fn of_many_concurrent_polls_one_gets_the_job() {
     let server = start();
-    each_job_is_taken_once(&[client(&server)]).await;
-    polls_and_advances_do_not_both_win(&[client(&server)]).await;
-    sound(&server).await;
+    each_job_is_claimed_once_by_polls(&[client(&server)]).await;
+    a_poll_and_a_state_change_do_not_both_succeed(&[client(&server)]).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_who_advance_none_goes_unnoticed() {
+async fn concurrent_state_changes_lose_no_change() {
     let server = start();
-    no_step_is_lost(&[client(&server)]).await;
-    what_is_gone_is_gone_for_all(&[client(&server)]).await;
-    sound(&server).await;
+    concurrent_changes_are_all_kept(&[client(&server)]).await;
+    writes_to_deleted_objects_are_rejected(&[client(&server)]).await;
+    assert_consistent(&server).await;
 }

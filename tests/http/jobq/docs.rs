@@ -1,16 +1,16 @@
-//! The queries that `docs/protocols/jobq.md` explains are run as they stand there.
+//! Runs the queries in `docs/protocols/jobq.md` as printed.
 
 use serde_json::{Value, json};
 
 use super::start_with_queue;
 
-/// The queries of the table: of each line its number, and what stands in the code of its second column.
+/// The queries of the table: the number in each line, and the code in its second column.
 fn queries() -> Vec<(usize, Value)> {
     let page = include_str!("../../../docs/protocols/jobq.md");
     let (_, table) = page.split_once("### Twenty queries").expect("the table");
     let mut queries = Vec::new();
     for line in table.lines().filter(|line| line.starts_with("| ")) {
-        // A bar within a cell is escaped.
+        // In a table cell, a vertical bar is escaped.
         let line = line.replace("\\|", "\u{1}");
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         let Ok(number) = cells[1].parse() else {
@@ -25,7 +25,7 @@ fn queries() -> Vec<(usize, Value)> {
 }
 
 #[tokio::test]
-async fn the_twenty_queries_of_the_page_find_what_they_say() {
+async fn the_queries_of_the_documentation_have_the_documented_results() {
     let (_server, jobq) = start_with_queue().await;
     for (payload, state) in [
         (json!({"msg": "Hello, world", "p": 1}), json!(["CREATED"])),

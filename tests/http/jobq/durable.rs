@@ -1,4 +1,4 @@
-//! What was acknowledged is kept over kill -9 under load.
+//! Acknowledged writes survive kill -9 under load.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,26 +10,26 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use super::{client, sound};
+use super::{assert_consistent, client};
 use crate::support::Server;
 use crate::support::jobq::{Job, Jobq, Reply, What, path, plain};
 use crate::support::lmstfy::eventually;
 
-/// What clients did, and were told.
+/// The calls of the clients, and their outcomes.
 #[derive(Debug, Default)]
 struct Told {
-    /// By the payload: jobs that somebody tried to create.
+    /// The payloads of the jobs that clients tried to create.
     tried: BTreeSet<String>,
-    /// The jobs that were created, by id: their payload.
+    /// The payloads of the created jobs, by ID.
     created: BTreeMap<i64, String>,
-    /// The jobs that were given to somebody, with the state that they got.
+    /// The states of the claimed jobs, by ID.
     taken: BTreeMap<i64, String>,
-    /// What was told to be in the log.
+    /// The acknowledged events, by ID.
     noted: BTreeMap<i64, BTreeSet<String>>,
-    /// Whose end was asked for, and whose end was told.
+    /// Jobs whose deletion was requested, and jobs whose deletion was acknowledged.
     perhaps_deleted: BTreeSet<i64>,
     deleted: BTreeSet<i64>,
-    /// The queues that were created, in the order in which that was told, and those whose end was asked for.
+    /// The numbers of the created queues in order of the responses, and of those whose deletion was requested.
     queues: Vec<i64>,
     perhaps_expunged: BTreeSet<i64>,
     expunged: BTreeSet<i64>,
@@ -38,7 +38,7 @@ struct Told {
 
 type Notes = Arc<Mutex<Told>>;
 
-/// Sends it; `None` if the server has gone. A server that is being killed says nothing, or what is true.
+/// Sends a request; `None` if there was no response. A server that is being killed sends no response or a correct one.
 async fn attempt(jobq: &Jobq, method: Method, path: &str, body: &Value) -> Option<Reply> {
     let request = jobq.request(method, path).body(body.to_string());
     let reply = jobq.attempt(path, request).await?;
@@ -96,7 +96,7 @@ async fn consume(jobq: Jobq, name: String, end: Arc<AtomicBool>, notes: Notes) {
     }
 }
 
-/// Creates queues and expunges every other one of them.
+/// Creates queues, and deletes every other one.
 async fn open_and_close(jobq: Jobq, name: String, end: Arc<AtomicBool>, notes: Notes) {
     for call in 0.. {
         if end.load(Ordering::Acquire) {
@@ -120,7 +120,7 @@ async fn open_and_close(jobq: Jobq, name: String, end: Arc<AtomicBool>, notes: N
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {
+async fn kill_9_under_load_loses_no_acknowledged_write() {
     let folder = TempDir::new().expect("a folder");
     let database = folder.path().join("jobs.db");
     let notes = Notes::default();
@@ -153,7 +153,7 @@ async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {
             counts.into_iter().all(|count| count >= rounds) && !told.queues.is_empty()
         };
         eventually("there is load", under_load).await;
-        // The moment is the point of the test.
+        // The time of the kill varies on purpose.
         tokio::time::sleep(Duration::from_millis(100 + kill * 377 % 500)).await;
         server.kill_under_load(|| ended.store(true, Ordering::Release));
         clients.join_all().await;
@@ -175,10 +175,10 @@ async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {
     settle(&client(&server), &told).await;
     let next = client(&server).create("next").await;
     assert!(next.id > newest, "{next:?} after {newest}");
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Holds what is left to what clients were told.
+/// Compares the remaining jobs with the outcomes of the calls.
 async fn settle(jobq: &Jobq, told: &Told) {
     let all = jobq.all("work").await;
     let jobs: BTreeMap<i64, &Job> = all.iter().map(|job| (job.id, job)).collect();
@@ -216,7 +216,7 @@ async fn settle(jobq: &Jobq, told: &Told) {
     for id in &told.kept {
         assert!(ids.contains(id), "queue {id} is lost");
     }
-    // Nobody gets a number that was somebody's.
+    // Numbers are never reused.
     let last = told.created.keys().chain(jobs.keys()).max().copied();
     let next = jobq.put("work", &json!("next")).await;
     assert!(Some(next.id) > last, "{next:?} after {last:?}");

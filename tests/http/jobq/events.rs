@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{sound, start_with_queue};
+use super::{assert_consistent, start_with_queue};
 use crate::support::jobq::{Job, Jobq, What, path, plain};
 use crate::support::lmstfy::eventually;
 
 #[tokio::test]
-async fn what_users_tell_stands_in_the_log_in_order() {
+async fn events_are_appended_to_the_log_in_order() {
     let (server, jobq) = start_with_queue().await;
     jobq.put_in("q", &json!("p"), &json!(["S"])).await;
     let mut log = vec![What::Created];
@@ -28,14 +28,14 @@ async fn what_users_tell_stands_in_the_log_in_order() {
         log.push(What::User(plain(&event)));
         assert_eq!(job.log(), log);
         assert_eq!((&*job.payload, &*job.state), ("\"p\"", "[\"S\"]"));
-        assert_eq!(jobq.stays("q", 1).await, job);
+        assert_eq!(jobq.existing_job("q", 1).await, job);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Seconds as a string, in every event.
+/// In every event, the time is a string of seconds.
 #[tokio::test]
-async fn events_are_written_as_the_document_has_them() {
+async fn events_have_the_documented_format() {
     let (_server, jobq) = start_with_queue().await;
     let before = chrono::Utc::now().timestamp();
     jobq.put("q", &json!(1)).await;
@@ -65,22 +65,22 @@ async fn events_are_written_as_the_document_has_them() {
 }
 
 #[tokio::test]
-async fn every_change_is_a_touch_and_nothing_else_is() {
+async fn changes_update_the_modification_time_and_reads_do_not() {
     let (server, jobq) = start_with_queue().await;
     jobq.put("q", &json!(1)).await;
-    let mut last = jobq.stays("q", 1).await;
+    let mut last = jobq.existing_job("q", 1).await;
     for step in 0..3 {
-        // Looking does not touch.
+        // Reads do not change the modification time.
         let later = async || chrono::Utc::now().timestamp() > last.modified;
         eventually("the next second", later).await;
-        assert_eq!(jobq.stays("q", 1).await, last);
+        assert_eq!(jobq.existing_job("q", 1).await, last);
         assert_eq!(jobq.all("q").await, std::slice::from_ref(&last));
         jobq.ask_for("q", &json!([])).await.jobs();
         jobq.poll("q", &json!([["=", "id", 2]]), &json!(1)).await;
         jobq.advance("q", 1, &json!("no"), &json!(1))
             .await
             .conflict();
-        assert_eq!(jobq.stays("q", 1).await, last);
+        assert_eq!(jobq.existing_job("q", 1).await, last);
         let state: Value = serde_json::from_str(&last.state).unwrap();
         let now = match step {
             0 => jobq.event("q", 1, &json!(1)).await.job(),
@@ -92,22 +92,22 @@ async fn every_change_is_a_touch_and_nothing_else_is() {
         assert_eq!(now.events[..last.events.len()], last.events);
         last = now;
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn what_is_no_json_is_no_event() {
+async fn invalid_json_is_not_an_event() {
     let (server, jobq) = start_with_queue().await;
     let job = jobq.put("q", &json!(1)).await;
     let at = format!("{}/event", path("q", 1));
     for body in ["", " ", "x", "{", "1 2", "[1,]", "{\"a\"}"] {
         jobq.post_text(&at, body).await.refused(400, &[]);
     }
-    assert_eq!(jobq.stays("q", 1).await, job);
-    sound(&server).await;
+    assert_eq!(jobq.existing_job("q", 1).await, job);
+    assert_consistent(&server).await;
 }
 
-/// A job whose log has room for less than a kilobyte more.
+/// A job whose log has less than 1 KB of space left.
 async fn nearly_full(jobq: &Jobq) -> Job {
     let job = jobq.put("q", &json!("full")).await;
     let mut size = 500_000;
@@ -126,7 +126,7 @@ async fn nearly_full(jobq: &Jobq) -> Job {
 }
 
 #[tokio::test]
-async fn a_log_has_up_to_a_mebibyte() {
+async fn a_log_has_at_most_1_mib() {
     let (server, jobq) = start_with_queue().await;
     let full = nearly_full(&jobq).await;
     let bytes = |job: &Job| -> usize {
@@ -136,7 +136,7 @@ async fn a_log_has_up_to_a_mebibyte() {
         });
         users.sum()
     };
-    // What stands around an event is up to the server, and is little.
+    // The fields that the server adds to an event are small.
     let size = bytes(&full);
     assert!((1_040_000..=1 << 20).contains(&size), "{size} bytes");
     let large = json!("y".repeat(2_000));
@@ -148,23 +148,23 @@ async fn a_log_has_up_to_a_mebibyte() {
         let query = json!([["=", "id", full.id]]);
         let reply = jobq.ask_one("q", &query, &large).await;
         reply.refused(422, &[]);
-        assert_eq!(jobq.stays("q", full.id).await, full);
+        assert_eq!(jobq.existing_job("q", full.id).await, full);
     }
     assert_eq!(jobq.matching("q", &json!([])).await, order);
-    // Whoever is wrong about the state is told that first, or the other: nothing happens.
+    // A state change with a wrong old state gets either error, and has no effect.
     let reply = jobq.advance("q", full.id, &json!(1), &large).await;
     assert!([409, 422].contains(&reply.status), "{reply:?}");
-    assert_eq!(jobq.stays("q", full.id).await, full);
-    // Others go on, and it can be deleted.
+    assert_eq!(jobq.existing_job("q", full.id).await, full);
+    // Other jobs are not affected, and the job can be deleted.
     let other = jobq.put("q", &json!("other")).await;
     jobq.event("q", other.id, &large).await.job();
     jobq.delete("q", full.id).await;
     assert_eq!(jobq.job("q", full.id).await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn one_event_has_up_to_a_mebibyte() {
+async fn an_event_has_at_most_1_mib() {
     let (server, jobq) = start_with_queue().await;
     let job = jobq.put("q", &json!(1)).await;
     for (size, fits) in [(1_040_000, true), (1 << 20, false), (3 << 19, false)] {
@@ -176,8 +176,8 @@ async fn one_event_has_up_to_a_mebibyte() {
             assert_eq!(reply.job().log()[1], What::User(event.to_string()));
         } else {
             reply.refused(422, &[]);
-            assert_eq!(jobq.stays("q", id).await.log(), job.log());
+            assert_eq!(jobq.existing_job("q", id).await.log(), job.log());
         }
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

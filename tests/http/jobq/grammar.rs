@@ -1,12 +1,12 @@
-//! Queries that are none, what is said of them, and how large one may be.
+//! Invalid queries, their errors, and the limits of queries.
 
 use serde_json::{Value, json};
 
 use super::query::fill;
-use super::{sound, start_with_queue};
+use super::{assert_consistent, start_with_queue};
 use crate::support::jobq::{At, Jobq};
 
-/// The query is refused by both who take one, and nothing happens; where its mistake is.
+/// Checks that both endpoints with queries reject this one, without effect. Returns the place of the error.
 async fn refused(jobq: &Jobq, query: &Value) -> At {
     let order = jobq.matching("q", &json!([])).await;
     let asked = jobq.ask_for("q", query).await;
@@ -19,7 +19,7 @@ async fn refused(jobq: &Jobq, query: &Value) -> At {
 }
 
 #[tokio::test]
-async fn what_is_no_triple_is_refused_by_its_number() {
+async fn a_term_that_is_not_a_triple_is_rejected_with_its_number() {
     let (server, jobq) = start_with_queue().await;
     jobq.put("q", &json!(1)).await;
     let good = json!(["=", "id", 1]);
@@ -42,13 +42,13 @@ async fn what_is_no_triple_is_refused_by_its_number() {
             assert_eq!(refused(&jobq, &query).await.term, Some(term), "{query}");
         }
     }
-    // A query that is a triple, where a list of them is meant.
+    // A triple instead of a list of triples.
     assert_eq!(refused(&jobq, &good).await.term, Some(0));
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn an_operator_is_one_of_these() {
+async fn the_operator_must_be_one_of_these() {
     let (server, jobq) = start_with_queue().await;
     jobq.put("q", &json!(1)).await;
     for op in [
@@ -80,11 +80,10 @@ async fn an_operator_is_one_of_these() {
         let at = refused(&jobq, &query).await;
         assert_eq!((at.term, at.place), (Some(1), Some(0)), "{query}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Expressions that are none, and the column from which they are none. (Where a mistake may be seen in more than
-/// one place, it is not asked which.)
+/// Invalid expressions, and the column of the error. (`None` if the error has several possible places.)
 const MISTAKES: [(&str, Option<usize>); 49] = [
     ("", None),
     (" ", None),
@@ -138,7 +137,7 @@ const MISTAKES: [(&str, Option<usize>); 49] = [
 ];
 
 #[tokio::test]
-async fn a_mistake_is_told_by_its_place() {
+async fn errors_have_the_place_in_the_query() {
     let (server, jobq) = start_with_queue().await;
     jobq.put("q", &json!(1)).await;
     for (text, column) in MISTAKES {
@@ -162,12 +161,12 @@ async fn a_mistake_is_told_by_its_place() {
             assert_eq!((at.term, at.place), (Some(0), Some(place)), "{query}");
         }
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// The words say what is wrong.
+/// The message says what is wrong.
 #[tokio::test]
-async fn a_mistake_is_told_in_words() {
+async fn errors_have_a_clear_message() {
     let (_server, jobq) = start_with_queue().await;
     for (text, word) in [
         ("nope(id)", "nope"),
@@ -183,7 +182,7 @@ async fn a_mistake_is_told_in_words() {
 }
 
 #[tokio::test]
-async fn a_query_has_up_to_32_terms() {
+async fn a_query_has_at_most_32_terms() {
     let (server, jobq) = start_with_queue().await;
     jobq.put("q", &json!(1)).await;
     for (count, fits) in [(31, true), (32, true), (33, false), (10_000, false)] {
@@ -194,17 +193,17 @@ async fn a_query_has_up_to_32_terms() {
             refused(&jobq, &query).await;
         }
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Each of these may be one less than its limit, exactly it, and not one more.
+/// Each limit: one below it, at it, and one above it.
 #[tokio::test]
-async fn an_expression_has_its_limits() {
+async fn expressions_have_limits() {
     let (server, jobq) = start_with_queue().await;
     jobq.put("q", &json!(1)).await;
     let bytes = |count: usize| format!("'{}'", "x".repeat(count - 2));
     let wide = |count: usize| format!("'{}{}'", "é".repeat((count - 2) / 2), "x".repeat(count % 2));
-    // Ones with signs between, and one before.
+    // Ones with operators between them, and one sign at the start.
     let tokens = |count: usize| {
         let sign = if count.is_multiple_of(2) { "-" } else { "" };
         format!("{sign}{}", vec!["1"; count.div_ceil(2)].join("+"))
@@ -236,12 +235,12 @@ async fn an_expression_has_its_limits() {
             }
         }
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// A hundred levels, whatever they are made of; many more must not cost the server its stack.
+/// At most 100 levels of any kind. Many more must not overflow the stack.
 #[tokio::test]
-async fn an_expression_is_nested_up_to_a_hundred_levels() {
+async fn an_expression_has_at_most_100_levels() {
     let (server, jobq) = start_with_queue().await;
     jobq.put("q", &json!(1)).await;
     let nested = |open: &str, close: &str, depth: usize| {
@@ -262,7 +261,7 @@ async fn an_expression_is_nested_up_to_a_hundred_levels() {
         }
         for depth in [150, 170, 600, 2_000, 4_000, 100_000] {
             let query = json!([["IS NOT", nested(open, close, depth), null]]);
-            // Signs in a row may be no levels, but they are tokens.
+            // Consecutive signs may not count as levels, but they are tokens.
             if open.contains('(') || depth > 512 {
                 refused(&jobq, &query).await;
             } else {
@@ -279,13 +278,13 @@ async fn an_expression_is_nested_up_to_a_hundred_levels() {
             refused(&jobq, &query).await;
         }
     }
-    // Long chains are not deep.
+    // Long chains of operators are not deep.
     for chain in ["1 AND ", "0 OR ", "1+", "1||", "1=", "1<", "1*"] {
         let text = format!("{}1", chain.repeat(200));
         let query = json!([["IS NOT", text, null]]);
         assert_eq!(jobq.matching("q", &query).await, [1], "{chain}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -324,12 +323,12 @@ async fn patterns_are_those_of_sql() {
         let found = jobq.matching("q", &query).await.len();
         assert_eq!(found, texts.len() - expected.len(), "{pattern}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Patterns and texts that take those for ever who go back and try again.
+/// Patterns and texts for which naive matchers backtrack exponentially.
 #[tokio::test]
-async fn no_pattern_takes_for_ever() {
+async fn no_pattern_takes_exponential_time() {
     let (server, jobq) = start_with_queue().await;
     jobq.put("q", &json!("a".repeat(100_000))).await;
     for pattern in [
@@ -346,11 +345,11 @@ async fn no_pattern_takes_for_ever() {
         let found = reply.jobs().len();
         assert_eq!(found, usize::from(!pattern.contains('b')), "{pattern}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn what_takes_too_much_work_is_refused() {
+async fn queries_that_exceed_the_budget_are_rejected() {
     let (server, jobq) = start_with_queue().await;
     for number in 0..20 {
         jobq.put("q", &json!([number, "x".repeat(200_000)])).await;
@@ -365,12 +364,12 @@ async fn what_takes_too_much_work_is_refused() {
         reply.refused(422, &[]);
     }
     assert_eq!(jobq.matching("q", &json!([])).await, before);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// What goes wrong in the middle is unknown, as in SQL, or refused; never a fault.
+/// Arithmetic errors result in null, as in SQL, or in an error response, never in a fault.
 #[tokio::test]
-async fn arithmetic_at_its_edges_is_no_fault() {
+async fn extreme_arithmetic_causes_no_fault() {
     let (server, jobq) = start_with_queue().await;
     fill(&jobq).await;
     let body = r#"{"payload":{"n":9223372036854775807,"b":12345678901234567890123,"e":1e400}}"#;
@@ -418,5 +417,5 @@ async fn arithmetic_at_its_edges_is_no_fault() {
             assert!([200, 400, 422].contains(&reply.status), "{reply:?}");
         }
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -1,16 +1,16 @@
-//! Whoever writes SQL where a query is meant gets neither to see nor to touch what is not asked for.
+//! SQL injection: queries cannot read or change anything but the queue's own jobs.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{sound, start_with_queue};
+use super::{assert_consistent, start_with_queue};
 use crate::support::escape;
 use crate::support::jobq::{Job, Jobq, Queue};
 
-/// A word that stands in the other queue only.
+/// A word that occurs in the other queue only.
 const CANARY: &str = "canary-7f3a19";
 
-/// What is no expression, because it would reach beyond the job.
+/// Expressions that are rejected, because they would reach beyond the job.
 const BEYOND: [&str; 58] = [
     "(SELECT payload FROM jobs)",
     "(SELECT 1)",
@@ -72,7 +72,7 @@ const BEYOND: [&str; 58] = [
     "payload -> (SELECT 1)",
 ];
 
-/// What is an expression though it looks evil: it is a text, or true of the queue's own jobs.
+/// Expressions that look dangerous but are valid: they are texts, or read only the queue's own jobs.
 const HARMLESS: [&str; 16] = [
     "''' OR 1=1 --'",
     "'''; DROP TABLE jobs; --'",
@@ -92,12 +92,12 @@ const HARMLESS: [&str; 16] = [
     "payload LIKE '%'",
 ];
 
-/// The other queue, and all that is in it.
+/// All queues, and the jobs of the other queue.
 async fn canary(jobq: &Jobq) -> (Vec<Queue>, Vec<Job>) {
     (jobq.queues().await, jobq.all(CANARY).await)
 }
 
-/// A queue `q` with a job, and another one with what nobody may see.
+/// A queue `q` with a job, and another queue with private data.
 async fn fill(jobq: &Jobq) -> (Vec<Queue>, Vec<Job>) {
     jobq.create(CANARY).await;
     let secret = json!({"secret": CANARY, "n": 1});
@@ -108,7 +108,7 @@ async fn fill(jobq: &Jobq) -> (Vec<Queue>, Vec<Job>) {
     canary(jobq).await
 }
 
-/// Triples with this in every place where it can stand.
+/// Triples with this text in every possible place.
 fn triples(text: &str) -> [Value; 5] {
     [
         json!([["=", text, 1]]),
@@ -120,7 +120,7 @@ fn triples(text: &str) -> [Value; 5] {
 }
 
 #[tokio::test]
-async fn what_reaches_beyond_the_job_is_refused() {
+async fn expressions_that_reach_beyond_the_job_are_rejected() {
     let (server, jobq) = start_with_queue().await;
     let before = fill(&jobq).await;
     let own = jobq.all("q").await;
@@ -137,12 +137,12 @@ async fn what_reaches_beyond_the_job_is_refused() {
     }
     assert_eq!(canary(&jobq).await, before);
     assert_eq!(jobq.all("q").await, own);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// As part of a larger whole it is no better.
+/// Within a larger expression they are rejected as well.
 #[tokio::test]
-async fn nor_does_it_help_to_wrap_it() {
+async fn wrapping_such_an_expression_does_not_help() {
     let (server, jobq) = start_with_queue().await;
     let before = fill(&jobq).await;
     let own = jobq.all("q").await;
@@ -155,7 +155,7 @@ async fn nor_does_it_help_to_wrap_it() {
         ] {
             let query = json!([["=", format!("{head}{text}{tail}"), 1]]);
             let reply = jobq.ask_for("q", &query).await;
-            // What breaks out of one frame may be whole in another: `(1) OR (1=1)`.
+            // A text that breaks out of one wrapper can be valid in another: `(1) OR (1=1)`.
             let is_whole = text.starts_with("1) OR (");
             assert!(reply.status == 400 || is_whole, "{reply:?}");
             assert!(!reply.text.contains(CANARY), "{reply:?}");
@@ -163,11 +163,11 @@ async fn nor_does_it_help_to_wrap_it() {
     }
     assert_eq!(canary(&jobq).await, before);
     assert_eq!(jobq.all("q").await, own);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn what_only_looks_evil_finds_what_is_ones_own() {
+async fn harmless_expressions_find_only_jobs_of_the_queue() {
     let (server, jobq) = start_with_queue().await;
     let before = fill(&jobq).await;
     for text in HARMLESS {
@@ -187,12 +187,12 @@ async fn what_only_looks_evil_finds_what_is_ones_own() {
     }
     assert_eq!(canary(&jobq).await, before);
     assert_eq!(jobq.all("q").await.len(), 1);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// In paths, in what is kept, and in numbers of pages.
+/// In paths, stored values, and page parameters.
 #[tokio::test]
-async fn nor_do_other_places_let_it_in() {
+async fn other_parameters_cannot_inject_sql() {
     let (server, jobq) = start_with_queue().await;
     let before = fill(&jobq).await;
     for text in BEYOND.into_iter().chain(HARMLESS) {
@@ -218,12 +218,12 @@ async fn nor_do_other_places_let_it_in() {
         jobq.send(Method::DELETE, &format!("/queue/q/job/{escaped}"))
             .await
             .done();
-        // What is kept is kept as it is.
+        // Stored values are unchanged.
         let job = jobq.put_in("q", &json!({text: text}), &json!([text])).await;
         jobq.event("q", job.id, &json!(text)).await.job();
         let taken = json!(["TAKEN", text]);
         let reply = jobq.advance("q", job.id, &json!([text]), &taken).await;
-        assert_eq!(jobq.stays("q", job.id).await, reply.job());
+        assert_eq!(jobq.existing_job("q", job.id).await, reply.job());
         let query = json!([[
             "=",
             "json_extract(state,'$[1]')",
@@ -233,5 +233,5 @@ async fn nor_do_other_places_let_it_in() {
     }
     assert_eq!(canary(&jobq).await, before);
     assert_eq!(jobq.all("q").await.len(), 1 + BEYOND.len() + HARMLESS.len());
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

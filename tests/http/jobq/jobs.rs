@@ -1,15 +1,15 @@
-//! Jobs: created, looked at, and deleted; and their numbers.
+//! Creating, reading and deleting jobs, and their numbers.
 
 use reqwest::Method;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{client, sound, start_with_queue};
+use super::{assert_consistent, client, start_with_queue};
 use crate::support::Server;
 use crate::support::jobq::{What, ids, path};
 
 #[tokio::test]
-async fn a_job_is_created_with_and_without_a_state() {
+async fn a_job_can_be_created_with_and_without_a_state() {
     let (server, jobq) = start_with_queue().await;
     for (number, (body, payload, state)) in [
         (r#"{"payload":{"a":1}}"#, r#"{"a":1}"#, "null"),
@@ -22,7 +22,7 @@ async fn a_job_is_created_with_and_without_a_state() {
         ),
         (r#"{"state":"s","payload":[]}"#, "[]", "\"s\""),
         (r#"{"payload":true,"state":false}"#, "true", "false"),
-        // What is not asked for is not looked at.
+        // Unknown fields are ignored.
         (
             r#"{"payload":0,"id":77,"events":[],"modified":1,"Payload":3,"x":{"y":[]}}"#,
             "0",
@@ -36,14 +36,14 @@ async fn a_job_is_created_with_and_without_a_state() {
         assert_eq!(created.id, i64::try_from(number).unwrap() + 1, "{body}");
         assert_eq!((&*created.payload, &*created.state), (payload, state));
         assert_eq!(created.log(), [What::Created]);
-        assert_eq!(jobq.stays("q", created.id).await, created);
+        assert_eq!(jobq.existing_job("q", created.id).await, created);
     }
     assert_eq!(jobq.all("q").await.len(), 7);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_job_needs_a_payload() {
+async fn a_job_requires_a_payload() {
     let (server, jobq) = start_with_queue().await;
     for body in [
         "{}",
@@ -58,13 +58,13 @@ async fn a_job_needs_a_payload() {
         jobq.post_text("/queue/q/job", body).await.refused(400, &[]);
     }
     assert_eq!(jobq.all("q").await, []);
-    // Nor has one of them cost a number.
+    // The rejected requests used no number.
     assert_eq!(jobq.put("q", &json!(1)).await.id, 1);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn times_are_those_of_now() {
+async fn times_are_the_current_time() {
     let (_server, jobq) = start_with_queue().await;
     let before = chrono::Utc::now().timestamp();
     let created = jobq.put("q", &json!(1)).await;
@@ -73,7 +73,7 @@ async fn times_are_those_of_now() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_not_there_is_404() {
+async fn an_unknown_job_is_404() {
     let (server, jobq) = start_with_queue().await;
     jobq.create("other").await;
     let job = jobq.put("q", &json!(1)).await;
@@ -109,16 +109,16 @@ async fn a_job_that_is_not_there_is_404() {
         jobq.post_text(&state, body).await.refused(404, &[]);
         let event = format!("{path}/event");
         jobq.post_text(&event, "1").await.refused(404, &[]);
-        // Deleting is done when it is not there.
+        // Deleting an unknown job succeeds.
         jobq.send(Method::DELETE, &path).await.done();
     }
     assert_eq!(jobq.all("q").await, [job]);
     assert_eq!(jobq.all("other").await.len(), 2);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn deleted_is_deleted_however_often() {
+async fn a_repeated_delete_succeeds() {
     let (server, jobq) = start_with_queue().await;
     for number in 0..4 {
         jobq.put_in("q", &json!(number), &json!(number % 2)).await;
@@ -132,11 +132,11 @@ async fn deleted_is_deleted_however_often() {
         assert_eq!(jobq.matching("q", &query).await, [0; 0]);
         assert_eq!(jobq.poll("q", &query, &json!(1)).await, None);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn numbers_of_jobs_are_each_queues_own_and_never_used_again() {
+async fn each_queue_numbers_its_jobs_and_reuses_no_number() {
     let folder = TempDir::new().expect("a folder");
     let database = folder.path().join("jobs.db");
     let mut server = Server::on(&database, &[]);
@@ -150,7 +150,7 @@ async fn numbers_of_jobs_are_each_queues_own_and_never_used_again() {
             assert_eq!(jobq.put("q", &json!(last)).await.id, last);
         }
         assert_eq!(jobq.put("other", &json!(1)).await.id, round + 1);
-        // The newest, and then all.
+        // First the newest jobs, then all.
         for id in [last, last - 1, last - 2] {
             jobq.delete("q", id).await;
         }
@@ -169,12 +169,12 @@ async fn numbers_of_jobs_are_each_queues_own_and_never_used_again() {
     assert_eq!(jobq.put("q", &json!(0)).await.id, last + 1);
     assert_eq!(jobq.put("other", &json!(0)).await.id, 4);
     assert_eq!(ids(&jobq.all("other").await), [1, 2, 3, 4]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Everything about a job, before and after.
+/// Compares all data of the jobs.
 #[tokio::test]
-async fn all_of_it_is_there_after_a_stop_and_after_a_crash() {
+async fn everything_survives_a_stop_and_a_crash() {
     let folder = TempDir::new().expect("a folder");
     let database = folder.path().join("jobs.db");
     let mut server = Server::on(&database, &[]);
@@ -197,5 +197,5 @@ async fn all_of_it_is_there_after_a_stop_and_after_a_crash() {
     assert_eq!(jobq.matching("q", &json!([])).await, order);
     assert_eq!(jobq.queues().await, [queue]);
     assert_eq!(jobq.get(&path("q", 1)).await.job(), before[0]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

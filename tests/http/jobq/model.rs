@@ -1,5 +1,5 @@
-//! Random calls, one after the other, on the server and on a model of it that fits on a page. What each call
-//! tells is what the model expects, and every so often everything is looked at.
+//! Random calls, one after the other, on the server and on a small model of it. Compares each response with the model,
+//! and all jobs at intervals.
 //!
 //! `SWITCHYARD_SEED` repeats a walk that has failed.
 
@@ -8,21 +8,21 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::jobq::{self, Job, Jobq, What, path, plain};
 
 const STEPS: usize = 1_800;
 const NAMES: [&str; 3] = ["a", "b", "c/d"];
 const TAGS: [&str; 4] = ["CREATED", "ASSIGNED", "FINISHED", "X"];
 
-/// A job as the model knows it.
+/// A job in the model.
 #[derive(Clone, Debug)]
 struct Known {
     id: i64,
     n: i64,
     state: Value,
     log: Vec<What>,
-    /// When it was touched, in steps.
+    /// The step of the last change.
     touched: usize,
 }
 
@@ -34,7 +34,7 @@ impl Known {
         self.touched = step;
     }
 
-    /// That it is the same on the server.
+    /// Checks that the job on the server is the same.
     #[track_caller]
     fn is(&self, job: &Job, log: &[String]) {
         let payload = plain(&json!({"n": self.n}));
@@ -46,36 +46,36 @@ impl Known {
     }
 }
 
-/// A queue as the model knows it.
+/// A queue in the model.
 #[derive(Debug)]
 struct Queue {
     id: i64,
     name: &'static str,
     next: i64,
-    /// In order of their ids.
+    /// Ordered by ID.
     jobs: Vec<Known>,
 }
 
 /// Whether a job matches.
 type Test = Box<dyn Fn(&Known) -> bool>;
 
-/// A query or a term of one, and who matches.
+/// A query or a term, and a function that selects the matching jobs.
 type Question = (Value, Test);
 
-/// The server, and what it should be like.
+/// The server, and the model of it.
 struct Walk {
     jobq: Jobq,
-    /// In order of their ids.
+    /// Ordered by ID.
     queues: Vec<Queue>,
     last_queue: i64,
     random: u64,
     step: usize,
-    /// The calls so far, for messages.
+    /// The calls so far, for error messages.
     log: Vec<String>,
 }
 
 impl Walk {
-    /// A number below this.
+    /// A random number below `end`.
     fn below(&mut self, end: usize) -> usize {
         self.random = self
             .random
@@ -92,7 +92,7 @@ impl Walk {
         self.log.push(format!("{}: {what}", self.step));
     }
 
-    /// The queue in the model; `None` if there is none of this name.
+    /// The queue with this name in the model.
     fn queue(&mut self, name: &str) -> Option<&mut Queue> {
         self.queues.iter_mut().find(|queue| queue.name == name)
     }
@@ -102,7 +102,7 @@ impl Walk {
         jobs.iter_mut().find(|job| job.id == id)
     }
 
-    /// The id of some job of the queue, or sometimes one that nobody has.
+    /// The ID of a random job of the queue, or sometimes an unknown one.
     fn some_id(&mut self, name: &str) -> i64 {
         let pick = self.below(1_000);
         let Some(queue) = self.queue(name) else {
@@ -123,7 +123,7 @@ impl Walk {
         }
     }
 
-    /// A query of up to two terms.
+    /// A random query of up to two terms.
     fn some_question(&mut self) -> Question {
         let mut terms = Vec::new();
         let mut tests: Vec<Test> = Vec::new();
@@ -166,7 +166,7 @@ impl Walk {
         (json!(terms), Box::new(all))
     }
 
-    /// The ids of those that match, the longest untouched first.
+    /// The IDs of the matching jobs, least recently changed first.
     fn matching(&mut self, name: &str, test: &dyn Fn(&Known) -> bool) -> Option<Vec<i64>> {
         let jobs = &self.queue(name)?.jobs;
         let mut jobs: Vec<&Known> = jobs.iter().filter(|job| test(job)).collect();
@@ -174,7 +174,7 @@ impl Walk {
         Some(jobs.iter().map(|job| job.id).collect())
     }
 
-    /// The queue as it is called this time: by its name or its number.
+    /// The name or the number of the queue, at random.
     fn called(&mut self, name: &'static str) -> String {
         let by_number = self.below(2) == 0;
         match self.queue(name) {
@@ -332,7 +332,7 @@ impl Walk {
         }
     }
 
-    /// Every queue and every job is there, and no other.
+    /// Checks that the server has exactly the queues and jobs of the model.
     async fn looks_alike(&mut self) {
         let queues = self.jobq.queues().await;
         let queues: Vec<(i64, &str)> = queues.iter().map(|q| (q.id, &*q.name)).collect();
@@ -349,7 +349,7 @@ impl Walk {
 }
 
 #[tokio::test]
-async fn a_random_walk_ends_where_its_model_does() {
+async fn a_random_walk_agrees_with_the_model() {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let seed = std::env::var("SWITCHYARD_SEED")
         .ok()
@@ -372,5 +372,5 @@ async fn a_random_walk_ends_where_its_model_does() {
         }
     }
     walk.looks_alike().await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -1,4 +1,4 @@
-//! Queries mean what they mean in SQLite: the same jobs are in a table of its own, and both are asked.
+//! Compares queries with SQLite: both evaluate the same terms over the same jobs.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -6,10 +6,10 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, SqliteConnection};
 
 use super::query::fill;
-use super::{sound, start_with_queue};
+use super::{assert_consistent, start_with_queue};
 use crate::support::jobq::{Job, Jobq};
 
-/// What both understand.
+/// Expressions that both support.
 const EXPRESSIONS: [&str; 104] = [
     "id",
     "j.id + 1",
@@ -117,7 +117,7 @@ const EXPRESSIONS: [&str; 104] = [
     "TRUE + 1",
 ];
 
-/// What each is compared with, and how.
+/// Operators and second operands for each expression.
 const OTHERS: [(&str, &str); 16] = [
     ("IS", "NULL"),
     ("=", "NULL"),
@@ -160,7 +160,7 @@ async fn table(jobs: &[Job]) -> SqliteConnection {
     connection
 }
 
-/// Whom the server finds, for each of the others.
+/// For each operator and second operand, the jobs that the server finds.
 async fn found(jobq: &Jobq, expression: &str) -> Vec<Vec<i64>> {
     let queries: Vec<Value> = OTHERS
         .iter()
@@ -170,7 +170,7 @@ async fn found(jobq: &Jobq, expression: &str) -> Vec<Vec<i64>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn queries_mean_what_they_mean_in_sqlite() {
+async fn queries_have_the_same_results_as_in_sqlite() {
     let (server, jobq) = start_with_queue().await;
     fill(&jobq).await;
     let mut table = table(&jobq.all("q").await).await;
@@ -191,5 +191,5 @@ async fn queries_mean_what_they_mean_in_sqlite() {
     }
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
     assert!(matches > 2_000, "only {matches} were to be found");
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

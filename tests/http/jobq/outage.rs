@@ -1,24 +1,24 @@
-//! PostgreSQL goes away or hangs: clients are told to try again later.
+//! PostgreSQL is stopped or hangs: requests fail with 503.
 
 use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{client, sound};
+use super::{assert_consistent, client};
 use crate::support::Server;
 use crate::support::jobq::{Jobq, ids};
 use crate::support::lmstfy::eventually;
 use crate::support::postgres::Postgres;
 
-/// A guard against a request that waits for the database; no test waits for it.
+/// A guard against a request that waits for the database; no test waits this long.
 const ANSWERED: Duration = Duration::from_secs(60);
 
-/// What survives the end of PostgreSQL too.
+/// The durability that survives a crash of PostgreSQL.
 const FULL: &[&str] = &["--durability", "full"];
 
-/// Requests of every kind, all at once: each is put off in time.
-async fn all_are_put_off(jobq: &Jobq) {
+/// Sends requests of every kind concurrently, and checks that each is rejected in time.
+async fn assert_all_rejected_in_time(jobq: &Jobq) {
     let requests = [
         (Method::GET, "/queue", ""),
         (Method::POST, "/queue", r#"{"name":"new"}"#),
@@ -65,7 +65,7 @@ async fn start(postgres: &Postgres) -> (Server, Jobq) {
     (server, jobq)
 }
 
-/// Until the server does what it is asked for.
+/// Waits until the server responds normally again.
 async fn recovered(jobq: &Jobq) {
     let works = async || {
         let reply = jobq.post("/queue", &json!({"name": "recovered"})).await;
@@ -75,43 +75,43 @@ async fn recovered(jobq: &Jobq) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_postgres_clients_are_told_to_try_again() {
+async fn without_postgres_clients_are_asked_to_retry() {
     let Some(postgres) = Postgres::start() else {
         return;
     };
     let (server, jobq) = start(&postgres).await;
     let before = jobq.all("q").await;
     postgres.stop();
-    all_are_put_off(&jobq).await;
-    all_are_put_off(&jobq).await;
-    // What is wrong is wrong without a database.
+    assert_all_rejected_in_time(&jobq).await;
+    assert_all_rejected_in_time(&jobq).await;
+    // Invalid requests are rejected without using the database.
     for path in ["/queue", "/queue/q/job", "/queue/q/job/1/event"] {
         jobq.post_text(path, "[").await.refused(400, &[]);
     }
     jobq.get("/nope").await.refused(404, &[]);
     postgres.start_again();
     recovered(&jobq).await;
-    // Nothing of what was put off has happened.
+    // The rejected requests had no effect.
     assert_eq!(jobq.all("q").await, before);
     let names: Vec<String> = jobq.queues().await.into_iter().map(|q| q.name).collect();
     assert_eq!(names, ["q", "recovered"]);
     assert_eq!(jobq.put("q", &json!(3)).await.id, 3);
     let polled = jobq.poll("q", &json!([]), &json!(["A"])).await;
     assert_eq!(polled.map(|job| job.id), Some(1));
-    sound(&server).await;
+    assert_consistent(&server).await;
     server.stop().await;
 }
 
-/// Here it is not known what has been done.
+/// Requests that hang may or may not be committed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_postgres_hangs_clients_are_told_to_try_again() {
+async fn while_postgres_hangs_clients_are_asked_to_retry() {
     let Some(postgres) = Postgres::start() else {
         return;
     };
     let (server, jobq) = start(&postgres).await;
     postgres.freeze();
-    all_are_put_off(&jobq).await;
-    all_are_put_off(&jobq).await;
+    assert_all_rejected_in_time(&jobq).await;
+    assert_all_rejected_in_time(&jobq).await;
     postgres.thaw();
     recovered(&jobq).await;
     let fresh = jobq.create("fresh").await;
@@ -122,6 +122,6 @@ async fn while_postgres_hangs_clients_are_told_to_try_again() {
     let polled = jobq.poll("fresh", &json!([]), &Value::Null).await;
     assert_eq!(polled.map(|job| job.id), Some(1));
     assert_eq!(ids(&jobq.all("fresh").await), [1, 2, 3]);
-    sound(&server).await;
+    assert_consistent(&server).await;
     server.stop().await;
 }

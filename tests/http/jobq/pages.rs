@@ -1,12 +1,12 @@
-//! Lists that come in pages, and how many jobs a query gives.
+//! Pages of lists, and the number of results of a query.
 
 use serde_json::{Value, json};
 
-use super::{sound, start_with_queue};
+use super::{assert_consistent, start_with_queue};
 use crate::support::at_once;
 use crate::support::jobq::{Jobq, ids};
 
-/// Fills the queue with as many jobs.
+/// Creates this many jobs in the queue.
 async fn fill(jobq: &Jobq, count: i64) {
     for number in 1..=count {
         assert_eq!(jobq.put("q", &json!(number)).await.id, number);
@@ -14,10 +14,10 @@ async fn fill(jobq: &Jobq, count: i64) {
 }
 
 #[tokio::test]
-async fn a_list_comes_in_pages_in_order_of_the_numbers() {
+async fn a_list_has_pages_in_order_of_the_job_numbers() {
     let (server, jobq) = start_with_queue().await;
     fill(&jobq, 7).await;
-    // What is touched is not moved, and what is deleted leaves no gap.
+    // Changed jobs do not move, and deleted jobs leave no gap in the pages.
     jobq.event("q", 1, &json!(1)).await.job();
     jobq.delete("q", 4).await;
     for (query, shown, next) in [
@@ -43,11 +43,11 @@ async fn a_list_comes_in_pages_in_order_of_the_numbers() {
             "{query:?} of the list"
         );
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn what_is_no_page_is_refused() {
+async fn invalid_pages_are_rejected() {
     let (server, jobq) = start_with_queue().await;
     fill(&jobq, 2).await;
     for query in [
@@ -75,11 +75,11 @@ async fn what_is_no_page_is_refused() {
         let path = format!("/queue/q/job?limit={limit}");
         assert_eq!(jobq.get(&path).await.status, 200);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_query_gives_as_many_as_are_wanted() {
+async fn a_query_returns_up_to_its_limit() {
     let (server, jobq) = start_with_queue().await;
     fill(&jobq, 5).await;
     jobq.event("q", 2, &json!(1)).await.job();
@@ -97,7 +97,7 @@ async fn a_query_gives_as_many_as_are_wanted() {
             assert_eq!(ids(&reply.jobs()), shown, "{body}");
         }
     }
-    // The limit counts what matches, not what is looked at.
+    // The limit counts matching jobs only.
     let body = json!({"query": [[">=", "id", 4]], "limit": 1});
     let reply = jobq.post("/queue/q/query_jobs", &body).await;
     assert_eq!(ids(&reply.jobs()), [4]);
@@ -116,12 +116,12 @@ async fn a_query_gives_as_many_as_are_wanted() {
         let reply = jobq.post("/queue/q/query_jobs", &body).await;
         assert_eq!(reply.status, 400, "{reply:?}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// A thousand of a list, a hundred of a query, where nobody says how many.
+/// The default limits are 1,000 for a list and 100 for a query.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn unasked_a_list_gives_a_thousand_and_a_query_a_hundred() {
+async fn by_default_a_list_returns_1000_and_a_query_100_jobs() {
     const JOBS: usize = 1_003;
     let (server, jobq) = start_with_queue().await;
     at_once(std::slice::from_ref(&jobq), 17, |jobq, _| async move {
@@ -145,15 +145,15 @@ async fn unasked_a_list_gives_a_thousand_and_a_query_a_hundred() {
     }
     let all = jobq.matching("q", &json!([])).await;
     assert_eq!(all.len(), JOBS);
-    // A page begins after what it is told, though that is there no more.
+    // A page starts after the given job even if that job has been deleted.
     jobq.delete("q", 1_000).await;
     let (jobs, next) = jobq.get("/queue/q/job?after=1000&limit=2").await.page();
     assert_eq!((ids(&jobs), next), (vec![1_001, 1_002], Some(1_002)));
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_query_without_a_query_is_one_for_all() {
+async fn a_missing_query_matches_all_jobs() {
     let (server, jobq) = start_with_queue().await;
     fill(&jobq, 3).await;
     for body in ["{}", r#"{"limit":3}"#, r#"{"query":[]}"#, r#"{"x":1}"#] {
@@ -169,5 +169,5 @@ async fn a_query_without_a_query_is_one_for_all() {
         let at = reply.bad_query();
         assert_eq!((at.term, at.place, at.column), (None, None, None));
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

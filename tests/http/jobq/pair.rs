@@ -1,22 +1,23 @@
-//! Two servers on one PostgreSQL keep the same jobs.
+//! Two servers on one PostgreSQL database have the same jobs.
 
 use serde_json::json;
 
 use super::crowd::{
-    each_job_is_taken_once, names_and_numbers_are_given_once, no_step_is_lost,
-    polls_and_advances_do_not_both_win, what_is_gone_is_gone_for_all,
+    a_poll_and_a_state_change_do_not_both_succeed, concurrent_changes_are_all_kept,
+    each_job_is_claimed_once_by_polls, names_and_numbers_are_unique,
+    writes_to_deleted_objects_are_rejected,
 };
-use super::{client, sound};
+use super::{assert_consistent, client};
 use crate::support::jobq::Jobq;
 use crate::support::{Server, postgres};
 
-/// Two servers with these options, if there is a PostgreSQL for them.
+/// Two servers with these options; `None` if the tests run on SQLite.
 fn pair(options: &[&str]) -> Option<[Server; 2]> {
     let database = postgres::shared_database()?;
     Some([0; 2].map(|_| Server::at_url(&database, options)))
 }
 
-/// Each of the servers, with the other one.
+/// Each of the two servers, with the other one.
 fn both(pair: &[Server; 2]) -> [(Jobq, Jobq); 2] {
     let [one, other] = [0, 1].map(|number| client(&pair[number]));
     [(one.clone(), other.clone()), (other, one)]
@@ -24,12 +25,12 @@ fn both(pair: &[Server; 2]) -> [(Jobq, Jobq); 2] {
 
 async fn are_sound(pair: &[Server; 2]) {
     for server in pair {
-        sound(server).await;
+        assert_consistent(server).await;
     }
 }
 
 #[tokio::test]
-async fn what_is_done_at_one_is_so_at_the_other() {
+async fn changes_on_one_server_apply_to_the_other() {
     for options in [&[][..], &["--no-notify"]] {
         let Some(pair) = pair(options) else { return };
         for (mine, yours) in both(&pair) {
@@ -38,7 +39,7 @@ async fn what_is_done_at_one_is_so_at_the_other() {
             let taken = yours.post("/queue", &json!({"name": "q"})).await;
             taken.refused(409, &["q"]);
             let job = mine.put("q", &json!(1)).await;
-            assert_eq!(yours.stays("q", job.id).await, job);
+            assert_eq!(yours.existing_job("q", job.id).await, job);
             assert_eq!(yours.put("q", &json!(2)).await.id, job.id + 1);
             let free = json!([["IS", "state", null]]);
             let polled = yours.poll("q", &free, &json!(["A"])).await;
@@ -54,7 +55,7 @@ async fn what_is_done_at_one_is_so_at_the_other() {
             assert_eq!(mine.put("q", &json!(3)).await.id, 3);
             yours.delete_queue("q").await;
             mine.get("/queue/q/job").await.refused(404, &[]);
-            // Who has known the old one finds the new one.
+            // A server that has cached the old queue finds the new one.
             let new = yours.create("q").await;
             assert_eq!(mine.queues().await, [new]);
             assert_eq!(mine.put("q", &json!(1)).await.id, 1);
@@ -66,7 +67,7 @@ async fn what_is_done_at_one_is_so_at_the_other() {
 }
 
 #[tokio::test]
-async fn what_a_killed_server_has_told_the_other_knows() {
+async fn acknowledged_writes_of_a_killed_server_are_on_the_other() {
     let Some(mut pair) = pair(&[]) else { return };
     let (mine, yours) = (client(&pair[0]), client(&pair[1]));
     let queue = mine.create("q").await;
@@ -79,19 +80,19 @@ async fn what_a_killed_server_has_told_the_other_knows() {
     assert_eq!(yours.job("q", 1).await, polled);
     assert_eq!(yours.matching("q", &json!([])).await, [2, 3, 1]);
     assert_eq!(yours.put("q", &json!(4)).await.id, 4);
-    sound(&pair[1]).await;
+    assert_consistent(&pair[1]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_at_both_are_as_many_at_one() {
+async fn many_clients_of_both_servers_behave_like_those_of_one() {
     for options in [&[][..], &["--no-skip-locked"]] {
         let Some(pair) = pair(options) else { return };
         let clients = [client(&pair[0]), client(&pair[1])];
-        names_and_numbers_are_given_once(&clients).await;
-        each_job_is_taken_once(&clients).await;
-        polls_and_advances_do_not_both_win(&clients).await;
-        no_step_is_lost(&clients).await;
-        what_is_gone_is_gone_for_all(&clients).await;
+        names_and_numbers_are_unique(&clients).await;
+        each_job_is_claimed_once_by_polls(&clients).await;
+        a_poll_and_a_state_change_do_not_both_succeed(&clients).await;
+        concurrent_changes_are_all_kept(&clients).await;
+        writes_to_deleted_objects_are_rejected(&clients).await;
         are_sound(&pair).await;
     }
 }

@@ -1,14 +1,14 @@
-//! Polls: one job, the right one, and what becomes of it.
+//! Polls: which job they claim, and how they change it.
 
 use serde_json::{Value, json};
 
-use super::{sound, start_with_queue};
+use super::{assert_consistent, start_with_queue};
 use crate::support::at_once;
 use crate::support::jobq::{What, plain};
 use crate::support::lmstfy::eventually;
 
 #[tokio::test]
-async fn the_longest_untouched_is_taken() {
+async fn a_poll_claims_the_least_recently_changed_job() {
     let (server, jobq) = start_with_queue().await;
     for number in 1..=4 {
         jobq.put("q", &json!(number)).await;
@@ -19,21 +19,21 @@ async fn the_longest_untouched_is_taken() {
     while let Some(job) = jobq.poll("q", &free, &json!(["TAKEN"])).await {
         assert!(!taken.contains(&job.id), "again: {job:?}");
         assert_eq!(job.payload, job.id.to_string());
-        assert_eq!(jobq.stays("q", job.id).await, job);
+        assert_eq!(jobq.existing_job("q", job.id).await, job);
         taken.push(job.id);
     }
     assert_eq!(taken, [2, 3, 4, 1]);
-    // To take them again is a touch each time, so it is everyone's turn.
+    // A poll changes the job, so repeated polls claim the jobs in turn.
     let any = json!([]);
     for id in [2, 3, 4, 1, 2, 3, 4, 1] {
         let job = jobq.poll("q", &any, &json!(["AGAIN"])).await;
         assert_eq!(job.map(|job| job.id), Some(id));
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_poll_is_an_advance_with_its_event() {
+async fn a_poll_sets_the_state_and_adds_an_event() {
     let (server, jobq) = start_with_queue().await;
     let first = json!(["A", {"n": 1}]);
     jobq.put_in("q", &json!({"p": 1}), &first).await;
@@ -54,12 +54,12 @@ async fn a_poll_is_an_advance_with_its_event() {
         assert_eq!(job.payload, plain(&json!({"p": 1})));
         old = new;
     }
-    assert_eq!(jobq.stays("q", 2).await.log(), [What::Created]);
-    sound(&server).await;
+    assert_eq!(jobq.existing_job("q", 2).await.log(), [What::Created]);
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn where_nothing_matches_nothing_happens() {
+async fn a_poll_without_a_match_has_no_effect() {
     let (server, jobq) = start_with_queue().await;
     jobq.create("other").await;
     jobq.put("other", &json!(1)).await;
@@ -79,11 +79,11 @@ async fn where_nothing_matches_nothing_happens() {
         assert_eq!(jobq.all("q").await, std::slice::from_ref(&job), "{query}");
     }
     assert_eq!(jobq.all("other").await.len(), 1);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_poll_says_for_what_and_to_what() {
+async fn a_poll_requires_a_query_and_a_state() {
     let (server, jobq) = start_with_queue().await;
     let job = jobq.put("q", &json!(1)).await;
     for body in [
@@ -106,12 +106,12 @@ async fn a_poll_says_for_what_and_to_what() {
     let body = r#"{"state":null,"limit":0,"x":1,"query":[]}"#;
     let polled = jobq.post_text("/queue/q/poll_job", body).await.job();
     assert_eq!(polled.log().len(), 2);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// What the document says is missing in its example: somebody else takes over what nobody has touched for long.
+/// An extension of the documentation's example: another client claims a job that has not been changed for a long time.
 #[tokio::test]
-async fn what_is_stale_is_taken_over() {
+async fn a_stale_job_can_be_claimed_again() {
     let (server, jobq) = start_with_queue().await;
     let assigned = |node: i32| json!(["ASSIGNED", {"node": node}]);
     let of = |node: i32| json!(["=", "json_extract(state,'$[1].node')", node]);
@@ -132,17 +132,17 @@ async fn what_is_stale_is_taken_over() {
         true
     };
     eventually("a stale job is taken over", taken).await;
-    assert_eq!(jobq.stays("q", 1).await.state, plain(&assigned(2)));
-    // The first one is told when it comes back; and the job is not stale any more.
+    assert_eq!(jobq.existing_job("q", 1).await.state, plain(&assigned(2)));
+    // The first client gets an error when it returns, and the job is no longer stale.
     let late = jobq.advance("q", 1, &assigned(1), &json!(["DONE"])).await;
     assert_eq!(late.conflict().state, plain(&assigned(2)));
     assert_eq!(jobq.poll("q", &query, &assigned(3)).await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// A poll looks beyond the jobs that do not match, however many there are.
+/// A poll skips any number of jobs that do not match.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_one_that_matches_is_found_behind_many() {
+async fn a_poll_finds_a_match_behind_many_other_jobs() {
     const JOBS: i64 = 1_500;
     let (server, jobq) = start_with_queue().await;
     at_once(std::slice::from_ref(&jobq), 15, |jobq, _| async move {
@@ -164,12 +164,12 @@ async fn the_one_that_matches_is_found_behind_many() {
         let job = jobq.poll("q", &query, &json!(["NEW"])).await;
         assert_eq!(job.map(|job| job.id), Some(last.id), "{query}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// What a poll matches by is what was, and it is gone with the poll.
+/// The poll changes the tag by which it matches, so it claims each job once.
 #[tokio::test]
-async fn a_poll_by_tag_takes_each_once() {
+async fn polls_by_tag_claim_each_job_once() {
     let (server, jobq) = start_with_queue().await;
     let tags: [Value; 6] = [
         json!(["CREATED"]),
@@ -189,5 +189,5 @@ async fn a_poll_by_tag_takes_each_once() {
         taken.push(job.id);
     }
     assert_eq!(taken, [1, 3]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -1,11 +1,11 @@
-//! Queries: what real users would ask, and whom they get.
+//! Typical queries, and their results.
 
 use serde_json::{Value, json};
 
-use super::{sound, start_with_queue};
+use super::{assert_consistent, start_with_queue};
 use crate::support::jobq::{Jobq, ids, plain};
 
-/// Jobs of all kinds, from 1 on: payload and state.
+/// Various jobs, numbered from 1: payload and state.
 pub fn jobs() -> Vec<(Value, Value)> {
     vec![
         (
@@ -44,7 +44,7 @@ pub fn jobs() -> Vec<(Value, Value)> {
     ]
 }
 
-/// Puts these jobs into the queue `q`.
+/// Creates these jobs in the queue `q`.
 pub async fn fill(jobq: &Jobq) {
     for (number, (payload, state)) in (1..).zip(jobs()) {
         let job = jobq.put_in("q", &payload, &state).await;
@@ -52,10 +52,10 @@ pub async fn fill(jobq: &Jobq) {
     }
 }
 
-/// A term, and whom of these jobs it gets.
+/// A term, and the numbers of the matching jobs.
 type Case = (&'static str, &'static str, Value, &'static [i64]);
 
-/// Those of one term.
+/// Terms with their results.
 fn terms() -> Vec<Case> {
     let first = "json_extract(state, '$[0]')";
     let free = "(json_extract(payload,'$.p') = 1 OR json_extract(payload,'$.urgent') = 1)";
@@ -108,7 +108,7 @@ fn terms() -> Vec<Case> {
     ]
 }
 
-/// Queries, and whom of these jobs they get.
+/// Queries with their results.
 fn cases() -> Vec<(Value, &'static [i64])> {
     let terms = terms().into_iter();
     let mut cases: Vec<(Value, &[i64])> = terms
@@ -123,22 +123,22 @@ fn cases() -> Vec<(Value, &'static [i64])> {
 }
 
 #[tokio::test]
-async fn what_users_would_ask_finds_what_they_mean() {
+async fn typical_queries_match_the_expected_jobs() {
     let (server, jobq) = start_with_queue().await;
     fill(&jobq).await;
     for (query, expected) in cases() {
         let found = jobq.ask_for("q", &query).await.jobs();
         assert_eq!(ids(&found), expected, "{query}");
         for job in found {
-            assert_eq!(jobq.stays("q", job.id).await, job, "{query}");
+            assert_eq!(jobq.existing_job("q", job.id).await, job, "{query}");
         }
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// A poll takes them one after the other, until there are none.
+/// Polls claim the matching jobs one after the other, until there are none.
 #[tokio::test]
-async fn polls_take_whom_queries_find() {
+async fn polls_claim_the_jobs_that_queries_match() {
     for (query, expected) in cases() {
         let (_server, jobq) = start_with_queue().await;
         fill(&jobq).await;
@@ -153,7 +153,7 @@ async fn polls_take_whom_queries_find() {
             assert_eq!(job.map(|job| job.id), Some(*id), "{query}");
         }
         for job in before {
-            let now = jobq.stays("q", job.id).await;
+            let now = jobq.existing_job("q", job.id).await;
             if expected.contains(&job.id) {
                 assert_eq!(now.state, plain(&json!(["TAKEN", job.id])), "{query}");
             } else {
@@ -164,7 +164,7 @@ async fn polls_take_whom_queries_find() {
 }
 
 #[tokio::test]
-async fn every_operator_in_any_case() {
+async fn operators_are_case_insensitive() {
     let (server, jobq) = start_with_queue().await;
     for number in 1..=4 {
         let payload = json!({"n": number, "t": format!("t{number}")});
@@ -190,11 +190,11 @@ async fn every_operator_in_any_case() {
         ("like", t, json!("'%3'"), &[3]),
         ("NOT LIKE", t, json!("'%3'"), &[1, 2, 4]),
         ("not like", t, json!("'%3'"), &[1, 2, 4]),
-        // With what is unknown nothing compares.
+        // Comparisons with null are never true.
         ("=", n, Value::Null, &[]),
         ("!=", n, Value::Null, &[]),
         ("LIKE", t, Value::Null, &[]),
-        // Numbers come before texts, and a number is no text.
+        // Numbers are less than texts, and a number does not equal a text.
         ("<", n, json!("'0'"), &[1, 2, 3, 4]),
         ("=", n, json!("'2'"), &[]),
         ("=", t, json!("'t2'"), &[2]),
@@ -208,16 +208,16 @@ async fn every_operator_in_any_case() {
             assert_eq!(jobq.matching("q", &query).await, expected, "{query}");
         }
     }
-    // The other way round, without a text at all.
+    // The operands in the other order, without a text.
     assert_eq!(jobq.matching("q", &json!([["=", 2, n]])).await, [2]);
     assert_eq!(jobq.matching("q", &json!([["IS", null, n]])).await, [5]);
     assert_eq!(jobq.matching("q", &json!([["<", 1, 2]])).await.len(), 5);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// What is in one term stays in it.
+/// A term cannot affect another term.
 #[tokio::test]
-async fn terms_are_all_of_them_true() {
+async fn all_terms_must_be_true() {
     let (server, jobq) = start_with_queue().await;
     fill(&jobq).await;
     for (query, expected) in [
@@ -236,18 +236,18 @@ async fn terms_are_all_of_them_true() {
     ] {
         assert_eq!(jobq.matching("q", &query).await, expected, "{query}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// All the columns, by all their names.
+/// All columns, by all their names.
 #[tokio::test]
-async fn columns_are_what_the_job_shows() {
+async fn columns_contain_the_values_of_the_job() {
     let (server, jobq) = start_with_queue().await;
     jobq.put_in("q", &json!({"a": [1, 2.5]}), &json!(["S", {"x": null}]))
         .await;
     jobq.put("q", &json!("x")).await;
     jobq.event("q", 1, &json!("seen")).await.job();
-    let modified = jobq.stays("q", 1).await.modified;
+    let modified = jobq.existing_job("q", 1).await.modified;
     for column in [
         ("id", json!(1)),
         ("payload", json!(r#"'{"a":[1,2.5]}'"#)),
@@ -280,12 +280,12 @@ async fn columns_are_what_the_job_shows() {
     }
     let query = json!([["=", "typeof(state)", "'null'"]]);
     assert_eq!(jobq.matching("q", &query).await, [2]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// White space of a body is not of the value.
+/// White space in a body is not part of the value.
 #[tokio::test]
-async fn queries_see_values_without_white_space() {
+async fn queries_read_values_without_white_space() {
     let (server, jobq) = start_with_queue().await;
     let body = "{\"payload\":{ \"a\" : [ 1 , 2 ] },\"state\":[ \"S\" ]}";
     jobq.post_text("/queue/q/job", body).await.job();
@@ -300,12 +300,12 @@ async fn queries_see_values_without_white_space() {
     reply.job();
     let query = json!([["=", "state", "'[1,2]'"]]);
     assert_eq!(jobq.matching("q", &query).await, [1]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// The longest untouched is first, however a job was touched.
+/// In order of the last change, whatever the change was.
 #[tokio::test]
-async fn the_longest_untouched_is_first() {
+async fn results_are_ordered_by_the_last_change() {
     let (server, jobq) = start_with_queue().await;
     for number in 1..=5 {
         jobq.put("q", &json!(number)).await;
@@ -326,5 +326,5 @@ async fn the_longest_untouched_is_first() {
     assert_eq!(order().await, [3, 2, 4, 5, 6]);
     let query = json!([["IS", "state", null]]);
     assert_eq!(jobq.matching("q", &query).await, [3, 2, 4, 6]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

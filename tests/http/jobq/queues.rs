@@ -1,15 +1,15 @@
-//! Queues: their names, their numbers, and their end.
+//! Queues: names, numbers and deletion.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{client, sound, start, start_with_queue};
+use super::{assert_consistent, client, start, start_with_queue};
 use crate::support::jobq::{Queue, queue};
 use crate::support::{HOSTILE_NAMES, Server, escape, raw};
 
 #[tokio::test]
-async fn a_queue_is_known_by_its_name_and_by_its_number() {
+async fn a_queue_is_identified_by_name_or_number() {
     let server = start();
     let jobq = client(&server);
     let (a, b) = (jobq.create("a").await, jobq.create("b").await);
@@ -21,12 +21,12 @@ async fn a_queue_is_known_by_its_name_and_by_its_number() {
     assert_eq!((first.id, second.id), (1, 2));
     for name in ["a", &number] {
         assert_eq!(jobq.all(name).await, [first.clone(), second.clone()]);
-        assert_eq!(jobq.stays(name, 2).await, second);
+        assert_eq!(jobq.existing_job(name, 2).await, second);
         assert_eq!(jobq.matching(name, &json!([])).await, [1, 2]);
     }
     assert_eq!(jobq.all("b").await, []);
     let polled = jobq.poll(&number, &json!([]), &json!(1)).await;
-    assert_eq!(polled, Some(jobq.stays("a", 1).await));
+    assert_eq!(polled, Some(jobq.existing_job("a", 1).await));
     jobq.event(&number, 2, &json!(1)).await.job();
     jobq.advance(&number, 2, &json!(null), &json!(2))
         .await
@@ -35,27 +35,27 @@ async fn a_queue_is_known_by_its_name_and_by_its_number() {
     assert_eq!(jobq.job("a", 1).await, None);
     jobq.delete_queue(&number).await;
     assert_eq!(jobq.queues().await, [b]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_name_is_taken_once() {
+async fn a_name_is_unique() {
     let (server, jobq) = start_with_queue().await;
     let before = jobq.queues().await;
     for body in [r#"{"name":"q"}"#, r#"{"name":"\u0071","id":77}"#] {
         jobq.post_text("/queue", body).await.refused(409, &["q"]);
     }
     assert_eq!(jobq.queues().await, before);
-    // These are others.
+    // These are different names.
     for name in ["Q", "q ", " q", "é", "e\u{301}", "q\n"] {
         jobq.create(name).await;
     }
     assert_eq!(jobq.queues().await.len(), 7);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn what_is_no_name_is_refused() {
+async fn invalid_names_are_rejected() {
     let server = start();
     let jobq = client(&server);
     for body in [
@@ -88,11 +88,11 @@ async fn what_is_no_name_is_refused() {
         assert_eq!(reply.status, 400, "{body}: {reply:?}");
     }
     assert_eq!(jobq.queues().await, []);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_name_has_up_to_255_characters() {
+async fn a_name_has_at_most_255_characters() {
     let server = start();
     let jobq = client(&server);
     for letter in ["n", "é", "日", "🦀"] {
@@ -110,12 +110,12 @@ async fn a_name_has_up_to_255_characters() {
         }
     }
     assert_eq!(jobq.queues().await.len(), 8);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// An orderly client would not leave dots in a path as they are, so these requests are made by hand.
+/// Raw requests, because clients resolve dots in paths.
 #[tokio::test]
-async fn any_name_can_be_reached() {
+async fn any_name_can_be_used_in_paths() {
     let server = start();
     let jobq = client(&server);
     let more = [
@@ -168,14 +168,14 @@ async fn any_name_can_be_reached() {
         let path = format!("/api/v0/queue/{}", escape(name));
         let (status, text) = raw::request(&server, "DELETE", &path, b"").await;
         assert_eq!((status, &*text), (200, "{}"), "{name:?}");
-        // It was this one and no other that looks like it.
+        // Only this queue was deleted, not one with a similar name.
         assert_eq!(jobq.queues().await, queues[number + 1..], "{name:?}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_queue_goes_with_all_of_its_jobs() {
+async fn deleting_a_queue_deletes_its_jobs() {
     let (server, jobq) = start_with_queue().await;
     jobq.create("other").await;
     let kept = jobq.put("other", &json!("kept")).await;
@@ -199,18 +199,18 @@ async fn a_queue_goes_with_all_of_its_jobs() {
     }
     let job = jobq.put("q", &json!("new")).await;
     assert_eq!(job.id, 1);
-    // The old one's number is nobody's.
+    // The old queue's number is unknown.
     jobq.get(&queue(&old.id.to_string()))
         .await
         .refused(405, &[]);
     let old = format!("/queue/{}/job", old.id);
     jobq.get(&old).await.refused(404, &[]);
     assert_eq!(jobq.all("other").await, [kept]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn numbers_of_queues_are_never_used_again() {
+async fn numbers_of_queues_are_never_reused() {
     let folder = TempDir::new().expect("a folder");
     let database = folder.path().join("jobs.db");
     let mut last = 0;
@@ -222,7 +222,7 @@ async fn numbers_of_queues_are_never_used_again() {
             assert!(queue.id > last, "{queue:?} after {last}");
             last = queue.id;
         }
-        // Also those of the newest, and of all.
+        // Not even after deleting the newest queue, or all of them.
         jobq.delete_queue("b").await;
         let queue = jobq.create("b").await;
         assert!(queue.id > last, "{queue:?} after {last}");
@@ -238,5 +238,5 @@ async fn numbers_of_queues_are_never_used_again() {
         server = Server::on(&database, &[]);
         assert_eq!(client(&server).queues().await, []);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -1,14 +1,14 @@
-//! Paths and methods, those that nobody serves too, and what every answer has.
+//! Paths, methods, and the headers of every response.
 
 use std::collections::BTreeSet;
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{client, sound, start, start_with_queue};
+use super::{assert_consistent, client, start, start_with_queue};
 use crate::support::jobq::{Reply, What, ids, plain};
 
-/// Every endpoint below a queue: method, path, and a body that it takes.
+/// Every endpoint below a queue: method, path, and a valid body.
 const BELOW_QUEUE: [(&str, &str, &str); 9] = [
     ("GET", "/job", ""),
     ("POST", "/job", r#"{"payload":1}"#),
@@ -25,9 +25,9 @@ fn method(name: &str) -> Method {
     Method::from_bytes(name.as_bytes()).expect("a method")
 }
 
-/// The document from its beginning to its end.
+/// All calls of the documentation, in order.
 #[tokio::test]
-async fn a_job_from_its_creation_to_its_end() {
+async fn a_job_can_be_created_changed_and_deleted() {
     let server = start();
     let jobq = client(&server);
     assert_eq!(jobq.queues().await, []);
@@ -58,18 +58,18 @@ async fn a_job_from_its_creation_to_its_end() {
         What::User(plain(&json!({"note": "ok"}))),
     ];
     assert_eq!(logged.log(), expected);
-    assert_eq!(jobq.stays("hosts", 2).await, logged);
+    assert_eq!(jobq.existing_job("hosts", 2).await, logged);
     assert_eq!(jobq.all("hosts").await, [job, logged]);
     jobq.delete("hosts", 1).await;
     assert_eq!(jobq.job("hosts", 1).await, None);
     assert_eq!(ids(&jobq.all("hosts").await), [2]);
     jobq.delete_queue("hosts").await;
     assert_eq!(jobq.queues().await, []);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn unknown_paths_are_404_whatever_the_method() {
+async fn unknown_paths_are_404_with_any_method() {
     let (server, jobq) = start_with_queue().await;
     let job = jobq.put("q", &json!(1)).await;
     for path in [
@@ -107,11 +107,11 @@ async fn unknown_paths_are_404_whatever_the_method() {
         }
     }
     assert_eq!(jobq.all("q").await, [job]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn other_methods_are_405_and_do_nothing() {
+async fn other_methods_are_405_and_change_nothing() {
     let (server, jobq) = start_with_queue().await;
     let job = jobq.put("q", &json!(1)).await;
     for (path, allowed) in [
@@ -123,7 +123,7 @@ async fn other_methods_are_405_and_do_nothing() {
         ("/queue/q/job/1", "GET HEAD DELETE"),
         ("/queue/q/job/1/state", "POST"),
         ("/queue/q/job/1/event", "POST"),
-        // Whether there is such a thing makes no difference.
+        // Whether the queue exists makes no difference.
         ("/queue/nope", "DELETE"),
         ("/queue/q/job/2/state", "POST"),
     ] {
@@ -141,11 +141,11 @@ async fn other_methods_are_405_and_do_nothing() {
     }
     assert_eq!(jobq.all("q").await, [job]);
     assert_eq!(jobq.queues().await.len(), 1);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn head_tells_what_get_would() {
+async fn head_has_the_status_of_get() {
     let (server, jobq) = start_with_queue().await;
     let job = jobq.put("q", &json!(1)).await;
     for (path, status) in [
@@ -159,11 +159,11 @@ async fn head_tells_what_get_would() {
         assert_eq!((reply.status, &*reply.text), (status, ""), "{reply:?}");
     }
     assert_eq!(jobq.all("q").await, [job]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn every_endpoint_is_404_where_there_is_no_such_queue() {
+async fn every_endpoint_is_404_for_an_unknown_queue() {
     let (server, jobq) = start_with_queue().await;
     let job = jobq.put("q", &json!(1)).await;
     let gone = jobq.create("gone").await.id.to_string();
@@ -197,11 +197,11 @@ async fn every_endpoint_is_404_where_there_is_no_such_queue() {
         }
     }
     assert_eq!(jobq.all("q").await, [job]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn every_answer_has_its_number() {
+async fn every_response_has_a_request_id() {
     let (server, jobq) = start_with_queue().await;
     let mut seen = BTreeSet::new();
     let mut see = |reply: Reply| {
@@ -227,12 +227,12 @@ async fn every_answer_has_its_number() {
     ] {
         see(jobq.send(method(name), path).await);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// A page of another site must not be able to read what is here.
+/// Pages of other sites must not be able to read responses.
 #[tokio::test]
-async fn other_sites_are_not_invited() {
+async fn cross_origin_requests_are_not_allowed() {
     let (_server, jobq) = start_with_queue().await;
     for name in ["GET", "OPTIONS"] {
         let request = jobq.request(method(name), "/queue");
@@ -245,9 +245,9 @@ async fn other_sites_are_not_invited() {
     }
 }
 
-/// What is no text is neither the name of a queue nor a number.
+/// A segment that is not UTF-8 is neither a name nor a number.
 #[tokio::test]
-async fn paths_are_text() {
+async fn paths_must_be_utf_8() {
     let (server, jobq) = start_with_queue().await;
     let job = jobq.put("q", &json!(1)).await;
     for path in ["/queue/%ff/job", "/queue/q/job/%ff", "/queue/q%c3/job/1"] {
@@ -255,5 +255,5 @@ async fn paths_are_text() {
         assert!([400, 404].contains(&reply.status), "{reply:?}");
     }
     assert_eq!(jobq.all("q").await, [job]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -1,12 +1,12 @@
-//! States: compared and set.
+//! Comparing and setting states.
 
 use serde_json::json;
 
-use super::{sound, start_with_queue};
+use super::{assert_consistent, start_with_queue};
 use crate::support::jobq::{What, canonical, path};
 
 #[tokio::test]
-async fn the_state_is_set_where_the_old_one_is_right() {
+async fn the_state_is_set_if_the_old_state_is_equal() {
     let (server, jobq) = start_with_queue().await;
     let created = jobq.put("q", &json!({"a": 1})).await;
     let mut log = vec![What::Created];
@@ -30,18 +30,18 @@ async fn the_state_is_set_where_the_old_one_is_right() {
         assert_eq!(job.log(), log);
         assert_eq!(job.state, canonical(&new.to_string()));
         assert_eq!((job.id, &job.payload), (1, &created.payload));
-        assert_eq!(jobq.stays("q", 1).await, job);
+        assert_eq!(jobq.existing_job("q", 1).await, job);
         old = new;
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn where_it_is_wrong_nothing_happens_and_the_job_is_told() {
+async fn a_wrong_old_state_changes_nothing_and_returns_the_job() {
     let (server, jobq) = start_with_queue().await;
     jobq.put_in("q", &json!(1), &json!(["A", {"n": 1}])).await;
     jobq.put("q", &json!(2)).await;
-    let job = jobq.stays("q", 1).await;
+    let job = jobq.existing_job("q", 1).await;
     let order = jobq.matching("q", &json!([])).await;
     for old in [
         "null",
@@ -62,23 +62,23 @@ async fn where_it_is_wrong_nothing_happens_and_the_job_is_told() {
     ] {
         let reply = jobq.advance_text("q", 1, old, r#"["B"]"#).await;
         assert_eq!(reply.conflict(), job, "{old}");
-        assert_eq!(jobq.stays("q", 1).await, job);
+        assert_eq!(jobq.existing_job("q", 1).await, job);
     }
-    // Nor is it the one that was touched last.
+    // The order by the last change is the same.
     assert_eq!(jobq.matching("q", &json!([])).await, order);
-    // No state is another one than any state.
-    let none = jobq.stays("q", 2).await;
+    // A job without a state differs from a job with any state.
+    let none = jobq.existing_job("q", 2).await;
     for old in ["0", "false", "\"\"", "\"null\"", "[]", "[null]", "{}"] {
         let reply = jobq.advance_text("q", 2, old, "1").await;
         assert_eq!(reply.conflict(), none, "{old}");
     }
     jobq.advance_text("q", 2, "null", "1").await.job();
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// What is the same in JSON, however it is written.
+/// Different texts of the same JSON value.
 #[tokio::test]
-async fn how_a_state_is_written_makes_no_difference() {
+async fn the_notation_of_a_state_makes_no_difference() {
     let (server, jobq) = start_with_queue().await;
     let pairs = [
         (r#"{"a":1,"b":[2,3]}"#, " {\n\"b\" : [ 2 ,\t3],\r\"a\":1 } "),
@@ -112,12 +112,12 @@ async fn how_a_state_is_written_makes_no_difference() {
         let back = jobq.advance_text("q", job.id, one, one).await;
         assert_eq!(back.status, 200, "{other} is {one}: {back:?}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// What only looks the same to those who read numbers carelessly.
+/// Different values that imprecise parsers consider equal.
 #[tokio::test]
-async fn what_differs_in_the_last_digit_differs() {
+async fn numbers_that_differ_in_the_last_digit_are_different() {
     let (server, jobq) = start_with_queue().await;
     let pairs = [
         ("9007199254740992", "9007199254740993"),
@@ -146,10 +146,10 @@ async fn what_differs_in_the_last_digit_differs() {
             assert_eq!(reply.conflict(), job, "{one} is not {other}");
         }
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// A number that takes a machine for ever to write out.
+/// Numbers with huge exponents, which must not be expanded.
 #[tokio::test]
 async fn numbers_of_any_size_are_compared() {
     let (server, jobq) = start_with_queue().await;
@@ -170,11 +170,11 @@ async fn numbers_of_any_size_are_compared() {
         let expected = if same { 200 } else { 409 };
         assert_eq!(reply.status, expected, "{one} and {other}: {reply:?}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn to_the_same_state_is_an_event_too() {
+async fn setting_the_same_state_adds_an_event() {
     let (server, jobq) = start_with_queue().await;
     for state in [json!(null), json!(["A"])] {
         let id = jobq.put_in("q", &json!(1), &state).await.id;
@@ -185,11 +185,11 @@ async fn to_the_same_state_is_an_event_too() {
     }
     jobq.advance("q", 1, &json!(null), &json!(null)).await.job();
     assert_eq!(jobq.matching("q", &json!([])).await, [2, 1]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn both_states_must_be_said() {
+async fn both_states_are_required() {
     let (server, jobq) = start_with_queue().await;
     let job = jobq.put("q", &json!(1)).await;
     let at = format!("{}/state", path("q", 1));
@@ -207,17 +207,17 @@ async fn both_states_must_be_said() {
         r#"{"old":null,"new":}"#,
     ] {
         jobq.post_text(&at, body).await.refused(400, &[]);
-        assert_eq!(jobq.stays("q", 1).await, job, "{body}");
+        assert_eq!(jobq.existing_job("q", 1).await, job, "{body}");
     }
     let body = r#"{"new":1,"id":7,"old":null,"payload":9}"#;
     let moved = jobq.post_text(&at, body).await.job();
     assert_eq!((moved.payload, &*moved.state), (job.payload, "1"));
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// States of one job are nothing to another one, nor to one of the same number elsewhere.
+/// Other jobs, and the job with the same number in another queue, are not affected.
 #[tokio::test]
-async fn nobody_else_is_touched() {
+async fn other_jobs_are_not_affected() {
     let (server, jobq) = start_with_queue().await;
     jobq.create("other").await;
     for queue in ["q", "other"] {
@@ -232,5 +232,5 @@ async fn nobody_else_is_touched() {
     let after = (jobq.all("q").await, jobq.all("other").await);
     assert_eq!(after.0, [before.0[0].clone(), before.0[2].clone()]);
     assert_eq!(after.1, before.1);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

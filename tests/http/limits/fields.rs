@@ -1,10 +1,10 @@
-//! Fields and parameters of qless.
+//! Limits of fields and parameters of qless.
 
 use serde_json::{Value, json};
 
 use crate::support::{Answer, Server};
 
-/// What is within a limit is accepted, and what is beyond it is refused with the name of the field.
+/// Checks that a value within its limit is accepted, and a value beyond it is rejected with the name of the field.
 #[track_caller]
 fn judge(answer: Answer, fits: bool, field: &str) {
     if fits {
@@ -14,18 +14,18 @@ fn judge(answer: Answer, fits: bool, field: &str) {
     }
 }
 
-/// One below a limit, the limit, and one above it; and which of them are within it.
+/// One below a limit, the limit, and one above it; and whether each is accepted.
 fn around(limit: usize) -> [(usize, bool); 3] {
     [(limit - 1, true), (limit, true), (limit + 1, false)]
 }
 
 #[tokio::test]
-async fn texts_have_their_limits() {
+async fn texts_have_limits() {
     let server = Server::start();
     let client = server.at(0);
     client.add("work", json!({"id": "a", "meta": 1})).await;
     for (bytes, fits) in around(4_096) {
-        // A message and its data count together.
+        // The limit applies to message and data together.
         let data = json!({"x": "y".repeat(90)});
         let message = "m".repeat(bytes - data.to_string().len());
         let note = json!({"id": "a", "message": message, "data": data});
@@ -44,7 +44,7 @@ async fn texts_have_their_limits() {
         judge(client.set(&option, json!(1)).await, fits, "option");
     }
     for (bytes, fits) in around(4_096) {
-        // As JSON it has quotes.
+        // As JSON, the value has quotes.
         let value = json!("v".repeat(bytes - 2));
         let answer = client.set("option", value).await;
         assert_eq!(answer.status, if fits { 200 } else { 400 }, "{bytes}");
@@ -52,7 +52,7 @@ async fn texts_have_their_limits() {
 }
 
 #[tokio::test]
-async fn numbers_have_their_limits() {
+async fn numbers_have_limits() {
     let server = Server::start();
     let client = server.at(0);
     for (number, fits) in around(2_147_483_647) {
@@ -86,7 +86,7 @@ async fn numbers_have_their_limits() {
 }
 
 #[tokio::test]
-async fn lists_have_their_limits() {
+async fn lists_have_limits() {
     let server = Server::start();
     let client = server.at(0);
     for (count, fits) in around(100) {

@@ -1,4 +1,4 @@
-//! The dashboard: its forms, and what its lists show of a job.
+//! Limits of the dashboard: sizes of forms, and what lists show of a job.
 
 use reqwest::StatusCode;
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::support::raw::Connection;
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// The status of the answer to a form of so many bytes, all of which are sent.
+/// The status of the response to a form of this size, which is sent completely.
 async fn whole(server: &Server, path: &str, bytes: usize) -> StatusCode {
     let form = format!("x={}", "y".repeat(bytes - 2));
     let request = server.http.post(format!("http://{}{path}", server.address));
@@ -17,7 +17,7 @@ async fn whole(server: &Server, path: &str, bytes: usize) -> StatusCode {
     request.body(form).send().await.unwrap().status()
 }
 
-/// The first line of the answer to a form of so many bytes, of which 128 KiB at most are sent.
+/// The status line of the response to a form of this size, of which at most 128 KiB are sent.
 async fn begun(server: &Server, path: &str, bytes: usize) -> String {
     let mut connection = Connection::to(server).await;
     let head = format!(
@@ -30,7 +30,7 @@ async fn begun(server: &Server, path: &str, bytes: usize) -> String {
 }
 
 #[tokio::test]
-async fn a_form_has_up_to_64_kib_and_one_with_a_payload_8_mib() {
+async fn forms_have_at_most_64_kib_and_with_a_payload_8_mib() {
     let server = Server::with(&[]);
     for (path, limit) in [("/ui/namespaces", 64 << 10), ("/ui/put", 8 << 20)] {
         for bytes in [limit - 1, limit] {
@@ -43,7 +43,7 @@ async fn a_form_has_up_to_64_kib_and_one_with_a_payload_8_mib() {
 }
 
 #[tokio::test]
-async fn a_form_for_a_token_has_up_to_16_kib() {
+async fn token_forms_have_at_most_16_kib() {
     let server = Server::with(&[]);
     for (bytes, status) in [(16_383, 400), (16_384, 400), (16_385, 413)] {
         let answer = whole(&server, "/token/ns", bytes).await;
@@ -52,7 +52,7 @@ async fn a_form_for_a_token_has_up_to_16_kib() {
 }
 
 #[tokio::test]
-async fn a_list_shows_20_tags_of_a_job() {
+async fn a_list_shows_at_most_20_tags_per_job() {
     let server = Server::with(&[]);
     for (count, shown) in [(19, 19), (20, 20), (21, 20)] {
         let tags: Vec<String> = (0..count).map(|n| format!("t{n}")).collect();

@@ -1,12 +1,12 @@
-//! What makes jobs go: ack, and the destruction of a queue.
+//! Acknowledging jobs, and destroying queues.
 
 use tokio::time::{Duration, Instant};
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::lmstfy::Lmstfy;
 
 #[tokio::test]
-async fn an_acknowledged_job_never_comes_again_whatever_its_state() {
+async fn an_acknowledged_job_never_returns_whatever_its_state() {
     let server = start();
     let lmstfy = client(&server);
     let dead = lmstfy.publish_dead("work", "dead").await;
@@ -16,7 +16,7 @@ async fn an_acknowledged_job_never_comes_again_whatever_its_state() {
     let ready = lmstfy.publish("work?tries=9", "ready").await;
     let delayed = lmstfy.publish("work?delay=1", "delayed").await;
     for id in [&dead, &working, &ready, &delayed] {
-        // Once, and once more: nobody can tell whether the first answer was lost.
+        // Twice, because a client that gets no response repeats its request.
         for _ in 0..2 {
             lmstfy.ack("work", id).await;
             assert_eq!(lmstfy.job("work", id).await, None);
@@ -25,7 +25,7 @@ async fn an_acknowledged_job_never_comes_again_whatever_its_state() {
     assert_eq!(lmstfy.size("work").await, 0);
     assert_eq!(lmstfy.dead("work").await, (0, String::new()));
     assert_eq!(lmstfy.respawn("work?limit=9").await, 0);
-    // What was published last was due last; the other one would have come back with the first.
+    // The job published last is due last; the other one would have returned with the first.
     let last = lmstfy.publish("work?delay=1", "last").await;
     let mut come = vec![lmstfy.take("work?timeout=30").await.id];
     come.push(lmstfy.take("work?timeout=30").await.id);
@@ -34,11 +34,11 @@ async fn an_acknowledged_job_never_comes_again_whatever_its_state() {
     expected.sort();
     assert_eq!(come, expected);
     assert_eq!(lmstfy.consume("work").await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn an_ack_of_what_is_not_there_is_as_good() {
+async fn acking_an_unknown_job_succeeds() {
     let server = start();
     let lmstfy = client(&server);
     for queue in ["unknown", "work"] {
@@ -51,9 +51,9 @@ async fn an_ack_of_what_is_not_there_is_as_good() {
     assert_eq!(lmstfy.size("work").await, 1);
 }
 
-/// The original's own test acknowledges through another queue, and expects no error.
+/// The test of the original server acknowledges through another queue, and expects no error.
 #[tokio::test]
-async fn an_ack_through_another_queue_deletes_nothing() {
+async fn acking_through_another_queue_deletes_nothing() {
     let server = start();
     let lmstfy = client(&server);
     let stranger = Lmstfy::new(&server, "stranger");
@@ -65,28 +65,28 @@ async fn an_ack_through_another_queue_deletes_nothing() {
         lmstfy.ack("other", id).await;
         lmstfy.ack("unknown", id).await;
         stranger.ack("work", id).await;
-        lmstfy.stays("work", id).await;
+        lmstfy.existing_job("work", id).await;
     }
     assert_eq!(lmstfy.take("work?ttr=0").await.id, ready);
-    lmstfy.grows("work", 1).await;
+    lmstfy.wait_until_ready("work", 1).await;
     lmstfy.take("work").await;
     lmstfy.ack("other", &ready).await;
-    lmstfy.stays("work", &ready).await;
+    lmstfy.existing_job("work", &ready).await;
     assert_eq!(
         (lmstfy.size("other").await, stranger.size("work").await),
         (1, 1)
     );
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_queue_that_is_destroyed_loses_what_is_ready_and_nothing_else() {
+async fn destroying_a_queue_deletes_only_ready_jobs() {
     let server = start();
     let lmstfy = client(&server);
     let dead = lmstfy.publish_dead("work", "dead").await;
     let elsewhere = lmstfy.publish("other", "x").await;
-    // Those that are not ready are so for some seconds: for more on a machine that is too busy to destroy the queue
-    // before they are over.
+    // Jobs stay delayed or running for some seconds. If a busy machine needs longer to destroy the queue, the test
+    // repeats with more.
     let mut seconds = 3;
     let (ids, left) = loop {
         let began = Instant::now();
@@ -98,7 +98,7 @@ async fn a_queue_that_is_destroyed_loses_what_is_ready_and_nothing_else() {
         let delayed = lmstfy.publish(&at, "delayed").await;
         let ready = lmstfy.bulk("work", "[1, 2, 3]").await;
         lmstfy.destroy("work").await;
-        assert_eq!(lmstfy.stays("work", &dead).await.text(), "dead");
+        assert_eq!(lmstfy.existing_job("work", &dead).await.text(), "dead");
         let (size, next) = (lmstfy.size("work").await, lmstfy.peek("work").await);
         let mut left = Vec::new();
         for id in [&working, &last, &delayed].into_iter().chain(&ready) {
@@ -117,39 +117,39 @@ async fn a_queue_that_is_destroyed_loses_what_is_ready_and_nothing_else() {
     assert_eq!(left, [true, true, true, false, false, false]);
     let [working, _, delayed] = ids;
     assert_eq!(lmstfy.drain("other").await, [elsewhere]);
-    // They live on.
+    // They are kept.
     let mut come = vec![lmstfy.take("work?timeout=30").await.id];
     come.push(lmstfy.take("work?timeout=30").await.id);
     come.sort();
     let mut expected = vec![working, delayed];
     expected.sort();
     assert_eq!(come, expected);
-    lmstfy.dies("work", 2).await;
+    lmstfy.wait_until_dead("work", 2).await;
     assert_eq!(lmstfy.dead("work").await.1, dead);
     assert_eq!(lmstfy.respawn("work?limit=9").await, 2);
     lmstfy.destroy("work").await;
     assert_eq!(lmstfy.respawn("work?limit=9").await, 0);
     assert_eq!(lmstfy.job("work", &dead).await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_destroyed_too() {
+async fn destroying_an_unknown_queue_succeeds() {
     let server = start();
     let lmstfy = client(&server);
     lmstfy.destroy("unknown").await;
     lmstfy.publish("work", "x").await;
     lmstfy.destroy("work").await;
     lmstfy.destroy("work").await;
-    // It comes into being again.
+    // Publishing creates it again.
     let id = lmstfy.publish("work", "x").await;
     assert_eq!(lmstfy.drain("work").await, [id]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// More than a batch of anything.
+/// More jobs than any batch.
 #[tokio::test]
-async fn a_large_queue_is_destroyed_whole() {
+async fn a_large_queue_is_destroyed_completely() {
     let server = start();
     let lmstfy = client(&server);
     let many = format!("[{}]", vec!["1"; 64].join(","));
@@ -160,5 +160,5 @@ async fn a_large_queue_is_destroyed_whole() {
     lmstfy.destroy("work").await;
     assert_eq!(lmstfy.size("work").await, 0);
     assert_eq!(lmstfy.consume("work").await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -1,20 +1,20 @@
-//! Namespaces know nothing of each other, and the protocols know nothing of each other.
+//! Namespaces are isolated from each other, and so are protocols.
 
 use serde_json::{Value, json};
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::Server;
-use crate::support::apart::{unseen_by_qless, untouched_by_qless};
+use crate::support::apart::{assert_hidden_from_qless, assert_unchanged_by_qless};
 use crate::support::lmstfy::Lmstfy;
 
 #[tokio::test]
-async fn a_queue_of_the_same_name_is_another_one_in_each_namespace() {
+async fn queues_of_the_same_name_in_two_namespaces_are_different() {
     let server = start();
     let (one, other) = (Lmstfy::new(&server, "one"), Lmstfy::new(&server, "other"));
     let mine = one.publish("work", "mine").await;
     let yours = other.publish("work", "yours").await;
     let waiting = other.poll(&server, "new?timeout=1").await;
-    one.settled(&server).await;
+    one.wait_until_polling(&server).await;
     one.publish("new", "x").await;
     waiting.reply().await.no_job();
     assert_eq!((one.size("work").await, other.size("work").await), (1, 1));
@@ -26,12 +26,12 @@ async fn a_queue_of_the_same_name_is_another_one_in_each_namespace() {
     assert_eq!(one.consume("work").await, None);
     let job = other.take("work").await;
     assert_eq!((&job.id, job.text()), (&yours, "yours"));
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// A character that a careless key would take for its own, on both sides.
+/// A character that careless code could use as a separator, in both names.
 #[tokio::test]
-async fn names_do_not_run_into_each_other() {
+async fn namespace_and_queue_names_cannot_be_confused() {
     let server = start();
     for (namespace, queue, others) in [
         ("a", "b-c", [("a-b", "c"), ("a-", "b-c"), ("A", "b-c")]),
@@ -50,7 +50,7 @@ async fn names_do_not_run_into_each_other() {
     }
 }
 
-/// A job of the namespace `ns` in each state, in queues whose names qless uses too.
+/// A job of the namespace `ns` in each state, in queues with names that qless uses, too.
 async fn fill(server: &Server) -> Vec<String> {
     let lmstfy = client(server);
     let mut ids = vec![lmstfy.publish_dead("work", "dead").await];
@@ -63,41 +63,41 @@ async fn fill(server: &Server) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn qless_sees_nothing_of_lmstfy() {
+async fn qless_does_not_show_lmstfy_jobs() {
     let server = start();
     let ids = fill(&server).await;
     let queues = ["ns", "ns%2Fwork", "ns%3Awork", "lmstfy"];
-    unseen_by_qless(&server, &ids, &queues, &ids).await;
-    sound(&server).await;
+    assert_hidden_from_qless(&server, &ids, &queues, &ids).await;
+    assert_consistent(&server).await;
 }
 
-/// Whoever knows an id of the other protocol can do nothing with it.
+/// Clients of qless cannot affect lmstfy jobs by ID.
 #[tokio::test]
-async fn qless_verbs_do_nothing_to_jobs_of_lmstfy() {
+async fn qless_verbs_do_not_affect_lmstfy_jobs() {
     let server = start();
     let lmstfy = client(&server);
     let ids = fill(&server).await;
-    untouched_by_qless(&server, &ids).await;
+    assert_unchanged_by_qless(&server, &ids).await;
     let worker = server.by("w");
     for path in ["/unfail/work", "/pause/work"] {
         worker.post(path, json!({"group": "dead-letter"})).await;
     }
     for (id, text) in ids.iter().zip(["dead", "working", "ready", "delayed"]) {
-        assert_eq!(lmstfy.stays("work", id).await.text(), text);
+        assert_eq!(lmstfy.existing_job("work", id).await.text(), text);
     }
     assert_eq!(lmstfy.dead("work").await, (1, ids[0].clone()));
     assert_eq!(lmstfy.drain("work").await, [ids[2].clone()]);
     assert_eq!(lmstfy.drain("other").await, ids[4..]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn lmstfy_sees_nothing_of_qless() {
+async fn lmstfy_does_not_show_qless_jobs() {
     let server = start();
     let lmstfy = client(&server);
     let worker = server.by("w");
     let waiting = lmstfy.poll(&server, "work,other?timeout=1").await;
-    lmstfy.settled(&server).await;
+    lmstfy.wait_until_polling(&server).await;
     worker.add_ids("work", &["a", "b", "c"]).await;
     worker.pop("work").await;
     worker.fail("a", "dead-letter").await;
@@ -109,7 +109,7 @@ async fn lmstfy_sees_nothing_of_qless() {
         assert_eq!(lmstfy.peek("work").await, None);
         assert_eq!(lmstfy.dead("work").await, (0, String::new()));
         assert_eq!(lmstfy.respawn("work?limit=9").await, 0);
-        lmstfy.bury("work?limit=9").await;
+        lmstfy.delete_dead("work?limit=9").await;
         lmstfy.destroy("work").await;
         for id in ["a", "b", "c"] {
             assert_eq!(lmstfy.job("work", id).await, None);
@@ -120,17 +120,17 @@ async fn lmstfy_sees_nothing_of_qless() {
     }
     assert_eq!(worker.state("a").await, "failed");
     assert_eq!(worker.pop_ids("work", 9).await, ["b", "c"]);
-    // An id of lmstfy is free for qless.
+    // qless can use an ID of lmstfy.
     let id = lmstfy.publish("work", "x").await;
     worker.add("work", json!({"id": id, "meta": 1})).await;
     lmstfy.ack("work", &id).await;
     assert_eq!(worker.state(&id).await, "waiting");
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// What qless does to a queue of its own is nothing to the one of the same name.
+/// qless commands do not affect an lmstfy queue of the same name.
 #[tokio::test]
-async fn options_and_pauses_of_qless_queues_are_their_own() {
+async fn qless_options_and_pauses_do_not_affect_lmstfy_queues() {
     let server = start();
     let lmstfy = client(&server);
     let anyone = server.anyone();
@@ -146,5 +146,5 @@ async fn options_and_pauses_of_qless_queues_are_their_own() {
     anyone.post("/unpause/work", Value::Null).await.accepted();
     assert_eq!(server.by("w").pop("work").await["id"], "a");
     assert_eq!(server.by("w").pop("work").await, Value::Null);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

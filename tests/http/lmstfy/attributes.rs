@@ -1,12 +1,12 @@
-//! Attributes: headers that travel with a job. The document does not know them, newer clients do.
+//! Attributes: headers that are stored with a job. The documentation does not mention them, but newer clients use them.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::lmstfy::{Job, Lmstfy, Reply};
 
-/// Publishes with these headers.
+/// Publishes a job with these headers.
 async fn publish(
     lmstfy: &Lmstfy,
     path: &str,
@@ -20,9 +20,9 @@ async fn publish(
     Reply::of(format!("PUT {path} {headers:?}"), request).await
 }
 
-/// The job as consumers and onlookers see it, who must see the same attributes.
+/// The job as peek and consume return it; both must return the same attributes.
 async fn seen(lmstfy: &Lmstfy, id: &str) -> Job {
-    let job = lmstfy.stays("work", id).await;
+    let job = lmstfy.existing_job("work", id).await;
     let peeked = lmstfy.peek("work").await.expect("a job");
     let taken = lmstfy.take("work").await;
     assert_eq!(
@@ -34,7 +34,7 @@ async fn seen(lmstfy: &Lmstfy, id: &str) -> Job {
 }
 
 #[tokio::test]
-async fn attributes_travel_with_the_job() {
+async fn attributes_are_returned_with_the_job() {
     let server = start();
     let lmstfy = client(&server);
     for yes in ["yes", "YES", "Yes"] {
@@ -50,11 +50,11 @@ async fn attributes_travel_with_the_job() {
         assert_eq!(job.attributes, json!({"flag": "1", "label": "ABC def"}));
         assert_eq!(job.text(), "x");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn nobody_gets_attributes_who_does_not_ask_for_them() {
+async fn attributes_are_returned_only_on_request() {
     let server = start();
     let lmstfy = client(&server);
     for headers in [
@@ -75,7 +75,7 @@ async fn nobody_gets_attributes_who_does_not_ask_for_them() {
 }
 
 #[tokio::test]
-async fn whoever_publishes_many_or_again_says_it_anew() {
+async fn bulk_and_republished_jobs_have_their_own_attributes() {
     let server = start();
     let lmstfy = client(&server);
     let headers = [("Enable-Job-Version", "yes"), ("Job-Attr-Flag", "1")];
@@ -92,9 +92,9 @@ async fn whoever_publishes_many_or_again_says_it_anew() {
     assert_eq!(seen(&lmstfy, &again).await.attributes, json!({"flag": "1"}));
 }
 
-/// They survive whatever happens to the job.
+/// Nothing that happens to the job changes them.
 #[tokio::test]
-async fn attributes_stay_with_the_job() {
+async fn attributes_are_kept_for_the_life_of_the_job() {
     let server = start();
     let lmstfy = client(&server);
     let headers = [("Enable-Job-Version", "yes"), ("Job-Attr-Flag", "1")];
@@ -108,9 +108,9 @@ async fn attributes_stay_with_the_job() {
             (tries, &json!({"flag": "1"}))
         );
     }
-    lmstfy.dies("work", 1).await;
+    lmstfy.wait_until_dead("work", 1).await;
     assert_eq!(
-        lmstfy.stays("work", &id).await.attributes,
+        lmstfy.existing_job("work", &id).await.attributes,
         json!({"flag": "1"})
     );
     lmstfy.respawn("work").await;
@@ -118,7 +118,7 @@ async fn attributes_stay_with_the_job() {
 }
 
 #[tokio::test]
-async fn there_is_an_end_to_attributes() {
+async fn attributes_have_limits() {
     let server = start();
     let lmstfy = client(&server);
     let most = "v".repeat(128);
@@ -132,7 +132,7 @@ async fn there_is_an_end_to_attributes() {
     assert_eq!(attributes.len(), 16);
     let cut = attributes.values().all(|value| *value == *most);
     assert!(cut, "{attributes:?}");
-    // A name that is too long is cut, or not taken.
+    // A name that is too long is truncated or ignored.
     let name = format!("Job-Attr-{}", "k".repeat(33));
     let headers = [
         ("Enable-Job-Version", "yes"),

@@ -1,9 +1,9 @@
-//! Publishing several jobs at once: all or none, each as it stands in the array.
+//! Bulk publish: all jobs or none, each byte for byte as in the array.
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::Server;
 
-/// Elements of an array as they stand in it.
+/// Elements of an array, byte for byte.
 const ELEMENTS: [&str; 17] = [
     r#"{"msg": "hellp"}"#,
     r#""hello, neo""#,
@@ -25,7 +25,7 @@ const ELEMENTS: [&str; 17] = [
 ];
 
 #[tokio::test]
-async fn each_element_is_a_job_byte_by_byte() {
+async fn each_element_is_a_job_byte_for_byte() {
     let server = start();
     let lmstfy = client(&server);
     for (before, between, after) in [("[", ",", "]"), ("\n [ \t", " ,\r\n ", "\n] \n")] {
@@ -39,11 +39,11 @@ async fn each_element_is_a_job_byte_by_byte() {
         }
         assert_eq!(lmstfy.consume("work").await, None);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn between_1_and_64_jobs_are_published_at_once() {
+async fn a_bulk_has_1_to_64_jobs() {
     let server = start();
     let lmstfy = client(&server);
     for count in [1, 2, 63, 64] {
@@ -64,7 +64,7 @@ async fn between_1_and_64_jobs_are_published_at_once() {
 }
 
 #[tokio::test]
-async fn only_an_array_is_published() {
+async fn only_an_array_is_accepted() {
     let server = start();
     let lmstfy = client(&server);
     for body in [
@@ -98,12 +98,12 @@ async fn only_an_array_is_published() {
     assert_eq!(lmstfy.consume("work").await, None);
 }
 
-/// The limit is each job's, not the whole's.
+/// The limit applies to each job, not to the whole body.
 #[tokio::test]
-async fn each_element_is_smaller_than_64_kb_and_one_that_is_not_stops_all() {
+async fn an_element_of_64_kb_or_more_rejects_the_whole_bulk() {
     let server = start();
     let lmstfy = client(&server);
-    // With its quotes.
+    // The length includes the quotes.
     let text = |length: usize| format!("\"{}\"", "x".repeat(length - 2));
     let body = format!("[{}]", vec![text(65535); 64].join(","));
     let ids = lmstfy.bulk("work", body).await;
@@ -120,12 +120,12 @@ async fn each_element_is_smaller_than_64_kb_and_one_that_is_not_stops_all() {
         reply.refused(413, "body too large");
         assert_eq!(lmstfy.size("work").await, 0);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Around each of 64 jobs there may be 1 KiB of white space.
+/// Allows 1 KiB of white space around each of 64 jobs.
 #[tokio::test]
-async fn the_whole_body_of_a_bulk_has_a_limit() {
+async fn the_size_of_a_bulk_is_limited() {
     let server = Server::with(&["--no-auth", "--lmstfy-body-max", "1"]);
     let lmstfy = client(&server);
     let limit = 64 * (1 + 1_024);
@@ -141,7 +141,7 @@ async fn the_whole_body_of_a_bulk_has_a_limit() {
 }
 
 #[tokio::test]
-async fn what_is_asked_for_is_so_for_every_job() {
+async fn parameters_apply_to_every_job_of_a_bulk() {
     let server = start();
     let lmstfy = client(&server);
     let ids = lmstfy
@@ -149,7 +149,7 @@ async fn what_is_asked_for_is_so_for_every_job() {
         .await;
     assert_eq!(lmstfy.consume("work").await, None);
     for id in &ids {
-        let job = lmstfy.stays("work", id).await;
+        let job = lmstfy.existing_job("work", id).await;
         assert_eq!((job.lifetime(), job.remain_tries), (100, 7));
     }
     let mut due = Vec::new();

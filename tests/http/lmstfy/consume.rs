@@ -1,13 +1,13 @@
-//! Consuming: one job or several, from one queue or several.
+//! Consuming one or several jobs, from one or several queues.
 
 use reqwest::Method;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 
 #[tokio::test]
-async fn where_there_is_no_job_the_answer_says_so() {
+async fn consuming_from_an_empty_queue_returns_no_job() {
     let server = start();
     let lmstfy = client(&server);
     let gone = lmstfy.publish("empty", "x").await;
@@ -21,16 +21,16 @@ async fn where_there_is_no_job_the_answer_says_so() {
     ] {
         lmstfy.get(&format!("/{at}")).await.no_job();
     }
-    // A wait that is over ends the same way, not before its time.
+    // A timeout has the same response, and is not early.
     let began = Instant::now();
     for at in ["empty?timeout=1", "unknown,empty?timeout=1&count=5"] {
         lmstfy.get(&format!("/{at}")).await.no_job();
     }
     assert!(began.elapsed().as_secs_f64() >= 2.0);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// All first-party clients say `count=1` and read an object.
+/// All official clients send `count=1` and expect an object.
 #[tokio::test]
 async fn one_job_is_an_object_and_several_are_an_array() {
     let server = start();
@@ -50,7 +50,7 @@ async fn one_job_is_an_object_and_several_are_an_array() {
 }
 
 #[tokio::test]
-async fn several_jobs_are_given_in_order_and_as_many_as_there_are() {
+async fn several_jobs_are_returned_in_order_up_to_the_available_number() {
     let server = start();
     let lmstfy = client(&server);
     let mut ids = lmstfy
@@ -70,12 +70,12 @@ async fn several_jobs_are_given_in_order_and_as_many_as_there_are() {
     }
     assert_eq!(got, ids);
     assert_eq!(lmstfy.consume_many("work?count=100").await, []);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// As soon as there is one job, whoever wants several has no more to wait for.
+/// A consume of several jobs ends as soon as there is one.
 #[tokio::test]
-async fn several_jobs_are_not_waited_for() {
+async fn consuming_several_jobs_does_not_wait_for_all() {
     let server = start();
     let lmstfy = client(&server);
     let ids = lmstfy.bulk("work", "[1, 2]").await;
@@ -87,7 +87,7 @@ async fn several_jobs_are_not_waited_for() {
 }
 
 #[tokio::test]
-async fn of_several_queues_the_first_goes_first() {
+async fn jobs_of_the_first_queue_come_first() {
     let server = start();
     let lmstfy = client(&server);
     let mut ids = Vec::new();
@@ -96,18 +96,18 @@ async fn of_several_queues_the_first_goes_first() {
     }
     let order = [("b", 1), ("b", 4), ("c", 0), ("c", 3), ("a", 2), ("a", 5)];
     for (queue, id) in order {
-        // The document asks for a timeout here; its server, and this one, do not insist.
+        // The documentation requires a timeout here; neither the original server nor this one does.
         let query = if queue == "c" { "" } else { "?timeout=1" };
         let job = lmstfy.take(&format!("b,unknown,c,a{query}")).await;
         assert_eq!((job.queue.as_str(), &job.id), (queue, &ids[id]));
         assert_eq!(job.text(), queue);
     }
     assert_eq!(lmstfy.consume("b,unknown,c,a").await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn several_jobs_of_several_queues_are_given_by_queue() {
+async fn several_jobs_of_several_queues_are_returned_by_queue() {
     let server = start();
     let lmstfy = client(&server);
     let c = lmstfy.bulk("c", "[1, 2]").await;
@@ -122,11 +122,11 @@ async fn several_jobs_of_several_queues_are_given_by_queue() {
     assert_eq!(rest[0].id, c[1]);
     assert_eq!(rest.len(), 1);
     assert_eq!(lmstfy.consume_many("a,b,c?count=3").await, []);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn between_commas_there_may_be_nothing() {
+async fn empty_names_between_commas_are_ignored() {
     let server = start();
     let lmstfy = client(&server);
     for queues in [
@@ -136,7 +136,7 @@ async fn between_commas_there_may_be_nothing() {
         assert_eq!(lmstfy.take(queues).await.id, id, "{queues}");
         assert_eq!(lmstfy.consume(queues).await, None);
     }
-    // Of a queue that is named twice each job is given once.
+    // If a queue is named twice, each job is returned once.
     let ids = lmstfy.bulk("a", "[1, 2]").await;
     let jobs = lmstfy.consume_many("a,b,a?count=10").await;
     let got: Vec<String> = jobs.into_iter().map(|job| job.id).collect();
@@ -151,7 +151,7 @@ async fn between_commas_there_may_be_nothing() {
 }
 
 #[tokio::test]
-async fn very_many_queues_may_be_named() {
+async fn many_queues_can_be_named() {
     let server = start();
     let lmstfy = client(&server);
     let queues: Vec<String> = (0..100).map(|n| format!("queue-number-{n}")).collect();
@@ -160,14 +160,14 @@ async fn very_many_queues_may_be_named() {
     let poll = lmstfy
         .poll(&server, &format!("{}?timeout=30", queues.join(",")))
         .await;
-    lmstfy.settled(&server).await;
+    lmstfy.wait_until_polling(&server).await;
     let id = lmstfy.publish(&queues[50], "x").await;
     assert_eq!(poll.take().await.id, id);
 }
 
-/// Repeated names count.
+/// Duplicate names count.
 #[tokio::test]
-async fn up_to_1000_queues_are_named() {
+async fn at_most_1000_queues_can_be_named() {
     let server = start();
     let lmstfy = client(&server);
     for (count, fits) in [(999, true), (1_000, true), (1_001, false)] {
@@ -186,7 +186,7 @@ async fn up_to_1000_queues_are_named() {
 }
 
 #[tokio::test]
-async fn up_to_100_jobs_are_consumed_at_once() {
+async fn at_most_100_jobs_are_consumed_at_once() {
     let server = start();
     let lmstfy = client(&server);
     let body = format!("[{}]", ["0"; 64].join(","));
@@ -201,9 +201,9 @@ async fn up_to_100_jobs_are_consumed_at_once() {
     reply.refused(400, "invalid count");
 }
 
-/// A look with HEAD must not cost a job: proxies and link checkers send it.
+/// HEAD must not consume a job, because proxies and link checkers send it.
 #[tokio::test]
-async fn head_takes_no_job() {
+async fn head_consumes_no_job() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish("work?tries=5", "x").await;
@@ -216,9 +216,9 @@ async fn head_takes_no_job() {
     assert_eq!((job.id, job.remain_tries), (id, 4));
 }
 
-/// The keys of the document, and two more that the original's clients read.
+/// The documented keys, and two more that the original's clients read.
 #[tokio::test]
-async fn a_job_is_told_in_these_words() {
+async fn a_job_has_the_documented_keys() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish("work?ttl=100&tries=3", "hello").await;
@@ -238,7 +238,7 @@ async fn a_job_is_told_in_these_words() {
         ("/work", 2, true),
     ] {
         let mut job = lmstfy.get(path).await.json(200);
-        // These two go with time.
+        // These two change with time.
         job["elapsed_ms"] = 0.into();
         job["ttl"] = 100.into();
         assert_eq!(job, expected(tries, consumed), "{path}");

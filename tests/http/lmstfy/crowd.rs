@@ -1,4 +1,4 @@
-//! Many clients at once: every job is given to one of them, and none is lost.
+//! Many concurrent clients: every job is consumed once, and none is lost.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::task::JoinSet;
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::lmstfy::Lmstfy;
 
 const PRODUCERS: usize = 8;
 const CONSUMERS: usize = 8;
 const CALLS_EACH: usize = 20;
-/// A single job and a bulk of three, in turns.
+/// Alternates between a single job and a bulk of three.
 const JOBS: usize = PRODUCERS * CALLS_EACH * 2;
 
-/// The ways to consume; some wait, some do not.
+/// Ways to consume, with and without waiting.
 const WAYS: [&str; 4] = [
     "a,b?ttr=3600&timeout=1",
     "b,a?ttr=3600&timeout=1&count=5",
@@ -62,7 +62,7 @@ async fn consume(take: Lmstfy, done: Lmstfy, way: &str, left: &AtomicUsize) -> V
     ids
 }
 
-/// Producers and consumers of these servers, who take turns in whom they talk to.
+/// Runs producers and consumers, which use these servers in turn.
 pub async fn each_job_once(clients: &[Lmstfy]) {
     let turn = |number: usize| clients[number % clients.len()].clone();
     let left = Arc::new(AtomicUsize::new(JOBS));
@@ -90,7 +90,7 @@ pub async fn each_job_once(clients: &[Lmstfy]) {
     }
 }
 
-/// The results of as many calls at once.
+/// The results of concurrent calls.
 async fn at_once<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     clients: &[Lmstfy],
     count: usize,
@@ -103,8 +103,8 @@ async fn at_once<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     calls.join_all().await
 }
 
-/// One job, one that came back and one that was brought back each go to one of many.
-pub async fn one_job_one_taker(clients: &[Lmstfy]) {
+/// Checks that a new job, a returned job and a respawned job are each consumed once.
+pub async fn one_job_is_consumed_once(clients: &[Lmstfy]) {
     let lmstfy = &clients[0];
     let takers = async |ttr: &'static str| {
         let take = |lmstfy: Lmstfy| async move { lmstfy.consume(ttr).await };
@@ -120,25 +120,25 @@ pub async fn one_job_one_taker(clients: &[Lmstfy]) {
     let id = lmstfy.publish("back?tries=3", "x").await;
     for _ in 0..2 {
         takers("back?ttr=2").await;
-        lmstfy.grows("back", 1).await;
+        lmstfy.wait_until_ready("back", 1).await;
     }
     takers("back?ttr=0").await;
-    lmstfy.dies("back", 1).await;
+    lmstfy.wait_until_dead("back", 1).await;
     for _ in 0..3 {
         assert_eq!(lmstfy.respawn("back").await, 1);
         takers("back?ttr=0").await;
-        lmstfy.dies("back", 1).await;
+        lmstfy.wait_until_dead("back", 1).await;
     }
     assert_eq!(lmstfy.dead("back").await, (1, id));
 }
 
-/// Many who bring the dead back, and many who bury them, do not do it twice.
-pub async fn the_dead_are_shared(clients: &[Lmstfy]) {
+/// Checks that concurrent respawns and deletes of dead jobs process each job once.
+pub async fn dead_jobs_are_processed_once(clients: &[Lmstfy]) {
     let lmstfy = &clients[0];
     let many = format!("[{}]", vec!["1"; 40].join(","));
     lmstfy.bulk("dead", many).await;
     lmstfy.consume_many("dead?ttr=0&count=100").await;
-    lmstfy.dies("dead", 40).await;
+    lmstfy.wait_until_dead("dead", 40).await;
     let respawn = |lmstfy: Lmstfy| async move { lmstfy.respawn("dead?limit=3").await };
     let counts = at_once(clients, 8, respawn).await;
     assert_eq!(counts, [3; 8]);
@@ -146,7 +146,7 @@ pub async fn the_dead_are_shared(clients: &[Lmstfy]) {
         (lmstfy.size("dead").await, lmstfy.dead("dead").await.0),
         (24, 16)
     );
-    let bury = |lmstfy: Lmstfy| async move { lmstfy.bury("dead?limit=1").await };
+    let bury = |lmstfy: Lmstfy| async move { lmstfy.delete_dead("dead?limit=1").await };
     at_once(clients, 10, bury).await;
     assert_eq!(lmstfy.dead("dead").await.0, 6);
     let counts = at_once(clients, 8, respawn).await;
@@ -158,29 +158,29 @@ pub async fn the_dead_are_shared(clients: &[Lmstfy]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_job_is_handed_out_twice_and_none_is_lost() {
+async fn no_job_is_consumed_twice_or_lost() {
     let server = start();
     each_job_once(&[client(&server)]).await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_job_goes_to_one_of_many() {
+async fn concurrent_consumes_give_one_job_to_one_client() {
     let server = start();
-    one_job_one_taker(&[client(&server)]).await;
-    sound(&server).await;
+    one_job_is_consumed_once(&[client(&server)]).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_may_care_for_the_dead() {
+async fn concurrent_dead_letter_calls_process_each_job_once() {
     let server = start();
-    the_dead_are_shared(&[client(&server)]).await;
-    sound(&server).await;
+    dead_jobs_are_processed_once(&[client(&server)]).await;
+    assert_consistent(&server).await;
 }
 
-/// Whoever replaces a job makes a new one; the old one goes once.
+/// Each republish creates a new job; the old one is deleted once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_may_publish_one_job_again() {
+async fn concurrent_republishes_delete_the_old_job_once() {
     let server = start();
     let lmstfy = client(&server);
     let old = lmstfy.publish("work", "old").await;
@@ -193,5 +193,5 @@ async fn many_may_publish_one_job_again() {
     assert_eq!(distinct.len(), 8);
     assert_eq!(lmstfy.job("work", &old).await, None);
     assert_eq!(lmstfy.size("work").await, 8);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -1,13 +1,13 @@
-//! Dead letters: jobs whose last try ended in silence.
+//! Dead letters: jobs without tries left that were not acknowledged.
 
 use reqwest::Method;
 use serde_json::json;
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::lmstfy::{Lmstfy, Reply};
 
 #[tokio::test]
-async fn where_nobody_is_dead_nothing_happens() {
+async fn dead_letter_calls_without_dead_jobs_change_nothing() {
     let server = start();
     let lmstfy = client(&server);
     lmstfy.publish("work", "x").await;
@@ -18,7 +18,7 @@ async fn where_nobody_is_dead_nothing_happens() {
         });
         assert_eq!(dead, expected);
         assert_eq!(lmstfy.respawn(queue).await, 0);
-        lmstfy.bury(queue).await;
+        lmstfy.delete_dead(queue).await;
     }
     let size = lmstfy.get("/work/deadletter/size").await.json(200);
     assert_eq!(size, json!({"namespace": "ns", "queue": "work", "size": 0}));
@@ -26,7 +26,7 @@ async fn where_nobody_is_dead_nothing_happens() {
 }
 
 #[tokio::test]
-async fn the_dead_stay_until_somebody_cares() {
+async fn dead_jobs_are_kept_until_respawned_or_deleted() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish_dead("work", "x").await;
@@ -34,47 +34,47 @@ async fn the_dead_stay_until_somebody_cares() {
     assert_eq!(lmstfy.size("work").await, 0);
     assert_eq!(lmstfy.peek("work").await, None);
     assert_eq!(lmstfy.consume("work?timeout=1").await, None);
-    let dead = lmstfy.stays("work", &id).await;
+    let dead = lmstfy.existing_job("work", &id).await;
     assert_eq!((dead.text(), dead.ttl, dead.remain_tries), ("x", 0, 0));
-    // Looks change nothing.
+    // Reads change nothing.
     assert_eq!(lmstfy.dead("work").await, (1, id));
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// At the head is who died first, whoever was published first.
+/// The head is the job that was dead-lettered first, not the one that was published first.
 #[tokio::test]
-async fn the_oldest_death_is_at_the_head() {
+async fn the_oldest_dead_job_is_the_head() {
     let server = start();
     let lmstfy = client(&server);
     let (slow, quick) = lmstfy.publish_slow_and_quick_apart("work", 1).await;
-    lmstfy.dies("work", 2).await;
+    lmstfy.wait_until_dead("work", 2).await;
     assert_eq!(lmstfy.dead("work").await, (2, quick.clone()));
     assert_eq!(lmstfy.respawn("work?limit=2").await, 2);
     assert_eq!(lmstfy.drain("work").await, [quick, slow]);
 }
 
-/// Also where both are found dead at the same look.
+/// Even if one run of maintenance dead-letters both.
 #[tokio::test]
-async fn the_oldest_death_is_at_the_head_however_soon_another_follows() {
+async fn the_oldest_dead_job_is_the_head_even_in_one_batch() {
     let server = start();
     let lmstfy = client(&server);
     for round in 0..3 {
         let queue = format!("work{round}");
         let (slow, quick) = lmstfy.publish_slow_and_quick(&queue, 1).await;
-        lmstfy.dies(&queue, 2).await;
+        lmstfy.wait_until_dead(&queue, 2).await;
         assert_eq!(lmstfy.dead(&queue).await.1, quick, "{slow} died later");
     }
 }
 
 #[tokio::test]
-async fn a_dead_job_that_is_brought_back_is_a_job_with_one_try() {
+async fn a_respawned_job_has_one_try() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish("work?tries=2&ttl=1000", "x").await;
     for _ in 0..2 {
         assert_eq!(lmstfy.take("work?ttr=0&timeout=30").await.id, id);
     }
-    lmstfy.dies("work", 1).await;
+    lmstfy.wait_until_dead("work", 1).await;
     for (query, ttl) in [
         ("", 86400),
         ("?ttl=10", 10),
@@ -85,27 +85,27 @@ async fn a_dead_job_that_is_brought_back_is_a_job_with_one_try() {
         assert_eq!(reply.json(200), json!({"msg": "respawned", "count": 1}));
         assert_eq!(lmstfy.dead("work").await, (0, String::new()));
         assert_eq!(lmstfy.size("work").await, 1);
-        let job = lmstfy.stays("work", &id).await;
+        let job = lmstfy.existing_job("work", &id).await;
         assert_eq!(job.remain_tries, 1);
         job.has_just_got(ttl);
-        // Not the one that it had when it was published, nor its tries.
+        // Not its original TTL and tries.
         let job = lmstfy.take("work?ttr=0").await;
         assert_eq!((&job.id, job.text()), (&id, "x"));
         assert_eq!(job.remain_tries, 0);
         job.has_just_got(ttl);
-        lmstfy.dies("work", 1).await;
+        lmstfy.wait_until_dead("work", 1).await;
     }
-    // Acknowledged in time it is gone.
+    // An acknowledged job is deleted.
     lmstfy.respawn("work").await;
     lmstfy.take("work").await;
     lmstfy.ack("work", &id).await;
     assert_eq!(lmstfy.job("work", &id).await, None);
     assert_eq!(lmstfy.respawn("work").await, 0);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn the_dead_come_back_oldest_first_and_as_many_as_were_asked_for() {
+async fn dead_jobs_are_respawned_oldest_first_up_to_the_limit() {
     let server = start();
     let lmstfy = client(&server);
     let mut dead = Vec::new();
@@ -117,7 +117,7 @@ async fn the_dead_come_back_oldest_first_and_as_many_as_were_asked_for() {
     assert_eq!(lmstfy.dead("work").await, (4, dead[1].clone()));
     assert_eq!(lmstfy.respawn("work?limit=2").await, 2);
     assert_eq!(lmstfy.dead("work").await, (2, dead[3].clone()));
-    // They stand behind who was there, and before who comes.
+    // Respawned jobs are behind existing jobs and before later ones.
     let last = lmstfy.publish("work", "last").await;
     let mut expected = vec![ready];
     expected.extend_from_slice(&dead[..3]);
@@ -126,11 +126,11 @@ async fn the_dead_come_back_oldest_first_and_as_many_as_were_asked_for() {
     assert_eq!(lmstfy.respawn("work?limit=100").await, 2);
     assert_eq!(lmstfy.respawn("work?limit=100").await, 0);
     assert_eq!(lmstfy.drain("work").await, dead[3..]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn the_dead_are_deleted_oldest_first_and_as_many_as_were_asked_for() {
+async fn dead_jobs_are_deleted_oldest_first_up_to_the_limit() {
     let server = start();
     let lmstfy = client(&server);
     let mut dead = Vec::new();
@@ -141,11 +141,11 @@ async fn the_dead_are_deleted_oldest_first_and_as_many_as_were_asked_for() {
         let url = format!("http://{}/ns/work/deadletter{query}", server.address);
         Reply::of(url.clone(), server.http.delete(url)).await
     };
-    lmstfy.bury("work").await;
+    lmstfy.delete_dead("work").await;
     assert_eq!(lmstfy.dead("work").await, (6, dead[1].clone()));
     alias("").await.nothing();
     assert_eq!(lmstfy.dead("work").await, (5, dead[2].clone()));
-    lmstfy.bury("work?limit=2").await;
+    lmstfy.delete_dead("work?limit=2").await;
     assert_eq!(lmstfy.dead("work").await, (3, dead[4].clone()));
     for bad in ["0", "-1", "x", "", "9223372036854775808"] {
         alias(&format!("?limit={bad}"))
@@ -157,16 +157,16 @@ async fn the_dead_are_deleted_oldest_first_and_as_many_as_were_asked_for() {
     for id in &dead[..6] {
         assert_eq!(lmstfy.job("work", id).await, None);
     }
-    lmstfy.bury("work?limit=100").await;
+    lmstfy.delete_dead("work?limit=100").await;
     assert_eq!(lmstfy.dead("work").await, (0, String::new()));
     assert_eq!(lmstfy.respawn("work?limit=100").await, 0);
     assert_eq!(lmstfy.consume("work").await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// The original counts dead jobs that were deleted.
+/// The original server counts dead jobs that were deleted.
 #[tokio::test]
-async fn who_was_deleted_is_neither_counted_nor_brought_back() {
+async fn deleted_dead_jobs_are_neither_counted_nor_respawned() {
     let server = start();
     let lmstfy = client(&server);
     let first = lmstfy.publish_dead("work", "1").await;
@@ -177,11 +177,11 @@ async fn who_was_deleted_is_neither_counted_nor_brought_back() {
     assert_eq!(lmstfy.dead("work").await, (1, second.clone()));
     assert_eq!(lmstfy.respawn("work?limit=3").await, 1);
     assert_eq!(lmstfy.drain("work").await, [second]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn each_queue_of_each_namespace_has_its_own_dead() {
+async fn each_queue_of_each_namespace_has_its_own_dead_jobs() {
     let server = start();
     let lmstfy = client(&server);
     let stranger = Lmstfy::new(&server, "stranger");
@@ -189,20 +189,20 @@ async fn each_queue_of_each_namespace_has_its_own_dead() {
     let theirs = stranger.publish_dead("work", "y").await;
     let other = lmstfy.publish_dead("other", "z").await;
     assert_eq!(stranger.respawn("other?limit=9").await, 0);
-    stranger.bury("other?limit=9").await;
-    stranger.bury("work?limit=9").await;
+    stranger.delete_dead("other?limit=9").await;
+    stranger.delete_dead("work?limit=9").await;
     assert_eq!(stranger.dead("work").await, (0, String::new()));
     assert_eq!(stranger.job("work", &theirs).await, None);
     assert_eq!(lmstfy.dead("work").await, (1, id.clone()));
     assert_eq!(lmstfy.respawn("work?limit=9").await, 1);
     assert_eq!(lmstfy.dead("other").await, (1, other));
     assert_eq!(lmstfy.drain("work").await, [id]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// More than any batch.
+/// More jobs than any batch.
 #[tokio::test]
-async fn many_dead_come_back_at_once() {
+async fn thousands_of_dead_jobs_can_be_respawned_at_once() {
     let server = start();
     let lmstfy = client(&server);
     let mut ids = Vec::new();
@@ -216,7 +216,7 @@ async fn many_dead_come_back_at_once() {
     for _ in 0..8 {
         lmstfy.consume_many("work?ttr=0&count=100").await;
     }
-    lmstfy.dies("work", 768).await;
+    lmstfy.wait_until_dead("work", 768).await;
     assert_eq!(lmstfy.respawn("work?limit=9223372036854775807").await, 768);
     assert_eq!(lmstfy.size("work").await, 768);
     let mut back = Vec::new();
@@ -227,13 +227,13 @@ async fn many_dead_come_back_at_once() {
     back.sort();
     ids.sort();
     assert_eq!(back, ids);
-    lmstfy.dies("work", 768).await;
-    lmstfy.bury("work?limit=767").await;
+    lmstfy.wait_until_dead("work", 768).await;
+    lmstfy.delete_dead("work?limit=767").await;
     assert_eq!(lmstfy.dead("work").await.0, 1);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// First parts of paths that are not lmstfy's, or may not be one day. `v0` is no namespace at all.
+/// First segments of paths that belong to other protocols, or may do so in the future. `v0` is not a namespace.
 const TAKEN: [&str; 15] = [
     "api",
     "v0",
@@ -252,9 +252,9 @@ const TAKEN: [&str; 15] = [
     "pkg",
 ];
 
-/// The document's path without `/api` must not reach into what other paths mean.
+/// The documented path without `/api` must not conflict with paths of other protocols.
 #[tokio::test]
-async fn the_short_path_refuses_names_that_mean_something_else() {
+async fn the_short_path_rejects_names_of_other_protocols() {
     let server = start();
     let mut dead = Vec::new();
     for namespace in TAKEN.into_iter().filter(|namespace| *namespace != "v0") {
@@ -274,12 +274,12 @@ async fn the_short_path_refuses_names_that_mean_something_else() {
                 .await
                 .expect("an answer")
                 .status();
-            // The first is another call: to destroy the queue `deadletter`. The second revokes a token.
+            // The first destroys the queue `deadletter`. The second revokes a token.
             let status = status.as_u16();
             match namespace {
                 "api" => assert_eq!(status, 204, "{path}"),
                 "token" => assert!([204, 400, 404].contains(&status), "{path}: {status}"),
-                // Pages are asked for things by their own forms only.
+                // The dashboard accepts only its own forms.
                 "ui" => assert!([403, 404, 405].contains(&status), "{path}: {status}"),
                 _ => assert!([404, 405].contains(&status), "{path}: {status}"),
             }
@@ -289,7 +289,7 @@ async fn the_short_path_refuses_names_that_mean_something_else() {
         assert_eq!(lmstfy.dead("work").await.0, 1, "{lmstfy:?}");
         assert_eq!(lmstfy.dead("queues").await.0, 1, "{lmstfy:?}");
     }
-    // Only to delete.
+    // The short path supports only DELETE.
     for method in [Method::GET, Method::PUT, Method::POST] {
         let url = format!("http://{}/ns/work/deadletter", server.address);
         let answer = server

@@ -1,4 +1,4 @@
-//! What was acknowledged is kept: over a stop, and over kill -9 under load.
+//! Acknowledged writes survive a stop, and kill -9 under load.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use super::{client, sound};
+use super::{assert_consistent, client};
 use crate::support::Server;
 use crate::support::bearer::exchange;
 use crate::support::lmstfy::{Lmstfy, Reply, eventually};
 
-/// Everything on one job of each kind, for comparison.
+/// The responses for one job of each kind.
 async fn all(lmstfy: &Lmstfy, ids: &[String]) -> Vec<Value> {
     let mut all = Vec::new();
     for id in ids {
-        let job = lmstfy.stays("work", id).await;
+        let job = lmstfy.existing_job("work", id).await;
         all.push(json!([
             job.id,
             job.text(),
@@ -36,7 +36,7 @@ async fn all(lmstfy: &Lmstfy, ids: &[String]) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn everything_is_there_after_a_stop_and_after_a_crash() {
+async fn everything_survives_a_stop_and_a_crash() {
     let folder = TempDir::new().expect("a folder");
     let database = folder.path().join("jobs.db");
     let mut server = Server::on(&database, &["--no-auth"]);
@@ -70,12 +70,12 @@ async fn everything_is_there_after_a_stop_and_after_a_crash() {
     assert_eq!(lmstfy.respawn("work").await, 1);
     assert_eq!(lmstfy.drain("work").await, [dead]);
     assert_eq!(lmstfy.job("work", &gone).await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// What comes with time comes although nobody was there when it was time.
+/// Timeouts that end while no server runs take effect afterwards.
 #[tokio::test]
-async fn what_is_due_while_the_server_is_away_is_there_when_it_comes_back() {
+async fn timeouts_that_end_while_the_server_is_stopped_take_effect_afterwards() {
     let folder = TempDir::new().expect("a folder");
     let database = folder.path().join("jobs.db");
     let mut server = Server::on(&database, &["--no-auth"]);
@@ -87,34 +87,34 @@ async fn what_is_due_while_the_server_is_away_is_there_when_it_comes_back() {
     lmstfy.take("back?ttr=1").await;
     let due = lmstfy.publish("due?delay=1", "due").await;
     server.kill();
-    // Nobody can be asked whether it is time.
+    // Without a server there is no event to wait for.
     tokio::time::sleep(Duration::from_millis(1200)).await;
     let server = Server::on(&database, &["--no-auth"]);
     let lmstfy = client(&server);
     assert_eq!(lmstfy.job("work", &expires).await, None);
     assert_eq!(lmstfy.take("back?timeout=30").await.id, back);
     assert_eq!(lmstfy.take("due?timeout=30").await.id, due);
-    lmstfy.dies("dies", 1).await;
+    lmstfy.wait_until_dead("dies", 1).await;
     assert_eq!(lmstfy.dead("dies").await, (1, dies));
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// What clients did, and were told.
+/// The calls of the clients, and their outcomes.
 #[derive(Debug, Default)]
 struct Told {
-    /// The bodies that somebody tried to publish.
+    /// Bodies that clients tried to publish.
     tried: BTreeSet<String>,
-    /// Ids of jobs of which it was said that they were published, given out, acknowledged.
+    /// IDs of jobs whose publish, consume or ack was acknowledged.
     published: BTreeSet<String>,
     given: BTreeSet<String>,
     acked: BTreeSet<String>,
-    /// Ids of jobs whose ack was sent, whatever came of it.
+    /// IDs of jobs whose ack was sent, with any outcome.
     perhaps_acked: BTreeSet<String>,
 }
 
 type Notes = Arc<Mutex<Told>>;
 
-/// The body of the answer with this status; `None` if the server has gone.
+/// The body of the response with this status; `None` if there was no response.
 async fn attempt(
     lmstfy: &Lmstfy,
     method: Method,
@@ -124,7 +124,7 @@ async fn attempt(
 ) -> Option<Value> {
     let request = lmstfy.request(method, path).body(body);
     let (got, _, text) = exchange(path, request).await?;
-    // A server that is being killed says nothing, or what is true.
+    // A server that is being killed sends no response or a correct one.
     assert!(got == status || got == 404, "{path}: {got} {text}");
     (got == status).then(|| serde_json::from_str(&text).unwrap_or_default())
 }
@@ -172,7 +172,7 @@ async fn consume(lmstfy: Lmstfy, ended: Arc<AtomicBool>, notes: Notes) {
                 "{id} was given out twice"
             );
         }
-        // One of them stays as it is.
+        // One job is not acknowledged.
         for id in ids.iter().skip(1) {
             notes.lock().unwrap().perhaps_acked.insert(id.clone());
             let path = format!("/work/job/{id}");
@@ -187,7 +187,7 @@ async fn consume(lmstfy: Lmstfy, ended: Arc<AtomicBool>, notes: Notes) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {
+async fn kill_9_under_load_loses_no_acknowledged_write() {
     const CLIENTS: usize = 6;
     let folder = TempDir::new().expect("a folder");
     let database = folder.path().join("jobs.db");
@@ -208,7 +208,7 @@ async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {
             told.published.len() > 50 * rounds && told.acked.len() > 10 * rounds
         };
         eventually("there is load", under_load).await;
-        // The moment is the point of the test.
+        // The time of the kill varies on purpose.
         tokio::time::sleep(Duration::from_millis(100 + kill * 377 % 500)).await;
         server.kill_under_load(|| ended.store(true, Ordering::Release));
         clients.join_all().await;
@@ -216,17 +216,17 @@ async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {
     let server = Server::on(&database, &["--no-auth"]);
     let told = std::mem::take(&mut *notes.lock().unwrap());
     settle(&server, &told).await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Holds what is left to what clients were told.
+/// Compares the remaining jobs with the outcomes of the calls.
 async fn settle(server: &Server, told: &Told) {
     let lmstfy = client(server);
     for id in &told.acked {
         assert_eq!(lmstfy.job("work", id).await, None, "it was acknowledged");
     }
     for id in told.published.difference(&told.perhaps_acked) {
-        lmstfy.stays("work", id).await;
+        lmstfy.existing_job("work", id).await;
     }
     let mut ready = BTreeSet::new();
     while let Some(job) = lmstfy.consume("work?ttr=3600").await {

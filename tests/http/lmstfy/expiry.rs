@@ -1,9 +1,9 @@
-//! Time to live: what has expired is gone, whatever its state, as if it had never been.
+//! Time to live: an expired job no longer exists, whatever its state.
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::lmstfy::{Lmstfy, eventually};
 
-/// No trace of the job is left.
+/// Checks that no endpoint shows the job.
 async fn is_gone(lmstfy: &Lmstfy, queue: &str, id: &str) {
     assert_eq!(lmstfy.job(queue, id).await, None);
     assert_eq!(lmstfy.peek(queue).await, None);
@@ -13,15 +13,15 @@ async fn is_gone(lmstfy: &Lmstfy, queue: &str, id: &str) {
     assert_eq!(lmstfy.respawn(&format!("{queue}?limit=10")).await, 0);
 }
 
-/// The original's own tests publish with ten seconds and expect to read ten.
+/// The tests of the original server publish with a TTL of 10 s and expect to read 10.
 #[tokio::test]
-async fn right_after_publishing_the_whole_time_is_left() {
+async fn a_new_job_has_its_whole_ttl() {
     let server = start();
     let lmstfy = client(&server);
     for ttl in [10, 100, 86400] {
         let at = format!("work?ttl={ttl}");
         let id = lmstfy.publish(&at, "x").await;
-        assert_eq!(lmstfy.stays("work", &id).await.lifetime(), ttl);
+        assert_eq!(lmstfy.existing_job("work", &id).await.lifetime(), ttl);
         assert_eq!(lmstfy.peek("work").await.expect("a job").lifetime(), ttl);
         assert_eq!(lmstfy.take("work").await.lifetime(), ttl);
         let again = lmstfy.republish(&at, &id, "y").await;
@@ -33,7 +33,7 @@ async fn right_after_publishing_the_whole_time_is_left() {
 }
 
 #[tokio::test]
-async fn the_time_that_is_left_grows_less_in_every_state() {
+async fn the_remaining_ttl_decreases_in_every_state() {
     let server = start();
     let lmstfy = client(&server);
     let ready = lmstfy.publish("ready?ttl=100", "x").await;
@@ -42,8 +42,8 @@ async fn the_time_that_is_left_grows_less_in_every_state() {
     lmstfy.take("working?ttr=90").await;
     for (queue, id) in [("ready", ready), ("delayed", delayed), ("working", working)] {
         let less = async || {
-            let job = lmstfy.stays(queue, &id).await;
-            // Rounded up, or to the nearest: never is more gone than has passed.
+            let job = lmstfy.existing_job(queue, &id).await;
+            // The TTL may be rounded to the nearest second or up, but must not be too short.
             let passed = 100_000 - job.ttl * 1000;
             assert!(passed <= job.elapsed_ms + 500, "{job:?}");
             job.ttl < 100
@@ -53,12 +53,12 @@ async fn the_time_that_is_left_grows_less_in_every_state() {
 }
 
 #[tokio::test]
-async fn no_time_to_live_is_for_ever() {
+async fn a_ttl_of_0_never_expires() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish("work?ttl=0&tries=2", "x").await;
     let passes = async || {
-        let job = lmstfy.stays("work", &id).await;
+        let job = lmstfy.existing_job("work", &id).await;
         assert_eq!(job.ttl, 0);
         job.elapsed_ms > 1100
     };
@@ -68,32 +68,32 @@ async fn no_time_to_live_is_for_ever() {
 }
 
 #[tokio::test]
-async fn a_job_that_nobody_wanted_is_gone() {
+async fn a_ready_job_expires() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish("work?ttl=1&tries=5", "x").await;
-    lmstfy.vanishes("work", &id).await;
+    lmstfy.wait_until_gone("work", &id).await;
     is_gone(&lmstfy, "work", &id).await;
     lmstfy.ack("work", &id).await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Such a job is due as it expires.
+/// The job becomes due when it expires.
 #[tokio::test]
-async fn a_delayed_job_is_gone() {
+async fn a_delayed_job_expires() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish("work?ttl=1&delay=1", "x").await;
     let marker = lmstfy.publish("work?delay=2", "marker").await;
-    // Whoever waits is not woken for what is gone, or goes on waiting.
+    // A waiting consumer is not woken for an expired job, or keeps waiting.
     assert_eq!(lmstfy.take("work?timeout=30").await.id, marker);
     is_gone(&lmstfy, "work", &id).await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Its time is over while somebody works on it: it is not given out again, and it does not die.
+/// The job expires while it is running: it is neither consumed again nor dead-lettered.
 #[tokio::test]
-async fn a_job_that_is_worked_on_is_gone() {
+async fn a_running_job_expires() {
     let server = start();
     let lmstfy = client(&server);
     let life = async |queue: &str, tries: u16| {
@@ -105,46 +105,46 @@ async fn a_job_that_is_worked_on_is_gone() {
             .await;
         let jobs = lmstfy.consume_many(&format!("{queue}?ttr=3&count=2")).await;
         assert_eq!((&jobs[0].id, &jobs[1].id), (&id, &marker));
-        lmstfy.stays(queue, &id).await;
+        lmstfy.existing_job(queue, &id).await;
         match queue {
             "again" => assert_eq!(lmstfy.take("again?timeout=30").await.id, marker),
-            _ => lmstfy.dies(queue, 1).await,
+            _ => lmstfy.wait_until_dead(queue, 1).await,
         }
         lmstfy.ack(queue, &marker).await;
         is_gone(&lmstfy, queue, &id).await;
     };
     tokio::join!(life("again", 5), life("last", 1));
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// The original answers that there is no job when the first one has expired, though there is another.
+/// If the first job has expired, the original server reports an empty queue, although there is another job.
 #[tokio::test]
-async fn what_is_gone_is_in_nobodys_way() {
+async fn an_expired_job_does_not_hide_the_next() {
     let server = start();
     let lmstfy = client(&server);
     let mut gone = lmstfy.bulk("work?ttl=1", "[1, 2, 3]").await;
     let live = lmstfy.publish("work?ttl=0", "live").await;
     gone.extend(lmstfy.bulk("work?ttl=1", "[4, 5, 6]").await);
     for id in &gone {
-        lmstfy.vanishes("work", id).await;
+        lmstfy.wait_until_gone("work", id).await;
     }
     assert_eq!(lmstfy.size("work").await, 1);
     assert_eq!(lmstfy.peek("work").await.expect("a job").id, live);
     assert_eq!(lmstfy.take("work?ttr=0").await.id, live);
-    lmstfy.dies("work", 1).await;
+    lmstfy.wait_until_dead("work", 1).await;
     assert_eq!(lmstfy.respawn("work?limit=10").await, 1);
     let jobs = lmstfy.consume_many("work?count=10").await;
     assert_eq!(jobs.len(), 1);
     assert_eq!(jobs[0].id, live);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn of_several_queues_one_that_holds_only_what_is_gone_is_empty() {
+async fn a_queue_with_only_expired_jobs_is_skipped() {
     let server = start();
     let lmstfy = client(&server);
     let gone = lmstfy.publish("first?ttl=1", "x").await;
-    lmstfy.vanishes("first", &gone).await;
+    lmstfy.wait_until_gone("first", &gone).await;
     let live = lmstfy.publish("second", "x").await;
     assert_eq!(lmstfy.take("first,second").await.id, live);
     assert_eq!(lmstfy.consume("first,second").await, None);
@@ -152,40 +152,40 @@ async fn of_several_queues_one_that_holds_only_what_is_gone_is_empty() {
 
 /// Dead jobs do not expire.
 #[tokio::test]
-async fn death_ends_the_time_to_live() {
+async fn dead_jobs_do_not_expire() {
     let server = start();
     let lmstfy = client(&server);
     let dead = lmstfy.publish("work?ttl=2", "x").await;
     assert_eq!(lmstfy.take("work?ttr=0").await.id, dead);
-    lmstfy.dies("work", 1).await;
+    lmstfy.wait_until_dead("work", 1).await;
     let marker = lmstfy.publish("work?ttl=2", "marker").await;
-    lmstfy.vanishes("work", &marker).await;
+    lmstfy.wait_until_gone("work", &marker).await;
     assert_eq!(lmstfy.dead("work").await, (1, dead.clone()));
-    assert_eq!(lmstfy.stays("work", &dead).await.ttl, 0);
+    assert_eq!(lmstfy.existing_job("work", &dead).await.ttl, 0);
     assert_eq!(lmstfy.respawn("work").await, 1);
     lmstfy.take("work").await.has_just_got(86400);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_job_that_was_brought_back_lives_as_long_as_was_said_then() {
+async fn a_respawned_job_has_the_ttl_of_the_respawn() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish_dead("work", "x").await;
     assert_eq!(lmstfy.respawn("work?ttl=2").await, 1);
-    lmstfy.stays("work", &id).await.has_just_got(2);
-    lmstfy.vanishes("work", &id).await;
+    lmstfy.existing_job("work", &id).await.has_just_got(2);
+    lmstfy.wait_until_gone("work", &id).await;
     is_gone(&lmstfy, "work", &id).await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Nobody who waits is given what is gone, nor kept from what comes.
+/// Waiting consumers get no expired jobs, and still get later ones.
 #[tokio::test]
-async fn whoever_waits_is_not_given_what_is_gone() {
+async fn waiting_consumers_get_no_expired_jobs() {
     let server = start();
     let lmstfy = client(&server);
     lmstfy.publish("work?ttl=2&tries=5", "x").await;
     lmstfy.take("work?ttr=3").await;
     assert_eq!(lmstfy.consume("work?timeout=5").await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

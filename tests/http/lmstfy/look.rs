@@ -1,13 +1,13 @@
-//! Looks, which change nothing: peek, peek at one job, size.
+//! Reads, which change nothing: peek, peek at one job, size.
 
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::lmstfy::eventually;
 
 #[tokio::test]
-async fn peek_shows_the_next_job_and_takes_nothing() {
+async fn peek_shows_the_next_job_and_consumes_nothing() {
     let server = start();
     let lmstfy = client(&server);
     assert_eq!(lmstfy.peek("work").await, None);
@@ -24,16 +24,16 @@ async fn peek_shows_the_next_job_and_takes_nothing() {
     assert_eq!(lmstfy.take("work").await.remain_tries, 1);
     assert_eq!(lmstfy.peek("work").await.expect("a job").id, second);
     lmstfy.take("work").await;
-    // What is worked on, delayed or dead is not next.
+    // Running, delayed and dead jobs are skipped.
     lmstfy.publish("work?delay=60", "delayed").await;
     assert_eq!(lmstfy.peek("work").await, None);
     lmstfy.publish_dead("work", "dead").await;
     assert_eq!(lmstfy.peek("work").await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_job_is_shown_by_its_id_in_every_state() {
+async fn a_job_can_be_read_by_id_in_every_state() {
     let server = start();
     let lmstfy = client(&server);
     let dead = lmstfy.publish_dead("work", "dead").await;
@@ -47,7 +47,7 @@ async fn a_job_is_shown_by_its_id_in_every_state() {
         (ready, "ready", 1),
         (delayed, "delayed", 1),
     ] {
-        let job = lmstfy.stays("work", &id).await;
+        let job = lmstfy.existing_job("work", &id).await;
         assert_eq!((job.queue.as_str(), &job.id), ("work", &id));
         assert_eq!((job.text(), job.remain_tries), (text, tries));
         assert_eq!(job.ttl == 0, text == "dead", "{job:?}");
@@ -60,11 +60,11 @@ async fn a_job_is_shown_by_its_id_in_every_state() {
         assert_eq!(lmstfy.job("work", nobody).await, None);
     }
     assert_eq!(lmstfy.job("work", &"x".repeat(2000)).await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn size_is_what_is_ready() {
+async fn size_is_the_number_of_ready_jobs() {
     let server = start();
     let lmstfy = client(&server);
     let size = lmstfy.get("/unknown/size").await.json(200);
@@ -81,18 +81,18 @@ async fn size_is_what_is_ready() {
     assert_eq!(lmstfy.size("work").await, 3);
     lmstfy.ack("work", &ids[2]).await;
     assert_eq!(lmstfy.size("work").await, 2);
-    // This one comes back.
+    // This job returns.
     assert_eq!(lmstfy.take("work?ttr=0").await.id, ids[1]);
-    lmstfy.grows("work", 2).await;
+    lmstfy.wait_until_ready("work", 2).await;
     lmstfy.respawn("work").await;
     assert_eq!(lmstfy.size("work").await, 3);
     lmstfy.destroy("work").await;
     assert_eq!(lmstfy.size("work").await, 0);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn the_time_since_publishing_is_told_in_milliseconds() {
+async fn elapsed_ms_is_the_time_since_publishing() {
     let server = start();
     let lmstfy = client(&server);
     let before = Instant::now();
@@ -100,9 +100,9 @@ async fn the_time_since_publishing_is_told_in_milliseconds() {
     let after = Instant::now();
     let elapses = async || {
         let least = after.elapsed().as_millis();
-        let job = lmstfy.stays("work", &id).await;
+        let job = lmstfy.existing_job("work", &id).await;
         let told = u128::try_from(job.elapsed_ms).expect("a time");
-        // Time may be cut to milliseconds at both ends.
+        // Both times may be truncated to milliseconds.
         assert!(least <= told + 2, "{least} have passed: {job:?}");
         assert!(told <= before.elapsed().as_millis() + 2, "{job:?}");
         told > 1000

@@ -1,31 +1,30 @@
-//! Random calls, one after the other, on the server and on a model of it that fits on a page. After each
-//! call both look alike.
+//! Random calls, one after the other, on the server and on a small model of it. After each call both must agree.
 //!
 //! `SWITCHYARD_SEED` repeats a walk that has failed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{sound, start};
+use super::{assert_consistent, start};
 use crate::support::Server;
 use crate::support::lmstfy::{Job, Lmstfy};
 
 const STEPS: usize = 150;
 const QUEUES: [(&str, &str); 4] = [("one", "a"), ("one", "b"), ("other", "a"), ("other", "b")];
 
-/// A job as the model knows it.
+/// A job in the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Known {
     id: String,
     tries: i64,
 }
 
-/// A queue as the model knows it; the first is next.
+/// A queue in the model. The first job is the next one.
 #[derive(Debug, Default)]
 struct Queue {
     ready: VecDeque<Known>,
     dead: VecDeque<Known>,
-    /// Working, or delayed for longer than the test takes.
+    /// Running, or delayed for longer than the test takes.
     away: VecDeque<Known>,
 }
 
@@ -41,17 +40,17 @@ impl Queue {
     }
 }
 
-/// The server, and what it should be like.
+/// The server, and the model of it.
 struct Walk<'a> {
     server: &'a Server,
     queues: BTreeMap<(&'static str, &'static str), Queue>,
     random: u64,
-    /// The calls so far, for messages.
+    /// The calls so far, for error messages.
     log: Vec<String>,
 }
 
 impl Walk<'_> {
-    /// A number below this.
+    /// A random number below `end`.
     fn below(&mut self, end: usize) -> usize {
         self.random = self
             .random
@@ -68,7 +67,7 @@ impl Walk<'_> {
         self.queues.entry(name).or_default()
     }
 
-    /// The id of some job of the queue, or one that nobody has.
+    /// The ID of a random job of the queue, or an unknown one.
     fn some_id(&mut self, name: (&'static str, &'static str)) -> String {
         let pick = self.below(1000);
         let queue = self.queue(name);
@@ -90,13 +89,13 @@ impl Walk<'_> {
                 self.publish(name, Some(old)).await;
             }
             13 => self.respawn(name).await,
-            14 => self.bury(name).await,
+            14 => self.delete_dead(name).await,
             _ => self.destroy(name).await,
         }
         self.looks_alike().await;
     }
 
-    /// Publishes, and first deletes the old one, if there is one to be published again.
+    /// Publishes a job, or republishes `old`, which deletes the old job first.
     async fn publish(&mut self, name: (&'static str, &'static str), old: Option<String>) {
         let (client, tries) = (self.client(name.0), 1 + self.below(3));
         let delay = [0, 0, 0, 3600][self.below(4)];
@@ -128,7 +127,7 @@ impl Walk<'_> {
         self.queue(name).ready.extend(jobs);
     }
 
-    /// Takes jobs for good, of one queue or of both.
+    /// Consumes and acknowledges jobs of one queue or of both.
     async fn consume(&mut self, namespace: &'static str) {
         let (names, count) = (["a", "b", "a,b", "b,a"][self.below(4)], 1 + self.below(4));
         self.log
@@ -161,7 +160,7 @@ impl Walk<'_> {
         assert_eq!(got.collect::<Vec<_>>(), expected, "{:#?}", self.log);
     }
 
-    /// Takes a job and says nothing.
+    /// Consumes a job without acknowledging it.
     async fn lose(&mut self, name: (&'static str, &'static str)) {
         self.log.push(format!("lose {name:?}"));
         let client = self.client(name.0);
@@ -182,8 +181,8 @@ impl Walk<'_> {
             queue.dead.push_back(job);
         }
         let (ready, dead) = (queue.ready.len() as u64, queue.dead.len() as u64);
-        client.grows(name.1, ready).await;
-        client.dies(name.1, dead).await;
+        client.wait_until_ready(name.1, ready).await;
+        client.wait_until_dead(name.1, dead).await;
     }
 
     /// Acknowledges through the right queue, or another one.
@@ -212,11 +211,11 @@ impl Walk<'_> {
         assert_eq!(count, back, "{:#?}", self.log);
     }
 
-    async fn bury(&mut self, name: (&'static str, &'static str)) {
+    async fn delete_dead(&mut self, name: (&'static str, &'static str)) {
         let limit = 1 + self.below(3);
         self.log.push(format!("bury {name:?} {limit}"));
         let at = format!("{}?limit={limit}", name.1);
-        self.client(name.0).bury(&at).await;
+        self.client(name.0).delete_dead(&at).await;
         let dead = &mut self.queue(name).dead;
         dead.drain(..limit.min(dead.len()));
     }
@@ -247,13 +246,13 @@ impl Walk<'_> {
         }
     }
 
-    /// Every job is where it should be, and no other.
+    /// Checks that the server has exactly the jobs of the model.
     async fn ends(mut self) {
         for name in QUEUES {
             let (client, log) = (self.client(name.0), format!("{:#?}", self.log));
             let queue = self.queue(name);
             for job in queue.all() {
-                let stays = client.stays(name.1, &job.id).await;
+                let stays = client.existing_job(name.1, &job.id).await;
                 assert_eq!(stays.remain_tries, job.tries, "{job:?} {log}");
             }
             let ids = |jobs: &VecDeque<Known>| -> Vec<String> {
@@ -269,7 +268,7 @@ impl Walk<'_> {
 }
 
 #[tokio::test]
-async fn a_random_walk_ends_where_its_model_does() {
+async fn a_random_walk_agrees_with_the_model() {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let seed = std::env::var("SWITCHYARD_SEED")
         .ok()
@@ -287,5 +286,5 @@ async fn a_random_walk_ends_where_its_model_does() {
         walk.step().await;
     }
     walk.ends().await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

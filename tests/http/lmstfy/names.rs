@@ -6,7 +6,7 @@ use super::start;
 use crate::support::lmstfy::Lmstfy;
 use crate::support::{Server, escape};
 
-/// All calls on one queue, and how each ends where there is nothing.
+/// All calls on one queue, and their statuses if the queue is empty.
 const CALLS: [(Method, &str, &str, u16); 14] = [
     (Method::PUT, "", "x", 201),
     (Method::PUT, "/bulk", "[1]", 201),
@@ -24,7 +24,7 @@ const CALLS: [(Method, &str, &str, u16); 14] = [
     (Method::GET, "?count=5", "", 404),
 ];
 
-/// Every call on this queue ends well, or else is refused.
+/// Checks that every call on this queue succeeds, or that every call is rejected.
 async fn every_call(lmstfy: &Lmstfy, queue: &str, good: bool) {
     for (method, path, body, status) in CALLS {
         let reply = lmstfy.send(method, &format!("/{queue}{path}"), body).await;
@@ -36,7 +36,7 @@ async fn every_call(lmstfy: &Lmstfy, queue: &str, good: bool) {
 }
 
 #[tokio::test]
-async fn a_name_has_letters_digits_dashes_and_low_lines() {
+async fn names_have_letters_digits_dashes_and_underscores() {
     let server = start();
     let ns = Lmstfy::new(&server, "ns");
     for good in ["a", "Z", "0", "-", "a_b-C9_", "q-", "1234"] {
@@ -54,13 +54,13 @@ async fn a_name_has_letters_digits_dashes_and_low_lines() {
 }
 
 #[tokio::test]
-async fn a_low_line_begins_namespaces_but_no_queues() {
+async fn namespaces_can_start_with_an_underscore_and_queues_cannot() {
     let server = start();
     every_call(&Lmstfy::new(&server, "_ns"), "q", true).await;
     every_call(&Lmstfy::new(&server, "_"), "q", true).await;
     let ns = Lmstfy::new(&server, "ns");
     for (method, path, body, _) in CALLS {
-        // Whether one consumes from a queue that nobody can fill is nobody's question.
+        // Consuming from a queue that cannot exist may be accepted or rejected.
         if method == Method::GET && (path.is_empty() || path.starts_with('?')) {
             continue;
         }
@@ -69,7 +69,7 @@ async fn a_low_line_begins_namespaces_but_no_queues() {
 }
 
 #[tokio::test]
-async fn a_name_has_up_to_255_characters() {
+async fn names_have_at_most_255_characters() {
     let server = start();
     let ns = Lmstfy::new(&server, "ns");
     for (length, good) in [(254, true), (255, true), (256, false), (1000, false)] {
@@ -84,9 +84,9 @@ async fn a_name_has_up_to_255_characters() {
     reply.bad();
 }
 
-/// Only consumers name several.
+/// Only consumers can name several queues.
 #[tokio::test]
-async fn a_comma_is_for_consumers_only() {
+async fn commas_are_accepted_by_consumers_only() {
     let server = start();
     let ns = Lmstfy::new(&server, "ns");
     for (method, path, body, _) in CALLS {
@@ -97,9 +97,9 @@ async fn a_comma_is_for_consumers_only() {
     }
 }
 
-/// The words of the interface are names as good as any.
+/// The words of the API are valid names.
 #[tokio::test]
-async fn queues_may_be_called_as_the_interface_calls_things() {
+async fn queues_can_have_the_words_of_the_api_as_names() {
     let server = start();
     for name in [
         "peek",
@@ -124,9 +124,9 @@ async fn queues_may_be_called_as_the_interface_calls_things() {
     }
 }
 
-/// Of several bad things the name is named first.
+/// If several things are invalid, the error names the name.
 #[tokio::test]
-async fn names_are_looked_at_first() {
+async fn names_are_checked_first() {
     let server = start();
     let ns = Lmstfy::new(&server, "ns");
     let reply = ns.put("/a.b?ttl=x", vec![b'x'; 70000]).await;
@@ -137,9 +137,9 @@ async fn names_are_looked_at_first() {
     reply.refused(400, "invalid ttl");
 }
 
-/// No database of ours finds a text with a NUL character, and no job has such an id.
+/// Databases do not find texts with NUL, and no job has such an ID.
 #[tokio::test]
-async fn an_id_with_a_nul_character_is_no_jobs() {
+async fn an_id_with_nul_is_not_found() {
     let server = Server::with(&["--no-auth"]);
     for (method, path, status) in [
         ("GET", "/api/shop/orders/job/a%00b", 404),

@@ -1,11 +1,11 @@
-//! Parameters: which numbers are numbers, and what is said of the others.
+//! Parameters: valid numbers, and the errors for invalid ones.
 
 use reqwest::Method;
 
 use super::{client, start};
 use crate::support::lmstfy::Lmstfy;
 
-/// What is no plain number for anybody.
+/// Texts that are not plain numbers.
 const BAD: [&str; 14] = [
     "",
     "-1",
@@ -23,10 +23,10 @@ const BAD: [&str; 14] = [
     "99999999999999999999",
 ];
 
-/// The ways to publish, with a body that each takes.
+/// The ways to publish, with a valid body for each.
 const WAYS: [(&str, &str); 3] = [("/q", "body"), ("/q/bulk", "[1]"), ("/q/job/old", "body")];
 
-/// Every bad value of the parameter is refused in these words, and nothing has happened.
+/// Checks that every invalid value of the parameter is rejected with this error and has no effect.
 async fn refuses(lmstfy: &Lmstfy, method: Method, path: &str, parameter: &str, values: &[&str]) {
     for value in values {
         let asked = format!("{path}?{parameter}={value}");
@@ -37,7 +37,7 @@ async fn refuses(lmstfy: &Lmstfy, method: Method, path: &str, parameter: &str, v
 }
 
 #[tokio::test]
-async fn publishing_takes_plain_numbers_only() {
+async fn publish_accepts_plain_numbers_only() {
     let server = start();
     let lmstfy = client(&server);
     for (path, _) in WAYS {
@@ -53,7 +53,7 @@ async fn publishing_takes_plain_numbers_only() {
 }
 
 #[tokio::test]
-async fn nobody_publishes_a_job_without_tries() {
+async fn a_job_must_have_at_least_one_try() {
     let server = start();
     let lmstfy = client(&server);
     for (path, body) in WAYS {
@@ -64,11 +64,11 @@ async fn nobody_publishes_a_job_without_tries() {
 }
 
 #[tokio::test]
-async fn a_job_may_not_expire_before_it_is_due() {
+async fn a_job_must_not_expire_before_it_is_due() {
     let server = start();
     let lmstfy = client(&server);
     for (path, body) in WAYS {
-        // The default of ttl counts too.
+        // The default TTL counts, too.
         for query in [
             "delay=2&ttl=1",
             "delay=86401",
@@ -90,23 +90,23 @@ async fn a_job_may_not_expire_before_it_is_due() {
 }
 
 #[tokio::test]
-async fn the_greatest_numbers_are_taken() {
+async fn the_largest_numbers_are_accepted() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish("q?ttl=4294967295&tries=65535", "x").await;
-    let job = lmstfy.stays("q", &id).await;
+    let job = lmstfy.existing_job("q", &id).await;
     assert_eq!((job.lifetime(), job.remain_tries), (4_294_967_295, 65535));
     let job = lmstfy
         .take("q?ttr=4294967295&timeout=4294967295&count=1")
         .await;
     assert_eq!((job.id, job.remain_tries), (id, 65534));
     let zeros = lmstfy.publish("q?ttl=007&tries=01&delay=00", "x").await;
-    let job = lmstfy.stays("q", &zeros).await;
+    let job = lmstfy.existing_job("q", &zeros).await;
     assert_eq!((job.lifetime(), job.remain_tries), (7, 1));
 }
 
 #[tokio::test]
-async fn consuming_takes_plain_numbers_only() {
+async fn consume_accepts_plain_numbers_only() {
     let server = start();
     let lmstfy = client(&server);
     for path in ["/q", "/q,r"] {
@@ -119,20 +119,20 @@ async fn consuming_takes_plain_numbers_only() {
             refuses(&lmstfy, Method::GET, path, parameter, others).await;
         }
     }
-    // Whoever is refused has taken nothing.
+    // A rejected consume has no effect.
     let id = lmstfy.publish("q?tries=2", "x").await;
     for query in ["ttr=x", "timeout=x", "count=x", "count=0"] {
         let reply = lmstfy.get(&format!("/q?{query}")).await;
         assert_eq!(reply.status, 400, "{reply:?}");
     }
-    assert_eq!(lmstfy.stays("q", &id).await.remain_tries, 2);
+    assert_eq!(lmstfy.existing_job("q", &id).await.remain_tries, 2);
     for query in ["count=2", "count=100"] {
         lmstfy.consume_many(&format!("q?{query}")).await;
     }
 }
 
 #[tokio::test]
-async fn the_dead_letter_takes_plain_numbers_only() {
+async fn dead_letter_calls_accept_plain_numbers_only() {
     let server = start();
     let lmstfy = client(&server);
     lmstfy.publish_dead("q", "x").await;
@@ -159,12 +159,12 @@ async fn the_dead_letter_takes_plain_numbers_only() {
         .await
         .expect("a job")
         .has_just_got(4_294_967_295);
-    lmstfy.bury("q?limit=9223372036854775807").await;
+    lmstfy.delete_dead("q?limit=9223372036854775807").await;
 }
 
-/// The PHP client sends a bare `Array`, the Go client `freeze_tries`, newer ones `priority`.
+/// The PHP client sends `Array`, the Go client `freeze_tries`, newer ones `priority`.
 #[tokio::test]
-async fn what_nobody_knows_is_ignored() {
+async fn unknown_parameters_are_ignored() {
     let server = start();
     let lmstfy = client(&server);
     for query in [
@@ -177,13 +177,17 @@ async fn what_nobody_knows_is_ignored() {
     ] {
         let at = format!("q?{query}");
         let id = lmstfy.publish(&at, "x").await;
-        assert_eq!(lmstfy.stays("q", &id).await.lifetime(), 86400, "{query}");
+        assert_eq!(
+            lmstfy.existing_job("q", &id).await.lifetime(),
+            86400,
+            "{query}"
+        );
         lmstfy.bulk(&at, "[1]").await;
         assert_eq!(lmstfy.take(&at).await.remain_tries, 0, "{query}");
         assert_eq!(lmstfy.take(&at).await.remain_tries, 0, "{query}");
         assert_eq!(lmstfy.consume(&at).await, None);
         assert_eq!(lmstfy.respawn(&at).await, 0);
-        lmstfy.bury(&at).await;
+        lmstfy.delete_dead(&at).await;
         lmstfy.republish(&at, &id, "y").await;
         for (method, path, status) in [
             (Method::GET, "/q/peek", 200),

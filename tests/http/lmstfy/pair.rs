@@ -1,30 +1,30 @@
-//! Two servers on one PostgreSQL are one queue.
+//! Two servers on one PostgreSQL database act as one queue server.
 
-use super::crowd::{each_job_once, one_job_one_taker, the_dead_are_shared};
+use super::crowd::{dead_jobs_are_processed_once, each_job_once, one_job_is_consumed_once};
 use super::tokens::{revoke, token};
-use super::{client, sound};
+use super::{assert_consistent, client};
 use crate::support::lmstfy::Lmstfy;
 use crate::support::{Server, postgres};
 
-/// Two servers with these options, if there is a PostgreSQL for them.
+/// Two servers with these options; `None` if the tests run on SQLite.
 fn pair(options: &[&str]) -> Option<[Server; 2]> {
     let database = postgres::shared_database()?;
     Some([0; 2].map(|_| Server::at_url(&database, options)))
 }
 
-/// Each of the servers, with the other one.
+/// Each of the two servers, with the other one.
 fn both(pair: &[Server; 2]) -> [(&Server, &Server); 2] {
     [(&pair[0], &pair[1]), (&pair[1], &pair[0])]
 }
 
 async fn are_sound(pair: &[Server; 2]) {
     for server in pair {
-        sound(server).await;
+        assert_consistent(server).await;
     }
 }
 
 #[tokio::test]
-async fn what_becomes_ready_at_one_wakes_who_waits_at_the_other() {
+async fn a_job_that_becomes_ready_wakes_a_consumer_on_the_other_server() {
     for options in [&["--no-auth"][..], &["--no-auth", "--no-notify"]] {
         let Some(pair) = pair(options) else { return };
         for (round, (here, there)) in both(&pair).into_iter().enumerate() {
@@ -41,7 +41,7 @@ async fn what_becomes_ready_at_one_wakes_who_waits_at_the_other() {
                     _ => String::new(),
                 };
                 let poll = mine.poll(here, &format!("{queue}?timeout=50")).await;
-                mine.settled(here).await;
+                mine.wait_until_polling(here).await;
                 match way {
                     "publish" => id = yours.publish(&queue, "x").await,
                     "bulk" => id = yours.bulk(&queue, "[1]").await.remove(0),
@@ -59,7 +59,7 @@ async fn what_becomes_ready_at_one_wakes_who_waits_at_the_other() {
 }
 
 #[tokio::test]
-async fn what_is_done_at_one_is_so_at_the_other() {
+async fn changes_on_one_server_apply_to_the_other() {
     let Some(pair) = pair(&["--no-auth"]) else {
         return;
     };
@@ -70,11 +70,11 @@ async fn what_is_done_at_one_is_so_at_the_other() {
         assert_eq!(yours.peek("work").await.expect("a job").id, id);
         assert_eq!(yours.take("work").await.id, id);
         assert_eq!(mine.size("work").await, 0);
-        assert_eq!(mine.stays("work", &id).await.remain_tries, 1);
+        assert_eq!(mine.existing_job("work", &id).await.remain_tries, 1);
         let new = mine.republish("work", &id, "y").await;
         assert_eq!(yours.job("work", &id).await, None);
         assert_eq!(yours.take("work?ttr=0").await.id, new);
-        mine.dies("work", 1).await;
+        mine.wait_until_dead("work", 1).await;
         assert_eq!(yours.dead("work").await, (1, new.clone()));
         assert_eq!(yours.respawn("work").await, 1);
         mine.bulk("work", "[1, 2]").await;
@@ -86,27 +86,27 @@ async fn what_is_done_at_one_is_so_at_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_job_is_handed_out_once() {
+async fn each_job_is_consumed_once() {
     for options in [&["--no-auth"][..], &["--no-auth", "--no-skip-locked"]] {
         let Some(pair) = pair(options) else { return };
         let clients = [client(&pair[0]), client(&pair[1])];
         each_job_once(&clients).await;
-        one_job_one_taker(&clients).await;
+        one_job_is_consumed_once(&clients).await;
         are_sound(&pair).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_may_care_for_the_dead_at_both() {
+async fn concurrent_dead_letter_calls_on_both_servers_process_each_job_once() {
     for options in [&["--no-auth"][..], &["--no-auth", "--no-skip-locked"]] {
         let Some(pair) = pair(options) else { return };
-        the_dead_are_shared(&[client(&pair[0]), client(&pair[1])]).await;
+        dead_jobs_are_processed_once(&[client(&pair[0]), client(&pair[1])]).await;
         are_sound(&pair).await;
     }
 }
 
 #[tokio::test]
-async fn a_token_is_good_and_revoked_at_both_at_once() {
+async fn a_token_is_valid_and_revoked_on_both_servers_at_once() {
     let Some(pair) = pair(&[]) else { return };
     for (here, there) in both(&pair) {
         for _ in 0..5 {

@@ -1,17 +1,17 @@
-//! Publishing a job, and publishing it again.
+//! Publishing and republishing jobs.
 
 use std::collections::HashSet;
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 
-/// What is legal as an id must be legal as a queue: replies to a job go to the queue named after it.
+/// IDs must be valid queue names, because replies to a job go to a queue with its ID as name.
 fn is_a_queues_name(id: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     (1..=255).contains(&id.len()) && !id.starts_with('_') && id.chars().all(plain)
 }
 
 #[tokio::test]
-async fn a_job_comes_out_as_it_went_in() {
+async fn a_consumed_job_has_the_published_body() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish("work", "hello").await;
@@ -21,16 +21,16 @@ async fn a_job_comes_out_as_it_went_in() {
         (job.queue.as_str(), &job.id, job.text()),
         ("work", &id, "hello")
     );
-    // What is said of nobody who says nothing: a day to live, one try.
+    // The defaults: a TTL of one day, one try.
     assert_eq!((job.lifetime(), job.remain_tries), (86400, 0));
     assert!(job.attributes.is_null());
     lmstfy.ack("work", &id).await;
     assert_eq!(lmstfy.consume("work").await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn jobs_come_out_in_the_order_in_which_they_went_in() {
+async fn jobs_are_consumed_in_the_order_of_publishing() {
     let server = start();
     let lmstfy = client(&server);
     let mut ids = Vec::new();
@@ -41,7 +41,7 @@ async fn jobs_come_out_in_the_order_in_which_they_went_in() {
 }
 
 #[tokio::test]
-async fn every_job_has_an_id_of_its_own() {
+async fn every_job_has_a_unique_id() {
     let server = start();
     let lmstfy = client(&server);
     let mut ids = HashSet::new();
@@ -54,9 +54,10 @@ async fn every_job_has_an_id_of_its_own() {
     assert!(ids.iter().all(|id| is_a_queues_name(id)), "{ids:?}");
 }
 
-/// The usage in the original's documents: ask, and wait for the answer in the queue named after the job.
+/// An example of the original documentation: publish a request, and wait for the reply in the queue named after the
+/// job.
 #[tokio::test]
-async fn an_answer_goes_to_the_queue_that_is_named_after_the_job() {
+async fn a_reply_can_use_the_queue_named_after_the_job() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish("questions", "how many?").await;
@@ -68,11 +69,11 @@ async fn an_answer_goes_to_the_queue_that_is_named_after_the_job() {
     assert_eq!((got.queue, got.id), (id.clone(), answer.clone()));
     lmstfy.ack(&id, &answer).await;
     assert_eq!(lmstfy.size(&id).await, 0);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_body_is_any_bytes() {
+async fn a_body_can_be_any_bytes() {
     let server = start();
     let lmstfy = client(&server);
     let every_byte: Vec<u8> = (0..=255).collect();
@@ -88,16 +89,16 @@ async fn a_body_is_any_bytes() {
         b"null".to_vec(),
     ] {
         let id = lmstfy.publish("work", body.clone()).await;
-        assert_eq!(lmstfy.stays("work", &id).await.data, body);
+        assert_eq!(lmstfy.existing_job("work", &id).await.data, body);
         assert_eq!(lmstfy.peek("work").await.expect("a job").data, body);
         assert_eq!(lmstfy.take("work").await.data, body);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Clients say all kinds of things about the body; curl calls everything a form.
+/// Clients send various content types; curl sends that of a form.
 #[tokio::test]
-async fn a_body_is_taken_as_it_is_whatever_it_is_called() {
+async fn the_content_type_of_a_body_is_ignored() {
     let server = start();
     let lmstfy = client(&server);
     for kind in [
@@ -136,12 +137,12 @@ async fn a_body_is_smaller_than_64_kb() {
         reply.refused(413, "body too large");
     }
     assert_eq!(lmstfy.size("work").await, 0);
-    // Whoever wanted to replace a job by too much has it still.
-    lmstfy.stays("work", &id).await;
+    // A republish that is rejected keeps the old job.
+    lmstfy.existing_job("work", &id).await;
 }
 
 #[tokio::test]
-async fn a_job_that_is_published_again_is_a_new_one() {
+async fn republishing_creates_a_new_job() {
     let server = start();
     let lmstfy = client(&server);
     let old = lmstfy.publish("work?ttl=0&tries=1", "old").await;
@@ -152,14 +153,14 @@ async fn a_job_that_is_published_again_is_a_new_one() {
     let job = lmstfy.take("work").await;
     assert_eq!((&job.id, job.text()), (&new, "new"));
     assert_eq!((job.lifetime(), job.remain_tries), (10, 2));
-    // One that nobody knows is only published.
+    // Republishing an unknown ID only publishes.
     let other = lmstfy.republish("work", "nobody", "x").await;
     assert_eq!(lmstfy.take("work").await.id, other);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_job_is_published_again_whatever_its_state() {
+async fn a_job_in_any_state_can_be_republished() {
     let server = start();
     let lmstfy = client(&server);
     let dead = lmstfy.publish_dead("work", "dead").await;
@@ -176,13 +177,13 @@ async fn a_job_is_published_again_whatever_its_state() {
     assert_eq!(lmstfy.drain("work").await, new);
     let later = lmstfy.republish("work?delay=60", &new[0], "later").await;
     assert_eq!(lmstfy.size("work").await, 0);
-    lmstfy.stays("work", &later).await;
-    sound(&server).await;
+    lmstfy.existing_job("work", &later).await;
+    assert_consistent(&server).await;
 }
 
-/// The original deletes first and looks at the parameters afterwards.
+/// The original server deletes the old job before it checks the parameters.
 #[tokio::test]
-async fn a_job_is_not_lost_by_a_bad_attempt_to_publish_it_again() {
+async fn a_rejected_republish_keeps_the_job() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish("work?tries=2", "x").await;
@@ -195,7 +196,7 @@ async fn a_job_is_not_lost_by_a_bad_attempt_to_publish_it_again() {
 }
 
 #[tokio::test]
-async fn publishing_again_deletes_in_its_own_queue_and_namespace_only() {
+async fn republishing_deletes_in_its_own_queue_and_namespace_only() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish("work", "x").await;

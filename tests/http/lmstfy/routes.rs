@@ -1,4 +1,4 @@
-//! Which paths there are, and what is on every answer.
+//! Routes, and the headers of every response.
 
 use std::collections::HashSet;
 
@@ -24,7 +24,7 @@ const METHODS: [Method; 6] = [
 ];
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found() {
+async fn unknown_paths_are_not_found() {
     let server = start();
     for path in [
         "/api/ns",
@@ -44,9 +44,9 @@ async fn what_is_not_there_is_not_found() {
     }
 }
 
-/// Whether such a call is unknown or not allowed is left open; that it does nothing is not.
+/// Such a call may be unknown or not allowed, but must have no effect.
 #[tokio::test]
-async fn a_path_that_is_there_knows_its_methods_only() {
+async fn known_paths_reject_other_methods() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish("q", "x").await;
@@ -72,9 +72,9 @@ async fn a_path_that_is_there_knows_its_methods_only() {
     assert_eq!(lmstfy.dead("r").await, (1, dead));
 }
 
-/// That part of the tree is another protocol's.
+/// Paths below `v0` belong to another protocol.
 #[tokio::test]
-async fn v0_is_no_namespace() {
+async fn v0_is_not_a_namespace() {
     let server = start();
     for path in [
         "/q",
@@ -94,7 +94,7 @@ async fn v0_is_no_namespace() {
 }
 
 #[tokio::test]
-async fn empty_names_are_no_names() {
+async fn empty_names_are_rejected() {
     let server = start();
     for path in [
         "/api//q",
@@ -112,7 +112,7 @@ async fn empty_names_are_no_names() {
 }
 
 #[tokio::test]
-async fn every_answer_has_an_id_of_its_own() {
+async fn every_response_has_a_unique_request_id() {
     let server = start();
     let lmstfy = client(&server);
     let mut ids = HashSet::new();
@@ -162,9 +162,9 @@ async fn every_answer_has_an_id_of_its_own() {
     }
 }
 
-/// A page of another site must not be able to take jobs and read them.
+/// Pages of other sites must not be able to consume and read jobs.
 #[tokio::test]
-async fn other_sites_are_not_invited() {
+async fn cross_origin_requests_are_not_allowed() {
     let server = start();
     let lmstfy = client(&server);
     lmstfy.publish("q", "x").await;

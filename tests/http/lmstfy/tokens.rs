@@ -1,12 +1,11 @@
-//! Tokens: who may do what in which namespace.
+//! Tokens: access to namespaces.
 
 use reqwest::Method;
 
 use crate::support::lmstfy::{Lmstfy, Reply};
 use crate::support::{Server, escape};
 
-/// Every call, with a body it takes, and how it ends for whoever may make it, one after the other. `{}`
-/// stands for the namespace.
+/// Every call with a valid body and its status, for a sequence of calls by an authorized client. `{}` is the namespace.
 const CALLS: [(Method, &str, &str, u16); 17] = [
     (Method::PUT, "/api/{}/q", "x", 201),
     (Method::PUT, "/api/{}/q/bulk", "[1]", 201),
@@ -27,7 +26,7 @@ const CALLS: [(Method, &str, &str, u16); 17] = [
     (Method::GET, "/api/{}/q?timeout=1", "", 404),
 ];
 
-/// A new token of the namespace.
+/// Creates a token of the namespace.
 pub async fn token(server: &Server, namespace: &str) -> String {
     let url = format!(
         "http://{}/token/{namespace}?description=test",
@@ -39,7 +38,7 @@ pub async fn token(server: &Server, namespace: &str) -> String {
     answer["token"].as_str().expect("a token").to_owned()
 }
 
-/// Takes a token back.
+/// Revokes a token.
 pub async fn revoke(server: &Server, namespace: &str, token: &str) {
     let url = format!(
         "http://{}/token/{namespace}/{}",
@@ -50,7 +49,7 @@ pub async fn revoke(server: &Server, namespace: &str, token: &str) {
     assert_eq!(answer.status().as_u16(), 204, "{answer:?}");
 }
 
-/// Where a caller shows a token.
+/// Where a client sends its token.
 #[derive(Clone, Debug, Default)]
 struct Shown {
     header: Option<String>,
@@ -100,7 +99,7 @@ async fn call(
     Reply::of(format!("{method} {path} with {shown:?}"), request).await
 }
 
-/// Whoever shows one of these may not do anything, and is told why.
+/// Checks that every call with one of these tokens is rejected with this error.
 async fn refused(server: &Server, shown: &[Shown], status: u16, error: &str) {
     for shown in shown {
         for (method, path, body, _) in CALLS {
@@ -111,7 +110,7 @@ async fn refused(server: &Server, shown: &[Shown], status: u16, error: &str) {
 }
 
 #[tokio::test]
-async fn without_a_token_nobody_does_anything() {
+async fn without_a_token_every_call_is_rejected() {
     let server = Server::with(&[]);
     let own = Lmstfy::new(&server, "ns").with_token(&token(&server, "ns").await);
     let dead = own.publish_dead("q", "dead").await;
@@ -151,14 +150,14 @@ async fn without_a_token_nobody_does_anything() {
         both(&format!("elsewhere:{right}"), &right),
     ];
     refused(&server, &elsewhere, 404, "pool not found").await;
-    // All that has done nothing.
+    // The rejected calls had no effect.
     assert_eq!(own.size("q").await, 1);
-    assert_eq!(own.stays("q", &id).await.remain_tries, 5);
+    assert_eq!(own.existing_job("q", &id).await.remain_tries, 5);
     assert_eq!(own.dead("q").await, (1, dead));
 }
 
 #[tokio::test]
-async fn whoever_shows_a_token_of_the_namespace_does_everything() {
+async fn a_token_of_the_namespace_allows_every_call() {
     let server = Server::with(&[]);
     let right = token(&server, "ns").await;
     let other = token(&server, "other").await;
@@ -181,7 +180,7 @@ async fn whoever_shows_a_token_of_the_namespace_does_everything() {
 }
 
 #[tokio::test]
-async fn several_tokens_are_good_at_once_and_each_is_revoked_alone() {
+async fn several_tokens_are_valid_at_once_and_revoked_individually() {
     let server = Server::with(&[]);
     let lmstfy = Lmstfy::new(&server, "ns");
     let (one, other) = (token(&server, "ns").await, token(&server, "ns").await);
@@ -189,7 +188,7 @@ async fn several_tokens_are_good_at_once_and_each_is_revoked_alone() {
     for token in [&one, &other] {
         lmstfy.clone().with_token(token).publish("q", "x").await;
     }
-    // Through another namespace nothing is revoked.
+    // A token cannot be revoked through another namespace.
     revoke(&server, "other", &one).await;
     lmstfy.clone().with_token(&one).publish("q", "x").await;
     revoke(&server, "ns", &one).await;
@@ -199,9 +198,9 @@ async fn several_tokens_are_good_at_once_and_each_is_revoked_alone() {
     assert_eq!(lmstfy.with_token(&other).size("q").await, 4);
 }
 
-/// Names, then the pool, then the token, then the parameters, then the body.
+/// Checks names, then the pool, then the token, then the parameters, then the body.
 #[tokio::test]
-async fn the_token_is_looked_at_after_names_and_before_parameters() {
+async fn the_token_is_checked_after_names_and_before_parameters() {
     let server = Server::with(&[]);
     let right = token(&server, "ns").await;
     let lmstfy = Lmstfy::new(&server, "ns");
@@ -228,12 +227,12 @@ async fn the_token_is_looked_at_after_names_and_before_parameters() {
     own.put("/q", vec![0; 70000])
         .await
         .refused(413, "body too large");
-    // What is not there needs no token.
+    // Unknown paths need no token.
     lmstfy.get("/q/unknown").await.refused(404, "api not found");
 }
 
 #[tokio::test]
-async fn no_namespace_has_the_name_of_another_protocol() {
+async fn namespaces_cannot_have_names_of_other_protocols() {
     let server = Server::with(&[]);
     let url = format!("http://{}/token/v0?description=test", server.address);
     let answer = server.http.post(url).send().await.expect("an answer");
@@ -241,7 +240,7 @@ async fn no_namespace_has_the_name_of_another_protocol() {
 }
 
 #[tokio::test]
-async fn tokens_outlive_the_server_and_so_does_their_end() {
+async fn tokens_and_revocations_survive_a_restart() {
     let folder = tempfile::TempDir::new().expect("a folder");
     let database = folder.path().join("jobs.db");
     let mut server = Server::on(&database, &[]);
@@ -255,13 +254,13 @@ async fn tokens_outlive_the_server_and_so_does_their_end() {
     reply.refused(401, "invalid token");
 }
 
-/// Whoever waits has shown its token when it came.
+/// The token is checked when the poll starts.
 #[tokio::test]
-async fn whoever_may_wait_waits() {
+async fn a_valid_token_allows_polls() {
     let server = Server::with(&[]);
     let lmstfy = Lmstfy::new(&server, "ns").with_token(&token(&server, "ns").await);
     let poll = lmstfy.poll(&server, "q?timeout=50").await;
-    lmstfy.settled(&server).await;
+    lmstfy.wait_until_polling(&server).await;
     let id = lmstfy.publish("q", "x").await;
     assert_eq!(poll.take().await.id, id);
 }

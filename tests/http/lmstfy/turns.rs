@@ -1,18 +1,18 @@
-//! A job's turns: delays, tries, and what happens to a job whose consumer says nothing.
+//! Delays, tries, and jobs that are not acknowledged.
 
 use tokio::time::{Duration, Instant};
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test]
-async fn a_delayed_job_is_not_there_before_it_is_due() {
+async fn a_delayed_job_is_not_consumed_before_it_is_due() {
     let server = start();
     let lmstfy = client(&server);
     let began = Instant::now();
     let id = lmstfy.publish("work?delay=1", "x").await;
-    // As long as it has not come, it is not there for anybody.
+    // Until it is consumed, no other endpoint shows it as ready.
     loop {
         let size = lmstfy.size("work").await;
         let (peeked, job) = (lmstfy.peek("work").await, lmstfy.consume("work").await);
@@ -28,56 +28,59 @@ async fn a_delayed_job_is_not_there_before_it_is_due() {
         break;
     }
     assert!(began.elapsed() >= SECOND, "too early");
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_delayed_job_can_be_looked_at_by_its_id_only() {
+async fn a_delayed_job_can_only_be_read_by_its_id() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish("work?delay=4294967295&ttl=0", "later").await;
-    assert_eq!(lmstfy.stays("work", &id).await.text(), "later");
+    assert_eq!(lmstfy.existing_job("work", &id).await.text(), "later");
     assert_eq!(lmstfy.peek("work").await, None);
     assert_eq!(lmstfy.size("work").await, 0);
     assert_eq!(lmstfy.consume("work").await, None);
 }
 
-/// The list is ordered by when jobs became ready, not by when they were published.
+/// Jobs are ordered by the time at which they became ready, not by publishing.
 #[tokio::test]
-async fn a_job_that_is_due_goes_to_the_back() {
+async fn a_due_job_is_behind_the_ready_jobs() {
     let server = start();
     let lmstfy = client(&server);
     let late = lmstfy.publish("work?delay=2", "late").await;
     let early = lmstfy.publish("work", "early").await;
-    lmstfy.grows("work", 2).await;
+    lmstfy.wait_until_ready("work", 2).await;
     let last = lmstfy.publish("work", "last").await;
     assert_eq!(lmstfy.drain("work").await, [early, late, last]);
 }
 
 #[tokio::test]
-async fn tries_are_counted_down_as_jobs_are_given_out() {
+async fn tries_decrease_with_each_consume() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish("work?tries=3&ttl=0", "x").await;
     assert_eq!(lmstfy.peek("work").await.expect("a job").remain_tries, 3);
-    assert_eq!(lmstfy.stays("work", &id).await.remain_tries, 3);
+    assert_eq!(lmstfy.existing_job("work", &id).await.remain_tries, 3);
     for remaining in [2, 1, 0] {
         let job = lmstfy.take("work?ttr=1&timeout=30").await;
         assert_eq!((&job.id, job.remain_tries), (&id, remaining));
-        // Asked for by its id it tells the truth, which the original does not.
-        assert_eq!(lmstfy.stays("work", &id).await.remain_tries, remaining);
+        // The original server returns a wrong number here.
+        assert_eq!(
+            lmstfy.existing_job("work", &id).await.remain_tries,
+            remaining
+        );
     }
-    lmstfy.dies("work", 1).await;
+    lmstfy.wait_until_dead("work", 1).await;
     assert_eq!(lmstfy.dead("work").await, (1, id.clone()));
-    let dead = lmstfy.stays("work", &id).await;
+    let dead = lmstfy.existing_job("work", &id).await;
     assert_eq!((dead.remain_tries, dead.ttl), (0, 0));
     assert_eq!(lmstfy.size("work").await, 0);
     assert_eq!(lmstfy.consume("work").await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_job_is_given_out_again_when_its_time_to_run_is_over_and_not_before() {
+async fn a_job_is_consumed_again_after_its_ttr_and_not_before() {
     let server = start();
     let lmstfy = client(&server);
     for at in ["one?ttr=2", "several?ttr=2&count=5"] {
@@ -90,18 +93,18 @@ async fn a_job_is_given_out_again_when_its_time_to_run_is_over_and_not_before() 
         };
         assert_eq!((&first.id, first.remain_tries), (&id, 1));
         assert_eq!(lmstfy.peek(queue).await, None);
-        lmstfy.stays(queue, &id).await;
+        lmstfy.existing_job(queue, &id).await;
         let again = lmstfy.take(&format!("{queue}?timeout=30")).await;
         assert!(began.elapsed() >= 2 * SECOND, "too early");
         assert_eq!((again.id, again.remain_tries), (id, 0));
         assert!(again.elapsed_ms >= 2000, "it counts from the publishing");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// The default is two minutes, so nobody else gets the job while the test runs.
+/// The default TTR of two minutes does not end during the test.
 #[tokio::test]
-async fn while_a_job_is_worked_on_nobody_else_gets_it() {
+async fn a_running_job_is_not_consumed_again() {
     let server = start();
     let lmstfy = client(&server);
     let held = lmstfy.publish("work?tries=5", "held").await;
@@ -110,76 +113,76 @@ async fn while_a_job_is_worked_on_nobody_else_gets_it() {
     assert_eq!(lmstfy.take("work?ttr=1").await.id, marker);
     assert_eq!(lmstfy.take("work?timeout=30").await.id, marker);
     assert_eq!(lmstfy.consume("work").await, None);
-    assert_eq!(lmstfy.stays("work", &held).await.remain_tries, 4);
+    assert_eq!(lmstfy.existing_job("work", &held).await.remain_tries, 4);
 }
 
 #[tokio::test]
-async fn a_job_that_comes_back_goes_to_the_back() {
+async fn a_returned_job_is_behind_the_ready_jobs() {
     let server = start();
     let lmstfy = client(&server);
     let first = lmstfy.publish("work?tries=2", "first").await;
     assert_eq!(lmstfy.take("work?ttr=2").await.id, first);
     let second = lmstfy.publish("work", "second").await;
     let third = lmstfy.publish("work", "third").await;
-    lmstfy.grows("work", 3).await;
+    lmstfy.wait_until_ready("work", 3).await;
     let last = lmstfy.publish("work", "last").await;
     assert_eq!(lmstfy.drain("work").await, [second, third, first, last]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Where several come back, they do in the order in which their times were over.
+/// Jobs return in the order in which their TTR ended.
 #[tokio::test]
-async fn jobs_come_back_in_the_order_of_their_times() {
+async fn jobs_return_in_the_order_of_their_timeouts() {
     let server = start();
     let lmstfy = client(&server);
     let (slow, quick) = lmstfy.publish_slow_and_quick_apart("work", 2).await;
-    lmstfy.grows("work", 2).await;
+    lmstfy.wait_until_ready("work", 2).await;
     assert_eq!(lmstfy.drain("work").await, [quick, slow]);
-    // Also where both are found at the same look.
+    // Even if one run of maintenance returns both.
     for round in 0..3 {
         let queue = format!("work{round}");
         let (slow, quick) = lmstfy.publish_slow_and_quick(&queue, 2).await;
-        lmstfy.grows(&queue, 2).await;
+        lmstfy.wait_until_ready(&queue, 2).await;
         assert_eq!(lmstfy.drain(&queue).await, [quick, slow]);
     }
 }
 
 #[tokio::test]
-async fn no_time_to_run_is_over_at_once() {
+async fn a_ttr_of_0_ends_at_once() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish("work?tries=3", "x").await;
     for remaining in [2, 1] {
         let job = lmstfy.take("work?ttr=0&timeout=30").await;
         assert_eq!((&job.id, job.remain_tries), (&id, remaining));
-        lmstfy.grows("work", 1).await;
+        lmstfy.wait_until_ready("work", 1).await;
     }
     let other = lmstfy.publish("work", "y").await;
     assert_eq!(lmstfy.take("work?ttr=0").await.id, id);
-    lmstfy.dies("work", 1).await;
+    lmstfy.wait_until_dead("work", 1).await;
     assert_eq!(lmstfy.dead("work").await.1, id);
     assert_eq!(lmstfy.drain("work").await, [other]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Who says it is done after its time gets no error, and is believed.
+/// A late ack succeeds, and deletes the job.
 #[tokio::test]
-async fn an_ack_that_comes_late_counts() {
+async fn a_late_ack_counts() {
     let server = start();
     let lmstfy = client(&server);
     let id = lmstfy.publish("work?tries=9", "x").await;
     lmstfy.take("work?ttr=0").await;
-    lmstfy.grows("work", 1).await;
+    lmstfy.wait_until_ready("work", 1).await;
     lmstfy.ack("work", &id).await;
     assert_eq!(lmstfy.job("work", &id).await, None);
     assert_eq!(lmstfy.size("work").await, 0);
     assert_eq!(lmstfy.consume("work").await, None);
-    // Even while another one works on it.
+    // Even if another consumer has the job.
     let id = lmstfy.publish("work?tries=9", "x").await;
     lmstfy.take("work?ttr=0").await;
     lmstfy.take("work?ttr=1&timeout=30").await;
     lmstfy.ack("work", &id).await;
     assert_eq!(lmstfy.consume("work?timeout=2").await, None);
     assert_eq!(lmstfy.dead("work").await, (0, String::new()));
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

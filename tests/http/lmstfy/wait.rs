@@ -1,26 +1,25 @@
-//! Consumers who wait for a job. Each waits on a connection of its own and has begun to wait before
-//! anything happens (`settled`).
+//! Blocking consumes. Each uses a connection of its own and waits before anything happens (`wait_until_polling`).
 
 use std::collections::BTreeSet;
 
 use tokio::task::JoinSet;
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::Server;
 use crate::support::lmstfy::{Job, Lmstfy};
 
-/// So many consumers who wait.
+/// Starts `count` consumers that wait.
 async fn crowd(server: &Server, lmstfy: &Lmstfy, at: &str, count: usize) -> JoinSet<Job> {
     let mut crowd = JoinSet::new();
     for _ in 0..count {
         crowd.spawn(lmstfy.poll(server, at).await.take());
     }
-    lmstfy.settled(server).await;
+    lmstfy.wait_until_polling(server).await;
     crowd
 }
 
 #[tokio::test]
-async fn whoever_waits_gets_the_job_that_comes() {
+async fn a_waiting_consumer_gets_the_next_job() {
     let server = start();
     let lmstfy = client(&server);
     let gone = lmstfy.publish("known", "x").await;
@@ -37,19 +36,19 @@ async fn whoever_waits_gets_the_job_that_comes() {
             .nth(usize::from(at.contains(',')))
             .expect("a name");
         let poll = lmstfy.poll(&server, at).await;
-        lmstfy.settled(&server).await;
+        lmstfy.wait_until_polling(&server).await;
         let id = lmstfy.publish(&format!("{queue}?tries=3"), at).await;
         let job = poll.take().await;
         assert_eq!((job.queue.as_str(), &job.id, job.text()), (queue, &id, at));
         assert_eq!(job.remain_tries, 2);
         assert_eq!(lmstfy.size(queue).await, 0);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// One after the other: whoever is woken has the job that came, and everybody else goes on waiting.
+/// Job by job: one consumer gets the job, and the others keep waiting.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_job_wakes_one_of_many() {
+async fn one_job_wakes_one_of_many_consumers() {
     const MANY: usize = 20;
     let server = start();
     let lmstfy = client(&server);
@@ -61,11 +60,11 @@ async fn one_job_wakes_one_of_many() {
         assert_eq!(lmstfy.size("work").await, 0);
         assert_eq!(waiting.len(), left);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_who_wait_get_one_job_each() {
+async fn many_waiting_consumers_get_one_job_each() {
     const MANY: usize = 64;
     let server = start();
     let lmstfy = client(&server);
@@ -74,7 +73,7 @@ async fn many_who_wait_get_one_job_each() {
         let waiting = crowd(&server, &lmstfy, "work?timeout=50", MANY).await;
         let mut ids: Vec<String> = match round {
             0 => lmstfy.bulk("work", many.clone()).await,
-            // They come while others are being given.
+            // Published while others are consumed.
             1 => {
                 let mut publishers = JoinSet::new();
                 for _ in 0..MANY {
@@ -83,7 +82,7 @@ async fn many_who_wait_get_one_job_each() {
                 }
                 publishers.join_all().await
             }
-            // They come by themselves.
+            // Become ready after their delay.
             _ => lmstfy.bulk("work?delay=1", many.clone()).await,
         };
         let mut got: Vec<String> = waiting
@@ -97,12 +96,12 @@ async fn many_who_wait_get_one_job_each() {
         assert_eq!(got, ids);
     }
     assert_eq!(lmstfy.consume("work").await, None);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// What is there before the last one comes goes to whoever is there.
+/// Ready jobs go to the consumers that are waiting.
 #[tokio::test]
-async fn fewer_jobs_than_waiters_leave_the_others_waiting() {
+async fn with_fewer_jobs_than_consumers_the_others_keep_waiting() {
     let server = start();
     let lmstfy = client(&server);
     let mut waiting = crowd(&server, &lmstfy, "work?timeout=50", 5).await;
@@ -111,20 +110,20 @@ async fn fewer_jobs_than_waiters_leave_the_others_waiting() {
         let job = waiting.join_next().await.expect("somebody waits").unwrap();
         assert!(ids.remove(&job.id));
     }
-    lmstfy.settled(&server).await;
+    lmstfy.wait_until_polling(&server).await;
     assert!(waiting.try_join_next().is_none());
     ids.extend(lmstfy.bulk("work", "[1, 2, 3, 4]").await);
     for job in waiting.join_all().await {
         assert!(ids.remove(&job.id));
     }
-    // The fourth is nobody's yet.
+    // The fourth job is still ready.
     assert_eq!(lmstfy.size("work").await, 1);
     assert!(ids.contains(&lmstfy.take("work").await.id));
 }
 
 /// Every way in which a job becomes ready.
 #[tokio::test]
-async fn whichever_way_a_job_becomes_ready_who_waits_gets_it() {
+async fn a_waiting_consumer_gets_a_job_however_it_becomes_ready() {
     let server = start();
     let lmstfy = client(&server);
     for way in [
@@ -136,7 +135,7 @@ async fn whichever_way_a_job_becomes_ready_who_waits_gets_it() {
         "respawn",
         "ttr0",
     ] {
-        // What must be there before.
+        // Preparations.
         let at = format!("{way}?tries=2");
         let mut id = match way {
             "ttr" => {
@@ -151,7 +150,7 @@ async fn whichever_way_a_job_becomes_ready_who_waits_gets_it() {
         let poll = lmstfy
             .poll(&server, &format!("{way}?timeout=50&ttr=0"))
             .await;
-        lmstfy.settled(&server).await;
+        lmstfy.wait_until_polling(&server).await;
         match way {
             "publish" => id = lmstfy.publish(&at, "x").await,
             "bulk" => id = lmstfy.bulk(&at, "[1]").await.remove(0),
@@ -159,7 +158,7 @@ async fn whichever_way_a_job_becomes_ready_who_waits_gets_it() {
             "delay" => id = lmstfy.publish("delay?delay=1", "x").await,
             "respawn" => assert_eq!(lmstfy.respawn(way).await, 1),
             "ttr0" => {
-                // One gives it up at once, and the other one gets it.
+                // One consumer gets it with a TTR of 0, and the other one gets it next.
                 let second = lmstfy.poll(&server, "ttr0?timeout=50&ttr=0").await;
                 id = lmstfy.publish(&at, "x").await;
                 assert_eq!(second.take().await.id, id);
@@ -169,48 +168,48 @@ async fn whichever_way_a_job_becomes_ready_who_waits_gets_it() {
         let job = poll.take().await;
         assert_eq!((job.queue.as_str(), &job.id), (way, &id), "{way}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// As soon as there is one, whoever wants several has no more to wait for.
+/// A consume of several jobs ends as soon as there is one.
 #[tokio::test]
-async fn whoever_waits_for_several_gets_an_array() {
+async fn a_waiting_consume_of_several_jobs_returns_an_array() {
     let server = start();
     let lmstfy = client(&server);
     for at in ["work?timeout=50&count=2", "idle,work?timeout=50&count=100"] {
         let poll = lmstfy.poll(&server, at).await;
-        lmstfy.settled(&server).await;
+        lmstfy.wait_until_polling(&server).await;
         let id = lmstfy.publish("work", "x").await;
         let jobs = poll.reply().await.consumed_many("ns");
         assert_eq!(jobs.len(), 1);
         assert_eq!(jobs[0].id, id);
     }
     let many = lmstfy.poll(&server, "work?timeout=50&count=5").await;
-    lmstfy.settled(&server).await;
+    lmstfy.wait_until_polling(&server).await;
     let ids = lmstfy.bulk("work", "[1, 2, 3]").await;
     let jobs = many.reply().await.consumed_many("ns");
     let got: Vec<String> = jobs.into_iter().map(|job| job.id).collect();
-    // They came together, so they are given together.
+    // The jobs became ready together, so one response has all of them.
     assert_eq!(got, ids);
 }
 
-/// What is ready in a queue of higher rank goes first also for whoever comes to wait.
+/// Ready jobs of an earlier queue come first for new consumers, too.
 #[tokio::test]
-async fn who_waits_at_several_queues_is_served_by_rank() {
+async fn a_consumer_of_several_queues_prefers_earlier_queues() {
     let server = start();
     let lmstfy = client(&server);
     for round in 0..5 {
         let low = lmstfy.poll(&server, "high,low?timeout=50").await;
-        lmstfy.settled(&server).await;
+        lmstfy.wait_until_polling(&server).await;
         let id = lmstfy.publish("low", "x").await;
         assert_eq!(low.take().await.id, id, "{round}");
-        // Both are there when it looks.
+        // Both jobs are ready when the consumer starts.
         let second = lmstfy.publish("low", "x").await;
         let first = lmstfy.publish("high", "x").await;
         assert_eq!(lmstfy.take("high,low?timeout=50").await.id, first);
         assert_eq!(lmstfy.take("high,low?timeout=50").await.id, second);
     }
-    // Both are due at the same time, or nearly: either goes first, and both are given.
+    // Both jobs become due at about the same time. They can be consumed in any order.
     let waiting = crowd(&server, &lmstfy, "high,low?timeout=50", 2).await;
     let mut ids = lmstfy.bulk("low?delay=1", "[1]").await;
     ids.extend(lmstfy.bulk("high?delay=1", "[1]").await);
@@ -226,7 +225,7 @@ async fn who_waits_at_several_queues_is_served_by_rank() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_wait_at_some_of_the_same_queues_get_each_job_once() {
+async fn consumers_with_overlapping_queues_get_each_job_once() {
     let server = start();
     let lmstfy = client(&server);
     for _ in 0..5 {
@@ -235,8 +234,8 @@ async fn who_wait_at_some_of_the_same_queues_get_each_job_once() {
             let at = format!("{at}?timeout=50");
             waiting.spawn(lmstfy.poll(&server, &at).await.take());
         }
-        lmstfy.settled(&server).await;
-        // Each has one for itself whoever takes which: four wait at any queue.
+        lmstfy.wait_until_polling(&server).await;
+        // Each consumer gets a job in any order, because at most four wait for one queue.
         let mut ids = BTreeSet::new();
         for queue in ["a", "b", "c"] {
             ids.extend(lmstfy.bulk(queue, "[1, 2, 3, 4]").await);
@@ -249,11 +248,11 @@ async fn who_wait_at_some_of_the_same_queues_get_each_job_once() {
         }
         assert_eq!(ids, BTreeSet::new());
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn whoever_hangs_up_takes_no_job() {
+async fn a_consumer_that_disconnects_gets_no_job() {
     let server = start();
     let lmstfy = client(&server);
     for round in 0..5 {
@@ -261,22 +260,22 @@ async fn whoever_hangs_up_takes_no_job() {
         for at in ["work?timeout=50", "idle,work?timeout=50&count=5"] {
             ghosts.push(lmstfy.poll(&server, at).await);
         }
-        lmstfy.settled(&server).await;
+        lmstfy.wait_until_polling(&server).await;
         drop(ghosts);
-        // That they have gone reaches the server before these requests do.
-        lmstfy.settled(&server).await;
+        // The server detects the closed connections before these requests.
+        lmstfy.wait_until_polling(&server).await;
         let id = lmstfy.publish("work?tries=3", "x").await;
-        lmstfy.settled(&server).await;
+        lmstfy.wait_until_polling(&server).await;
         assert_eq!(lmstfy.size("work").await, 1, "{round}");
-        assert_eq!(lmstfy.stays("work", &id).await.remain_tries, 3);
+        assert_eq!(lmstfy.existing_job("work", &id).await.remain_tries, 3);
         let job = lmstfy.take("work").await;
         assert_eq!((job.id, job.remain_tries), (id, 2));
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn who_still_waits_gets_what_others_have_left() {
+async fn jobs_of_disconnected_consumers_go_to_waiting_ones() {
     let server = start();
     let lmstfy = client(&server);
     for _ in 0..5 {
@@ -284,20 +283,20 @@ async fn who_still_waits_gets_what_others_have_left() {
         for _ in 0..5 {
             ghosts.push(lmstfy.poll(&server, "work?timeout=50").await);
         }
-        lmstfy.settled(&server).await;
+        lmstfy.wait_until_polling(&server).await;
         let living = lmstfy.poll(&server, "work?timeout=50").await;
-        lmstfy.settled(&server).await;
+        lmstfy.wait_until_polling(&server).await;
         drop(ghosts);
-        lmstfy.settled(&server).await;
+        lmstfy.wait_until_polling(&server).await;
         let id = lmstfy.publish("work?tries=3", "x").await;
         let job = living.take().await;
         assert_eq!((job.id, job.remain_tries), (id, 2));
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_server_that_stops_tells_who_waits_that_there_is_no_job() {
+async fn a_stop_ends_waiting_consumers_without_a_job() {
     let mut server = start();
     let lmstfy = client(&server);
     let mut polls = Vec::new();
@@ -308,7 +307,7 @@ async fn a_server_that_stops_tells_who_waits_that_there_is_no_job() {
     ] {
         polls.push(lmstfy.poll(&server, at).await);
     }
-    lmstfy.settled(&server).await;
+    lmstfy.wait_until_polling(&server).await;
     server.terminate();
     for poll in polls {
         poll.reply().await.no_job();
@@ -316,7 +315,7 @@ async fn a_server_that_stops_tells_who_waits_that_there_is_no_job() {
     assert!(server.stopped().await.success());
 }
 
-/// How many files this process may open.
+/// The number of files that this process may open.
 fn open_files() -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits
@@ -327,7 +326,7 @@ fn open_files() -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_may_wait() {
+async fn a_thousand_consumers_can_wait() {
     const QUEUES: usize = 10;
     let each = (open_files() - 100).min(1000) / QUEUES;
     let server = start();
@@ -337,7 +336,7 @@ async fn a_thousand_may_wait() {
         let at = format!("q{},idle?timeout=4294967295", number % QUEUES);
         waiting.spawn(lmstfy.poll(&server, &at).await.take());
     }
-    lmstfy.settled(&server).await;
+    lmstfy.wait_until_polling(&server).await;
     let mut ids = BTreeSet::new();
     for queue in 0..QUEUES {
         let mut left = each;
@@ -352,5 +351,5 @@ async fn a_thousand_may_wait() {
         assert!(ids.remove(&job.id), "{job:?} came twice");
     }
     assert_eq!(ids, BTreeSet::new());
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

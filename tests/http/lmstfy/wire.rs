@@ -1,11 +1,11 @@
-//! What clients do on the wire: bodies in all the ways of HTTP, and answers that can be read.
+//! HTTP details: transfer encodings of bodies, and errors that clients can read.
 
 use super::{client, start};
 use crate::support::Server;
-use crate::support::lmstfy::{Reply, stubborn};
+use crate::support::lmstfy::{Reply, send_whole_body};
 use crate::support::raw::Connection;
 
-/// Writes these pieces one after the other, and reads the answer.
+/// Writes these pieces one after the other, and reads the response.
 async fn exchange(server: &Server, pieces: &[&[u8]]) -> Reply {
     let mut connection = Connection::to(server).await;
     for piece in pieces {
@@ -16,10 +16,10 @@ async fn exchange(server: &Server, pieces: &[&[u8]]) -> Reply {
     Reply::parse(asked, &answer.await.expect("an answer"))
 }
 
-/// A server that answers before it has read everything and hangs up makes the connection break, and the
-/// client sees that instead of the answer.
+/// If a server responds and closes the connection before it has read the whole body, the connection is reset, and the
+/// client does not see the response.
 #[tokio::test]
-async fn whoever_sends_too_much_can_read_why() {
+async fn a_client_that_sends_too_much_can_read_the_error() {
     let server = start();
     let lmstfy = client(&server);
     let text = |length: usize| vec![b'x'; length];
@@ -31,7 +31,7 @@ async fn whoever_sends_too_much_can_read_why() {
                 ("/api/ns/q/job/x", text(length)),
                 ("/api/ns/q/bulk", array(length)),
             ] {
-                let reply = stubborn(&server, "PUT", path, &body).await;
+                let reply = send_whole_body(&server, "PUT", path, &body).await;
                 reply.refused(413, "body too large");
             }
         }
@@ -39,9 +39,9 @@ async fn whoever_sends_too_much_can_read_why() {
     assert_eq!(lmstfy.size("q").await, 0);
 }
 
-/// The same where it is not the body that is wrong.
+/// The same for errors that do not concern the body.
 #[tokio::test]
-async fn whoever_is_refused_can_read_why_however_much_is_sent() {
+async fn the_error_of_a_rejected_large_request_can_be_read() {
     let server = start();
     let body = vec![b'x'; 1_000_000];
     for _ in 0..5 {
@@ -53,26 +53,26 @@ async fn whoever_is_refused_can_read_why_however_much_is_sent() {
             ("PUT", "/api/v0/q", 404),
             ("GET", "/api/ns/q", 404),
         ] {
-            let reply = stubborn(&server, method, path, &body).await;
+            let reply = send_whole_body(&server, method, path, &body).await;
             assert_eq!(reply.status, status, "{reply:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn whoever_shows_no_token_can_read_so_however_much_is_sent() {
+async fn the_error_of_a_large_request_without_a_token_can_be_read() {
     let server = Server::with(&[]);
     for _ in 0..5 {
         for path in ["/api/ns/q", "/api/ns/q/bulk", "/api/ns/q/job/x?token=x"] {
-            let reply = stubborn(&server, "PUT", path, &[b'x'; 1_000_000]).await;
+            let reply = send_whole_body(&server, "PUT", path, &[b'x'; 1_000_000]).await;
             assert_eq!(reply.status, 401, "{reply:?}");
         }
     }
 }
 
-/// A connection that was used for a refusal is as good as any.
+/// A connection can be reused after an error.
 #[tokio::test]
-async fn a_connection_goes_on_after_a_refusal() {
+async fn a_connection_can_be_reused_after_an_error() {
     let server = start();
     let too_much = vec![b'x'; 65536];
     let first = b"PUT /api/ns/q HTTP/1.1\r\nhost: localhost\r\ncontent-length: 65536\r\n\r\n";
@@ -88,9 +88,9 @@ async fn a_connection_goes_on_after_a_refusal() {
     assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
 }
 
-/// The PHP client sends no body at all where the job is empty: neither a length nor an end.
+/// For an empty job, the PHP client sends neither Content-Length nor Transfer-Encoding.
 #[tokio::test]
-async fn a_body_that_is_not_there_is_empty() {
+async fn a_missing_body_is_empty() {
     let server = start();
     let lmstfy = client(&server);
     let head = b"PUT /api/ns/q HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
@@ -104,7 +104,7 @@ async fn a_body_that_is_not_there_is_empty() {
 }
 
 #[tokio::test]
-async fn a_body_may_come_in_chunks() {
+async fn a_body_can_be_chunked() {
     let server = start();
     let lmstfy = client(&server);
     let head = b"PUT /api/ns/q HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -118,7 +118,7 @@ async fn a_body_may_come_in_chunks() {
         (job.id, job.data),
         (id.published(), b"hello, neo\0".to_vec())
     );
-    // Its length is known only at the end.
+    // The length is known only at the end.
     let chunk = |length: usize| {
         [
             format!("{length:x}\r\n"),
@@ -136,9 +136,9 @@ async fn a_body_may_come_in_chunks() {
     assert_eq!(lmstfy.take("q").await.data.len(), 65535);
 }
 
-/// curl asks first where there is more to send.
+/// curl sends `Expect: 100-continue` with larger bodies.
 #[tokio::test]
-async fn whoever_asks_whether_to_send_is_told() {
+async fn expect_100_continue_gets_an_interim_response() {
     let server = start();
     let lmstfy = client(&server);
     let mut connection = Connection::to(&server).await;
@@ -152,9 +152,9 @@ async fn whoever_asks_whether_to_send_is_told() {
     assert_eq!(lmstfy.take("q").await.id, id);
 }
 
-/// Whoever breaks off in the middle has published nothing.
+/// An incomplete request publishes nothing.
 #[tokio::test]
-async fn half_a_body_is_no_job() {
+async fn an_incomplete_body_publishes_nothing() {
     let server = start();
     let lmstfy = client(&server);
     let old = lmstfy.publish("q", "old").await;
@@ -168,13 +168,13 @@ async fn half_a_body_is_no_job() {
             format!("PUT {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n[1, 2");
         connection.write(head).await;
     }
-    lmstfy.settled(&server).await;
+    lmstfy.wait_until_polling(&server).await;
     assert_eq!(lmstfy.drain("q").await, [old]);
 }
 
-/// One connection, one call after the other: the way of every client that keeps its connection.
+/// Several requests on one connection, as clients with keep-alive send them.
 #[tokio::test]
-async fn calls_may_follow_each_other_on_a_connection() {
+async fn a_connection_can_have_several_requests() {
     let server = start();
     let lmstfy = client(&server);
     let mut connection = Connection::to(&server).await;

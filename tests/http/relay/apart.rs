@@ -1,10 +1,10 @@
-//! The protocols know nothing of each other, though their queues and jobs have the same names.
+//! The protocols are isolated from each other, even if their queues and jobs have the same names.
 
 use serde_json::{Value, json};
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::Server;
-use crate::support::apart::{unseen_by_qless, untouched_by_qless};
+use crate::support::apart::{assert_hidden_from_qless, assert_unchanged_by_qless};
 use crate::support::lmstfy::Lmstfy;
 use crate::support::relay::{Relay, new, with};
 
@@ -16,7 +16,7 @@ const IDS: [&str; 5] = [
     "relay-dead",
 ];
 
-/// A job in each state, in queues whose names qless uses too; and one that is gone for want of retries.
+/// A job in each state, in queues with names that qless uses, too; and one that is dead because it has no retries left.
 async fn fill(relay: &Relay) {
     relay
         .put(&json!([with(
@@ -26,12 +26,12 @@ async fn fill(relay: &Relay) {
         )]))
         .await;
     relay.take("work").await;
-    relay.vanishes("work", IDS[4]).await;
+    relay.wait_until_gone("work", IDS[4]).await;
     relay
         .put(&json!([with("work", IDS[3], json!({"timeout": 0}))]))
         .await;
     relay.take("work").await;
-    relay.times_out("work", IDS[3]).await;
+    relay.wait_until_timed_out("work", IDS[3]).await;
     let early = json!({"run_at": "2001-01-01T00:00:00Z"});
     relay.put(&json!([with("work", IDS[1], early)])).await;
     assert_eq!(relay.take("work").await.id, IDS[1]);
@@ -42,9 +42,9 @@ async fn fill(relay: &Relay) {
     relay.put_ids("other", &["relay-x", "relay-y"]).await;
 }
 
-/// All of it is as [`fill`] left it.
-async fn untouched(relay: &Relay) {
-    let running = relay.stays("work", IDS[1]).await;
+/// Checks that all jobs are as [`fill`] created them.
+async fn assert_unchanged(relay: &Relay) {
+    let running = relay.existing_job("work", IDS[1]).await;
     relay.beat(&running).await.only(202);
     assert!(relay.exists("work", IDS[2]).await);
     assert_eq!(relay.next_ids("work", 9).await, [IDS[3], IDS[0]]);
@@ -52,24 +52,24 @@ async fn untouched(relay: &Relay) {
 }
 
 #[tokio::test]
-async fn qless_sees_nothing_of_relay() {
+async fn qless_does_not_show_relay_jobs() {
     let server = start();
     let relay = client(&server);
     fill(&relay).await;
     let queues = ["relay", "relay%2Fwork", "relay%3Awork"];
-    unseen_by_qless(&server, &IDS, &queues, &["relay-"]).await;
-    untouched(&relay).await;
-    sound(&server).await;
+    assert_hidden_from_qless(&server, &IDS, &queues, &["relay-"]).await;
+    assert_unchanged(&relay).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn qless_verbs_do_nothing_to_jobs_of_relay() {
+async fn qless_verbs_do_not_affect_relay_jobs() {
     let server = start();
     let relay = client(&server);
     fill(&relay).await;
-    untouched_by_qless(&server, &IDS).await;
+    assert_unchanged_by_qless(&server, &IDS).await;
     let worker = server.by("w");
-    // What qless does to queues it does to its own.
+    // qless commands on queues affect qless queues only.
     worker.post("/pause/work", Value::Null).await.accepted();
     worker
         .set("other-max-concurrency", json!(1))
@@ -77,12 +77,12 @@ async fn qless_verbs_do_nothing_to_jobs_of_relay() {
         .accepted();
     worker.set("work-heartbeat", json!(1)).await.accepted();
     worker.post("/unfail/work", json!({"group": "g"})).await;
-    untouched(&relay).await;
-    sound(&server).await;
+    assert_unchanged(&relay).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn relay_sees_nothing_of_the_others() {
+async fn relay_does_not_show_jobs_of_other_protocols() {
     let server = start();
     let relay = client(&server);
     let worker = server.by("w");
@@ -99,7 +99,7 @@ async fn relay_sees_nothing_of_the_others() {
             relay.delete(queue, id).await;
         }
     }
-    // Their names are free.
+    // Relay can use their names.
     relay.put_ids("work", &["a", "b", &id]).await;
     assert_eq!(relay.next_ids("work", 1).await, ["a"]);
     relay.delete("work", "a").await;
@@ -107,12 +107,12 @@ async fn relay_sees_nothing_of_the_others() {
     assert_eq!(worker.pop_ids("work", 9).await, ["b", "c"]);
     assert_eq!(lmstfy.drain("work").await, std::slice::from_ref(&id));
     assert_eq!(relay.next_ids("work", 9).await, ["b".to_owned(), id]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// The same name in all three at once, ended in each.
+/// Jobs with the same name in all three protocols, each of which is completed.
 #[tokio::test]
-async fn the_same_names_live_side_by_side() {
+async fn jobs_with_equal_names_in_all_protocols_are_independent() {
     let server: Server = start();
     let relay = client(&server);
     let worker = server.by("w");
@@ -131,5 +131,5 @@ async fn the_same_names_live_side_by_side() {
     assert!(relay.exists("work", &id).await);
     Lmstfy::new(&server, "ns").ack("work", &id).await;
     assert_eq!(relay.next_ids("work", 9).await, [id]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

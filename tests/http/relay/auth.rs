@@ -24,8 +24,8 @@ fn endpoints(id: &str) -> [(Method, String); 8] {
     ]
 }
 
-/// All endpoints refuse whoever comes so.
-async fn closed(relay: &Relay, shown: &str) {
+/// Checks that all endpoints reject this client.
+async fn assert_rejected(relay: &Relay, shown: &str) {
     for (method, path) in endpoints("a") {
         let head = method == Method::HEAD;
         let mut request = relay.request(method.clone(), &path);
@@ -48,7 +48,7 @@ async fn closed(relay: &Relay, shown: &str) {
 }
 
 #[tokio::test]
-async fn the_token_opens_all_of_it_and_nothing_else_does() {
+async fn the_token_protects_all_of_relay_and_nothing_else() {
     let options = [
         "--relay-token",
         TOKEN,
@@ -73,7 +73,7 @@ async fn the_token_opens_all_of_it_and_nothing_else_does() {
         &format!("Token {TOKEN}"),
         "Basic eDp5",
     ] {
-        closed(&nobody, shown).await;
+        assert_rejected(&nobody, shown).await;
     }
     let path = format!("/queues/q/jobs?token={TOKEN}");
     nobody.send(Method::GET, &path).await.refused(401, &[]);
@@ -91,7 +91,7 @@ async fn the_token_opens_all_of_it_and_nothing_else_does() {
         relay.delete("q", "c").await;
         assert!(!relay.exists("q", "c").await);
     }
-    // It opens nothing but Relay.
+    // The token is valid for Relay only.
     for path in ["/queues", "/ui", "/token/ns"] {
         let url = format!("http://{}{path}", server.address);
         let response = server
@@ -106,7 +106,7 @@ async fn the_token_opens_all_of_it_and_nothing_else_does() {
 }
 
 #[tokio::test]
-async fn without_a_token_of_its_own_it_stands_open() {
+async fn without_a_token_all_requests_are_accepted() {
     let server = Server::with(&["--qless-token", QLESS]);
     let relay = client(&server);
     relay.put_ids("q", &["a"]).await;
@@ -114,7 +114,7 @@ async fn without_a_token_of_its_own_it_stands_open() {
 }
 
 #[tokio::test]
-async fn the_largest_body_can_be_set() {
+async fn the_maximum_body_size_can_be_set() {
     let server = Server::with(&["--relay-body-max", "200"]);
     let relay = client(&server);
     let jobs = |size: usize| {

@@ -1,15 +1,15 @@
-//! Heartbeats: the timeout begins anew, and the state may change.
+//! Heartbeats: they restart the timeout and can change the state.
 
 use chrono::Duration;
 use reqwest::Method;
 use serde_json::json;
 
-use super::{NO_RUN, client, sound, start};
+use super::{NO_RUN, assert_consistent, client, start};
 use crate::support::lmstfy::eventually;
 use crate::support::relay::{Job, new, run_path, with};
 
 #[tokio::test]
-async fn who_heartbeats_keeps_the_run() {
+async fn heartbeats_keep_a_run_alive() {
     let server = start();
     let relay = client(&server);
     relay
@@ -20,21 +20,21 @@ async fn who_heartbeats_keeps_the_run() {
         )]))
         .await;
     let job = relay.take("q").await;
-    // Over more than two timeouts.
+    // Longer than two timeouts.
     let long = async || {
         relay.beat(&job).await.only(202);
-        let now = relay.stays("q", "a").await;
+        let now = relay.existing_job("q", "a").await;
         assert_eq!(now.run_id, job.run_id);
         now.updated_at - job.updated_at > Duration::seconds(9)
     };
     eventually("heartbeats for nine seconds", long).await;
     relay.complete(&job).await;
     assert!(!relay.exists("q", "a").await);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_body_is_the_state_and_none_leaves_it() {
+async fn the_body_replaces_the_state_and_an_empty_body_keeps_it() {
     let server = start();
     let relay = client(&server);
     relay
@@ -65,7 +65,7 @@ async fn a_body_is_the_state_and_none_leaves_it() {
             Some(body) => relay.beat_with(&job, body).await,
         };
         reply.only(202);
-        let after = relay.stays("q", "a").await;
+        let after = relay.existing_job("q", "a").await;
         assert!(after.updated_at > before.updated_at, "{body:?}: {after:?}");
         let expected = Job {
             state: state.map(str::to_owned),
@@ -75,12 +75,12 @@ async fn a_body_is_the_state_and_none_leaves_it() {
         assert_eq!(after, expected, "{body:?}");
         before = after;
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Clients call their JSON this and that.
+/// Clients send various content types with JSON.
 #[tokio::test]
-async fn any_content_type_will_do() {
+async fn any_content_type_is_accepted() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a"]).await;
@@ -101,13 +101,13 @@ async fn any_content_type_will_do() {
             None => request,
         };
         relay.ask(&format!("{kind:?}"), request).await.only(202);
-        assert_eq!(relay.stays("q", "a").await.state, Some(state));
+        assert_eq!(relay.existing_job("q", "a").await.state, Some(state));
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_broken_body_is_400_and_changes_nothing() {
+async fn invalid_json_is_400_and_changes_nothing() {
     let server = start();
     let relay = client(&server);
     relay
@@ -130,12 +130,12 @@ async fn a_broken_body_is_400_and_changes_nothing() {
     }
     let latin: &[u8] = b"\"\xe9\"";
     relay.beat_with(&job, latin).await.refused(400, &[]);
-    assert_eq!(relay.stays("q", "a").await, job);
-    sound(&server).await;
+    assert_eq!(relay.existing_job("q", "a").await, job);
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn there_must_be_that_run() {
+async fn a_heartbeat_requires_the_current_run() {
     let server = start();
     let relay = client(&server);
     let later = json!({"run_at": "2100-01-01T00:00:00Z"});
@@ -171,15 +171,15 @@ async fn there_must_be_that_run() {
         let reply = relay.send_json(Method::PATCH, &path, "7").await;
         reply.refused(404, &[&named]);
     }
-    assert_eq!(relay.stays("q", "a").await, a);
-    assert_eq!(relay.stays("q", "b").await, b);
+    assert_eq!(relay.existing_job("q", "a").await, a);
+    assert_eq!(relay.existing_job("q", "b").await, b);
     relay.complete(&a).await;
     relay.beat(&a).await.refused(404, &["\"a\""]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_run_id_is_a_uuid() {
+async fn a_run_id_must_be_a_uuid() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a"]).await;
@@ -208,13 +208,13 @@ async fn a_run_id_is_a_uuid() {
             .refused(400, &[]);
         relay.send(Method::DELETE, &path).await.refused(400, &[]);
     }
-    assert_eq!(relay.stays("q", "a").await, job);
-    // However it is written.
+    assert_eq!(relay.existing_job("q", "a").await, job);
+    // All notations of a UUID are equivalent.
     for same in [run.to_uppercase(), run.replace('-', "")] {
         relay
             .send(Method::PATCH, &run_path("q", "a", &same))
             .await
             .only(202);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -1,13 +1,13 @@
-//! Payload, state and times come back as they were written.
+//! Payload, state and times are returned as they were sent.
 
 use chrono::{DateTime, Duration, Utc};
 use reqwest::Method;
 use serde_json::json;
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::relay::with;
 
-/// JSON of all kinds, as somebody may write it.
+/// Various JSON texts, in various notations.
 fn texts() -> Vec<String> {
     let plain = [
         "null",
@@ -42,7 +42,7 @@ fn texts() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn payload_and_state_are_kept_to_the_byte() {
+async fn payload_and_state_are_kept_byte_for_byte() {
     let server = start();
     let relay = client(&server);
     let texts = texts();
@@ -55,16 +55,16 @@ async fn payload_and_state_are_kept_to_the_byte() {
     }
     let taken = relay.next("q", 100).await;
     assert_eq!(taken.len(), texts.len());
-    // What each one's state becomes, and the null that is no state.
+    // The expected state of each; null means that there is no state.
     let state = |text: &String| Some(text.clone()).filter(|text| text != "null");
     for (number, (job, text)) in taken.iter().zip(&texts).enumerate() {
-        for job in [job, &relay.stays("q", &job.id).await] {
+        for job in [job, &relay.existing_job("q", &job.id).await] {
             assert!(job.payload == *text, "payload {text:?}: {:?}", job.payload);
             assert!(job.state == state(text), "state {text:?}: {:?}", job.state);
         }
         let other = &texts[(number + 1) % texts.len()];
         relay.beat_with(job, other.clone()).await.only(202);
-        let after = relay.stays("q", &job.id).await;
+        let after = relay.existing_job("q", &job.id).await;
         assert!(
             after.state == state(other),
             "beaten {other:?}: {:?}",
@@ -72,12 +72,12 @@ async fn payload_and_state_are_kept_to_the_byte() {
         );
         assert!(after.payload == *text, "{text:?}: {:?}", after.payload);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// What is around the value of a heartbeat is not of it.
+/// White space around the value of a heartbeat is not part of it.
 #[tokio::test]
-async fn white_space_around_a_state_is_not_kept() {
+async fn white_space_around_a_state_is_removed() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a"]).await;
@@ -87,10 +87,10 @@ async fn white_space_around_a_state_is_not_kept() {
         .await
         .only(202);
     assert_eq!(
-        relay.stays("q", "a").await.state.as_deref(),
+        relay.existing_job("q", "a").await.state.as_deref(),
         Some("{ \"a\" : 1 }")
     );
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -120,18 +120,18 @@ async fn times_are_kept_to_the_microsecond() {
         relay
             .put(&json!([with("q", &id, json!({"run_at": time}))]))
             .await;
-        let job = relay.stays("q", &id).await;
+        let job = relay.existing_job("q", &id).await;
         let meant: DateTime<Utc> = time.parse().unwrap();
         assert_eq!(job.run_at, meant, "{time}");
     }
-    // What is finer is not kept, and never makes it another microsecond.
+    // Nanoseconds are truncated, never rounded to another microsecond.
     let fine = json!({"run_at": "2022-09-05T04:37:23.123456789Z"});
     relay.put(&json!([with("q", "fine", fine)])).await;
     let meant: DateTime<Utc> = "2022-09-05T04:37:23.123456789Z".parse().unwrap();
-    let got = relay.stays("q", "fine").await.run_at;
+    let got = relay.existing_job("q", "fine").await.run_at;
     assert!((meant - got).abs() < Duration::microseconds(1), "{got}");
     let text = relay.send(Method::GET, "/queues/q/jobs/3").await.text;
     let expected = r#""run_at":"2022-09-05T04:37:23.123456Z""#;
     assert!(text.contains(expected), "in UTC: {text}");
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

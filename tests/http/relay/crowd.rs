@@ -1,4 +1,4 @@
-//! Many clients at once: every key is taken once, every job is given to one of them, every run ends once.
+//! Many concurrent clients: every key is enqueued once, every job is claimed once, every run ends once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::at_once;
 use crate::support::relay::{Job, Relay, new, with};
 
-/// Whoever is told that it was first is the only one.
-pub async fn one_first_for_each_key(clients: &[Relay]) {
+/// Checks that one client succeeds for each key.
+pub async fn one_enqueue_succeeds_per_key(clients: &[Relay]) {
     const KEYS: usize = 15;
     let wins = at_once(clients, 12, |relay, number| async move {
         let mut wins = Vec::new();
         for key in 0..KEYS {
-            // Half of them go the other way round.
+            // Half of the clients use the reverse order.
             let key = if number % 2 == 0 { key } else { KEYS - 1 - key };
             let job = with("unique", &key.to_string(), json!({"payload": number}));
             let reply = relay.enqueue("", &json!([job])).await;
@@ -31,16 +31,16 @@ pub async fn one_first_for_each_key(clients: &[Relay]) {
     let keys: BTreeSet<usize> = wins.iter().map(|(key, _)| *key).collect();
     assert_eq!((wins.len(), keys.len()), (KEYS, KEYS), "{wins:?}");
     for (key, winner) in wins {
-        let job = clients[0].stays("unique", &key.to_string()).await;
+        let job = clients[0].existing_job("unique", &key.to_string()).await;
         assert_eq!(job.payload, winner.to_string());
     }
 }
 
-/// Lists that have a key in common with the next: whoever gets in has all of its keys, others none.
-pub async fn all_of_a_list_or_none(clients: &[Relay]) {
+/// Checks that overlapping lists of keys are enqueued completely or not at all.
+pub async fn lists_are_enqueued_completely_or_not_at_all(clients: &[Relay]) {
     const LISTS: usize = 24;
     let inside = at_once(clients, LISTS, |relay, number| async move {
-        // 2n, 2n + 1, 2n + 2, and so on; the even ones are in two lists.
+        // 2n, 2n + 1 and 2n + 2: each even number is in two lists.
         let ids = [0, 1, 2].map(|n| (2 * number + n).to_string());
         let job = |id: &String| with("list", id, json!({"payload": number}));
         let reply = relay
@@ -49,7 +49,7 @@ pub async fn all_of_a_list_or_none(clients: &[Relay]) {
         assert!([202, 409].contains(&reply.status), "{reply:?}");
         reply.status == 202
     });
-    // In the order in which they ended, so it is asked of the jobs who is in.
+    // Responses come in any order, so the jobs show which lists were enqueued.
     let inside = inside.await.into_iter().filter(|inside| *inside).count();
     let mut all = clients[0].next("list", 100).await;
     all.sort_by_key(|job| job.id.parse::<usize>().unwrap());
@@ -62,7 +62,7 @@ pub async fn all_of_a_list_or_none(clients: &[Relay]) {
     }
 }
 
-/// Jobs are enqueued, taken and completed by many at once.
+/// Checks that jobs that many clients enqueue, claim and complete are claimed once.
 pub async fn each_job_once(clients: &[Relay]) {
     const JOBS: usize = 600;
     let left = Arc::new(AtomicUsize::new(JOBS));
@@ -99,7 +99,7 @@ pub async fn each_job_once(clients: &[Relay]) {
     }
 }
 
-/// One run, and many who would end it: one of them does.
+/// Checks that one of many concurrent attempts to end a run succeeds.
 pub async fn a_run_ends_once(clients: &[Relay]) {
     let relay = &clients[0];
     for round in 0..6 {
@@ -122,7 +122,7 @@ pub async fn a_run_ends_once(clients: &[Relay]) {
         assert_eq!(format!("{}b", after[0]), after[1]);
         assert!(!relay.exists("end", &id).await);
     }
-    // Back to itself: one of them is there afterwards.
+    // Requeues the job with its own key; one job exists afterwards.
     relay.put_ids("self", &["a"]).await;
     let job = relay.take("self").await;
     at_once(clients, 12, |relay, number| {
@@ -136,7 +136,7 @@ pub async fn a_run_ends_once(clients: &[Relay]) {
     assert_eq!(relay.next_ids("self", 9).await, ["a"]);
 }
 
-/// Jobs are replaced while others take them: there is never more than one run whose heartbeat is heard.
+/// Checks that there is at most one valid run while jobs are replaced and claimed.
 pub async fn one_run_at_a_time(clients: &[Relay]) {
     let taken = at_once(clients, 12, |relay, number| async move {
         let mut taken = Vec::new();
@@ -151,7 +151,7 @@ pub async fn one_run_at_a_time(clients: &[Relay]) {
     let taken = taken.await.concat();
     let runs: BTreeSet<_> = taken.iter().map(Job::run).collect();
     assert_eq!(runs.len(), taken.len(), "a run was given twice");
-    let now = clients[0].stays("turn", "a").await;
+    let now = clients[0].existing_job("turn", "a").await;
     let mut alive = 0;
     for (number, job) in taken.iter().enumerate() {
         let reply = clients[number % clients.len()].beat(job).await;
@@ -163,24 +163,24 @@ pub async fn one_run_at_a_time(clients: &[Relay]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn keys_are_unique_whoever_comes() {
+async fn concurrent_enqueues_of_a_key_succeed_once() {
     let server = start();
-    one_first_for_each_key(&[client(&server)]).await;
-    all_of_a_list_or_none(&[client(&server)]).await;
-    sound(&server).await;
+    one_enqueue_succeeds_per_key(&[client(&server)]).await;
+    lists_are_enqueued_completely_or_not_at_all(&[client(&server)]).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_job_is_given_twice_and_none_is_lost() {
+async fn no_job_is_claimed_twice_or_lost() {
     let server = start();
     each_job_once(&[client(&server)]).await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_is_one_and_ends_once() {
+async fn concurrent_ends_of_a_run_succeed_once() {
     let server = start();
     a_run_ends_once(&[client(&server)]).await;
     one_run_at_a_time(&[client(&server)]).await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -1,4 +1,4 @@
-//! What was acknowledged is kept: over a stop, and over kill -9 under load.
+//! Acknowledged writes survive a stop, and kill -9 under load.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use super::{client, sound};
+use super::{assert_consistent, client};
 use crate::support::Server;
 use crate::support::lmstfy::eventually;
 use crate::support::relay::{Job, Relay, Reply, new, with};
 
 #[tokio::test]
-async fn everything_is_there_after_a_stop_and_after_a_crash() {
+async fn everything_survives_a_stop_and_a_crash() {
     let folder = TempDir::new().expect("a folder");
     let database = folder.path().join("jobs.db");
     let mut server = Server::on(&database, &[]);
@@ -43,12 +43,12 @@ async fn everything_is_there_after_a_stop_and_after_a_crash() {
         )]))
         .await;
     relay.take("dead").await;
-    relay.vanishes("dead", "dead").await;
+    relay.wait_until_gone("dead", "dead").await;
     let ids = ["running", "waiting", "later"];
     let all = async |relay: &Relay| {
         let mut all = Vec::new();
         for id in ids {
-            all.push(relay.stays("q", id).await);
+            all.push(relay.existing_job("q", id).await);
         }
         all
     };
@@ -65,12 +65,12 @@ async fn everything_is_there_after_a_stop_and_after_a_crash() {
     let next = json!([new("q", "waiting"), new("q", "running")]);
     relay.requeue(&running, "ignore", &next).await.only(202);
     assert_eq!(relay.next_ids("q", 9).await, ["waiting", "running"]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Runs go out of time although nobody was there when it was time.
+/// Runs whose timeout ends while no server runs time out afterwards.
 #[tokio::test]
-async fn what_is_due_while_the_server_is_away_is_done_when_it_comes_back() {
+async fn timeouts_that_end_while_the_server_is_stopped_take_effect_afterwards() {
     let folder = TempDir::new().expect("a folder");
     let database = folder.path().join("jobs.db");
     let mut server = Server::on(&database, &[]);
@@ -89,12 +89,12 @@ async fn what_is_due_while_the_server_is_away_is_done_when_it_comes_back() {
         .await;
     assert_eq!(relay.next_ids("q", 2).await, ["back", "dies"]);
     server.kill();
-    // Nobody can be asked whether it is time.
+    // Without a server there is no event to wait for.
     tokio::time::sleep(Duration::from_millis(1_300)).await;
     let server = Server::on(&database, &[]);
     let relay = client(&server);
-    relay.vanishes("q", "dies").await;
-    relay.times_out("q", "back").await;
+    relay.wait_until_gone("q", "dies").await;
+    relay.wait_until_timed_out("q", "back").await;
     let jobs = relay.next("q", 9).await;
     let ids: Vec<&str> = jobs.iter().map(|job| &*job.id).collect();
     assert_eq!(ids, ["back", "due"]);
@@ -102,27 +102,27 @@ async fn what_is_due_while_the_server_is_away_is_done_when_it_comes_back() {
         (jobs[0].retries_remaining, jobs[0].state.as_deref()),
         (Some(0), Some("\"kept\""))
     );
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// What clients did, and were told.
+/// The calls of the clients, and their outcomes.
 #[derive(Debug, Default)]
 struct Told {
-    /// Lists that somebody tried to enqueue, and those of which it was said that they were.
+    /// Lists that clients tried to enqueue, and those whose enqueue was acknowledged.
     tried: Vec<[String; 3]>,
     enqueued: BTreeSet<String>,
-    /// The jobs that were given out, by id.
+    /// Claimed jobs, by ID.
     given: BTreeMap<String, Job>,
-    /// Whose end was asked for, and whose end was told.
+    /// Jobs whose end was requested, and jobs whose end was acknowledged.
     perhaps_ended: BTreeSet<String>,
     ended: BTreeSet<String>,
-    /// Whose state was told to be set.
+    /// Jobs whose state change was acknowledged.
     beaten: BTreeSet<String>,
 }
 
 type Notes = Arc<Mutex<Told>>;
 
-/// Sends it; `None` if the server has gone. A server that is being killed says nothing, or what is true.
+/// Sends a request; `None` if there was no response. A server that is being killed sends no response or a correct one.
 async fn attempt(
     relay: &Relay,
     method: Method,
@@ -192,7 +192,7 @@ async fn consume(relay: Relay, end: Arc<AtomicBool>, notes: Notes) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {
+async fn kill_9_under_load_loses_no_acknowledged_write() {
     const CLIENTS: usize = 5;
     let folder = TempDir::new().expect("a folder");
     let database = folder.path().join("jobs.db");
@@ -213,7 +213,7 @@ async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {
             told.enqueued.len() > 50 * rounds && told.ended.len() > 10 * rounds
         };
         eventually("there is load", under_load).await;
-        // The moment is the point of the test.
+        // The time of the kill varies on purpose.
         tokio::time::sleep(Duration::from_millis(100 + kill * 377 % 500)).await;
         server.kill_under_load(|| ended.store(true, Ordering::Release));
         clients.join_all().await;
@@ -221,10 +221,10 @@ async fn kill_9_under_load_loses_nothing_that_was_acknowledged() {
     let server = Server::on(&database, &[]);
     let told = std::mem::take(&mut *notes.lock().unwrap());
     settle(&server, &told).await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Holds what is left to what clients were told.
+/// Compares the remaining jobs with the outcomes of the calls.
 async fn settle(server: &Server, told: &Told) {
     let relay = client(server);
     for list in &told.tried {
@@ -245,7 +245,7 @@ async fn settle(server: &Server, told: &Told) {
         assert!(!relay.exists("work", id).await, "{id} has ended");
     }
     for id in told.enqueued.difference(&told.perhaps_ended) {
-        let job = relay.stays("work", id).await;
+        let job = relay.existing_job("work", id).await;
         assert_eq!(job.payload, json!(id).to_string());
         if told.beaten.contains(id) {
             assert_eq!(job.state, Some(json!(id).to_string()));
@@ -255,7 +255,7 @@ async fn settle(server: &Server, told: &Told) {
             relay.beat(given).await.only(202);
         }
     }
-    // In the place of a job that was requeued there is another: never both, never none.
+    // Either a requeued job or its replacement exists: never both, never none.
     for id in &told.perhaps_ended {
         let (before, after) = (
             relay.exists("work", id).await,

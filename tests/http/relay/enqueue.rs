@@ -1,16 +1,16 @@
-//! Enqueue: all or none, and what becomes of a job whose key is taken.
+//! Enqueue: all jobs or none, and the modes for keys that are in use.
 
 use serde_json::json;
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::relay::{Relay, new, with};
 
 #[tokio::test]
-async fn a_job_is_there_as_it_was_given() {
+async fn a_job_is_enqueued_with_the_given_fields() {
     let server = start();
     let relay = client(&server);
     relay.put(&json!([new("q", "plain")])).await;
-    let job = relay.stays("q", "plain").await;
+    let job = relay.existing_job("q", "plain").await;
     assert_eq!((job.timeout, &*job.payload), (3600, "null"));
     assert_eq!((job.max_retries, job.retries_remaining), (None, None));
     assert_eq!((job.state, job.run_id), (None, None));
@@ -23,7 +23,7 @@ async fn a_job_is_there_as_it_was_given() {
     relay
         .put(&json!([with("q", "all", all), with("q", "null", null)]))
         .await;
-    let job = relay.stays("q", "all").await;
+    let job = relay.existing_job("q", "all").await;
     assert_eq!((job.timeout, &*job.payload), (0, "[1]"));
     assert_eq!(
         (job.max_retries, job.retries_remaining),
@@ -31,32 +31,32 @@ async fn a_job_is_there_as_it_was_given() {
     );
     assert_eq!(job.state.as_deref(), Some("{\"n\":1}"));
     assert_eq!(job.run_at.to_rfc3339(), "2022-09-05T04:37:23+00:00");
-    let job = relay.stays("q", "null").await;
+    let job = relay.existing_job("q", "null").await;
     assert_eq!((job.timeout, job.max_retries), (2_147_483_647, None));
     assert_eq!((job.state, job.run_at), (None, job.created_at));
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn an_empty_list_enqueues_nothing_by_any_mode() {
+async fn an_empty_list_enqueues_nothing_in_every_mode() {
     let server = start();
     let relay = client(&server);
     for mode in ["", "unique", "ignore", "replace"] {
         relay.enqueue(mode, &json!([])).await.only(202);
         relay.enqueue_text(mode, " [ ] \n").await.only(202);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// A job in each state that a key may be in: waiting, scheduled, in flight, and back from a run.
+/// A job in each state of a key: waiting, scheduled, running, and waiting after a timeout.
 async fn one_in_each_state(relay: &Relay) -> [&'static str; 4] {
     let later = json!({"run_at": "2100-01-01T00:00:00Z"});
     relay
         .put(&json!([with("q", "back", json!({"timeout": 0}))]))
         .await;
     relay.take("q").await;
-    relay.times_out("q", "back").await;
-    // It is before the other one.
+    relay.wait_until_timed_out("q", "back").await;
+    // It is before the other job.
     let early = json!({"run_at": "2001-01-01T00:00:00Z"});
     relay.put(&json!([with("q", "running", early)])).await;
     assert_eq!(relay.take("q").await.id, "running");
@@ -66,12 +66,12 @@ async fn one_in_each_state(relay: &Relay) -> [&'static str; 4] {
 }
 
 #[tokio::test]
-async fn unique_refuses_all_if_one_key_is_taken() {
+async fn unique_rejects_all_jobs_if_one_key_is_in_use() {
     let server = start();
     let relay = client(&server);
     for id in one_in_each_state(&relay).await {
-        let before = relay.stays("q", id).await;
-        // Nothing said, something unknown and another case are the same.
+        let before = relay.existing_job("q", id).await;
+        // A missing mode, an unknown one, and one with another case are equivalent.
         for mode in [
             "", "unique", "UNIQUE", "Replace", "IGNORE", "nonsense", "%20",
         ] {
@@ -83,16 +83,16 @@ async fn unique_refuses_all_if_one_key_is_taken() {
             let reply = relay.enqueue(mode, &jobs).await;
             reply.refused(409, &[&format!("\"{id}\""), "\"q\""]);
         }
-        assert_eq!(relay.stays("q", id).await, before);
+        assert_eq!(relay.existing_job("q", id).await, before);
     }
     for id in ["first", "last"] {
         assert!(!relay.exists("q", id).await, "{id} is there");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn unique_refuses_one_key_twice() {
+async fn unique_rejects_a_duplicate_key_in_one_request() {
     let server = start();
     let relay = client(&server);
     let jobs = json!([
@@ -106,7 +106,7 @@ async fn unique_refuses_one_key_twice() {
     for (queue, id) in [("q", "a"), ("q", "b"), ("other", "a")] {
         assert!(!relay.exists(queue, id).await, "{queue} {id}");
     }
-    // Queue and id together are the key.
+    // The key consists of queue and ID.
     let jobs = json!([
         new("q", "a"),
         new("a", "q"),
@@ -115,35 +115,35 @@ async fn unique_refuses_one_key_twice() {
         new("", "qa")
     ]);
     relay.put(&jobs).await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn ignore_passes_over_what_is_taken() {
+async fn ignore_skips_keys_in_use() {
     let server = start();
     let relay = client(&server);
     let ids = one_in_each_state(&relay).await;
     for id in ids {
-        let before = relay.stays("q", id).await;
+        let before = relay.existing_job("q", id).await;
         let other = json!({"payload": "other", "state": 1, "timeout": 1, "max_retries": 1});
         let fresh = format!("new-{id}");
         let jobs = json!([with("q", id, other), new("q", &fresh)]);
         relay.enqueue("ignore", &jobs).await.only(202);
-        assert_eq!(relay.stays("q", id).await, before);
+        assert_eq!(relay.existing_job("q", id).await, before);
         assert!(relay.exists("q", &fresh).await);
     }
-    // The first of two in one request is the one.
+    // Of two jobs with the same key in one request, the first is enqueued.
     let twice = [1, 2].map(|payload| with("q", "twice", json!({"payload": payload})));
     relay.enqueue("ignore", &json!(twice)).await.only(202);
-    assert_eq!(relay.stays("q", "twice").await.payload, "1");
+    assert_eq!(relay.existing_job("q", "twice").await.payload, "1");
     let got = relay.next_ids("q", 100).await;
     assert_eq!(got.iter().filter(|id| *id == "twice").count(), 1, "{got:?}");
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Whoever ran a job that was ignored goes on.
+/// The run of a job with an ignored duplicate continues.
 #[tokio::test]
-async fn ignore_leaves_the_run_alone() {
+async fn ignore_does_not_affect_the_run() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a"]).await;
@@ -154,11 +154,11 @@ async fn ignore_leaves_the_run_alone() {
     assert_eq!(relay.next_ids("q", 9).await, [""; 0]);
     relay.complete(&job).await;
     assert!(!relay.exists("q", "a").await);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn what_goes_in_together_has_a_limit() {
+async fn the_size_of_a_unique_enqueue_is_limited() {
     let server = start();
     let relay = client(&server);
     let jobs = |count: usize, queues: usize| {
@@ -175,30 +175,30 @@ async fn what_goes_in_together_has_a_limit() {
         let refused = relay.enqueue("unique", &jobs(count, queues)).await;
         refused.refused(422, &[most]);
         assert!(!relay.exists(&format!("{count}-0"), "0").await);
-        // Where each job is independent, they need not go together.
+        // In modes in which jobs are independent, they need not share a transaction.
         relay
             .enqueue("ignore", &jobs(count, queues))
             .await
             .only(202);
     }
-    // A requeue changes all or none in every mode.
+    // A requeue is atomic in every mode.
     relay.put_ids("running", &["a"]).await;
     let run = relay.take("running").await;
     let refused = relay.requeue(&run, "ignore", &jobs(6_401, 1)).await;
     refused.refused(422, &["6400"]);
     relay.complete(&run).await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn thousands_go_in_with_one_request_and_hundreds_out() {
+async fn thousands_of_jobs_are_enqueued_and_hundreds_claimed_in_one_request() {
     const JOBS: usize = 6_000;
     let server = start();
     let relay = client(&server);
     let ids: Vec<String> = (0..JOBS).map(|n| format!("j{n}")).collect();
     let jobs = ids.iter().map(|id| new("q", id)).collect();
     relay.put(&jobs).await;
-    // All or none, however many.
+    // All or none, for any number of jobs.
     let mut others: Vec<_> = (0..JOBS).map(|n| new("q", &format!("k{n}"))).collect();
     others.push(new("q", "j17"));
     let refused = relay.enqueue("unique", &json!(others)).await;
@@ -219,5 +219,5 @@ async fn thousands_go_in_with_one_request_and_hundreds_out() {
         got.extend(more);
     }
     assert!(got == ids, "in the order in which they came");
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -1,14 +1,14 @@
-//! Runs that go out of time, and jobs that go out of retries.
+//! Timeouts of runs, and jobs without retries left.
 
 use std::sync::Mutex;
 
 use serde_json::json;
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::lmstfy::eventually;
 use crate::support::relay::{Job, Relay, new, with};
 
-/// Takes the job whenever it can be taken until it is gone, or was taken so often.
+/// Claims the job whenever it is available, until it no longer exists or was claimed `most` times.
 async fn runs(relay: &Relay, queue: &str, id: &str, most: usize) -> Vec<Job> {
     let runs = Mutex::new(Vec::new());
     let over = async || {
@@ -25,7 +25,7 @@ async fn runs(relay: &Relay, queue: &str, id: &str, most: usize) -> Vec<Job> {
 }
 
 #[tokio::test]
-async fn n_retries_are_n_and_one_runs() {
+async fn n_retries_allow_n_plus_1_runs() {
     let server = start();
     let relay = client(&server);
     for max in [0, 1, 2, 5] {
@@ -51,11 +51,11 @@ async fn n_retries_are_n_and_one_runs() {
         assert_eq!(relay.job("q", &id).await, None);
         assert_eq!(relay.next_ids("q", 9).await, [""; 0]);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn without_a_limit_it_runs_again_and_again() {
+async fn unlimited_retries_allow_further_runs() {
     let server = start();
     let relay = client(&server);
     relay
@@ -76,11 +76,11 @@ async fn without_a_limit_it_runs_again_and_again() {
             (before.created_at, before.run_at)
         );
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_job_without_retries_is_gone_and_its_key_is_free() {
+async fn a_job_without_retries_left_frees_its_key() {
     let server = start();
     let relay = client(&server);
     let mut old = None;
@@ -98,7 +98,7 @@ async fn a_job_without_retries_is_gone_and_its_key_is_free() {
         );
         assert!(Some(job.created_at) > old, "it is another one");
         old = Some(job.created_at);
-        relay.vanishes("q", "a").await;
+        relay.wait_until_gone("q", "a").await;
         relay.beat(&job).await.refused(404, &["\"a\""]);
         relay.complete(&job).await;
         let jobs = json!([new("q", "b")]);
@@ -108,20 +108,20 @@ async fn a_job_without_retries_is_gone_and_its_key_is_free() {
         assert_eq!(relay.next_ids("q", 9).await, [""; 0]);
         relay.delete("q", "a").await;
     }
-    // By the other modes too it is a new one.
+    // The other modes create a new job, too.
     for mode in ["ignore", "replace"] {
         let job = json!([with("q", "a", json!({"timeout": 0, "max_retries": 0}))]);
         relay.enqueue(mode, &job).await.only(202);
         let job = relay.take("q").await;
         assert_eq!((job.state, &*job.payload), (None, "null"));
         assert!(Some(job.created_at) > old, "{mode}");
-        relay.vanishes("q", "a").await;
+        relay.wait_until_gone("q", "a").await;
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn what_a_timeout_changes_and_what_not() {
+async fn a_timeout_changes_only_the_documented_fields() {
     let server = start();
     let relay = client(&server);
     let fields = json!({"timeout": 2, "max_retries": 3, "payload": {"a": 1.50}, "state": 0,
@@ -129,8 +129,8 @@ async fn what_a_timeout_changes_and_what_not() {
     relay.put(&json!([with("q", "a", fields)])).await;
     let job = relay.take("q").await;
     relay.beat_with(&job, "{\"step\":  1}").await.only(202);
-    let beaten = relay.stays("q", "a").await;
-    let after = relay.times_out("q", "a").await;
+    let beaten = relay.existing_job("q", "a").await;
+    let after = relay.wait_until_timed_out("q", "a").await;
     let expected = Job {
         run_id: None,
         retries_remaining: Some(2),
@@ -141,7 +141,7 @@ async fn what_a_timeout_changes_and_what_not() {
     relay.complete(&job).await;
     let jobs = json!([new("q", "b")]);
     relay.requeue(&job, "", &jobs).await.only(202);
-    assert_eq!(relay.stays("q", "a").await, after);
+    assert_eq!(relay.existing_job("q", "a").await, after);
     assert!(!relay.exists("q", "b").await);
     let again = relay.take("q").await;
     assert_ne!(again.run_id, job.run_id);
@@ -151,15 +151,15 @@ async fn what_a_timeout_changes_and_what_not() {
         ..after
     };
     assert_eq!(again, expected);
-    // The run before is not this one.
+    // The previous run is no longer valid.
     relay.beat_with(&job, "2").await.refused(404, &["\"a\""]);
     relay.complete(&job).await;
     relay.beat(&again).await.only(202);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn it_goes_back_to_its_place() {
+async fn a_timed_out_job_returns_to_its_place() {
     let server = start();
     let relay = client(&server);
     relay
@@ -172,15 +172,15 @@ async fn it_goes_back_to_its_place() {
     relay.put_ids("q", &["d"]).await;
     assert_eq!(relay.next_ids("q", 2).await, ["a", "b"]);
     for id in ["b", "a"] {
-        relay.times_out("q", id).await;
+        relay.wait_until_timed_out("q", id).await;
     }
     assert_eq!(relay.next_ids("q", 9).await, ["a", "b", "c", "d"]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// The time counts from the run, however long the job has waited; and every run has all of it.
+/// The timeout starts with the run, however long the job has waited; and it is the same for every run.
 #[tokio::test]
-async fn waiting_costs_nothing() {
+async fn waiting_does_not_count_toward_the_timeout() {
     let server = start();
     let relay = client(&server);
     relay
@@ -190,18 +190,18 @@ async fn waiting_costs_nothing() {
             json!({"timeout": 4, "max_retries": 0})
         )]))
         .await;
-    // The passing of time is the point of the test.
+    // The time itself is under test.
     tokio::time::sleep(std::time::Duration::from_millis(4_500)).await;
     let job = relay.take("q").await;
     relay.beat(&job).await.only(202);
-    assert_eq!(relay.stays("q", "a").await.run_id, job.run_id);
+    assert_eq!(relay.existing_job("q", "a").await.run_id, job.run_id);
     relay.complete(&job).await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// Many at once, of which some are gone and some wait again.
+/// Many runs at once; some jobs have no retries left, others become available again.
 #[tokio::test]
-async fn hundreds_go_out_of_time_together() {
+async fn hundreds_of_runs_can_time_out_together() {
     const JOBS: i64 = 600;
     let server = start();
     let relay = client(&server);
@@ -220,10 +220,10 @@ async fn hundreds_go_out_of_time_together() {
     relay.put(&(0..JOBS).map(job).collect()).await;
     assert_eq!(relay.next("q", 600).await.len(), 600);
     for n in (0..JOBS).step_by(3) {
-        relay.vanishes("q", &n.to_string()).await;
+        relay.wait_until_gone("q", &n.to_string()).await;
     }
     for n in (0..JOBS).filter(|n| n % 3 != 0) {
-        relay.times_out("q", &n.to_string()).await;
+        relay.wait_until_timed_out("q", &n.to_string()).await;
     }
     let again = relay.next("q", 1_000).await;
     let ids: Vec<i64> = again.iter().map(|job| job.id.parse().unwrap()).collect();
@@ -233,5 +233,5 @@ async fn hundreds_go_out_of_time_together() {
         let left = (job.max_retries.is_some()).then_some(0);
         assert_eq!(job.retries_remaining, left, "{job:?}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

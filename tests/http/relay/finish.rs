@@ -1,13 +1,13 @@
-//! Complete, delete, and looking whether a job is there.
+//! Complete, delete, and checking whether a job exists.
 
 use reqwest::Method;
 use serde_json::json;
 
-use super::{NO_RUN, client, sound, start};
+use super::{NO_RUN, assert_consistent, client, start};
 use crate::support::relay::{new, path, run_path, with};
 
 #[tokio::test]
-async fn only_its_own_run_completes_a_job() {
+async fn only_the_current_run_can_complete_a_job() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a", "b", "waiting"]).await;
@@ -26,8 +26,8 @@ async fn only_its_own_run_completes_a_job() {
             .await
             .only(200);
     }
-    assert_eq!(relay.stays("q", "a").await, a);
-    assert_eq!(relay.stays("q", "b").await, b);
+    assert_eq!(relay.existing_job("q", "a").await, a);
+    assert_eq!(relay.existing_job("q", "b").await, b);
     assert!(relay.exists("q", "waiting").await);
     for _ in 0..3 {
         relay.complete(&a).await;
@@ -35,11 +35,11 @@ async fn only_its_own_run_completes_a_job() {
     }
     relay.beat(&b).await.only(202);
     assert_eq!(relay.next_ids("q", 9).await, ["waiting"]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_key_is_free_after_the_end() {
+async fn a_key_is_free_after_completion_or_deletion() {
     let server = start();
     let relay = client(&server);
     let mut created = None;
@@ -67,11 +67,11 @@ async fn a_key_is_free_after_the_end() {
         assert!(!relay.exists("q", "a").await);
         relay.beat(&job).await.refused(404, &["\"a\""]);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn delete_takes_a_job_in_any_state_and_looks_find_it_in_any() {
+async fn delete_and_reads_accept_jobs_in_any_state() {
     let server = start();
     let relay = client(&server);
     let later = json!({"run_at": "2100-01-01T00:00:00Z"});
@@ -87,18 +87,18 @@ async fn delete_takes_a_job_in_any_state_and_looks_find_it_in_any() {
         .put(&json!([with("back", "back", json!({"timeout": 0}))]))
         .await;
     relay.take("back").await;
-    relay.times_out("back", "back").await;
+    relay.wait_until_timed_out("back", "back").await;
     for (queue, id) in [
         ("q", "running"),
         ("q", "waiting"),
         ("q", "later"),
         ("back", "back"),
     ] {
-        // As often as one likes; it changes nothing.
-        let before = relay.stays(queue, id).await;
+        // Repeated reads change nothing.
+        let before = relay.existing_job(queue, id).await;
         for _ in 0..2 {
             assert!(relay.exists(queue, id).await);
-            assert_eq!(relay.stays(queue, id).await, before);
+            assert_eq!(relay.existing_job(queue, id).await, before);
         }
         relay.send(Method::HEAD, &path(queue, id)).await.only(200);
         for _ in 0..2 {
@@ -120,11 +120,11 @@ async fn delete_takes_a_job_in_any_state_and_looks_find_it_in_any() {
         }
     }
     relay.delete("never", "never").await;
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn head_says_what_get_says_without_it() {
+async fn head_has_the_status_of_get() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a"]).await;
@@ -138,5 +138,5 @@ async fn head_says_what_get_says_without_it() {
         assert_eq!((get.status, head.status), (status, status));
         assert_eq!(head.text, "");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

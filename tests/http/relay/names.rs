@@ -1,15 +1,15 @@
-//! Names in paths: everything that can be a name can be reached.
+//! Names in paths: any name can be used.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::relay::{new, run_path};
 use crate::support::{HOSTILE_NAMES, database, escape, raw};
 
-/// An orderly client would not leave dots in a path as they are, so these requests are made by hand.
+/// Raw requests, because clients resolve dots in paths.
 #[tokio::test]
-async fn any_name_can_be_reached() {
+async fn any_name_can_be_used_in_paths() {
     let server = start();
     let relay = client(&server);
     let more = [
@@ -41,14 +41,14 @@ async fn any_name_can_be_reached() {
             404,
             "{name:?}"
         );
-        // It was this one and no other that looks like it.
+        // Only this job was affected, not one with a similar name.
         assert_eq!(ask("GET", &queue).await.0, 204, "{name:?}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_queue_may_be_called_jobs() {
+async fn a_queue_can_have_the_name_jobs() {
     let server = start();
     let relay = client(&server);
     relay
@@ -63,11 +63,11 @@ async fn a_queue_may_be_called_jobs() {
     assert_eq!(relay.next_ids("jobs", 9).await, ["run-id", "next"]);
     relay.delete("jobs", "next").await;
     assert!(!relay.exists("jobs", "next").await);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn names_may_be_empty() {
+async fn names_can_be_empty() {
     let server = start();
     let relay = client(&server);
     relay
@@ -76,7 +76,7 @@ async fn names_may_be_empty() {
     assert!(relay.exists("", "a").await);
     for (queue, id) in [("q", ""), ("", "")] {
         assert!(relay.exists(queue, id).await, "{queue:?} {id:?}");
-        relay.stays(queue, id).await;
+        relay.existing_job(queue, id).await;
     }
     let jobs = [relay.next("", 9).await, relay.next("q", 9).await].concat();
     let keys: Vec<(&str, &str)> = jobs.iter().map(|job| (&*job.queue, &*job.id)).collect();
@@ -87,11 +87,11 @@ async fn names_may_be_empty() {
         assert!(!relay.exists(&job.queue, &job.id).await);
         relay.delete(&job.queue, &job.id).await;
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_path_that_is_no_text_names_nothing() {
+async fn a_path_that_is_not_utf_8_is_not_found() {
     let server = start();
     let relay = client(&server);
     for bad in ["%ff", "a%80b", "%c3%28"] {
@@ -113,12 +113,12 @@ async fn a_path_that_is_no_text_names_nothing() {
     ] {
         relay.send(method, &path).await.refused(422, &[]);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// 1,024 characters that no compression makes shorter are 3,072 bytes, more than an index of Postgres holds.
+/// 1,024 incompressible characters of 3 bytes each, more than an index entry of Postgres can hold.
 #[tokio::test]
-async fn a_name_that_postgres_cannot_index_is_refused_with_its_reason() {
+async fn a_name_that_postgres_cannot_index_is_rejected_with_the_reason() {
     let server = start();
     let relay = client(&server);
     let letter = |n: u32| char::from_u32(0x4e00 + n * 7_919 % 20_000).unwrap();
@@ -131,5 +131,5 @@ async fn a_name_that_postgres_cannot_index_is_refused_with_its_reason() {
             reply.refused(422, &["too long"]);
         }
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -1,15 +1,15 @@
-//! Next: which jobs, how many, in which order.
+//! Next: the selection, number and order of claimed jobs.
 
 use std::collections::BTreeSet;
 
 use reqwest::Method;
 use serde_json::json;
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::relay::{new, with};
 
 #[tokio::test]
-async fn nothing_is_204() {
+async fn next_without_jobs_is_204() {
     let server = start();
     let relay = client(&server);
     for path in ["/queues/q/jobs", "/queues/q/jobs?num_jobs=100"] {
@@ -25,15 +25,15 @@ async fn nothing_is_204() {
         .send(Method::GET, "/queues/other/jobs")
         .await
         .only(204);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn each_job_is_given_once_in_a_run_of_its_own() {
+async fn each_job_is_claimed_once_with_its_own_run() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a", "b", "c", "d"]).await;
-    let before = relay.stays("q", "a").await;
+    let before = relay.existing_job("q", "a").await;
     let mut jobs = relay.next("q", 3).await;
     jobs.extend(relay.next("q", 3).await);
     let ids: Vec<&str> = jobs.iter().map(|job| &*job.id).collect();
@@ -41,19 +41,19 @@ async fn each_job_is_given_once_in_a_run_of_its_own() {
     let runs: BTreeSet<_> = jobs.iter().map(|job| job.run()).collect();
     assert_eq!(runs.len(), 4, "{runs:?}");
     for job in &jobs {
-        assert_eq!(relay.stays("q", &job.id).await, *job);
+        assert_eq!(relay.existing_job("q", &job.id).await, *job);
     }
-    // Only these change with a run.
+    // Only these fields change with a run.
     let mut first = jobs[0].clone();
     assert!(first.updated_at > before.updated_at, "{first:?}");
     (first.run_id, first.updated_at) = (None, before.updated_at);
     assert_eq!(first, before);
     assert_eq!(relay.next_ids("q", 9).await, [""; 0]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn as_many_as_asked_for_or_what_there_is() {
+async fn next_returns_the_requested_number_or_all_available() {
     let server = start();
     let relay = client(&server);
     let ids: Vec<String> = (0..400).map(|n| n.to_string()).collect();
@@ -77,11 +77,11 @@ async fn as_many_as_asked_for_or_what_there_is() {
     ] {
         assert_eq!(ask(query).await, count, "{query}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_thousand_are_given_at_most() {
+async fn next_returns_at_most_1000_jobs() {
     let server = start();
     let relay = client(&server);
     let jobs = (0..3_000).map(|n| new("q", &n.to_string())).collect();
@@ -89,11 +89,11 @@ async fn a_thousand_are_given_at_most() {
     for (asked, given) in [(999, 999), (1_000, 1_000), (1_001, 1_000), (1_001, 1)] {
         assert_eq!(relay.next("q", asked).await.len(), given, "{asked}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_number_that_is_none_is_400_and_takes_nothing() {
+async fn an_invalid_number_is_400_and_claims_nothing() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a"]).await;
@@ -123,15 +123,15 @@ async fn a_number_that_is_none_is_400_and_takes_nothing() {
         }
     }
     assert_eq!(relay.next_ids("q", 9).await, ["a"]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn by_run_at_and_then_by_when_they_came() {
+async fn jobs_are_ordered_by_run_at_then_by_enqueue() {
     let server = start();
     let relay = client(&server);
     let time = |n: usize| format!("2022-09-05T04:37:23.00000{n}Z");
-    // Some with the same time in one request, some in others.
+    // Some jobs with the same time in one request, others in different requests.
     let times = [5, 3, 5, 1, 3, 1, 9, 5, 0, 1, 9, 3];
     let job = |n: usize| with("q", &n.to_string(), json!({"run_at": time(times[n])}));
     relay.put(&json!([job(0), job(1), job(2), job(3)])).await;
@@ -148,11 +148,11 @@ async fn by_run_at_and_then_by_when_they_came() {
     }
     got.extend(relay.next_ids("q", 100).await);
     assert_eq!(got, expected);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn without_a_time_first_in_first_out() {
+async fn jobs_without_run_at_are_first_in_first_out() {
     let server = start();
     let relay = client(&server);
     let mut expected = Vec::new();
@@ -163,16 +163,16 @@ async fn without_a_time_first_in_first_out() {
             .await;
         expected.extend(ids);
     }
-    // Whoever says a time that is gone comes before.
+    // A job with a time in the past comes earlier.
     let early = json!({"run_at": "2022-09-05T04:37:23Z"});
     relay.put(&json!([with("q", "early", early)])).await;
     expected.insert(0, "early".to_owned());
     assert_eq!(relay.next_ids("q", 100).await, expected);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_scheduled_job_comes_when_it_is_time() {
+async fn a_scheduled_job_is_claimed_when_it_is_due() {
     let server = start();
     let relay = client(&server);
     let at = chrono::Utc::now() + chrono::Duration::milliseconds(700);
@@ -192,5 +192,5 @@ async fn a_scheduled_job_comes_when_it_is_time() {
     };
     assert!(job.updated_at >= job.run_at, "too early: {job:?}");
     assert_eq!(job.run_at.timestamp_micros(), at.timestamp_micros());
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -1,24 +1,24 @@
-//! PostgreSQL goes away or hangs: clients are told to try again later.
+//! PostgreSQL is stopped or hangs: requests fail with 503.
 
 use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use serde_json::json;
 
-use super::{client, sound};
+use super::{assert_consistent, client};
 use crate::support::Server;
 use crate::support::lmstfy::eventually;
 use crate::support::postgres::Postgres;
 use crate::support::relay::{Job, Relay, new, path};
 
-/// A guard against a request that waits for the database; no test waits for it.
+/// A guard against a request that waits for the database; no test waits this long.
 const ANSWERED: Duration = Duration::from_secs(60);
 
-/// What survives the end of PostgreSQL too.
+/// The durability that survives a crash of PostgreSQL.
 const FULL: &[&str] = &["--durability", "full"];
 
-/// Requests of every kind, all at once: each is put off in time.
-async fn all_are_put_off(relay: &Relay, job: &Job) {
+/// Sends requests of every kind concurrently, and checks that each is rejected in time.
+async fn assert_all_rejected_in_time(relay: &Relay, job: &Job) {
     let run = job.run_path();
     let jobs = json!([new("q", "x")]).to_string();
     let requests = [
@@ -56,7 +56,7 @@ async fn all_are_put_off(relay: &Relay, job: &Job) {
     futures::future::join_all(requests).await;
 }
 
-/// Until the server does what it is asked for.
+/// Waits until the server responds normally again.
 async fn recovered(relay: &Relay) {
     let works = async || {
         let jobs = json!([new("recovered", "x")]);
@@ -66,7 +66,7 @@ async fn recovered(relay: &Relay) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_postgres_clients_are_told_to_try_again() {
+async fn without_postgres_clients_are_asked_to_retry() {
     let Some(postgres) = Postgres::start() else {
         return;
     };
@@ -75,26 +75,26 @@ async fn without_postgres_clients_are_told_to_try_again() {
     relay.put_ids("q", &["a", "b"]).await;
     let job = relay.take("q").await;
     postgres.stop();
-    all_are_put_off(&relay, &job).await;
-    all_are_put_off(&relay, &job).await;
-    // What is wrong is wrong without a database.
+    assert_all_rejected_in_time(&relay, &job).await;
+    assert_all_rejected_in_time(&relay, &job).await;
+    // Invalid requests are rejected without using the database.
     relay.enqueue_text("", "[").await.refused(400, &[]);
     relay.enqueue_text("", "{}").await.refused(422, &[]);
     postgres.start_again();
     recovered(&relay).await;
-    // Nothing of what was put off has happened.
-    assert_eq!(relay.stays("q", "a").await, job);
+    // The rejected requests had no effect.
+    assert_eq!(relay.existing_job("q", "a").await, job);
     assert!(!relay.exists("q", "x").await);
     relay.beat(&job).await.only(202);
     assert_eq!(relay.next_ids("q", 9).await, ["b"]);
     relay.complete(&job).await;
-    sound(&server).await;
+    assert_consistent(&server).await;
     server.stop().await;
 }
 
-/// Here it is not known what has been done.
+/// Requests that hang may or may not be committed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_postgres_hangs_clients_are_told_to_try_again() {
+async fn while_postgres_hangs_clients_are_asked_to_retry() {
     let Some(postgres) = Postgres::start() else {
         return;
     };
@@ -103,8 +103,8 @@ async fn while_postgres_hangs_clients_are_told_to_try_again() {
     relay.put_ids("q", &["a", "b"]).await;
     let job = relay.take("q").await;
     postgres.freeze();
-    all_are_put_off(&relay, &job).await;
-    all_are_put_off(&relay, &job).await;
+    assert_all_rejected_in_time(&relay, &job).await;
+    assert_all_rejected_in_time(&relay, &job).await;
     postgres.thaw();
     recovered(&relay).await;
     relay.delete("q", "a").await;
@@ -113,6 +113,6 @@ async fn while_postgres_hangs_clients_are_told_to_try_again() {
         .await
         .only(202);
     assert!(relay.next_ids("q", 9).await.contains(&"a".to_owned()));
-    sound(&server).await;
+    assert_consistent(&server).await;
     server.stop().await;
 }

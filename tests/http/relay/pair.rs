@@ -1,34 +1,34 @@
-//! Two servers on one PostgreSQL are one queue.
+//! Two servers on one PostgreSQL database act as one queue server.
 
 use serde_json::json;
 
 use super::crowd::{
-    a_run_ends_once, all_of_a_list_or_none, each_job_once, one_first_for_each_key,
-    one_run_at_a_time,
+    a_run_ends_once, each_job_once, lists_are_enqueued_completely_or_not_at_all,
+    one_enqueue_succeeds_per_key, one_run_at_a_time,
 };
-use super::{client, sound};
+use super::{assert_consistent, client};
 use crate::support::relay::{new, with};
 use crate::support::{Server, postgres};
 
-/// Two servers with these options, if there is a PostgreSQL for them.
+/// Two servers with these options; `None` if the tests run on SQLite.
 fn pair(options: &[&str]) -> Option<[Server; 2]> {
     let database = postgres::shared_database()?;
     Some([0; 2].map(|_| Server::at_url(&database, options)))
 }
 
-/// Each of the servers, with the other one.
+/// Each of the two servers, with the other one.
 fn both(pair: &[Server; 2]) -> [(&Server, &Server); 2] {
     [(&pair[0], &pair[1]), (&pair[1], &pair[0])]
 }
 
 async fn are_sound(pair: &[Server; 2]) {
     for server in pair {
-        sound(server).await;
+        assert_consistent(server).await;
     }
 }
 
 #[tokio::test]
-async fn what_is_done_at_one_is_so_at_the_other() {
+async fn changes_on_one_server_apply_to_the_other() {
     for options in [&[][..], &["--no-notify"]] {
         let Some(pair) = pair(options) else { return };
         for (here, there) in both(&pair) {
@@ -43,10 +43,13 @@ async fn what_is_done_at_one_is_so_at_the_other() {
             assert!(yours.exists("q", "a").await);
             let job = yours.take("q").await;
             assert_eq!(mine.next_ids("q", 9).await, [""; 0]);
-            assert_eq!(mine.stays("q", "a").await, job);
-            // A run that began there is one here.
+            assert_eq!(mine.existing_job("q", "a").await, job);
+            // A run that started on one server is valid on the other.
             mine.beat_with(&job, "2").await.only(202);
-            assert_eq!(yours.stays("q", "a").await.state.as_deref(), Some("2"));
+            assert_eq!(
+                yours.existing_job("q", "a").await.state.as_deref(),
+                Some("2")
+            );
             let conflict = json!([new("q", "x"), new("q", "x")]);
             mine.requeue(&job, "", &conflict)
                 .await
@@ -60,7 +63,7 @@ async fn what_is_done_at_one_is_so_at_the_other() {
             mine.enqueue("replace", &replaced).await.only(202);
             yours.beat(&old).await.refused(404, &["\"b\""]);
             yours.complete(&old).await;
-            assert_eq!(yours.stays("q", "b").await.payload, "\"new\"");
+            assert_eq!(yours.existing_job("q", "b").await.payload, "\"new\"");
             for job in yours.next("q", 9).await {
                 mine.complete(&job).await;
                 assert!(!yours.exists("q", &job.id).await);
@@ -76,7 +79,7 @@ async fn what_is_done_at_one_is_so_at_the_other() {
 }
 
 #[tokio::test]
-async fn runs_go_out_of_time_for_both() {
+async fn runs_time_out_on_both_servers() {
     let Some(pair) = pair(&[]) else { return };
     for (here, there) in both(&pair) {
         let (mine, yours) = (client(here), client(there));
@@ -86,14 +89,14 @@ async fn runs_go_out_of_time_for_both() {
         ]);
         mine.put(&jobs).await;
         let runs = yours.next("q", 2).await;
-        mine.vanishes("q", "dies").await;
-        let back = mine.times_out("q", "back").await;
+        mine.wait_until_gone("q", "dies").await;
+        let back = mine.wait_until_timed_out("q", "back").await;
         assert_eq!(back.retries_remaining, Some(0));
         for job in &runs {
             let named = format!("\"{}\"", job.id);
             yours.beat(job).await.refused(404, &[&named]);
         }
-        // Its key is free at both.
+        // The key is free on both.
         yours.put_ids("q", &["dies"]).await;
         assert!(mine.exists("q", "dies").await);
         assert_eq!(mine.next_ids("q", 9).await, ["back", "dies"]);
@@ -104,9 +107,9 @@ async fn runs_go_out_of_time_for_both() {
     are_sound(&pair).await;
 }
 
-/// One goes away with jobs in its hands; what it gave out is known to the other.
+/// A server is killed while its clients have runs. The other server knows these runs.
 #[tokio::test]
-async fn the_runs_of_a_server_that_was_killed_go_on_at_the_other() {
+async fn runs_of_a_killed_server_continue_on_the_other() {
     let Some(mut pair) = pair(&[]) else { return };
     let (mine, yours) = (client(&pair[0]), client(&pair[1]));
     let short = json!({"timeout": 2, "max_retries": 0});
@@ -120,20 +123,20 @@ async fn the_runs_of_a_server_that_was_killed_go_on_at_the_other() {
     pair[0].kill();
     yours.beat_with(&runs[0], "1").await.only(202);
     assert_eq!(yours.next_ids("q", 9).await, ["c"]);
-    yours.vanishes("q", "dies").await;
+    yours.wait_until_gone("q", "dies").await;
     yours.beat(&runs[0]).await.only(202);
     yours.complete(&runs[0]).await;
     assert!(!yours.exists("q", "a").await);
-    sound(&pair[1]).await;
+    assert_consistent(&pair[1]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_at_both_are_as_many_at_one() {
+async fn many_clients_of_both_servers_behave_like_those_of_one() {
     for options in [&[][..], &["--no-skip-locked"]] {
         let Some(pair) = pair(options) else { return };
         let clients = [client(&pair[0]), client(&pair[1])];
-        one_first_for_each_key(&clients).await;
-        all_of_a_list_or_none(&clients).await;
+        one_enqueue_succeeds_per_key(&clients).await;
+        lists_are_enqueued_completely_or_not_at_all(&clients).await;
         each_job_once(&clients).await;
         a_run_ends_once(&clients).await;
         one_run_at_a_time(&clients).await;

@@ -1,19 +1,19 @@
-//! What is refused, how, and that nothing of it is done.
+//! Rejected requests: their errors, and that they have no effect.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::raw;
 use crate::support::relay::{Job, Relay, new, with};
 
-/// A job in flight, before whose eyes everything is refused.
+/// A running job, to check that rejected requests have no effect on it.
 async fn running(relay: &Relay) -> Job {
     relay.put_ids("flight", &["f"]).await;
     relay.take("flight").await
 }
 
-/// Sends this to both endpoints that take jobs; both refuse it.
+/// Sends this body to both endpoints that accept jobs. Both must reject it.
 async fn both_refuse(relay: &Relay, job: &Job, body: impl AsRef<[u8]>, status: u16) {
     let body = body.as_ref();
     let shown = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
@@ -30,15 +30,15 @@ async fn both_refuse(relay: &Relay, job: &Job, body: impl AsRef<[u8]>, status: u
     }
 }
 
-/// Nothing has been enqueued, and the run goes on.
-async fn nothing_happened(relay: &Relay, job: &Job) {
+/// Checks that nothing was enqueued and the run is still valid.
+async fn assert_nothing_changed(relay: &Relay, job: &Job) {
     assert_eq!(relay.next_ids("q", 100).await, [""; 0]);
-    assert_eq!(relay.stays("flight", "f").await, *job);
+    assert_eq!(relay.existing_job("flight", "f").await, *job);
     relay.beat(job).await.only(202);
 }
 
 #[tokio::test]
-async fn what_is_no_json_is_400() {
+async fn invalid_json_is_400() {
     let server = start();
     let relay = client(&server);
     let job = running(&relay).await;
@@ -61,7 +61,7 @@ async fn what_is_no_json_is_400() {
         format!("[{}]", good.replace("null", "{\"a\":}")),
     ];
     for body in bodies {
-        // An object that is no array is of another shape, if it is JSON.
+        // If the body is valid JSON, an object instead of an array has the wrong shape.
         let body = if body.starts_with('{') {
             format!("[{body}]")
         } else {
@@ -75,8 +75,8 @@ async fn what_is_no_json_is_400() {
         .map(|b| if b == 1 { 0xe9 } else { b })
         .collect();
     both_refuse(&relay, &job, [b"[", &*bytes, b"]"].concat(), 400).await;
-    nothing_happened(&relay, &job).await;
-    sound(&server).await;
+    assert_nothing_changed(&relay, &job).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
@@ -130,16 +130,16 @@ async fn json_of_another_shape_is_422() {
         fields.push(json!({"run_at": time}));
     }
     for field in fields {
-        // One of many: none of them.
+        // One invalid job rejects all.
         let jobs = json!([new("q", "good"), with("q", "a", field), new("q", "too")]);
         both_refuse(&relay, &job, jobs.to_string(), 422).await;
     }
-    nothing_happened(&relay, &job).await;
-    sound(&server).await;
+    assert_nothing_changed(&relay, &job).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn nul_is_refused_wherever_it_is() {
+async fn nul_is_rejected_everywhere() {
     let server = start();
     let relay = client(&server);
     let job = running(&relay).await;
@@ -160,8 +160,8 @@ async fn nul_is_refused_wherever_it_is() {
     for job_with_nul in [new("q\0", "a"), new("q", "\0a")] {
         both_refuse(&relay, &job, json!([job_with_nul]).to_string(), 422).await;
     }
-    nothing_happened(&relay, &job).await;
-    // A backslash before it makes it six harmless characters.
+    assert_nothing_changed(&relay, &job).await;
+    // After a backslash, `\u0000` is six ordinary characters.
     relay
         .put(&json!([with(
             "q",
@@ -174,12 +174,12 @@ async fn nul_is_refused_wherever_it_is() {
         (&*job.payload, job.state.as_deref()),
         (r#""\\u0000""#, Some(r#""\\u0000""#))
     );
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// The document counts characters, not bytes.
+/// The documentation counts characters, not bytes.
 #[tokio::test]
-async fn names_have_1024_characters_at_most() {
+async fn names_have_at_most_1024_characters() {
     let server = start();
     let relay = client(&server);
     let job = running(&relay).await;
@@ -205,12 +205,12 @@ async fn names_have_1024_characters_at_most() {
             relay.send(Method::GET, &path).await.refused(422, &[]);
         }
     }
-    nothing_happened(&relay, &job).await;
-    sound(&server).await;
+    assert_nothing_changed(&relay, &job).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn the_greatest_numbers_are_taken() {
+async fn the_largest_numbers_are_accepted() {
     let server = start();
     let relay = client(&server);
     for (field, greatest) in [("timeout", 2_147_483_647_i64), ("max_retries", 32_767)] {
@@ -219,7 +219,7 @@ async fn the_greatest_numbers_are_taken() {
             let mut job = new("q", &id);
             job[field] = number.into();
             relay.put(&json!([job])).await;
-            let kept = relay.stays("q", &id).await;
+            let kept = relay.existing_job("q", &id).await;
             assert!(kept.timeout == number || kept.max_retries == Some(number));
         }
         let mut job = new("q", "beyond");
@@ -227,11 +227,11 @@ async fn the_greatest_numbers_are_taken() {
         let refused = relay.enqueue("unique", &json!([job])).await;
         refused.refused(422, &[field]);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn jobs_must_be_called_json() {
+async fn jobs_require_a_json_content_type() {
     let server = start();
     let relay = client(&server);
     let job = running(&relay).await;
@@ -261,7 +261,7 @@ async fn jobs_must_be_called_json() {
             .await
             .refused(415, &[]);
     }
-    nothing_happened(&relay, &job).await;
+    assert_nothing_changed(&relay, &job).await;
     for (id, kind) in [
         "application/json",
         "application/json; charset=utf-8",
@@ -278,16 +278,16 @@ async fn jobs_must_be_called_json() {
             .only(202);
         assert!(relay.exists("q", &id).await, "{kind}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn a_body_has_2_mib_at_most() {
+async fn a_body_has_at_most_2_mib() {
     const MAX: usize = 2 << 20;
     let server = start();
     let relay = client(&server);
     let job = running(&relay).await;
-    // A payload with which the whole has so many bytes.
+    // A payload for which the whole body has `size` bytes.
     let of_size = |id: &str, size: usize| {
         let empty = json!([with("q", id, json!({"payload": ""}))]).to_string();
         let payload = "x".repeat(size - empty.len());
@@ -306,7 +306,7 @@ async fn a_body_has_2_mib_at_most() {
             assert!(!text.is_empty());
         }
     }
-    nothing_happened(&relay, &job).await;
+    assert_nothing_changed(&relay, &job).await;
     for size in [MAX - 1, MAX] {
         relay.enqueue_text("", of_size("a", size)).await.only(202);
         let taken = relay.take("q").await;
@@ -315,12 +315,11 @@ async fn a_body_has_2_mib_at_most() {
     }
     let state = format!("\"{}\"", "y".repeat(MAX - 2));
     relay.beat_with(&job, state.clone()).await.only(202);
-    assert_eq!(relay.stays("flight", "f").await.state, Some(state));
-    sound(&server).await;
+    assert_eq!(relay.existing_job("flight", "f").await.state, Some(state));
+    assert_consistent(&server).await;
 }
 
-/// A field that nobody knows, and one that only the server sets, are passed over; so a job that was fetched can be
-/// given back.
+/// Unknown fields, and fields that only the server sets, are ignored, so that a job can be enqueued as it was returned.
 #[tokio::test]
 async fn other_fields_are_ignored() {
     let server = start();
@@ -341,13 +340,13 @@ async fn other_fields_are_ignored() {
                 .await
                 .text
         };
-        let before = relay.stays("q", "b").await;
+        let before = relay.existing_job("q", "b").await;
         relay
             .enqueue_text("unique", text.clone())
             .await
             .refused(409, &["\"b\"", "\"q\""]);
         relay.enqueue_text("replace", text).await.only(202);
-        let after = relay.stays("q", "b").await;
+        let after = relay.existing_job("q", "b").await;
         let expected = Job {
             run_id: None,
             updated_at: after.updated_at,
@@ -355,5 +354,5 @@ async fn other_fields_are_ignored() {
         };
         assert_eq!(after, expected, "{method}");
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

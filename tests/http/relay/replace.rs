@@ -1,33 +1,33 @@
-//! A job that takes the place of another: the old one's runner has lost it.
+//! Replace: a new job replaces the existing one, whose run ends.
 
 use serde_json::json;
 
-use super::{client, sound, start};
+use super::{assert_consistent, client, start};
 use crate::support::relay::{new, with};
 
 #[tokio::test]
-async fn everything_is_new_but_when_it_was_created() {
+async fn a_replaced_job_keeps_only_its_creation_time() {
     let server = start();
     let relay = client(&server);
     let old = json!({"timeout": 9, "max_retries": 5, "payload": "old", "state": "old",
         "run_at": "2001-01-01T00:00:00Z"});
     relay.put(&json!([with("q", "a", old)])).await;
-    let before = relay.stays("q", "a").await;
+    let before = relay.existing_job("q", "a").await;
     let other = json!({"timeout": 7, "max_retries": 2, "payload": "new", "state": [2],
         "run_at": "2002-01-01T00:00:00Z"});
     let jobs = json!([with("q", "a", other)]);
     relay.enqueue("replace", &jobs).await.only(202);
-    let job = relay.stays("q", "a").await;
+    let job = relay.existing_job("q", "a").await;
     assert_eq!((job.timeout, &*job.payload), (7, "\"new\""));
     assert_eq!((job.max_retries, job.retries_remaining), (Some(2), Some(2)));
     assert_eq!(job.state.as_deref(), Some("[2]"));
     assert_eq!(job.run_at.to_rfc3339(), "2002-01-01T00:00:00+00:00");
     assert_eq!(job.created_at, before.created_at);
     assert!(job.updated_at > before.updated_at, "{job:?}");
-    // What is not said is not as it was, but as of any new job.
+    // Unset fields have their defaults, not the values of the replaced job.
     let bare = json!([new("q", "a")]);
     relay.enqueue("replace", &bare).await.only(202);
-    let job = relay.stays("q", "a").await;
+    let job = relay.existing_job("q", "a").await;
     assert_eq!(
         (job.timeout, &*job.payload, job.state),
         (3600, "null", None)
@@ -35,11 +35,11 @@ async fn everything_is_new_but_when_it_was_created() {
     assert_eq!((job.max_retries, job.retries_remaining), (None, None));
     assert!(job.run_at > before.created_at, "now, not then");
     assert_eq!(relay.next_ids("q", 9).await, ["a"]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn who_ran_the_old_one_can_do_nothing_to_the_new_one() {
+async fn the_run_of_a_replaced_job_has_no_access_to_the_new_one() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a"]).await;
@@ -47,14 +47,14 @@ async fn who_ran_the_old_one_can_do_nothing_to_the_new_one() {
     relay.beat_with(&old, "1").await.only(202);
     let jobs = json!([new("q", "a")]);
     relay.enqueue("replace", &jobs).await.only(202);
-    let waiting = relay.stays("q", "a").await;
+    let waiting = relay.existing_job("q", "a").await;
     assert_eq!((waiting.run_id, &waiting.state), (None, &None));
     relay.beat(&old).await.refused(404, &["\"a\""]);
     relay.beat_with(&old, "2").await.refused(404, &["\"a\""]);
     relay.complete(&old).await;
     let more = json!([new("q", "b"), new("q", "a")]);
     relay.requeue(&old, "replace", &more).await.only(202);
-    assert_eq!(relay.stays("q", "a").await, waiting);
+    assert_eq!(relay.existing_job("q", "a").await, waiting);
     assert!(!relay.exists("q", "b").await);
     let mine = relay.take("q").await;
     assert_ne!(mine.run_id, old.run_id);
@@ -63,14 +63,14 @@ async fn who_ran_the_old_one_can_do_nothing_to_the_new_one() {
         relay.complete(&old).await;
         relay.beat(&mine).await.only(202);
     }
-    assert_eq!(relay.stays("q", "a").await.state, None);
+    assert_eq!(relay.existing_job("q", "a").await.state, None);
     relay.complete(&mine).await;
     assert!(!relay.exists("q", "a").await);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn it_stands_where_its_run_at_says() {
+async fn a_replacement_is_ordered_by_its_run_at() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a", "b", "c"]).await;
@@ -78,15 +78,15 @@ async fn it_stands_where_its_run_at_says() {
     let jobs = json!([new("q", "a"), with("q", "b", later)]);
     relay.enqueue("replace", &jobs).await.only(202);
     assert_eq!(relay.next_ids("q", 9).await, ["c", "a"]);
-    // From later to now, and one that nobody has.
+    // A change from later to now, and a key that is not in use.
     let jobs = json!([new("q", "b"), new("q", "d")]);
     relay.enqueue("replace", &jobs).await.only(202);
     assert_eq!(relay.next_ids("q", 9).await, ["b", "d"]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn the_last_of_two_in_one_request_is_the_one() {
+async fn of_two_equal_keys_in_one_request_the_last_one_is_kept() {
     let server = start();
     let relay = client(&server);
     for _ in 0..2 {
@@ -94,25 +94,31 @@ async fn the_last_of_two_in_one_request_is_the_one() {
             .map(|n| with("q", "a", json!({"payload": n, "max_retries": n})))
             .into();
         relay.enqueue("replace", &json!(jobs)).await.only(202);
-        let job = relay.stays("q", "a").await;
+        let job = relay.existing_job("q", "a").await;
         assert_eq!((&*job.payload, job.max_retries), ("3", Some(3)));
     }
     assert_eq!(relay.next_ids("q", 9).await, ["a"]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// A run that was replaced is not counted against the job.
+/// Runs of the replaced job do not count against the new job.
 #[tokio::test]
-async fn retries_begin_anew() {
+async fn a_replacement_has_all_its_retries() {
     let server = start();
     let relay = client(&server);
     let job = json!({"timeout": 0, "max_retries": 2});
     relay.put(&json!([with("q", "a", job.clone())])).await;
     relay.take("q").await;
-    assert_eq!(relay.times_out("q", "a").await.retries_remaining, Some(1));
+    assert_eq!(
+        relay.wait_until_timed_out("q", "a").await.retries_remaining,
+        Some(1)
+    );
     let again = json!([with("q", "a", job)]);
     relay.enqueue("replace", &again).await.only(202);
-    assert_eq!(relay.stays("q", "a").await.retries_remaining, Some(2));
+    assert_eq!(
+        relay.existing_job("q", "a").await.retries_remaining,
+        Some(2)
+    );
     assert_eq!(relay.take("q").await.retries_remaining, Some(2));
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -1,15 +1,15 @@
-//! Requeue: the run ends and others come in its place, or nothing at all happens.
+//! Requeue: ends the run and enqueues other jobs, or has no effect at all.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{NO_RUN, client, sound, start};
+use super::{NO_RUN, assert_consistent, client, start};
 use crate::support::relay::{new, run_path, with};
 
 const MODES: [&str; 4] = ["", "unique", "ignore", "replace"];
 
 #[tokio::test]
-async fn the_same_key_begins_anew() {
+async fn a_requeue_with_the_same_key_starts_a_new_job() {
     let server = start();
     let relay = client(&server);
     let old = json!({"timeout": 9, "max_retries": 5, "payload": "old", "state": "old"});
@@ -20,7 +20,7 @@ async fn the_same_key_begins_anew() {
         let next = json!({"timeout": 7, "max_retries": 2, "payload": step});
         let jobs = json!([with("q", "a", next)]);
         relay.requeue(&before, mode, &jobs).await.only(202);
-        let job = relay.stays("q", "a").await;
+        let job = relay.existing_job("q", "a").await;
         assert_eq!(
             (job.timeout, &*job.payload),
             (7, &*step.to_string()),
@@ -35,14 +35,14 @@ async fn the_same_key_begins_anew() {
         );
         relay.beat(&before).await.refused(404, &["\"a\""]);
         relay.complete(&before).await;
-        assert_eq!(relay.stays("q", "a").await, job);
+        assert_eq!(relay.existing_job("q", "a").await, job);
     }
     assert_eq!(relay.next_ids("q", 9).await, ["a"]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn other_keys_and_other_queues_in_order() {
+async fn a_requeue_can_enqueue_other_keys_and_queues_in_order() {
     let server = start();
     let relay = client(&server);
     for mode in MODES {
@@ -77,11 +77,11 @@ async fn other_keys_and_other_queues_in_order() {
             relay.delete(queue, id).await;
         }
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn an_empty_list_is_completion() {
+async fn a_requeue_of_an_empty_list_completes_the_job() {
     let server = start();
     let relay = client(&server);
     for mode in MODES {
@@ -91,11 +91,11 @@ async fn an_empty_list_is_completion() {
         assert!(!relay.exists("q", "a").await, "{mode}");
         relay.beat(&job).await.refused(404, &["\"a\""]);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn on_a_conflict_the_run_goes_on() {
+async fn a_requeue_with_a_conflict_keeps_the_run() {
     let server = start();
     let relay = client(&server);
     let later = json!({"run_at": "2100-01-01T00:00:00Z"});
@@ -117,23 +117,23 @@ async fn on_a_conflict_the_run_goes_on() {
         ("a", json!([new("q", "a"), new("q", "a")])),
     ];
     for (id, jobs) in conflicts {
-        let before = relay.stays("q", "a").await;
+        let before = relay.existing_job("q", "a").await;
         for mode in ["", "unique", "unknown"] {
             let reply = relay.requeue(&job, mode, &jobs).await;
             reply.refused(409, &[&format!("\"{id}\""), "\"q\""]);
-            assert_eq!(relay.stays("q", "a").await, before, "{jobs}");
+            assert_eq!(relay.existing_job("q", "a").await, before, "{jobs}");
         }
         relay.beat_with(&job, "1").await.only(202);
-        let after = relay.stays("q", "a").await;
+        let after = relay.existing_job("q", "a").await;
         assert_eq!(after.run_id, job.run_id);
         relay.beat(&running).await.only(202);
     }
     assert!(!relay.exists("q", "x").await);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn the_other_modes_do_with_conflicts_as_they_do_everywhere() {
+async fn the_other_modes_resolve_conflicts_as_in_enqueue() {
     let server = start();
     let relay = client(&server);
     let set_up = async || {
@@ -154,7 +154,7 @@ async fn the_other_modes_do_with_conflicts_as_they_do_everywhere() {
     relay.requeue(&a, "ignore", &jobs).await.only(202);
     for (id, payload) in [("a", "new"), ("b", "old"), ("c", "old"), ("d", "new")] {
         assert_eq!(
-            relay.stays("q", id).await.payload,
+            relay.existing_job("q", id).await.payload,
             format!("\"{payload}\""),
             "{id}"
         );
@@ -170,18 +170,18 @@ async fn the_other_modes_do_with_conflicts_as_they_do_everywhere() {
     let all = relay.next("q", 9).await;
     assert_eq!(all.len(), 4);
     assert!(all.iter().all(|job| job.payload == "\"new\""), "{all:?}");
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn without_that_run_nothing_is_enqueued_and_that_is_fine() {
+async fn a_requeue_without_the_run_enqueues_nothing_and_succeeds() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a", "b"]).await;
     let job = relay.take("q").await;
     relay.put_ids("other", &["a"]).await;
     let run = job.run().to_string();
-    let waiting = relay.stays("q", "b").await;
+    let waiting = relay.existing_job("q", "b").await;
     for (queue, id, run) in [
         ("q", "a", NO_RUN),
         ("q", "b", &*run),
@@ -192,7 +192,7 @@ async fn without_that_run_nothing_is_enqueued_and_that_is_fine() {
     ] {
         for mode in MODES {
             let path = format!("{}?mode={mode}", run_path(queue, id, run));
-            // Not even a conflict is one.
+            // Not even a conflict is reported.
             let jobs = json!([
                 new("q", "x"),
                 with("q", "b", json!({"payload": 1})),
@@ -202,14 +202,14 @@ async fn without_that_run_nothing_is_enqueued_and_that_is_fine() {
             relay.send_json(Method::PUT, &path, jobs).await.only(202);
         }
     }
-    assert_eq!(relay.stays("q", "a").await, job);
-    assert_eq!(relay.stays("q", "b").await, waiting);
+    assert_eq!(relay.existing_job("q", "a").await, job);
+    assert_eq!(relay.existing_job("q", "b").await, waiting);
     assert!(!relay.exists("q", "x").await && !relay.exists("new", "y").await);
-    // One that has ended is one that is not there.
+    // A run that has ended counts as missing.
     let jobs = json!([new("q", "c")]);
     relay.requeue(&job, "", &jobs).await.only(202);
     let again = json!([new("q", "d")]);
     relay.requeue(&job, "", &again).await.only(202);
     assert!(relay.exists("q", "c").await && !relay.exists("q", "d").await);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

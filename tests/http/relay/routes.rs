@@ -1,11 +1,11 @@
-//! Paths and methods that nobody serves, and what every answer has.
+//! Unknown paths and methods, and the headers of every response.
 
 use std::collections::BTreeSet;
 
 use reqwest::Method;
 use serde_json::json;
 
-use super::{NO_RUN, client, sound, start};
+use super::{NO_RUN, assert_consistent, client, start};
 use crate::support::relay::{new, run_path};
 
 #[tokio::test]
@@ -40,11 +40,11 @@ async fn unknown_paths_are_404_with_the_list_of_known_ones() {
         }
     }
     assert!(relay.exists("q", "a").await);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn other_methods_are_405_and_do_nothing() {
+async fn other_methods_are_405_and_change_nothing() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a"]).await;
@@ -69,12 +69,12 @@ async fn other_methods_are_405_and_do_nothing() {
         }
     }
     assert_eq!(relay.next_ids("q", 9).await, ["a"]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
-/// The original's takes jobs, which nobody gets.
+/// In the original server, HEAD claims jobs that no client receives.
 #[tokio::test]
-async fn head_takes_no_job() {
+async fn head_claims_no_job() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a", "b"]).await;
@@ -86,20 +86,20 @@ async fn head_takes_no_job() {
         relay.send(Method::HEAD, path).await.only(405);
     }
     assert_eq!(relay.next_ids("q", 9).await, ["a", "b"]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn the_first_version_is_not_there() {
+async fn version_1_does_not_exist() {
     let server = start();
     let url = format!("http://{}/v1/queues/q/jobs", server.address);
     let response = server.http.get(url).send().await.unwrap();
     assert_eq!(response.status(), 404);
 }
 
-/// lmstfy has a path below which it destroys dead letters of whatever namespace; it is not for this one.
+/// lmstfy has a path that deletes dead jobs of any namespace; it must not apply to Relay's paths.
 #[tokio::test]
-async fn lmstfys_short_path_does_not_reach_in_here() {
+async fn the_short_path_of_lmstfy_does_not_apply() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("deadletter", &["a"]).await;
@@ -109,11 +109,11 @@ async fn lmstfys_short_path_does_not_reach_in_here() {
         assert_eq!(response.status(), 404, "{path}");
     }
     assert_eq!(relay.next_ids("deadletter", 9).await, ["a"]);
-    sound(&server).await;
+    assert_consistent(&server).await;
 }
 
 #[tokio::test]
-async fn every_answer_has_its_number() {
+async fn every_response_has_a_request_id() {
     let server = start();
     let relay = client(&server);
     let mut seen = BTreeSet::new();
@@ -144,5 +144,5 @@ async fn every_answer_has_its_number() {
     ] {
         see(relay.send(method, path).await);
     }
-    sound(&server).await;
+    assert_consistent(&server).await;
 }

@@ -1,4 +1,4 @@
-//! The audit: one entry for each thing that somebody did, with what it has changed.
+//! The audit log: one entry per action, with its changes.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use super::{ADMIN, Browser, OLGA, VERA, with_keys};
 use crate::support::Server;
 
-/// A server, and somebody at a browser who has every role.
+/// A server, and a browser with all roles.
 async fn scene() -> (Server, Browser) {
     let server = Server::with(&with_keys(&["--no-auth"]));
     let anna = Browser::at(&server).with_key(super::ANNA);
     (server, anna)
 }
 
-/// The newest entry, which is of this action and was done.
+/// The newest entry, which must be a successful one of this action.
 async fn newest(browser: &Browser, action: &str) -> Value {
     let entry = browser.audit("").await.remove(0);
     assert_eq!(entry["action"], action, "{entry}");
@@ -21,7 +21,7 @@ async fn newest(browser: &Browser, action: &str) -> Value {
     entry
 }
 
-/// Does something, of which the newest entry tells: before, after, target.
+/// Posts a form. Returns before, after and target of the newest entry.
 async fn noted(browser: &Browser, action: &str, form: &[(&str, &str)]) -> (Value, Value, String) {
     let count = browser.audit("").await.len();
     browser.act(action, form).await;
@@ -90,7 +90,7 @@ async fn the_audit_log_records_a_job_before_and_after() {
 }
 
 #[tokio::test]
-async fn many_jobs_are_counted_and_the_first_are_named() {
+async fn changes_of_many_jobs_are_counted_and_the_first_are_named() {
     let (server, anna) = scene().await;
     let worker = server.by("w");
     let ids: Vec<String> = (0..60).map(|n| format!("job-{n:02}")).collect();
@@ -264,7 +264,7 @@ async fn the_audit_log_records_jobs_of_other_protocols() {
     let (before, after) = (&entry["before"][0]["label"], &entry["after"][0]["label"]);
     assert!(before.as_str().unwrap().contains("CREATED"), "{entry}");
     assert!(after.as_str().unwrap().contains("BOOTED"), "{entry}");
-    // The same once more: it is another one by now.
+    // The same request again now conflicts.
     assert_eq!(anna.post("/ui/jobq/hosts/job/1", &form).await.status(), 200);
     let entry = anna.audit("").await.remove(0);
     assert_eq!(
@@ -281,7 +281,7 @@ async fn the_audit_log_records_jobs_of_other_protocols() {
 }
 
 #[tokio::test]
-async fn the_audit_log_records_refusals_with_reasons() {
+async fn the_audit_log_records_rejected_actions_with_reasons() {
     let (server, anna) = scene().await;
     server.by("w").add_ids("mail", &["a"]).await;
     for (browser, who, action, form, said) in [
@@ -343,7 +343,7 @@ async fn the_audit_log_records_refusals_with_reasons() {
             (&json!([]), &json!([]))
         );
     }
-    // The colours of a browser are nobody's business.
+    // Display settings are not recorded.
     anna.post("/ui/fn/theme", &[("theme", "dark"), ("back", "/ui")])
         .await;
     assert!(anna.audit("?action=theme").await.is_empty());
@@ -373,7 +373,7 @@ async fn an_entry_names_user_and_source() {
 }
 
 #[tokio::test]
-async fn it_is_filtered_paged_and_exported() {
+async fn the_audit_log_is_filtered_paged_and_exported() {
     let (server, anna) = scene().await;
     assert!(anna.page("/ui/audit").await.contains("No entries yet."));
     let ids: Vec<String> = (0..60).map(|n| format!("=job {n}")).collect();
@@ -410,7 +410,7 @@ async fn it_is_filtered_paged_and_exported() {
     }
     let page = anna.page("/ui/audit?from=yesterday").await;
     assert!(page.contains("“yesterday” is not a valid time"));
-    // The second page begins where the first ends, also when something came meanwhile.
+    // The second page starts where the first ends, even if entries were added in between.
     let page = anna.page("/ui/audit?who=olga").await;
     let next = page.split("rel=\"next\" href=\"").nth(1).unwrap();
     let next = next.split('"').next().unwrap().replace("&amp;", "&");
@@ -424,7 +424,7 @@ async fn it_is_filtered_paged_and_exported() {
     exported(&anna, &Browser::at(&server)).await;
 }
 
-/// The two things that an administrator has done, as files; nobody else gets them.
+/// Checks the exports of the two entries of an admin; users without the role get none.
 async fn exported(anna: &Browser, nobody: &Browser) {
     let csv = anna.open("/ui/audit.csv?who=anna").await;
     assert_eq!(csv.headers()["content-type"], "text/csv; charset=utf-8");

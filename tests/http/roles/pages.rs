@@ -1,4 +1,4 @@
-//! What is refused is not shown: nobody meets a button or a link that leads to a refusal.
+//! Pages show no button and no link that the user's role forbids.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{ANNA, Browser, OLGA, VERA, actions, with_keys};
 use crate::support::{Server, one_in_each_state};
 
-/// A server with something of everything.
+/// A server with jobs of every protocol, so that every page has content.
 async fn scene() -> Server {
     let server = Server::with(&with_keys(&["--trust-client-clock", "--no-auth"]));
     one_in_each_state(&server).await;
@@ -38,7 +38,7 @@ async fn scene() -> Server {
     server
 }
 
-/// The pages of the dashboard that a page leads to, without the place in them.
+/// The dashboard pages that a page links to, without fragments.
 fn links(page: &str) -> Vec<String> {
     let links = page.split("href=\"").skip(1);
     let links = links.map(|rest| rest.split('"').next().unwrap().replace("&amp;", "&"));
@@ -48,14 +48,14 @@ fn links(page: &str) -> Vec<String> {
             && !link.starts_with("/ui/pkg")
             && !link.starts_with("/ui/favicon")
             && !link.starts_with("/ui/login")
-            // The same page on another day, or in another order.
+            // The same page for another day or in another order is left out.
             && !link.contains("day=")
             && !link.contains("sort=")
     };
     links.filter(is_page).collect()
 }
 
-/// All pages that can be reached, and what can be posted from them.
+/// All reachable pages, and the forms on them.
 async fn reached(server: &Server, key: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let browser = Browser::at(server).with_key(key);
     let mut waiting = VecDeque::from(["/ui".to_owned()]);
@@ -99,7 +99,7 @@ async fn viewers_see_no_forbidden_buttons_or_links() {
     ] {
         assert!(pages.contains(open), "{open}: {pages:?}");
     }
-    // How the same is done by the API is no secret.
+    // The API calls for an action are shown to all roles.
     let page = Browser::at(&server)
         .with_key(VERA)
         .page("/ui/jobs/failed")
@@ -156,7 +156,7 @@ async fn pages_are_shared_only_within_a_role() {
             assert_eq!(page.contains("/ui/fn/retry"), sees, "{key}");
         }
     }
-    // Nor is what is closed opened by having been open.
+    // A shared rendering must not be sent to a user of another role, in either order.
     for (key, closed) in [(ANNA, false), (VERA, true)] {
         let request = root.with_key(key).request(Method::GET, "/ui/audit");
         let request = request.header("x-switchyard-refresh", "1");

@@ -1,11 +1,11 @@
-//! No spelling of a path leads around the roles. The requests are written by hand, because clients normalize paths.
+//! No spelling of a path avoids the check of roles. Requests are raw, because clients normalize paths.
 
 use reqwest::Method;
 
 use super::{ANNA, Browser, OLGA, VERA, with_keys};
 use crate::support::{Server, raw};
 
-/// What only an admin sees.
+/// Pages for admins only.
 const ADMIN_PAGES: [&str; 7] = [
     "audit",
     "audit.csv",
@@ -16,10 +16,10 @@ const ADMIN_PAGES: [&str; 7] = [
     "check?run=1",
 ];
 
-/// What a viewer does not see either.
+/// Pages for operators and admins.
 const OPERATOR_PAGES: [&str; 2] = ["put", "confirm?do=retry&of=all"];
 
-/// Paths that a router may take for the page's own.
+/// Paths that a router could resolve to the page.
 fn spellings(page: &str) -> Vec<String> {
     let ways = [
         "/ui/queues/../",
@@ -41,12 +41,12 @@ fn spellings(page: &str) -> Vec<String> {
     ways.map(|way| format!("{way}{page}")).to_vec()
 }
 
-/// Spellings that name something else, with no way back.
+/// Spellings that name something else and do not lead back to the page.
 fn names(page: &str) -> [String; 4] {
     ["..%2F", "..%5C", "%2e%2e%2f", "~../"].map(|way| format!("/ui/queues/{way}{page}"))
 }
 
-/// The status and the body of the answer to a GET of exactly this path.
+/// Sends a GET request with exactly this path. Returns status and body of the response.
 async fn get(server: &Server, path: &str, key: &str, more: &str) -> (u16, String) {
     let shown = if key.is_empty() {
         String::new()
@@ -59,7 +59,7 @@ async fn get(server: &Server, path: &str, key: &str, more: &str) -> (u16, String
     raw::exchange(server, request.as_bytes()).await
 }
 
-/// The headings of the pages, as an admin sees them.
+/// The heading of a page, as an admin sees it.
 async fn heading(server: &Server, page: &str) -> Option<String> {
     let (_, text) = get(server, &format!("/ui/{page}"), ANNA, "").await;
     let (_, rest) = text.split_once("<h1")?;

@@ -1,10 +1,10 @@
-//! What is refused is in the audit, and cannot push out what was done.
+//! Rejected actions are in the audit log, and cannot displace successful ones.
 
 use super::{Browser, OLGA, VERA, with_keys};
 use crate::support::Server;
 
 #[tokio::test]
-async fn refusals_of_a_minute_share_an_entry() {
+async fn rejected_actions_of_a_minute_share_an_entry() {
     let server = Server::with(&with_keys(&[]));
     let vera = Browser::at(&server).with_key(VERA);
     for _ in 0..200 {
@@ -12,7 +12,7 @@ async fn refusals_of_a_minute_share_an_entry() {
         assert_eq!(vera.post("/ui/fn/cancel", &form).await.status(), 403);
     }
     let entries = vera.audit("?action=cancel").await;
-    // The minute may have ended meanwhile.
+    // The minute may have ended in the meantime.
     assert!((1..=3).contains(&entries.len()), "{entries:?}");
     let said = entries.iter().map(|entry| entry["said"].as_str().unwrap());
     let counted = said
@@ -22,8 +22,8 @@ async fn refusals_of_a_minute_share_an_entry() {
 }
 
 #[tokio::test]
-async fn invented_actions_of_viewers_share_an_entry() {
-    // Even if a minute ends in between, one of the two has more than 200 kinds.
+async fn unknown_actions_of_viewers_share_an_entry() {
+    // If a minute ends in between, one of the two minutes still has more than 200 kinds.
     const KINDS: usize = 500;
     let server = Server::with(&with_keys(&[]));
     let vera = Browser::at(&server).with_key(VERA);

@@ -1,4 +1,4 @@
-//! Signing in and out, and what ends a session.
+//! Sign-in, sign-out, and the end of sessions.
 
 use reqwest::Method;
 use tempfile::TempDir;
@@ -6,8 +6,8 @@ use tempfile::TempDir;
 use super::{ADMIN, ANNA, Browser, OLGA, VERA, with_keys};
 use crate::support::Server;
 
-/// Whether the browser is let in.
-async fn is_in(browser: &Browser) -> bool {
+/// Whether the browser is authenticated.
+async fn is_signed_in(browser: &Browser) -> bool {
     let status = browser.open("/ui/queues").await.status();
     assert!([200, 303].contains(&status.as_u16()), "{status}");
     status == 200
@@ -29,18 +29,18 @@ async fn browsers_are_redirected_to_the_login_and_programs_challenged() {
         page.contains(r#"name="next" value="/ui/queues?q=a%20b&amp;sort=name""#),
         "{page}"
     );
-    // Whoever has not come in sees nothing of what is inside.
+    // Without authentication, nothing of the dashboard is visible.
     for word in ["/ui/queues\"", "/ui/failures", "Audit", "class=\"rail\""] {
         assert!(!page.contains(word), "{word}");
     }
-    // A form leads there as well, and back to its page.
+    // A form leads to the login page as well, and after it back to the page of the form.
     let request = browser.request(Method::POST, "/ui/fn/retry");
     let request = request.header("accept", "text/html").body("id=a");
     let page = format!("http://{}/ui/jobs/a", server.address);
     let led = request.header("referer", page).send().await.unwrap();
     assert_eq!(led.status(), 303);
     assert_eq!(led.headers()["location"], "/ui/login?next=%2Fui%2Fjobs%2Fa");
-    // Nobody but a person wants a page.
+    // Only browser navigation gets the login page.
     for (headers, challenged) in [
         (&[("accept", "*/*")][..], true),
         (&[("accept", "application/json")], true),
@@ -92,7 +92,10 @@ async fn a_session_lasts_until_the_sign_out() {
             gone.contains("switchyard_session=;") && gone.contains("Max-Age=0"),
             "{gone}"
         );
-        assert!(!is_in(&browser).await, "though the browser kept the cookie");
+        assert!(
+            !is_signed_in(&browser).await,
+            "though the browser kept the cookie"
+        );
     }
 }
 
@@ -151,7 +154,7 @@ async fn wrong_keys_are_rejected_without_details() {
             cookie: Some(cookie.to_owned()),
             ..browser.clone()
         };
-        assert!(!is_in(&forged).await, "{cookie}");
+        assert!(!is_signed_in(&forged).await, "{cookie}");
     }
 }
 
@@ -171,7 +174,7 @@ async fn after_the_login_only_dashboard_pages_open() {
         let response = browser.post("/ui/login", &form).await;
         assert_eq!(response.headers()["location"], "/ui", "{next}");
     }
-    // Another site's page cannot sign somebody in.
+    // A page of another site cannot sign a user in.
     let request = browser.http.post(format!("{}/ui/login", browser.origin));
     let form = [("name", "vera"), ("secret", VERA)];
     let request = request.header("origin", "http://evil.example").form(&form);
@@ -179,7 +182,7 @@ async fn after_the_login_only_dashboard_pages_open() {
 }
 
 #[tokio::test]
-async fn after_ten_failures_even_the_right_key_has_to_wait() {
+async fn after_10_failures_even_the_right_key_has_to_wait() {
     let server = Server::with(&with_keys(&[]));
     let browser = Browser::at(&server);
     let wrong = [("name", "vera"), ("secret", "wrong")];
@@ -201,8 +204,8 @@ async fn after_ten_failures_even_the_right_key_has_to_wait() {
                 .contains("Too many failed attempts")
         );
     }
-    // Who has come in already is not concerned.
-    assert!(is_in(&browser.with_key(VERA)).await);
+    // Existing sessions are not affected.
+    assert!(is_signed_in(&browser.with_key(VERA)).await);
 }
 
 #[tokio::test]
@@ -225,7 +228,7 @@ async fn a_session_survives_a_restart_but_not_the_removal_of_its_key() {
             cookie: browser.cookie.clone(),
             ..Browser::at(&server)
         };
-        assert_eq!(is_in(&browser).await, role.is_some(), "{now}");
+        assert_eq!(is_signed_in(&browser).await, role.is_some(), "{now}");
         if let Some(role) = role {
             let page = browser.page("/ui").await;
             assert!(

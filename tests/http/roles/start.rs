@@ -1,4 +1,4 @@
-//! Keys on the command line, and a dashboard that is open as far as is said.
+//! Keys in options, and the role of requests without credentials.
 
 use super::{ADMIN, ANNA, Browser, OLGA, VERA, actions};
 use crate::support::Server;
@@ -41,7 +41,7 @@ fn invalid_keys_are_rejected_and_not_printed() {
 }
 
 #[tokio::test]
-async fn keys_may_come_from_the_environment() {
+async fn keys_can_come_from_the_environment() {
     let mut command = Server::program();
     command
         .args(["serve", "--listen", "127.0.0.1:0"])
@@ -58,7 +58,7 @@ async fn keys_may_come_from_the_environment() {
         let page = browser.with_key(key).page("/ui").await;
         assert!(page.contains("staging"));
     }
-    // The administrator's endpoints are closed with them, and open for administrators only.
+    // These keys also protect the token endpoints, which are for admins only.
     for (key, expected) in [(VERA, 401), (OLGA, 401), (ANNA, 200)] {
         let seen = status(&browser.with_key(key), "/token/ns").await;
         assert_eq!(seen, expected, "{key}");
@@ -110,7 +110,7 @@ async fn without_keys_the_dashboard_is_open_as_configured() {
         if has_keys {
             assert_eq!(status(&browser.with_key("wrong"), "/ui").await, 401);
             assert_eq!(status(&browser.with_key(ADMIN), "/ui/audit").await, 200);
-            // What guests may not do is refused, and they cannot fill the audit with it.
+            // Rejected actions of guests are not recorded, so guests cannot fill the audit log.
             let entries = browser.audit("").await;
             assert!(
                 entries.iter().all(|entry| entry["outcome"] == "done"),

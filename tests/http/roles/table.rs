@@ -7,7 +7,7 @@ use switchyard::ui::actions;
 use super::{ANNA, Browser, OLGA, VERA, with_keys};
 use crate::support::Server;
 
-/// The actions of administrators.
+/// Actions for admins only.
 const ADMINS: [&str; 8] = [
     "/ui/fn/set_option",
     "/ui/fn/set_queue_option",
@@ -19,7 +19,7 @@ const ADMINS: [&str; 8] = [
     "/ui/fn/forget_queue",
 ];
 
-/// The actions that change only settings of the browser.
+/// Actions that change only settings of the browser.
 const VIEWERS: [&str; 4] = [
     "/ui/fn/theme",
     "/ui/fn/set_clock",
@@ -27,7 +27,7 @@ const VIEWERS: [&str; 4] = [
     "/ui/fn/set_keys",
 ];
 
-/// The server functions that only pages of administrators call.
+/// Server functions that only pages for admins call.
 const READ_BY_ADMINS: [&str; 4] = [
     "/ui/fn/namespaces",
     "/ui/fn/namespace",
@@ -35,7 +35,7 @@ const READ_BY_ADMINS: [&str; 4] = [
     "/ui/fn/audit",
 ];
 
-/// Whether viewer, operator and admin get 403.
+/// For viewer, operator and admin, whether the response is 403.
 async fn forbidden(server: &Server, method: Method, path: &str) -> [bool; 3] {
     let mut forbidden = [false; 3];
     for (key, forbidden) in [VERA, OLGA, ANNA].into_iter().zip(&mut forbidden) {

@@ -1,4 +1,4 @@
-//! Guessing passwords, and signing in all the time, is slow; others are not locked out by it.
+//! Failed and frequent sign-ins are throttled, without locking out other users.
 
 use futures::StreamExt;
 use reqwest::{Method, Response};
@@ -34,7 +34,7 @@ async fn wrong_passwords_count_across_all_apis() {
     }
     let form = [("name", "vera"), ("secret", VERA)];
     assert_eq!(browser.post("/ui/login", &form).await.status(), 429);
-    // Others behind the same address come in.
+    // Other users behind the same address can sign in.
     let page = with_password(&browser, "/ui/queues", "olga", OLGA).await;
     assert_eq!(page.status(), 200);
     assert_eq!(
@@ -48,7 +48,7 @@ async fn wrong_passwords_count_across_all_apis() {
 }
 
 #[tokio::test]
-async fn invented_names_do_not_avoid_the_login_throttle() {
+async fn unknown_names_do_not_avoid_the_login_throttle() {
     let server = Server::with(&with_keys(&[]));
     let browser = Browser::at(&server);
     let mut statuses = Vec::new();
@@ -96,7 +96,7 @@ async fn the_live_feed_ends_after_sign_out() {
     while let Some(chunk) = ended.next().await {
         chunk.unwrap();
     }
-    // The other session of the same person continues.
+    // The other session of the same user continues.
     assert!(open.next().await.unwrap().is_ok());
     let next = tokio::select! {
         biased;

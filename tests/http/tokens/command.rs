@@ -1,4 +1,4 @@
-//! `switchyard token`, beside a server and without one.
+//! `switchyard token`, with and without a running server.
 
 use std::fs;
 use std::io::Write;
@@ -9,14 +9,14 @@ use tempfile::TempDir;
 use super::{created, made, printed, refused, status};
 use crate::support::{Server, database, postgres};
 
-/// A place for a database, and its address.
+/// A folder for a database, and the address of the database.
 fn place() -> (TempDir, String) {
     let folder = TempDir::new().unwrap();
     let address = database::address(&folder.path().join("jobs.db"));
     (folder, address)
 }
 
-/// The public names of the namespace's tokens.
+/// The public names of the tokens of the namespace.
 fn names(database: &str, namespace: &str) -> Vec<String> {
     let listed = printed(database, &["list", namespace]);
     let names = listed
@@ -26,7 +26,7 @@ fn names(database: &str, namespace: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn without_a_server_it_makes_the_database_that_a_server_then_uses() {
+async fn without_a_server_the_command_creates_the_database() {
     let (_folder, database) = place();
     let token = created(&database, &["ns", "--description", "for\tada"]);
     let other = created(&database, &["other"]);
@@ -51,7 +51,7 @@ async fn without_a_server_it_makes_the_database_that_a_server_then_uses() {
 }
 
 #[tokio::test]
-async fn beside_a_server_everything_is_in_force_when_the_command_ends() {
+async fn with_a_server_changes_apply_when_the_command_ends() {
     for options in [&[][..], &["--trust-client-clock"]] {
         let (_folder, database) = place();
         let server = Server::at_url(&database, options);
@@ -65,7 +65,7 @@ async fn beside_a_server_everything_is_in_force_when_the_command_ends() {
             printed(&database, &["revoke", "ns", &which]);
             assert_eq!(status(&server, "ns", &token).await, 401, "{round}");
         }
-        // What the server makes itself meanwhile is not lost, and the other way round.
+        // Concurrent changes of the server and of the command are both kept.
         let mut tokens = Vec::new();
         for _ in 0..3 {
             tokens.push(made(&server, "both").await);
@@ -86,7 +86,7 @@ async fn beside_a_server_everything_is_in_force_when_the_command_ends() {
 }
 
 #[tokio::test]
-async fn several_commands_at_once_do_each_its_own() {
+async fn several_commands_can_run_at_once() {
     let (_folder, database) = place();
     for server in [false, true] {
         let server = server.then(|| Server::at_url(&database, &[]));
@@ -107,7 +107,7 @@ async fn several_commands_at_once_do_each_its_own() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn invalid_commands_fail_with_a_message() {
     let (_folder, database) = place();
     let given = "-a-token-that-was-given";
     assert_eq!(created(&database, &["ns", "--token", given]), given);
@@ -135,7 +135,7 @@ fn what_cannot_be_done_is_said() {
     assert!(text.contains("/nowhere/at/all.db"), "{text}");
 }
 
-/// `switchyard token` with this on its standard input.
+/// Runs `switchyard token` with this standard input.
 fn fed(database: &str, arguments: &[&str], text: &[u8]) -> Output {
     let mut command = Server::program();
     command.arg("token").args(arguments);
@@ -143,14 +143,14 @@ fn fed(database: &str, arguments: &[&str], text: &[u8]) -> Output {
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // It may have ended without reading.
+    // The command may have ended without reading.
     stdin.write_all(text).ok();
     drop(stdin);
     child.wait_with_output().unwrap()
 }
 
 #[tokio::test]
-async fn a_token_comes_from_standard_input_or_a_file() {
+async fn a_token_can_come_from_standard_input_or_a_file() {
     let (folder, database) = place();
     let server = Server::at_url(&database, &[]);
     let given = "a-token-that-was-given";
@@ -199,8 +199,8 @@ async fn a_token_comes_from_standard_input_or_a_file() {
 }
 
 #[tokio::test]
-async fn a_file_that_a_server_has_just_begun_with_is_waited_for() {
-    // Whichever comes first makes the tables, and the other finds them.
+async fn the_command_waits_for_a_server_that_creates_the_file() {
+    // The first of the two creates the tables, and the other one uses them.
     for _ in 0..5 {
         let (_folder, database) = place();
         let of_server = database.clone();
@@ -218,7 +218,7 @@ async fn a_file_that_a_server_has_just_begun_with_is_waited_for() {
 }
 
 #[tokio::test]
-async fn on_postgres_every_server_knows_at_once() {
+async fn on_postgres_changes_apply_to_all_servers_at_once() {
     let Some(database) = postgres::shared_database() else {
         return;
     };
@@ -245,7 +245,7 @@ async fn on_postgres_every_server_knows_at_once() {
     }
 }
 
-/// What `switchyard copy` says, and whether it went well.
+/// The output of `switchyard copy`, and whether it succeeded.
 fn copied(from: &str, to: &str) -> (bool, String) {
     let mut command = Server::program();
     command.args(["copy", "--from", from, "--to", to]);
@@ -255,11 +255,11 @@ fn copied(from: &str, to: &str) -> (bool, String) {
 }
 
 #[tokio::test]
-async fn tokens_go_along_when_a_database_is_copied() {
+async fn copy_includes_tokens() {
     let (_from, from) = place();
     let (_to, to) = place();
     let token = created(&from, &["ns", "--description", "for ada"]);
-    // Somebody has tried the target, and got the token of a first start.
+    // A server has already used the target, and created its first token.
     Server::at_url(&to, &[]).stop().await;
     assert_eq!(names(&to, "default").len(), 1);
     let (went_well, said) = copied(&from, &to);
@@ -268,7 +268,7 @@ async fn tokens_go_along_when_a_database_is_copied() {
     let server = Server::at_url(&to, &[]);
     assert_eq!(status(&server, "ns", &token).await, 200);
     server.stop().await;
-    // One that somebody has made is something.
+    // A target with a token that a user created is not empty.
     let (_full, full) = place();
     created(&full, &["ns"]);
     let (went_well, said) = copied(&from, &full);

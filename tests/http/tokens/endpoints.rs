@@ -1,4 +1,4 @@
-//! `/token`, as lmstfy's admin API has it.
+//! `/token`, compatible with the admin API of lmstfy.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::support::Server;
 const GIVEN: &str = "a-token-that-was-given";
 
 #[tokio::test]
-async fn a_token_is_made_listed_and_deleted() {
+async fn a_token_is_created_listed_and_deleted() {
     let server = Server::with(&[]);
     let token = made(&server, "ns").await;
     assert!(token.len() >= 32, "{token}");
@@ -40,7 +40,7 @@ async fn a_token_is_made_listed_and_deleted() {
     let name = body["tokens"].as_object().unwrap().keys().next().unwrap();
     delete(name).await;
     assert_eq!(status(&server, "ns", &token).await, 401);
-    // Whatever is not there is deleted as well.
+    // Deleting an unknown token succeeds.
     for which in [GIVEN, name, "nobody", "%FF", "a%2Fb"] {
         delete(which).await;
     }
@@ -51,7 +51,7 @@ async fn a_token_is_made_listed_and_deleted() {
 }
 
 #[tokio::test]
-async fn parameters_may_come_as_a_form() {
+async fn parameters_can_be_a_form() {
     let server = Server::with(&[]);
     let url = format!("http://{}/token/ns", server.address);
     let form = [("description", "a & b"), ("token", GIVEN), ("pool", "x")];
@@ -62,14 +62,14 @@ async fn parameters_may_come_as_a_form() {
         answer.json::<Value>().await.unwrap(),
         json!({"token": GIVEN})
     );
-    // Some here, some there.
+    // Some parameters in the query, some in the form.
     let request = server.http.post(format!("{url}?token={GIVEN}2"));
     let answer = request.form(&[("description", "c")]).send().await.unwrap();
     assert_eq!(answer.status(), 201);
     let (_, body) = ask(&server, Method::GET, "/token/ns").await;
     let tokens = body["tokens"].as_object().unwrap();
     assert!(tokens.values().any(|it| it == "a & b") && tokens.values().any(|it| it == "c"));
-    // What is no form is not read as one.
+    // Other content types are not parsed as a form.
     let request = server.http.post(&url).header("content-type", "text/plain");
     let answer = request.body("description=d").send().await.unwrap();
     assert_eq!(answer.status(), 400);
@@ -81,7 +81,7 @@ async fn parameters_may_come_as_a_form() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_told_in_lmstfys_words() {
+async fn errors_are_those_of_lmstfy() {
     let server = Server::with(&[]);
     let given = format!("/token/ns?description=x&token={GIVEN}");
     assert_eq!(ask(&server, Method::POST, &given).await.0, 201);
@@ -126,7 +126,7 @@ async fn what_is_wrong_is_told_in_lmstfys_words() {
 }
 
 #[tokio::test]
-async fn a_flush_leaves_tokens_and_takes_the_jobs() {
+async fn a_flush_keeps_tokens_and_deletes_jobs() {
     let server = Server::with(&["--allow-flush"]);
     let token = made(&server, "ns").await;
     let path = format!("/api/ns/q?token={token}");

@@ -10,7 +10,7 @@ use crate::support::lmstfy::eventually;
 use crate::support::{Server, database, postgres};
 
 #[tokio::test]
-async fn an_expired_token_is_refused_like_an_unknown_one() {
+async fn an_expired_token_is_rejected_like_an_unknown_one() {
     let server = Server::with(&[]);
     let (token, valid) = (expired(&server, "ns").await, made(&server, "ns").await);
     for (method, path) in [
@@ -27,7 +27,7 @@ async fn an_expired_token_is_refused_like_an_unknown_one() {
         assert_eq!(with(&token).await, (401, json!({"error": "invalid token"})));
     }
     assert_eq!(status(&server, "ns", &valid).await, 200);
-    // The secret is taken until the expired token is revoked.
+    // The secret is in use until the expired token is revoked.
     let again = format!("/token/ns?description=again&token={token}");
     let (status_, body) = ask(&server, Method::POST, &again).await;
     assert_eq!(
@@ -41,7 +41,7 @@ async fn an_expired_token_is_refused_like_an_unknown_one() {
 }
 
 #[tokio::test]
-async fn lists_say_when_a_token_expires_and_that_it_has() {
+async fn lists_show_expiry_and_expired_tokens() {
     let folder = TempDir::new().unwrap();
     let database = database::address(&folder.path().join("jobs.db"));
     let server = Server::at_url(&database, &[]);
@@ -62,7 +62,7 @@ async fn lists_say_when_a_token_expires_and_that_it_has() {
     }
     let later = detail(&server, "ns", "later").await;
     assert_eq!(later["expires_at"], "2035-01-31T00:00:00.000Z");
-    // Clients that do not ask for details get what lmstfy gives.
+    // The list without details is that of lmstfy.
     let (_, body) = ask(&server, Method::GET, "/token/ns").await;
     assert_eq!(body.as_object().unwrap().len(), 1, "{body}");
     let listed = printed(&database, &["list", "ns"]);
@@ -87,7 +87,7 @@ async fn lists_say_when_a_token_expires_and_that_it_has() {
 }
 
 #[tokio::test]
-async fn the_form_of_the_dashboard_takes_an_expiry() {
+async fn the_form_of_the_dashboard_accepts_an_expiry() {
     let server = Server::with(&[]);
     let origin = format!("http://{}", server.address);
     let post = async |expires: &str| {
@@ -116,7 +116,7 @@ async fn the_form_of_the_dashboard_takes_an_expiry() {
 }
 
 #[tokio::test]
-async fn a_wrong_expiry_is_refused_and_makes_no_token() {
+async fn an_invalid_expiry_is_rejected_and_creates_no_token() {
     let folder = TempDir::new().unwrap();
     let database = database::address(&folder.path().join("jobs.db"));
     let server = Server::at_url(&database, &[]);
@@ -145,7 +145,7 @@ async fn a_wrong_expiry_is_refused_and_makes_no_token() {
     }
     let (_, body) = ask(&server, Method::GET, "/token/ns").await;
     assert_eq!(body, json!({"tokens": {}}));
-    // An empty parameter is none, as with the others.
+    // An empty parameter counts as missing, as for the others.
     let path = "/token/ns?description=x&expires=";
     assert_eq!(ask(&server, Method::POST, path).await.0, 201);
     assert_eq!(detail(&server, "ns", "x").await["expires_at"], Value::Null);
@@ -159,7 +159,7 @@ async fn a_wrong_expiry_is_refused_and_makes_no_token() {
 }
 
 #[tokio::test]
-async fn a_token_that_expired_more_than_30_days_ago_is_removed() {
+async fn a_token_is_deleted_30_days_after_its_expiry() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("jobs.db");
     let server = Server::on(&path, &[]);
@@ -217,7 +217,7 @@ async fn a_token_expires_on_every_server_of_a_database() {
     let other = Server::at_url(&database, &["--no-notify"]);
     for (here, there) in [(&one, &other), (&other, &one)] {
         let token = expired(here, "ns").await;
-        // Both use the database's clock, so what has expired here has expired there.
+        // Both servers use the clock of the database, so the token has expired on both.
         assert_eq!(status(there, "ns", &token).await, 401);
         assert_eq!(detail(there, "ns", "expired").await["expired"], true);
         let path = format!("/token/ns/{token}");

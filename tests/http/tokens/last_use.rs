@@ -1,4 +1,4 @@
-//! When tokens were last used.
+//! The last use of tokens.
 
 use reqwest::Method;
 use serde_json::Value;
@@ -13,7 +13,7 @@ async fn last_use(server: &Server) -> Value {
     detail(server, "ns", "test").await["last_used_at"].clone()
 }
 
-/// Whether this is a whole hour.
+/// Whether the time is a full hour.
 fn is_hour(moment: &Value) -> bool {
     let text = moment.as_str().unwrap_or_default();
     text.starts_with("20") && text.ends_with(":00:00.000Z")
@@ -32,12 +32,12 @@ async fn a_list_shows_the_hour_of_the_last_use() {
     assert_eq!(status(&server, "ns", &token).await, 200);
     let used = last_use(&server).await;
     assert!(is_hour(&used), "{used}");
-    // The command reads what is stored.
+    // The command reads the stored value.
     eventually("the last use is stored", async || {
         printed(&database, &["list", "ns"]).contains("\tused 20")
     })
     .await;
-    // What is read again from the database keeps it.
+    // Reloading the tokens keeps the last use.
     printed(&database, &["create", "another"]);
     assert!(is_hour(&last_use(&server).await));
     server.stop().await;
@@ -46,7 +46,7 @@ async fn a_list_shows_the_hour_of_the_last_use() {
 }
 
 #[tokio::test]
-async fn an_expired_or_revoked_token_is_not_used() {
+async fn requests_with_an_expired_or_revoked_token_do_not_count_as_use() {
     let server = Server::with(&[]);
     let token = expired(&server, "ns").await;
     let before = detail(&server, "ns", "expired").await;
@@ -56,14 +56,14 @@ async fn an_expired_or_revoked_token_is_not_used() {
     assert_eq!(status(&server, "ns", &token).await, 200);
     let path = format!("/token/ns/{token}");
     assert_eq!(ask(&server, Method::DELETE, &path).await.0, 204);
-    // A token with the same secret begins without a last use.
+    // A new token with the same secret has no last use.
     let path = format!("/token/ns?description=test&token={token}");
     assert_eq!(ask(&server, Method::POST, &path).await.0, 201);
     assert_eq!(last_use(&server).await, Value::Null);
 }
 
 #[tokio::test]
-async fn another_server_of_the_database_shows_it_too() {
+async fn another_server_of_the_database_shows_the_last_use() {
     let Some(database) = postgres::shared_database() else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Whoever waits for a job with a token that is revoked meanwhile gets none.
+//! A poll whose token is revoked ends without a job.
 
 use std::time::Duration;
 
@@ -8,10 +8,11 @@ use tokio::time::timeout;
 use super::{ask, created, made, printed};
 use crate::support::{Server, log::Logged, postgres};
 
-/// A guard against a poll that goes on waiting; no test waits for it.
+/// A guard against a poll that does not end; no test waits this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A poll at `at` whose token `revoke` revokes is refused at once, and the job that comes afterwards stays.
+/// Checks that a poll at `at` is rejected at once when `revoke` revokes its token, and that it does not get a later
+/// job.
 async fn is_turned_away(at: &Server, token: &str, right: &str, revoke: impl AsyncFnOnce()) {
     let path = format!("/api/ns/work?timeout=60&token={token}");
     let poll = async {
@@ -19,7 +20,7 @@ async fn is_turned_away(at: &Server, token: &str, right: &str, revoke: impl Asyn
         poll.expect("the poll ends when its token does").0
     };
     let revoking = async {
-        // Whether it waits already, or comes too late: it gets nothing.
+        // It is rejected whether it is already waiting or not.
         tokio::time::sleep(Duration::from_millis(300)).await;
         revoke().await;
     };
@@ -47,7 +48,7 @@ async fn a_poll_ends_when_its_token_is_revoked() {
     .await;
 }
 
-/// A token of the namespace that expires after two seconds.
+/// A token of the namespace that expires after 2 s.
 async fn expiring(server: &Server) -> String {
     let path = "/token/ns?description=x&expires=2s";
     let (status, body) = ask(server, Method::POST, path).await;
@@ -75,7 +76,7 @@ async fn a_poll_ends_when_its_token_expires() {
 }
 
 #[tokio::test]
-async fn a_poll_at_another_server_ends_too() {
+async fn a_poll_on_another_server_ends_too() {
     let Some(database) = postgres::shared_database() else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Answers of Jobq, and what is in them.
+//! Responses of Jobq.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// A queue as clients see it.
+/// A queue as the API returns it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Queue {
@@ -15,7 +15,7 @@ pub struct Queue {
     pub name: String,
 }
 
-/// A job as clients see it. Its JSON is text in one form (see [`canonical`]).
+/// A job as the API returns it. Its JSON is in canonical form (see [`canonical`]).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
@@ -33,7 +33,7 @@ pub struct Job {
 #[serde(try_from = "(String, Box<RawValue>)")]
 pub struct Event {
     pub what: What,
-    /// In seconds.
+    /// Seconds since 1970.
     pub time: i64,
 }
 
@@ -41,7 +41,7 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     Created,
-    /// From a state into the next.
+    /// The old and the new state.
     Advanced(String, String),
     User(String),
 }
@@ -50,8 +50,7 @@ fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> 
     Ok(canonical(Box::<RawValue>::deserialize(deserializer)?.get()))
 }
 
-/// JSON in the one form that all texts of the same value have: without white space, keys in order, strings
-/// escaped in one way. Numbers stay as they are written.
+/// JSON in a canonical form: without white space, with sorted keys and uniform escapes. Numbers are kept as written.
 #[track_caller]
 pub fn canonical(text: &str) -> String {
     fn read<'a, T: Deserialize<'a>>(text: &'a str) -> T {
@@ -87,7 +86,7 @@ impl TryFrom<(String, Box<RawValue>)> for Event {
             let value = data.remove(key);
             value.ok_or_else(|| format!("no {key} in {tag}"))
         };
-        // The seconds are a string.
+        // The timestamp is a string of seconds.
         let time: String = serde_json::from_str(take("timestamp")?.get())
             .map_err(|error| format!("the timestamp of {tag}: {error}"))?;
         let time = time.parse().map_err(|error| format!("{time:?}: {error}"))?;
@@ -109,12 +108,12 @@ impl TryFrom<(String, Box<RawValue>)> for Event {
 }
 
 impl Job {
-    /// What has happened to it, without when.
+    /// The events of the log, without times.
     pub fn log(&self) -> Vec<What> {
         self.events.iter().map(|event| event.what.clone()).collect()
     }
 
-    /// What must be so of every job at any time.
+    /// Checks what is true of every job at any time.
     #[track_caller]
     fn check(&self, asked: &str) {
         assert!(self.id >= 1, "{asked}: {self:?}");
@@ -141,7 +140,7 @@ impl Job {
     }
 }
 
-/// Where in a query the mistake is.
+/// The place of an error in a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct At {
@@ -153,18 +152,18 @@ pub struct At {
     pub column: Option<usize>,
 }
 
-/// An answer as it came.
+/// A response as received.
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
     pub headers: HeaderMap,
     pub text: String,
-    /// The request, for messages.
+    /// The request, for error messages.
     pub asked: String,
 }
 
 impl Reply {
-    /// What all answers have in common.
+    /// Checks what all responses have in common.
     pub fn checked(self) -> Reply {
         assert_eq!(self.header("x-request-id").len(), 32, "{self:?}");
         assert_ne!(self.status, 500, "{self:?}");
@@ -188,20 +187,20 @@ impl Reply {
         read.unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// What a success holds.
+    /// The body of a success.
     #[track_caller]
     pub fn ok<T: for<'a> Deserialize<'a>>(&self) -> T {
         assert_eq!(self.status, 200, "{self:?}");
         self.read()
     }
 
-    /// That it is a success with nothing to tell.
+    /// Checks that the request succeeded with an empty object.
     #[track_caller]
     pub fn done(&self) {
         assert_eq!(self.ok::<Value>(), json!({}), "{self:?}");
     }
 
-    /// The job that a success holds.
+    /// The job of a success.
     #[track_caller]
     pub fn job(&self) -> Job {
         let job: Job = self.ok();
@@ -209,20 +208,20 @@ impl Reply {
         job
     }
 
-    /// The job, unless there is none.
+    /// The job; `None` if it was not found.
     #[track_caller]
     pub fn maybe_job(&self) -> Option<Job> {
         (self.status != 404).then(|| self.job())
     }
 
-    /// The jobs that a success holds, and where the next page begins.
+    /// The jobs of a success, and the start of the next page.
     #[track_caller]
     pub fn page(&self) -> (Vec<Job>, Option<i64>) {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Page {
             jobs: Vec<Job>,
-            // There or not, and never null.
+            // Can be missing, but not null.
             #[serde(default, deserialize_with = "some")]
             next: Option<i64>,
         }
@@ -236,7 +235,7 @@ impl Reply {
         (page.jobs, page.next)
     }
 
-    /// The jobs that a success holds, and nothing else.
+    /// The jobs of a success, which must have no next page.
     #[track_caller]
     pub fn jobs(&self) -> Vec<Job> {
         let (jobs, next) = self.page();
@@ -244,7 +243,7 @@ impl Reply {
         jobs
     }
 
-    /// What a refusal says.
+    /// The message of an error.
     #[track_caller]
     pub fn error(&self) -> String {
         let members: BTreeMap<String, &RawValue> = match serde_json::from_str(&self.text) {
@@ -256,7 +255,7 @@ impl Reply {
             .unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// That it is a refusal with these words among others.
+    /// Checks that the request failed with this status, and an error that contains these words.
     #[track_caller]
     pub fn refused(&self, status: u16, words: &[&str]) {
         assert_eq!(self.status, status, "{self:?}");
@@ -266,7 +265,7 @@ impl Reply {
         }
     }
 
-    /// That it is the refusal of a query; where its mistake is.
+    /// Checks that the query was rejected. Returns the place of its error.
     #[track_caller]
     pub fn bad_query(&self) -> At {
         #[derive(Deserialize)]
@@ -283,7 +282,7 @@ impl Reply {
         bad.at
     }
 
-    /// That it is a conflict; the job as it is.
+    /// Checks that the request failed with a conflict. Returns the current job.
     #[track_caller]
     pub fn conflict(&self) -> Job {
         self.refused(409, &[]);

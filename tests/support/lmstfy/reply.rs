@@ -1,4 +1,4 @@
-//! Answers, and the jobs in them.
+//! Responses of lmstfy.
 
 use reqwest::RequestBuilder;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -7,17 +7,17 @@ use tokio::time::timeout;
 
 use super::PATIENCE;
 
-/// An answer as it came.
+/// A response as received.
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
     pub headers: HeaderMap,
     pub text: String,
-    /// The request, for messages.
+    /// The request, for error messages.
     pub asked: String,
 }
 
-/// A job as consumers and onlookers see it.
+/// A job as the API returns it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     pub queue: String,
@@ -48,7 +48,7 @@ impl Reply {
         reply.checked()
     }
 
-    /// The answer whose text this is.
+    /// Parses a raw HTTP response.
     pub fn parse(asked: String, answer: &str) -> Reply {
         let parts = answer.split_once("\r\n\r\n");
         let (head, text) = parts.unwrap_or_else(|| panic!("{asked}: no answer but {answer:?}"));
@@ -70,7 +70,7 @@ impl Reply {
         reply.checked()
     }
 
-    /// What all answers have in common.
+    /// Checks what all responses have in common.
     fn checked(self) -> Reply {
         assert!(!self.request_id().is_empty(), "no X-Request-ID: {self:?}");
         assert!(self.status < 500 || self.status == 507, "{self:?}");
@@ -92,7 +92,7 @@ impl Reply {
         self.header("x-request-id")
     }
 
-    /// The body of an answer with this status.
+    /// The body of a response with this status.
     #[track_caller]
     pub fn json(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{self:?}");
@@ -100,13 +100,13 @@ impl Reply {
         json.unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// That it is a refusal in exactly these words.
+    /// Checks that the request failed with exactly this error.
     #[track_caller]
     pub fn refused(&self, status: u16, error: &str) {
         assert_eq!(self.json(status), json!({ "error": error }), "{self:?}");
     }
 
-    /// That it is a bad request, in whatever words.
+    /// Checks that the response is 400 with any error.
     #[track_caller]
     pub fn bad(&self) {
         let whole = self.json(400);
@@ -114,13 +114,13 @@ impl Reply {
         assert!(error.is_some_and(|error| !error.is_empty()), "{self:?}");
     }
 
-    /// That it is a success without a body.
+    /// Checks that the request succeeded without a body.
     #[track_caller]
     pub fn nothing(&self) {
         assert_eq!((self.status, self.text.as_str()), (204, ""), "{self:?}");
     }
 
-    /// That there was no job to consume.
+    /// Checks that there was no job to consume.
     #[track_caller]
     pub fn no_job(&self) {
         assert_eq!(
@@ -130,7 +130,7 @@ impl Reply {
         );
     }
 
-    /// The id of the job that was published.
+    /// The ID of the published job.
     #[track_caller]
     pub fn published(&self) -> String {
         let whole = self.json(201);
@@ -140,7 +140,7 @@ impl Reply {
         id.to_owned()
     }
 
-    /// The job that was consumed, unless there was none.
+    /// The consumed job; `None` if there was none.
     #[track_caller]
     pub fn consumed(&self, namespace: &str) -> Option<Job> {
         if self.status == 404 {
@@ -150,7 +150,7 @@ impl Reply {
         Some(Job::new(&self.json(200), namespace, true))
     }
 
-    /// The jobs that were consumed; not as an object, even if there was one.
+    /// The consumed jobs. The response is an array even for one job.
     #[track_caller]
     pub fn consumed_many(&self, namespace: &str) -> Vec<Job> {
         if self.status == 404 {
@@ -165,7 +165,7 @@ impl Reply {
         jobs.collect()
     }
 
-    /// The job that was looked at, unless there was none.
+    /// The job; `None` if it was not found.
     #[track_caller]
     pub fn peeked(&self, namespace: &str) -> Option<Job> {
         if self.status == 404 {
@@ -203,12 +203,12 @@ impl Job {
         }
     }
 
-    /// The time to live that it was published with: what is left is told in whole seconds, rounded up.
+    /// The total TTL since publishing. The API returns the remaining time in whole seconds, rounded up.
     pub fn lifetime(&self) -> i64 {
         self.ttl + self.elapsed_ms / 1000
     }
 
-    /// That it was given this time to live a moment ago, and no other.
+    /// Checks that the TTL was set to `ttl` less than 5 s ago.
     #[track_caller]
     pub fn has_just_got(&self, ttl: i64) {
         let passed = ttl - self.ttl;
@@ -222,7 +222,7 @@ impl Job {
     }
 }
 
-/// The bytes of standard base64 with padding, which is the only kind that clients read.
+/// Decodes standard base64 with padding, the only variant that clients decode.
 fn decode(text: &str) -> Vec<u8> {
     let value = |c: u8| match c {
         b'A'..=b'Z' => c - b'A',
@@ -249,7 +249,7 @@ fn decode(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn base64_is_read_as_it_is_defined() {
+fn base64_decodes_the_examples_of_the_standard() {
     for (text, bytes) in [
         ("", &b""[..]),
         ("Zg==", b"f"),

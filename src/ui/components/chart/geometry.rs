@@ -3,25 +3,25 @@
 use crate::time;
 use crate::ui::components::chart::{DAY, MINUTE, Unit};
 
-/// The drawing's lines, from above in pixels.
+/// Vertical positions in the chart, in pixels from the top.
 pub const TOP: f64 = 18.0;
 
 pub const FLOOR: f64 = 118.0;
 
 pub const LETTERS: f64 = 136.0;
 
-/// The width and height of the lines' own drawing, which is stretched to what there is.
+/// The width and height of the coordinate system of the lines, which is stretched to the size of the chart.
 pub const ACROSS: f64 = 1_000.0;
 
 pub const UPRIGHT: f64 = 100.0;
 
-/// Minimum distance of the labels of lines, in pixels.
+/// Minimum distance between line labels, in pixels.
 const NAMES_APART: f64 = 14.0;
 
-/// Times that the axis tells.
+/// Approximate maximum number of labels on the time axis.
 const TIMES_MAX: i64 = 5;
 
-/// The round number at or above a value.
+/// The top of the vertical axis: a round number, at least `highest`.
 pub fn ceiling(highest: f64, unit: Unit) -> f64 {
     if unit == Unit::Share && highest > 0.5 {
         return 1.0;
@@ -48,7 +48,7 @@ pub fn ceiling(highest: f64, unit: Unit) -> f64 {
     power
 }
 
-/// Where a span has its middle, across.
+/// The horizontal position of the middle of a span.
 pub fn across(index: usize, count: usize) -> f64 {
     (index as f64 + 0.5) / count.max(1) as f64 * ACROSS
 }
@@ -58,7 +58,7 @@ pub fn upright(value: f64, top: f64) -> f64 {
     UPRIGHT - (value / top).clamp(0.0, 1.0) * UPRIGHT
 }
 
-/// The points of a line that belong together: between gaps.
+/// The sequences of values between gaps, each value with its index.
 pub fn pieces(values: &[Option<f64>]) -> Vec<Vec<(usize, f64)>> {
     let mut pieces = vec![Vec::new()];
     for (index, value) in values.iter().enumerate() {
@@ -71,7 +71,7 @@ pub fn pieces(values: &[Option<f64>]) -> Vec<Vec<(usize, f64)>> {
     pieces
 }
 
-/// The paths of a line: that of complete spans, and that to the span in progress.
+/// The SVG paths of a line: one for complete spans, and one for the segment to the span in progress.
 pub fn paths(values: &[Option<f64>], top: f64, goes_on: bool) -> (String, String) {
     let count = values.len();
     let point = |(index, value): (usize, f64)| {
@@ -84,7 +84,7 @@ pub fn paths(values: &[Option<f64>], top: f64, goes_on: bool) -> (String, String
         let drawn = piece.iter().take(closed).copied();
         let mut points: Vec<String> = drawn.map(point).collect();
         if points.len() == 1 {
-            // A line of no length is a dot.
+            // A line of length 0 is drawn as a dot.
             points.extend(points.first().cloned());
         }
         if !points.is_empty() {
@@ -103,7 +103,7 @@ pub fn paths(values: &[Option<f64>], top: f64, goes_on: bool) -> (String, String
     (done, last)
 }
 
-/// The area below a line.
+/// The SVG path of the area below a line.
 pub fn area(values: &[Option<f64>], top: f64) -> String {
     let count = values.len();
     let mut path = String::new();
@@ -121,7 +121,7 @@ pub fn area(values: &[Option<f64>], top: f64) -> String {
     path
 }
 
-/// The closest positions between `TOP` and `FLOOR` that do not overlap.
+/// Moves positions apart so that labels do not overlap, within `TOP` and `FLOOR`.
 pub fn apart(heights: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..heights.len()).collect();
     let height = |index: &usize| heights.get(*index).copied().unwrap_or_default();
@@ -139,7 +139,7 @@ pub fn apart(heights: &[f64]) -> Vec<f64> {
     placed
 }
 
-/// The spans at whose beginning the axis tells the time.
+/// The labels of the time axis: the index of a span, and the time at its start.
 pub fn labels(from: i64, width: i64, count: usize) -> Vec<(usize, String)> {
     let all = width.saturating_mul(i64::try_from(count).unwrap_or(i64::MAX));
     let steps = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720].map(|minutes| minutes * MINUTE);
@@ -153,7 +153,7 @@ pub fn labels(from: i64, width: i64, count: usize) -> Vec<(usize, String)> {
     for index in 0..count {
         let at =
             from.saturating_add(width.saturating_mul(i64::try_from(index).unwrap_or_default()));
-        // The first span that begins in a new step; spans need not begin with it.
+        // Labels the first span that starts in a new step, because spans need not start exactly at the step.
         if at.rem_euclid(step) < width {
             labels.push((index, moment(at, step)));
         }
@@ -161,7 +161,7 @@ pub fn labels(from: i64, width: i64, count: usize) -> Vec<(usize, String)> {
     labels
 }
 
-/// A time to the precision of a step.
+/// A time in the precision of the axis: the date for steps of days, otherwise hour and minute.
 pub fn moment(at: i64, step: i64) -> String {
     if step >= DAY {
         let date = time::date(at.div_euclid(DAY));

@@ -3,7 +3,8 @@
 /// Maximum nesting; deeper JSON is not formatted.
 const DEPTH_MAX: usize = 100;
 
-/// Maximum growth of JSON by formatting; JSON that would grow more is not formatted, unless it is short.
+/// Maximum growth of JSON by formatting, as a factor. JSON that would grow more is not formatted, except up to
+/// `SHORT_BYTES`.
 pub const GROWTH_MAX: usize = 4;
 
 pub const SHORT_BYTES: usize = 4_096;
@@ -11,7 +12,7 @@ pub const SHORT_BYTES: usize = 4_096;
 /// A token of JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// The name of a member.
+    /// The name of an object member.
     Key,
     /// Another string.
     Text,
@@ -21,8 +22,9 @@ pub enum Piece {
     Frame,
 }
 
-/// Cuts JSON text into pieces and lays it out; the pieces themselves stay as they are. `None` where it is not JSON, is
-/// nested too deep, or would become too long. It takes time and memory in proportion to the text.
+/// Splits JSON text into tokens and adds line breaks and indents between them; the tokens do not change. Returns `None`
+/// if the text is not JSON, is nested too deeply, or would grow too much. Takes time and memory linear in the length of
+/// the text.
 pub fn pieces(text: &str) -> Option<Vec<(Piece, String)>> {
     let mut pieces = Pieces {
         all: Vec::new(),
@@ -80,14 +82,14 @@ pub fn pieces(text: &str) -> Option<Vec<(Piece, String)>> {
     (depth == 0).then_some(pieces.all)
 }
 
-/// Pieces as they are laid out, and how many bytes more they may have.
+/// The tokens so far, and the number of bytes that may still be added.
 struct Pieces {
     all: Vec<(Piece, String)>,
     room: usize,
 }
 
 impl Pieces {
-    /// `None` if there is no room for it.
+    /// Adds a token; `None` if the limit of bytes is reached.
     fn push(&mut self, piece: Piece, text: &str) -> Option<()> {
         self.room = self.room.checked_sub(text.len())?;
         match self.all.last_mut() {
@@ -102,7 +104,7 @@ fn line(depth: usize) -> String {
     format!("\n{}", "  ".repeat(depth))
 }
 
-/// Where the string that `text` begins with ends, in bytes.
+/// The byte position after the end of the string at the start of `text`.
 fn string_end(text: &str) -> Option<usize> {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {
@@ -174,7 +176,7 @@ mod tests {
         assert!(short.starts_with("[\n  [\n    [\n"), "{short}");
     }
 
-    /// Each of these grows by one byte with its text, and by the indents of its depth.
+    /// In these texts, each extra character adds one byte, and each extra level adds its indents.
     #[test]
     fn formatted_json_grows_up_to_4_times_or_4096_bytes() {
         let laid_out = |depth: usize, chars: usize| {

@@ -30,7 +30,7 @@ pub async fn load_about(engine: &Engine) -> Result<AboutView> {
         address: opened.address,
         bytes: database.bytes,
         migration: database.migration,
-        // The durability of Postgres is configured in Postgres.
+        // For Postgres, this depends on the configuration of Postgres.
         survives_power: opened.durability == Durability::Full,
         servers: database.servers,
         took: i64::try_from(running.took.as_micros()).unwrap_or(i64::MAX),

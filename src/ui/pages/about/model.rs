@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AboutView {
     pub version: String,
-    /// The start of this server.
+    /// When this server started.
     pub since: i64,
     /// `SQLite` or `PostgreSQL`, and its version.
     pub kind: String,
@@ -17,7 +17,7 @@ pub struct AboutView {
     pub migration: i64,
     /// Whether an acknowledged write survives a loss of power.
     pub survives_power: bool,
-    /// Servers that use the database now.
+    /// The number of servers that use the database now.
     pub servers: i64,
     /// The response time of the database, in microseconds.
     pub took: i64,

@@ -63,7 +63,7 @@ pub fn audit_json(entries: &[AuditEntry], more: bool) -> String {
     serde_json::to_string(&export).unwrap_or_default()
 }
 
-/// The entries as a table of comma-separated values (RFC 4180).
+/// The entries as CSV (RFC 4180).
 pub fn audit_csv(entries: &[AuditEntry]) -> String {
     let mut csv = String::from(
         "at,who,role,action,target,before,after,items,outcome,said,request_id,source\r\n",
@@ -92,7 +92,7 @@ pub fn audit_csv(entries: &[AuditEntry]) -> String {
     csv
 }
 
-/// A cell. Text that a spreadsheet would read as a formula gets a leading apostrophe.
+/// A CSV cell. Text that a spreadsheet would interpret as a formula gets a leading apostrophe.
 fn cell(text: &str) -> String {
     let mark = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         "'"

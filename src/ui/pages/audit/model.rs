@@ -9,7 +9,7 @@ pub struct AuditQuery {
     pub action: String,
     /// A part of the target.
     pub target: String,
-    /// From this time, and before that one: `YYYY-MM-DDTHH:MM`, UTC.
+    /// The range of times: inclusive start and exclusive end, `YYYY-MM-DDTHH:MM`, UTC.
     pub from: String,
     pub until: String,
     /// The last entry of the previous page.
@@ -51,7 +51,7 @@ pub struct AuditView {
     pub actions: Vec<String>,
     /// The error of the filter.
     pub mistaken: Option<String>,
-    /// How many entries are kept, approximately, and for how many days.
+    /// The approximate maximum number of entries that are kept, and the number of days.
     pub kept: (i64, i64),
 }
 
@@ -82,7 +82,7 @@ pub struct AuditRow {
 pub struct ChangedItem {
     pub name: String,
     pub kind: ChangeKind,
-    /// The fields that differ; of new and deleted items, all fields.
+    /// The fields that differ; for new and deleted items, all fields.
     pub facts: Vec<FieldChange>,
 }
 

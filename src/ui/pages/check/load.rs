@@ -17,7 +17,7 @@ pub async fn check() -> Result<CheckView, PageError> {
     .await
 }
 
-/// Maximum number of sentences per kind.
+/// Maximum number of reported inconsistencies per kind.
 const SENTENCES_SHOWN: usize = 50;
 
 /// Compares all derived data with its source. Reads the whole database.

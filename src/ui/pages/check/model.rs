@@ -15,6 +15,6 @@ pub struct CheckView {
 pub struct CheckedKind {
     pub kind: String,
     pub total: usize,
-    /// The first of them, as sentences.
+    /// The first inconsistencies, as sentences.
     pub sentences: Vec<String>,
 }

@@ -1,17 +1,17 @@
-//! Options.
+//! The view model of the options.
 
 use serde::{Deserialize, Serialize};
 
 /// The options in force.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConfigView {
-    /// In the order of their table.
+    /// Options of the server, most important first.
     pub of_server: Vec<Setting>,
     /// Options of queues.
     pub of_queues: Vec<Setting>,
     /// Options that the server does not use.
     pub others: Vec<Setting>,
-    /// The options that a queue can have.
+    /// The names of the options that a queue can have.
     pub kinds: Vec<String>,
     /// Suggested names of queues.
     pub queues: Vec<String>,

@@ -27,7 +27,7 @@ pub async fn load_confirm(
     engine: &Engine,
     request: &BulkRequest,
 ) -> Result<Result<ConfirmView, String>> {
-    // The page asks for the argument.
+    // A missing argument is not an error: the page has a field for it.
     let action = match bulk_action(request) {
         Ok(kind) => engine_action(kind, request).unwrap_or_else(|_| without_argument(kind)),
         Err(why) => return Ok(Err(why)),

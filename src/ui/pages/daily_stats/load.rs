@@ -12,7 +12,7 @@ use crate::ui::pages::daily_stats::model::{DurationStats, StatsView};
 use crate::ui::present::queue_refs::key;
 use crate::ui::present::queue_row;
 
-/// The statistics of a queue on a UTC day, `YYYY-MM-DD`; today if empty.
+/// The statistics of a queue on a UTC day, `YYYY-MM-DD`; of today if `day` is empty.
 #[server]
 pub async fn stats(queue_ref: QueueRef, day: String) -> Result<StatsView, PageError> {
     read_or_missing(

@@ -4,19 +4,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::ui::model::queue::QueueRow;
 
-/// What happened in a queue on one UTC day.
+/// The events of a queue on one UTC day.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StatsView {
     pub queue: QueueRow,
-    /// The number of the day, 1970-01-01 being 0.
+    /// The number of the day; 1970-01-01 is 0.
     pub day: i64,
     pub today: i64,
-    /// From put to claim.
+    /// Durations from put to claim.
     pub wait: DurationStats,
-    /// From claim to completion.
+    /// Durations from claim to completion.
     pub run: DurationStats,
     pub failures: i64,
-    /// The failed jobs that are still failed.
+    /// The number of jobs that failed that day and are still failed.
     pub failed: i64,
     /// The number of expired leases.
     pub retries: i64,

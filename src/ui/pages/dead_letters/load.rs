@@ -1,4 +1,4 @@
-//! Loads the dead letters of all queues.
+//! Loads the queues with dead jobs.
 
 use leptos::prelude::*;
 
@@ -11,8 +11,8 @@ use crate::ui::pages::dead_letters::model::{DeadRow, DeadView};
 use crate::ui::present::job_row;
 use crate::ui::present::queue_refs::queue_ref;
 
-/// The dead letters, fullest first: those of a namespace, or all, whose queue's name contains a word; a page of
-/// them from `offset` on.
+/// A page of the queues with dead jobs, most dead jobs first: those of a namespace (or of all, if it is empty) whose
+/// name contains `queue`, starting at `offset`.
 #[server]
 pub async fn dead(namespace: String, queue: String, offset: usize) -> Result<DeadView, PageError> {
     read(Role::Viewer, async |context| {
@@ -21,11 +21,10 @@ pub async fn dead(namespace: String, queue: String, offset: usize) -> Result<Dea
     .await
 }
 
-/// Namespaces that the filter offers.
+/// Maximum number of namespaces in the filter.
 const NAMESPACES_OFFERED: usize = 200;
 
-/// The dead letters that are not empty: those of a namespace (or all) whose queue's name contains a word; a page of
-/// them from `offset` on, fullest first.
+/// See [`dead`].
 pub async fn load_dead(
     engine: &Engine,
     namespace: &str,
@@ -56,7 +55,7 @@ pub async fn load_dead(
     })
 }
 
-/// A page of dead letters, fullest first, each with its oldest job.
+/// A page of queues, most dead jobs first, each with its oldest dead job.
 pub async fn rows(
     engine: &Engine,
     mut letters: Vec<QueueCounts>,

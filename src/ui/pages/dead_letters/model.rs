@@ -1,27 +1,27 @@
-//! The view model of the dead letters.
+//! The view model of the queues with dead jobs.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ui::model::job::JobRow;
 use crate::ui::model::queue_ref::QueueRef;
 
-/// The dead letter of a queue.
+/// A queue with dead jobs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeadRow {
     pub queue_ref: QueueRef,
     pub size: i64,
-    /// The oldest dead job; `None` if it was removed meanwhile.
+    /// The oldest dead job; `None` if it was removed in the meantime.
     pub head: Option<JobRow>,
 }
 
-/// A page of the dead letters that are not empty, fullest first.
+/// A page of the queues with dead jobs, most dead jobs first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeadView {
     pub rows: Vec<DeadRow>,
-    /// The number of matching dead letters on all pages.
+    /// The number of matching queues on all pages.
     pub letters: usize,
-    /// The number of their jobs.
+    /// The number of dead jobs in the matching queues.
     pub jobs: i64,
-    /// Namespaces with a dead letter that is not empty.
+    /// The namespaces that have dead jobs.
     pub namespaces: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! What a failure group comes to as Markdown, to be pasted into the notes of an incident.
+//! A Markdown summary of a failure group, for the notes of an incident.
 
 use leptos::prelude::*;
 
@@ -9,10 +9,10 @@ use crate::ui::page_request::PageRequest;
 use crate::ui::pages::failures::model::FailingView;
 use crate::ui::urls;
 
-/// Kinds of messages that it names.
+/// Maximum number of kinds of messages in the summary.
 const KINDS_SHOWN: usize = 5;
 
-/// The text in a field to copy it from.
+/// The summary in a field, to copy it from.
 pub fn incident(view: &FailingView, request: &PageRequest) -> AnyView {
     let text = markdown(view, &request.origin, request.now);
     let rows = (text.lines().count() + 1).min(24);
@@ -95,13 +95,13 @@ fn markdown(view: &FailingView, origin: &str, now: i64) -> String {
     lines.join("\n") + "\n"
 }
 
-/// How many backquotes follow each other in a text at the most.
+/// The length of the longest run of backquotes in a text.
 fn longest_run(text: &str) -> usize {
     let runs = text.split(|c| c != '`').map(str::len);
     runs.max().unwrap_or_default()
 }
 
-/// A text as code in a line.
+/// A text as a Markdown code span.
 fn code(text: &str) -> String {
     let text: String = text
         .chars()
@@ -114,7 +114,7 @@ fn code(text: &str) -> String {
     }
 }
 
-/// A name in a line, of which nothing is taken for Markdown.
+/// A text with Markdown syntax escaped.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     for c in text.chars() {

@@ -26,8 +26,8 @@ use crate::ui::present::queue_refs::queue_of;
 /// Maximum number of failed jobs of a group that are counted by time.
 pub const FAILURES_COUNTED_MAX: i64 = 10_000;
 
-/// The failure groups with failures in a range (`1h`, `24h`, `7d`, otherwise all) whose name or newest message contains a
-/// text.
+/// The failure groups whose name or newest message contains `text`, with failures in a range (`1h`, `24h`, `7d`,
+/// otherwise all).
 #[server]
 pub async fn failures(range: String, text: String) -> Result<FailuresView, PageError> {
     read(Role::Viewer, async |context| {
@@ -36,8 +36,8 @@ pub async fn failures(range: String, text: String) -> Result<FailuresView, PageE
     .await
 }
 
-/// One failure group, and a page from `offset` on of its jobs that failed in a range, with this fingerprint unless it is
-/// empty.
+/// One failure group, and a page of its jobs that failed in a range, from `offset` on. A non-empty fingerprint selects
+/// the jobs with that kind of message.
 #[server]
 pub async fn failure(
     group: String,
@@ -53,7 +53,7 @@ pub async fn failure(
 
 const HOUR_US: i64 = 3_600_000_000;
 
-/// The pages name this limit.
+/// The texts of the pages name this limit.
 const _: () = assert!(TIMES_MAX as i64 == FAILURES_COUNTED_MAX);
 
 /// Maximum number of groups with details, and of jobs per group whose messages are read.
@@ -61,21 +61,22 @@ const GROUPS_MAX: usize = 50;
 
 const LISTED_MESSAGES: usize = 200;
 
-/// Maximum number of newest jobs that the page of a group evaluates.
+/// Maximum number of newest jobs that the page of a group analyzes.
 const GROUP_JOBS_MAX: usize = 10_000;
 
-/// Characters of messages of which a page computes fingerprints: all of the newest jobs, in up to a second.
+/// Maximum number of characters that a page fingerprints: enough for the messages of all analyzed jobs. Takes up to 1
+/// s.
 const MESSAGES_WORK: u64 = (GROUP_JOBS_MAX * LOOKED_AT_MAX) as u64;
 
-/// Kinds of messages, queues and workers on the page of a group.
+/// Maximum number of kinds of messages, and of queues and workers, on the page of a group.
 const KINDS_SHOWN: usize = 20;
 
 const NAMED_MAX: usize = 10;
 
-/// The named ranges: hours in total, and spans of the chart.
+/// The named ranges: name, length in hours, and number of spans in the chart.
 const RANGES: [(&str, i64, usize); 3] = [("1h", 1, 60), ("24h", 24, 24), ("7d", 168, 84)];
 
-/// The start of a range, `None` for all; the length of a span, and their number.
+/// The name of a range, its start (`None` for all), the length of a span in microseconds, and the number of spans.
 fn range(name: &str, now: Time) -> (&'static str, Option<Time>, i64, usize) {
     let found = RANGES.into_iter().find(|(range, ..)| *range == name);
     let (name, hours, count) = found.unwrap_or(("all", 24 * 30, 90));
@@ -126,7 +127,7 @@ async fn look_at(
     let from = Time(now.0.div_euclid(HOUR_US) * HOUR_US - 23 * HOUR_US);
     let day = engine.failure_times(&names, from, HOUR_US, 24).await?;
     let counted = match since {
-        // A single span without end.
+        // One unbounded span.
         Some(since) => engine.failure_times(&names, since, i64::MAX, 1).await?,
         None => Vec::new(),
     };
@@ -247,7 +248,7 @@ fn empty(group: &str) -> GroupRow {
     }
 }
 
-/// The number of matching jobs, and a page of them. All jobs of a group are found by its index.
+/// The number of matching jobs, and a page of them. Without a filter, the index of the group finds them.
 async fn page(
     engine: &Engine,
     group: &GroupRow,
@@ -271,7 +272,7 @@ async fn page(
     Ok((total, rows.collect()))
 }
 
-/// The newest of the jobs, as many as the allowance reaches, and the fingerprints of their messages.
+/// The fingerprints of messages, newest job first, until the allowance is used up, and the jobs that they belong to.
 async fn fingerprints(
     jobs: Vec<Failing>,
     allowance: &mut Allowance,

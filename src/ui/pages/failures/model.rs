@@ -31,7 +31,7 @@ pub struct FailingGroup {
     pub day: Vec<i64>,
     /// Its queues, most jobs first.
     pub queues: Vec<(QueueRef, i64)>,
-    /// The most frequent kind of message among the newest jobs, and their number.
+    /// The most frequent kind of message among the newest jobs, and the number of jobs analyzed.
     pub most: Option<MessageKind>,
     pub looked_at: i64,
 }
@@ -50,14 +50,15 @@ pub struct MessageKind {
 pub struct FailingView {
     pub group: GroupRow,
     pub range: String,
-    /// The failures over time: the start of the first span, the length of a span, the counts; whether some are missing.
+    /// The failures over time: start of the first span, length of a span, counts, and whether the counts are
+    /// incomplete.
     pub from: i64,
     pub width: i64,
     pub spans: Vec<i64>,
     pub is_cut: bool,
     /// The number of newest jobs that the fields below describe.
     pub looked_at: i64,
-    /// The kinds of messages, most frequent first; the selected one.
+    /// The kinds of messages, most frequent first.
     pub message_kinds: Vec<MessageKind>,
     /// The number of further kinds.
     pub others: usize,

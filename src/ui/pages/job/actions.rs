@@ -1,4 +1,4 @@
-//! What can be done with a job on its page.
+//! The actions on the page of a job.
 
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;

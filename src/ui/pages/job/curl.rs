@@ -1,4 +1,4 @@
-//! The commands for what the page shows and does.
+//! The API calls for what the page shows and does.
 
 use leptos::prelude::*;
 

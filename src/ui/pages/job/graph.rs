@@ -8,10 +8,10 @@ use crate::ui::model::state::EffectiveState;
 use crate::ui::pages::job::model::{Graph, Node};
 use crate::ui::urls;
 
-/// With fewer jobs the lists say it all.
+/// Minimum number of jobs for a graph. For fewer jobs, the lists are sufficient.
 const DRAWN_MIN: usize = 3;
 
-/// The size of a job and the room between two, in pixels.
+/// The size of a job, and the gaps between jobs, in pixels.
 const WIDTH: usize = 172;
 
 const HEIGHT: usize = 44;
@@ -20,13 +20,13 @@ const ACROSS: usize = 48;
 
 const DOWN: usize = 12;
 
-/// Room around the drawing for its lines.
+/// Padding for lines at the edge of the drawing, in pixels.
 const EDGE: usize = 2;
 
-/// Letters that have room in a job.
+/// Maximum number of characters in a job.
 const LETTERS: usize = 20;
 
-/// The drawing, if there is something to draw, and the same in a table.
+/// The graph and its data table; `None` if there are too few jobs.
 pub fn graph(graph: &Graph) -> Option<AnyView> {
     if graph.nodes.len() < DRAWN_MIN {
         return None;
@@ -98,7 +98,7 @@ fn drawing(graph: &Graph) -> AnyView {
     .into_any()
 }
 
-/// A line from the right side of one to the left side of another.
+/// A line from the right side of one job to the left side of another.
 fn edge(from: (usize, usize), to: (usize, usize)) -> String {
     let (x, y) = (from.0 + WIDTH, from.1 + HEIGHT / 2);
     let (end_x, end_y) = (to.0, to.1 + HEIGHT / 2);
@@ -123,12 +123,12 @@ fn job(node: &Node, (x, y): (usize, usize), is_here: bool) -> AnyView {
             href=urls::qless_job(&node.id)
             class=class
             aria-current=is_here.then_some("true")
-            // Visible and hidden text.
+            // The visible text, and the ID.
             aria-label=format!("{} {state}, {}{here}", short(name), node.id)
         >
             <rect x=x.to_string() y=y.to_string() width=WIDTH.to_string() height=HEIGHT.to_string() rx="6" />
             <text x=(x + 12).to_string() y=text(18)>{short(name)}</text>
-            // Else the two were one word to those who hear them.
+            // Separates the two texts for screen readers.
             " "
             <text class="state" x=(x + 12).to_string() y=text(35)>{state}</text>
         </a>

@@ -11,7 +11,7 @@ use crate::ui::error::PageError;
 use crate::ui::pages::job::model::{JobView, Origin, RelatedJob, RelatedJobs};
 use crate::ui::present::{job_row, times};
 
-/// Jobs before or after a job that its page lists.
+/// Maximum number of listed dependencies, and of dependents.
 const RELATED_SHOWN: usize = 50;
 
 pub async fn load_job(engine: &Engine, id: &str) -> Result<Option<JobView>> {
@@ -57,7 +57,7 @@ async fn related_jobs(engine: &Engine, ids: &[String]) -> Result<RelatedJobs> {
     })
 }
 
-/// The job with that id.
+/// The job with this ID.
 #[server(name = LoadJob)]
 pub async fn job(id: String) -> Result<JobView, PageError> {
     read_or_missing(

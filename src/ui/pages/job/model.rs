@@ -10,17 +10,17 @@ use crate::ui::model::state::EffectiveState;
 pub struct JobView {
     pub row: JobRow,
     pub times: JobTimes,
-    /// The payload as put.
+    /// The payload as it was put.
     pub body: String,
     pub dependencies: RelatedJobs,
     pub dependents: RelatedJobs,
     pub graph: Graph,
     pub tracked: bool,
-    /// The recurring job that made it.
+    /// The recurring job that created it.
     pub origin: Option<Origin>,
 }
 
-/// The recurring job that made a job.
+/// The recurring job that created a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Origin {
     pub id: String,
@@ -40,27 +40,27 @@ pub struct RelatedJobs {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RelatedJob {
     pub id: String,
-    /// `None` if the job has gone in the same moment.
+    /// `None` if the job no longer exists.
     pub job: Option<JobRow>,
 }
 
-/// The jobs that wait for each other around one job, which is the first.
+/// The dependency graph around one job, which is the first node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Graph {
     pub nodes: Vec<Node>,
-    /// There are more than are shown.
+    /// Whether jobs are missing because of the limit.
     pub is_cut: bool,
 }
 
-/// A job among those that wait for each other.
+/// A job in the graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Node {
     pub id: String,
     pub klass: Option<String>,
-    /// `None` if it is not there.
+    /// `None` if the job does not exist.
     pub state: Option<EffectiveState>,
-    /// The layer: a job is to the right of all its dependencies.
+    /// The layer, which is higher than that of all dependencies.
     pub layer: usize,
-    /// The jobs that it waits for, as places in the list of nodes.
+    /// The dependencies, as indices into the list of nodes.
     pub needs: Vec<usize>,
 }

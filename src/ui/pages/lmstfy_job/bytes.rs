@@ -1,4 +1,4 @@
-//! The body of an lmstfy job, which can be any bytes: as text, JSON, hex or base64. The address selects the format
+//! The body of an lmstfy job, which can contain any bytes: as text, JSON, hex or base64. The address selects the format
 //! (`?as=hex`).
 
 use std::fmt::Write;
@@ -54,7 +54,7 @@ impl Shape {
 fn shapes(bytes: &[u8], is_json: bool) -> Vec<Shape> {
     let mut shapes = vec![Shape::Hex, Shape::Base64];
     if let Ok(text) = str::from_utf8(bytes) {
-        // Bytes with control characters are text only by chance.
+        // Bytes with control characters are probably binary.
         let odd = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
         let at = usize::from(text.contains(odd));
         shapes.insert(at, Shape::Text);
@@ -118,7 +118,7 @@ fn part(shown: &[u8], all: &[u8]) -> Option<String> {
     })
 }
 
-/// The text with visible control characters.
+/// The text with control characters replaced by visible symbols.
 fn visible(text: &str) -> String {
     let picture = |c: char| match c {
         '\n' | '\r' | '\t' => c,

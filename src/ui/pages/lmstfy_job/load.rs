@@ -16,7 +16,7 @@ use crate::ui::pages::lmstfy_job::model::LmstfyJobView;
 use crate::ui::present::queue_refs::key;
 use crate::ui::present::{job_row, times};
 
-/// The lmstfy job with that id in that queue.
+/// The lmstfy job with this ID in this queue.
 #[server]
 pub async fn lmstfy_job(queue_ref: QueueRef, id: String) -> Result<LmstfyJobView, PageError> {
     read_or_missing(
@@ -32,7 +32,7 @@ pub async fn lmstfy_job(queue_ref: QueueRef, id: String) -> Result<LmstfyJobView
     .await
 }
 
-/// The job with that id, if it is in that queue and its time to live has not ended.
+/// The job with this ID, if it is in this queue and its time to live has not ended.
 pub async fn load_lmstfy_job(
     engine: &Engine,
     queue: &QueueRef,
@@ -55,7 +55,7 @@ pub async fn load_lmstfy_job(
     }))
 }
 
-/// The bytes of the job, if it is in that queue.
+/// The body of the job, if it is in this queue.
 pub async fn load_body(engine: &Engine, queue: &QueueRef, id: &str) -> Result<Option<Vec<u8>>> {
     let found = engine
         .unexpired_job(&key(queue), &JobKey::lmstfy(id))
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(of("größer\n  als".as_bytes()), "größer als");
         assert_eq!(of(&[0xff, 0, 0x10]), "ff 00 10");
         assert_eq!(of(b"a\0b"), "61 00 62");
-        // Cut in the middle of a character, wherever that is.
+        // The preview can end within a character of several bytes.
         for begin in ["", "a", "ab", "abc"] {
             let long = of(format!("{begin}{}", "𝄞".repeat(2_000)).as_bytes());
             assert!(long.starts_with(&format!("{begin}𝄞")) && long.ends_with('…'));

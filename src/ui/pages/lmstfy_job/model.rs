@@ -10,10 +10,10 @@ pub struct LmstfyJobView {
     pub row: JobRow,
     pub times: JobTimes,
     pub bytes: Vec<u8>,
-    /// The same bytes in base64, as stored.
+    /// The body in base64, as stored.
     pub base64: String,
-    /// Whether the bytes are JSON.
+    /// Whether the body is JSON.
     pub is_json: bool,
-    /// The attributes of the publisher.
+    /// The attributes that the publisher set.
     pub attributes: Vec<(String, String)>,
 }

@@ -3,8 +3,8 @@
 /// The error of a sign-in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignInError {
-    /// The key is wrong; the name as typed.
+    /// The name or the key is wrong. Contains the name as typed.
     Wrong(String),
-    /// Too many attempts; seconds to wait.
+    /// Too many attempts. Contains the time to wait, in seconds.
     TooOften(u64),
 }

@@ -22,7 +22,7 @@ pub async fn namespaces() -> Result<NamespacesView, PageError> {
     .await
 }
 
-/// The namespace of that name.
+/// The namespace with this name.
 #[server]
 pub async fn namespace(name: String) -> Result<NamespaceView, PageError> {
     read_or_missing(
@@ -62,7 +62,7 @@ fn row<'a>(rows: &'a mut Rows, name: &str) -> &'a mut NamespaceRow {
     })
 }
 
-/// One namespace, which can be empty.
+/// One namespace, which need not have queues or tokens.
 pub async fn load_namespace(
     engine: &Engine,
     name: &str,

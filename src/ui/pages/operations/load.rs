@@ -12,7 +12,7 @@ use crate::ui::model::operation::{
 };
 use crate::ui::present::queue_refs::queue_ref;
 
-/// The operations, newest first, a page of them from `offset` on.
+/// A page of the operations, newest first, from `offset` on.
 #[server]
 pub async fn operations(offset: usize) -> Result<OperationsView, PageError> {
     read(Role::Viewer, async |context| {
@@ -21,7 +21,7 @@ pub async fn operations(offset: usize) -> Result<OperationsView, PageError> {
     .await
 }
 
-/// The operation with that id, and a page of what it skipped, from `offset` on.
+/// The operation with this ID, and a page of the jobs that it skipped, from `offset` on.
 #[server(name = LoadOperation)]
 pub async fn operation(id: String, offset: usize) -> Result<OperationView, PageError> {
     read_or_missing(
@@ -32,7 +32,7 @@ pub async fn operation(id: String, offset: usize) -> Result<OperationView, PageE
     .await
 }
 
-/// Skipped jobs whose reasons are stored.
+/// Maximum number of skipped jobs whose reasons are stored.
 const SKIPS_KNOWN: i64 = 1_000;
 
 /// A page of the operations, newest first.
@@ -46,7 +46,7 @@ pub async fn load_operations(engine: &Engine, offset: usize) -> Result<Operation
     })
 }
 
-/// The operation, and a page of what it skipped.
+/// The operation, and a page of the jobs that it skipped.
 pub async fn load_operation(
     engine: &Engine,
     id: &str,

@@ -16,7 +16,7 @@ use crate::ui::pages::workers::load::load_workers;
 use crate::ui::present::queue_refs::queue_ref;
 use crate::ui::present::{counts_of, group_row, listed, listed_queues, queue_row};
 
-/// Dead letters on the overview.
+/// Maximum number of queues with dead jobs on the overview.
 const DEAD_NAMED: usize = 3;
 
 pub async fn load_overview(engine: &Engine) -> Result<OverviewView> {

@@ -19,9 +19,9 @@ pub struct OverviewView {
     pub totals: Vec<(Protocol, Counts)>,
     pub groups: Vec<GroupRow>,
     pub workers: Vec<WorkerRow>,
-    /// The fullest dead letters.
+    /// The queues with the most dead jobs.
     pub dead: Vec<DeadRow>,
-    /// The number of non-empty dead letters.
+    /// The number of queues with dead jobs.
     pub dead_letters: usize,
     pub recent: RecentActivity,
 }

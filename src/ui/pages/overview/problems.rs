@@ -1,4 +1,4 @@
-//! Problems that the overview shows, found in its counts.
+//! Problems that the overview shows, derived from its counts.
 
 #[cfg(test)]
 mod tests;
@@ -15,21 +15,21 @@ use crate::ui::model::worker::Pulse;
 use crate::ui::pages::overview::model::OverviewView;
 use crate::ui::urls;
 
-/// A waiting time in microseconds that counts as a problem.
+/// A waiting time above this is a problem, in microseconds.
 const LONG_US: i64 = 300_000_000;
 
-/// The failure rate has jumped if at least this many jobs failed, and the share is this many times the earlier one.
+/// The failure rate has jumped if at least this many jobs failed, and the rate is this many times the earlier rate.
 const JUMP_FAILURES: i64 = 5;
 
 const JUMP_TIMES: f64 = 3.0;
 
-/// A commit time in seconds that counts as a problem.
+/// A commit time above this is a problem, in seconds.
 const SLOW_COMMIT_S: f64 = 0.25;
 
-/// Problems of one kind that are listed; the others are summarized.
+/// Maximum number of problems of one kind that are listed; the others are summarized.
 const NAMED_MAX: usize = 3;
 
-/// A problem.
+/// A problem and its remedy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
     /// Determines icon and color.
@@ -52,7 +52,7 @@ pub enum Remedy {
     Unpause(QueueRef),
     /// Retry all jobs of the group.
     RetryGroup(GroupRow),
-    /// Requeue this many jobs of the dead letter.
+    /// Requeue this many dead jobs of the queue.
     PutToWork(QueueRef, i64),
 }
 
@@ -80,7 +80,7 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
     problems
 }
 
-/// Paused, stalled and waiting queues.
+/// Problems of queues: paused, stalled, and long waits.
 fn queue_problems(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64) {
     per_queue(
         problems,
@@ -105,7 +105,7 @@ fn queue_problems(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64) {
         EffectiveState::Stalled,
         |queue| {
             let n = queue.counts.stalled;
-            // In the other protocols, maintenance soon returns or dead-letters such a job.
+            // In the other protocols, maintenance soon requeues or dead-letters jobs whose lease has expired.
             (n > 0 && queue.queue_ref.protocol.has(EffectiveState::Stalled)).then(|| {
                 format!(
                     "{} stalled in {}",
@@ -241,7 +241,7 @@ fn dead(problems: &mut Vec<Problem>, overview: &OverviewView, now: i64) {
 }
 
 fn no_workers(overview: &OverviewView, now: i64) -> Option<Problem> {
-    // Paused queues do not count. Neither do lmstfy and Relay, whose workers have no names.
+    // Ignores paused queues, and lmstfy and Relay queues, because their workers have no names.
     let waiting: i64 = overview
         .queues
         .iter()

@@ -18,7 +18,7 @@ pub async fn new_job(queue: String, like: String) -> Result<NewJobView, PageErro
     .await
 }
 
-/// The initial content of the form: a copy of the job with the ID `like`, if it exists.
+/// The initial content of the form: empty, or a copy of the job with the ID `like` if it exists.
 pub async fn load_new_job(engine: &Engine, queue: String, like: &str) -> Result<NewJobView> {
     let found = match like {
         "" => None,

@@ -28,7 +28,7 @@ pub struct NewJobView {
     pub queues: Vec<String>,
 }
 
-/// A rejected form, and the reason.
+/// A rejected form, and why it was rejected.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RejectedJob {
     pub typed: NewJob,

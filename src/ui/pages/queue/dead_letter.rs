@@ -1,5 +1,5 @@
-//! The dead letter of an lmstfy or Relay queue: its jobs, and actions on some or all of them. The address contains the
-//! selection and the action, so that the confirmation can list the selected jobs without a script.
+//! The dead jobs of an lmstfy or Relay queue, and actions on some or all of them. The address contains the selection
+//! and the action, so that the confirmation can list the selected jobs without JavaScript.
 //!
 //! lmstfy jobs are respawned with a new time to live; Relay jobs are requeued, unless their IDs are in use.
 
@@ -31,10 +31,10 @@ use crate::ui::urls::encoding::encode;
 /// Maximum number of jobs that a confirmation lists.
 const SAMPLES: usize = 3;
 
-/// The numbers of oldest jobs to choose from.
+/// The default number of oldest jobs to act on.
 const OLDEST: i64 = 10;
 
-/// The action.
+/// An action on dead jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BulkAction {
     /// Respawn (lmstfy) or requeue (Relay).
@@ -52,7 +52,7 @@ impl BulkAction {
         }
     }
 
-    /// The action on `jobs`, in words.
+    /// The action on `jobs`, as a phrase.
     fn to(self, protocol: Protocol, jobs: &str) -> String {
         match self {
             BulkAction::Delete => format!("Delete {jobs}"),
@@ -70,7 +70,7 @@ impl BulkAction {
         }
     }
 
-    /// The server function.
+    /// The path of the server function.
     fn path(self, protocol: Protocol, which: &LabelFilter) -> &'static str {
         match (self, which) {
             (BulkAction::Again, LabelFilter::Ticked(_)) if protocol == Protocol::Relay => {
@@ -85,7 +85,7 @@ impl BulkAction {
     }
 }
 
-/// The selected jobs.
+/// The jobs to which the action applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum LabelFilter {
     Ticked(Vec<String>),
@@ -94,7 +94,7 @@ enum LabelFilter {
     All,
 }
 
-/// The selection of the address.
+/// The action and the selection in the address.
 fn asked(protocol: Protocol, request: &PageRequest) -> (Option<BulkAction>, LabelFilter) {
     let word = request.param("do").unwrap_or_default();
     let action_button = [BulkAction::Again, BulkAction::Delete];
@@ -110,7 +110,7 @@ fn asked(protocol: Protocol, request: &PageRequest) -> (Option<BulkAction>, Labe
     (action_button, which)
 }
 
-/// The address of the same page without the confirmation.
+/// The address of this page without the confirmation.
 fn plain(queue_ref: &QueueRef, request: &PageRequest) -> String {
     let list = urls::state(queue_ref, EffectiveState::Dead);
     match request.offset() {
@@ -119,7 +119,7 @@ fn plain(queue_ref: &QueueRef, request: &PageRequest) -> String {
     }
 }
 
-/// The confirmation for the selection of the address.
+/// The confirmation for the selection in the address.
 pub fn question(view: &QueueView, request: &PageRequest) -> AnyView {
     let (queue_ref, size) = (&view.queue.queue_ref, view.queue.counts.dead);
     let (Some(action_button), which) = asked(queue_ref.protocol, request) else {
@@ -171,7 +171,7 @@ pub fn question(view: &QueueView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// What happens to the jobs.
+/// The effect on the jobs, in sentences.
 fn effect(action_button: BulkAction, queue_ref: &QueueRef, count: i64) -> String {
     let (one, more) = match queue_ref.protocol {
         Protocol::Relay => (
@@ -193,7 +193,7 @@ fn effect(action_button: BulkAction, queue_ref: &QueueRef, count: i64) -> String
     }
 }
 
-/// The button that respawns or requeues all `count` jobs of a dead letter, with a confirmation.
+/// The button that respawns or requeues all `count` dead jobs of a queue, with a confirmation.
 pub fn all_again(queue_ref: &QueueRef, count: i64, request: &PageRequest) -> AnyView {
     let (protocol, jobs) = (queue_ref.protocol, plural(count, "job", "jobs"));
     let id = element_id("respawn-", &urls::queue(queue_ref));
@@ -223,7 +223,7 @@ pub fn all_again(queue_ref: &QueueRef, count: i64, request: &PageRequest) -> Any
     }
 }
 
-/// The note that no job is selected.
+/// The note that the selection is empty.
 fn nothing(which: &LabelFilter, back: &str) -> AnyView {
     let why = match which {
         LabelFilter::Ticked(_) => {
@@ -251,7 +251,7 @@ fn amount(which: &LabelFilter, count: i64, size: i64) -> String {
     }
 }
 
-/// The first of the selected jobs that are on this page.
+/// The first selected jobs on this page of the list.
 fn samples(which: &LabelFilter, count: i64, view: &QueueView, request: &PageRequest) -> AnyView {
     let meant = |job: &&JobRow| match which {
         LabelFilter::Ticked(ids) => ids.contains(&job.handle()),
@@ -274,7 +274,7 @@ fn samples(which: &LabelFilter, count: i64, view: &QueueView, request: &PageRequ
     .into_any()
 }
 
-/// Whether the user may select dead jobs.
+/// Whether the user may act on dead jobs.
 fn may_act(protocol: Protocol) -> bool {
     may(BulkAction::Again.path(protocol, &LabelFilter::All))
 }
@@ -337,7 +337,7 @@ fn row(job: &JobRow, ticked: bool, request: &PageRequest) -> AnyView {
     let mut again = format!("{list}{mark}do={}&id=", BulkAction::Again.word(protocol));
     encode(&job.handle(), &mut again);
     again.push_str("#question");
-    // Starts with the label of the button.
+    // The accessible name starts with the visible label (WCAG 2.5.3).
     let about = match protocol {
         Protocol::Relay => format!("Requeue job {name}…"),
         Protocol::Qless | Protocol::Lmstfy | Protocol::Jobq => format!("Respawn job {name}…"),

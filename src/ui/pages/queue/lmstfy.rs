@@ -1,4 +1,4 @@
-//! What is specific to lmstfy queues: lists, destroying, respawning, commands.
+//! The parts of the queue page that are specific to lmstfy: lists, destroying, respawning, API calls.
 
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
@@ -69,7 +69,7 @@ fn ends(job: &JobRow, now: i64) -> AnyView {
     }
 }
 
-/// The button that deletes the ready jobs, with a confirmation.
+/// The button that deletes the ready jobs of a queue, with a confirmation.
 pub fn destroy(queue: &QueueRow, request: &PageRequest) -> AnyView {
     let (queue_ref, counts) = (&queue.queue_ref, &queue.counts);
     if counts.waiting == 0 {
@@ -92,7 +92,7 @@ pub fn destroy(queue: &QueueRow, request: &PageRequest) -> AnyView {
     })
 }
 
-/// The jobs that destroying a queue keeps.
+/// The jobs that are kept when the queue is destroyed, in words.
 fn staying(queue: &QueueRow) -> String {
     let counts = &queue.counts;
     format!(
@@ -103,7 +103,7 @@ fn staying(queue: &QueueRow) -> String {
     )
 }
 
-/// What happens to respawned jobs.
+/// The effect of respawning, in sentences.
 pub fn respawning(queue_ref: &QueueRef, count: i64) -> String {
     if count == 1 {
         format!(
@@ -118,7 +118,7 @@ pub fn respawning(queue_ref: &QueueRef, count: i64) -> String {
     }
 }
 
-/// The field for the time to live of respawned jobs. `of` is the ID of its dialog.
+/// The field for the time to live of respawned jobs. `of` is the ID of the dialog.
 pub fn ttl_field(of: &str) -> AnyView {
     let (id, help) = (format!("{of}-ttl"), format!("{of}-help"));
     view! {
@@ -142,7 +142,7 @@ pub fn ttl_field(of: &str) -> AnyView {
     .into_any()
 }
 
-/// The commands for what the page shows and does.
+/// The API calls for what the page shows and does.
 pub fn lines(view: &QueueView, request: &PageRequest) -> Vec<(&'static str, String)> {
     let queue_ref = &view.queue.queue_ref;
     let call =

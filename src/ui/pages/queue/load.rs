@@ -41,7 +41,7 @@ pub async fn load_queue(
     }))
 }
 
-/// A queue, and a page of its jobs in this state from `offset` on.
+/// A queue, and a page of its jobs in one state, from `offset` on.
 #[server]
 pub async fn queue(
     queue_ref: QueueRef,

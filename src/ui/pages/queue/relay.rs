@@ -1,4 +1,4 @@
-//! What is specific to Relay queues: lists, texts, commands.
+//! The parts of the queue page that are specific to Relay: lists, texts, API calls.
 
 use leptos::prelude::*;
 
@@ -15,7 +15,7 @@ use crate::ui::page_request::PageRequest;
 use crate::ui::pages::queue::model::QueueView;
 use crate::ui::urls::encoding::encode;
 
-/// The number of retries that stands for unlimited retries.
+/// The stored number of retries for unlimited retries.
 pub const FOR_EVER: i64 = i64::MAX;
 
 /// A page of the jobs of a queue in one state.
@@ -49,7 +49,7 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
     )
 }
 
-/// The remaining and the total number of retries.
+/// The remaining and the total number of retries, as text.
 pub fn retries(job: &JobRow) -> String {
     match job.retries {
         FOR_EVER => "unlimited".to_owned(),
@@ -57,7 +57,7 @@ pub fn retries(job: &JobRow) -> String {
     }
 }
 
-/// The total number of retries.
+/// The total number of retries, as text.
 pub fn allowed(job: &JobRow) -> String {
     match job.retries {
         FOR_EVER => "unlimited".to_owned(),
@@ -65,7 +65,7 @@ pub fn allowed(job: &JobRow) -> String {
     }
 }
 
-/// What happens to requeued jobs.
+/// The effect of requeuing, in sentences.
 pub fn enqueuing(queue_ref: &QueueRef, count: i64) -> String {
     if count == 1 {
         format!(
@@ -103,7 +103,7 @@ pub fn nothing(state: EffectiveState) -> &'static str {
     }
 }
 
-/// The commands for what the page shows and does.
+/// The API calls for what the page shows and does.
 pub fn lines(view: &QueueView, request: &PageRequest) -> Vec<(&'static str, String)> {
     let queue_ref = &view.queue.queue_ref;
     let job = |more: &str| {
@@ -134,7 +134,7 @@ pub fn lines(view: &QueueView, request: &PageRequest) -> Vec<(&'static str, Stri
     ]
 }
 
-/// The request that enqueues these jobs, given as JSON.
+/// The API call that enqueues these jobs, given as JSON.
 pub fn enqueue(request: &PageRequest, jobs: &str) -> String {
     format!(
         "curl {} -H {} -d {}",

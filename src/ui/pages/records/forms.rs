@@ -1,4 +1,4 @@
-//! Forms with JSON texts. The response to each is its own page, so that an error keeps what was typed
+//! Forms with JSON texts. The response to each is its own page, so that an error keeps the user's input
 //! (`http/page_forms.rs`).
 
 use leptos::prelude::*;
@@ -13,10 +13,10 @@ use crate::ui::pages::records::model::{
 };
 use crate::ui::urls;
 
-/// Maximum size of a state in a form, in bytes.
+/// Maximum size of a state that a form can edit, in bytes.
 const EDITED_BYTES_MAX: usize = 200_000;
 
-/// The error of the form that this page is the response to.
+/// The error of the form whose response is this page.
 pub fn form_error() -> Option<RecordFormError> {
     use_context()
 }
@@ -99,7 +99,7 @@ pub fn create(queue_ref: &QueueRef, open: bool) -> AnyView {
     .into_any()
 }
 
-/// The form for a new state. It contains the state that the page shows, so that a change in the meantime is detected.
+/// The form for a new state. It also sends the state that the page shows, so that a concurrent change is detected.
 pub fn advance(
     view: &RecordView,
     form_error: Option<&RecordFormError>,
@@ -184,7 +184,7 @@ pub fn append(form_error: Option<&RecordFormError>, request: &PageRequest) -> An
     .into_any()
 }
 
-/// The conflict: the state is no longer the one that the page showed.
+/// The note that the state has changed since the page was loaded.
 pub fn conflict(form_error: Option<&RecordFormError>, request: &PageRequest) -> AnyView {
     let inner = match form_error {
         Some(RecordFormError::Conflict(conflict)) => differing(conflict, request),

@@ -122,7 +122,7 @@ async fn listed(
     Ok(RecordList::Page(records.iter().map(row).collect(), count))
 }
 
-/// The results of the query, or its error.
+/// The records that match the query, or the query's error.
 async fn asked(engine: &Engine, queue: &Queue, text: &str) -> Result<RecordList> {
     let query = match read(text) {
         Ok(query) => query,
@@ -152,7 +152,7 @@ fn read(text: &str) -> Result<Query, RefusedQuery> {
     })
 }
 
-/// The error of a text that stops being JSON at this byte, with the line.
+/// The error of a text that is not valid JSON from this byte on, with its line.
 fn no_json(text: &str, at: usize) -> RefusedQuery {
     let (number, line, column) = line_at(text, at);
     RefusedQuery {
@@ -165,7 +165,7 @@ fn no_json(text: &str, at: usize) -> RefusedQuery {
     }
 }
 
-/// The line of this byte: its number from 1, its text, and the index of the character.
+/// The line that contains this byte: its number from 1, its text, and the index of the character in it.
 pub fn line_at(text: &str, at: usize) -> (usize, &str, usize) {
     let at = text.floor_char_boundary(at.min(text.len()));
     let (before, after) = text.split_at(at);
@@ -177,7 +177,7 @@ pub fn line_at(text: &str, at: usize) -> (usize, &str, usize) {
     (number, line, column)
 }
 
-/// A place in a query: the index of the term, the index of its element, and the column from 1.
+/// The place of an error: the index of the term, the index of the element in the term, and the column from 1.
 fn mark(text: &str, term: usize, part: Option<usize>, column: Option<usize>) -> Option<Mark> {
     let terms: Vec<&RawValue> = serde_json::from_str(text).ok()?;
     let triple = terms.get(term)?.get();
@@ -224,7 +224,7 @@ fn state_row(labelled: LabelCounts) -> StateRow {
     }
 }
 
-/// The text of a label: the tag of a list; otherwise the state itself.
+/// The text of a state's label: the first element if the state is a list, otherwise the state itself.
 fn word(label: Option<&str>) -> String {
     let Some(label) = label else {
         return "other states".to_owned();
@@ -265,7 +265,7 @@ async fn whole(engine: &Engine, queue: &QueueRef, id: &str) -> Result<RecordView
     })
 }
 
-/// The ID of a record; only its canonical form is accepted.
+/// Parses the ID of a record; only the canonical form is accepted.
 pub fn number(id: &str) -> Option<i64> {
     let number: i64 = id.parse().ok()?;
     (number.to_string() == id).then_some(number)

@@ -9,13 +9,13 @@ use crate::ui::model::queue_ref::QueueRef;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RecordFilter {
     All,
-    /// Records whose state has this label.
+    /// Records whose states have this label.
     Labelled(String),
-    /// Records whose state has no label.
+    /// Records whose states have no label.
     Others,
     /// Results of this query.
     Found(String),
-    /// None: the page keeps the results of the query.
+    /// No records: the page keeps the previous results of the query.
     Nothing,
 }
 
@@ -23,9 +23,9 @@ pub enum RecordFilter {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordsView {
     pub queue_ref: QueueRef,
-    /// All records of the queue.
+    /// The total number of records of the queue.
     pub total: i64,
-    /// Most frequent first.
+    /// The states, most frequent first.
     pub states: Vec<StateRow>,
     pub list: RecordList,
 }
@@ -39,14 +39,14 @@ pub struct StateRow {
     pub count: i64,
 }
 
-/// Records, longest untouched first.
+/// Records, least recently changed first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum RecordList {
-    /// A page of records, and the total.
+    /// A page of records, and the total number.
     Page(Vec<RecordRow>, i64),
     /// The results of the query, up to the limit.
     Found(Vec<RecordRow>),
-    /// The query could not be run.
+    /// The query is invalid or failed.
     Refused(RefusedQuery),
     Nothing,
 }
@@ -59,12 +59,12 @@ pub struct RecordRow {
     pub state: Option<String>,
     /// The beginning of the payload on one line.
     pub preview: String,
-    /// Unless the log is long.
+    /// The number of events; `None` if the log is long.
     pub events: Option<usize>,
     pub modified: i64,
 }
 
-/// An error of a query, and its place.
+/// The error of a query, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedQuery {
     pub why: String,
@@ -87,20 +87,20 @@ pub struct Mark {
 pub struct RecordView {
     pub queue_ref: QueueRef,
     pub id: i64,
-    /// JSON without white space; `null` if the record never had a state.
+    /// JSON without white space; `null` if the record has never had a state.
     pub state: String,
     /// The label of the state.
     pub word: String,
     pub payload: String,
     pub created: i64,
     pub modified: i64,
-    /// The length of the log.
+    /// The number of log entries.
     pub events: usize,
-    /// The first entry of the log, and the newest ones.
+    /// The first entry of the log, and the newest entries.
     pub log: Vec<Entry>,
 }
 
-/// A rejected form of a Jobq page. The response, which is the page of the form, shows it again.
+/// A rejected form of a Jobq page. The response shows the form again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordFormError {
     Create(NewRecord, RecordFieldErrors),
@@ -131,7 +131,8 @@ pub struct RecordFieldErrors {
     pub state: Option<String>,
 }
 
-/// A state that was not set, because it was no longer the one that the page showed. All are JSON texts.
+/// A state that was not set, because the record no longer had the state that the page showed. All fields are JSON
+/// texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
     pub shown: String,

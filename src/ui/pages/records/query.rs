@@ -13,10 +13,10 @@ use crate::ui::pages::records::model::{Mark, RecordFilter, RecordList, RecordRow
 use crate::ui::pages::records::{call, table};
 use crate::ui::urls;
 
-/// Those whose state begins with CREATED.
+/// The records whose state begins with CREATED.
 pub const CREATED: &str = r#"[["IS", "json_extract(state, '$[0]')", "CREATED"]]"#;
 
-/// Example queries, and what they find.
+/// Example queries, and descriptions of their results.
 const EXAMPLES: [(&str, &str); 8] = [
     (CREATED, "state starts with CREATED"),
     (r#"[["IS", "j.state", null]]"#, "no state"),
@@ -43,7 +43,7 @@ const EXAMPLES: [(&str, &str); 8] = [
     (r#"[[">=", "id", 100]]"#, "id 100 or higher"),
 ];
 
-/// The form, with the last query.
+/// The query form, filled with the last query.
 pub fn form(queue_ref: &QueueRef, filter: &RecordFilter, request: &PageRequest) -> AnyView {
     let query = match filter {
         RecordFilter::Found(query) => Some(query.clone()),
@@ -147,14 +147,14 @@ fn refusal(refused: &RefusedQuery) -> AnyView {
     .into_any()
 }
 
-/// The place of the error, marked.
+/// The text of the query with the error marked.
 fn marked(mark: &Mark) -> AnyView {
     let text = match mark.at {
         None => mark.text.clone().into_any(),
         Some(at) => {
             let mut chars = mark.text.chars();
             let before: String = chars.by_ref().take(at).collect();
-            // At the end of the text, the mark is after its last character.
+            // An error at the end of the text is marked after the last character.
             let here = chars.next().unwrap_or('␣');
             let after: String = chars.collect();
             view! { {before} <mark>{here.to_string()}</mark> {after} }.into_any()

@@ -20,7 +20,7 @@ pub async fn recurrings(queue: Option<String>, offset: usize) -> Result<Recurrin
     .await
 }
 
-/// A page of the recurring jobs of a queue, or of all, by the due time of the next child.
+/// A page of the recurring jobs of a queue, or of all queues, sorted by the due time of the next child.
 pub async fn load_recurrings(
     engine: &Engine,
     queue: Option<&str>,

@@ -11,7 +11,7 @@ use crate::ui::pages::recurring_job::model::RecurringView;
 use crate::ui::present::queue_refs::queue_names;
 use crate::ui::present::rows;
 
-/// The recurring job with that id.
+/// The recurring job with this ID.
 #[server]
 pub async fn recurring(id: String) -> Result<RecurringView, PageError> {
     read_or_missing(
@@ -22,7 +22,7 @@ pub async fn recurring(id: String) -> Result<RecurringView, PageError> {
     .await
 }
 
-/// Children on the page of a recurring job.
+/// Maximum number of children on the page of a recurring job.
 const CHILDREN_SHOWN: i64 = 10;
 
 /// A recurring job, and its newest children.

@@ -1,4 +1,4 @@
-//! Loads a Relay job, alive or dead.
+//! Loads a Relay job, dead or not.
 
 use leptos::prelude::*;
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use crate::ui::pages::relay_job::model::RelayJobView;
 use crate::ui::present::queue_refs::key;
 use crate::ui::present::{job_row, times};
 
-/// The Relay job with that id in that queue.
+/// The Relay job with this ID in this queue.
 #[server]
 pub async fn relay_job(queue_ref: QueueRef, id: String) -> Result<RelayJobView, PageError> {
     read_or_missing(
@@ -26,7 +26,7 @@ pub async fn relay_job(queue_ref: QueueRef, id: String) -> Result<RelayJobView, 
     .await
 }
 
-/// The dead Relay job with that number in that queue.
+/// The dead Relay job with this number in this queue.
 #[server]
 pub async fn dead_relay_job(
     queue_ref: QueueRef,
@@ -38,7 +38,7 @@ pub async fn dead_relay_job(
     }).await
 }
 
-/// The job with that id in that queue.
+/// The job with this ID in this queue.
 pub async fn load_relay_job(
     engine: &Engine,
     queue: &QueueRef,
@@ -48,7 +48,7 @@ pub async fn load_relay_job(
     Ok(found.map(|job| view(engine, job)))
 }
 
-/// The dead job with that number in that queue.
+/// The dead job with this number in this queue.
 pub async fn load_dead_relay_job(
     engine: &Engine,
     queue: &QueueRef,

@@ -1,4 +1,4 @@
-//! The scheduled jobs of all queues.
+//! Loads the scheduled jobs of all queues.
 
 use leptos::prelude::*;
 
@@ -10,7 +10,7 @@ use crate::ui::model::PAGE_JOBS;
 use crate::ui::pages::scheduled::model::ScheduledView;
 use crate::ui::present::{listed_queues, rows};
 
-/// The scheduled jobs of all queues by due time, from `offset` on.
+/// The scheduled jobs of all queues, sorted by due time, from `offset` on.
 #[server]
 pub async fn scheduled(offset: usize) -> Result<ScheduledView, PageError> {
     read(Role::Viewer, async |context| {
@@ -19,7 +19,7 @@ pub async fn scheduled(offset: usize) -> Result<ScheduledView, PageError> {
     .await
 }
 
-/// The scheduled jobs by due time, from `offset` on.
+/// The scheduled jobs of all queues, sorted by due time, from `offset` on.
 pub async fn load_scheduled(engine: &Engine, offset: usize) -> Result<ScheduledView> {
     let page = Page {
         offset,

@@ -1,4 +1,4 @@
-//! The scheduled jobs of all queues.
+//! The view model of the scheduled jobs.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +10,8 @@ pub struct ScheduledView {
     pub total: i64,
     /// The number of jobs that become due in each of the next hours.
     pub by_hour: Vec<i64>,
-    /// The time up to which all were counted, if there were too many; in microseconds since 1970.
+    /// If there were too many jobs, the time up to which all of them were counted; in microseconds since 1970.
     pub until: Option<i64>,
-    /// A page of the next jobs.
+    /// A page of the jobs, next due first.
     pub jobs: Vec<JobRow>,
 }

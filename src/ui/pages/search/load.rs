@@ -31,7 +31,7 @@ pub async fn searches() -> Result<SearchesView, PageError> {
     .await
 }
 
-/// Maximum number of suggested queues, tags and failure groups, each.
+/// Maximum number of suggested queues, of tags, and of failure groups.
 const SUGGESTED: usize = 30;
 
 pub async fn load_searches(engine: &Engine) -> Result<SearchesView> {
@@ -93,7 +93,7 @@ async fn found(engine: &Engine, search: &Search, after: Option<i64>) -> Result<S
     Ok(SearchResults {
         chips: search.terms().into_iter().map(chip).collect(),
         jobs: rows(engine, &found.jobs),
-        // The first page shows them above the results.
+        // Only the first page shows exact ID matches, above the results.
         exact: match after {
             None => rows(engine, &found.exact),
             Some(_) => Vec::new(),

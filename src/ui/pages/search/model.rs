@@ -46,7 +46,7 @@ pub enum Outcome {
 pub struct SearchMistake {
     pub from: usize,
     pub to: usize,
-    /// What is wrong with it.
+    /// Why it is invalid.
     pub why: String,
 }
 
@@ -65,14 +65,14 @@ pub struct SearchResults {
     pub chips: Vec<Chip>,
     /// Newest first.
     pub jobs: Vec<JobRow>,
-    /// Jobs whose ID is the whole search.
+    /// Jobs whose ID equals the whole search.
     pub exact: Vec<JobRow>,
     pub looked_at: usize,
-    /// The approximate number of jobs in total.
+    /// The approximate number of all jobs.
     pub among: i64,
-    /// Where the next page starts, if there may be more.
+    /// The position of the next page; `None` if there are no more jobs.
     pub next: Option<i64>,
-    /// It stopped at the limit of jobs or time.
+    /// Whether the search stopped at its limit of jobs or time.
     pub is_cut: bool,
     /// The creation time of the last job that was checked.
     pub down_to: Option<i64>,

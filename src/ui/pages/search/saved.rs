@@ -13,7 +13,7 @@ use crate::ui::urls;
 /// The ID of the list of suggestions.
 pub const SUGGESTED: &str = "suggested";
 
-/// The saved searches; nothing if they cannot be loaded.
+/// The saved searches; empty if they cannot be loaded.
 pub fn beside(text: &str, request: &PageRequest) -> AnyView {
     let (text, request) = (text.to_owned(), request.clone());
     Suspend::new(async move {

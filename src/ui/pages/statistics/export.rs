@@ -8,7 +8,7 @@ use crate::ui::pages::statistics::model::RangeView;
 
 const MICROS: f64 = 1e6;
 
-/// The columns of the CSV, and the fields of the JSON.
+/// The column names of the CSV, and the field names of the JSON.
 const COLUMNS: [&str; 9] = [
     "from",
     "put",

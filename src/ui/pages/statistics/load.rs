@@ -15,7 +15,7 @@ use crate::ui::page_request::PageRequest;
 use crate::ui::pages::statistics::model::RangeView;
 use crate::ui::present::queue_refs::{key, queue_ref};
 
-/// The statistics of one queue or of all.
+/// The statistics of one queue or of all queues.
 #[server]
 pub async fn range(asked: StatisticsQuery) -> Result<RangeView, PageError> {
     read_or_missing(
@@ -26,7 +26,8 @@ pub async fn range(asked: StatisticsQuery) -> Result<RangeView, PageError> {
     .await
 }
 
-/// How many jobs were completed in each queue in the last half hour, by the minute; queues without any are left out.
+/// The number of completed jobs per minute of each queue in the last 30 minutes. Queues without completed jobs are
+/// omitted.
 #[server]
 pub async fn sparks() -> Result<Vec<Spark>, PageError> {
     read(Role::Viewer, async |context| {
@@ -39,18 +40,18 @@ const MINUTE_US: i64 = 60_000_000;
 
 const DAY: i64 = 24 * HOUR;
 
-/// Minutes in the charts of the overview and in the sparklines of the list of queues.
+/// The length of the chart of the overview, and of the sparklines in the list of queues, in minutes.
 const OVERVIEW_MINUTES: usize = 60;
 
 const SPARK_MINUTES: usize = 30;
 
-/// The last minutes, whose failure rate is compared with the hour before.
+/// The length of the period whose failure rate is compared with the hour before, in minutes.
 const NOW_MINUTES: usize = 5;
 
-/// The queues in the selection.
+/// Maximum number of queues in the selection.
 const QUEUES_OFFERED: usize = 200;
 
-/// The named ranges: minutes in total, and per span.
+/// The named ranges: name, length in minutes, and length of a span in minutes.
 pub const RANGES: [(&str, i64, i64); 5] = [
     ("1h", HOUR, 1),
     ("6h", 6 * HOUR, 5),
@@ -59,7 +60,8 @@ pub const RANGES: [(&str, i64, i64); 5] = [
     ("30d", 30 * DAY, 8 * HOUR),
 ];
 
-/// The possible lengths of a span, in minutes. A custom range has the shortest ones that need at most this many spans.
+/// The possible lengths of a span, in minutes. A custom range uses the shortest one that results in at most `SPANS_MAX`
+/// spans.
 const WIDTHS: [i64; 8] = [1, 5, 15, HOUR, 2 * HOUR, 8 * HOUR, DAY, 7 * DAY];
 
 const SPANS_MAX: i64 = 120;
@@ -82,7 +84,7 @@ pub async fn load_recent(engine: &Engine) -> Result<RecentActivity> {
     })
 }
 
-/// How many jobs were completed in each queue in the last half hour, by the minute.
+/// The number of completed jobs per minute of each queue in the last 30 minutes.
 pub async fn load_sparks(engine: &Engine) -> Result<Vec<Spark>> {
     let from = minute(engine.now(None)) - SPARK_MINUTES as i64 + 1;
     let found = engine.throughputs(from, SPARK_MINUTES).await?;
@@ -129,7 +131,7 @@ pub async fn load_range(engine: &Engine, asked: &StatisticsQuery) -> Result<Opti
     }))
 }
 
-/// The queue with this address, which has no `/ui/`.
+/// The queue with this path, given without `/ui/`.
 fn queue_at(address: &str) -> QueueRef {
     let request = PageRequest {
         path: format!("/ui/{address}"),
@@ -138,7 +140,7 @@ fn queue_at(address: &str) -> QueueRef {
     request.queue().0
 }
 
-/// The queues in the selection, by name.
+/// The queues in the selection, sorted by name.
 fn places(engine: &Engine) -> Vec<QueueRef> {
     let all = engine.known_queues().all().into_iter();
     let mut places: Vec<QueueRef> = all
@@ -151,7 +153,7 @@ fn places(engine: &Engine) -> Vec<QueueRef> {
     places
 }
 
-/// Spans of time, in minutes since 1970.
+/// Consecutive spans of equal length. Times and lengths are in minutes, times since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Window {
     from: i64,
@@ -192,7 +194,7 @@ impl Window {
         }
     }
 
-    /// A named range, which ends now.
+    /// A named range that ends now.
     fn named(name: &str, now: Time) -> Window {
         let range = RANGES.iter().find(|(range, ..)| *range == name);
         let (_, minutes, width) = range.copied().unwrap_or(("1h", HOUR, 1));
@@ -205,7 +207,7 @@ impl Window {
         }
     }
 
-    /// From one minute to another; in whole hours where only hours are stored.
+    /// A custom range, from one minute to another. Rounded to whole hours if only hours are still stored.
     fn between(from: i64, to: i64, now: Time) -> Window {
         let has_minutes = minute(now) - from <= MINUTES_KEPT - HOUR;
         let fits =
@@ -230,7 +232,7 @@ impl Window {
         }
     }
 
-    /// Whether all of it is stored at this resolution.
+    /// Whether statistics of this resolution are stored for the whole range.
     fn is_known(&self, now: Time) -> bool {
         let age = minute(now).saturating_sub(self.from);
         match self.width < HOUR {
@@ -334,7 +336,7 @@ mod tests {
         assert_eq!((found.width, found.count), (1, 60));
         let found = window("", "2026-10-31 03:30", "").unwrap();
         assert_eq!((found.width, found.count), (15, 92));
-        // Yesterday there are hours only, and they begin with the hour.
+        // For yesterday only hours are stored, so the range starts at a full hour.
         let found = window("", "2026-10-30T10:30Z", "2026-10-30T11:10").unwrap();
         assert_eq!((found.width, found.count), (HOUR, 2));
         assert_eq!(found.from % HOUR, 0);

@@ -12,7 +12,7 @@ pub struct RangeView {
     pub queue_ref: Option<QueueRef>,
     /// The queues in the selection.
     pub places: Vec<QueueRef>,
-    /// The error of the requested range; the default range is shown instead.
+    /// The error of the requested range. The default range is shown instead.
     pub flaw: Option<String>,
     /// The range, and whether its last period is in progress.
     pub from: i64,
@@ -21,6 +21,6 @@ pub struct RangeView {
     pub series: Series,
     /// The previous period, if it was requested and is stored.
     pub before: Option<Series>,
-    /// The reason why the previous period is not shown.
+    /// Whether the previous period was requested but is not stored.
     pub unknown: bool,
 }

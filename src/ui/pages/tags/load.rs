@@ -10,7 +10,7 @@ use crate::ui::model::PAGE_JOBS;
 use crate::ui::pages::tags::model::{TagRow, TagView, TagsView};
 use crate::ui::present::rows;
 
-/// Tags on one page of their list.
+/// Tags per page.
 pub const PAGE_TAGS: usize = 100;
 
 /// The tags from `offset` on, most used first.
@@ -22,7 +22,7 @@ pub async fn tags(offset: usize) -> Result<TagsView, PageError> {
     .await
 }
 
-/// The jobs with a tag, a page of them from `offset` on.
+/// A page of the jobs with a tag, from `offset` on.
 #[server]
 pub async fn tagged(tag: String, offset: usize) -> Result<TagView, PageError> {
     read(Role::Viewer, async |context| {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ui::model::job::JobRow;
 
-/// A tag and how many jobs have it.
+/// A tag, and the number of jobs that have it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TagRow {
     pub tag: String,
@@ -22,6 +22,6 @@ pub struct TagView {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TagsView {
     pub tags: Vec<TagRow>,
-    /// Whether there are more after these.
+    /// Whether there are more tags after this page.
     pub more: bool,
 }

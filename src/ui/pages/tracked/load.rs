@@ -18,7 +18,7 @@ pub async fn tracked() -> Result<TrackedView, PageError> {
     .await
 }
 
-/// The number of newest events that are searched for those of tracked jobs. Events have no index by job.
+/// The number of newest events that are searched for events of tracked jobs. Events have no index by job.
 const EVENTS_SEARCHED: i64 = 2_000;
 
 /// Maximum number of events and jobs on the page.
@@ -60,7 +60,7 @@ pub async fn load_tracked(engine: &Engine) -> Result<TrackedView> {
     })
 }
 
-/// The data of an event of a tracked job is the job's ID; other events have objects.
+/// Converts an event. Only events of tracked jobs have the job's ID as their data; other events have objects.
 fn of_tracked(event: PublishedEvent) -> Option<TrackedEvent> {
     let id = serde_json::from_str::<String>(&event.data).ok()?;
     Some(TrackedEvent {

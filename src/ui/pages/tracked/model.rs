@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::ui::model::job::{Entry, JobRow};
 
-/// The tracked jobs.
+/// The tracked jobs and their recent events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrackedView {
-    /// By the time of tracking, each with the newest entry of its history.
+    /// The jobs by the time of tracking, each with the newest entry of its history.
     pub jobs: Vec<(JobRow, Option<Entry>)>,
     /// IDs of tracked jobs that do not exist.
     pub gone: Vec<String>,

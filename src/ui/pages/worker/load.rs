@@ -10,7 +10,7 @@ use crate::ui::model::worker::WorkerRow;
 use crate::ui::pages::worker::model::WorkerView;
 use crate::ui::present::{rows, worker_row};
 
-/// A worker with a lease exists, even if it has been inactive for long.
+/// The worker and its jobs. A worker with a lease exists even if it has been inactive for a long time.
 pub async fn load_worker(engine: &Engine, name: &str) -> Result<Option<WorkerView>> {
     // Leases of workers without a name are stored under the empty name.
     if name.is_empty() {

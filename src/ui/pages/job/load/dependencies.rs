@@ -99,7 +99,7 @@ fn drawn(engine: &Engine, gathered: Gathered) -> Graph {
     }
 }
 
-/// The length of the longest path from each job to one without dependencies.
+/// The layer of each job: the length of the longest path to a job without dependencies.
 fn layers(needs: &[Vec<usize>]) -> Vec<usize> {
     let mut layers = vec![0; needs.len()];
     // There are no cycles, so no path is longer than the number of jobs.
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn each_job_is_after_its_dependencies() {
-        // 0 needs 1 and 2, 1 needs 2, 3 needs 0.
+        // 0 depends on 1 and 2, 1 on 2, and 3 on 0.
         assert_eq!(
             layers(&[vec![1, 2], vec![2], vec![], vec![0]]),
             [2, 1, 0, 3]
