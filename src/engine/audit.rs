@@ -189,12 +189,17 @@ impl Engine {
     }
 }
 
-/// Statements that delete entries older than [`AUDIT_DAYS_MAX`], and the oldest ones above [`AUDIT_ENTRIES_MAX`].
-pub fn drop_old(now: Time) -> [Statement; 2] {
+/// Statements that delete entries older than [`AUDIT_DAYS_MAX`], and the oldest ones above the quotas: without a role
+/// [`AUDIT_ENTRIES_OF_NAME_MAX`], of all others [`AUDIT_ENTRIES_MAX`].
+pub fn drop_old(now: Time) -> [Statement; 3] {
     let oldest = now.0 - AUDIT_DAYS_MAX * 86_400_000_000;
     [
         Statement::new(DROP_OLD, [oldest.into()]),
         Statement::new(DROP_SURPLUS, [AUDIT_ENTRIES_MAX.into()]),
+        Statement::new(
+            DROP_SURPLUS_WITHOUT_ROLE,
+            [AUDIT_ENTRIES_OF_NAME_MAX.into()],
+        ),
     ]
 }
 
@@ -261,9 +266,15 @@ const ACTIONS: &str = "SELECT action FROM audit GROUP BY action ORDER BY action 
 const DROP_OLD: &str = "DELETE FROM audit WHERE at <= $1";
 
 const DROP_SURPLUS: &str = "
-DELETE FROM audit WHERE at <= (SELECT at FROM audit ORDER BY at DESC LIMIT 1 OFFSET $1 + 0)";
+DELETE FROM audit WHERE role <> ''
+    AND at <= (SELECT at FROM audit WHERE role <> '' ORDER BY at DESC LIMIT 1 OFFSET $1 + 0)";
 
-// By role, because a failed login has none and is recorded under the name that was tried.
+// A failed login has no role and is recorded under the name that was tried. Whoever can reach the server causes such
+// entries, so they have a quota of their own.
+const DROP_SURPLUS_WITHOUT_ROLE: &str = "
+DELETE FROM audit WHERE role = ''
+    AND at <= (SELECT at FROM audit WHERE role = '' ORDER BY at DESC LIMIT 1 OFFSET $1 + 0)";
+
 const DROP_SURPLUS_OF_NAME: &str = "
 DELETE FROM audit WHERE who = $1 AND role = $3
     AND at <= (SELECT at FROM audit WHERE who = $1 AND role = $3 ORDER BY at DESC LIMIT 1 OFFSET $2 + 0)";

@@ -96,12 +96,13 @@ fn is_allowed(request: &Request) -> bool {
     }
 }
 
-/// Whether the browser navigates to the page. Browsers that send `Sec-Fetch-Site` also send the mode and the
-/// destination.
+/// Whether the browser navigates to the page. Links have no `Origin`. Browsers that send `Sec-Fetch-Site` also send the
+/// mode and the destination.
 fn is_link(headers: &HeaderMap) -> bool {
     let is = |name: &'static str, value: &str| {
         let header = headers.get(HeaderName::from_static(name));
         header.is_none_or(|header| header.as_bytes() == value.as_bytes())
     };
-    is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document")
+    let has_origin = headers.contains_key(header::ORIGIN);
+    !has_origin && is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document")
 }

@@ -173,6 +173,10 @@ async fn requests_of_other_sites_cannot_use_browser_credentials() {
             assert_eq!(seen.status(), expected, "{path} {mode} {dest}");
         }
     }
+    // Links have no origin.
+    let foreign = [("origin", "https://evil.example")];
+    let seen = ask_from(&closed, Method::GET, "/ui", basic, &foreign).await;
+    assert_eq!(seen.status(), 403);
     // Browsers never add a bearer token on their own.
     let evil = [("sec-fetch-site", "cross-site")];
     let seen = ask_from(&closed, Method::GET, "/queues", Shown::Bearer(QLESS), &evil).await;

@@ -177,7 +177,7 @@ async fn the_10000_sessions_used_last_are_kept() {
 const ENTRIES: &str = "
 INSERT INTO audit (id, at, who, role, action, target, link, before, after, items, done, said, request_id, source)
 WITH RECURSIVE numbers (n) AS (SELECT $2 + 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < $3)
-SELECT 'id ' || n, $1 + n, 'ada', '', '', '', '', '', '', 0, 1, '', '', '' FROM numbers";
+SELECT 'id ' || n, $1 + n, 'ada', 'admin', '', '', '', '', '', 0, 1, '', '', '' FROM numbers";
 
 #[tokio::test]
 async fn the_newest_100000_audit_entries_are_kept() {
