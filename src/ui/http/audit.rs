@@ -84,11 +84,11 @@ pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Ne
     );
     let response = run_or_forbid(dashboard, request, info, least, next).await;
     if !is_allowed {
-        // Refusals of guests are not recorded: guests are many and have no name.
+        // Rejections of guests are not recorded: guests are many and have no name.
         if matches!(principal.method, AuthMethod::Key | AuthMethod::Session) {
             let why = format!("Requires the {} role.", least.as_str());
-            let refusals = &authenticator.refusals;
-            refusals.record(&engine, &entry.actor, &why).await;
+            let rejections = &authenticator.rejections;
+            rejections.record(&engine, &entry.actor, &why).await;
         }
         return response;
     }

@@ -1,4 +1,4 @@
-//! Refused actions in the audit log. They are counted per minute, so that they cannot push entries of actions out.
+//! Rejected actions in the audit log. They are counted per minute, so that they cannot push entries of actions out.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::engine::{Actor, Engine};
 use crate::secret::Hash;
 
-/// Maximum number of audit entries per minute, one per user and action. Further refusals share one per user.
+/// Maximum number of audit entries per minute, one per user and action. Further rejections share one per user.
 const KINDS_MAX: usize = 200;
 
 /// The action of a shared entry.
@@ -15,18 +15,18 @@ const VARIOUS: &str = "various";
 const MINUTE_US: i64 = 60_000_000;
 
 #[derive(Debug, Default)]
-pub struct Refusals(Mutex<Counts>);
+pub struct Rejections(Mutex<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
     minute: i64,
-    /// The number of refusals by user and action.
+    /// The number of rejections by user and action.
     kinds: HashMap<(String, String), u64>,
 }
 
-impl Refusals {
-    /// Records a refused action. Refusals of the same action of the same user share an entry per minute. It is written at
-    /// the first one and whenever their number has doubled.
+impl Rejections {
+    /// Records a rejected action. Rejections of the same action of the same user share an entry per minute. It is
+    /// written at the first one and whenever their number has doubled.
     pub async fn record(&self, engine: &Engine, actor: &Actor, why: &str) {
         let minute = engine.now(None).0.div_euclid(MINUTE_US);
         let Some((action, count)) = self.count(minute, &actor.who, &actor.action) else {
@@ -47,7 +47,7 @@ impl Refusals {
         }
     }
 
-    /// Counts a refusal. Returns the action and the number to write, if any.
+    /// Counts a rejection. Returns the action and the number to write, if any.
     fn count(&self, minute: i64, who: &str, action: &str) -> Option<(String, u64)> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if counts.minute != minute {
@@ -71,26 +71,30 @@ mod tests {
 
     #[test]
     fn an_entry_is_written_whenever_the_number_has_doubled() {
-        let refusals = Refusals::default();
+        let rejections = Rejections::default();
         let counts: Vec<u64> = (0..100)
-            .filter_map(|_| refusals.count(1, "vera", "cancel"))
+            .filter_map(|_| rejections.count(1, "vera", "cancel"))
             .map(|(_, count)| count)
             .collect();
         assert_eq!(counts, [1, 2, 4, 8, 16, 32, 64]);
-        let other = refusals.count(1, "olga", "cancel");
+        let other = rejections.count(1, "olga", "cancel");
         assert_eq!(other, Some(("cancel".to_owned(), 1)));
-        let later = refusals.count(2, "vera", "cancel");
+        let later = rejections.count(2, "vera", "cancel");
         assert_eq!(later, Some(("cancel".to_owned(), 1)));
     }
 
     #[test]
     fn invented_actions_share_an_entry() {
-        let refusals = Refusals::default();
+        let rejections = Rejections::default();
         let written = (0..10_000)
-            .filter(|n| refusals.count(1, "vera", &format!("action-{n}")).is_some())
+            .filter(|n| {
+                rejections
+                    .count(1, "vera", &format!("action-{n}"))
+                    .is_some()
+            })
             .count();
         assert!(written < KINDS_MAX + 20, "{written}");
         // 200 entries, and one that the others share.
-        assert_eq!(refusals.0.lock().unwrap().kinds.len(), 201);
+        assert_eq!(rejections.0.lock().unwrap().kinds.len(), 201);
     }
 }
