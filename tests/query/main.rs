@@ -12,7 +12,7 @@ mod queries;
 mod robust;
 
 use switchyard::budget::Budget;
-use switchyard::query::{Query, Record, Refused};
+use switchyard::query::{Query, QueryError, Record};
 
 /// The moment at which all queries are asked.
 pub const NOW: i64 = 1_700_000_000;
@@ -34,7 +34,7 @@ pub fn parse(query: &str) -> Query {
 }
 
 /// The query of one term.
-pub fn term(operator: &str, left: &str, right: &str) -> Result<Query, Refused> {
+pub fn term(operator: &str, left: &str, right: &str) -> Result<Query, QueryError> {
     Query::parse(&serde_json::json!([[operator, left, right]]).to_string())
 }
 

@@ -15,7 +15,7 @@ use crate::query;
 pub enum ApiError {
     Bad(String),
     /// A syntax error in the query, with its position.
-    BadQuery(query::Refused),
+    BadQuery(query::QueryError),
     TooLarge,
     NotFound(&'static str),
     NoSuchEndpoint,
@@ -60,7 +60,7 @@ impl IntoResponse for ApiError {
 }
 
 /// The position in the query: the index of the term, the index of its element, and the column in its text.
-fn position(error: &query::Refused) -> Value {
+fn position(error: &query::QueryError) -> Value {
     json!({ "term": error.term, "place": error.part, "column": error.column })
 }
 
@@ -91,8 +91,8 @@ impl From<NotText> for ApiError {
     }
 }
 
-impl From<query::Refused> for ApiError {
-    fn from(error: query::Refused) -> Self {
+impl From<query::QueryError> for ApiError {
+    fn from(error: query::QueryError) -> Self {
         ApiError::BadQuery(error)
     }
 }

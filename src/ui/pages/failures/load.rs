@@ -12,7 +12,7 @@ use crate::budget::Budget;
 use crate::engine::{
     Allowance, Engine, Evaluated, Failing, FailureTimes, Page, QueueId, Result, TIMES_MAX, Time,
 };
-use crate::search::{Fingerprint, LOOKED_AT_MAX};
+use crate::search::{Fingerprint, MESSAGE_CHARS_MAX};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::model::failure::GroupRow;
@@ -65,7 +65,7 @@ const LISTED_MESSAGES: usize = 200;
 const GROUP_JOBS_MAX: usize = 10_000;
 
 /// Characters of messages of which a page computes fingerprints: all of the newest jobs, in up to a second.
-const MESSAGES_WORK: u64 = (GROUP_JOBS_MAX * LOOKED_AT_MAX) as u64;
+const MESSAGES_WORK: u64 = (GROUP_JOBS_MAX * MESSAGE_CHARS_MAX) as u64;
 
 /// Kinds of messages, queues and workers on the page of a group.
 const KINDS_SHOWN: usize = 20;
@@ -282,7 +282,7 @@ async fn fingerprints(
         move |budget: &mut Budget| {
             let mut prints = Vec::with_capacity(jobs.len());
             for job in jobs.iter() {
-                if let Err(spent) = budget.spend(job.message.len().min(LOOKED_AT_MAX)) {
+                if let Err(spent) = budget.spend(job.message.len().min(MESSAGE_CHARS_MAX)) {
                     return Evaluated {
                         value: prints,
                         spent: Some(spent),
