@@ -7,7 +7,7 @@ use crate::engine::model::job::{JobKey, State};
 use crate::engine::model::job_rows::BODIES;
 use crate::engine::unit_of_work::record_sizes::RecordSizes;
 use crate::engine::unit_of_work::{Candidates, Needs, UnitOfWork};
-use crate::store::{Answer, Statement, StoreError};
+use crate::store::{Statement, StatementResult, StoreError};
 
 /// Bytes of large bodies that a transaction loads for claims, not counting the last one.
 const CLAIMED_MAX: usize = 8 * 1024 * 1024;
@@ -88,7 +88,7 @@ impl UnitOfWork {
     }
 
     /// Stores the bodies that these statements have read.
-    pub fn take_bodies(&mut self, answers: &[Answer]) -> Result<(), StoreError> {
+    pub fn take_bodies(&mut self, answers: &[StatementResult]) -> Result<(), StoreError> {
         let rows = answers.iter().flat_map(|answer| &answer.rows);
         let mut texts = HashMap::new();
         for row in rows {

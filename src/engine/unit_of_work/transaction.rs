@@ -30,7 +30,7 @@ use crate::engine::unit_of_work::record_sizes::RecordSizes;
 use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::transaction::claims::run_claims;
 use crate::engine::unit_of_work::{Audit, Seqs, Shared, UnitOfWork};
-use crate::store::{Connection, Group, Statement, StoreError};
+use crate::store::{BatchRunner, Connection, Statement, StoreError};
 pub use request::{Task, Verb, WriteRequest};
 
 /// Servers whose insertion numbers do not collide.
@@ -79,21 +79,21 @@ pub struct Aging {
     folded_in: Option<i64>,
 }
 
-impl Group for Runner {
-    type Request = WriteRequest;
+impl BatchRunner for Runner {
+    type Step = WriteRequest;
 
-    fn items(request: &WriteRequest) -> usize {
+    fn item_count(request: &WriteRequest) -> usize {
         request.items
     }
 
-    fn is_alone(request: &WriteRequest) -> bool {
+    fn needs_own_transaction(request: &WriteRequest) -> bool {
         request.now.is_some()
             || request.needs.oldest.is_some()
             || request.actor.is_some()
             || request.task.system_task().is_some()
     }
 
-    fn adds(request: &WriteRequest) -> bool {
+    fn adds_jobs(request: &WriteRequest) -> bool {
         request.needs.adds_jobs
     }
 
@@ -168,7 +168,7 @@ impl Group for Runner {
         Ok(())
     }
 
-    fn answer(&mut self, requests: Vec<WriteRequest>, outcome: Result<(), StoreError>) {
+    fn respond(&mut self, requests: Vec<WriteRequest>, outcome: Result<(), StoreError>) {
         if outcome.is_err() {
             self.job_cache.clear();
         }
@@ -400,7 +400,7 @@ async fn run_named(
         walk.loaded(work, &answers)?;
     }
     if walk.is_cut() && requests.len() > 1 {
-        return Err(StoreError::Oversized);
+        return Err(StoreError::TransactionTooLarge);
     }
     work.is_walk_cut = walk.is_cut();
     if let Some(bodies) = work.body_statement(requests.iter().map(|request| &request.needs)) {
