@@ -16,10 +16,10 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 /// Requests before the engine is replaced, so that its database stays small.
-const OF_AN_ENGINE: u32 = 20_000;
+const REQUESTS_PER_ENGINE: u32 = 20_000;
 
 /// Maximum size of a response body, in bytes.
-const ANSWER_BYTES_MAX: usize = 64 << 20;
+const RESPONSE_BYTES_MAX: usize = 64 << 20;
 
 /// The secret of all credentials of the second server. It is fixed, so that seeds can contain it.
 const SECRET: &str = "fuzzing-secret-00";
@@ -72,8 +72,8 @@ impl Server {
     }
 
     /// Sends the request to both servers.
-    pub async fn ask(&mut self, data: &[u8]) {
-        if self.served >= OF_AN_ENGINE {
+    pub async fn send(&mut self, data: &[u8]) {
+        if self.served >= REQUESTS_PER_ENGINE {
             self.engine.close().await;
             *self = Server::start().await;
         }
@@ -82,12 +82,12 @@ impl Server {
             let Some(request) = request(data) else {
                 return;
             };
-            let answer = router.clone().oneshot(request).await.unwrap();
-            let status = answer.status();
-            let body = to_bytes(answer.into_body(), ANSWER_BYTES_MAX).await;
+            let response = router.clone().oneshot(request).await.unwrap();
+            let status = response.status();
+            let body = to_bytes(response.into_body(), RESPONSE_BYTES_MAX).await;
             let body = body.expect("an answer within its limit");
             assert!(
-                !status.is_server_error() || is_refusal_of_waiting(status),
+                !status.is_server_error() || is_stopped_poll(status),
                 "{status} {} to {}",
                 String::from_utf8_lossy(body.get(..500).unwrap_or(&body)),
                 String::from_utf8_lossy(data)
@@ -97,7 +97,7 @@ impl Server {
 }
 
 /// Whether this is the status with which a stopping server ends long polls.
-fn is_refusal_of_waiting(status: StatusCode) -> bool {
+fn is_stopped_poll(status: StatusCode) -> bool {
     status == StatusCode::SERVICE_UNAVAILABLE
 }
 

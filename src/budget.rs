@@ -9,7 +9,7 @@ const CLOCK_EVERY: u64 = 64 * 1024;
 /// The remaining work, in steps and bytes, and the deadline.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget {
-    left: u64,
+    remaining: u64,
     deadline: Option<Instant>,
     /// Work since the clock was read last.
     since_clock: u64,
@@ -17,7 +17,7 @@ pub struct Budget {
 
 /// Why an evaluation ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Spent {
+pub enum BudgetExceeded {
     /// The remaining work is exceeded.
     #[error("the work limit was reached")]
     Work,
@@ -33,7 +33,7 @@ impl Budget {
     /// `work` steps and bytes, without a deadline.
     pub fn new(work: u64) -> Budget {
         Budget {
-            left: work,
+            remaining: work,
             deadline: None,
             since_clock: 0,
         }
@@ -45,7 +45,7 @@ impl Budget {
     }
 
     /// Adds a deadline.
-    pub fn until(self, deadline: Instant) -> Budget {
+    pub fn with_deadline(self, deadline: Instant) -> Budget {
         Budget {
             deadline: Some(deadline),
             since_clock: CLOCK_EVERY,
@@ -54,40 +54,40 @@ impl Budget {
     }
 
     /// The remaining steps and bytes.
-    pub fn left(&self) -> u64 {
-        self.left
+    pub fn remaining(&self) -> u64 {
+        self.remaining
     }
 
     /// Pays for steps or bytes.
     ///
     /// # Errors
     /// If `work` exceeds the remaining work or the deadline has passed.
-    pub fn spend(&mut self, work: usize) -> Result<(), Spent> {
+    pub fn spend(&mut self, work: usize) -> Result<(), BudgetExceeded> {
         let work = work as u64;
-        let left = self.left.checked_sub(work);
-        self.left = left.unwrap_or_default();
-        if left.is_none() {
-            return Err(Spent::Work);
+        let remaining = self.remaining.checked_sub(work);
+        self.remaining = remaining.unwrap_or_default();
+        if remaining.is_none() {
+            return Err(BudgetExceeded::Work);
         }
         self.since_clock = self.since_clock.saturating_add(work);
         if self.since_clock >= CLOCK_EVERY {
             self.since_clock = 0;
             if self.deadline.is_some_and(|at| Instant::now() >= at) {
-                return Err(Spent::Time);
+                return Err(BudgetExceeded::Time);
             }
         }
         Ok(())
     }
 
     /// Calls `run` with at most `most` of the remaining work.
-    pub fn part<T>(&mut self, most: u64, run: impl FnOnce(&mut Budget) -> T) -> T {
-        let given = self.left.min(most);
+    pub fn with_part<T>(&mut self, most: u64, run: impl FnOnce(&mut Budget) -> T) -> T {
+        let given = self.remaining.min(most);
         let mut part = Budget {
-            left: given,
+            remaining: given,
             ..*self
         };
         let result = run(&mut part);
-        self.left -= given - part.left;
+        self.remaining -= given - part.remaining;
         self.since_clock = part.since_clock;
         result
     }
@@ -102,24 +102,27 @@ mod tests {
         let mut budget = Budget::new(10);
         assert_eq!(budget.spend(10), Ok(()));
         assert_eq!(budget.spend(0), Ok(()));
-        assert_eq!(budget.spend(1), Err(Spent::Work));
-        assert_eq!(budget.left(), 0);
+        assert_eq!(budget.spend(1), Err(BudgetExceeded::Work));
+        assert_eq!(budget.remaining(), 0);
     }
 
     #[test]
     fn a_budget_ends_at_its_deadline() {
-        let mut budget = Budget::unlimited().until(Instant::now());
-        assert_eq!(budget.spend(1), Err(Spent::Time));
+        let mut budget = Budget::unlimited().with_deadline(Instant::now());
+        assert_eq!(budget.spend(1), Err(BudgetExceeded::Time));
         assert_eq!(budget.spend(1), Ok(()), "the clock is read now and then");
-        assert_eq!(budget.spend(64 * 1024), Err(Spent::Time));
+        assert_eq!(budget.spend(64 * 1024), Err(BudgetExceeded::Time));
     }
 
     #[test]
     fn a_part_is_taken_from_the_whole() {
         let mut budget = Budget::new(10);
-        assert_eq!(budget.part(4, |part| part.spend(5)), Err(Spent::Work));
-        assert_eq!(budget.left(), 6);
-        assert_eq!(budget.part(9, |part| part.spend(6)), Ok(()));
-        assert_eq!(budget.left(), 0);
+        assert_eq!(
+            budget.with_part(4, |part| part.spend(5)),
+            Err(BudgetExceeded::Work)
+        );
+        assert_eq!(budget.remaining(), 6);
+        assert_eq!(budget.with_part(9, |part| part.spend(6)), Ok(()));
+        assert_eq!(budget.remaining(), 0);
     }
 }

@@ -18,13 +18,13 @@ use crate::engine::{
 const PRODUCER: &str = "made-up";
 
 /// How long a worker waits for a job before it polls again.
-const PATIENCE: Duration = Duration::from_secs(30);
+const POLL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Waiting jobs at which a producer pauses, which bounds the database when the demo runs for days.
 const BACKLOG_MAX: i64 = 400;
 
 /// How the jobs of one queue behave.
-struct Scene {
+struct QueueProfile {
     queue: &'static str,
     klass: &'static str,
     /// Milliseconds between two jobs.
@@ -37,8 +37,8 @@ struct Scene {
     next: Option<&'static str>,
 }
 
-const SCENES: &[Scene] = &[
-    Scene {
+const PROFILES: &[QueueProfile] = &[
+    QueueProfile {
         queue: "mail",
         klass: "Mail::Send",
         every_ms: 120,
@@ -47,7 +47,7 @@ const SCENES: &[Scene] = &[
         fails: 3,
         next: None,
     },
-    Scene {
+    QueueProfile {
         queue: "billing.invoices",
         klass: "Billing::Invoice",
         every_ms: 700,
@@ -56,7 +56,7 @@ const SCENES: &[Scene] = &[
         fails: 8,
         next: Some("mail"),
     },
-    Scene {
+    QueueProfile {
         queue: "images/resize",
         klass: "Image::Resize",
         every_ms: 250,
@@ -65,7 +65,7 @@ const SCENES: &[Scene] = &[
         fails: 5,
         next: Some("search-index"),
     },
-    Scene {
+    QueueProfile {
         queue: "search-index",
         klass: "Search::Index",
         every_ms: 1_500,
@@ -75,7 +75,7 @@ const SCENES: &[Scene] = &[
         next: None,
     },
     // Has no workers: the dashboard should report that.
-    Scene {
+    QueueProfile {
         queue: "reports",
         klass: "Report::Monthly",
         every_ms: 4_000,
@@ -109,15 +109,15 @@ const FAILURES: &[(&str, &str)] = &[
     ),
 ];
 
-/// The queue of the recurring jobs. It has no workers, so `recur` peeks at it every [`LOOK_EVERY`]: due children are
+/// The queue of the recurring jobs. It has no workers, so `recur` peeks at it every [`PEEK_INTERVAL`]: due children are
 /// created only when a queue is claimed from or peeked at.
-const CLOCKWORK: &str = "reports";
+const RECURRING_QUEUE: &str = "reports";
 /// ID, class and interval in seconds.
 const RECURRING: &[(&str, &str, f64)] = &[
     ("usage-report", "Report::Usage", 60.0),
     ("nightly-report", "Report::Nightly", 24.0 * 3_600.0),
 ];
-const LOOK_EVERY: Duration = Duration::from_secs(45);
+const PEEK_INTERVAL: Duration = Duration::from_secs(45);
 
 const TAGS: &[&str] = &["vip", "eu", "us", "campaign-7", "backfill"];
 
@@ -136,26 +136,26 @@ const BETWEEN_PAUSES: Duration = Duration::from_secs(100);
 const TRACKED: usize = 4;
 
 /// Starts the demo tasks. They run until the process ends.
-pub async fn play(engine: Engine) {
+pub async fn start(engine: Engine) {
     for (option, value) in OPTIONS {
         let value = Some((*value).to_owned());
         drop(engine.configure(option, value, None).await);
     }
     tokio::spawn(recur(engine.clone()));
     tokio::spawn(pause_now_and_then(engine.clone()));
-    tokio::spawn(follow(engine.clone()));
-    lmstfy::play(&engine).await;
-    relay::play(&engine);
-    jobq::play(&engine).await;
-    for scene in SCENES {
-        tokio::spawn(produce(engine.clone(), scene));
-        for number in 1..=scene.workers {
+    tokio::spawn(track_jobs(engine.clone()));
+    lmstfy::start(&engine).await;
+    relay::start(&engine);
+    jobq::start(&engine).await;
+    for profile in PROFILES {
+        tokio::spawn(produce(engine.clone(), profile));
+        for number in 1..=profile.workers {
             let name = format!(
                 "{}-{number}.example-{}",
-                scene.queue.replace(['/', '.'], "-"),
+                profile.queue.replace(['/', '.'], "-"),
                 4_000 + number
             );
-            tokio::spawn(work(engine.clone(), scene, name));
+            tokio::spawn(work(engine.clone(), profile, name));
         }
     }
 }
@@ -170,7 +170,7 @@ async fn pause_now_and_then(engine: Engine) {
 }
 
 async fn recur(engine: Engine) {
-    let queue = QueueKey::qless(CLOCKWORK);
+    let queue = QueueKey::qless(RECURRING_QUEUE);
     let recurring = RECURRING.iter().map(|(id, klass, interval_s)| Recur {
         id: Some((*id).to_owned()),
         klass: Some((*klass).to_owned()),
@@ -183,7 +183,7 @@ async fn recur(engine: Engine) {
     });
     drop(engine.recur(queue.clone(), recurring.collect(), None).await);
     loop {
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(PEEK_INTERVAL).await;
         if waiting(&engine, &queue).await < BACKLOG_MAX {
             drop(engine.peek(&queue, RECURRING.len(), None).await);
         }
@@ -196,10 +196,10 @@ async fn waiting(engine: &Engine, queue: &QueueKey) -> i64 {
 }
 
 /// Puts a job, tracks it and adds a note to it; untracks the oldest jobs beyond [`TRACKED`].
-async fn follow(engine: Engine) {
-    for scene in SCENES.iter().cycle() {
-        let job = jobs(scene, 0).swap_remove(0);
-        let queue = QueueKey::qless(scene.queue);
+async fn track_jobs(engine: Engine) {
+    for profile in PROFILES.iter().cycle() {
+        let job = jobs(profile, 0).swap_remove(0);
+        let queue = QueueKey::qless(profile.queue);
         let put = engine
             .put(queue, vec![job], PRODUCER.to_owned(), None)
             .await;
@@ -222,11 +222,11 @@ async fn follow(engine: Engine) {
     }
 }
 
-async fn produce(engine: Engine, scene: &'static Scene) {
-    let queue = QueueKey::qless(scene.queue);
+async fn produce(engine: Engine, profile: &'static QueueProfile) {
+    let queue = QueueKey::qless(profile.queue);
     for number in 1_u64.. {
         if waiting(&engine, &queue).await < BACKLOG_MAX {
-            let jobs = jobs(scene, number);
+            let jobs = jobs(profile, number);
             drop(
                 engine
                     .put(queue.clone(), jobs, PRODUCER.to_owned(), None)
@@ -234,21 +234,21 @@ async fn produce(engine: Engine, scene: &'static Scene) {
             );
         }
         tokio::time::sleep(Duration::from_millis(
-            scene.every_ms / 2 + up_to(scene.every_ms),
+            profile.every_ms / 2 + up_to(profile.every_ms),
         ))
         .await;
     }
 }
 
 /// One job, and for 1 in 12 a second job that depends on it. 1 in 7 is scheduled for later.
-fn jobs(scene: &Scene, number: u64) -> Vec<Put> {
+fn jobs(profile: &QueueProfile, number: u64) -> Vec<Put> {
     let job = |number: u64| Put {
         id: Some(uuid::Uuid::new_v4().simple().to_string()),
         body: format!(
             r#"{{"number": {number}, "customer": {{"id": {}, "name": "Ada Example"}}, "trace": 12345678901234567890}}"#,
             1_000 + up_to(9_000)
         ),
-        klass: Some(scene.klass.to_owned()),
+        klass: Some(profile.klass.to_owned()),
         tags: one_in(3).then(|| {
             let tags = (0..=up_to(2)).filter_map(|_| pick(TAGS));
             tags.map(str::to_owned).collect()
@@ -266,31 +266,31 @@ fn jobs(scene: &Scene, number: u64) -> Vec<Put> {
     std::iter::once(first).chain(after).collect()
 }
 
-async fn work(engine: Engine, scene: &'static Scene, name: String) {
+async fn work(engine: Engine, profile: &'static QueueProfile, name: String) {
     loop {
-        let claim = Claim::of(QueueKey::qless(scene.queue), name.as_str(), 1);
-        let claimed = engine.claim_or_wait(claim, PATIENCE, None).await;
+        let claim = Claim::of(QueueKey::qless(profile.queue), name.as_str(), 1);
+        let claimed = engine.claim_or_wait(claim, POLL_TIMEOUT, None).await;
         match claimed.unwrap_or_default().pop() {
             Some(job) => {
                 tokio::time::sleep(Duration::from_millis(
-                    scene.run_ms / 4 + up_to(scene.run_ms),
+                    profile.run_ms / 4 + up_to(profile.run_ms),
                 ))
                 .await;
-                drop(finish(&engine, scene, &name, job).await);
+                drop(finish(&engine, profile, &name, job).await);
             }
             None => tokio::time::sleep(Duration::from_millis(250)).await,
         }
     }
 }
 
-async fn finish(engine: &Engine, scene: &Scene, name: &str, job: Job) -> Result<()> {
+async fn finish(engine: &Engine, profile: &QueueProfile, name: &str, job: Job) -> Result<()> {
     let holder = LeaseHolder {
         worker: name.to_owned(),
         queue: None,
     };
     let key: JobKey = job.key;
     let dice = up_to(100);
-    if dice < scene.fails {
+    if dice < profile.fails {
         let (group, message) = usize::try_from(dice)
             .ok()
             .and_then(|dice| FAILURES.get(dice % FAILURES.len()))
@@ -304,7 +304,7 @@ async fn finish(engine: &Engine, scene: &Scene, name: &str, job: Job) -> Result<
             body: None,
         };
         engine.fail(vec![fail], holder, None).await?;
-    } else if dice < scene.fails + 3 {
+    } else if dice < profile.fails + 3 {
         engine
             .retry(
                 vec![Retry {
@@ -316,10 +316,10 @@ async fn finish(engine: &Engine, scene: &Scene, name: &str, job: Job) -> Result<
                 None,
             )
             .await?;
-    } else if dice < scene.fails + 4 {
+    } else if dice < profile.fails + 4 {
         // Simulates a crashed worker: the lease expires.
     } else {
-        let next = scene.next.filter(|_| one_in(3)).map(|queue| Next {
+        let next = profile.next.filter(|_| one_in(3)).map(|queue| Next {
             queue: QueueKey::qless(queue),
             delay: 0.0,
             depends: Vec::new(),

@@ -157,7 +157,7 @@ struct Inner {
     stop_polls: CancellationToken,
     _scratch: Option<tempfile::TempDir>,
     /// The server that has the same database open, if it was opened beside one.
-    host: Option<store::Host>,
+    host: Option<store::FileOwner>,
 }
 
 impl Engine {
@@ -166,7 +166,7 @@ impl Engine {
         let settings = store::Settings {
             durability: options.durability,
             no_skip_locked: options.no_skip_locked,
-            beside: options.without_tasks,
+            alongside_server: options.without_tasks,
         };
         let mut store = Store::open(&options.database, settings)
             .await
@@ -224,7 +224,7 @@ impl Engine {
             stop: CancellationToken::new(),
             stop_polls: CancellationToken::new(),
             _scratch: store.scratch,
-            host: store.host,
+            host: store.server,
         });
         let engine = Engine(inner, None);
         if !options.without_tasks {

@@ -156,21 +156,21 @@ pub async fn serve_engine(
 
 /// The routes of the whole server. Live feeds end when `stop` is canceled.
 pub fn router(engine: &Engine, settings: &Settings, stop: &CancellationToken) -> Router {
-    let front = qless::Front {
+    let qless_api = qless::Api {
         engine: engine.clone(),
         allow_flush: settings.allow_flush,
         stop: stop.clone(),
     };
-    let namespaces = lmstfy::Front {
+    let lmstfy_api = lmstfy::Api {
         engine: engine.clone(),
         no_auth: settings.no_auth,
         body_max: settings.lmstfy_body_max,
     };
-    let runs = relay::Front {
+    let relay_api = relay::Api {
         engine: engine.clone(),
         body_max: settings.relay_body_max,
     };
-    let records = jobq::Front {
+    let jobq_api = jobq::Api {
         engine: engine.clone(),
         body_max: settings.jobq_body_max,
     };
@@ -186,16 +186,22 @@ pub fn router(engine: &Engine, settings: &Settings, stop: &CancellationToken) ->
     let routes = Router::new()
         .route("/health", get(health).with_state(engine.clone()))
         .merge(ui::router(dashboard))
-        .merge(lmstfy::router(namespaces))
-        .merge(auth.relay(relay::unauthorized).protect(relay::router(runs)))
-        .merge(auth.jobq(jobq::unauthorized).protect(jobq::router(records)))
+        .merge(lmstfy::router(lmstfy_api))
+        .merge(
+            auth.relay(relay::unauthorized)
+                .protect(relay::router(relay_api)),
+        )
+        .merge(
+            auth.jobq(jobq::unauthorized)
+                .protect(jobq::router(jobq_api)),
+        )
         .merge(
             auth.admin(token::unauthorized)
                 .protect(token::router(engine.clone())),
         )
         .merge(
             auth.qless(qless::unauthorized)
-                .protect(qless::router(front)),
+                .protect(qless::router(qless_api)),
         )
         .fallback(no_such_endpoint);
     with_layers(routes, &settings.hosts)

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::budget::{Budget, Spent};
+use crate::budget::{Budget, BudgetExceeded};
 
 mod eval;
 mod functions;
@@ -41,7 +41,7 @@ mod tree;
 mod value;
 
 pub use eval::TEXT_BYTES_MAX;
-pub use json::{Malformed, minified, same};
+pub use json::{Malformed, are_equal, minified};
 pub use label::{NO_STATE, label, label_of};
 pub use tokens::{DEPTH_MAX, TOKENS_MAX};
 
@@ -55,14 +55,14 @@ pub const EXPRESSION_BYTES_MAX: usize = 4_096;
 
 /// A parsed query. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Query(Arc<Read>);
+pub struct Query(Arc<Parsed>);
 
 #[derive(Debug)]
-struct Read {
+struct Parsed {
     text: String,
     terms: Vec<Node>,
     hint: Hint,
-    needs: Columns,
+    used_columns: UsedColumns,
 }
 
 /// The columns of a job: JSON texts without white space (`minified`), and times in seconds since 1970.
@@ -78,7 +78,7 @@ pub struct Record<'a> {
 
 /// The columns that a query uses. A [`Record`] may have empty texts for the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Columns {
+pub struct UsedColumns {
     pub payload: bool,
     pub state: bool,
     pub events: bool,
@@ -101,16 +101,16 @@ pub struct Hint {
 
 /// Why a query is rejected, and where: the term (from 0), its part (0 is the operator), the character (from 1).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}{why}", self.place_text())]
-pub struct Refused {
+#[error("{}{why}", self.position_text())]
+pub struct QueryError {
     pub term: Option<usize>,
     pub part: Option<usize>,
     pub column: Option<usize>,
     pub why: String,
 }
 
-impl Refused {
-    fn place_text(&self) -> String {
+impl QueryError {
+    fn position_text(&self) -> String {
         let index = |at: Option<usize>| at.map(|at| format!("[{at}]")).unwrap_or_default();
         let column = self.column.map(|column| format!(", column {column}"));
         let (term, part) = (index(self.term), index(self.part));
@@ -120,44 +120,44 @@ impl Refused {
 
 /// An error in an expression, and its byte offset.
 #[derive(Debug)]
-struct Wrong {
+struct ExpressionError {
     at: usize,
     why: String,
 }
 
-impl Wrong {
-    fn new(at: usize, why: impl Into<String>) -> Wrong {
+impl ExpressionError {
+    fn new(at: usize, why: impl Into<String>) -> ExpressionError {
         let why = why.into();
-        Wrong { at, why }
+        ExpressionError { at, why }
     }
 }
 
 impl Query {
     /// Parses the JSON text of a query. An empty list matches every job.
-    pub fn parse(text: &str) -> Result<Query, Refused> {
-        let refuse = |term, part, why: &str| Refused {
+    pub fn parse(text: &str) -> Result<Query, QueryError> {
+        let error = |term, part, why: &str| QueryError {
             term,
             part,
             column: None,
             why: why.to_owned(),
         };
         let items: Vec<&RawValue> = serde_json::from_str(text)
-            .map_err(|_| refuse(None, None, "a query must be a list of [OP, EXPR, EXPR]"))?;
+            .map_err(|_| error(None, None, "a query must be a list of [OP, EXPR, EXPR]"))?;
         if items.len() > TERMS_MAX {
             let why = format!("too many terms; the limit is {TERMS_MAX}");
-            return Err(refuse(Some(TERMS_MAX), None, &why));
+            return Err(error(Some(TERMS_MAX), None, &why));
         }
         let mut terms = Vec::with_capacity(items.len());
         for (number, item) in items.into_iter().enumerate() {
             let parts: [&RawValue; 3] = serde_json::from_str(item.get())
-                .map_err(|_| refuse(Some(number), None, "a term must be [OP, EXPR, EXPR]"))?;
+                .map_err(|_| error(Some(number), None, "a term must be [OP, EXPR, EXPR]"))?;
             let [operator, left, right] = parts;
             let operator =
-                read_operator(operator).map_err(|why| refuse(Some(number), Some(0), &why))?;
+                read_operator(operator).map_err(|why| error(Some(number), Some(0), &why))?;
             let side = |part: usize, raw: &RawValue| {
-                read_side(raw).map_err(|(column, why)| Refused {
+                read_side(raw).map_err(|(column, why)| QueryError {
                     column,
-                    ..refuse(Some(number), Some(part), &why)
+                    ..error(Some(number), Some(part), &why)
                 })
             };
             let (left, right) = (side(1, left)?, side(2, right)?);
@@ -166,16 +166,16 @@ impl Query {
                 vec![parse::step(operator, right)],
             ));
         }
-        let mut needs = Columns::default();
+        let mut used_columns = UsedColumns::default();
         for term in &terms {
-            term.note_columns(&mut needs);
+            term.add_columns(&mut used_columns);
         }
         let hint = hint::of(&terms);
-        Ok(Query(Arc::new(Read {
+        Ok(Query(Arc::new(Parsed {
             text: text.to_owned(),
             terms,
             hint,
-            needs,
+            used_columns,
         })))
     }
 
@@ -188,15 +188,20 @@ impl Query {
         &self.0.hint
     }
 
-    pub fn needs(&self) -> Columns {
-        self.0.needs
+    pub fn used_columns(&self) -> UsedColumns {
+        self.0.used_columns
     }
 
     /// Whether the job matches. `now` is in seconds since 1970. The evaluation spends `work`.
-    pub fn matches(&self, record: &Record<'_>, now: i64, work: &mut Budget) -> Result<bool, Spent> {
-        let mut look = eval::Look::new(*record, now, work);
+    pub fn matches(
+        &self,
+        record: &Record<'_>,
+        now: i64,
+        work: &mut Budget,
+    ) -> Result<bool, BudgetExceeded> {
+        let mut evaluation = eval::Evaluation::new(*record, now, work);
         for term in &self.0.terms {
-            if look.truth(term)? != Some(true) {
+            if evaluation.eval_bool(term)? != Some(true) {
                 return Ok(false);
             }
         }
@@ -284,8 +289,8 @@ fn read_expression(text: &str) -> Result<Node, (Option<usize>, String)> {
         let why = format!("the expression is too long; the limit is {EXPRESSION_BYTES_MAX} bytes");
         return Err((None, why));
     }
-    parse::expression(text).map_err(|wrong| {
-        let before = text.char_indices().take_while(|(at, _)| *at < wrong.at);
-        (Some(before.count() + 1), wrong.why)
+    parse::expression(text).map_err(|error| {
+        let before = text.char_indices().take_while(|(at, _)| *at < error.at);
+        (Some(before.count() + 1), error.why)
     })
 }

@@ -1,27 +1,27 @@
 //! The language of the job search (`/ui/jobs`): terms separated by spaces, all of which must hold.
 //!
 //! `search/parse.rs` parses it by hand and reports the position of the first error. `search/matching.rs` checks one job
-//! at a time, so a search behaves the same on every database and no user text becomes SQL. [`Search::is_of_queue`],
-//! [`Search::may_stand`], [`Search::tag`] and the like return conditions that an index can check. The engine chooses
-//! the index and limits the number of jobs it reads.
+//! at a time, so a search behaves the same on every database and no user text becomes SQL. [`Search::may_match_queue`],
+//! [`Search::may_match_state`], [`Search::tag`] and the like return conditions that an index can check. The engine
+//! chooses the index and limits the number of jobs it reads.
 
+mod describe;
 mod fingerprint;
 mod json;
 mod matching;
 mod parse;
 mod pattern;
-mod told;
-mod when;
+mod time_condition;
 
 use std::cmp::Ordering;
 
-pub use fingerprint::{Fingerprint, LOOKED_AT_MAX};
-pub use matching::{Body, Seen};
+pub use fingerprint::{Fingerprint, MESSAGE_CHARS_MAX};
+pub use matching::{Body, JobFacts};
 pub use pattern::Pattern;
 
 use json::Number;
-use when::When;
-pub use when::span;
+use time_condition::TimeCondition;
+pub use time_condition::span;
 
 /// Maximum length of a search, in characters.
 pub const CHARS_MAX: usize = 1_000;
@@ -50,17 +50,17 @@ pub struct Search {
     terms: Vec<Term>,
 }
 
-/// A condition that must hold, or must not hold if `not` is set.
+/// A condition that must hold, or must not hold if `is_negated` is set.
 #[derive(Debug, Clone, PartialEq)]
 struct Term {
     /// The text that was parsed.
     text: String,
-    not: bool,
-    what: What,
+    is_negated: bool,
+    condition: Condition,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum What {
+enum Condition {
     /// The ID starts with it, or the class contains it, ignoring case.
     Word {
         text: String,
@@ -74,26 +74,25 @@ enum What {
     Tag(Pattern),
     Worker(Pattern),
     /// The group of the last failure.
-    Type(Pattern),
+    FailureGroup(Pattern),
     /// Part of the message of the last failure, ignoring case.
-    Error(Pattern),
+    FailureMessage(Pattern),
     /// The hash of the fingerprint of the last failure's message.
-    Print(String),
+    Fingerprint(String),
     /// The value at a path of the payload.
-    Data(Vec<String>, Wanted),
+    Data(Vec<String>, ValueCondition),
     Priority(Compare, Number),
-    /// Retries left.
-    Tries(Compare, Number),
-    Created(When),
+    RetriesLeft(Compare, Number),
+    Created(TimeCondition),
     /// When the job entered its state.
-    Updated(When),
+    Updated(TimeCondition),
 }
 
 /// The condition on a value of the payload.
 #[derive(Debug, Clone, PartialEq)]
-enum Wanted {
+enum ValueCondition {
     /// Text or number that matches the pattern.
-    Is(Pattern),
+    Matches(Pattern),
     /// Number that compares this way with the given one.
     Number(Compare, Number),
 }
@@ -122,7 +121,7 @@ impl Compare {
 /// A syntax error: characters `from..to` of the text, counted from 0, and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("column {}: {why}", from + 1)]
-pub struct Mistake {
+pub struct SyntaxError {
     pub from: usize,
     pub to: usize,
     pub why: String,
@@ -133,7 +132,7 @@ impl Search {
     ///
     /// # Errors
     /// The first syntax error.
-    pub fn parse(text: &str) -> Result<Search, Mistake> {
+    pub fn parse(text: &str) -> Result<Search, SyntaxError> {
         parse::parse(text)
     }
 
@@ -147,7 +146,7 @@ impl Search {
         };
         let terms = self.terms.iter().enumerate();
         terms
-            .map(|(index, term)| (term.told(), without(index)))
+            .map(|(index, term)| (term.describe(), without(index)))
             .collect()
     }
 
@@ -161,8 +160,8 @@ impl Search {
         match self.terms.as_slice() {
             [
                 Term {
-                    not: false,
-                    what: What::Word { text, .. },
+                    is_negated: false,
+                    condition: Condition::Word { text, .. },
                     ..
                 },
             ] => Some(text),
@@ -171,54 +170,55 @@ impl Search {
     }
 
     /// Whether jobs of this queue can match.
-    pub fn is_of_queue(&self, api: &str, namespace: &str, queue: &str) -> bool {
-        self.terms.iter().all(|term| match &term.what {
-            What::Api(apis) => apis.contains(&api) != term.not,
-            What::Namespace(pattern) => pattern.is(namespace) != term.not,
-            What::Queue(pattern) => pattern.is(queue) != term.not,
+    pub fn may_match_queue(&self, api: &str, namespace: &str, queue: &str) -> bool {
+        self.terms.iter().all(|term| match &term.condition {
+            Condition::Api(apis) => apis.contains(&api) != term.is_negated,
+            Condition::Namespace(pattern) => pattern.matches(namespace) != term.is_negated,
+            Condition::Queue(pattern) => pattern.matches(queue) != term.is_negated,
             _ => true,
         })
     }
 
     /// Whether jobs in this state can match.
-    pub fn may_stand(&self, state: &str) -> bool {
-        self.terms.iter().all(|term| match &term.what {
-            What::State(states) => states.contains(&state) != term.not,
+    pub fn may_match_state(&self, state: &str) -> bool {
+        self.terms.iter().all(|term| match &term.condition {
+            Condition::State(states) => states.contains(&state) != term.is_negated,
             _ => true,
         })
     }
 
     /// A tag that all matching jobs have.
     pub fn tag(&self) -> Option<&str> {
-        self.stated(|what| match what {
-            What::Tag(pattern) => pattern.exact(),
+        self.required(|condition| match condition {
+            Condition::Tag(pattern) => pattern.exact(),
             _ => None,
         })
     }
 
     /// The group of the last failure that all matching jobs have.
     pub fn failure(&self) -> Option<&str> {
-        self.stated(|what| match what {
-            What::Type(pattern) => pattern.exact(),
+        self.required(|condition| match condition {
+            Condition::FailureGroup(pattern) => pattern.exact(),
             _ => None,
         })
     }
 
     /// Whether only jobs with a worker can match.
-    pub fn is_held(&self) -> bool {
-        let held = |term: &Term| !term.not && matches!(term.what, What::Worker(_));
-        self.terms.iter().any(held)
+    pub fn requires_worker(&self) -> bool {
+        let needs_worker =
+            |term: &Term| !term.is_negated && matches!(term.condition, Condition::Worker(_));
+        self.terms.iter().any(needs_worker)
     }
 
     /// Whether the search reads payloads.
     pub fn needs_body(&self) -> bool {
-        let data = |term: &Term| matches!(term.what, What::Data(..));
+        let data = |term: &Term| matches!(term.condition, Condition::Data(..));
         self.terms.iter().any(data)
     }
 
-    fn stated<'s>(&'s self, find: impl Fn(&'s What) -> Option<&'s str>) -> Option<&'s str> {
-        let stated = self.terms.iter().filter(|term| !term.not);
-        stated.filter_map(|term| find(&term.what)).next()
+    fn required<'s>(&'s self, find: impl Fn(&'s Condition) -> Option<&'s str>) -> Option<&'s str> {
+        let required = self.terms.iter().filter(|term| !term.is_negated);
+        required.filter_map(|term| find(&term.condition)).next()
     }
 }
 

@@ -2,37 +2,37 @@
 //! database driver.
 //!
 //! A write is a *step* of a group: [`Writer::submit`] queues it for the single writer, which runs all queued steps in
-//! one transaction and delivers their results after the commit (`store/group.rs`). The differences between SQLite and
-//! Postgres are in the files of those names and in `store/dialect.rs`.
+//! one transaction and delivers their results after the commit (`store/group_commit.rs`). The differences between
+//! SQLite and Postgres are in the files of those names and in `store/dialect.rs`.
 
-mod about;
 mod address;
-mod bound;
+mod binding;
 mod copy;
 mod dialect;
 mod file;
-mod flat;
-mod group;
+mod group_commit;
+mod info;
 mod migrations;
 mod pooled;
 mod postgres;
 mod reserve;
+mod row_serializer;
 mod rows;
 mod sqlite;
 
 use std::path::Path;
 use std::time::Duration;
 
-pub use about::DatabaseInfo;
-pub use address::shown;
-pub use bound::ROWS_BOUND_MAX;
+pub use address::without_password;
+pub use binding::ROWS_BOUND_MAX;
 pub use copy::{Copied, CopyError, Progress, copy};
 use dialect::Dialect;
-pub use file::Host;
-pub use group::{Group, Writer};
+pub use file::FileOwner;
+pub use group_commit::{BatchRunner, Writer};
+pub use info::DatabaseInfo;
 pub use postgres::Listener;
 use reserve::Reserve;
-pub use rows::{Answer, Arg, Row, Statement};
+pub use rows::{Arg, Row, Statement, StatementResult};
 
 /// Errors of the database.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +55,7 @@ pub enum StoreError {
     )]
     OtherVersion,
     #[error("the database does not respond")]
-    Slow,
+    Timeout,
     /// The commit was sent, but its outcome is unknown.
     #[error("the database did not confirm the commit")]
     InDoubt,
@@ -63,7 +63,7 @@ pub enum StoreError {
         "the database schema is out of date; start a server once with a direct connection (no pooler) and without \
          statement-cache-capacity=0"
     )]
-    Pooled,
+    SchemaOutdatedBehindPooler,
     #[error("the writer has stopped")]
     Stopped,
     /// The step adds jobs, but the disk is full.
@@ -76,7 +76,7 @@ pub enum StoreError {
     Corrupt(&'static str),
     /// The steps of a group together exceed the memory or time of a transaction. They are run again in smaller groups.
     #[error("the transaction is too large")]
-    Oversized,
+    TransactionTooLarge,
 }
 
 impl StoreError {
@@ -93,14 +93,16 @@ impl StoreError {
     /// Whether a single step may have caused the error, so that the other steps can succeed without it: a value that
     /// the database cannot store, a corrupt row, a panic. False if the database or the disk is at fault, because then
     /// the next group would fail too.
-    pub fn concerns_a_step(&self) -> bool {
+    pub fn may_be_caused_by_one_step(&self) -> bool {
         match self {
             StoreError::Conflict
             | StoreError::Corrupt(_)
             | StoreError::Panicked
-            | StoreError::Oversized => true,
+            | StoreError::TransactionTooLarge => true,
             StoreError::Database(error) => match error {
-                sqlx::Error::Database(error) => !error.code().is_some_and(|code| is_systems(&code)),
+                sqlx::Error::Database(error) => {
+                    !error.code().is_some_and(|code| is_system_error(&code))
+                }
                 sqlx::Error::Encode(_)
                 | sqlx::Error::Decode(_)
                 | sqlx::Error::ColumnDecode { .. } => true,
@@ -129,7 +131,7 @@ impl StoreError {
     /// Whether the database is unreachable, so that a later retry can succeed.
     pub fn is_outage(&self) -> bool {
         match self {
-            StoreError::Slow | StoreError::InDoubt | StoreError::Stopped => true,
+            StoreError::Timeout | StoreError::InDoubt | StoreError::Stopped => true,
             StoreError::Database(sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed) => true,
             error => error.is_lost_connection(),
         }
@@ -156,7 +158,7 @@ impl StoreError {
 }
 
 /// Whether an error code concerns the database as a whole and not a statement.
-fn is_systems(code: &str) -> bool {
+fn is_system_error(code: &str) -> bool {
     /// Busy, locked, out of memory, read-only, interrupted, I/O, corrupt, full, cannot open, no database.
     const SQLITE: [i64; 10] = [5, 6, 7, 8, 9, 10, 11, 13, 14, 26];
     /// Classes: connection, resources, operator intervention, system, internal.
@@ -193,7 +195,7 @@ pub struct Settings {
     /// Postgres: do not use SKIP LOCKED.
     pub no_skip_locked: bool,
     /// SQLite: if a server has the file open, open it alongside that server, briefly.
-    pub beside: bool,
+    pub alongside_server: bool,
 }
 
 impl Settings {
@@ -206,7 +208,7 @@ impl Settings {
 
 /// The shared state that a group reads when it begins, if several servers can share the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fresh {
+pub struct SharedState {
     /// Changes whenever data that servers cache changes.
     pub revision: i64,
     /// The database's clock, in microseconds since 1970.
@@ -232,7 +234,7 @@ pub struct Store {
     /// The folder of a temporary database (`sqlite::memory:`), removed with the store.
     pub scratch: Option<tempfile::TempDir>,
     /// The server that has the file open, if this store was opened alongside it.
-    pub host: Option<Host>,
+    pub server: Option<FileOwner>,
 }
 
 impl Store {
@@ -250,14 +252,14 @@ impl Store {
                 readers: Readers::Postgres(postgres::Readers::open(address, settings).await?),
                 connection: Connection::Postgres(Box::new(connection)),
                 scratch: None,
-                host: None,
+                server: None,
             });
         }
         let (path, scratch) = sqlite::locate(address)?;
         let is_scratch = scratch.is_some();
-        let (connection, host) = match Store::open_file(&path, settings, is_scratch).await {
+        let (connection, server) = match Store::open_file(&path, settings, is_scratch).await {
             // After a stop on a full disk, the reserve provides the space to start.
-            Err(error) if error.is_full() && Reserve::give_up(&path) => {
+            Err(error) if error.is_full() && Reserve::remove_left_over(&path) => {
                 Store::open_file(&path, settings, is_scratch).await?
             }
             opened => opened?,
@@ -266,7 +268,7 @@ impl Store {
             readers: Readers::Sqlite(sqlite::Readers::open(&path).await?),
             connection: Connection::Sqlite(connection),
             scratch,
-            host,
+            server,
         })
     }
 
@@ -274,20 +276,20 @@ impl Store {
         path: &Path,
         settings: Settings,
         is_scratch: bool,
-    ) -> Result<(sqlite::Connection, Option<Host>), StoreError> {
-        let (mut connection, host) = if settings.beside {
+    ) -> Result<(sqlite::Connection, Option<FileOwner>), StoreError> {
+        let (mut connection, server) = if settings.alongside_server {
             file::open_or_join(path).await?
         } else {
-            let connection = file::open_alone(path, settings.durability, is_scratch).await?;
+            let connection = file::open_exclusive(path, settings.durability, is_scratch).await?;
             (connection, None)
         };
-        if host.is_none() {
+        if server.is_none() {
             connection.migrate().await?;
         }
-        if !settings.beside && !is_scratch {
-            connection.reserve(path).await?;
+        if !settings.alongside_server && !is_scratch {
+            connection.allocate_reserve(path).await?;
         }
-        Ok((connection, host))
+        Ok((connection, server))
     }
 }
 
@@ -298,25 +300,28 @@ pub enum Connection {
 }
 
 impl Connection {
-    /// Begins a group. Returns the shared state if other servers can have changed it. A strict group locks that state,
-    /// so the strict groups of several servers run one after another.
-    pub async fn begin(&mut self, strict: bool) -> Result<Option<Fresh>, StoreError> {
+    /// Begins a group. Returns the shared state if other servers can have changed it. An exclusive group locks that
+    /// state, so the exclusive groups of several servers run one after another.
+    pub async fn begin(&mut self, exclusive: bool) -> Result<Option<SharedState>, StoreError> {
         match self {
             Connection::Sqlite(_) => Ok(None),
-            Connection::Postgres(connection) => connection.begin(strict).await.map(Some),
+            Connection::Postgres(connection) => connection.begin(exclusive).await.map(Some),
         }
     }
 
     /// Runs read-only statements, before the group's first write.
-    pub async fn read(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+    pub async fn read(
+        &mut self,
+        batch: Vec<Statement>,
+    ) -> Result<Vec<StatementResult>, StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.read(batch).await,
             Connection::Postgres(connection) => connection.run(batch).await,
         }
     }
 
-    /// Runs the statements in the group's transaction. Returns one answer per statement.
-    pub async fn run(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+    /// Runs the statements in the group's transaction. Returns one result per statement.
+    pub async fn run(&mut self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.run(batch).await,
             Connection::Postgres(connection) => connection.run(batch).await,
@@ -325,7 +330,10 @@ impl Connection {
 
     /// Runs the statements and commits. When this returns, the writes have the durability that the database was opened
     /// with.
-    pub async fn commit_with(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+    pub async fn commit_with(
+        &mut self,
+        batch: Vec<Statement>,
+    ) -> Result<Vec<StatementResult>, StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.commit_with(batch).await,
             Connection::Postgres(connection) => connection.commit_with(batch).await,
@@ -352,17 +360,17 @@ impl Connection {
     }
 
     /// Releases the disk reserve after a group found the disk full. False if it was released before.
-    pub async fn make_room(&mut self) -> bool {
+    pub async fn release_reserve(&mut self) -> bool {
         match self {
-            Connection::Sqlite(connection) => connection.make_room().await,
-            Connection::Postgres(connection) => connection.note_full(),
+            Connection::Sqlite(connection) => connection.release_reserve().await,
+            Connection::Postgres(connection) => connection.record_full(),
         }
     }
 
     /// Checks whether a full disk has space again, at most once a second.
-    pub async fn check_room(&mut self) -> Result<(), StoreError> {
+    pub async fn restore_reserve_if_possible(&mut self) -> Result<(), StoreError> {
         match self {
-            Connection::Sqlite(connection) => connection.check_room().await,
+            Connection::Sqlite(connection) => connection.restore_reserve_if_possible().await,
             Connection::Postgres(_) => Ok(()),
         }
     }
@@ -383,8 +391,8 @@ pub enum Readers {
 }
 
 impl Readers {
-    /// Runs the statements on one snapshot of the database. Returns one answer per statement.
-    pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+    /// Runs the statements on one snapshot of the database. Returns one result per statement.
+    pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
         match self {
             Readers::Sqlite(readers) => readers.read(batch).await,
             Readers::Postgres(readers) => readers.read(batch).await,
@@ -393,13 +401,13 @@ impl Readers {
 
     /// Runs one statement and returns its rows.
     pub async fn rows(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
-        let answers = self.read(vec![statement]).await?;
-        let first = answers.into_iter().next();
-        Ok(first.map(|answer| answer.rows).unwrap_or_default())
+        let results = self.read(vec![statement]).await?;
+        let first = results.into_iter().next();
+        Ok(first.map(|result| result.rows).unwrap_or_default())
     }
 
     /// The shared state, if other servers can have changed it.
-    pub async fn status(&self) -> Result<Option<Fresh>, StoreError> {
+    pub async fn status(&self) -> Result<Option<SharedState>, StoreError> {
         match self {
             Readers::Sqlite(_) => Ok(None),
             Readers::Postgres(readers) => readers.status().await.map(Some),
@@ -407,10 +415,10 @@ impl Readers {
     }
 
     /// Sends a notification to all listening servers.
-    pub async fn notify(&self, word: &str) -> Result<(), StoreError> {
+    pub async fn notify(&self, message: &str) -> Result<(), StoreError> {
         match self {
             Readers::Sqlite(_) => Ok(()),
-            Readers::Postgres(readers) => readers.notify(word).await,
+            Readers::Postgres(readers) => readers.notify(message).await,
         }
     }
 

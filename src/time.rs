@@ -7,27 +7,27 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
 /// A time as `2026-11-20 13:22:05 UTC`.
-pub fn utc(moment: i64) -> String {
-    let (date, time, _) = parts(moment);
-    format!("{date} {time} UTC")
+pub fn utc(time: i64) -> String {
+    let (date, clock, _) = date_time_parts(time);
+    format!("{date} {clock} UTC")
 }
 
 /// A time as `2026-11-20 13:22:05.123 UTC`.
-pub fn utc_millis(moment: i64) -> String {
-    let (date, time, millis) = parts(moment);
-    format!("{date} {time}.{millis:03} UTC")
+pub fn utc_millis(time: i64) -> String {
+    let (date, clock, millis) = date_time_parts(time);
+    format!("{date} {clock}.{millis:03} UTC")
 }
 
 /// A time in ISO 8601: `2026-11-20T13:22:05.123Z`.
-pub fn iso(moment: i64) -> String {
-    let (date, time, millis) = parts(moment);
-    format!("{date}T{time}.{millis:03}Z")
+pub fn iso(time: i64) -> String {
+    let (date, clock, millis) = date_time_parts(time);
+    format!("{date}T{clock}.{millis:03}Z")
 }
 
 /// A time in the zone that is `ahead` minutes ahead of UTC, as `2026-11-20 15:22:05 +02:00`, optionally with
 /// milliseconds.
-pub fn local(moment: i64, ahead: i64, with_millis: bool) -> String {
-    let (date, time, millis) = parts(moment.saturating_add(ahead * MINUTE));
+pub fn local(time: i64, ahead: i64, with_millis: bool) -> String {
+    let (date, clock, millis) = date_time_parts(time.saturating_add(ahead * MINUTE));
     let sign = if ahead < 0 { '−' } else { '+' };
     let (hours, minutes) = (ahead.abs() / 60, ahead.abs() % 60);
     let millis = if with_millis {
@@ -35,32 +35,32 @@ pub fn local(moment: i64, ahead: i64, with_millis: bool) -> String {
     } else {
         String::new()
     };
-    format!("{date} {time}{millis} {sign}{hours:02}:{minutes:02}")
+    format!("{date} {clock}{millis} {sign}{hours:02}:{minutes:02}")
 }
 
 /// Clock differences up to this are not reported.
-const ASTRAY: i64 = 30 * SECOND;
+const CLOCK_TOLERANCE: i64 = 30 * SECOND;
 
 /// A warning about the device's clock if the server's is `ahead` of it; empty if the difference is at most 30 s.
-pub fn astray(ahead: i64) -> String {
+pub fn clock_warning(ahead: i64) -> String {
     let way = if ahead > 0 { "behind" } else { "ahead of" };
     match ahead.saturating_abs() {
-        ..=ASTRAY => String::new(),
+        ..=CLOCK_TOLERANCE => String::new(),
         distance => format!(
             "This device’s clock is {} {way} the server",
-            rough(distance)
+            rounded_down(distance)
         ),
     }
 }
 
 /// The time of day, `13:22:05`, in UTC.
-pub fn clock(moment: i64) -> String {
-    parts(moment).1
+pub fn clock(time: i64) -> String {
+    date_time_parts(time).1
 }
 
 /// The date of a day counted from 1970-01-01, as `2026-11-20`.
 pub fn date(day: i64) -> String {
-    parts(day.saturating_mul(DAY)).0
+    date_time_parts(day.saturating_mul(DAY)).0
 }
 
 /// The weekday of a day counted from 1970-01-01.
@@ -83,8 +83,8 @@ pub fn seconds(seconds: f64) -> String {
     span((seconds * SECOND as f64) as i64)
 }
 
-fn parts(moment: i64) -> (String, String, i64) {
-    let (days, in_day) = (moment.div_euclid(DAY), moment.rem_euclid(DAY));
+fn date_time_parts(time: i64) -> (String, String, i64) {
+    let (days, in_day) = (time.div_euclid(DAY), time.rem_euclid(DAY));
     let (year, month, day) = civil(days);
     (
         format!("{year:04}-{month:02}-{day:02}"),
@@ -117,20 +117,20 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// The distance of `moment` from `now`: `12 s ago`, `in 3 m`.
-pub fn ago(moment: i64, now: i64) -> String {
-    let distance = now.saturating_sub(moment);
+/// The distance of `time` from `now`: `12 s ago`, `in 3 m`.
+pub fn relative(time: i64, now: i64) -> String {
+    let distance = now.saturating_sub(time);
     if distance.abs() < SECOND {
         "now".to_owned()
     } else if distance > 0 {
-        format!("{} ago", rough(distance))
+        format!("{} ago", rounded_down(distance))
     } else {
-        format!("in {}", rough(distance.saturating_neg()))
+        format!("in {}", rounded_down(distance.saturating_neg()))
     }
 }
 
 /// A duration rounded down to whole seconds, minutes, hours or days.
-fn rough(span: i64) -> String {
+fn rounded_down(span: i64) -> String {
     match span {
         ..MINUTE => format!("{} s", span / SECOND),
         MINUTE..HOUR => format!("{} m", span / MINUTE),
@@ -183,7 +183,7 @@ pub fn every(interval: i64) -> String {
 }
 
 /// An interval as a number and the seconds of its unit: the largest unit of which it is a whole multiple.
-pub fn in_unit(interval: i64) -> (String, i64) {
+pub fn as_number_and_unit(interval: i64) -> (String, i64) {
     let units = [DAY, HOUR, MINUTE];
     match units.into_iter().find(|unit| interval % unit == 0) {
         Some(unit) => ((interval / unit).to_string(), unit / SECOND),
@@ -224,22 +224,22 @@ mod tests {
 
     #[test]
     fn local_moments_tell_their_distance_from_utc() {
-        let moment = 1_352_375_209_500_000;
-        assert_eq!(local(moment, 0, false), "2012-11-08 11:46:49 +00:00");
-        assert_eq!(local(moment, 120, true), "2012-11-08 13:46:49.500 +02:00");
-        assert_eq!(local(moment, -570, false), "2012-11-08 02:16:49 −09:30");
+        let time = 1_352_375_209_500_000;
+        assert_eq!(local(time, 0, false), "2012-11-08 11:46:49 +00:00");
+        assert_eq!(local(time, 120, true), "2012-11-08 13:46:49.500 +02:00");
+        assert_eq!(local(time, -570, false), "2012-11-08 02:16:49 −09:30");
     }
 
     #[test]
     fn small_clock_differences_are_tolerated() {
-        assert_eq!(astray(30 * SECOND), "");
-        assert_eq!(astray(-30 * SECOND), "");
+        assert_eq!(clock_warning(30 * SECOND), "");
+        assert_eq!(clock_warning(-30 * SECOND), "");
         assert_eq!(
-            astray(125 * SECOND),
+            clock_warning(125 * SECOND),
             "This device’s clock is 2 m behind the server"
         );
         assert_eq!(
-            astray(-31 * SECOND),
+            clock_warning(-31 * SECOND),
             "This device’s clock is 31 s ahead of the server"
         );
     }
@@ -259,12 +259,12 @@ mod tests {
 
     #[test]
     fn distances_are_read_at_a_glance() {
-        assert_eq!(ago(0, 999_999), "now");
-        assert_eq!(ago(0, 12_900_000), "12 s ago");
-        assert_eq!(ago(0, 59 * MINUTE), "59 m ago");
-        assert_eq!(ago(3 * HOUR, 0), "in 3 h");
-        assert_eq!(ago(0, 40 * DAY), "40 d ago");
-        assert!(ago(i64::MIN, i64::MAX).ends_with("ago"));
+        assert_eq!(relative(0, 999_999), "now");
+        assert_eq!(relative(0, 12_900_000), "12 s ago");
+        assert_eq!(relative(0, 59 * MINUTE), "59 m ago");
+        assert_eq!(relative(3 * HOUR, 0), "in 3 h");
+        assert_eq!(relative(0, 40 * DAY), "40 d ago");
+        assert!(relative(i64::MIN, i64::MAX).ends_with("ago"));
     }
 
     #[test]
@@ -293,10 +293,10 @@ mod tests {
 
     #[test]
     fn intervals_are_typed_in_their_unit() {
-        assert_eq!(in_unit(90 * SECOND), ("90".to_owned(), 1));
-        assert_eq!(in_unit(1_500_000), ("1.5".to_owned(), 1));
-        assert_eq!(in_unit(120 * MINUTE), ("2".to_owned(), 3_600));
-        assert_eq!(in_unit(DAY), ("1".to_owned(), 86_400));
+        assert_eq!(as_number_and_unit(90 * SECOND), ("90".to_owned(), 1));
+        assert_eq!(as_number_and_unit(1_500_000), ("1.5".to_owned(), 1));
+        assert_eq!(as_number_and_unit(120 * MINUTE), ("2".to_owned(), 3_600));
+        assert_eq!(as_number_and_unit(DAY), ("1".to_owned(), 86_400));
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Figures {
     /// Prints both sets side by side. False if a figure is too high or has no committed one. True if the compilers
     /// differ, because the sets are not comparable then.
     pub fn compare(&self, committed: &Figures) -> bool {
-        let mut dearer = Vec::new();
+        let mut over_budget = Vec::new();
         let mut stale = false;
         println!(
             "{:<28}{:>12}{:>12}{:>9}",
@@ -59,13 +59,13 @@ impl Figures {
             let before = committed.sections.iter().find(|(known, _)| known == name);
             let Some((_, before)) = before else {
                 println!("{name:<28}{:>12}{now:>12}", "-");
-                dearer.push(name.as_str());
+                over_budget.push(name.as_str());
                 continue;
             };
             let change = (*now as f64 / *before as f64 - 1.0) * 100.0;
             println!("{name:<28}{before:>12}{now:>12}{change:>+8.1}%");
             if change > TOLERANCE {
-                dearer.push(name);
+                over_budget.push(name);
             }
             stale |= change < STALE;
         }
@@ -76,7 +76,7 @@ impl Figures {
             );
             return true;
         }
-        if dearer.is_empty() {
+        if over_budget.is_empty() {
             if stale {
                 println!(
                     "some cost less than committed: commit the figures of `make cost ARGS=--accept`"
@@ -87,7 +87,7 @@ impl Figures {
         println!(
             "dearer by more than {TOLERANCE} %: {}. Make it cheaper, or raise the figures in the same change with \
              `make cost ARGS=--accept` and say why",
-            dearer.join(", ")
+            over_budget.join(", ")
         );
         false
     }

@@ -85,20 +85,20 @@ impl Driver {
     /// Sends `requests` between two boundaries, so that callgrind counts them separately. Without a name, they only
     /// warm up and are not counted.
     async fn section(&mut self, name: &str, requests: Vec<Request>) -> Result<Vec<String>> {
-        let mut answers = Vec::with_capacity(requests.len());
+        let mut responses = Vec::with_capacity(requests.len());
         let counted = !name.is_empty();
         if counted {
             println!("{name}\t{}", requests.len());
             boundary();
         }
         for (method, path, body, status) in &requests {
-            let answer = self.connection.exchange(method, path, body, *status);
-            answers.push(answer.await?.to_owned());
+            let response = self.connection.exchange(method, path, body, *status);
+            responses.push(response.await?.to_owned());
         }
         if counted {
             boundary();
         }
-        Ok(answers)
+        Ok(responses)
     }
 
     async fn qless(&mut self) -> Result<()> {
@@ -264,8 +264,8 @@ impl Driver {
         ];
         for (prefix, n) in [("", WARM_UP), ("dashboard", PAGES)] {
             for (name, path) in pages {
-                let looks = vec![("GET", path.to_owned(), String::new(), 200); n];
-                self.section(&label(prefix, name), looks).await?;
+                let requests = vec![("GET", path.to_owned(), String::new(), 200); n];
+                self.section(&label(prefix, name), requests).await?;
             }
         }
         Ok(())
@@ -281,7 +281,7 @@ fn label(prefix: &str, verb: &str) -> String {
 }
 
 /// The texts between each `start` and the next quotation mark.
-fn all<'a>(answer: &'a str, start: &'a str) -> impl Iterator<Item = String> + 'a {
-    let parts = answer.split(start).skip(1);
+fn all<'a>(response: &'a str, start: &'a str) -> impl Iterator<Item = String> + 'a {
+    let parts = response.split(start).skip(1);
     parts.filter_map(|part| Some(part.split('"').next()?.to_owned()))
 }

@@ -10,7 +10,7 @@ pub struct Connection {
     stream: TcpStream,
     host: String,
     request: Vec<u8>,
-    answer: Vec<u8>,
+    response: Vec<u8>,
 }
 
 impl Connection {
@@ -21,7 +21,7 @@ impl Connection {
             stream,
             host: address.to_owned(),
             request: Vec::with_capacity(64 * 1024),
-            answer: Vec::with_capacity(64 * 1024),
+            response: Vec::with_capacity(64 * 1024),
         })
     }
 
@@ -43,15 +43,15 @@ impl Connection {
         body: &str,
         status: u16,
     ) -> Result<&str> {
-        self.ask(method, path, body).await?;
-        match self.answer().await? {
-            (got, answer) if got == status => Ok(answer),
-            (got, answer) => Err(format!("an unexpected answer: {got} {answer}").into()),
+        self.send(method, path, body).await?;
+        match self.receive().await? {
+            (got, response) if got == status => Ok(response),
+            (got, response) => Err(format!("an unexpected answer: {got} {response}").into()),
         }
     }
 
     /// Sends a request without reading the response.
-    pub async fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<()> {
+    pub async fn send(&mut self, method: &str, path: &str, body: &str) -> Result<()> {
         self.request.clear();
         let head = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n", self.host);
         self.request.extend_from_slice(head.as_bytes());
@@ -69,32 +69,32 @@ impl Connection {
     }
 
     /// Reads the response to the last request. Returns its status and body.
-    pub async fn answer(&mut self) -> Result<(u16, &str)> {
-        self.answer.clear();
+    pub async fn receive(&mut self) -> Result<(u16, &str)> {
+        self.response.clear();
         let head_end = loop {
             self.read().await?;
-            if let Some(end) = find(&self.answer, b"\r\n\r\n") {
+            if let Some(end) = find(&self.response, b"\r\n\r\n") {
                 break end + 4;
             }
         };
-        let head = std::str::from_utf8(self.answer.get(..head_end).unwrap_or_default())?;
+        let head = std::str::from_utf8(self.response.get(..head_end).unwrap_or_default())?;
         let status = head.split(' ').nth(1).ok_or("no status")?.parse()?;
         let length = match status {
             // Such a response has neither a body nor a length.
             204 => 0,
             // A page. The chunks are returned undecoded, because no caller parses them.
             _ if is_chunked(head) => {
-                while !self.answer.ends_with(b"\r\n0\r\n\r\n") {
+                while !self.response.ends_with(b"\r\n0\r\n\r\n") {
                     self.read().await?;
                 }
-                self.answer.len() - head_end
+                self.response.len() - head_end
             }
             _ => content_length(head).ok_or_else(|| format!("no length: {head}"))?,
         };
-        while self.answer.len() < head_end + length {
+        while self.response.len() < head_end + length {
             self.read().await?;
         }
-        let body = std::str::from_utf8(self.answer.get(head_end..).unwrap_or_default())?;
+        let body = std::str::from_utf8(self.response.get(head_end..).unwrap_or_default())?;
         if body.len() != length {
             return Err(format!("more than an answer: {body}").into());
         }
@@ -102,7 +102,7 @@ impl Connection {
     }
 
     async fn read(&mut self) -> Result<()> {
-        match self.stream.read_buf(&mut self.answer).await? {
+        match self.stream.read_buf(&mut self.response).await? {
             0 => Err("the server hung up".into()),
             _ => Ok(()),
         }

@@ -68,18 +68,18 @@ struct Item<'a> {
 }
 
 #[derive(Deserialize)]
-struct Asker {
+struct ClaimQuery {
     host: String,
 }
 
-type Answer = Result<(StatusCode, [(HeaderName, &'static str); 2], String), StatusCode>;
+type Response = Result<(StatusCode, [(HeaderName, &'static str); 2], String), StatusCode>;
 
 const HEADERS: [(HeaderName, &str); 2] = [
     (header::CONTENT_TYPE, "application/json"),
     (header::CACHE_CONTROL, "no-store"),
 ];
 
-async fn add(State(queues): State<Queues>, Path(queue): Path<String>, body: Bytes) -> Answer {
+async fn add(State(queues): State<Queues>, Path(queue): Path<String>, body: Bytes) -> Response {
     let (items, array) = items(&body)?;
     let mut ids = Vec::with_capacity(items.len());
     let mut queues = queues.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,18 +92,22 @@ async fn add(State(queues): State<Queues>, Path(queue): Path<String>, body: Byte
         queue.push_back((id.clone(), item.meta.get().to_owned()));
         ids.push(id);
     }
-    Ok(answer(&list(&ids, array)))
+    Ok(response(&list(&ids, array)))
 }
 
-async fn take_one(queues: State<Queues>, Path(queue): Path<String>, asker: Query<Asker>) -> Answer {
-    take(queues, Path((queue, 1)), asker).await
+async fn take_one(
+    queues: State<Queues>,
+    Path(queue): Path<String>,
+    query: Query<ClaimQuery>,
+) -> Response {
+    take(queues, Path((queue, 1)), query).await
 }
 
 async fn take(
     State(queues): State<Queues>,
     Path((name, count)): Path<(String, usize)>,
-    Query(Asker { host }): Query<Asker>,
-) -> Answer {
+    Query(ClaimQuery { host }): Query<ClaimQuery>,
+) -> Response {
     let mut queues = queues.lock().unwrap_or_else(PoisonError::into_inner);
     let queue = queues.entry(name.clone()).or_default();
     let there = queue.len().min(count);
@@ -114,13 +118,13 @@ async fn take(
     });
     let jobs: Vec<String> = jobs.collect();
     Ok(match jobs.as_slice() {
-        [] if count == 1 => answer("null"),
-        [job] if count == 1 => answer(job),
-        jobs => answer(&format!("[{}]", jobs.join(","))),
+        [] if count == 1 => response("null"),
+        [job] if count == 1 => response(job),
+        jobs => response(&format!("[{}]", jobs.join(","))),
     })
 }
 
-async fn complete(Path(_): Path<String>, body: Bytes) -> Answer {
+async fn complete(Path(_): Path<String>, body: Bytes) -> Response {
     let (items, array) = items(&body)?;
     let ids: Vec<String> = items
         .into_iter()
@@ -134,27 +138,27 @@ async fn complete(Path(_): Path<String>, body: Bytes) -> Answer {
     } else {
         text.push_str(r#","state":"complete""#);
     }
-    Ok(answer(&text))
+    Ok(response(&text))
 }
 
 async fn publish(
     State(queues): State<Queues>,
     Path((_, queue)): Path<(String, String)>,
     body: Bytes,
-) -> Answer {
+) -> Response {
     let body = std::str::from_utf8(&body).map_err(|_| StatusCode::BAD_REQUEST)?;
     let id = uuid::Uuid::new_v4().simple().to_string();
-    let answer = format!(r#"{{"msg":"published","job_id":"{id}"}}"#);
+    let response = format!(r#"{{"msg":"published","job_id":"{id}"}}"#);
     let mut queues = queues.lock().unwrap_or_else(PoisonError::into_inner);
     let queue = queues.entry(queue).or_default();
     queue.push_back((id, body.to_owned()));
-    Ok((StatusCode::CREATED, HEADERS, answer))
+    Ok((StatusCode::CREATED, HEADERS, response))
 }
 
 async fn consume(
     State(queues): State<Queues>,
     Path((namespace, name)): Path<(String, String)>,
-) -> Answer {
+) -> Response {
     let mut queues = queues.lock().unwrap_or_else(PoisonError::into_inner);
     let queue = queues.entry(name.clone()).or_default();
     let (id, body) = queue.pop_front().ok_or(StatusCode::NOT_FOUND)?;
@@ -179,36 +183,36 @@ struct NewJob<'a> {
 }
 
 #[derive(Deserialize)]
-struct Polling<'a> {
+struct PollBody<'a> {
     #[serde(borrow)]
     state: &'a RawValue,
 }
 
-async fn create(State(queues): State<Queues>, Path(queue): Path<String>, body: Bytes) -> Answer {
+async fn create(State(queues): State<Queues>, Path(queue): Path<String>, body: Bytes) -> Response {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let NewJob { payload } = serde_json::from_slice(&body).map_err(|_| StatusCode::BAD_REQUEST)?;
     let (id, payload) = (
         LAST.fetch_add(1, Ordering::Relaxed) + 1,
         payload.get().to_owned(),
     );
-    let answer = format!(
+    let response = format!(
         r#"{{"id":{id},"payload":{payload},"events":[["job_created",{{"timestamp":"1352375149"}}]],"state":null,"modified":1352375149}}"#
     );
     let mut queues = queues.lock().unwrap_or_else(PoisonError::into_inner);
     let queue = queues.entry(queue).or_default();
     queue.push_back((id.to_string(), payload));
-    Ok((StatusCode::OK, HEADERS, answer))
+    Ok((StatusCode::OK, HEADERS, response))
 }
 
-async fn poll(State(queues): State<Queues>, Path(queue): Path<String>, body: Bytes) -> Answer {
-    let Polling { state } = serde_json::from_slice(&body).map_err(|_| StatusCode::BAD_REQUEST)?;
+async fn poll(State(queues): State<Queues>, Path(queue): Path<String>, body: Bytes) -> Response {
+    let PollBody { state } = serde_json::from_slice(&body).map_err(|_| StatusCode::BAD_REQUEST)?;
     let mut queues = queues.lock().unwrap_or_else(PoisonError::into_inner);
     let queue = queues.entry(queue).or_default();
     let (id, payload) = queue.pop_front().ok_or(StatusCode::NOT_FOUND)?;
-    let answer = format!(
+    let response = format!(
         r#"{{"id":{id},"payload":{payload},"events":[["job_created",{{"timestamp":"1352375149"}}],["job_state_advanced",{{"old":null,"new":{state},"timestamp":"1352375149"}}]],"state":{state},"modified":1352375149}}"#
     );
-    Ok((StatusCode::OK, HEADERS, answer))
+    Ok((StatusCode::OK, HEADERS, response))
 }
 
 fn items(body: &[u8]) -> Result<(Vec<Item<'_>>, bool), StatusCode> {
@@ -230,7 +234,7 @@ fn list(ids: &[String], array: bool) -> String {
     }
 }
 
-fn answer(results: &str) -> (StatusCode, [(HeaderName, &'static str); 2], String) {
+fn response(results: &str) -> (StatusCode, [(HeaderName, &'static str); 2], String) {
     let text = format!(r#"{{"results":{results},"time":{{"total":0.042}}}}"#);
     (StatusCode::OK, HEADERS, text)
 }

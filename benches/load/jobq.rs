@@ -40,8 +40,8 @@ impl Worker {
 
     pub async fn cycle(&mut self) -> Result<()> {
         let path = format!("{}/job", self.queue);
-        let answer = self.connection.post(&path, &self.body).await?;
-        self.shared.ledger.borrow_mut().added(id(answer)?)?;
+        let response = self.connection.post(&path, &self.body).await?;
+        self.shared.ledger.borrow_mut().added(id(response)?)?;
         // Every connection creates a job before it polls, so there is always one, possibly of another connection.
         let path = format!("{}/poll_job", self.queue);
         let id = id(self.connection.post(&path, POLL).await?)?.to_owned();
@@ -54,15 +54,15 @@ impl Worker {
 /// Creates the queue if it does not exist. Returns its path.
 pub async fn create_queue(connection: &mut Connection, name: &str) -> Result<String> {
     let body = format!(r#"{{"name":"{name}"}}"#);
-    connection.ask("POST", "/api/v0/queue", &body).await?;
-    match connection.answer().await? {
+    connection.send("POST", "/api/v0/queue", &body).await?;
+    match connection.receive().await? {
         (200 | 409, _) => Ok(format!("/api/v0/queue/{name}")),
-        (status, answer) => Err(format!("no queue: {status} {answer}").into()),
+        (status, response) => Err(format!("no queue: {status} {response}").into()),
     }
 }
 
 /// The id of a job.
-fn id(answer: &str) -> Result<&str> {
-    let (_, rest) = answer.split_once("\"id\":").ok_or("no id")?;
+fn id(response: &str) -> Result<&str> {
+    let (_, rest) = response.split_once("\"id\":").ok_or("no id")?;
     Ok(rest.split(',').next().unwrap_or_default())
 }

@@ -42,17 +42,17 @@ impl Worker {
 
     pub async fn cycle(&mut self) -> Result<()> {
         let (queue, body) = (&self.queue, &self.body);
-        let answer = self.connection.exchange("PUT", queue, body, 201).await?;
-        self.shared.ledger.borrow_mut().added(job_id(answer)?)?;
+        let response = self.connection.exchange("PUT", queue, body, 201).await?;
+        self.shared.ledger.borrow_mut().added(job_id(response)?)?;
         // Every connection publishes before it consumes, so there is always a job, possibly of another connection.
         // Several servers skip jobs that another one is claiming, so the request may have to be repeated.
         for _ in 0..if self.alone { 1 } else { TRIES } {
-            self.connection.ask("GET", &self.consume, "").await?;
-            let id = match self.connection.answer().await? {
-                (200, answer) => job_id(answer)?.to_owned(),
+            self.connection.send("GET", &self.consume, "").await?;
+            let id = match self.connection.receive().await? {
+                (200, response) => job_id(response)?.to_owned(),
                 (404, _) if !self.alone => continue,
-                (status, answer) => {
-                    return Err(format!("no job: {status} {answer}").into());
+                (status, response) => {
+                    return Err(format!("no job: {status} {response}").into());
                 }
             };
             let path = format!("{queue}/job/{id}");
@@ -64,7 +64,7 @@ impl Worker {
 }
 
 /// The job ID in the response to a publish request, or in a job.
-pub fn job_id(answer: &str) -> Result<&str> {
-    let (_, rest) = answer.split_once("\"job_id\":\"").ok_or("no job_id")?;
+pub fn job_id(response: &str) -> Result<&str> {
+    let (_, rest) = response.split_once("\"job_id\":\"").ok_or("no job_id")?;
     Ok(rest.split('"').next().unwrap_or_default())
 }

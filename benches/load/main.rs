@@ -9,9 +9,9 @@
 //! `make bench`, or `cargo bench --features ssr --bench load -- --help` after `make build`.
 
 mod client;
+mod delays;
 mod drive;
 mod floor;
-mod holds;
 mod jobq;
 mod ledger;
 mod lmstfy;
@@ -123,7 +123,7 @@ async fn measure(options: &Options) -> Result<()> {
         targets.push(Target::postgres(options.server.as_deref(), *servers)?);
     }
     if options.holds {
-        return hold(targets.get(1..).unwrap_or_default()).await;
+        return measure_delays(targets.get(1..).unwrap_or_default()).await;
     }
     let mut loads = Vec::new();
     for protocol in &options.protocol {
@@ -163,19 +163,19 @@ async fn measure(options: &Options) -> Result<()> {
         report::print_queries(&queries);
     }
     println!();
-    hold(targets.get(1..).unwrap_or_default()).await?;
+    measure_delays(targets.get(1..).unwrap_or_default()).await?;
     // Stops the servers, so that they do not disturb the measurement of the dashboard.
     drop(targets);
     dashboard(options).await
 }
 
 /// Measures how long the largest requests delay other requests.
-async fn hold(targets: &[Target]) -> Result<()> {
+async fn measure_delays(targets: &[Target]) -> Result<()> {
     let mut rows = Vec::new();
     for target in targets {
-        rows.push((target.name.clone(), holds::measure(target).await?));
+        rows.push((target.name.clone(), delays::measure(target).await?));
     }
-    report::print_holds(&rows);
+    report::print_delays(&rows);
     Ok(())
 }
 
@@ -188,7 +188,7 @@ async fn dashboard(options: &Options) -> Result<()> {
         report::print_tabs(&tabs);
     }
     if options.pages > 0 {
-        let pages = pages::measure(&Target::made_up(server, options.pages)?).await?;
+        let pages = pages::measure(&Target::generated(server, options.pages)?).await?;
         println!();
         report::print_pages(options.pages, &pages);
     }

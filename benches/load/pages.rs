@@ -86,13 +86,13 @@ async fn get(address: &str, path: &str) -> Result<usize> {
     let mut connection = TcpStream::connect(address).await?;
     let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
     connection.write_all(request.as_bytes()).await?;
-    let mut answer = Vec::new();
-    connection.read_to_end(&mut answer).await?;
-    if !answer.starts_with(b"HTTP/1.1 200") {
-        let line = String::from_utf8_lossy(answer.get(..40).unwrap_or_default()).into_owned();
+    let mut response = Vec::new();
+    connection.read_to_end(&mut response).await?;
+    if !response.starts_with(b"HTTP/1.1 200") {
+        let line = String::from_utf8_lossy(response.get(..40).unwrap_or_default()).into_owned();
         return Err(format!("{path}: {line}").into());
     }
-    Ok(answer.len())
+    Ok(response.len())
 }
 
 /// The resources of open tabs on an idle server.
@@ -139,9 +139,9 @@ async fn listen(target: &Target) -> Result<TcpStream> {
     let mut feed = TcpStream::connect(address).await?;
     let request = format!("GET /ui/events HTTP/1.1\r\nhost: {address}\r\n\r\n");
     feed.write_all(request.as_bytes()).await?;
-    let mut heard = [0; 1024];
-    let bytes = feed.read(&mut heard).await?;
-    if !heard
+    let mut received = [0; 1024];
+    let bytes = feed.read(&mut received).await?;
+    if !received
         .get(..bytes)
         .unwrap_or_default()
         .starts_with(b"HTTP/1.1 200")

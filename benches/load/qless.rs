@@ -57,9 +57,9 @@ impl Worker {
     }
 
     pub async fn cycle(&mut self) -> Result<()> {
-        let answer = self.connection.post(&self.add.0, &self.add.1).await?;
-        let added = results(answer)?;
-        expect(added.len(), self.jobs, answer)?;
+        let response = self.connection.post(&self.add.0, &self.add.1).await?;
+        let added = results(response)?;
+        expect(added.len(), self.jobs, response)?;
         for id in added {
             self.shared.ledger.borrow_mut().added(id)?;
         }
@@ -67,10 +67,10 @@ impl Worker {
         // Several servers skip jobs that another one is claiming, so the request may have to be repeated.
         let mut got: Vec<String> = Vec::new();
         for _ in 0..if self.alone { 1 } else { TRIES } {
-            let answer = self.connection.get(&self.get).await?;
-            got.extend(ids(answer).map(str::to_owned));
+            let response = self.connection.get(&self.get).await?;
+            got.extend(ids(response).map(str::to_owned));
             if self.alone {
-                expect(got.len(), self.jobs, answer)?;
+                expect(got.len(), self.jobs, response)?;
             }
             if got.len() >= self.jobs {
                 break;
@@ -89,10 +89,10 @@ impl Worker {
             format!("[{}]", items.join(","))
         };
         let body = format!("{{\"host\":\"{}\",\"data\":{items}}}", self.host);
-        let answer = self.connection.post(&self.complete, &body).await?;
-        let completed = results(answer)?;
+        let response = self.connection.post(&self.complete, &body).await?;
+        let completed = results(response)?;
         if completed != got {
-            return Err(format!("not all were completed: {answer}").into());
+            return Err(format!("not all were completed: {response}").into());
         }
         for id in completed {
             self.shared.ledger.borrow_mut().completed(id)?;
@@ -101,16 +101,16 @@ impl Worker {
     }
 }
 
-fn expect(there: usize, wanted: usize, answer: &str) -> Result<()> {
+fn expect(there: usize, wanted: usize, response: &str) -> Result<()> {
     if there == wanted {
         return Ok(());
     }
-    Err(format!("{there} instead of {wanted}: {answer}").into())
+    Err(format!("{there} instead of {wanted}: {response}").into())
 }
 
 /// The IDs in `results`, which is an ID or an array of IDs.
-fn results(answer: &str) -> Result<Vec<&str>> {
-    let (_, results) = answer.split_once("\"results\":").ok_or("no results")?;
+fn results(response: &str) -> Result<Vec<&str>> {
+    let (_, results) = response.split_once("\"results\":").ok_or("no results")?;
     Ok(match results.strip_prefix('[') {
         Some(array) => array.split(']').next().unwrap_or_default(),
         None => results.split_inclusive('"').nth(1).unwrap_or_default(),
@@ -122,8 +122,8 @@ fn results(answer: &str) -> Result<Vec<&str>> {
 }
 
 /// The IDs of the jobs in the response to a get.
-fn ids(answer: &str) -> impl Iterator<Item = &str> {
-    answer
+fn ids(response: &str) -> impl Iterator<Item = &str> {
+    response
         .split("\"id\":\"")
         .skip(1)
         .filter_map(|rest| rest.split('"').next())

@@ -42,11 +42,11 @@ pub async fn measure(target: &Target, jobs: usize) -> Result<Queries> {
     // In turns, so that a disturbance affects both.
     let (mut in_few, mut in_many, mut over_all) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        in_few.push(ask(&mut connection, &few, BY_TAG).await?);
-        in_many.push(ask(&mut connection, &many, BY_TAG).await?);
+        in_few.push(time_query(&mut connection, &few, BY_TAG).await?);
+        in_many.push(time_query(&mut connection, &many, BY_TAG).await?);
     }
     for _ in 0..ROUNDS_OVER_ALL {
-        over_all.push(ask(&mut connection, &many, OVER_ALL).await?);
+        over_all.push(time_query(&mut connection, &many, OVER_ALL).await?);
     }
     for times in [&mut in_few, &mut in_many, &mut over_all] {
         times.sort_by(f64::total_cmp);
@@ -61,13 +61,13 @@ pub async fn measure(target: &Target, jobs: usize) -> Result<Queries> {
 }
 
 /// The duration of a query, in milliseconds. Fails if the response does not have the wanted jobs.
-async fn ask(connection: &mut Connection, queue: &str, query: &str) -> Result<f64> {
+async fn time_query(connection: &mut Connection, queue: &str, query: &str) -> Result<f64> {
     let began = Instant::now();
-    let answer = connection
+    let response = connection
         .post(&format!("{queue}/query_jobs"), query)
         .await?;
     let took = began.elapsed().as_secs_f64() * 1e3;
-    match answer.matches("\"WANTED\"").count() {
+    match response.matches("\"WANTED\"").count() {
         WANTED => Ok(took),
         number => Err(format!("{number} jobs instead of {WANTED}").into()),
     }

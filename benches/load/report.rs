@@ -1,7 +1,7 @@
 //! Medians, ratios, and the tables of results.
 
+use super::delays::Delay;
 use super::drive::{Load, Measured};
-use super::holds::Hold;
 use super::pages::{Page, Tabs};
 use super::records::Queries;
 use super::waiting::{Delivery, Idle};
@@ -73,17 +73,17 @@ pub fn print(rows: &[Row]) {
 }
 
 /// Prints the table of the delays by the largest requests.
-pub fn print_holds(rows: &[(String, Vec<Hold>)]) {
+pub fn print_delays(rows: &[(String, Vec<Delay>)]) {
     println!(
         "| large request | server | answered after ms | longest wait of a put beside it, ms |"
     );
     println!("|---|---|---|---|");
-    for (name, holds) in rows {
-        for Hold {
+    for (name, delays) in rows {
+        for Delay {
             request,
             took_ms,
             longest_wait_ms,
-        } in holds
+        } in delays
         {
             println!("| {request} | {name} | {took_ms:.0} | {longest_wait_ms:.1} |");
         }

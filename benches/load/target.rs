@@ -31,7 +31,7 @@ impl Target {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("--floor");
         let target = Target::new("floor", None, None);
-        target.with(command)
+        target.start(command)
     }
 
     /// Starts a server with a new SQLite database.
@@ -40,7 +40,7 @@ impl Target {
         let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
         let database = format!("sqlite://{}", folder.path().join("jobs.db").display());
         let command = serve(program, &database, durability)?;
-        Target::new(durability, Some(folder), None).with(command)
+        Target::new(durability, Some(folder), None).start(command)
     }
 
     /// Starts `servers` servers on a new database of the PostgreSQL that `scripts/postgres.sh` started.
@@ -64,13 +64,13 @@ impl Target {
         );
         let mut target = Target::new(&title, None, Some(pid));
         for _ in 0..servers {
-            target = target.with(serve(program, &format!("{address}/{name}"), "full")?)?;
+            target = target.start(serve(program, &format!("{address}/{name}"), "full")?)?;
         }
         Ok(target)
     }
 
     /// Starts `switchyard dev` with `jobs` generated jobs of all protocols and continuous traffic.
-    pub fn made_up(program: Option<&Path>, jobs: usize) -> Result<Target> {
+    pub fn generated(program: Option<&Path>, jobs: usize) -> Result<Target> {
         let mut command = Command::new(server(program)?);
         command.args([
             "dev",
@@ -80,7 +80,7 @@ impl Target {
             &jobs.to_string(),
         ]);
         let filled = format!("added all {jobs} generated jobs");
-        Target::new("made-up jobs", None, None).after(command, &filled)
+        Target::new("made-up jobs", None, None).start_and_wait_for_line(command, &filled)
     }
 
     fn new(name: &str, folder: Option<TempDir>, database: Option<u32>) -> Target {
@@ -93,12 +93,12 @@ impl Target {
         }
     }
 
-    fn with(self, command: Command) -> Result<Target> {
-        self.after(command, "")
+    fn start(self, command: Command) -> Result<Target> {
+        self.start_and_wait_for_line(command, "")
     }
 
     /// Starts a server and waits until it has printed its address and then the line `last`, unless that is empty.
-    fn after(mut self, mut command: Command, last: &str) -> Result<Target> {
+    fn start_and_wait_for_line(mut self, mut command: Command, last: &str) -> Result<Target> {
         let mut child = command
             .env("RUST_LOG", "warn")
             .stdin(Stdio::null())
@@ -115,10 +115,10 @@ impl Target {
                 Some(address.split(['/', ' ']).next()?.to_owned())
             })
             .ok_or_else(|| format!("{} does not tell its address", self.name))?;
-        let mut said = last.is_empty();
-        while !said {
+        let mut is_printed = last.is_empty();
+        while !is_printed {
             let line = lines.next().ok_or("the server ended")??;
-            said = line == last;
+            is_printed = line == last;
         }
         // Reads further output, so that the pipe does not fill up.
         std::thread::spawn(move || lines.for_each(drop));
@@ -230,8 +230,8 @@ fn built() -> Result<PathBuf> {
 
 /// Ticks per second of the times in `/proc`, 100 on nearly all systems.
 fn ticks_per_s() -> f64 {
-    let asked = Command::new("getconf").arg("CLK_TCK").output();
-    asked
+    let output = Command::new("getconf").arg("CLK_TCK").output();
+    output
         .ok()
         .and_then(|output| String::from_utf8(output.stdout).ok()?.trim().parse().ok())
         .unwrap_or(100.0)

@@ -42,16 +42,16 @@ pub async fn deliver(target: &Target, rounds: usize) -> Result<Delivery> {
     let mut took = Vec::new();
     for _ in 0..rounds {
         let poll = format!("{path}?timeout={TIMEOUT_S}");
-        consumer.ask("GET", &poll, "").await?;
+        consumer.send("GET", &poll, "").await?;
         tokio::time::sleep(BEGIN).await;
         let began = Instant::now();
-        publisher.ask("PUT", path, "a job").await?;
-        let id = match consumer.answer().await? {
-            (200, answer) => job_id(answer)?.to_owned(),
-            (status, answer) => return Err(format!("no job: {status} {answer}").into()),
+        publisher.send("PUT", path, "a job").await?;
+        let id = match consumer.receive().await? {
+            (200, response) => job_id(response)?.to_owned(),
+            (status, response) => return Err(format!("no job: {status} {response}").into()),
         };
         took.push(began.elapsed().as_secs_f64() * 1e3);
-        let (_, published) = publisher.answer().await?;
+        let (_, published) = publisher.receive().await?;
         if job_id(published)? != id {
             return Err(format!("{id} is another job than {published}").into());
         }
@@ -123,16 +123,16 @@ async fn all_wait(target: &Target, queues: usize, connections: &[TcpStream]) -> 
         publisher.exchange("PUT", &path, "a job", 201).await?;
     }
     let began = Instant::now();
-    let mut answered = 0;
-    while answered < queues {
+    let mut finished = 0;
+    while finished < queues {
         if began.elapsed() > WATCH {
-            return Err(format!("{answered} of {queues} jobs came").into());
+            return Err(format!("{finished} of {queues} jobs came").into());
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
-        let mut answer = [0; 4096];
+        let mut response = [0; 4096];
         for connection in connections {
-            let read = connection.try_read(&mut answer);
-            answered += usize::from(read.is_ok_and(|bytes| bytes > 0));
+            let read = connection.try_read(&mut response);
+            finished += usize::from(read.is_ok_and(|bytes| bytes > 0));
         }
     }
     Ok(())

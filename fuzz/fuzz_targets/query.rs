@@ -5,7 +5,7 @@
 
 use budget::Budget;
 use libfuzzer_sys::fuzz_target;
-use room::query::{Query, Record, minified, same};
+use room::query::{Query, Record, minified, are_equal};
 
 #[allow(dead_code, reason = "the server uses all of it")]
 #[path = "../../src/budget.rs"]
@@ -40,10 +40,10 @@ fuzz_target!(|data: &[u8]| {
                 let mut work = Budget::new(1_000_000);
                 query.matches(record, 1_700_000_000, &mut work).ok();
             }
-            let _ = (query.hint(), query.needs());
+            let _ = (query.hint(), query.used_columns());
         }
     }
     if let Ok(kept) = minified(text) {
-        assert!(same(&kept, text));
+        assert!(are_equal(&kept, text));
     }
 });

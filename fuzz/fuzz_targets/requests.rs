@@ -21,5 +21,5 @@ thread_local! {
 }
 
 fuzz_target!(|data: &[u8]| {
-    SERVER.with_borrow_mut(|(runtime, server)| runtime.block_on(server.ask(data)));
+    SERVER.with_borrow_mut(|(runtime, server)| runtime.block_on(server.send(data)));
 });

@@ -5,7 +5,7 @@
 
 use budget::Budget;
 use libfuzzer_sys::fuzz_target;
-use room::search::{Body, Search, Seen};
+use room::search::{Body, Search, JobFacts};
 
 #[allow(dead_code, reason = "the server uses all of it")]
 #[path = "../../src/budget.rs"]
@@ -23,13 +23,13 @@ fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
-    let (asked, payload) = text.split_once('\n').unwrap_or((text, r#"{"a":[1,{"b":"c"}]}"#));
-    let Ok(search) = Search::parse(asked) else {
+    let (query, payload) = text.split_once('\n').unwrap_or((text, r#"{"a":[1,{"b":"c"}]}"#));
+    let Ok(search) = Search::parse(query) else {
         return;
     };
     let tags = [payload.chars().take(20).collect()];
     for body in [Body::Json(payload), Body::Base64(payload)] {
-        let job = Seen {
+        let job = JobFacts {
             id: "Letter-1",
             state: "failed",
             api: "qless",

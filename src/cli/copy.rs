@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::{Outcome, Progress, print, print_notice};
-use crate::store::{self, Copied, Progress as CopyProgress, shown};
+use crate::store::{self, Copied, Progress as CopyProgress, without_password};
 
 pub async fn run(from: &str, to: &str) -> Outcome {
     let started = Instant::now();
@@ -16,9 +16,13 @@ pub async fn run(from: &str, to: &str) -> Outcome {
             ));
         }
     };
-    let copied = store::copy(from, to, &mut report)
-        .await
-        .map_err(|error| format!("cannot copy {} to {}: {error}", shown(from), shown(to)))?;
+    let copied = store::copy(from, to, &mut report).await.map_err(|error| {
+        format!(
+            "cannot copy {} to {}: {error}",
+            without_password(from),
+            without_password(to)
+        )
+    })?;
     print(&format!(
         "{:<16}{:>12}  checksum, equal on both sides\n",
         "table", "rows"
@@ -35,8 +39,8 @@ pub async fn run(from: &str, to: &str) -> Outcome {
     let seconds = started.elapsed().as_secs_f64();
     print(&format!(
         "{rows} rows copied and verified in {seconds:.1} s, from {} to {}\n",
-        shown(from),
-        shown(to)
+        without_password(from),
+        without_password(to)
     ));
     Ok(())
 }

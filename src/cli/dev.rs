@@ -46,5 +46,5 @@ pub async fn generate_jobs(engine: Engine, jobs: usize) {
             Err(error) => tracing::error!("cannot add the generated jobs: {error}"),
         }
     }
-    demo::play(engine).await;
+    demo::start(engine).await;
 }

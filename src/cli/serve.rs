@@ -11,7 +11,7 @@ use crate::auth::Keyring;
 use crate::config::{Access, Serve};
 use crate::engine::Engine;
 use crate::http::{Reload, Settings, hangups, reload_on, serve_engine};
-use crate::store::shown;
+use crate::store::without_password;
 
 pub async fn run(options: &Serve) -> Outcome {
     let settings = options.settings()?;
@@ -48,7 +48,7 @@ pub async fn serve(
     let listener = TcpListener::bind(listen)
         .await
         .map_err(|error| format!("cannot listen on {listen}: {error}"))?;
-    let database = shown(&settings.engine.database);
+    let database = without_password(&settings.engine.database);
     let engine = Engine::open(&settings.engine)
         .await
         .map_err(|error| format!("cannot open {database}: {}", error.detail()))?;

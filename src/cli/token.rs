@@ -6,14 +6,14 @@ use super::{Outcome, print, print_notice};
 use crate::config::Token;
 use crate::engine::{self, Engine, Options, Time};
 use crate::secret::read_stdin;
-use crate::store::shown;
+use crate::store::without_password;
 
 pub async fn run(command: Token) -> Outcome {
     let (Token::Create { database, .. }
     | Token::List { database, .. }
     | Token::Revoke { database, .. }) = &command;
     let url = database.database.clone();
-    let database = shown(&url);
+    let database = without_password(&url);
     if database.contains(":memory:") {
         return Err(format!(
             "{database} is a temporary database that only its server can open; use POST /token/NAMESPACE of that server instead"

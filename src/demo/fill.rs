@@ -30,7 +30,7 @@ const WEEK_S: u64 = 604_800;
 
 /// The state in which the jobs of a batch end up.
 #[derive(Clone, Copy)]
-enum Fate {
+enum TargetState {
     Complete,
     Failed,
     Waiting,
@@ -44,26 +44,26 @@ enum Fate {
     Records,
 }
 
-/// Percentage of batches per fate.
-const SHARES: [(Fate, usize); 11] = [
-    (Fate::Complete, 38),
-    (Fate::Failed, 6),
-    (Fate::Waiting, 14),
-    (Fate::Scheduled, 7),
-    (Fate::Depends, 3),
-    (Fate::Ready, 11),
-    (Fate::Delayed, 3),
-    (Fate::Enqueued, 8),
-    (Fate::Later, 3),
-    (Fate::Dead, 1),
-    (Fate::Records, 6),
+/// Percentage of batches per target state.
+const PERCENTAGES: [(TargetState, usize); 11] = [
+    (TargetState::Complete, 38),
+    (TargetState::Failed, 6),
+    (TargetState::Waiting, 14),
+    (TargetState::Scheduled, 7),
+    (TargetState::Depends, 3),
+    (TargetState::Ready, 11),
+    (TargetState::Delayed, 3),
+    (TargetState::Enqueued, 8),
+    (TargetState::Later, 3),
+    (TargetState::Dead, 1),
+    (TargetState::Records, 6),
 ];
 
 /// Coprime to 100, so that 100 consecutive batches visit all shares, in mixed order.
 const STRIDE: usize = 37;
 
-/// Adds `jobs` jobs, rounded up to whole batches. Reports the number of added jobs to `tell` after each batch.
-pub async fn fill(engine: &Engine, jobs: usize, mut tell: impl FnMut(usize)) -> Result<()> {
+/// Adds `jobs` jobs, rounded up to whole batches. Reports the number of added jobs to `on_progress` after each batch.
+pub async fn fill(engine: &Engine, jobs: usize, mut on_progress: impl FnMut(usize)) -> Result<()> {
     // Otherwise maintenance deletes most completed jobs.
     engine
         .configure("jobs-history-count", Some(jobs.to_string()), None)
@@ -78,31 +78,37 @@ pub async fn fill(engine: &Engine, jobs: usize, mut tell: impl FnMut(usize)) -> 
     let mut done = 0;
     while filled.try_next().await?.is_some() {
         done += BATCH;
-        tell(done);
+        on_progress(done);
     }
     Ok(())
 }
 
-fn fate(number: usize) -> Fate {
-    let mut place = number * STRIDE % 100;
-    for (fate, share) in SHARES {
-        if place < share {
-            return fate;
+fn target_state(number: usize) -> TargetState {
+    let mut position = number * STRIDE % 100;
+    for (target_state, percentage) in PERCENTAGES {
+        if position < percentage {
+            return target_state;
         }
-        place -= share;
+        position -= percentage;
     }
-    Fate::Waiting
+    TargetState::Waiting
 }
 
 async fn batch(engine: &Engine, number: usize) -> Result<()> {
-    let fate = fate(number);
-    match fate {
-        Fate::Complete | Fate::Failed | Fate::Waiting | Fate::Scheduled | Fate::Depends => {
-            qless(engine, number, fate).await
+    let target_state = target_state(number);
+    match target_state {
+        TargetState::Complete
+        | TargetState::Failed
+        | TargetState::Waiting
+        | TargetState::Scheduled
+        | TargetState::Depends => qless(engine, number, target_state).await,
+        TargetState::Ready | TargetState::Delayed => {
+            publish(engine, number, matches!(target_state, TargetState::Delayed)).await
         }
-        Fate::Ready | Fate::Delayed => publish(engine, number, matches!(fate, Fate::Delayed)).await,
-        Fate::Enqueued | Fate::Later | Fate::Dead => enqueue(engine, number, fate).await,
-        Fate::Records => records(engine, number).await,
+        TargetState::Enqueued | TargetState::Later | TargetState::Dead => {
+            enqueue(engine, number, target_state).await
+        }
+        TargetState::Records => records(engine, number).await,
     }
 }
 
@@ -110,11 +116,11 @@ fn pick_of(names: &[&'static str], number: usize) -> &'static str {
     names.get(number % names.len()).copied().unwrap_or_default()
 }
 
-async fn qless(engine: &Engine, number: usize, fate: Fate) -> Result<()> {
+async fn qless(engine: &Engine, number: usize, target_state: TargetState) -> Result<()> {
     let (area, kind) = (pick_of(AREAS, number), pick_of(KINDS, number / AREAS.len()));
     let queue = QueueKey::qless(format!("{area}.{kind}"));
-    let mut jobs: Vec<Put> = (0..BATCH).map(|_| put(area, kind, fate)).collect();
-    if let (Fate::Depends, Some((first, others))) = (fate, jobs.split_first_mut()) {
+    let mut jobs: Vec<Put> = (0..BATCH).map(|_| put(area, kind, target_state)).collect();
+    if let (TargetState::Depends, Some((first, others))) = (target_state, jobs.split_first_mut()) {
         first.delay = Some((LATER_S + up_to(WEEK_S)) as f64);
         for job in others {
             job.depends = first.id.clone().map(|id| vec![id]);
@@ -126,7 +132,7 @@ async fn qless(engine: &Engine, number: usize, fate: Fate) -> Result<()> {
     {
         put?;
     }
-    if !matches!(fate, Fate::Complete | Fate::Failed) {
+    if !matches!(target_state, TargetState::Complete | TargetState::Failed) {
         return Ok(());
     }
     let worker = format!("{kind}-{}.example-4001", number % 9);
@@ -136,7 +142,7 @@ async fn qless(engine: &Engine, number: usize, fate: Fate) -> Result<()> {
         worker,
         queue: None,
     };
-    if matches!(fate, Fate::Complete) {
+    if matches!(target_state, TargetState::Complete) {
         let jobs = claimed
             .into_iter()
             .map(|job| (job.key, job.body.into(), None));
@@ -148,14 +154,15 @@ async fn qless(engine: &Engine, number: usize, fate: Fate) -> Result<()> {
     Ok(())
 }
 
-fn put(area: &str, kind: &str, fate: Fate) -> Put {
+fn put(area: &str, kind: &str, target_state: TargetState) -> Put {
     Put {
         id: Some(uuid::Uuid::new_v4().simple().to_string()),
         body: body(),
         klass: Some(format!("{area}::{kind}")),
         tags: one_in(4).then(|| pick(TAGS).map(str::to_owned).into_iter().collect()),
         priority: one_in(9).then(|| up_to(5) as f64 - 2.0),
-        delay: matches!(fate, Fate::Scheduled).then(|| (LATER_S + up_to(WEEK_S)) as f64),
+        delay: matches!(target_state, TargetState::Scheduled)
+            .then(|| (LATER_S + up_to(WEEK_S)) as f64),
         retries: Some(5),
         ..Put::default()
     }
@@ -196,10 +203,10 @@ async fn publish(engine: &Engine, number: usize, is_delayed: bool) -> Result<()>
     engine.publish(queue, jobs).await.map(drop)
 }
 
-async fn enqueue(engine: &Engine, number: usize, fate: Fate) -> Result<()> {
+async fn enqueue(engine: &Engine, number: usize, target_state: TargetState) -> Result<()> {
     // Dead jobs get their own queue, because the claim below must not claim other jobs.
-    let name = match fate {
-        Fate::Dead => "bulk-dead".to_owned(),
+    let name = match target_state {
+        TargetState::Dead => "bulk-dead".to_owned(),
         _ => format!("bulk-{}", number % OTHER_QUEUES),
     };
     let queue = QueueKey::relay(name);
@@ -212,14 +219,14 @@ async fn enqueue(engine: &Engine, number: usize, fate: Fate) -> Result<()> {
         queue: queue.clone(),
         id: format!("{number}-{at}"),
         timeout_s: 1,
-        max_retries: matches!(fate, Fate::Dead).then_some(0),
+        max_retries: matches!(target_state, TargetState::Dead).then_some(0),
         payload: body(),
         state: None,
-        run_at: matches!(fate, Fate::Later).then(later),
+        run_at: matches!(target_state, TargetState::Later).then(later),
     };
     let jobs = (0..BATCH).map(job).collect();
     engine.enqueue(jobs, Mode::Unique).await?;
-    if matches!(fate, Fate::Dead) {
+    if matches!(target_state, TargetState::Dead) {
         // Without heartbeats, the leases expire and the jobs die.
         engine.claim(Claim::of(queue, "", BATCH), None).await?;
     }
@@ -254,15 +261,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_fate_has_its_share_of_a_hundred_batches() {
-        assert_eq!(SHARES.iter().map(|(_, share)| share).sum::<usize>(), 100);
+    fn each_target_state_has_its_percentage_of_100_batches() {
+        assert_eq!(
+            PERCENTAGES
+                .iter()
+                .map(|(_, percentage)| percentage)
+                .sum::<usize>(),
+            100
+        );
         let mut met: HashMap<_, usize> = HashMap::new();
         for number in 0..100 {
-            *met.entry(std::mem::discriminant(&fate(number)))
+            *met.entry(std::mem::discriminant(&target_state(number)))
                 .or_default() += 1;
         }
-        for (fate, share) in SHARES {
-            assert_eq!(met.get(&std::mem::discriminant(&fate)), Some(&share));
+        for (target_state, percentage) in PERCENTAGES {
+            assert_eq!(
+                met.get(&std::mem::discriminant(&target_state)),
+                Some(&percentage)
+            );
         }
     }
 }

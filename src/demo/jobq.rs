@@ -23,10 +23,10 @@ const CREATED: &str = r#"[["IS", "json_extract(state, '$[0]')", "CREATED"]]"#;
 const STALE: &str = r#"[["IS", "json_extract(state, '$[0]')", "ASSIGNED"], ["<", "modified", "strftime('%s','now') - 30"]]"#;
 
 /// How long a node sleeps when no host matches.
-const NOTHING: Duration = Duration::from_millis(700);
+const IDLE_DELAY: Duration = Duration::from_millis(700);
 
 /// Starts the demo tasks. They run until the process ends.
-pub async fn play(engine: &Engine) {
+pub async fn start(engine: &Engine) {
     let (Some(hosts), Some(audits)) = (queue(engine, HOSTS).await, queue(engine, AUDITS).await)
     else {
         return;
@@ -73,7 +73,7 @@ async fn set_up(engine: Engine, queue: Arc<Queue>, node: u64) {
         let query = if one_in(4) { &stale } else { &created };
         match engine.poll_record(&queue, query, mine.clone()).await {
             Ok(Some(record)) => work(&engine, &queue, &record, mine).await,
-            _ => tokio::time::sleep(NOTHING).await,
+            _ => tokio::time::sleep(IDLE_DELAY).await,
         }
     }
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use super::{BACKLOG_MAX, PATIENCE, one_in, random, up_to, waiting};
+use super::{BACKLOG_MAX, POLL_TIMEOUT, one_in, random, up_to, waiting};
 use crate::engine::{Claim, Engine, Publish, QueueKey};
 
 /// How the jobs of one queue behave.
-struct Scene {
+struct QueueProfile {
     namespace: &'static str,
     queue: &'static str,
     /// Milliseconds between two jobs.
@@ -24,8 +24,8 @@ struct Scene {
     body: fn(u64) -> Vec<u8>,
 }
 
-const SCENES: &[Scene] = &[
-    Scene {
+const PROFILES: &[QueueProfile] = &[
+    QueueProfile {
         namespace: "shop",
         queue: "orders",
         every_ms: 400,
@@ -36,7 +36,7 @@ const SCENES: &[Scene] = &[
         ttl_s: 86_400,
         body: order,
     },
-    Scene {
+    QueueProfile {
         namespace: "shop",
         queue: "sms",
         every_ms: 900,
@@ -47,7 +47,7 @@ const SCENES: &[Scene] = &[
         ttl_s: 3_600,
         body: message,
     },
-    Scene {
+    QueueProfile {
         namespace: "sensors",
         queue: "readings",
         every_ms: 250,
@@ -95,7 +95,7 @@ fn reading(number: u64) -> Vec<u8> {
 }
 
 /// Starts the demo tasks. They run until the process ends.
-pub async fn play(engine: &Engine) {
+pub async fn start(engine: &Engine) {
     let tokens = [
         ("shop", "the storefront"),
         ("shop", "the parcel service"),
@@ -104,59 +104,63 @@ pub async fn play(engine: &Engine) {
     for (namespace, description) in tokens {
         drop(engine.create_token(namespace, description, None).await);
     }
-    for scene in SCENES {
-        tokio::spawn(produce(engine.clone(), scene));
-        tokio::spawn(tidy_up(engine.clone(), scene));
-        for _ in 0..scene.consumers {
-            tokio::spawn(consume(engine.clone(), scene));
+    for profile in PROFILES {
+        tokio::spawn(produce(engine.clone(), profile));
+        tokio::spawn(tidy_up(engine.clone(), profile));
+        for _ in 0..profile.consumers {
+            tokio::spawn(consume(engine.clone(), profile));
         }
     }
 }
 
 /// Respawns dead jobs before there are too many.
-async fn tidy_up(engine: Engine, scene: &'static Scene) {
-    let queue = QueueKey::lmstfy(scene.namespace, scene.queue);
+async fn tidy_up(engine: Engine, profile: &'static QueueProfile) {
+    let queue = QueueKey::lmstfy(profile.namespace, profile.queue);
     loop {
         tokio::time::sleep(Duration::from_secs(60)).await;
         let dead = engine.dead_letter(&queue).await.unwrap_or_default().size;
         if dead > DEAD_MAX {
-            drop(engine.respawn(queue.clone(), RESPAWNED, scene.ttl_s).await);
+            drop(
+                engine
+                    .respawn(queue.clone(), RESPAWNED, profile.ttl_s)
+                    .await,
+            );
         }
     }
 }
 
-async fn produce(engine: Engine, scene: &'static Scene) {
-    let queue = QueueKey::lmstfy(scene.namespace, scene.queue);
+async fn produce(engine: Engine, profile: &'static QueueProfile) {
+    let queue = QueueKey::lmstfy(profile.namespace, profile.queue);
     for number in 1_u64.. {
         if waiting(&engine, &queue).await < BACKLOG_MAX {
             let job = Publish {
-                body: BASE64.encode((scene.body)(number)),
+                body: BASE64.encode((profile.body)(number)),
                 delay_s: if one_in(8) { 30 } else { 0 },
-                ttl_s: scene.ttl_s,
-                tries: scene.tries,
+                ttl_s: profile.ttl_s,
+                tries: profile.tries,
                 versioned: false,
                 attributes: one_in(5).then(|| format!(r#"{{"trace":"{:x}"}}"#, random())),
             };
             drop(engine.publish(queue.clone(), vec![job]).await);
         }
-        let pause = scene.every_ms / 2 + up_to(scene.every_ms);
+        let pause = profile.every_ms / 2 + up_to(profile.every_ms);
         tokio::time::sleep(Duration::from_millis(pause)).await;
     }
 }
 
-async fn consume(engine: Engine, scene: &'static Scene) {
-    let queue = QueueKey::lmstfy(scene.namespace, scene.queue);
+async fn consume(engine: Engine, profile: &'static QueueProfile) {
+    let queue = QueueKey::lmstfy(profile.namespace, profile.queue);
     loop {
         let claim = Claim {
             lease_s: Some(TTR_S),
             ..Claim::of(queue.clone(), "", 1)
         };
-        let claimed = engine.claim_or_wait(claim, PATIENCE, None).await;
+        let claimed = engine.claim_or_wait(claim, POLL_TIMEOUT, None).await;
         match claimed.unwrap_or_default().pop() {
             Some(job) => {
-                let pause = scene.run_ms / 4 + up_to(scene.run_ms);
+                let pause = profile.run_ms / 4 + up_to(profile.run_ms);
                 tokio::time::sleep(Duration::from_millis(pause)).await;
-                if up_to(100) >= scene.lost {
+                if up_to(100) >= profile.lost {
                     drop(engine.acknowledge(queue.clone(), vec![job.key.id]).await);
                 }
             }

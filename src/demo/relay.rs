@@ -7,7 +7,7 @@ use super::{BACKLOG_MAX, one_in, up_to, waiting};
 use crate::engine::{Claim, Engine, Enqueue, Job, Mode, QueueKey, Run};
 
 /// How the jobs of one queue behave.
-struct Scene {
+struct QueueProfile {
     queue: &'static str,
     /// Milliseconds between two jobs.
     every_ms: u64,
@@ -23,8 +23,8 @@ struct Scene {
     payload: fn(u64) -> String,
 }
 
-const SCENES: &[Scene] = &[
-    Scene {
+const PROFILES: &[QueueProfile] = &[
+    QueueProfile {
         queue: "imports",
         every_ms: 1_200,
         beats: 6,
@@ -34,7 +34,7 @@ const SCENES: &[Scene] = &[
         retries: Some(2),
         payload: import,
     },
-    Scene {
+    QueueProfile {
         queue: "webhooks",
         every_ms: 500,
         beats: 1,
@@ -45,7 +45,7 @@ const SCENES: &[Scene] = &[
         payload: webhook,
     },
     // Runs can requeue their own job.
-    Scene {
+    QueueProfile {
         queue: "mail",
         every_ms: 20_000,
         beats: 2,
@@ -63,10 +63,10 @@ const TIMEOUT_S: i64 = 4;
 /// Above this number of dead jobs, some are enqueued again.
 const DEAD_MAX: i64 = 30;
 /// How many dead jobs are enqueued again at a time.
-const REVIVED: usize = 20;
+const REENQUEUED: usize = 20;
 
 /// How long a runner sleeps when there is no job. Relay has no long polls.
-const NOTHING: Duration = Duration::from_millis(400);
+const IDLE_DELAY: Duration = Duration::from_millis(400);
 
 fn import(number: u64) -> String {
     format!(
@@ -88,91 +88,95 @@ fn digest(number: u64) -> String {
 }
 
 /// Starts the demo tasks. They run until the process ends.
-pub fn play(engine: &Engine) {
-    for scene in SCENES {
-        tokio::spawn(produce(engine.clone(), scene));
-        tokio::spawn(tidy_up(engine.clone(), scene));
-        for _ in 0..scene.runners {
-            tokio::spawn(run_all(engine.clone(), scene));
+pub fn start(engine: &Engine) {
+    for profile in PROFILES {
+        tokio::spawn(produce(engine.clone(), profile));
+        tokio::spawn(tidy_up(engine.clone(), profile));
+        for _ in 0..profile.runners {
+            tokio::spawn(run_all(engine.clone(), profile));
         }
     }
 }
 
 /// Enqueues dead jobs again before there are too many.
-async fn tidy_up(engine: Engine, scene: &'static Scene) {
-    let queue = QueueKey::relay(scene.queue);
+async fn tidy_up(engine: Engine, profile: &'static QueueProfile) {
+    let queue = QueueKey::relay(profile.queue);
     loop {
         tokio::time::sleep(Duration::from_secs(60)).await;
         let dead = engine.dead_letter(&queue).await.unwrap_or_default().size;
         if dead > DEAD_MAX {
-            drop(engine.reenqueue_oldest_dead(queue.clone(), REVIVED).await);
+            drop(
+                engine
+                    .reenqueue_oldest_dead(queue.clone(), REENQUEUED)
+                    .await,
+            );
         }
     }
 }
 
-async fn produce(engine: Engine, scene: &'static Scene) {
-    let queue = QueueKey::relay(scene.queue);
+async fn produce(engine: Engine, profile: &'static QueueProfile) {
+    let queue = QueueKey::relay(profile.queue);
     for number in 1_u64.. {
         if waiting(&engine, &queue).await < BACKLOG_MAX {
             let later = one_in(6).then(|| engine.now(None).plus_seconds(10.0 + up_to(120) as f64));
             let job = Enqueue {
                 run_at: later,
                 ..job(
-                    scene,
-                    format!("{}/{number}", scene.queue),
-                    (scene.payload)(number),
+                    profile,
+                    format!("{}/{number}", profile.queue),
+                    (profile.payload)(number),
                 )
             };
             drop(engine.enqueue(vec![job], Mode::Unique).await);
         }
-        let pause = scene.every_ms / 2 + up_to(scene.every_ms);
+        let pause = profile.every_ms / 2 + up_to(profile.every_ms);
         tokio::time::sleep(Duration::from_millis(pause)).await;
     }
 }
 
-fn job(scene: &Scene, id: String, payload: String) -> Enqueue {
+fn job(profile: &QueueProfile, id: String, payload: String) -> Enqueue {
     Enqueue {
-        queue: QueueKey::relay(scene.queue),
+        queue: QueueKey::relay(profile.queue),
         id,
         timeout_s: TIMEOUT_S,
-        max_retries: scene.retries,
+        max_retries: profile.retries,
         payload,
         state: None,
         run_at: None,
     }
 }
 
-async fn run_all(engine: Engine, scene: &'static Scene) {
-    let queue = QueueKey::relay(scene.queue);
+async fn run_all(engine: Engine, profile: &'static QueueProfile) {
+    let queue = QueueKey::relay(profile.queue);
     loop {
         let claimed = engine.claim(Claim::of(queue.clone(), "", 1), None).await;
         match claimed.unwrap_or_default().pop() {
-            Some(job) => run(&engine, scene, job).await,
-            None => tokio::time::sleep(NOTHING).await,
+            Some(job) => run(&engine, profile, job).await,
+            None => tokio::time::sleep(IDLE_DELAY).await,
         }
     }
 }
 
-async fn run(engine: &Engine, scene: &Scene, of: Job) {
+async fn run(engine: &Engine, profile: &QueueProfile, of: Job) {
     let run = Run {
-        queue: QueueKey::relay(scene.queue),
+        queue: QueueKey::relay(profile.queue),
         id: of.key.id.clone(),
         run_id: of.lease.map(|lease| lease.id).unwrap_or_default(),
     };
-    let beats = 1 + up_to(scene.beats);
-    let silent_after = (up_to(100) < scene.silent).then(|| up_to(beats));
+    let beats = 1 + up_to(profile.beats);
+    let silent_after = (up_to(100) < profile.silent).then(|| up_to(beats));
     for beat in 0..beats {
-        tokio::time::sleep(Duration::from_millis(scene.beat_ms)).await;
+        tokio::time::sleep(Duration::from_millis(profile.beat_ms)).await;
         if silent_after == Some(beat) {
             return;
         }
         let state = format!(r#"{{"step": {}, "of": {beats}}}"#, beat + 1);
         drop(engine.heartbeat_run(run.clone(), Some(Some(state))).await);
     }
-    if scene.retries.is_none() {
+    if profile.retries.is_none() {
         let again = Enqueue {
             run_at: Some(engine.now(None).plus_seconds(15.0)),
-            ..job(scene, of.key.id, of.body.into())
+            ..job(profile, of.key.id, of.body.into())
         };
         // Only half of the runs requeue their job; otherwise the number of such jobs would grow without limit.
         if one_in(2) {

@@ -19,7 +19,7 @@ use crate::engine::unit_of_work::Shared;
 use crate::engine::unit_of_work::transaction::Runner;
 
 use crate::engine::model::tracked;
-use crate::store::{Answer, Connection, Statement, StoreError};
+use crate::store::{Connection, Statement, StatementResult, StoreError};
 
 /// The statements that read everything. The revision is read first, so the rest is at least as new as the revision.
 pub fn all() -> Vec<Statement> {
@@ -47,7 +47,7 @@ pub fn since(revision: i64) -> Vec<Statement> {
 pub fn apply_changes(
     shared: &Shared,
     since: i64,
-    answers: &[Answer],
+    answers: &[StatementResult],
 ) -> Result<Option<i64>, StoreError> {
     let [state, queues] = answers else {
         return Err(StoreError::Corrupt("no state"));
@@ -87,7 +87,7 @@ pub struct Reloaded {
 
 /// Replaces the cache with the result of [`all`], unless the cache has a later revision: concurrent reads may finish
 /// out of order.
-pub fn reload(shared: &Shared, answers: Vec<Answer>) -> Result<Reloaded, StoreError> {
+pub fn reload(shared: &Shared, answers: Vec<StatementResult>) -> Result<Reloaded, StoreError> {
     let mut answers = answers.into_iter().map(|answer| answer.rows);
     let mut next = || answers.next().unwrap_or_default();
     let state = next();
@@ -157,7 +157,7 @@ impl Engine {
                 return Ok(true);
             }
             // Rarely, because this briefly takes the lock, which can keep a server from starting.
-            if poll % POLLS_PER_HOST_CHECK == 0 && host.is_gone() {
+            if poll % POLLS_PER_HOST_CHECK == 0 && host.has_closed() {
                 return Ok(true);
             }
             sleep(POLL_INTERVAL).await;

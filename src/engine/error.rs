@@ -94,7 +94,7 @@ impl From<crate::store::StoreError> for Error {
             Error::Full
         } else if error.is_too_long() {
             Error::NameTooLong
-        } else if matches!(error, crate::store::StoreError::Oversized) {
+        } else if matches!(error, crate::store::StoreError::TransactionTooLarge) {
             Error::Oversized
         } else if error.is_outage() || error.is_conflict() {
             Error::Unavailable

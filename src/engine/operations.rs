@@ -224,7 +224,7 @@ pub enum OperationError {
     #[error("too many jobs are selected; the limit is {LISTED_MAX}")]
     TooLong,
     #[error("the search is invalid: {0}")]
-    InvalidSearch(#[from] crate::search::Mistake),
+    InvalidSearch(#[from] crate::search::SyntaxError),
     #[error("no jobs are selected")]
     NoJobs,
 }

@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 use tower_service::Service;
 
 use super::connections::{Admitted, Connections};
-use super::io::{Answered, Timed, Watched};
+use super::io::{TimedRequestBody, TrackedResponseBody, TrackedSocket};
 use super::limits::Limits;
 use super::proxies::Proxies;
 use super::tls::{Tls, is_plain, refuse_plain};
@@ -103,7 +103,7 @@ pub async fn serve(
         let connection = Arc::clone(&admitted.connection);
         let (shared, stream) = (
             Arc::clone(&shared),
-            Watched::new(stream, Arc::clone(&connection)),
+            TrackedSocket::new(stream, Arc::clone(&connection)),
         );
         // Separate tasks, so that a plain connection has no memory or processing overhead for TLS.
         let serving = match &tls {
@@ -128,7 +128,7 @@ fn is_of_one_client(error: &io::Error) -> bool {
 /// Serves one TLS connection until it ends. The time limit on the header of the first request also covers the
 /// handshake.
 async fn serve_tls(
-    stream: Watched,
+    stream: TrackedSocket,
     tls: Arc<Tls>,
     peer: SocketAddr,
     admitted: Admitted,
@@ -159,19 +159,22 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
     let connection = &admitted.connection;
     let service = service_fn(|request: hyper::Request<Incoming>| {
         connection.begin_request();
-        let mut request: Request = request.map(|body| Timed::body(body, shared.body, connection));
+        let mut request: Request =
+            request.map(|body| TimedRequestBody::body(body, shared.body, connection));
         shared.proxies.read(peer.ip(), is_tls, &mut request);
         request.extensions_mut().insert(ConnectInfo(peer));
         let hsts = shared.hsts.as_ref();
         let hsts = hsts.filter(|_| Https::is_set(request.extensions()));
-        let answer = shared.router.clone().call(request);
+        let response = shared.router.clone().call(request);
         async move {
-            let mut answer = answer.await?;
+            let mut response = response.await?;
             if let Some(hsts) = hsts {
-                let headers = answer.headers_mut();
+                let headers = response.headers_mut();
                 headers.insert(header::STRICT_TRANSPORT_SECURITY, hsts.clone());
             }
-            Ok::<_, Infallible>(answer.map(|body| Answered::new(body, Arc::clone(connection))))
+            Ok::<_, Infallible>(
+                response.map(|body| TrackedResponseBody::new(body, Arc::clone(connection))),
+            )
         }
     });
     let mut http = http1::Builder::new();

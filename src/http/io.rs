@@ -17,14 +17,14 @@ use super::connections::Connection;
 use crate::request::BodyTimeout;
 
 /// The socket of a connection. With TLS, it carries the encrypted bytes.
-pub struct Watched {
+pub struct TrackedSocket {
     stream: TcpStream,
     connection: Arc<Connection>,
 }
 
-impl Watched {
-    pub fn new(stream: TcpStream, connection: Arc<Connection>) -> Watched {
-        Watched { stream, connection }
+impl TrackedSocket {
+    pub fn new(stream: TcpStream, connection: Arc<Connection>) -> TrackedSocket {
+        TrackedSocket { stream, connection }
     }
 
     /// The wrapped socket.
@@ -32,7 +32,7 @@ impl Watched {
         &self.stream
     }
 
-    fn note<T>(&self, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn track_write<T>(&self, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_pending() {
             self.connection.stall();
         } else {
@@ -42,7 +42,7 @@ impl Watched {
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for TrackedSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -57,14 +57,14 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for TrackedSocket {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.note(written)
+        self.track_write(written)
     }
 
     fn poll_write_vectored(
@@ -73,7 +73,7 @@ impl AsyncWrite for Watched {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.note(written)
+        self.track_write(written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -90,20 +90,20 @@ impl AsyncWrite for Watched {
 }
 
 /// The body of a request, with a time limit that starts when the server first waits for it.
-pub struct Timed {
+pub struct TimedRequestBody {
     body: Incoming,
     within: Duration,
     deadline: Option<Pin<Box<Sleep>>>,
     connection: Arc<Connection>,
 }
 
-impl Timed {
+impl TimedRequestBody {
     /// The body of a request on this connection.
     pub fn body(body: Incoming, within: Duration, connection: &Arc<Connection>) -> Body {
         if body.is_end_stream() {
             return Body::empty();
         }
-        Body::new(Timed {
+        Body::new(TimedRequestBody {
             body,
             within,
             deadline: None,
@@ -112,7 +112,7 @@ impl Timed {
     }
 }
 
-impl HttpBody for Timed {
+impl HttpBody for TimedRequestBody {
     type Data = Bytes;
     type Error = axum::BoxError;
 
@@ -143,25 +143,25 @@ impl HttpBody for Timed {
     }
 }
 
-impl Drop for Timed {
+impl Drop for TimedRequestBody {
     fn drop(&mut self) {
         self.connection.end_body();
     }
 }
 
 /// The body of a response. At its end, the connection waits for the next request.
-pub struct Answered {
+pub struct TrackedResponseBody {
     body: Body,
     connection: Arc<Connection>,
 }
 
-impl Answered {
-    pub fn new(body: Body, connection: Arc<Connection>) -> Answered {
-        Answered { body, connection }
+impl TrackedResponseBody {
+    pub fn new(body: Body, connection: Arc<Connection>) -> TrackedResponseBody {
+        TrackedResponseBody { body, connection }
     }
 }
 
-impl HttpBody for Answered {
+impl HttpBody for TrackedResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -181,7 +181,7 @@ impl HttpBody for Answered {
     }
 }
 
-impl Drop for Answered {
+impl Drop for TrackedResponseBody {
     fn drop(&mut self) {
         self.connection.end_request();
     }

@@ -17,7 +17,7 @@ use tokio_rustls::rustls::server::Acceptor;
 use tokio_rustls::rustls::{Error as TlsError, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
-use super::io::Watched;
+use super::io::TrackedSocket;
 use crate::secret::read_file;
 
 /// The ALPN names of the supported protocols (RFC 7301).
@@ -88,7 +88,7 @@ impl Tls {
     ///
     /// # Errors
     /// If the client disconnects, or if no protocol version or cipher is shared; the client then receives an alert.
-    pub async fn accept(&self, stream: Watched) -> io::Result<TlsStream<Watched>> {
+    pub async fn accept(&self, stream: TrackedSocket) -> io::Result<TlsStream<TrackedSocket>> {
         let start = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
         let accept = {
             let _permit = self.starting.acquire().await.map_err(io::Error::other)?;
@@ -109,7 +109,7 @@ pub async fn is_plain(stream: &TcpStream) -> io::Result<bool> {
 }
 
 /// Responds to a plain HTTP request that the port accepts only HTTPS.
-pub async fn refuse_plain(mut stream: Watched) -> io::Result<()> {
+pub async fn refuse_plain(mut stream: TrackedSocket) -> io::Result<()> {
     stream.write_all(PLAIN).await?;
     stream.shutdown().await?;
     copy(&mut stream.take(PLAIN_BYTES_MAX), &mut sink()).await?;

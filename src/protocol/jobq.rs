@@ -3,9 +3,9 @@
 //! A handler reads its parameters from a [`Call`], calls one engine operation and returns a response. Bodies are parsed
 //! as JSON regardless of their content type.
 
-mod answer;
 mod call;
-mod refusal;
+mod error;
+mod response;
 
 use axum::Router;
 use axum::extract::Request;
@@ -14,9 +14,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{self, MethodFilter};
 use serde_json::json;
 
-use answer::{QueueView, job, jobs};
 use call::Call;
-use refusal::Refusal;
+use error::ApiError;
+use response::{QueueView, job, jobs};
 
 use crate::auth::{BEARER, Rejected};
 use crate::engine::{CompareAndSet, Engine};
@@ -29,21 +29,24 @@ const DELETE: MethodFilter = MethodFilter::DELETE;
 
 /// The state of the handlers.
 #[derive(Clone)]
-pub struct Front {
+pub struct Api {
     pub engine: Engine,
     /// Maximum size of a request body, in bytes.
     pub body_max: usize,
 }
 
 /// A response or an error.
-type Outcome = Result<Response, Refusal>;
+type Outcome = Result<Response, ApiError>;
 
 /// All routes of Jobq.
-pub fn router(front: Front) -> Router {
+pub fn router(api: Api) -> Router {
     let queue = "/api/v0/queue/{queue}";
     let under = |path: &str| format!("{queue}/{path}");
     Router::new()
-        .route("/api/v0/queue", on(GET, queues).merge(on(POST, make_queue)))
+        .route(
+            "/api/v0/queue",
+            on(GET, queues).merge(on(POST, create_queue)),
+        )
         .route(queue, on(DELETE, delete_queue))
         .route(&under("query_jobs"), on(POST, query))
         .route(&under("poll_job"), on(POST, poll))
@@ -53,98 +56,98 @@ pub fn router(front: Front) -> Router {
         .route(&under("job/{id}/event"), on(POST, append))
         // The paths of the original server's clients, which have a single queue.
         .route("/api/v0/job", on(GET, list).merge(on(POST, query)))
-        .route("/api/v0/job/create", on(POST, create_alone))
+        .route("/api/v0/job/create", on(POST, create_in_default_queue))
         .route("/api/v0/job/poll", on(POST, poll))
         .route("/api/v0/job/{id}", on(GET, get).merge(on(DELETE, delete)))
         .route("/api/v0/job/{id}/state", on(POST, advance))
         .route("/api/v0/job/{id}/event", on(POST, append))
         .route("/api/v0/{*rest}", routing::any(no_such_endpoint))
         .method_not_allowed_fallback(method_not_allowed)
-        .with_state(front)
+        .with_state(api)
 }
 
 /// The response to an unknown path under `/api/v0`.
 pub async fn no_such_endpoint(request: Request) -> Response {
     drain(request).await;
-    Refusal::NoSuchEndpoint.into_response()
+    ApiError::NoSuchEndpoint.into_response()
 }
 
 async fn method_not_allowed(request: Request) -> Response {
     drain(request).await;
-    Refusal::MethodNotAllowed.into_response()
+    ApiError::MethodNotAllowed.into_response()
 }
 
 /// The response to a request without valid credentials.
 pub fn unauthorized() -> Response {
     let challenge = [(header::WWW_AUTHENTICATE, BEARER)];
-    (challenge, Refusal::Unauthorized).into_response()
+    (challenge, ApiError::Unauthorized).into_response()
 }
 
 /// The response to a request that is rejected before it is read.
 pub fn rejected(why: Rejected) -> Response {
-    Refusal::Rejected(why).into_response()
+    ApiError::Rejected(why).into_response()
 }
 
-impl request::Front for Front {
+impl request::Api for Api {
     type Call = Call;
-    type Refusal = Refusal;
+    type Error = ApiError;
 
-    async fn read(&self, request: Request) -> Result<Call, Refusal> {
+    async fn read(&self, request: Request) -> Result<Call, ApiError> {
         Call::read(request, self.body_max).await
     }
 }
 
 /// `GET /api/v0/queue`
-async fn queues(front: Front, _: Call) -> Outcome {
-    let queues = front.engine.record_queues().await?;
+async fn queues(api: Api, _: Call) -> Outcome {
+    let queues = api.engine.record_queues().await?;
     let queues: Vec<_> = queues.iter().map(|queue| QueueView::of(queue)).collect();
     Ok(json(&json!({ "queues": queues })))
 }
 
 /// `POST /api/v0/queue`
-async fn make_queue(front: Front, call: Call) -> Outcome {
+async fn create_queue(api: Api, call: Call) -> Outcome {
     let name = call.name()?;
-    let id = front.engine.create_queue(&name).await?;
+    let id = api.engine.create_queue(&name).await?;
     Ok(json(&QueueView { id, name: &name }))
 }
 
 /// `DELETE /api/v0/queue/{queue}`
-async fn delete_queue(front: Front, call: Call) -> Outcome {
-    let queue = call.queue(&front.engine).await?;
-    front.engine.delete_queue(&queue).await?;
+async fn delete_queue(api: Api, call: Call) -> Outcome {
+    let queue = call.queue(&api.engine).await?;
+    api.engine.delete_queue(&queue).await?;
     Ok(json(&json!({})))
 }
 
 /// `GET /api/v0/queue/{queue}/job`
-async fn list(front: Front, call: Call) -> Outcome {
-    let queue = call.queue(&front.engine).await?;
+async fn list(api: Api, call: Call) -> Outcome {
+    let queue = call.queue(&api.engine).await?;
     let (after, limit) = call.page()?;
-    let page = front.engine.records(&queue, after, limit).await?;
+    let page = api.engine.records(&queue, after, limit).await?;
     let next = page.records.last().map(|record| record.id);
     Ok(jobs(&page.records, next.filter(|_| page.more))?)
 }
 
 /// `POST /api/v0/queue/{queue}/query_jobs`
-async fn query(front: Front, call: Call) -> Outcome {
-    let queue = call.queue(&front.engine).await?;
+async fn query(api: Api, call: Call) -> Outcome {
+    let queue = call.queue(&api.engine).await?;
     let (query, limit) = call.query()?;
-    let found = front.engine.query_records(&queue, &query, limit).await?;
+    let found = api.engine.query_records(&queue, &query, limit).await?;
     Ok(jobs(&found, None)?)
 }
 
 /// `POST /api/v0/queue/{queue}/poll_job`
-async fn poll(front: Front, call: Call) -> Outcome {
-    let queue = call.queue(&front.engine).await?;
+async fn poll(api: Api, call: Call) -> Outcome {
+    let queue = call.queue(&api.engine).await?;
     let (query, state) = call.poll()?;
-    let taken = front.engine.poll_record(&queue, &query, state).await?;
-    Ok(job(&taken.ok_or(Refusal::NotThere("no job matches"))?))
+    let claimed = api.engine.poll_record(&queue, &query, state).await?;
+    Ok(job(&claimed.ok_or(ApiError::NotFound("no job matches"))?))
 }
 
 /// `POST /api/v0/queue/{queue}/job`
-async fn create(front: Front, call: Call) -> Outcome {
-    let queue = call.queue(&front.engine).await?;
+async fn create(api: Api, call: Call) -> Outcome {
+    let queue = call.queue(&api.engine).await?;
     let (payload, state) = call.new_job()?;
-    Ok(job(&front
+    Ok(job(&api
         .engine
         .create_record(&queue, payload, state)
         .await?))
@@ -152,47 +155,47 @@ async fn create(front: Front, call: Call) -> Outcome {
 
 /// `POST /api/v0/job/create`: clients of the original server send `{"payload": …, "state": …}`; its first client sends
 /// only the payload.
-async fn create_alone(front: Front, call: Call) -> Outcome {
-    let queue = call.queue(&front.engine).await?;
+async fn create_in_default_queue(api: Api, call: Call) -> Outcome {
+    let queue = call.queue(&api.engine).await?;
     let (payload, state) = call.new_job_or_payload()?;
-    Ok(job(&front
+    Ok(job(&api
         .engine
         .create_record(&queue, payload, state)
         .await?))
 }
 
 /// `GET /api/v0/queue/{queue}/job/{id}`
-async fn get(front: Front, call: Call) -> Outcome {
-    let queue = call.queue(&front.engine).await?;
-    let found = front.engine.record_by_id(&queue, call.id()?).await?;
+async fn get(api: Api, call: Call) -> Outcome {
+    let queue = call.queue(&api.engine).await?;
+    let found = api.engine.record_by_id(&queue, call.id()?).await?;
     Ok(job(&found.ok_or_else(|| call.no_such_job())?))
 }
 
 /// `DELETE /api/v0/queue/{queue}/job/{id}`
-async fn delete(front: Front, call: Call) -> Outcome {
-    let queue = call.queue(&front.engine).await?;
+async fn delete(api: Api, call: Call) -> Outcome {
+    let queue = call.queue(&api.engine).await?;
     // An invalid ID names no job, and deleting a missing job succeeds.
     if let Ok(id) = call.id() {
-        front.engine.delete_record(&queue, id).await?;
+        api.engine.delete_record(&queue, id).await?;
     }
     Ok(json(&json!({})))
 }
 
 /// `POST /api/v0/queue/{queue}/job/{id}/state`
-async fn advance(front: Front, call: Call) -> Outcome {
-    let queue = call.queue(&front.engine).await?;
-    let (id, (old, new)) = (call.id()?, call.swap()?);
-    match front.engine.advance_record(&queue, id, old, new).await? {
+async fn advance(api: Api, call: Call) -> Outcome {
+    let queue = call.queue(&api.engine).await?;
+    let (id, (old, new)) = (call.id()?, call.state_change()?);
+    match api.engine.advance_record(&queue, id, old, new).await? {
         CompareAndSet::Done(record) => Ok(job(&record)),
         CompareAndSet::Differs(record) => {
-            Ok((StatusCode::CONFLICT, answer::conflict(&record)).into_response())
+            Ok((StatusCode::CONFLICT, response::conflict(&record)).into_response())
         }
     }
 }
 
 /// `POST /api/v0/queue/{queue}/job/{id}/event`
-async fn append(front: Front, call: Call) -> Outcome {
-    let queue = call.queue(&front.engine).await?;
+async fn append(api: Api, call: Call) -> Outcome {
+    let queue = call.queue(&api.engine).await?;
     let (id, event) = (call.id()?, call.event()?);
-    Ok(job(&front.engine.append_event(&queue, id, event).await?))
+    Ok(job(&api.engine.append_event(&queue, id, event).await?))
 }

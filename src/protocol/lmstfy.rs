@@ -3,12 +3,12 @@
 //! A handler reads its parameters from a [`Call`], calls one engine operation and returns a response. The token of the
 //! namespace is checked while the request is read.
 
-mod answer;
 mod call;
-mod consuming;
+mod consume;
 mod dead_letter;
-mod publishing;
-mod refusal;
+mod error;
+mod publish;
+mod response;
 
 use axum::Router;
 use axum::extract::Request;
@@ -17,10 +17,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::MethodFilter;
 
 use call::Call;
-use consuming::{acknowledge, consume, destroy, job, peek, size};
-use dead_letter::{drop_dead, head, respawn};
-use publishing::{publish, publish_several, republish};
-use refusal::Refusal;
+use consume::{acknowledge, consume, destroy, job, peek, size};
+use dead_letter::{delete, head, respawn};
+use error::ApiError;
+use publish::{publish, publish_several, republish};
 
 use crate::auth::Rejected;
 use crate::engine::Engine;
@@ -52,7 +52,7 @@ const RESERVED: &[&str] = &[
 
 /// The state of the handlers.
 #[derive(Clone)]
-pub struct Front {
+pub struct Api {
     pub engine: Engine,
     /// Whether namespaces need no token.
     pub no_auth: bool,
@@ -61,10 +61,10 @@ pub struct Front {
 }
 
 /// A response or an error.
-type Outcome = Result<Response, Refusal>;
+type Outcome = Result<Response, ApiError>;
 
 /// All routes of lmstfy.
-pub fn router(front: Front) -> Router {
+pub fn router(api: Api) -> Router {
     let queue = "/api/{namespace}/{queue}";
     let under = |path: &str| format!("{queue}/{path}");
     Router::new()
@@ -89,39 +89,39 @@ pub fn router(front: Front) -> Router {
             &under("deadletter"),
             on(GET, head)
                 .merge(on(PUT, respawn))
-                .merge(on(DELETE, drop_dead)),
+                .merge(on(DELETE, delete)),
         )
         .route(&under("deadletter/size"), on(GET, dead_letter::size))
         // The document omits `/api` here.
         .route(
             "/{namespace}/{queue}/deadletter",
-            on(DELETE, async |front, call: Call| {
+            on(DELETE, async |api, call: Call| {
                 if RESERVED.contains(&call.namespace()) {
-                    return Err(Refusal::NoSuchEndpoint);
+                    return Err(ApiError::NoSuchEndpoint);
                 }
-                drop_dead(front, call).await
+                delete(api, call).await
             }),
         )
         .method_not_allowed_fallback(no_such_endpoint)
-        .with_state(front)
+        .with_state(api)
 }
 
 /// The response to an unknown path under `/api`.
 pub async fn no_such_endpoint(request: Request) -> Response {
     drain(request).await;
-    Refusal::NoSuchEndpoint.into_response()
+    ApiError::NoSuchEndpoint.into_response()
 }
 
 /// The response to a request that is rejected before it is read.
 pub fn rejected(why: Rejected) -> Response {
-    Refusal::Rejected(why).into_response()
+    ApiError::Rejected(why).into_response()
 }
 
-impl request::Front for Front {
+impl request::Api for Api {
     type Call = Call;
-    type Refusal = Refusal;
+    type Error = ApiError;
 
-    async fn read(&self, request: Request) -> Result<Call, Refusal> {
+    async fn read(&self, request: Request) -> Result<Call, ApiError> {
         Call::read(request, self).await
     }
 }

@@ -1,19 +1,19 @@
 //! qless over HTTP: the routes of `docs/protocols/qless.md`.
 //!
-//! A handler reads its fields from a [`Call`], calls one engine operation and returns an [`Answer`]. Where the document
+//! A handler reads its fields from a [`Call`], calls one engine operation and returns [`Results`]. Where the document
 //! allows it, `data` is one item or an array of items. The items of an array are processed in order and independently.
 
-mod answer;
+mod admin;
+mod annotations;
 mod call;
-mod configuring;
+mod claims;
+mod error;
 mod events;
-mod getting;
-mod marking;
-mod overseeing;
+mod jobs;
+mod maintenance;
+mod options;
 mod recurring;
-mod refusal;
-mod upkeep;
-mod working;
+mod response;
 
 use std::future::Future;
 use std::time::Instant;
@@ -25,19 +25,19 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{self, MethodFilter, MethodRouter};
 use tokio_util::sync::CancellationToken;
 
-use answer::{Answer, JobView, response};
-use call::{Call, Envelope};
-use configuring::{option, options, set_option, unset_option};
-use getting::{claim, claim_of_several, peek};
-use marking::{depends, log, tag, tagged, time_out, top_tags, track, tracked, untag, untrack};
-use overseeing::{
+use admin::{
     cancel, complete_jobs, failed, failed_group, forget_queue, forget_worker, job, jobs, multiget,
     pause, priority, queue, queues, stats, unfail, unpause, worker, workers,
 };
+use annotations::{depends, log, tag, tagged, time_out, top_tags, track, tracked, untag, untrack};
+use call::{Call, Envelope};
+use claims::{claim, claim_of_several, peek};
+use error::ApiError;
+use jobs::{add, complete, fail, heartbeat, requeue, retry};
+use maintenance::{check, flush, repair};
+use options::{option, options, set_option, unset_option};
 use recurring::{change, recur, recurring, unrecur};
-use refusal::Refusal;
-use upkeep::{check, flush, mend};
-use working::{add, complete, fail, heartbeat, requeue, retry};
+use response::{JobView, Results, response};
 
 use crate::auth::{BEARER, Rejected};
 use crate::engine::{Engine, Job, Time};
@@ -50,21 +50,21 @@ const DELETE: MethodFilter = MethodFilter::DELETE;
 
 /// The state of the handlers.
 #[derive(Clone)]
-pub struct Front {
+pub struct Api {
     pub engine: Engine,
     pub allow_flush: bool,
     /// Ends event streams when the server stops.
     pub stop: CancellationToken,
 }
 
-type Outcome = Result<Answer, Refusal>;
+type Outcome = Result<Results, ApiError>;
 
 /// All routes of qless, at the root.
-pub fn router(front: Front) -> Router {
+pub fn router(api: Api) -> Router {
     Router::new()
-        .route("/get", taking(claim_of_several))
-        .route("/get/{queue}", taking(claim))
-        .route("/get/{queue}/{count}", taking(claim))
+        .route("/get", claim_routes(claim_of_several))
+        .route("/get/{queue}", claim_routes(claim))
+        .route("/get/{queue}/{count}", claim_routes(claim))
         .route("/peek/{queue}", on(GET, peek))
         .route("/peek/{queue}/{count}", on(GET, peek))
         .route("/add/{queue}", on(POST, add))
@@ -123,47 +123,47 @@ pub fn router(front: Front) -> Router {
                 .merge(on(DELETE, unrecur)),
         )
         .route("/events", routing::get(events::events))
-        .route("/check", on(GET, check).merge(on(POST, mend)))
+        .route("/check", on(GET, check).merge(on(POST, repair)))
         .route("/flush", on(POST, flush))
-        .method_not_allowed_fallback(async || Refusal::MethodNotAllowed)
-        .with_state(front)
+        .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
+        .with_state(api)
 }
 
 /// The response to an unknown path.
-pub async fn no_such_endpoint(request: Request) -> Refusal {
+pub async fn no_such_endpoint(request: Request) -> ApiError {
     drain(request).await;
-    Refusal::NoSuchEndpoint
+    ApiError::NoSuchEndpoint
 }
 
 /// The response to a request without valid credentials.
 pub fn unauthorized() -> Response {
     let challenge = [(header::WWW_AUTHENTICATE, BEARER)];
-    (challenge, Refusal::Unauthorized).into_response()
+    (challenge, ApiError::Unauthorized).into_response()
 }
 
 /// The response to a request that is rejected before it is read.
 pub fn rejected(why: Rejected) -> Response {
-    Refusal::Rejected(why).into_response()
+    ApiError::Rejected(why).into_response()
 }
 
 /// The response to an internal error.
 pub fn internal_error() -> impl IntoResponse {
-    Refusal::Internal
+    ApiError::Internal
 }
 
 /// The route of a method: reads the request, calls the handler and wraps its outcome.
-fn on<F, Fut>(method: MethodFilter, handler: F) -> MethodRouter<Front>
+fn on<F, Fut>(method: MethodFilter, handler: F) -> MethodRouter<Api>
 where
-    F: Fn(Front, Call) -> Fut + Clone + Send + Sync + 'static,
+    F: Fn(Api, Call) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Outcome> + Send,
 {
     routing::on(
         method,
-        async move |State(front): State<Front>, call: Result<Call, Refusal>| {
+        async move |State(api): State<Api>, call: Result<Call, ApiError>| {
             let started = Instant::now();
             let outcome = match call {
-                Ok(call) => handler(front, call).await,
-                Err(refusal) => Err(refusal),
+                Ok(call) => handler(api, call).await,
+                Err(error) => Err(error),
             };
             response(outcome, started)
         },
@@ -171,19 +171,19 @@ where
 }
 
 /// The routes of GET and POST for a handler that claims jobs. Rejects HEAD, which axum would handle like GET.
-fn taking<F, Fut>(handler: F) -> MethodRouter<Front>
+fn claim_routes<F, Fut>(handler: F) -> MethodRouter<Api>
 where
-    F: Fn(Front, Call) -> Fut + Clone + Send + Sync + 'static,
+    F: Fn(Api, Call) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Outcome> + Send,
 {
     on(GET.or(POST), handler)
-        .head(async || ([(header::ALLOW, "GET,POST")], Refusal::MethodNotAllowed))
+        .head(async || ([(header::ALLOW, "GET,POST")], ApiError::MethodNotAllowed))
 }
 
 // ---- shared by the handlers ----
 
-impl Front {
-    fn now(&self, envelope: &Envelope<'_>) -> Result<Option<Time>, Refusal> {
+impl Api {
+    fn now(&self, envelope: &Envelope<'_>) -> Result<Option<Time>, ApiError> {
         envelope.now(self.engine.trusts_client_clock())
     }
 

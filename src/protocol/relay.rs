@@ -3,9 +3,9 @@
 //! A handler reads its parameters from a [`Call`], calls one engine operation and returns a response. Errors are plain
 //! text.
 
-mod answer;
 mod call;
-mod refusal;
+mod error;
+mod response;
 
 use axum::Router;
 use axum::extract::Request;
@@ -13,9 +13,9 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter};
 
-use answer::views;
 use call::Call;
-use refusal::Refusal;
+use error::ApiError;
+use response::views;
 
 use crate::auth::{BEARER, Rejected};
 use crate::engine::{Claim, Engine, QueueKey};
@@ -34,23 +34,23 @@ const NEXT_MAX: i64 = 1_000;
 
 /// The state of the handlers.
 #[derive(Clone)]
-pub struct Front {
+pub struct Api {
     pub engine: Engine,
     /// Maximum size of a request body, in bytes.
     pub body_max: usize,
 }
 
 /// A response or an error.
-type Outcome = Result<Response, Refusal>;
+type Outcome = Result<Response, ApiError>;
 
 /// All routes of Relay.
-pub fn router(front: Front) -> Router {
+pub fn router(api: Api) -> Router {
     Router::new()
         .route("/v2/queues/jobs", on(POST, enqueue))
         .route(
             "/v2/queues/{queue}/jobs",
             // Otherwise axum handles HEAD with the handler of GET, which claims jobs.
-            on(GET, next).head(async || Refusal::MethodNotAllowed),
+            on(GET, next).head(async || ApiError::MethodNotAllowed),
         )
         .route("/v2/queues/{queue}/jobs/{id}", one_job())
         // The ID can be empty, but axum's path parameters cannot.
@@ -61,12 +61,12 @@ pub fn router(front: Front) -> Router {
                 .merge(on(PUT, requeue))
                 .merge(on(DELETE, complete)),
         )
-        .method_not_allowed_fallback(async || Refusal::MethodNotAllowed)
-        .with_state(front)
+        .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
+        .with_state(api)
 }
 
 /// The methods of a single job.
-fn one_job() -> MethodRouter<Front> {
+fn one_job() -> MethodRouter<Api> {
     on(GET, get)
         .merge(on(HEAD, exists))
         .merge(on(DELETE, delete))
@@ -75,41 +75,41 @@ fn one_job() -> MethodRouter<Front> {
 /// The response to an unknown path under `/v2`.
 pub async fn no_such_endpoint(request: Request) -> Response {
     drain(request).await;
-    Refusal::NoSuchEndpoint.into_response()
+    ApiError::NoSuchEndpoint.into_response()
 }
 
 /// The response to a request without valid credentials.
 pub fn unauthorized() -> Response {
     let challenge = [(header::WWW_AUTHENTICATE, BEARER)];
-    (challenge, Refusal::Unauthorized).into_response()
+    (challenge, ApiError::Unauthorized).into_response()
 }
 
 /// The response to a request that is rejected before it is read.
 pub fn rejected(why: Rejected) -> Response {
-    Refusal::Rejected(why).into_response()
+    ApiError::Rejected(why).into_response()
 }
 
-impl request::Front for Front {
+impl request::Api for Api {
     type Call = Call;
-    type Refusal = Refusal;
+    type Error = ApiError;
 
-    async fn read(&self, request: Request) -> Result<Call, Refusal> {
+    async fn read(&self, request: Request) -> Result<Call, ApiError> {
         Call::read(request, self.body_max).await
     }
 }
 
 /// `POST /v2/queues/jobs`
-async fn enqueue(front: Front, call: Call) -> Outcome {
-    front.engine.enqueue(call.jobs()?, call.mode()).await?;
+async fn enqueue(api: Api, call: Call) -> Outcome {
+    api.engine.enqueue(call.jobs()?, call.mode()).await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
 /// `GET /v2/queues/{queue}/jobs`: claims available jobs, without waiting for more.
-async fn next(front: Front, call: Call) -> Outcome {
-    let count = call.num_jobs()?.min(NEXT_MAX);
+async fn next(api: Api, call: Call) -> Outcome {
+    let count = call.requested_jobs()?.min(NEXT_MAX);
     let queue = call.queue()?;
     let claim = Claim::of(queue.clone(), "", usize::try_from(count).unwrap_or(1));
-    let jobs = front.engine.claim(claim, None).await?;
+    let jobs = api.engine.claim(claim, None).await?;
     if jobs.is_empty() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -117,45 +117,42 @@ async fn next(front: Front, call: Call) -> Outcome {
 }
 
 /// `GET /v2/queues/{queue}/jobs/{id}`
-async fn get(front: Front, call: Call) -> Outcome {
+async fn get(api: Api, call: Call) -> Outcome {
     let queue: QueueKey = call.queue()?;
-    let job = front.engine.job_in(&queue, call.id()?).await?;
-    let job = job.ok_or(Refusal::NoSuchJob)?;
+    let job = api.engine.job_in(&queue, call.id()?).await?;
+    let job = job.ok_or(ApiError::NoSuchJob)?;
     Ok(json(&views([&job], &queue).first()))
 }
 
 /// `HEAD /v2/queues/{queue}/jobs/{id}`
-async fn exists(front: Front, call: Call) -> Outcome {
-    let job = front.engine.job_in(&call.queue()?, call.id()?).await?;
-    job.ok_or(Refusal::NoSuchJob)?;
+async fn exists(api: Api, call: Call) -> Outcome {
+    let job = api.engine.job_in(&call.queue()?, call.id()?).await?;
+    job.ok_or(ApiError::NoSuchJob)?;
     Ok(StatusCode::OK.into_response())
 }
 
 /// `DELETE /v2/queues/{queue}/jobs/{id}`
-async fn delete(front: Front, call: Call) -> Outcome {
+async fn delete(api: Api, call: Call) -> Outcome {
     let ids = vec![call.id()?.to_owned()];
-    front.engine.delete(call.queue()?, ids).await?;
+    api.engine.delete(call.queue()?, ids).await?;
     Ok(StatusCode::OK.into_response())
 }
 
 /// `PATCH /v2/queues/{queue}/jobs/{id}/run-id/{run_id}`
-async fn heartbeat(front: Front, call: Call) -> Outcome {
-    front
-        .engine
-        .heartbeat_run(call.run()?, call.state()?)
-        .await?;
+async fn heartbeat(api: Api, call: Call) -> Outcome {
+    api.engine.heartbeat_run(call.run()?, call.state()?).await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
 /// `PUT /v2/queues/{queue}/jobs/{id}/run-id/{run_id}`. Succeeds without a change if the run does not exist.
-async fn requeue(front: Front, call: Call) -> Outcome {
+async fn requeue(api: Api, call: Call) -> Outcome {
     let (run, jobs) = (call.run()?, call.jobs()?);
-    front.engine.requeue_run(run, jobs, call.mode()).await?;
+    api.engine.requeue_run(run, jobs, call.mode()).await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
 /// `DELETE /v2/queues/{queue}/jobs/{id}/run-id/{run_id}`
-async fn complete(front: Front, call: Call) -> Outcome {
-    front.engine.complete_run(call.run()?).await?;
+async fn complete(api: Api, call: Call) -> Outcome {
+    api.engine.complete_run(call.run()?).await?;
     Ok(StatusCode::OK.into_response())
 }

@@ -18,35 +18,35 @@ use crate::request::{BodyTimeout, discard};
 
 /// A body that is too large is read and discarded up to this multiple of its limit, because clients read the response
 /// only after they have written the body.
-const DRAINED: usize = 4;
+const DISCARD_FACTOR: usize = 4;
 
 /// The state of a protocol's handlers.
-pub trait Front: Clone + Send + Sync + 'static {
+pub trait Api: Clone + Send + Sync + 'static {
     /// The request type of the handlers.
     type Call: Send;
     /// The error type of the handlers.
-    type Refusal: IntoResponse + Send;
+    type Error: IntoResponse + Send;
 
     /// Reads a request, including its body.
     fn read(
         &self,
         request: Request,
-    ) -> impl Future<Output = Result<Self::Call, Self::Refusal>> + Send;
+    ) -> impl Future<Output = Result<Self::Call, Self::Error>> + Send;
 }
 
 /// The route of a method: reads the request and calls the handler.
 pub fn on<T, F, Fut>(method: MethodFilter, handler: F) -> MethodRouter<T>
 where
-    T: Front,
+    T: Api,
     F: Fn(T, T::Call) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Result<Response, T::Refusal>> + Send,
+    Fut: Future<Output = Result<Response, T::Error>> + Send,
 {
     routing::on(
         method,
-        async move |State(front): State<T>, request: Request| {
-            let outcome = match front.read(request).await {
-                Ok(call) => handler(front, call).await,
-                Err(refusal) => Err(refusal),
+        async move |State(api): State<T>, request: Request| {
+            let outcome = match api.read(request).await {
+                Ok(call) => handler(api, call).await,
+                Err(error) => Err(error),
             };
             outcome.unwrap_or_else(IntoResponse::into_response)
         },
@@ -61,10 +61,10 @@ pub fn json(value: &impl Serialize) -> Response {
 
 /// Why a body could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoBody {
+pub enum BodyError {
     TooLarge,
-    BrokeOff,
-    Late,
+    Incomplete,
+    TimedOut,
 }
 
 /// A request without its body.
@@ -75,12 +75,12 @@ pub struct Head {
 }
 
 /// A request with its body.
-pub struct Asked {
+pub struct RequestWithBody {
     head: Head,
-    pub body: Result<Bytes, NoBody>,
+    pub body: Result<Bytes, BodyError>,
 }
 
-impl Deref for Asked {
+impl Deref for RequestWithBody {
     type Target = Head;
 
     fn deref(&self) -> &Head {
@@ -97,7 +97,7 @@ pub enum NotText {
 
 impl NotText {
     /// The error message.
-    pub fn told(self) -> &'static str {
+    pub fn message(self) -> &'static str {
         match self {
             NotText::Path => "the path is not valid UTF-8",
             NotText::Query => "the query string is not valid UTF-8",
@@ -105,37 +105,37 @@ impl NotText {
     }
 }
 
-impl Asked {
+impl RequestWithBody {
     /// Reads a request and its body of at most `max` bytes.
     ///
     /// # Errors
     /// If the path or the query is not valid UTF-8.
-    pub async fn read(request: Request, max: usize) -> Result<Asked, NotText> {
+    pub async fn read(request: Request, max: usize) -> Result<RequestWithBody, NotText> {
         let (parts, body) = request.into_parts();
         let body = self::body(body, max).await;
         let head = Head::of(parts).await?;
-        Ok(Asked { head, body })
+        Ok(RequestWithBody { head, body })
     }
 
-    /// Reads a request, and its body only if `admit` accepts the rest. Discards the body of a rejected request.
+    /// Reads a request, and its body only if `authorize` accepts the rest. Discards the body of a rejected request.
     ///
     /// # Errors
-    /// The error of `admit`, or a path or query that is not valid UTF-8.
+    /// The error of `authorize`, or a path or query that is not valid UTF-8.
     pub async fn read_if<T, E: From<NotText>>(
         request: Request,
         max: usize,
-        admit: impl AsyncFnOnce(&Head) -> Result<T, E>,
-    ) -> Result<(Asked, T), E> {
+        authorize: impl AsyncFnOnce(&Head) -> Result<T, E>,
+    ) -> Result<(RequestWithBody, T), E> {
         let (parts, body) = request.into_parts();
         let asks_first = parts.headers.contains_key(header::EXPECT);
-        let admitted = match Head::of(parts).await {
-            Ok(head) => admit(&head).await.map(|admitted| (head, admitted)),
+        let authorized = match Head::of(parts).await {
+            Ok(head) => authorize(&head).await.map(|authorized| (head, authorized)),
             Err(not_text) => Err(not_text.into()),
         };
-        match admitted {
-            Ok((head, admitted)) => {
+        match authorized {
+            Ok((head, authorized)) => {
                 let body = self::body(body, max).await;
-                Ok((Asked { head, body }, admitted))
+                Ok((RequestWithBody { head, body }, authorized))
             }
             Err(refused) => {
                 discard(body, asks_first).await;
@@ -175,15 +175,15 @@ impl Head {
 }
 
 /// Reads a body of at most `max` bytes. The HTTP server limits the time.
-pub async fn body(body: Body, max: usize) -> Result<Bytes, NoBody> {
+pub async fn body(body: Body, max: usize) -> Result<Bytes, BodyError> {
     let mut stream = body.into_data_stream();
     let mut first: Option<Bytes> = None;
     let mut rest = BytesMut::new();
     let mut length = 0;
     while let Some(part) = stream.next().await {
-        let part = part.map_err(|error| why_none(&error))?;
+        let part = part.map_err(|error| body_error(&error))?;
         length += part.len();
-        if length > max.saturating_mul(DRAINED) {
+        if length > max.saturating_mul(DISCARD_FACTOR) {
             break;
         }
         if length > max {
@@ -200,7 +200,7 @@ pub async fn body(body: Body, max: usize) -> Result<Bytes, NoBody> {
         }
     }
     if length > max {
-        return Err(NoBody::TooLarge);
+        return Err(BodyError::TooLarge);
     }
     Ok(if rest.is_empty() {
         first.unwrap_or_default()
@@ -224,12 +224,12 @@ pub fn pairs(query: &str) -> Option<Vec<(String, String)>> {
     (read == 0 || read == meant()).then_some(pairs)
 }
 
-fn why_none(error: &(dyn Error + 'static)) -> NoBody {
+fn body_error(error: &(dyn Error + 'static)) -> BodyError {
     let mut causes = std::iter::successors(Some(error), |error| (*error).source());
     if causes.any(<dyn Error>::is::<BodyTimeout>) {
-        NoBody::Late
+        BodyError::TimedOut
     } else {
-        NoBody::BrokeOff
+        BodyError::Incomplete
     }
 }
 
@@ -260,7 +260,7 @@ mod tests {
             (0, Ok(0)),
             (9, Ok(9)),
             (10, Ok(10)),
-            (11, Err(NoBody::TooLarge)),
+            (11, Err(BodyError::TooLarge)),
         ] {
             let (all, _) = in_parts(vec![length]);
             let (bytewise, _) = in_parts(vec![1; length]);
@@ -274,7 +274,7 @@ mod tests {
     #[tokio::test]
     async fn a_body_that_is_too_large_is_read_up_to_four_times_its_limit() {
         let (parts, read) = in_parts(vec![39, 1, 1, 1]);
-        assert_eq!(body(parts, 10).await, Err(NoBody::TooLarge));
+        assert_eq!(body(parts, 10).await, Err(BodyError::TooLarge));
         assert_eq!(read.load(Ordering::Relaxed), 3, "41 bytes are too many");
     }
 }

@@ -13,7 +13,7 @@ use axum::routing::{delete, get};
 use serde_json::{Map, Value, json};
 use tower_http::set_header::SetResponseHeaderLayer;
 
-use super::request::{self, NoBody};
+use super::request::{self, BodyError};
 use crate::auth::{BASIC, Rejected};
 use crate::engine::{Engine, Error, Expiry, Time, Token, TokenError};
 use crate::time;
@@ -30,7 +30,7 @@ pub fn router(engine: Engine) -> Router {
         .route("/token/{namespace}", get(list).post(create))
         .route("/token/{namespace}/{token}", delete(revoke))
         .method_not_allowed_fallback(async || {
-            refusal(
+            error_response(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "this method is not allowed here",
             )
@@ -46,12 +46,12 @@ pub fn router(engine: Engine) -> Router {
 pub fn unauthorized() -> Response {
     let why = "an admin token, or the admin name and password, is required";
     let challenge = [(header::WWW_AUTHENTICATE, BASIC)];
-    (challenge, refusal(StatusCode::UNAUTHORIZED, why)).into_response()
+    (challenge, error_response(StatusCode::UNAUTHORIZED, why)).into_response()
 }
 
 /// The response to a request that is rejected before it is read.
 pub fn rejected(why: Rejected) -> Response {
-    refusal(why.status(), why.message())
+    error_response(why.status(), why.message())
 }
 
 /// Path parameters. A path that is not valid UTF-8 yields empty ones, which match no namespace and no token.
@@ -60,7 +60,7 @@ type Named<T> = Result<Path<T>, PathRejection>;
 async fn list(State(engine): State<Engine>, path: Named<String>, uri: Uri) -> Response {
     let namespace = path.map(|Path(namespace)| namespace).unwrap_or_default();
     let Some(parameters) = request::pairs(uri.query().unwrap_or_default()) else {
-        return refusal(StatusCode::BAD_REQUEST, NOT_TEXT);
+        return error_response(StatusCode::BAD_REQUEST, NOT_TEXT);
     };
     let with_details = parameters.contains(&("details".to_owned(), "true".to_owned()));
     let tokens = match engine.tokens().await {
@@ -80,12 +80,12 @@ async fn list(State(engine): State<Engine>, path: Named<String>, uri: Uri) -> Re
 
 /// The details of a token other than its description. The last use is rounded to the hour.
 fn detail(token: &Token) -> Value {
-    let moment = |at: Option<Time>| at.map(|at| time::iso(at.0));
+    let iso = |at: Option<Time>| at.map(|at| time::iso(at.0));
     json!({
         "created_at": time::iso(token.created_at.0),
-        "expires_at": moment(token.expires_at),
+        "expires_at": iso(token.expires_at),
         "expired": token.is_expired,
-        "last_used_at": moment(token.last_used_at),
+        "last_used_at": iso(token.last_used_at),
     })
 }
 
@@ -93,7 +93,7 @@ async fn create(State(engine): State<Engine>, path: Named<String>, request: Requ
     let namespace = path.map(|Path(namespace)| namespace).unwrap_or_default();
     let parameters = match parameters(request).await {
         Ok(parameters) => parameters,
-        Err(refusal) => return refusal,
+        Err(response) => return response,
     };
     let parameter = |name: &str| {
         let mut found = parameters.iter().filter(|(key, _)| key == name);
@@ -101,7 +101,7 @@ async fn create(State(engine): State<Engine>, path: Named<String>, request: Requ
         found.map(|(_, value)| value.as_str())
     };
     let Some(description) = parameter("description") else {
-        return refusal(StatusCode::BAD_REQUEST, INVALID_DESCRIPTION);
+        return error_response(StatusCode::BAD_REQUEST, INVALID_DESCRIPTION);
     };
     let given = parameter("token").map(str::to_owned);
     let expires = parameter("expires").map(str::parse::<Expiry>).transpose();
@@ -109,8 +109,8 @@ async fn create(State(engine): State<Engine>, path: Named<String>, request: Requ
         Ok(expires) => expires,
         Err(flaw) => return of_engine(&flaw.into()),
     };
-    let made = engine.create_token_until(&namespace, description, given, expires);
-    match made.await {
+    let created = engine.create_token_until(&namespace, description, given, expires);
+    match created.await {
         Ok(token) => (StatusCode::CREATED, Json(json!({ "token": token }))).into_response(),
         Err(error) => of_engine(&error),
     }
@@ -127,15 +127,17 @@ async fn revoke(State(engine): State<Engine>, path: Named<(String, String)>) -> 
 
 /// The parameters of the query, followed by those of the form.
 async fn parameters(request: Request) -> Result<Vec<(String, String)>, Response> {
-    let not_text = || refusal(StatusCode::BAD_REQUEST, NOT_TEXT);
+    let not_text = || error_response(StatusCode::BAD_REQUEST, NOT_TEXT);
     let mut parameters =
         request::pairs(request.uri().query().unwrap_or_default()).ok_or_else(not_text)?;
     let kind = request.headers().get(header::CONTENT_TYPE);
     let is_form = kind.is_some_and(|kind| kind.as_bytes().starts_with(FORM.as_bytes()));
     let form = request::body(request.into_body(), FORM_BYTES_MAX).await;
     let form = form.map_err(|why| match why {
-        NoBody::TooLarge => refusal(StatusCode::PAYLOAD_TOO_LARGE, "body too large"),
-        NoBody::BrokeOff | NoBody::Late => refusal(StatusCode::BAD_REQUEST, "failed to read body"),
+        BodyError::TooLarge => error_response(StatusCode::PAYLOAD_TOO_LARGE, "body too large"),
+        BodyError::Incomplete | BodyError::TimedOut => {
+            error_response(StatusCode::BAD_REQUEST, "failed to read body")
+        }
     })?;
     if is_form {
         let form = std::str::from_utf8(&form).ok().and_then(request::pairs);
@@ -150,7 +152,7 @@ const INVALID_DESCRIPTION: &str = "invalid description";
 
 /// The response to an error of the engine, with lmstfy's message if lmstfy has one.
 fn of_engine(error: &Error) -> Response {
-    let bad = |why: &str| refusal(StatusCode::BAD_REQUEST, why);
+    let bad = |why: &str| error_response(StatusCode::BAD_REQUEST, why);
     match error {
         Error::BadToken(TokenError::Description) => bad(INVALID_DESCRIPTION),
         Error::BadToken(TokenError::TooShort) => bad("the user token was too short"),
@@ -158,17 +160,17 @@ fn of_engine(error: &Error) -> Response {
         Error::BadToken(_) | Error::TooMany { .. } => bad(&error.to_string()),
         Error::Unavailable => {
             let soon = [(header::RETRY_AFTER, "1")];
-            let why = refusal(StatusCode::SERVICE_UNAVAILABLE, &error.to_string());
+            let why = error_response(StatusCode::SERVICE_UNAVAILABLE, &error.to_string());
             (soon, why).into_response()
         }
         error => {
             tracing::error!(%error, "a token request failed");
             let why = "the database is unavailable";
-            refusal(StatusCode::INTERNAL_SERVER_ERROR, why)
+            error_response(StatusCode::INTERNAL_SERVER_ERROR, why)
         }
     }
 }
 
-fn refusal(status: StatusCode, why: &str) -> Response {
+fn error_response(status: StatusCode, why: &str) -> Response {
     (status, Json(json!({ "error": why }))).into_response()
 }

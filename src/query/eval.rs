@@ -9,7 +9,7 @@ use super::json::{Json, SQL_DEPTH_MAX};
 use super::like::is_like;
 use super::tree::{Arithmetic, Binary, Column, Compare, Node, Step, Type};
 use super::value::{Affinity, Value};
-use crate::budget::{Budget, Spent};
+use crate::budget::{Budget, BudgetExceeded};
 
 /// Maximum length of a computed text, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
@@ -18,22 +18,22 @@ pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
 const PATTERN_BYTES_MAX: usize = 50_000;
 
 /// The parsed JSON of a column: `None` if it is not parsed yet, `Some(None)` if it is not valid JSON.
-type Cell<'a> = Option<Option<Rc<Json<'a>>>>;
+type CachedJson<'a> = Option<Option<Rc<Json<'a>>>>;
 
 /// The evaluation of a query for one job.
-pub struct Look<'a, 'w> {
+pub struct Evaluation<'a, 'w> {
     record: Record<'a>,
     now: i64,
     /// Each function that converts, compares or copies a text spends from it first.
     pub work: &'w mut Budget,
-    payload: Cell<'a>,
-    state: Cell<'a>,
-    events: Cell<'a>,
+    payload: CachedJson<'a>,
+    state: CachedJson<'a>,
+    events: CachedJson<'a>,
 }
 
-impl<'a, 'w> Look<'a, 'w> {
-    pub fn new(record: Record<'a>, now: i64, work: &'w mut Budget) -> Look<'a, 'w> {
-        Look {
+impl<'a, 'w> Evaluation<'a, 'w> {
+    pub fn new(record: Record<'a>, now: i64, work: &'w mut Budget) -> Evaluation<'a, 'w> {
+        Evaluation {
             record,
             now,
             work,
@@ -43,23 +43,23 @@ impl<'a, 'w> Look<'a, 'w> {
         }
     }
 
-    pub fn spend(&mut self, work: usize) -> Result<(), Spent> {
+    pub fn spend(&mut self, work: usize) -> Result<(), BudgetExceeded> {
         self.work.spend(work)
     }
 
     /// Pays for a new text of `bytes` bytes.
-    pub fn make(&mut self, bytes: usize) -> Result<(), Spent> {
+    pub fn spend_on_text(&mut self, bytes: usize) -> Result<(), BudgetExceeded> {
         if bytes > TEXT_BYTES_MAX {
-            return Err(Spent::Text);
+            return Err(BudgetExceeded::Text);
         }
         self.spend(bytes)
     }
 
-    pub fn eval(&mut self, node: &'a Node) -> Result<Value<'a>, Spent> {
+    pub fn eval(&mut self, node: &'a Node) -> Result<Value<'a>, BudgetExceeded> {
         self.spend(1)?;
         match node {
             Node::Value(value) => Ok(literal(value)),
-            Node::Truth(truth) => Ok(Value::truth_value(Some(*truth))),
+            Node::Boolean(value) => Ok(Value::from_bool(Some(*value))),
             Node::Column(column) => Ok(self.column(*column)),
             Node::Now { as_text: false } => Ok(Value::Integer(self.now)),
             Node::Now { as_text: true } => Ok(Value::text(self.now.to_string())),
@@ -71,8 +71,8 @@ impl<'a, 'w> Look<'a, 'w> {
             }
             Node::Positive(inner) => self.eval(inner),
             Node::Not(inner) => {
-                let truth = self.truth(inner)?;
-                Ok(Value::truth_value(truth.map(|truth| !truth)))
+                let condition = self.eval_bool(inner)?;
+                Ok(Value::from_bool(condition.map(|is_true| !is_true)))
             }
             Node::Cast(inner, kind) => {
                 let value = self.eval(inner)?;
@@ -83,8 +83,8 @@ impl<'a, 'w> Look<'a, 'w> {
     }
 
     /// The value of a node as a condition; `None` for NULL.
-    pub fn truth(&mut self, node: &'a Node) -> Result<Option<bool>, Spent> {
-        self.eval(node)?.truth(self.work)
+    pub fn eval_bool(&mut self, node: &'a Node) -> Result<Option<bool>, BudgetExceeded> {
+        self.eval(node)?.to_bool(self.work)
     }
 
     fn column(&self, column: Column) -> Value<'a> {
@@ -98,7 +98,7 @@ impl<'a, 'w> Look<'a, 'w> {
     }
 
     /// The JSON of an argument; `None` if it is not valid. A column is parsed only once.
-    pub fn json(&mut self, node: &'a Node) -> Result<Option<Rc<Json<'a>>>, Spent> {
+    pub fn json(&mut self, node: &'a Node) -> Result<Option<Rc<Json<'a>>>, BudgetExceeded> {
         let column = match node {
             Node::Column(column @ (Column::Payload | Column::State | Column::Events)) => *column,
             _ => {
@@ -106,16 +106,16 @@ impl<'a, 'w> Look<'a, 'w> {
                 return self.read(text).map(|json| json.map(Rc::new));
             }
         };
-        if let Some(known) = self.cell(column) {
+        if let Some(known) = self.cached_json(column) {
             return Ok(known.clone());
         }
         let text = self.column(column).into_text();
         let json = self.read(text)?.map(Rc::new);
-        *self.cell(column) = Some(json.clone());
+        *self.cached_json(column) = Some(json.clone());
         Ok(json)
     }
 
-    fn cell(&mut self, column: Column) -> &mut Cell<'a> {
+    fn cached_json(&mut self, column: Column) -> &mut CachedJson<'a> {
         match column {
             Column::Payload => &mut self.payload,
             Column::Events => &mut self.events,
@@ -123,7 +123,7 @@ impl<'a, 'w> Look<'a, 'w> {
         }
     }
 
-    fn read(&mut self, text: Option<Cow<'a, str>>) -> Result<Option<Json<'a>>, Spent> {
+    fn read(&mut self, text: Option<Cow<'a, str>>) -> Result<Option<Json<'a>>, BudgetExceeded> {
         let Some(text) = text else {
             return Ok(None);
         };
@@ -131,7 +131,7 @@ impl<'a, 'w> Look<'a, 'w> {
         Ok(Json::read(text, SQL_DEPTH_MAX).ok())
     }
 
-    fn chain(&mut self, first: &'a Node, steps: &'a [Step]) -> Result<Value<'a>, Spent> {
+    fn chain(&mut self, first: &'a Node, steps: &'a [Step]) -> Result<Value<'a>, BudgetExceeded> {
         let (mut affinity, mut steps) = (first.affinity(), steps.iter());
         // An arrow takes the parsed JSON of its left side, which is cached for a column.
         let mut value = match steps.as_slice() {
@@ -155,23 +155,23 @@ impl<'a, 'w> Look<'a, 'w> {
         left: Value<'a>,
         affinity: Affinity,
         step: &'a Step,
-    ) -> Result<Value<'a>, Spent> {
+    ) -> Result<Value<'a>, BudgetExceeded> {
         match step {
             Step::Binary(operator, right) => self.binary(left, affinity, *operator, right),
-            Step::IsNull(wanted) => Ok(Value::truth_value(Some(left.is_null() == *wanted))),
-            Step::IsTruth { truth, not } => {
-                let is_so = left.truth(self.work)? == Some(*truth);
-                Ok(Value::truth_value(Some(is_so != *not)))
+            Step::IsNull(wanted) => Ok(Value::from_bool(Some(left.is_null() == *wanted))),
+            Step::IsBoolean { value, not } => {
+                let is_match = left.to_bool(self.work)? == Some(*value);
+                Ok(Value::from_bool(Some(is_match != *not)))
             }
             Step::Between { not, low, high } => {
                 let above = self.compare(Compare::GreaterEqual, &left, affinity, low)?;
                 let below = self.compare(Compare::LessEqual, &left, affinity, high)?;
                 let between = and(above, below);
-                Ok(Value::truth_value(between.map(|between| between != *not)))
+                Ok(Value::from_bool(between.map(|between| between != *not)))
             }
             Step::In { not, list } => {
                 let found = self.is_in(&left, affinity, list)?;
-                Ok(Value::truth_value(found.map(|found| found != *not)))
+                Ok(Value::from_bool(found.map(|found| found != *not)))
             }
         }
     }
@@ -182,26 +182,26 @@ impl<'a, 'w> Look<'a, 'w> {
         affinity: Affinity,
         operator: Binary,
         right: &'a Node,
-    ) -> Result<Value<'a>, Spent> {
+    ) -> Result<Value<'a>, BudgetExceeded> {
         match operator {
             Binary::And | Binary::Or => {
                 // AND is decided by false, OR by true.
                 let deciding = operator == Binary::Or;
-                let left = left.truth(self.work)?;
+                let left = left.to_bool(self.work)?;
                 if left == Some(deciding) {
-                    return Ok(Value::truth_value(left));
+                    return Ok(Value::from_bool(left));
                 }
-                let right = self.truth(right)?;
+                let right = self.eval_bool(right)?;
                 let both = if deciding {
                     or(left, right)
                 } else {
                     and(left, right)
                 };
-                Ok(Value::truth_value(both))
+                Ok(Value::from_bool(both))
             }
             Binary::Compare(compare) => {
-                let truth = self.compare(compare, &left, affinity, right)?;
-                Ok(Value::truth_value(truth))
+                let result = self.compare(compare, &left, affinity, right)?;
+                Ok(Value::from_bool(result))
             }
             Binary::Like { not } => {
                 let right = self.eval(right)?;
@@ -212,7 +212,7 @@ impl<'a, 'w> Look<'a, 'w> {
                     return Ok(Value::Null);
                 }
                 let is_like = is_like(&text, &pattern, self.work)?;
-                Ok(Value::truth_value(Some(is_like != not)))
+                Ok(Value::from_bool(Some(is_like != not)))
             }
             Binary::Arithmetic(operator) => {
                 let right = self.eval(right)?;
@@ -223,7 +223,7 @@ impl<'a, 'w> Look<'a, 'w> {
                 let (Some(left), Some(right)) = (left.to_text(), right.to_text()) else {
                     return Ok(Value::Null);
                 };
-                self.make(left.len() + right.len())?;
+                self.spend_on_text(left.len() + right.len())?;
                 let mut text = left.into_owned();
                 text.push_str(&right);
                 Ok(Value::text(text))
@@ -241,8 +241,8 @@ impl<'a, 'w> Look<'a, 'w> {
         left: &Value<'a>,
         affinity: Affinity,
         right: &'a Node,
-    ) -> Result<Option<bool>, Spent> {
-        let affinity = affinity.with(right.affinity());
+    ) -> Result<Option<bool>, BudgetExceeded> {
+        let affinity = affinity.combine(right.affinity());
         let right = self.eval(right)?;
         let is_total = matches!(operator, Compare::Is | Compare::IsNot);
         if !is_total && (left.is_null() || right.is_null()) {
@@ -265,7 +265,7 @@ impl<'a, 'w> Look<'a, 'w> {
         left: &Value<'a>,
         affinity: Affinity,
         list: &'a [Node],
-    ) -> Result<Option<bool>, Spent> {
+    ) -> Result<Option<bool>, BudgetExceeded> {
         if list.is_empty() {
             return Ok(Some(false));
         }
@@ -283,7 +283,7 @@ impl<'a, 'w> Look<'a, 'w> {
 }
 
 /// The result of `CAST`.
-fn cast<'a>(value: Value<'a>, kind: Type, work: &mut Budget) -> Result<Value<'a>, Spent> {
+fn cast<'a>(value: Value<'a>, kind: Type, work: &mut Budget) -> Result<Value<'a>, BudgetExceeded> {
     Ok(match (kind, value) {
         (_, Value::Null) => Value::Null,
         (Type::Integer, value) => Value::Integer(value.to_integer(work)?),
@@ -326,7 +326,7 @@ fn arithmetic(
     left: &Value<'_>,
     right: &Value<'_>,
     work: &mut Budget,
-) -> Result<Value<'static>, Spent> {
+) -> Result<Value<'static>, BudgetExceeded> {
     if left.is_null() || right.is_null() {
         return Ok(Value::Null);
     }

@@ -4,21 +4,25 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use super::eval::Look;
+use super::eval::Evaluation;
 use super::json::{Json, Kind, SQL_DEPTH_MAX};
 use super::number;
 use super::path;
 use super::tree::{Function, Node};
 use super::value::{Affinity, Value, until_nul};
-use crate::budget::{Budget, Spent};
+use crate::budget::{Budget, BudgetExceeded};
 
-impl<'a> Look<'a, '_> {
-    pub fn call(&mut self, function: Function, arguments: &'a [Node]) -> Result<Value<'a>, Spent> {
+impl<'a> Evaluation<'a, '_> {
+    pub fn call(
+        &mut self,
+        function: Function,
+        arguments: &'a [Node],
+    ) -> Result<Value<'a>, BudgetExceeded> {
         match (function, arguments) {
             // These functions do not evaluate all arguments, or take the first one as parsed JSON.
             (Function::Coalesce, _) => self.coalesce(arguments),
             (Function::Iif, [condition, then, otherwise @ ..]) => {
-                if self.truth(condition)? == Some(true) {
+                if self.eval_bool(condition)? == Some(true) {
                     return self.eval(then);
                 }
                 let otherwise = otherwise.first();
@@ -59,7 +63,7 @@ impl<'a> Look<'a, '_> {
         }
     }
 
-    fn coalesce(&mut self, arguments: &'a [Node]) -> Result<Value<'a>, Spent> {
+    fn coalesce(&mut self, arguments: &'a [Node]) -> Result<Value<'a>, BudgetExceeded> {
         for argument in arguments {
             let value = self.eval(argument)?;
             if !value.is_null() {
@@ -70,7 +74,11 @@ impl<'a> Look<'a, '_> {
     }
 
     /// Calls a function that takes evaluated arguments.
-    fn plain(&mut self, function: Function, values: Vec<Value<'a>>) -> Result<Value<'a>, Spent> {
+    fn plain(
+        &mut self,
+        function: Function,
+        values: Vec<Value<'a>>,
+    ) -> Result<Value<'a>, BudgetExceeded> {
         for value in &values {
             if let Value::Text { text, .. } = value {
                 self.spend(text.len())?;
@@ -103,7 +111,7 @@ impl<'a> Look<'a, '_> {
             Function::JsonValid => {
                 let text = first.to_text().unwrap_or_default();
                 let is_valid = Json::read(text, SQL_DEPTH_MAX).is_ok();
-                Value::truth_value(Some(is_valid))
+                Value::from_bool(Some(is_valid))
             }
             Function::Length => integer(length(&first)),
             Function::Lower | Function::Upper => {
@@ -132,7 +140,11 @@ impl<'a> Look<'a, '_> {
         })
     }
 
-    fn trim(&mut self, value: Value<'a>, set: Option<&Value<'_>>) -> Result<Value<'a>, Spent> {
+    fn trim(
+        &mut self,
+        value: Value<'a>,
+        set: Option<&Value<'_>>,
+    ) -> Result<Value<'a>, BudgetExceeded> {
         let set = match set {
             None => Cow::Borrowed(" "),
             Some(set) => match set.to_text() {
@@ -152,7 +164,11 @@ impl<'a> Look<'a, '_> {
         Ok(Value::text(trimmed.to_owned()))
     }
 
-    fn instr(&mut self, value: &Value<'_>, wanted: Option<&Value<'_>>) -> Result<Value<'a>, Spent> {
+    fn instr(
+        &mut self,
+        value: &Value<'_>,
+        wanted: Option<&Value<'_>>,
+    ) -> Result<Value<'a>, BudgetExceeded> {
         let (text, wanted) = (value.to_text(), wanted.and_then(Value::to_text));
         let (Some(text), Some(wanted)) = (text, wanted) else {
             return Ok(Value::Null);
@@ -164,7 +180,7 @@ impl<'a> Look<'a, '_> {
         ))
     }
 
-    fn json_array(&mut self, values: &[Value<'_>]) -> Result<Value<'a>, Spent> {
+    fn json_array(&mut self, values: &[Value<'_>]) -> Result<Value<'a>, BudgetExceeded> {
         let mut array = String::from("[");
         for (number, value) in values.iter().enumerate() {
             if number > 0 {
@@ -187,13 +203,17 @@ impl<'a> Look<'a, '_> {
                 } => array.push_str(text),
                 Value::Text { text, .. } => push_quoted(text, &mut array),
             }
-            self.make(array.len())?;
+            self.spend_on_text(array.len())?;
         }
         array.push(']');
         Ok(Value::json(array))
     }
 
-    fn json_extract(&mut self, json: &'a Node, paths: &'a [Node]) -> Result<Value<'a>, Spent> {
+    fn json_extract(
+        &mut self,
+        json: &'a Node,
+        paths: &'a [Node],
+    ) -> Result<Value<'a>, BudgetExceeded> {
         let Some(json) = self.json(json)? else {
             return Ok(Value::Null);
         };
@@ -215,7 +235,7 @@ impl<'a> Look<'a, '_> {
                 Some(Found::Nothing) => array.push_str("null"),
                 None => return Ok(Value::Null),
             }
-            self.make(array.len())?;
+            self.spend_on_text(array.len())?;
         }
         array.push(']');
         Ok(Value::json(array))
@@ -226,7 +246,7 @@ impl<'a> Look<'a, '_> {
         &mut self,
         json: &'a Node,
         path: &'a [Node],
-    ) -> Result<Option<(Rc<Json<'a>>, usize)>, Spent> {
+    ) -> Result<Option<(Rc<Json<'a>>, usize)>, BudgetExceeded> {
         let Some(json) = self.json(json)? else {
             return Ok(None);
         };
@@ -241,7 +261,11 @@ impl<'a> Look<'a, '_> {
     }
 
     /// The target of a path; `None` if the path is invalid.
-    fn lookup(&mut self, json: &Json<'_>, path: &Value<'_>) -> Result<Option<Found>, Spent> {
+    fn lookup(
+        &mut self,
+        json: &Json<'_>,
+        path: &Value<'_>,
+    ) -> Result<Option<Found>, BudgetExceeded> {
         let Some(path) = path.to_text() else {
             return Ok(None);
         };
@@ -252,7 +276,7 @@ impl<'a> Look<'a, '_> {
         self.follow(json, path)
     }
 
-    fn follow(&mut self, json: &Json<'_>, path: &str) -> Result<Option<Found>, Spent> {
+    fn follow(&mut self, json: &Json<'_>, path: &str) -> Result<Option<Found>, BudgetExceeded> {
         let found = path::find(json, path, self.work)?;
         Ok(match found {
             Ok(Some(at)) => Some(Found::At(at)),
@@ -267,7 +291,7 @@ impl<'a> Look<'a, '_> {
         json: Option<Rc<Json<'a>>>,
         is_json: bool,
         label: &'a Node,
-    ) -> Result<Value<'a>, Spent> {
+    ) -> Result<Value<'a>, BudgetExceeded> {
         let label = self.eval(label)?;
         let (Some(json), Some(text)) = (json, label.to_text()) else {
             return Ok(Value::Null);
@@ -306,17 +330,21 @@ enum Found {
 }
 
 /// Converts a JSON value to an SQL value. Arrays and objects become their JSON text.
-pub fn extracted<'t>(json: &Json<'t>, at: usize, work: &mut Budget) -> Result<Value<'t>, Spent> {
+pub fn extracted<'t>(
+    json: &Json<'t>,
+    at: usize,
+    work: &mut Budget,
+) -> Result<Value<'t>, BudgetExceeded> {
     Ok(match json.entry(at).map(|entry| entry.kind) {
         None | Some(Kind::Null) => Value::Null,
         Some(Kind::True) => Value::Integer(1),
         Some(Kind::False) => Value::Integer(0),
-        Some(Kind::Integer) => match number::integer(json.written(at), work)? {
+        Some(Kind::Integer) => match number::integer(json.source(at), work)? {
             (value, number::Fit::Whole) => Value::Integer(value),
-            _ => Value::Real(number::real(json.written(at), work)?.0),
+            _ => Value::Real(number::real(json.source(at), work)?.0),
         },
-        Some(Kind::Real) => Value::Real(number::real(json.written(at), work)?.0),
-        Some(Kind::Text(_)) => Value::text(json.said(at, work)?),
+        Some(Kind::Real) => Value::Real(number::real(json.source(at), work)?.0),
+        Some(Kind::Text(_)) => Value::text(json.string_value(at, work)?),
         Some(Kind::Array | Kind::Object) => Value::json(json.minified(at, work)?),
     })
 }
@@ -351,7 +379,7 @@ fn extreme<'a>(
     function: Function,
     values: Vec<Value<'a>>,
     work: &mut Budget,
-) -> Result<Value<'a>, Spent> {
+) -> Result<Value<'a>, BudgetExceeded> {
     if values.iter().any(Value::is_null) {
         return Ok(Value::Null);
     }
@@ -377,7 +405,7 @@ fn substr<'a>(
     start: Option<&Value<'_>>,
     count: Option<&Value<'_>>,
     work: &mut Budget,
-) -> Result<Value<'a>, Spent> {
+) -> Result<Value<'a>, BudgetExceeded> {
     let start = start.unwrap_or(&Value::Null);
     if start.is_null() || count.is_some_and(Value::is_null) {
         return Ok(Value::Null);

@@ -16,7 +16,7 @@ pub fn of(terms: &[Node]) -> Hint {
         modified: i64::MIN..=i64::MAX,
     };
     for term in terms {
-        note(Part::of(term), &mut hint);
+        add_implied(Part::of(term), &mut hint);
     }
     hint
 }
@@ -44,19 +44,19 @@ impl<'q> Part<'q> {
     }
 
     /// The operand, if there are no steps.
-    fn bare(self) -> Option<&'q Node> {
+    fn sole_operand(self) -> Option<&'q Node> {
         self.steps.is_empty().then_some(self.first)
     }
 
     fn column(self) -> Option<Column> {
-        match self.bare() {
+        match self.sole_operand() {
             Some(Node::Column(column)) => Some(*column),
             _ => None,
         }
     }
 
     fn value(self) -> Option<&'q Value<'static>> {
-        match self.bare() {
+        match self.sole_operand() {
             Some(Node::Value(value)) => Some(value),
             _ => None,
         }
@@ -83,7 +83,7 @@ fn is_text(node: &Node, wanted: &str) -> bool {
 }
 
 /// Adds to the hint what a true expression implies.
-fn note(part: Part<'_>, hint: &mut Hint) {
+fn add_implied(part: Part<'_>, hint: &mut Hint) {
     let Some((last, before)) = part.steps.split_last() else {
         return;
     };
@@ -94,25 +94,25 @@ fn note(part: Part<'_>, hint: &mut Hint) {
     let before = before.inner();
     match last {
         Step::Binary(Binary::And, right) => {
-            note(before, hint);
-            note(Part::of(right), hint);
+            add_implied(before, hint);
+            add_implied(Part::of(right), hint);
         }
         Step::Binary(Binary::Compare(compare), right) => {
             let right = Part::of(right);
-            note_compared(before, *compare, right, hint);
-            note_compared(right, turned(*compare), before, hint);
+            add_compared(before, *compare, right, hint);
+            add_compared(right, flipped(*compare), before, hint);
         }
         Step::IsNull(is_null) if before.column() == Some(Column::State) => {
             hint.no_state |= is_null;
             hint.has_state |= !is_null;
         }
-        Step::IsTruth {
-            truth: true,
+        Step::IsBoolean {
+            value: true,
             not: false,
-        } => note(before, hint),
+        } => add_implied(before, hint),
         Step::In { not: false, list } => {
             if let [only] = list.as_slice() {
-                note_compared(before, Compare::Equal, Part::of(only), hint);
+                add_compared(before, Compare::Equal, Part::of(only), hint);
             }
         }
         _ => {}
@@ -120,7 +120,7 @@ fn note(part: Part<'_>, hint: &mut Hint) {
 }
 
 /// Adds to the hint what a true comparison implies about its left side.
-fn note_compared(left: Part<'_>, compare: Compare, right: Part<'_>, hint: &mut Hint) {
+fn add_compared(left: Part<'_>, compare: Compare, right: Part<'_>, hint: &mut Hint) {
     let is_equal = matches!(compare, Compare::Is | Compare::Equal);
     let Some(value) = right.value() else {
         return;
@@ -137,26 +137,26 @@ fn note_compared(left: Part<'_>, compare: Compare, right: Part<'_>, hint: &mut H
             hint.has_state = true;
         }
         // `x = 1` implies `x` if `x` can only be 1, 0 or NULL.
-        (None, Value::Integer(1)) if is_equal && left.steps.last().is_some_and(is_question) => {
-            note(left, hint);
+        (None, Value::Integer(1)) if is_equal && left.steps.last().is_some_and(is_boolean) => {
+            add_implied(left, hint);
         }
         _ => {}
     }
 }
 
 /// Whether the result of a step can only be 1, 0 or NULL.
-fn is_question(step: &Step) -> bool {
+fn is_boolean(step: &Step) -> bool {
     match step {
         Step::Binary(operator, _) => matches!(
             operator,
             Binary::And | Binary::Or | Binary::Compare(_) | Binary::Like { .. }
         ),
-        Step::IsNull(_) | Step::IsTruth { .. } | Step::Between { .. } | Step::In { .. } => true,
+        Step::IsNull(_) | Step::IsBoolean { .. } | Step::Between { .. } | Step::In { .. } => true,
     }
 }
 
 /// The comparison for exchanged sides.
-fn turned(compare: Compare) -> Compare {
+fn flipped(compare: Compare) -> Compare {
     match compare {
         Compare::Less => Compare::Greater,
         Compare::LessEqual => Compare::GreaterEqual,

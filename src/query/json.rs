@@ -5,12 +5,12 @@
 
 use std::borrow::Cow;
 
-use crate::budget::{Budget, Spent};
+use crate::budget::{Budget, BudgetExceeded};
 
+mod equality;
 mod number;
-mod same;
 
-pub use same::same;
+pub use equality::are_equal;
 
 /// Maximum nesting depth of SQLite's JSON functions; they treat deeper JSON as malformed.
 pub const SQL_DEPTH_MAX: usize = 1_000;
@@ -81,7 +81,12 @@ impl<'t> Json<'t> {
     }
 
     /// A part of the text, borrowed if possible. A copy spends `work`.
-    fn cut(&self, start: usize, end: usize, work: &mut Budget) -> Result<Cow<'t, str>, Spent> {
+    fn cut(
+        &self,
+        start: usize,
+        end: usize,
+        work: &mut Budget,
+    ) -> Result<Cow<'t, str>, BudgetExceeded> {
         Ok(match &self.text {
             Cow::Borrowed(text) => Cow::Borrowed(text.get(start..end).unwrap_or_default()),
             Cow::Owned(text) => {
@@ -92,7 +97,7 @@ impl<'t> Json<'t> {
     }
 
     /// The source text of a number, string or key.
-    pub fn written(&self, index: usize) -> &str {
+    pub fn source(&self, index: usize) -> &str {
         let entry = self.entry(index);
         let text = entry.and_then(|entry| self.text.get(entry.start..entry.end));
         text.unwrap_or_default()
@@ -104,11 +109,15 @@ impl<'t> Json<'t> {
     }
 
     /// The value of a string, without escapes.
-    pub fn said(&self, index: usize, work: &mut Budget) -> Result<Cow<'t, str>, Spent> {
+    pub fn string_value(
+        &self,
+        index: usize,
+        work: &mut Budget,
+    ) -> Result<Cow<'t, str>, BudgetExceeded> {
         if self.is_escaped(index) {
-            let written = self.written(index);
-            work.spend(written.len())?;
-            let text = String::from_utf8(unescaped(written));
+            let source = self.source(index);
+            work.spend(source.len())?;
+            let text = String::from_utf8(unescaped(source));
             let text = text.unwrap_or_else(|broken| replaced(broken.as_bytes()));
             return Ok(Cow::Owned(text));
         }
@@ -119,15 +128,20 @@ impl<'t> Json<'t> {
     }
 
     /// Whether the value of a key is `wanted`.
-    pub fn says(&self, index: usize, wanted: &str, work: &mut Budget) -> Result<bool, Spent> {
+    pub fn key_is(
+        &self,
+        index: usize,
+        wanted: &str,
+        work: &mut Budget,
+    ) -> Result<bool, BudgetExceeded> {
         if self.is_escaped(index) {
-            return Ok(self.said(index, work)? == wanted);
+            return Ok(self.string_value(index, work)? == wanted);
         }
-        let written = self.written(index);
-        if written.len() == wanted.len() {
-            work.spend(written.len())?;
+        let source = self.source(index);
+        if source.len() == wanted.len() {
+            work.spend(source.len())?;
         }
-        Ok(written == wanted)
+        Ok(source == wanted)
     }
 
     /// The direct children of an array or object.
@@ -143,7 +157,11 @@ impl<'t> Json<'t> {
     }
 
     /// The JSON text of an entry, without white space.
-    pub fn minified(&self, index: usize, work: &mut Budget) -> Result<Cow<'t, str>, Spent> {
+    pub fn minified(
+        &self,
+        index: usize,
+        work: &mut Budget,
+    ) -> Result<Cow<'t, str>, BudgetExceeded> {
         let Some(entry) = self.entry(index) else {
             return Ok(Cow::Borrowed(""));
         };
@@ -156,12 +174,12 @@ impl<'t> Json<'t> {
             return Ok(text);
         }
         work.spend(text.len())?;
-        Ok(Cow::Owned(without_blanks(&text)))
+        Ok(Cow::Owned(strip_white_space(&text)))
     }
 }
 
 /// Removes white space outside of strings.
-fn without_blanks(text: &str) -> String {
+fn strip_white_space(text: &str) -> String {
     let mut is_inside = false;
     let mut is_escaped = false;
     let is_kept = |sign: &char| {
@@ -196,7 +214,7 @@ impl Reader<'_> {
         is_there
     }
 
-    fn blanks(&mut self) {
+    fn skip_white_space(&mut self) {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
             self.at += 1;
             self.is_minified = false;
@@ -214,7 +232,7 @@ impl Reader<'_> {
     }
 
     fn document(&mut self, depth_max: usize) -> Option<()> {
-        self.blanks();
+        self.skip_white_space();
         loop {
             // Expects a value.
             let open = self.peek().filter(|sign| matches!(sign, b'[' | b'{'));
@@ -231,7 +249,7 @@ impl Reader<'_> {
                 }
                 None => self.scalar()?,
             }
-            if self.close_and_go_on(open.is_some())? {
+            if self.close_and_continue(open.is_some())? {
                 return Some(());
             }
         }
@@ -246,7 +264,7 @@ impl Reader<'_> {
         self.open.push(self.entries.len());
         self.push(kind, self.at, self.at);
         self.at += 1;
-        self.blanks();
+        self.skip_white_space();
     }
 
     fn open_kind(&self) -> Option<Kind> {
@@ -264,16 +282,16 @@ impl Reader<'_> {
 
     /// After a value: closes the arrays and objects that end here and consumes the comma. True if the document is
     /// complete.
-    fn close_and_go_on(&mut self, mut closes: bool) -> Option<bool> {
+    fn close_and_continue(&mut self, mut closes: bool) -> Option<bool> {
         loop {
             if !closes {
-                self.blanks();
+                self.skip_white_space();
             }
             let Some(kind) = self.open_kind() else {
                 return (self.at == self.bytes.len()).then_some(true);
             };
             if !closes && self.take(b',') {
-                self.blanks();
+                self.skip_white_space();
                 if kind == Kind::Object {
                     self.key()?;
                 }
@@ -294,9 +312,9 @@ impl Reader<'_> {
 
     fn key(&mut self) -> Option<()> {
         self.string()?;
-        self.blanks();
+        self.skip_white_space();
         let is_followed = self.take(b':');
-        self.blanks();
+        self.skip_white_space();
         is_followed.then_some(())
     }
 
@@ -406,9 +424,9 @@ fn replaced(bytes: &[u8]) -> String {
 }
 
 /// Resolves escapes. An unpaired surrogate becomes three bytes, as in WTF-8.
-fn unescaped(written: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(written.len());
-    let mut rest = written;
+fn unescaped(source: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(source.len());
+    let mut rest = source;
     while let Some((before, after)) = rest.split_once('\\') {
         bytes.extend_from_slice(before.as_bytes());
         let mut chars = after.chars();

@@ -2,11 +2,11 @@
 
 use std::str::Chars;
 
-use crate::budget::{Budget, Spent};
+use crate::budget::{Budget, BudgetExceeded};
 
 /// Whether a text matches a pattern. Backtracks only to the last `%`, so the number of steps, which are spent, is at
 /// most the product of both lengths.
-pub fn is_like(text: &str, pattern: &str, work: &mut Budget) -> Result<bool, Spent> {
+pub fn is_like(text: &str, pattern: &str, work: &mut Budget) -> Result<bool, BudgetExceeded> {
     // Both texts end at their first NUL, as in SQLite. A search ahead for NUL would be work without payment.
     let next = |chars: &mut Chars<'_>| chars.next().filter(|char| *char != '\0');
     let (mut text, mut pattern) = (text.chars(), pattern.chars());

@@ -5,7 +5,7 @@ use super::value::Value;
 use crate::budget::Budget;
 
 /// `TRUE` and `FALSE`, in any case.
-pub fn truth(word: &str) -> Option<bool> {
+pub fn boolean(word: &str) -> Option<bool> {
     if word.eq_ignore_ascii_case("true") {
         return Some(true);
     }
@@ -23,8 +23,8 @@ pub fn unquoted(quoted: &str) -> String {
 
 /// The value of a numeric literal: an integer if it fits in 64 bits, otherwise a real number. `None` for hexadecimal
 /// literals that do not fit.
-pub fn number(written: &str, is_negative: bool) -> Option<Value<'static>> {
-    let digits = written.replace('_', "");
+pub fn number(source: &str, is_negative: bool) -> Option<Value<'static>> {
+    let digits = source.replace('_', "");
     let hexadecimal = digits.strip_prefix("0x").or(digits.strip_prefix("0X"));
     if let Some(digits) = hexadecimal {
         let bits = u64::from_str_radix(digits, 16).ok()?;

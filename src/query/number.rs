@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::budget::{Budget, Spent};
+use crate::budget::{Budget, BudgetExceeded};
 
 /// How much of a text is a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Bytes<'_> {
 }
 
 /// The integer at the start of a text (`sqlite3Atoi64`).
-pub fn integer(text: &str, work: &mut Budget) -> Result<(i64, Fit), Spent> {
+pub fn integer(text: &str, work: &mut Budget) -> Result<(i64, Fit), BudgetExceeded> {
     work.spend(text.len())?;
     Ok(read_integer(text))
 }
@@ -103,7 +103,7 @@ fn read_integer(text: &str) -> (i64, Fit) {
 const SIGNIFICAND_MAX: u64 = (u64::MAX - 9) / 10;
 
 /// The number at the start of a text, 0 if there is none (`sqlite3AtoF`).
-pub fn real(text: &str, work: &mut Budget) -> Result<(f64, Extent), Spent> {
+pub fn real(text: &str, work: &mut Budget) -> Result<(f64, Extent), BudgetExceeded> {
     work.spend(text.len())?;
     Ok(read_real(text))
 }
@@ -168,7 +168,7 @@ fn read_real(text: &str) -> (f64, Extent) {
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "what is lost is kept in the second double"
+    reason = "the second double holds the rounding error"
 )]
 fn scaled(mut significand: u64, mut exponent: i64) -> f64 {
     if significand == 0 {
@@ -252,10 +252,10 @@ struct Decimal {
 /// Maximum number of digits of a number in SQLite.
 const DIGITS_MAX: i64 = 26;
 
-/// Rounds to a number of digits (`Round::Digits`) or of decimal places (`Round::Behind`), as `sqlite3FpDecode` does.
+/// Rounds to a number of digits (`Round::Digits`) or of decimal places (`Round::Places`), as `sqlite3FpDecode` does.
 enum Round {
     Digits(i64),
-    Behind(i64),
+    Places(i64),
 }
 
 #[expect(
@@ -292,7 +292,7 @@ fn decimal(value: f64, round: &Round) -> Decimal {
     let mut point = count + exponent;
     let mut keep = match *round {
         Round::Digits(keep) => keep,
-        Round::Behind(places) => point + places,
+        Round::Places(places) => point + places,
     };
     let rounds_up = |digits: &[u8], at: usize| digits.get(at).is_some_and(|digit| *digit >= b'5');
     if keep == 0 && rounds_up(&digits, 0) {
@@ -328,7 +328,7 @@ fn carry(digits: &mut Vec<u8>) -> bool {
 }
 
 /// The digits as text, `point` of them before the decimal point.
-fn written(digits: &[u8], point: i64) -> String {
+fn decimal_text(digits: &[u8], point: i64) -> String {
     let digit = |at: i64| {
         let found = usize::try_from(at).ok().and_then(|at| digits.get(at));
         char::from(found.copied().unwrap_or(b'0'))
@@ -355,9 +355,9 @@ pub fn real_text(value: f64) -> String {
     let Decimal { digits, point } = decimal(value.abs(), &Round::Digits(15));
     let exponent = point - 1;
     if (-4..=14).contains(&exponent) {
-        return format!("{sign}{}", written(&digits, point));
+        return format!("{sign}{}", decimal_text(&digits, point));
     }
-    let mut text = format!("{sign}{}e", written(&digits, 1));
+    let mut text = format!("{sign}{}e", decimal_text(&digits, 1));
     let exponent_sign = if exponent < 0 { '-' } else { '+' };
     // Writing to a String cannot fail.
     write!(text, "{exponent_sign}{:02}", exponent.abs()).ok();
@@ -368,7 +368,7 @@ pub fn real_text(value: f64) -> String {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
-    reason = "the number has been found to fit"
+    reason = "the range check ensures that the number fits"
 )]
 pub fn rounded(value: f64, places: i64) -> f64 {
     let places = places.clamp(0, 30);
@@ -382,8 +382,8 @@ pub fn rounded(value: f64, places: i64) -> f64 {
     if value == 0.0 {
         return 0.0;
     }
-    let Decimal { digits, point } = decimal(value.abs(), &Round::Behind(places));
-    let text = written(&digits, point);
+    let Decimal { digits, point } = decimal(value.abs(), &Round::Places(places));
+    let text = decimal_text(&digits, point);
     // Drops the digits after the last place, which are zero after rounding.
     let places = usize::try_from(places).unwrap_or_default();
     let kept = text.find('.').map_or(text.len(), |at| at + 1 + places);
@@ -394,7 +394,7 @@ pub fn rounded(value: f64, places: i64) -> f64 {
 /// Converts a real number to an integer, clamped to 64 bits (`sqlite3RealToI64`).
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "what does not fit has been sent away"
+    reason = "the range checks ensure that the number fits"
 )]
 pub fn real_to_integer(value: f64) -> i64 {
     if value < -9.223_372_036_854_775e18 {

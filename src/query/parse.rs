@@ -8,64 +8,64 @@ use sqlite3_parser::ast::{
 use sqlite3_parser::lexer::sql::{Error, Parser, ParserError};
 use sqlite3_parser::{Bump, FallibleIterator};
 
-use super::Wrong;
-use super::literal::{number, truth, unquoted};
+use super::ExpressionError;
+use super::literal::{boolean, number, unquoted};
 use super::path;
 use super::tokens::{self, DEPTH_MAX, Token};
 use super::tree::{Arithmetic, Binary, Column, Compare, FUNCTIONS, Function, Node, Step, Type};
 use super::value::Value;
 
 /// The prefix that turns an expression into a statement.
-const BEFORE: &str = "SELECT ";
+const SELECT_PREFIX: &str = "SELECT ";
 
 /// Parses an expression.
-pub fn expression(text: &str) -> Result<Node, Wrong> {
+pub fn expression(text: &str) -> Result<Node, ExpressionError> {
     if let Some(at) = text.find('\0') {
-        return Err(Wrong::new(at, "NUL is not allowed"));
+        return Err(ExpressionError::new(at, "NUL is not allowed"));
     }
     let tokens = tokens::read(text)?;
     if tokens.is_empty() {
-        return Err(Wrong::new(0, "an expression is missing"));
+        return Err(ExpressionError::new(0, "an expression is missing"));
     }
-    if let Some(word) = lone_word(&tokens) {
+    if let Some(word) = single_word(&tokens) {
         return Ok(word);
     }
-    let statement = format!("{BEFORE}{text}");
+    let statement = format!("{SELECT_PREFIX}{text}");
     let memory = Bump::new();
     let mut parser = Parser::new(&memory, statement.as_bytes());
-    let unread = |error: Error| unread(text, &statement, &error);
-    let first = parser.next().map_err(unread)?;
+    let syntax_error = |error: Error| syntax_error(text, &statement, &error);
+    let first = parser.next().map_err(syntax_error)?;
     let mut reader = Reader {
         tokens: &tokens,
         next: 0,
         last: 0,
     };
     let node = reader.statement(first.as_ref())?;
-    match parser.next().map_err(unread)? {
+    match parser.next().map_err(syntax_error)? {
         None => Ok(node),
-        Some(_) => Err(reader.wrong("only one expression is allowed")),
+        Some(_) => Err(reader.error("only one expression is allowed")),
     }
 }
 
 /// An expression that is a single name but not a column is a text: `CREATED`.
-fn lone_word(tokens: &[Token<'_>]) -> Option<Node> {
+fn single_word(tokens: &[Token<'_>]) -> Option<Node> {
     let [token] = tokens else {
         return None;
     };
     let is_word = token.kind == sqlite3_parser::lexer::sql::TokenType::TK_ID
         && !token.text.starts_with(['"', '`'])
         && Column::named(token.text).is_none()
-        && truth(token.text).is_none();
+        && boolean(token.text).is_none();
     is_word.then(|| Node::Value(Value::text(token.text.to_owned())))
 }
 
-fn unread(text: &str, statement: &str, error: &Error) -> Wrong {
+fn syntax_error(text: &str, statement: &str, error: &Error) -> ExpressionError {
     let Error::ParserError(error, position) = error else {
-        return Wrong::new(0, "syntax error");
+        return ExpressionError::new(0, "syntax error");
     };
-    let at = position
-        .as_ref()
-        .map(|at| tokens::offset(statement, at.line, at.column).saturating_sub(BEFORE.len()));
+    let at = position.as_ref().map(|at| {
+        tokens::offset(statement, at.line, at.column).saturating_sub(SELECT_PREFIX.len())
+    });
     let at = at.unwrap_or_default().min(text.len());
     let ends = text.get(at..).is_none_or(|rest| rest.trim().is_empty());
     let why = match error {
@@ -73,7 +73,7 @@ fn unread(text: &str, statement: &str, error: &Error) -> Wrong {
         ParserError::Custom(why) => why.clone(),
         _ => "the expression ends too early".to_owned(),
     };
-    Wrong::new(at, why)
+    ExpressionError::new(at, why)
 }
 
 /// The tokens of the text, which provide the positions that SQLite's syntax tree lacks. The tree is traversed in the
@@ -86,12 +86,12 @@ struct Reader<'t> {
 
 impl Reader<'_> {
     /// An error at the last consumed token.
-    fn wrong(&self, why: impl Into<String>) -> Wrong {
-        Wrong::new(self.last, why)
+    fn error(&self, why: impl Into<String>) -> ExpressionError {
+        ExpressionError::new(self.last, why)
     }
 
     /// Advances past the next token with this text.
-    fn pass(&mut self, word: &str) {
+    fn advance_past(&mut self, word: &str) {
         let rest = self.tokens.get(self.next..).unwrap_or_default();
         if let Some(found) = rest.iter().position(|token| token.text == word) {
             self.last = rest.get(found).map_or(self.last, |token| token.at);
@@ -100,9 +100,9 @@ impl Reader<'_> {
     }
 
     /// The expression of a statement that consists of nothing else.
-    fn statement(&mut self, command: Option<&Cmd<'_>>) -> Result<Node, Wrong> {
+    fn statement(&mut self, command: Option<&Cmd<'_>>) -> Result<Node, ExpressionError> {
         let Some(Cmd::Stmt(Stmt::Select(select))) = command else {
-            return Err(self.wrong("not an expression"));
+            return Err(self.error("not an expression"));
         };
         let Select {
             with: None,
@@ -115,7 +115,7 @@ impl Reader<'_> {
             limit: None,
         } = select
         else {
-            return Err(self.wrong("only an expression is allowed"));
+            return Err(self.error("only an expression is allowed"));
         };
         let OneSelect::Select {
             distinctness: None,
@@ -127,29 +127,32 @@ impl Reader<'_> {
             window_clause: None,
         } = select
         else {
-            return Err(self.wrong("only an expression is allowed"));
+            return Err(self.error("only an expression is allowed"));
         };
         let (first, others) = columns
             .split_first()
-            .ok_or_else(|| self.wrong("an expression is missing"))?;
+            .ok_or_else(|| self.error("an expression is missing"))?;
         let ResultColumn::Expr(expr, alias) = first else {
-            return Err(self.wrong("`*` is not allowed"));
+            return Err(self.error("`*` is not allowed"));
         };
         let node = self.node(expr, 0)?;
         if alias.is_some() || !others.is_empty() {
             let next = self.tokens.get(self.next).or(self.tokens.last());
             let at = next.map_or(self.last, |token| token.at);
-            return Err(Wrong::new(at, "nothing may follow the expression"));
+            return Err(ExpressionError::new(
+                at,
+                "nothing may follow the expression",
+            ));
         }
         Ok(node)
     }
 
     /// Converts an expression: first its leftmost operand, then the steps applied to it.
-    fn node(&mut self, expr: &Expr<'_>, depth: usize) -> Result<Node, Wrong> {
+    fn node(&mut self, expr: &Expr<'_>, depth: usize) -> Result<Node, ExpressionError> {
         if depth > DEPTH_MAX {
             let why =
                 format!("the expression is nested too deeply; the limit is {DEPTH_MAX} levels");
-            return Err(self.wrong(why));
+            return Err(self.error(why));
         }
         let mut done = Vec::new();
         let mut first = expr;
@@ -169,12 +172,12 @@ impl Reader<'_> {
     }
 
     /// The step that an operator applies to the expression on its left.
-    fn step(&mut self, expr: &Expr<'_>, depth: usize) -> Result<Step, Wrong> {
+    fn step(&mut self, expr: &Expr<'_>, depth: usize) -> Result<Step, ExpressionError> {
         match expr {
             Expr::Binary(_, operator, right) => {
                 let right_node = self.node(right, depth)?;
                 let Some(operator) = binary(*operator) else {
-                    return Err(self.wrong("this operator is not allowed"));
+                    return Err(self.error("this operator is not allowed"));
                 };
                 if matches!(operator, Binary::Arrow { .. }) {
                     self.check_path(&right_node, true)?;
@@ -208,27 +211,27 @@ impl Reader<'_> {
                 Ok(Step::In { not: *not, list })
             }
             Expr::InTable { rhs, .. } => {
-                self.pass(rhs.name.0);
-                Err(self.wrong("IN requires a list in parentheses"))
+                self.advance_past(rhs.name.0);
+                Err(self.error("IN requires a list in parentheses"))
             }
-            _ => Err(self.wrong("this operator is not allowed")),
+            _ => Err(self.error("this operator is not allowed")),
         }
     }
 
-    fn nodes(&mut self, exprs: &[Expr<'_>], depth: usize) -> Result<Vec<Node>, Wrong> {
+    fn nodes(&mut self, exprs: &[Expr<'_>], depth: usize) -> Result<Vec<Node>, ExpressionError> {
         exprs.iter().map(|expr| self.node(expr, depth)).collect()
     }
 
-    fn operand(&mut self, expr: &Expr<'_>, depth: usize) -> Result<Node, Wrong> {
+    fn operand(&mut self, expr: &Expr<'_>, depth: usize) -> Result<Node, ExpressionError> {
         match expr {
             Expr::Literal(literal) => self.literal(literal, false),
             Expr::Id(Id(name)) | Expr::Name(Name(name)) => self.name(name),
             Expr::Qualified(Name(table), Name(name)) => self.qualified(table, name),
             Expr::Parenthesized(inner) => match inner.as_slice() {
                 [inner] => self.node(inner, depth + 1),
-                _ => Err(self.wrong("lists are allowed only after IN and in function calls")),
+                _ => Err(self.error("lists are allowed only after IN and in function calls")),
             },
-            Expr::Unary(UnaryOperator::Negative, inner) => match bare(inner) {
+            Expr::Unary(UnaryOperator::Negative, inner) => match unparenthesized(inner) {
                 Expr::Literal(literal @ Literal::Numeric(_)) => self.literal(literal, true),
                 _ => Ok(Node::Negative(Box::new(self.node(inner, depth + 1)?))),
             },
@@ -242,7 +245,7 @@ impl Reader<'_> {
                 let inner = self.node(expr, depth + 1)?;
                 let name = type_name.as_ref().filter(|kind| kind.size.is_none());
                 let name = name.map(|kind| kind.name).unwrap_or_default();
-                self.pass(name);
+                self.advance_past(name);
                 let kind = self.cast_type(name)?;
                 Ok(Node::Cast(Box::new(inner), kind))
             }
@@ -254,15 +257,15 @@ impl Reader<'_> {
                 filter_over: None,
             } => self.call(name, args.unwrap_or_default(), depth + 1),
             Expr::FunctionCall { name, .. } | Expr::FunctionCallStar { name, .. } => {
-                self.pass(name.0);
+                self.advance_past(name.0);
                 let why = format!("the function {} cannot be called in this form", name.0);
-                Err(self.wrong(why))
+                Err(self.error(why))
             }
-            _ => Err(self.wrong("this is not allowed here")),
+            _ => Err(self.error("this is not allowed here")),
         }
     }
 
-    fn cast_type(&self, name: &str) -> Result<Type, Wrong> {
+    fn cast_type(&self, name: &str) -> Result<Type, ExpressionError> {
         let types = [
             ("text", Type::Text),
             ("integer", Type::Integer),
@@ -272,19 +275,23 @@ impl Reader<'_> {
         let found = types.find(|(known, _)| known.eq_ignore_ascii_case(name));
         found
             .map(|(_, kind)| kind)
-            .ok_or_else(|| self.wrong("CAST supports only TEXT, INTEGER and REAL"))
+            .ok_or_else(|| self.error("CAST supports only TEXT, INTEGER and REAL"))
     }
 
-    fn literal(&mut self, literal: &Literal<'_>, is_negative: bool) -> Result<Node, Wrong> {
+    fn literal(
+        &mut self,
+        literal: &Literal<'_>,
+        is_negative: bool,
+    ) -> Result<Node, ExpressionError> {
         match literal {
             Literal::Numeric(digits) => {
-                self.pass(digits);
+                self.advance_past(digits);
                 let number = number(digits, is_negative);
-                let too_big = || self.wrong("this number does not fit into 64 bits");
+                let too_big = || self.error("this number does not fit into 64 bits");
                 number.map(Node::Value).ok_or_else(too_big)
             }
             Literal::String(quoted) => {
-                self.pass(quoted);
+                self.advance_past(quoted);
                 Ok(Node::Value(Value::text(unquoted(quoted))))
             }
             Literal::Null => Ok(Node::Value(Value::Null)),
@@ -292,56 +299,61 @@ impl Reader<'_> {
             | Literal::Keyword(_)
             | Literal::CurrentDate
             | Literal::CurrentTime
-            | Literal::CurrentTimestamp => Err(self.wrong("this literal is not allowed")),
+            | Literal::CurrentTimestamp => Err(self.error("this literal is not allowed")),
         }
     }
 
-    fn name(&mut self, name: &str) -> Result<Node, Wrong> {
-        self.pass(name);
+    fn name(&mut self, name: &str) -> Result<Node, ExpressionError> {
+        self.advance_past(name);
         let is_quoted = name.starts_with(['"', '`']);
-        let bare = if is_quoted {
+        let text = if is_quoted {
             unquoted(name)
         } else {
             name.to_owned()
         };
-        if let Some(column) = Column::named(&bare) {
+        if let Some(column) = Column::named(&text) {
             return Ok(Node::Column(column));
         }
         if is_quoted {
-            return Ok(Node::Value(Value::text(bare)));
+            return Ok(Node::Value(Value::text(text)));
         }
         let unknown = || {
             let known = "id, payload, state, events, modified";
-            self.wrong(format!(
+            self.error(format!(
                 "unknown column {name}; columns are {known}; to use it as text, write '{name}'"
             ))
         };
-        truth(name).map(Node::Truth).ok_or_else(unknown)
+        boolean(name).map(Node::Boolean).ok_or_else(unknown)
     }
 
-    fn qualified(&mut self, table: &str, name: &str) -> Result<Node, Wrong> {
-        self.pass(table);
+    fn qualified(&mut self, table: &str, name: &str) -> Result<Node, ExpressionError> {
+        self.advance_past(table);
         if !["j", "job"]
             .iter()
             .any(|own| own.eq_ignore_ascii_case(table))
         {
             let why = format!("unknown table {table}; use j or job");
-            return Err(self.wrong(why));
+            return Err(self.error(why));
         }
-        self.pass(name);
+        self.advance_past(name);
         let column = Column::named(name);
-        let unknown = || self.wrong(format!("table {table} has no column {name}"));
+        let unknown = || self.error(format!("table {table} has no column {name}"));
         column.map(Node::Column).ok_or_else(unknown)
     }
 
-    fn call(&mut self, name: &str, args: &[Expr<'_>], depth: usize) -> Result<Node, Wrong> {
-        self.pass(name);
+    fn call(
+        &mut self,
+        name: &str,
+        args: &[Expr<'_>],
+        depth: usize,
+    ) -> Result<Node, ExpressionError> {
+        self.advance_past(name);
         let at = self.last;
         if let Some(now) = now(name, args) {
             for word in ["'%s'", "'now'"] {
-                self.pass(word);
+                self.advance_past(word);
             }
-            return now.map_err(|why| Wrong::new(at, why));
+            return now.map_err(|why| ExpressionError::new(at, why));
         }
         let mut functions = FUNCTIONS.iter();
         let known = functions.find(|(known, ..)| known.eq_ignore_ascii_case(name));
@@ -351,11 +363,11 @@ impl Reader<'_> {
                 "the function {name} is not supported; supported functions are {}, strftime('%s','now'), unixepoch()",
                 names.join(", ")
             );
-            return Err(self.wrong(why));
+            return Err(self.error(why));
         };
         if args.len() < *least || args.len() > *most {
             let why = format!("wrong number of arguments for {name}: {}", args.len());
-            return Err(self.wrong(why));
+            return Err(self.error(why));
         }
         let mut arguments = Vec::with_capacity(args.len());
         for (number, arg) in args.iter().enumerate() {
@@ -373,14 +385,14 @@ impl Reader<'_> {
     }
 
     /// Rejects an invalid literal path, which could never match. An arrow also accepts labels.
-    fn check_path(&self, node: &Node, is_label: bool) -> Result<(), Wrong> {
+    fn check_path(&self, node: &Node, is_label: bool) -> Result<(), ExpressionError> {
         let Node::Value(Value::Text { text, .. }) = node else {
             return Ok(());
         };
         if (is_label && !text.starts_with('$')) || path::is_path(text) {
             return Ok(());
         }
-        Err(self.wrong(format!("'{text}' is not a JSON path")))
+        Err(self.error(format!("'{text}' is not a JSON path")))
     }
 }
 
@@ -419,7 +431,7 @@ fn left<'e>(expr: &'e Expr<'_>) -> Option<&'e Expr<'e>> {
 }
 
 /// The expression without enclosing parentheses.
-fn bare<'e>(mut expr: &'e Expr<'e>) -> &'e Expr<'e> {
+fn unparenthesized<'e>(mut expr: &'e Expr<'e>) -> &'e Expr<'e> {
     while let Expr::Parenthesized(inner) = expr
         && let [inner] = inner.as_slice()
     {
@@ -431,9 +443,9 @@ fn bare<'e>(mut expr: &'e Expr<'e>) -> &'e Expr<'e> {
 /// The step of an operator and its right side. `IS TRUE` and `IS FALSE` have their own step.
 pub fn step(operator: Binary, right: Node) -> Step {
     match (operator, &right) {
-        (Binary::Compare(compare @ (Compare::Is | Compare::IsNot)), Node::Truth(truth)) => {
-            Step::IsTruth {
-                truth: *truth,
+        (Binary::Compare(compare @ (Compare::Is | Compare::IsNot)), Node::Boolean(value)) => {
+            Step::IsBoolean {
+                value: *value,
                 not: compare == Compare::IsNot,
             }
         }

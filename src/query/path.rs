@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::json::{Json, Kind};
-use crate::budget::{Budget, Spent};
+use crate::budget::{Budget, BudgetExceeded};
 
 /// A step of a path.
 enum Step<'p> {
@@ -35,7 +35,7 @@ pub fn find(
     json: &Json<'_>,
     path: &str,
     work: &mut Budget,
-) -> Result<Result<Option<usize>, BadPath>, Spent> {
+) -> Result<Result<Option<usize>, BadPath>, BudgetExceeded> {
     work.spend(path.len())?;
     let mut at = 0;
     let mut rest = path;
@@ -97,17 +97,18 @@ fn quote_end(quoted: &str) -> Option<usize> {
 }
 
 /// Resolves the JSON escapes of a key.
-fn key_of(written: &str) -> Cow<'_, str> {
-    if !written.contains('\\') {
-        return Cow::Borrowed(written);
+fn key_of(source: &str) -> Cow<'_, str> {
+    if !source.contains('\\') {
+        return Cow::Borrowed(source);
     }
-    let text = format!("\"{written}\"");
+    let text = format!("\"{source}\"");
     // Unlimited, because the bytes of the path are already paid for.
     let work = &mut Budget::unlimited();
-    let said = Json::read(text.as_str(), 1).map(|json| json.said(0, work).map(Cow::into_owned));
-    match said {
-        Ok(Ok(said)) => Cow::Owned(said),
-        Ok(Err(_)) | Err(_) => Cow::Borrowed(written),
+    let string_value =
+        Json::read(text.as_str(), 1).map(|json| json.string_value(0, work).map(Cow::into_owned));
+    match string_value {
+        Ok(Ok(string_value)) => Cow::Owned(string_value),
+        Ok(Err(_)) | Err(_) => Cow::Borrowed(source),
     }
 }
 
@@ -117,14 +118,14 @@ fn follow(
     at: usize,
     step: &Step<'_>,
     work: &mut Budget,
-) -> Result<Option<usize>, Spent> {
+) -> Result<Option<usize>, BudgetExceeded> {
     work.spend(1)?;
     let mut children = json.children(at);
     match (step, json.entry(at).map(|entry| entry.kind)) {
         (Step::Key(wanted), Some(Kind::Object)) => {
             while let (Some(key), Some(value)) = (children.next(), children.next()) {
                 work.spend(1)?;
-                if json.says(key, wanted, work)? {
+                if json.key_is(key, wanted, work)? {
                     return Ok(Some(value));
                 }
             }
@@ -150,7 +151,7 @@ fn nth(
     children: impl Iterator<Item = usize>,
     index: usize,
     work: &mut Budget,
-) -> Result<Option<usize>, Spent> {
+) -> Result<Option<usize>, BudgetExceeded> {
     for (number, child) in children.enumerate() {
         work.spend(1)?;
         if number == index {

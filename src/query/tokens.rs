@@ -4,7 +4,7 @@
 use sqlite3_parser::lexer::Scanner;
 use sqlite3_parser::lexer::sql::{Error, TokenType, Tokenizer};
 
-use super::Wrong;
+use super::ExpressionError;
 
 /// Maximum number of tokens in an expression.
 pub const TOKENS_MAX: usize = 512;
@@ -20,14 +20,16 @@ pub struct Token<'t> {
 }
 
 /// The tokens of a text, if all of them are allowed.
-pub fn read(text: &str) -> Result<Vec<Token<'_>>, Wrong> {
+pub fn read(text: &str) -> Result<Vec<Token<'_>>, ExpressionError> {
     let input = text.as_bytes();
     let mut scanner = Scanner::new(Tokenizer::new());
     let mut tokens: Vec<Token<'_>> = Vec::new();
     let mut end = 0;
     let mut depth: usize = 0;
     loop {
-        let (start, found, next) = scanner.scan(input).map_err(|error| unread(text, &error))?;
+        let (start, found, next) = scanner
+            .scan(input)
+            .map_err(|error| syntax_error(text, &error))?;
         check_between(text, end, start)?;
         let Some((_, kind)) = found else {
             return Ok(tokens);
@@ -47,11 +49,11 @@ pub fn read(text: &str) -> Result<Vec<Token<'_>>, Wrong> {
         };
         if depth > DEPTH_MAX {
             let why = format!("parentheses are nested too deeply; the limit is {DEPTH_MAX} levels");
-            return Err(Wrong::new(start, why));
+            return Err(ExpressionError::new(start, why));
         }
         if tokens.len() >= TOKENS_MAX {
             let why = format!("the expression is too long; the limit is {TOKENS_MAX} tokens");
-            return Err(Wrong::new(start, why));
+            return Err(ExpressionError::new(start, why));
         }
         tokens.push(token);
         end = next;
@@ -59,16 +61,16 @@ pub fn read(text: &str) -> Result<Vec<Token<'_>>, Wrong> {
 }
 
 /// Checks that there is only white space between two tokens, because the tokenizer also skips comments.
-fn check_between(text: &str, end: usize, start: usize) -> Result<(), Wrong> {
+fn check_between(text: &str, end: usize, start: usize) -> Result<(), ExpressionError> {
     let between = text.get(end..start).unwrap_or_default();
     let is_blank = |byte: u8| byte.is_ascii_whitespace();
     match between.bytes().position(|byte| !is_blank(byte)) {
-        Some(at) => Err(Wrong::new(end + at, "comments are not allowed")),
+        Some(at) => Err(ExpressionError::new(end + at, "comments are not allowed")),
         None => Ok(()),
     }
 }
 
-fn check(token: &Token<'_>) -> Result<(), Wrong> {
+fn check(token: &Token<'_>) -> Result<(), ExpressionError> {
     use TokenType::{
         TK_AND, TK_AS, TK_BETWEEN, TK_CAST, TK_COMMA, TK_CONCAT, TK_DOT, TK_EQ, TK_FLOAT, TK_GE,
         TK_GT, TK_ID, TK_IN, TK_INTEGER, TK_IS, TK_ISNULL, TK_LE, TK_LIKE_KW, TK_LP, TK_LT,
@@ -87,10 +89,10 @@ fn check(token: &Token<'_>) -> Result<(), Wrong> {
     if is_allowed {
         return Ok(());
     }
-    Err(Wrong::new(token.at, refusal(token)))
+    Err(ExpressionError::new(token.at, why_forbidden(token)))
 }
 
-fn refusal(token: &Token<'_>) -> String {
+fn why_forbidden(token: &Token<'_>) -> String {
     let text = token.text;
     match token.kind {
         TokenType::TK_VARIABLE => {
@@ -107,7 +109,7 @@ fn refusal(token: &Token<'_>) -> String {
 }
 
 /// The error for a text that the tokenizer cannot read.
-fn unread(text: &str, error: &Error) -> Wrong {
+fn syntax_error(text: &str, error: &Error) -> ExpressionError {
     let (position, why) = match error {
         Error::UnrecognizedToken(at) => (at, "unexpected character"),
         Error::UnterminatedLiteral(at) => (at, "the quote is not closed"),
@@ -120,7 +122,7 @@ fn unread(text: &str, error: &Error) -> Wrong {
         _ => (&None, "syntax error"),
     };
     let at = position.as_ref().map(|at| offset(text, at.line, at.column));
-    Wrong::new(at.unwrap_or_default(), why)
+    ExpressionError::new(at.unwrap_or_default(), why)
 }
 
 /// The byte offset of a line and a column (in bytes), both counted from 1.

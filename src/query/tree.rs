@@ -1,13 +1,13 @@
 //! The syntax tree. It can represent only expressions that the query language allows.
 
-use super::Columns;
+use super::UsedColumns;
 use super::value::{Affinity, Value};
 
 #[derive(Debug)]
 pub enum Node {
     Value(Value<'static>),
     /// `TRUE` or `FALSE`: 1 or 0, except to the right of `IS`, where it tests a condition.
-    Truth(bool),
+    Boolean(bool),
     Column(Column),
     /// The caller's time in seconds since 1970, as text (`strftime`) or as a number (`unixepoch`).
     Now {
@@ -44,8 +44,8 @@ pub enum Step {
     Binary(Binary, Node),
     IsNull(bool),
     /// `IS [NOT] TRUE`, `IS [NOT] FALSE`.
-    IsTruth {
-        truth: bool,
+    IsBoolean {
+        value: bool,
         not: bool,
     },
     Between {
@@ -169,7 +169,7 @@ impl Node {
             Node::Column(Column::Payload | Column::State | Column::Events)
             | Node::Cast(_, Type::Text) => Affinity::Text,
             Node::Value(_)
-            | Node::Truth(_)
+            | Node::Boolean(_)
             | Node::Now { .. }
             | Node::Chain(..)
             | Node::Negative(_)
@@ -180,27 +180,27 @@ impl Node {
     }
 
     /// Adds the columns that the expression uses, and whether it uses the current time.
-    pub fn note_columns(&self, columns: &mut Columns) {
+    pub fn add_columns(&self, columns: &mut UsedColumns) {
         match self {
-            Node::Value(_) | Node::Truth(_) => {}
+            Node::Value(_) | Node::Boolean(_) => {}
             Node::Now { .. } => columns.time = true,
             Node::Column(Column::Payload) => columns.payload = true,
             Node::Column(Column::State) => columns.state = true,
             Node::Column(Column::Events) => columns.events = true,
             Node::Column(Column::Id | Column::Modified) => {}
             Node::Chain(first, steps) => {
-                first.note_columns(columns);
+                first.add_columns(columns);
                 for step in steps {
-                    step.note_columns(columns);
+                    step.add_columns(columns);
                 }
             }
             Node::Negative(inner)
             | Node::Positive(inner)
             | Node::Not(inner)
-            | Node::Cast(inner, _) => inner.note_columns(columns),
+            | Node::Cast(inner, _) => inner.add_columns(columns),
             Node::Call(_, arguments) => {
                 for argument in arguments {
-                    argument.note_columns(columns);
+                    argument.add_columns(columns);
                 }
             }
         }
@@ -208,17 +208,17 @@ impl Node {
 }
 
 impl Step {
-    fn note_columns(&self, columns: &mut Columns) {
+    fn add_columns(&self, columns: &mut UsedColumns) {
         match self {
-            Step::Binary(_, node) => node.note_columns(columns),
-            Step::IsNull(_) | Step::IsTruth { .. } => {}
+            Step::Binary(_, node) => node.add_columns(columns),
+            Step::IsNull(_) | Step::IsBoolean { .. } => {}
             Step::Between { low, high, .. } => {
-                low.note_columns(columns);
-                high.note_columns(columns);
+                low.add_columns(columns);
+                high.add_columns(columns);
             }
             Step::In { list, .. } => {
                 for node in list {
-                    node.note_columns(columns);
+                    node.add_columns(columns);
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::number::{self, Extent, Fit};
-use crate::budget::{Budget, Spent};
+use crate::budget::{Budget, BudgetExceeded};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
@@ -29,7 +29,7 @@ pub enum Affinity {
 
 impl Affinity {
     /// The affinity of a comparison between operands with these two affinities.
-    pub fn with(self, other: Affinity) -> Affinity {
+    pub fn combine(self, other: Affinity) -> Affinity {
         match (self, other) {
             (Affinity::None, only) | (only, Affinity::None) => only,
             (Affinity::Text, Affinity::Text) => Affinity::None,
@@ -58,8 +58,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    pub fn truth_value(truth: Option<bool>) -> Value<'a> {
-        truth.map_or(Value::Null, |truth| Value::Integer(i64::from(truth)))
+    pub fn from_bool(condition: Option<bool>) -> Value<'a> {
+        condition.map_or(Value::Null, |is_true| Value::Integer(i64::from(is_true)))
     }
 
     pub fn is_null(&self) -> bool {
@@ -67,7 +67,7 @@ impl<'a> Value<'a> {
     }
 
     /// The value as a condition; `None` for NULL.
-    pub fn truth(&self, work: &mut Budget) -> Result<Option<bool>, Spent> {
+    pub fn to_bool(&self, work: &mut Budget) -> Result<Option<bool>, BudgetExceeded> {
         Ok(match self {
             Value::Null => None,
             Value::Integer(value) => Some(*value != 0),
@@ -94,7 +94,7 @@ impl<'a> Value<'a> {
     }
 
     /// The value as an integer: the one at the start of a text, a real number truncated and clamped, 0 for NULL.
-    pub fn to_integer(&self, work: &mut Budget) -> Result<i64, Spent> {
+    pub fn to_integer(&self, work: &mut Budget) -> Result<i64, BudgetExceeded> {
         Ok(match self {
             Value::Null => 0,
             Value::Integer(value) => *value,
@@ -106,9 +106,9 @@ impl<'a> Value<'a> {
     /// The value as a real number: the one at the start of a text, 0 for NULL.
     #[expect(
         clippy::cast_precision_loss,
-        reason = "SQLite's conversion is this one"
+        reason = "SQLite converts in the same way"
     )]
-    pub fn to_real(&self, work: &mut Budget) -> Result<f64, Spent> {
+    pub fn to_real(&self, work: &mut Budget) -> Result<f64, BudgetExceeded> {
         Ok(match self {
             Value::Null => 0.0,
             Value::Integer(value) => *value as f64,
@@ -118,7 +118,7 @@ impl<'a> Value<'a> {
     }
 
     /// The value as an operand of arithmetic: a text becomes the number at its start.
-    pub fn to_number(&self, work: &mut Budget) -> Result<Value<'static>, Spent> {
+    pub fn to_number(&self, work: &mut Budget) -> Result<Value<'static>, BudgetExceeded> {
         Ok(match self {
             Value::Null => Value::Null,
             Value::Integer(value) => Value::Integer(*value),
@@ -137,7 +137,11 @@ impl<'a> Value<'a> {
     }
 
     /// Applies an affinity: a numeric text becomes a number, a number becomes text, or the value is unchanged.
-    fn with(&self, affinity: Affinity, work: &mut Budget) -> Result<Cow<'_, Value<'a>>, Spent> {
+    fn apply_affinity(
+        &self,
+        affinity: Affinity,
+        work: &mut Budget,
+    ) -> Result<Cow<'_, Value<'a>>, BudgetExceeded> {
         Ok(match (affinity, self) {
             (Affinity::Text, Value::Integer(_) | Value::Real(_)) => {
                 let text = self.to_text().unwrap_or_default();
@@ -162,16 +166,19 @@ impl<'a> Value<'a> {
         other: &Value<'_>,
         affinity: Affinity,
         work: &mut Budget,
-    ) -> Result<Ordering, Spent> {
+    ) -> Result<Ordering, BudgetExceeded> {
         let has_text = matches!(self, Value::Text { .. }) || matches!(other, Value::Text { .. });
         if affinity == Affinity::None || !has_text {
             return self.order(other, work);
         }
-        let (one, two) = (self.with(affinity, work)?, other.with(affinity, work)?);
+        let (one, two) = (
+            self.apply_affinity(affinity, work)?,
+            other.apply_affinity(affinity, work)?,
+        );
         one.order(&two, work)
     }
 
-    fn order(&self, other: &Value<'_>, work: &mut Budget) -> Result<Ordering, Spent> {
+    fn order(&self, other: &Value<'_>, work: &mut Budget) -> Result<Ordering, BudgetExceeded> {
         Ok(match (self, other) {
             (Value::Integer(one), Value::Integer(two)) => one.cmp(two),
             (Value::Real(one), Value::Real(two)) => one.partial_cmp(two).unwrap_or(Ordering::Equal),
@@ -198,7 +205,7 @@ impl<'a> Value<'a> {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
-    reason = "the number has been found to fit; what is rounded was equal up to there"
+    reason = "the range checks ensure that the number fits; it is rounded only if the integer parts are equal"
 )]
 fn integer_and_real(one: i64, two: f64) -> Ordering {
     if two < -9.223_372_036_854_776e18 {

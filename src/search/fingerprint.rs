@@ -1,7 +1,7 @@
 //! Fingerprints of error messages: messages that differ only in numbers, IDs and quoted names have the same one.
 
 /// Characters of a message that count.
-pub const LOOKED_AT_MAX: usize = 1_000;
+pub const MESSAGE_CHARS_MAX: usize = 1_000;
 /// Maximum length of the text of a fingerprint, in characters.
 const TEXT_CHARS_MAX: usize = 200;
 
@@ -9,7 +9,7 @@ const TEXT_CHARS_MAX: usize = 200;
 const HEX_MIN: usize = 7;
 
 /// Replaces the variable parts of a message.
-const HOLE: char = '·';
+const PLACEHOLDER: char = '·';
 
 /// A kind of message.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -21,10 +21,10 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// The fingerprint of the first [`LOOKED_AT_MAX`] characters of a message.
+    /// The fingerprint of the first [`MESSAGE_CHARS_MAX`] characters of a message.
     pub fn of(message: &str) -> Fingerprint {
-        let chars: Vec<char> = message.chars().take(LOOKED_AT_MAX).collect();
-        let text = folded(&chars);
+        let chars: Vec<char> = message.chars().take(MESSAGE_CHARS_MAX).collect();
+        let text = normalized(&chars);
         Fingerprint {
             hash: format!("{:08x}", hash(&text)),
             text,
@@ -37,23 +37,23 @@ pub fn is_hash(text: &str) -> bool {
     text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-fn folded(chars: &[char]) -> String {
-    let (mut out, mut unclosed) = (Folded::default(), Vec::new());
+fn normalized(chars: &[char]) -> String {
+    let (mut out, mut unclosed) = (Normalizer::default(), Vec::new());
     let mut rest = chars;
     while let Some((&first, after)) = rest.split_first() {
-        let (length, hole) = match first {
+        let (length, variable) = match first {
             '"' | '\'' | '`' | '“' | '‘' | '«' => match quoted(chars, rest, &mut unclosed) {
                 Some(length) => (length, true),
                 None => (1, false),
             },
             c if c.is_alphanumeric() => {
                 let length = word(rest);
-                (length, is_hole(rest.get(..length).unwrap_or_default()))
+                (length, is_variable(rest.get(..length).unwrap_or_default()))
             }
             _ => (1, false),
         };
-        if hole {
-            out.hole();
+        if variable {
+            out.push_placeholder();
         } else {
             rest.iter().take(length).for_each(|c| out.push(*c));
         }
@@ -120,18 +120,18 @@ fn is_hex(word: &[char]) -> bool {
 }
 
 /// Whether a word is variable: it contains a digit, or is a long hexadecimal ID.
-fn is_hole(word: &[char]) -> bool {
+fn is_variable(word: &[char]) -> bool {
     word.iter().any(char::is_ascii_digit) || word.len() >= HEX_MIN && is_hex(word)
 }
 
 /// Builds the text. Merges consecutive white space and consecutive `·`.
 #[derive(Default)]
-struct Folded {
+struct Normalizer {
     chars: Vec<char>,
     space: bool,
 }
 
-impl Folded {
+impl Normalizer {
     fn push(&mut self, c: char) {
         if c.is_whitespace() || c.is_control() {
             self.space = true;
@@ -143,9 +143,9 @@ impl Folded {
         self.chars.push(c);
     }
 
-    fn hole(&mut self) {
-        if self.space || self.chars.last() != Some(&HOLE) {
-            self.push(HOLE);
+    fn push_placeholder(&mut self) {
+        if self.space || self.chars.last() != Some(&PLACEHOLDER) {
+            self.push(PLACEHOLDER);
         }
     }
 
@@ -212,7 +212,7 @@ mod tests {
     fn long_messages_are_looked_at_in_part() {
         let long = "word ".repeat(1_000);
         assert_eq!(text(&long).chars().count(), TEXT_CHARS_MAX);
-        let begins = "x".repeat(LOOKED_AT_MAX);
+        let begins = "x".repeat(MESSAGE_CHARS_MAX);
         assert_eq!(
             Fingerprint::of(&begins),
             Fingerprint::of(&format!("{begins}y"))

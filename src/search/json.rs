@@ -8,8 +8,8 @@ use serde::de::{
 };
 use serde_json::value::RawValue;
 
-use super::{Compare, Pattern, Wanted};
-use crate::budget::{Budget, Spent};
+use super::{Compare, Pattern, ValueCondition};
+use crate::budget::{Budget, BudgetExceeded};
 
 /// An integer, or a number with a fraction or exponent.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,80 +44,84 @@ impl Number {
     }
 
     /// Whether `self` compares this way with `other`.
-    pub fn is(&self, compare: Compare, other: &Number) -> bool {
+    pub fn satisfies(&self, compare: Compare, other: &Number) -> bool {
         self.order(other).is_some_and(|order| compare.holds(order))
     }
 }
 
 /// A condition on a payload: a path, and the condition on its value. Names select members of objects; numbers (from 0)
 /// also select elements of arrays.
-pub type Asked<'a> = (&'a [String], &'a Wanted);
+pub type PathCondition<'a> = (&'a [String], &'a ValueCondition);
 
 /// Which of the conditions hold. Reads the payload once for all of them and skips values that no path leads to. If the
 /// text is not JSON, none holds.
-pub fn held(text: &str, asked: &[Asked<'_>], work: &mut Budget) -> Result<Vec<bool>, Spent> {
+pub fn matching_paths(
+    text: &str,
+    conditions: &[PathCondition<'_>],
+    work: &mut Budget,
+) -> Result<Vec<bool>, BudgetExceeded> {
     work.spend(text.len())?;
-    let mut reading = Reading {
-        asked,
-        held: vec![false; asked.len()],
+    let mut reader = PayloadReader {
+        conditions,
+        matches: vec![false; conditions.len()],
         work,
-        spent: None,
+        exceeded: None,
     };
     let mut json = serde_json::Deserializer::from_str(text);
-    let all = At {
-        reading: &mut reading,
+    let all = ValueVisitor {
+        reader: &mut reader,
         depth: 0,
-        terms: (0..asked.len()).collect(),
+        terms: (0..conditions.len()).collect(),
     };
     let read = all.deserialize(&mut json).and_then(|()| json.end());
-    match (reading.spent, read) {
-        (Some(spent), _) => Err(spent),
-        (None, Ok(())) => Ok(reading.held),
-        (None, Err(_)) => Ok(vec![false; asked.len()]),
+    match (reader.exceeded, read) {
+        (Some(exceeded), _) => Err(exceeded),
+        (None, Ok(())) => Ok(reader.matches),
+        (None, Err(_)) => Ok(vec![false; conditions.len()]),
     }
 }
 
 /// The state of reading a payload.
-struct Reading<'r> {
-    asked: &'r [Asked<'r>],
-    held: Vec<bool>,
+struct PayloadReader<'r> {
+    conditions: &'r [PathCondition<'r>],
+    matches: Vec<bool>,
     work: &'r mut Budget,
     /// Why reading ended early.
-    spent: Option<Spent>,
+    exceeded: Option<BudgetExceeded>,
 }
 
-impl<'r> Reading<'r> {
+impl<'r> PayloadReader<'r> {
     fn path(&self, term: usize) -> &'r [String] {
-        self.asked.get(term).map_or(&[], |(path, _)| path)
+        self.conditions.get(term).map_or(&[], |(path, _)| path)
     }
 
     /// Spends `work`, or ends the reading with an error.
     fn spend<E: de::Error>(&mut self, work: usize) -> Result<(), E> {
-        self.work.spend(work).map_err(|spent| {
-            self.spent = Some(spent);
-            E::custom(spent)
+        self.work.spend(work).map_err(|exceeded| {
+            self.exceeded = Some(exceeded);
+            E::custom(exceeded)
         })
     }
 
-    fn hold(&mut self, term: usize, is_held: bool) {
-        if let Some(held) = self.held.get_mut(term) {
-            *held = is_held;
+    fn set_match(&mut self, term: usize, is_match: bool) {
+        if let Some(matches) = self.matches.get_mut(term) {
+            *matches = is_match;
         }
     }
 }
 
 /// A value at the first `depth` steps of the paths of `terms`.
-struct At<'a, 'r> {
-    reading: &'a mut Reading<'r>,
+struct ValueVisitor<'a, 'r> {
+    reader: &'a mut PayloadReader<'r>,
     depth: usize,
     terms: Vec<usize>,
 }
 
-impl<'de> DeserializeSeed<'de> for At<'_, '_> {
+impl<'de> DeserializeSeed<'de> for ValueVisitor<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(mut self, value: D) -> Result<(), D::Error> {
-        let is_end = |term: &usize| self.reading.path(*term).len() == self.depth;
+        let is_end = |term: &usize| self.reader.path(*term).len() == self.depth;
         let (ends, deeper): (Vec<usize>, Vec<usize>) = self.terms.iter().copied().partition(is_end);
         self.terms = deeper;
         if ends.is_empty() {
@@ -125,21 +129,25 @@ impl<'de> DeserializeSeed<'de> for At<'_, '_> {
         }
         let text = <&RawValue>::deserialize(value)?.get();
         for term in ends {
-            self.reading.spend(text.len())?;
-            let wanted = self.reading.asked.get(term).map(|(_, wanted)| *wanted);
-            let is_held = wanted.is_some_and(|wanted| is_or_has(text, wanted));
-            self.reading.hold(term, is_held);
+            self.reader.spend(text.len())?;
+            let condition = self
+                .reader
+                .conditions
+                .get(term)
+                .map(|(_, condition)| *condition);
+            let is_match = condition.is_some_and(|condition| meets_or_contains(text, condition));
+            self.reader.set_match(term, is_match);
         }
         if self.terms.is_empty() {
             return Ok(());
         }
-        self.reading.spend(text.len())?;
+        self.reader.spend(text.len())?;
         let mut inside = serde_json::Deserializer::from_str(text);
         inside.deserialize_any(self).map_err(de::Error::custom)
     }
 }
 
-impl<'de> Visitor<'de> for At<'_, '_> {
+impl<'de> Visitor<'de> for ValueVisitor<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -147,13 +155,13 @@ impl<'de> Visitor<'de> for At<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let At {
-            reading,
+        let ValueVisitor {
+            reader,
             depth,
             terms,
         } = self;
         while let Some(terms) = map.next_key_seed(Key {
-            reading: &mut *reading,
+            reader: &mut *reader,
             depth,
             terms: &terms,
         })? {
@@ -162,9 +170,9 @@ impl<'de> Visitor<'de> for At<'_, '_> {
                 continue;
             }
             // The last of duplicate names counts.
-            terms.iter().for_each(|term| reading.hold(*term, false));
-            map.next_value_seed(At {
-                reading: &mut *reading,
+            terms.iter().for_each(|term| reader.set_match(*term, false));
+            map.next_value_seed(ValueVisitor {
+                reader: &mut *reader,
                 depth: depth + 1,
                 terms,
             })?;
@@ -173,22 +181,22 @@ impl<'de> Visitor<'de> for At<'_, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        let At {
-            reading,
+        let ValueVisitor {
+            reader,
             depth,
             terms,
         } = self;
-        let index = |term: &usize| reading.path(*term).get(depth)?.parse::<usize>().ok();
+        let index = |term: &usize| reader.path(*term).get(depth)?.parse::<usize>().ok();
         let places: Vec<_> = terms.iter().map(|term| (*term, index(term))).collect();
         for at in 0.. {
-            reading.spend(places.len())?;
+            reader.spend(places.len())?;
             let here = places.iter().filter(|(_, index)| *index == Some(at));
             let terms: Vec<usize> = here.map(|(term, _)| *term).collect();
             let next = if terms.is_empty() {
                 list.next_element::<IgnoredAny>()?.map(|_| ())
             } else {
-                list.next_element_seed(At {
-                    reading: &mut *reading,
+                list.next_element_seed(ValueVisitor {
+                    reader: &mut *reader,
                     depth: depth + 1,
                     terms,
                 })?
@@ -228,7 +236,7 @@ impl<'de> Visitor<'de> for At<'_, '_> {
 
 /// A name in an object. Yields the terms whose paths continue with it.
 struct Key<'a, 'r> {
-    reading: &'a mut Reading<'r>,
+    reader: &'a mut PayloadReader<'r>,
     depth: usize,
     terms: &'a [usize],
 }
@@ -249,9 +257,9 @@ impl Visitor<'_> for Key<'_, '_> {
     }
 
     fn visit_str<E: de::Error>(self, name: &str) -> Result<Vec<usize>, E> {
-        self.reading.spend(self.terms.len())?;
+        self.reader.spend(self.terms.len())?;
         let leads = |term: &usize| {
-            let path = self.reading.path(*term);
+            let path = self.reader.path(*term);
             path.get(self.depth).is_some_and(|step| step == name)
         };
         Ok(self.terms.iter().copied().filter(leads).collect())
@@ -259,39 +267,43 @@ impl Visitor<'_> for Key<'_, '_> {
 }
 
 /// Whether a value, or any element of an array, meets the condition.
-fn is_or_has(text: &str, wanted: &Wanted) -> bool {
-    if text.starts_with('[') && !is_anything(wanted) {
+fn meets_or_contains(text: &str, condition: &ValueCondition) -> bool {
+    if text.starts_with('[') && !is_anything(condition) {
         let list: Result<Vec<&RawValue>, _> = serde_json::from_str(text);
-        return list.is_ok_and(|list| list.iter().any(|value| is(value.get(), wanted)));
+        return list.is_ok_and(|list| list.iter().any(|value| meets(value.get(), condition)));
     }
-    is(text, wanted)
+    meets(text, condition)
 }
 
-fn is_anything(wanted: &Wanted) -> bool {
-    matches!(wanted, Wanted::Is(pattern) if pattern.is_any())
+fn is_anything(condition: &ValueCondition) -> bool {
+    matches!(condition, ValueCondition::Matches(pattern) if pattern.is_any())
 }
 
 /// Whether a value meets the condition.
-fn is(value: &str, wanted: &Wanted) -> bool {
+fn meets(value: &str, condition: &ValueCondition) -> bool {
     let value = value.trim();
     let number = || match value.as_bytes().first() {
         Some(b'-' | b'0'..=b'9') => Number::read(value),
         _ => None,
     };
-    match wanted {
-        Wanted::Number(compare, than) => number().is_some_and(|number| number.is(*compare, than)),
-        Wanted::Is(pattern) if pattern.is_any() => true,
-        Wanted::Is(pattern) => match value.as_bytes().first() {
-            Some(b'"') => serde_json::from_str::<String>(value).is_ok_and(|text| pattern.is(&text)),
+    match condition {
+        ValueCondition::Number(compare, than) => {
+            number().is_some_and(|number| number.satisfies(*compare, than))
+        }
+        ValueCondition::Matches(pattern) if pattern.is_any() => true,
+        ValueCondition::Matches(pattern) => match value.as_bytes().first() {
+            Some(b'"') => {
+                serde_json::from_str::<String>(value).is_ok_and(|text| pattern.matches(&text))
+            }
             Some(b'{' | b'[') | None => false,
-            Some(_) => pattern.is(value) || is_same_number(number(), pattern),
+            Some(_) => pattern.matches(value) || is_same_number(number(), pattern),
         },
     }
 }
 
 fn is_same_number(number: Option<Number>, pattern: &Pattern) -> bool {
-    let wanted = pattern.exact().and_then(Number::read);
+    let condition = pattern.exact().and_then(Number::read);
     number
-        .zip(wanted)
-        .is_some_and(|(number, wanted)| number.is(Compare::Is, &wanted))
+        .zip(condition)
+        .is_some_and(|(number, condition)| number.satisfies(Compare::Is, &condition))
 }

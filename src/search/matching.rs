@@ -6,12 +6,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::json::{self, Number};
-use super::{Fingerprint, LOOKED_AT_MAX, Search, What};
-use crate::budget::{Budget, Spent};
+use super::{Condition, Fingerprint, MESSAGE_CHARS_MAX, Search};
+use crate::budget::{Budget, BudgetExceeded};
 
 /// The properties of a job that a search checks. Times are in microseconds since 1970.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen<'a> {
+pub struct JobFacts<'a> {
     pub id: &'a str,
     /// A name from [`super::STATES`].
     pub state: &'a str,
@@ -42,7 +42,7 @@ pub enum Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    fn text(self, work: &mut Budget) -> Result<Cow<'a, str>, Spent> {
+    fn text(self, work: &mut Budget) -> Result<Cow<'a, str>, BudgetExceeded> {
         Ok(match self {
             Body::Json(text) => Cow::Borrowed(text),
             Body::Base64(text) => {
@@ -58,32 +58,40 @@ impl Search {
     /// Whether the job matches at `now`.
     ///
     /// # Errors
-    /// [`Spent`], if the check exceeds the budget.
-    pub fn matches(&self, job: &Seen<'_>, now: i64, work: &mut Budget) -> Result<bool, Spent> {
+    /// [`BudgetExceeded`], if the check exceeds the budget.
+    pub fn matches(
+        &self,
+        job: &JobFacts<'_>,
+        now: i64,
+        work: &mut Budget,
+    ) -> Result<bool, BudgetExceeded> {
         // Payloads last, because they take longest.
-        Ok(self.matches_but_payload(job, now, work)? && self.matches_payload(job.body, work)?)
+        Ok(
+            self.matches_without_payload(job, now, work)?
+                && self.matches_payload(job.body, work)?,
+        )
     }
 
     /// Whether all terms hold, except those on payloads.
     ///
     /// # Errors
-    /// [`Spent`].
-    pub fn matches_but_payload(
+    /// [`BudgetExceeded`].
+    pub fn matches_without_payload(
         &self,
-        job: &Seen<'_>,
+        job: &JobFacts<'_>,
         now: i64,
         work: &mut Budget,
-    ) -> Result<bool, Spent> {
+    ) -> Result<bool, BudgetExceeded> {
         let mut message = Message {
             text: job.failure.map_or("", |(_, message)| message),
             ..Message::default()
         };
         for term in &self.terms {
             work.spend(1)?;
-            if matches!(term.what, What::Data(..)) {
+            if matches!(term.condition, Condition::Data(..)) {
                 continue;
             }
-            if term.what.holds(job, &mut message, now, work)? == term.not {
+            if term.condition.holds(job, &mut message, now, work)? == term.is_negated {
                 return Ok(false);
             }
         }
@@ -93,22 +101,28 @@ impl Search {
     /// Whether all terms on payloads hold. Reads the payload once.
     ///
     /// # Errors
-    /// [`Spent`].
-    pub fn matches_payload(&self, body: Body<'_>, work: &mut Budget) -> Result<bool, Spent> {
-        let asked: Vec<json::Asked<'_>> = (self.terms.iter())
-            .filter_map(|term| match &term.what {
-                What::Data(path, wanted) => Some((path.as_slice(), wanted)),
+    /// [`BudgetExceeded`].
+    pub fn matches_payload(
+        &self,
+        body: Body<'_>,
+        work: &mut Budget,
+    ) -> Result<bool, BudgetExceeded> {
+        let conditions: Vec<json::PathCondition<'_>> = (self.terms.iter())
+            .filter_map(|term| match &term.condition {
+                Condition::Data(path, condition) => Some((path.as_slice(), condition)),
                 _ => None,
             })
             .collect();
-        if asked.is_empty() {
+        if conditions.is_empty() {
             return Ok(true);
         }
         let body = body.text(work)?;
-        let held = json::held(&body, &asked, work)?;
+        let matches = json::matching_paths(&body, &conditions, work)?;
         let data = self.terms.iter();
-        let data = data.filter(|term| matches!(term.what, What::Data(..)));
-        Ok(data.zip(held).all(|(term, held)| held != term.not))
+        let data = data.filter(|term| matches!(term.condition, Condition::Data(..)));
+        Ok(data
+            .zip(matches)
+            .all(|(term, is_match)| is_match != term.is_negated))
     }
 }
 
@@ -121,66 +135,70 @@ struct Message<'a> {
 }
 
 impl Message<'_> {
-    fn lower(&mut self, work: &mut Budget) -> Result<&str, Spent> {
+    fn lower(&mut self, work: &mut Budget) -> Result<&str, BudgetExceeded> {
         // Paid for by each term, because each searches the text.
         work.spend(self.text.len())?;
         let lower = || self.text.to_ascii_lowercase();
         Ok(self.lower.get_or_insert_with(lower))
     }
 
-    fn hash(&mut self, work: &mut Budget) -> Result<&str, Spent> {
+    fn hash(&mut self, work: &mut Budget) -> Result<&str, BudgetExceeded> {
         if self.hash.is_none() {
-            work.spend(self.text.len().min(4 * LOOKED_AT_MAX))?;
+            work.spend(self.text.len().min(4 * MESSAGE_CHARS_MAX))?;
         }
         let hash = || Fingerprint::of(self.text).hash;
         Ok(self.hash.get_or_insert_with(hash))
     }
 }
 
-impl What {
+impl Condition {
     /// Whether the condition holds. Conditions on payloads always do here.
     fn holds(
         &self,
-        job: &Seen<'_>,
+        job: &JobFacts<'_>,
         message: &mut Message<'_>,
         now: i64,
         work: &mut Budget,
-    ) -> Result<bool, Spent> {
+    ) -> Result<bool, BudgetExceeded> {
         let real = |number: Option<f64>| number.map(Number::Real);
         let whole = |number: Option<i64>| number.map(|number| Number::Whole(number.into()));
         Ok(match self {
-            What::Word { pattern, .. } => {
+            Condition::Word { pattern, .. } => {
                 work.spend(job.id.len() + job.class.map_or(0, str::len))?;
-                pattern.begins(&job.id.to_ascii_lowercase())
+                pattern.matches_prefix(&job.id.to_ascii_lowercase())
                     || job
                         .class
-                        .is_some_and(|class| pattern.is_in(&class.to_ascii_lowercase()))
+                        .is_some_and(|class| pattern.matches_part(&class.to_ascii_lowercase()))
             }
-            What::State(states) => states.contains(&job.state),
-            What::Api(apis) => apis.contains(&job.api),
-            What::Namespace(pattern) => pattern.is(job.namespace),
-            What::Queue(pattern) => pattern.is(job.queue),
-            What::Class(pattern) => {
+            Condition::State(states) => states.contains(&job.state),
+            Condition::Api(apis) => apis.contains(&job.api),
+            Condition::Namespace(pattern) => pattern.matches(job.namespace),
+            Condition::Queue(pattern) => pattern.matches(job.queue),
+            Condition::Class(pattern) => {
                 work.spend(job.class.map_or(0, str::len))?;
-                job.class.is_some_and(|class| pattern.is(class))
+                job.class.is_some_and(|class| pattern.matches(class))
             }
-            What::Tag(pattern) => {
+            Condition::Tag(pattern) => {
                 work.spend(job.tags.iter().map(String::len).sum())?;
-                job.tags.iter().any(|tag| pattern.is(tag))
+                job.tags.iter().any(|tag| pattern.matches(tag))
             }
-            What::Worker(pattern) => job.worker.is_some_and(|worker| pattern.is(worker)),
-            What::Type(pattern) => job.failure.is_some_and(|(group, _)| pattern.is(group)),
-            What::Error(pattern) => job.failure.is_some() && pattern.is_in(message.lower(work)?),
-            What::Print(hash) => job.failure.is_some() && message.hash(work)? == hash,
-            What::Data(..) => true,
-            What::Priority(compare, than) => {
-                real(job.priority).is_some_and(|number| number.is(*compare, than))
+            Condition::Worker(pattern) => job.worker.is_some_and(|worker| pattern.matches(worker)),
+            Condition::FailureGroup(pattern) => {
+                job.failure.is_some_and(|(group, _)| pattern.matches(group))
             }
-            What::Tries(compare, than) => {
-                whole(job.tries).is_some_and(|number| number.is(*compare, than))
+            Condition::FailureMessage(pattern) => {
+                job.failure.is_some() && pattern.matches_part(message.lower(work)?)
             }
-            What::Created(when) => when.holds(job.created, now),
-            What::Updated(when) => when.holds(job.updated, now),
+            Condition::Fingerprint(hash) => job.failure.is_some() && message.hash(work)? == hash,
+            Condition::Data(..) => true,
+            Condition::Priority(compare, than) => {
+                real(job.priority).is_some_and(|number| number.satisfies(*compare, than))
+            }
+            Condition::RetriesLeft(compare, than) => {
+                whole(job.tries).is_some_and(|number| number.satisfies(*compare, than))
+            }
+            Condition::Created(time) => time.holds(job.created, now),
+            Condition::Updated(time) => time.holds(job.updated, now),
         })
     }
 }

@@ -2,9 +2,10 @@
 
 use super::fingerprint::is_hash;
 use super::json::Number;
-use super::when::When;
+use super::time_condition::TimeCondition;
 use super::{
-    APIS, CHARS_MAX, Compare, Mistake, Pattern, STATES, Search, TERMS_MAX, Term, Wanted, What,
+    APIS, CHARS_MAX, Compare, Condition, Pattern, STATES, Search, SyntaxError, TERMS_MAX, Term,
+    ValueCondition,
 };
 
 /// Maximum number of steps in a path.
@@ -13,18 +14,18 @@ const PATH_MAX: usize = 32;
 /// The keys, for error messages.
 const KEYS: &str = "state, queue, class, tag, worker, type, error, fp, data.path, priority, tries, created, updated, api, ns";
 
-const OF_DATA: &str = "write data.user.id:42, data.total:>100, or data.total:* for any value";
-const OF_MOMENTS: &str = "an age with > or <, like >2h or <30m (units s, m, h, d, w), or a UTC date, like >2026-11-01 or <2026-11-01T10:00";
+const DATA_HELP: &str = "write data.user.id:42, data.total:>100, or data.total:* for any value";
+const TIME_HELP: &str = "an age with > or <, like >2h or <30m (units s, m, h, d, w), or a UTC date, like >2026-11-01 or <2026-11-01T10:00";
 
-pub fn parse(text: &str) -> Result<Search, Mistake> {
+pub fn parse(text: &str) -> Result<Search, SyntaxError> {
     let chars: Vec<char> = text.chars().collect();
     if chars.len() > CHARS_MAX {
         let why = format!("the search is too long; the limit is {CHARS_MAX} characters");
-        return Err(mistake(CHARS_MAX, chars.len(), &why));
+        return Err(syntax_error(CHARS_MAX, chars.len(), &why));
     }
     let odd = |c: &char| c.is_control() && !c.is_whitespace();
     if let Some(at) = chars.iter().position(odd) {
-        return Err(mistake(
+        return Err(syntax_error(
             at,
             at + 1,
             "this character is not allowed in a search",
@@ -36,32 +37,32 @@ pub fn parse(text: &str) -> Result<Search, Mistake> {
     };
     let mut terms = Vec::new();
     loop {
-        reader.pass_blanks();
+        reader.skip_white_space();
         let start = reader.at;
         if reader.peek().is_none() {
             return Ok(Search { terms });
         }
         if terms.len() == TERMS_MAX {
             let why = format!("too many terms; the limit is {TERMS_MAX}");
-            return Err(mistake(start, chars.len(), &why));
+            return Err(syntax_error(start, chars.len(), &why));
         }
-        let not = reader.eat('-');
-        if not && reader.is_at_blank() {
+        let is_negated = reader.eat('-');
+        if is_negated && reader.is_at_white_space() {
             let why = "write the minus directly before a term, like -state:complete. To search for a minus, write \"-\"";
-            return Err(mistake(start, reader.at, why));
+            return Err(syntax_error(start, reader.at, why));
         }
-        let what = reader.what()?;
+        let condition = reader.condition()?;
         terms.push(Term {
             text: reader.text(start, reader.at),
-            not,
-            what,
+            is_negated,
+            condition,
         });
     }
 }
 
-fn mistake(from: usize, to: usize, why: &str) -> Mistake {
+fn syntax_error(from: usize, to: usize, why: &str) -> SyntaxError {
     let why = why.to_owned();
-    Mistake { from, to, why }
+    SyntaxError { from, to, why }
 }
 
 struct Reader<'c> {
@@ -78,8 +79,8 @@ struct Value {
 }
 
 impl Value {
-    fn wrong(&self, why: &str) -> Mistake {
-        mistake(self.from, self.to, why)
+    fn error(&self, why: &str) -> SyntaxError {
+        syntax_error(self.from, self.to, why)
     }
 
     fn pattern(&self) -> Pattern {
@@ -105,24 +106,24 @@ impl Value {
         found.unwrap_or((Compare::Is, false, &self.text))
     }
 
-    fn number(&self, example: &str) -> Result<(Compare, Number), Mistake> {
+    fn number(&self, example: &str) -> Result<(Compare, Number), SyntaxError> {
         let (compare, _, rest) = self.compared();
         let why = format!("expected a number, like {example}");
-        let number = Number::read(rest).ok_or_else(|| self.wrong(&why))?;
+        let number = Number::read(rest).ok_or_else(|| self.error(&why))?;
         Ok((compare, number))
     }
 
-    fn moment(&self) -> Result<When, Mistake> {
+    fn time(&self) -> Result<TimeCondition, SyntaxError> {
         let (compare, signed, rest) = self.compared();
-        match When::read(compare, rest) {
-            Some(When::Age(..)) if !signed => {
+        match TimeCondition::read(compare, rest) {
+            Some(TimeCondition::Age(..)) if !signed => {
                 let why = format!(
                     "missing > or <. Write >{rest} for more than {rest} ago, or <{rest} for less"
                 );
-                Err(self.wrong(&why))
+                Err(self.error(&why))
             }
-            Some(when) => Ok(when),
-            None => Err(self.wrong(&format!("expected {OF_MOMENTS}"))),
+            Some(condition) => Ok(condition),
+            None => Err(self.error(&format!("expected {TIME_HELP}"))),
         }
     }
 }
@@ -140,11 +141,11 @@ impl Reader<'_> {
         is_there
     }
 
-    fn is_at_blank(&self) -> bool {
+    fn is_at_white_space(&self) -> bool {
         self.peek().is_none_or(char::is_whitespace)
     }
 
-    fn pass_blanks(&mut self) {
+    fn skip_white_space(&mut self) {
         while self.peek().is_some_and(char::is_whitespace) {
             self.at += 1;
         }
@@ -158,19 +159,19 @@ impl Reader<'_> {
     /// Consumes the characters before the next space or one of `ends`.
     fn until(&mut self, ends: &[char]) -> String {
         let from = self.at;
-        while !self.is_at_blank() && self.peek().is_some_and(|c| !ends.contains(&c)) {
+        while !self.is_at_white_space() && self.peek().is_some_and(|c| !ends.contains(&c)) {
             self.at += 1;
         }
         self.text(from, self.at)
     }
 
     /// Parses a term after its optional minus.
-    fn what(&mut self) -> Result<What, Mistake> {
+    fn condition(&mut self) -> Result<Condition, SyntaxError> {
         let from = self.at;
         if self.peek() == Some('"') {
             let word = self.value("a word")?;
             if word.text.is_empty() {
-                return Err(word.wrong("the quotes are empty"));
+                return Err(word.error("the quotes are empty"));
             }
             return Ok(a_word(word));
         }
@@ -179,11 +180,11 @@ impl Reader<'_> {
             self.at = from + "data.".len();
             return self.data();
         }
-        let of_key = self.at;
+        let key_end = self.at;
         let is_word = key.is_empty() || !self.eat(':');
         let key = key.to_ascii_lowercase();
-        if !is_word && let Some(what) = self.of_key(&key)? {
-            return Ok(what);
+        if !is_word && let Some(condition) = self.condition_of_key(&key)? {
+            return Ok(condition);
         }
         // `Mail::Send` is a word.
         if is_word || self.peek() == Some(':') {
@@ -201,56 +202,56 @@ impl Reader<'_> {
             "unknown term “{key}:”. Terms are {KEYS}. To search for this text itself, put it in quotes: \"{key}:{}\"",
             word.replace('"', "\\\"")
         );
-        Err(mistake(from, of_key + 1, &why))
+        Err(syntax_error(from, key_end + 1, &why))
     }
 
     /// The condition of a key and its value; `None` if the key is unknown.
-    fn of_key(&mut self, key: &str) -> Result<Option<What>, Mistake> {
-        let what = match key {
-            "state" => What::State(self.words("state:failed,stalled", "state", &STATES)?),
-            "api" => What::Api(self.words("api:lmstfy", "protocol", &APIS)?),
-            "ns" | "namespace" => What::Namespace(self.value("ns:billing")?.pattern()),
-            "queue" => What::Queue(self.value("queue:mail")?.pattern()),
-            "klass" | "class" => What::Class(self.value("class:Send*")?.pattern()),
-            "tag" => What::Tag(self.value("tag:vip")?.pattern()),
-            "worker" => What::Worker(self.value("worker:host*")?.pattern()),
-            "type" => What::Type(self.value("type:TimeoutError")?.pattern()),
+    fn condition_of_key(&mut self, key: &str) -> Result<Option<Condition>, SyntaxError> {
+        let condition = match key {
+            "state" => Condition::State(self.words("state:failed,stalled", "state", &STATES)?),
+            "api" => Condition::Api(self.words("api:lmstfy", "protocol", &APIS)?),
+            "ns" | "namespace" => Condition::Namespace(self.value("ns:billing")?.pattern()),
+            "queue" => Condition::Queue(self.value("queue:mail")?.pattern()),
+            "klass" | "class" => Condition::Class(self.value("class:Send*")?.pattern()),
+            "tag" => Condition::Tag(self.value("tag:vip")?.pattern()),
+            "worker" => Condition::Worker(self.value("worker:host*")?.pattern()),
+            "type" => Condition::FailureGroup(self.value("type:TimeoutError")?.pattern()),
             "error" => {
                 let value = self.value("error:\"connection reset\"")?;
                 if value.text.is_empty() {
-                    return Err(value.wrong("the quotes are empty"));
+                    return Err(value.error("the quotes are empty"));
                 }
-                What::Error(value.pattern().lower())
+                Condition::FailureMessage(value.pattern().lower())
             }
             "fp" => {
                 let value = self.value("fp:1a2b3c4d")?;
                 if !is_hash(&value.text) {
                     let why = "expected a message fingerprint of 8 hexadecimal digits, like fp:1a2b3c4d. The page of a failure group shows it";
-                    return Err(value.wrong(why));
+                    return Err(value.error(why));
                 }
-                What::Print(value.text.to_ascii_lowercase())
+                Condition::Fingerprint(value.text.to_ascii_lowercase())
             }
             "data" => {
-                let why = format!("the payload path is missing: {OF_DATA}");
-                return Err(mistake(self.at.saturating_sub(1), self.at, &why));
+                let why = format!("the payload path is missing: {DATA_HELP}");
+                return Err(syntax_error(self.at.saturating_sub(1), self.at, &why));
             }
             "priority" => {
                 let (compare, number) = self.value("priority:>=5")?.number("5 or >=5")?;
-                What::Priority(compare, number)
+                Condition::Priority(compare, number)
             }
             "tries" => {
                 let (compare, number) = self.value("tries:0")?.number("0 or <3")?;
-                What::Tries(compare, number)
+                Condition::RetriesLeft(compare, number)
             }
-            "created" => What::Created(self.value("created:>2h")?.moment()?),
-            "updated" => What::Updated(self.value("updated:<30m")?.moment()?),
+            "created" => Condition::Created(self.value("created:>2h")?.time()?),
+            "updated" => Condition::Updated(self.value("updated:<30m")?.time()?),
             _ => return Ok(None),
         };
-        Ok(Some(what))
+        Ok(Some(condition))
     }
 
     /// Parses the value after a colon: up to a space, or in quotes.
-    fn value(&mut self, example: &str) -> Result<Value, Mistake> {
+    fn value(&mut self, example: &str) -> Result<Value, SyntaxError> {
         let from = self.at;
         if !self.eat('"') {
             let text = self.until(&[]);
@@ -258,7 +259,7 @@ impl Reader<'_> {
                 let why = format!(
                     "a value is missing. Write it like {example}, or \"\" for an empty value"
                 );
-                return Err(mistake(from, from, &why));
+                return Err(syntax_error(from, from, &why));
             }
             return Ok(Value {
                 text,
@@ -268,9 +269,9 @@ impl Reader<'_> {
             });
         }
         let text = self.quoted(from)?;
-        if !self.is_at_blank() {
+        if !self.is_at_white_space() {
             let why = "expected a space after the quote. Write a quote inside quotes as \\\"";
-            return Err(mistake(self.at, self.at + 1, why));
+            return Err(syntax_error(self.at, self.at + 1, why));
         }
         Ok(Value {
             text,
@@ -281,11 +282,11 @@ impl Reader<'_> {
     }
 
     /// Parses the rest of a quoted text and the closing quote.
-    fn quoted(&mut self, from: usize) -> Result<String, Mistake> {
+    fn quoted(&mut self, from: usize) -> Result<String, SyntaxError> {
         let mut text = String::new();
         loop {
             let Some(c) = self.peek() else {
-                return Err(mistake(from, self.at, "this quote is not closed"));
+                return Err(syntax_error(from, self.at, "this quote is not closed"));
             };
             self.at += 1;
             match (c, self.peek()) {
@@ -303,9 +304,9 @@ impl Reader<'_> {
     fn words(
         &mut self,
         example: &str,
-        what: &str,
+        kind: &str,
         known: &[&'static str],
-    ) -> Result<Vec<&'static str>, Mistake> {
+    ) -> Result<Vec<&'static str>, SyntaxError> {
         let value = self.value(example)?;
         let mut at = value.from + usize::from(value.quoted);
         let mut found = Vec::new();
@@ -319,8 +320,8 @@ impl Reader<'_> {
             };
             let length = word.chars().count();
             let Some(name) = known.iter().find(|name| **name == lower) else {
-                let why = format!("unknown {what} “{word}”. Use one of {}", known.join(", "));
-                return Err(mistake(at, at + length, &why));
+                let why = format!("unknown {kind} “{word}”. Use one of {}", known.join(", "));
+                return Err(syntax_error(at, at + length, &why));
             };
             if !found.contains(name) {
                 found.push(*name);
@@ -331,7 +332,7 @@ impl Reader<'_> {
     }
 
     /// Parses a path after `data.` and the condition on its value.
-    fn data(&mut self) -> Result<What, Mistake> {
+    fn data(&mut self) -> Result<Condition, SyntaxError> {
         let mut path = Vec::new();
         loop {
             let from = self.at;
@@ -340,40 +341,40 @@ impl Reader<'_> {
             } else {
                 let name = self.until(&['.', ':', '"']);
                 if name.is_empty() {
-                    let why = format!("a name is missing in the path: {OF_DATA}");
-                    return Err(mistake(from, from, &why));
+                    let why = format!("a name is missing in the path: {DATA_HELP}");
+                    return Err(syntax_error(from, from, &why));
                 }
                 name
             };
             path.push(name);
             if path.len() > PATH_MAX {
                 let why = format!("the path is too long; the limit is {PATH_MAX} names");
-                return Err(mistake(from, self.at, &why));
+                return Err(syntax_error(from, self.at, &why));
             }
             if self.eat(':') {
                 break;
             }
             if !self.eat('.') {
-                let why = format!("the value is missing after the path: {OF_DATA}");
-                return Err(mistake(self.at, self.at, &why));
+                let why = format!("the value is missing after the path: {DATA_HELP}");
+                return Err(syntax_error(self.at, self.at, &why));
             }
         }
         let value = self.value("data.total:>100")?;
         let (compare, signed, rest) = value.compared();
-        let wanted = if signed {
+        let condition = if signed {
             let why = "expected a number after the sign, like >100. To search for text that starts with the sign, put it in quotes";
-            let number = Number::read(rest).ok_or_else(|| value.wrong(why))?;
-            Wanted::Number(compare, number)
+            let number = Number::read(rest).ok_or_else(|| value.error(why))?;
+            ValueCondition::Number(compare, number)
         } else {
-            Wanted::Is(value.pattern())
+            ValueCondition::Matches(value.pattern())
         };
-        Ok(What::Data(path, wanted))
+        Ok(Condition::Data(path, condition))
     }
 }
 
-fn a_word(word: Value) -> What {
+fn a_word(word: Value) -> Condition {
     let pattern = word.pattern().lower();
-    What::Word {
+    Condition::Word {
         text: word.text,
         pattern,
     }

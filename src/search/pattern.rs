@@ -44,22 +44,22 @@ impl Pattern {
     }
 
     /// Whether the pattern matches the text.
-    pub fn is(&self, text: &str) -> bool {
-        self.fits(text, false, false)
+    pub fn matches(&self, text: &str) -> bool {
+        self.matches_at(text, false, false)
     }
 
     /// Whether the pattern matches the start of the text.
-    pub fn begins(&self, text: &str) -> bool {
-        self.fits(text, false, true)
+    pub fn matches_prefix(&self, text: &str) -> bool {
+        self.matches_at(text, false, true)
     }
 
     /// Whether the pattern matches a part of the text.
-    pub fn is_in(&self, text: &str) -> bool {
-        self.fits(text, true, true)
+    pub fn matches_part(&self, text: &str) -> bool {
+        self.matches_at(text, true, true)
     }
 
     /// `before` and `after`: whether further text may precede and follow the match.
-    fn fits(&self, text: &str, before: bool, after: bool) -> bool {
+    fn matches_at(&self, text: &str, before: bool, after: bool) -> bool {
         let Some((first, others)) = self.parts.split_first() else {
             return true;
         };
@@ -92,7 +92,7 @@ impl Pattern {
     }
 
     /// The pattern as text.
-    pub fn shown(&self) -> String {
+    pub fn to_text(&self) -> String {
         self.parts.join("*")
     }
 }
@@ -120,20 +120,20 @@ mod tests {
             ("**", "x", true),
         ] {
             assert_eq!(
-                Pattern::with_stars(pattern).is(text),
+                Pattern::with_stars(pattern).matches(text),
                 fits,
                 "{pattern} {text}"
             );
         }
-        assert!(!Pattern::literal("a*").is("ab"));
-        assert!(Pattern::literal("a*").is("a*"));
+        assert!(!Pattern::literal("a*").matches("ab"));
+        assert!(Pattern::literal("a*").matches("a*"));
     }
 
     #[test]
     fn a_part_is_enough_where_that_is_asked() {
         let pattern = Pattern::with_stars("Se*d");
-        assert!(pattern.begins("Send::Mail") && !pattern.begins("Mail::Send"));
-        assert!(pattern.is_in("Mail::Sends") && !pattern.is_in("Mail::Sen"));
-        assert!(Pattern::with_stars("a*a").is_in("xaya"));
+        assert!(pattern.matches_prefix("Send::Mail") && !pattern.matches_prefix("Mail::Send"));
+        assert!(pattern.matches_part("Mail::Sends") && !pattern.matches_part("Mail::Sen"));
+        assert!(Pattern::with_stars("a*a").matches_part("xaya"));
     }
 }

@@ -1,13 +1,13 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::budget::{Budget, Spent};
+use crate::budget::{Budget, BudgetExceeded};
 
 const NOW: i64 = 1_793_500_000_000_000; // 2026-11-01 02:26:40 UTC
 const MINUTE: i64 = 60_000_000;
 
-fn job() -> Seen<'static> {
-    Seen {
+fn job() -> JobFacts<'static> {
+    JobFacts {
         id: "Letter-1",
         state: "failed",
         api: "qless",
@@ -29,7 +29,7 @@ fn job() -> Seen<'static> {
 }
 
 #[track_caller]
-fn finds(text: &str, job: &Seen<'_>) -> bool {
+fn finds(text: &str, job: &JobFacts<'_>) -> bool {
     let search = Search::parse(text).unwrap();
     search.matches(job, NOW, &mut Budget::unlimited()).unwrap()
 }
@@ -37,7 +37,7 @@ fn finds(text: &str, job: &Seen<'_>) -> bool {
 #[test]
 fn each_kind_of_term_finds_and_does_not_find() {
     let tags = ["vip".to_owned(), "eu".to_owned()];
-    let job = Seen {
+    let job = JobFacts {
         tags: &tags,
         worker: Some("host-1"),
         ..job()
@@ -121,7 +121,7 @@ fn a_fingerprint_finds_what_says_the_same_but_for_numbers() {
 
 #[test]
 fn what_a_job_does_not_have_is_not_found() {
-    let bare = Seen {
+    let bare = JobFacts {
         class: None,
         worker: None,
         failure: None,
@@ -144,7 +144,7 @@ fn what_a_job_does_not_have_is_not_found() {
         assert!(!finds(text, &bare), "{text}");
         assert!(finds(&format!("-{text}"), &bare), "-{text}");
     }
-    let bytes = Seen {
+    let bytes = JobFacts {
         body: Body::Base64("eyJhIjogMX0="),
         ..bare
     };
@@ -219,9 +219,12 @@ fn a_search_has_its_bounds() {
 fn each_term_is_told_and_can_be_taken_out() {
     let text = "  mail  -state:failed,stalled created:>2h queue:\"a b\" data.a.b:<=7 updated:<=2026-11-01T10:00";
     let terms = Search::parse(text).unwrap().terms();
-    let told: Vec<&str> = terms.iter().map(|(told, _)| told.as_str()).collect();
+    let describe: Vec<&str> = terms
+        .iter()
+        .map(|(describe, _)| describe.as_str())
+        .collect();
     assert_eq!(
-        told,
+        describe,
         [
             "ID or class: mail",
             "not state: failed or stalled",
@@ -243,10 +246,16 @@ fn what_an_index_can_answer_is_told() {
     let search =
         Search::parse("tag:v* -tag:eu tag:vip -type:A type:B worker:* -api:relay").unwrap();
     assert_eq!((search.tag(), search.failure()), (Some("vip"), Some("B")));
-    assert!(search.is_held() && !search.needs_body());
-    assert!(search.is_of_queue("qless", "", "mail") && !search.is_of_queue("relay", "", "mail"));
+    assert!(search.requires_worker() && !search.needs_body());
+    assert!(
+        search.may_match_queue("qless", "", "mail") && !search.may_match_queue("relay", "", "mail")
+    );
     let search = Search::parse("state:failed,dead -state:dead -worker:x data.a:1").unwrap();
-    assert!(search.may_stand("failed") && !search.may_stand("dead") && !search.is_held());
+    assert!(
+        search.may_match_state("failed")
+            && !search.may_match_state("dead")
+            && !search.requires_worker()
+    );
     assert!(search.needs_body());
     assert_eq!(Search::parse("Letter-1").unwrap().id(), Some("Letter-1"));
     assert_eq!(Search::parse("-Letter-1").unwrap().id(), None);
@@ -274,7 +283,7 @@ proptest! {
     fn any_name_is_found_in_quotes(name in r"[^\x00-\x08\x0e-\x1f\x7f-\u{9f}]{1,40}") {
         let quoted = name.replace('\\', r"\\").replace('"', "\\\"");
         let search = Search::parse(&format!("queue:\"{quoted}\"")).unwrap();
-        prop_assert!(search.is_of_queue("qless", "", &name), "{}", search.terms()[0].0);
+        prop_assert!(search.may_match_queue("qless", "", &name), "{}", search.terms()[0].0);
     }
 }
 
@@ -284,7 +293,7 @@ fn a_payload_is_read_once_for_all_terms() {
         r#"{{"text": "{}", "a": {{"b": 1}}}}"#,
         "x".repeat(1_000_000)
     );
-    let job = Seen {
+    let job = JobFacts {
         body: Body::Json(&body),
         ..job()
     };
@@ -293,14 +302,17 @@ fn a_payload_is_read_once_for_all_terms() {
     let mut work = Budget::new(1_100_000);
     assert_eq!(search.matches(&job, NOW, &mut work), Ok(true));
     let mut work = Budget::new(900_000);
-    assert_eq!(search.matches(&job, NOW, &mut work), Err(Spent::Work));
+    assert_eq!(
+        search.matches(&job, NOW, &mut work),
+        Err(BudgetExceeded::Work)
+    );
 }
 
 #[test]
 fn each_term_pays_for_the_text_it_looks_through() {
     let message = "x".repeat(10_000);
     let body = format!(r#"{{"text": "{message}"}}"#);
-    let job = Seen {
+    let job = JobFacts {
         failure: Some(("group", &message)),
         body: Body::Json(&body),
         ..job()
@@ -309,13 +321,13 @@ fn each_term_pays_for_the_text_it_looks_through() {
         let search = Search::parse(&[text; 30].join(" ")).unwrap();
         let mut work = Budget::new(200_000);
         let found = search.matches(&job, NOW, &mut work);
-        assert_eq!(found, Err(Spent::Work), "{text}");
+        assert_eq!(found, Err(BudgetExceeded::Work), "{text}");
     }
 }
 
 #[test]
 fn paths_may_lead_through_one_another() {
-    let job = |body: &'static str| Seen {
+    let job = |body: &'static str| JobFacts {
         body: Body::Json(body),
         ..job()
     };

@@ -1,21 +1,21 @@
 //! Database addresses without their passwords.
 
 /// The address without its password.
-pub fn shown(address: &str) -> String {
+pub fn without_password(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else {
         return address.to_owned();
     };
-    let (place, query) = match rest.split_once('?') {
-        Some((place, query)) => (place, Some(query)),
+    let (location, query) = match rest.split_once('?') {
+        Some((location, query)) => (location, Some(query)),
         None => (rest, None),
     };
     // A password may contain an unescaped `@`, so the last one separates the host.
-    let place = match place.rsplit_once('@') {
+    let location = match location.rsplit_once('@') {
         Some((user, host)) => {
             let user = user.split(':').next().unwrap_or_default();
             format!("{user}@{host}")
         }
-        None => place.to_owned(),
+        None => location.to_owned(),
     };
     let open = |part: &&str| !part.starts_with("password=");
     let query: Vec<&str> = query
@@ -24,9 +24,9 @@ pub fn shown(address: &str) -> String {
         .collect();
     let query: Vec<&str> = query.into_iter().filter(open).collect();
     if query.is_empty() {
-        format!("{scheme}://{place}")
+        format!("{scheme}://{location}")
     } else {
-        format!("{scheme}://{place}?{}", query.join("&"))
+        format!("{scheme}://{location}?{}", query.join("&"))
     }
 }
 
@@ -55,7 +55,7 @@ mod tests {
             ("sqlite://a/b.db", "sqlite://a/b.db"),
             ("sqlite::memory:", "sqlite::memory:"),
         ] {
-            assert_eq!(shown(address), expected);
+            assert_eq!(without_password(address), expected);
         }
     }
 }

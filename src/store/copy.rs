@@ -4,7 +4,7 @@
 //! have been read back and compared. After an earlier error the target is still empty, and the copy can be repeated.
 //! Memory holds only one batch and a few rows, so the sizes of databases and bodies are not limited.
 
-mod side;
+mod database;
 mod tables;
 mod value;
 
@@ -12,14 +12,14 @@ use std::os::unix::fs::MetadataExt;
 
 use futures::TryStreamExt;
 
-use side::Side;
+use database::CopyDatabase;
 use tables::{Kind, TABLES, Table};
 use value::{Batch, Sum, Value, values};
 
 use super::{FIRST_TOKEN, StoreError, VERSION, sqlite};
 
 /// Maximum number of rows that an error names per table.
-const NAMED_MAX: usize = 10;
+const NAMED_ROWS_MAX: usize = 10;
 
 /// Why a copy failed.
 #[derive(Debug, thiserror::Error)]
@@ -79,12 +79,12 @@ pub struct Copied {
 type Result<T> = std::result::Result<T, CopyError>;
 
 /// Adds to an error the side on which it occurred.
-trait On<T> {
-    fn on(self, side: &'static str) -> Result<T>;
+trait OnSide<T> {
+    fn on_side(self, side: &'static str) -> Result<T>;
 }
 
-impl<T, E: Into<StoreError>> On<T> for std::result::Result<T, E> {
-    fn on(self, side: &'static str) -> Result<T> {
+impl<T, E: Into<StoreError>> OnSide<T> for std::result::Result<T, E> {
+    fn on_side(self, side: &'static str) -> Result<T> {
         self.map_err(|error| match error.into() {
             StoreError::InUse => CopyError::InUse(side),
             error => CopyError::Store(side, error),
@@ -92,7 +92,8 @@ impl<T, E: Into<StoreError>> On<T> for std::result::Result<T, E> {
     }
 }
 
-/// Copies everything from the database at `from` into the one at `to`. Reports its progress to `tell` after each batch.
+/// Copies everything from the database at `from` into the one at `to`. Reports its progress to `on_progress` after each
+/// batch.
 ///
 /// # Errors
 /// If the databases cannot be copied, or the copy fails. The target then has no rows, unless the error is
@@ -100,10 +101,10 @@ impl<T, E: Into<StoreError>> On<T> for std::result::Result<T, E> {
 pub async fn copy(
     from: &str,
     to: &str,
-    tell: &mut (dyn FnMut(Progress) + Send),
+    on_progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Vec<Copied>> {
     let mut source = open(from, SOURCE).await?;
-    let (counts, state) = look_at_source(&mut source).await?;
+    let (counts, state) = inspect_source(&mut source).await?;
     if is_postgres(to) {
         find_nul(&mut source).await?;
     }
@@ -115,7 +116,7 @@ pub async fn copy(
     let mut copied = Vec::with_capacity(TABLES.len());
     for (table, of) in TABLES.iter().zip(counts) {
         let sum = read(&mut source, SOURCE, table, Some(&mut target), &mut |rows| {
-            tell(Progress {
+            on_progress(Progress {
                 done: "copied",
                 table: table.name,
                 rows,
@@ -125,20 +126,22 @@ pub async fn copy(
         .await?;
         copied.push((table, sum));
     }
-    source.run("COMMIT").await.on(SOURCE)?;
-    if source.has_servers().await.on(SOURCE)? || read_state(&mut source, SOURCE).await? != state {
+    source.run("COMMIT").await.on_side(SOURCE)?;
+    if source.has_servers().await.on_side(SOURCE)?
+        || read_state(&mut source, SOURCE).await? != state
+    {
         return Err(CopyError::Changed);
     }
-    verify(&mut target, &copied, tell).await?;
+    verify(&mut target, &copied, on_progress).await?;
     let state = state.map(Value::Int).to_vec();
-    target.execute(SET_STATE, state).await.on(TARGET)?;
+    target.execute(SET_STATE, state).await.on_side(TARGET)?;
     target.run("COMMIT").await.map_err(CopyError::InDoubt)?;
     if target.is_postgres() {
         // Otherwise the planner has no statistics until autovacuum runs.
         drop(target.run(&format!("ANALYZE {}", names())).await);
     }
-    target.close().await.on(TARGET)?;
-    source.close().await.on(SOURCE)?;
+    target.close().await.on_side(TARGET)?;
+    source.close().await.on_side(SOURCE)?;
     let copied = copied.into_iter().map(|(table, sum)| Copied {
         table: table.name,
         rows: sum.rows,
@@ -155,39 +158,41 @@ fn is_postgres(address: &str) -> bool {
 }
 
 /// Connects to the source or the target. Only the target may be a file that does not exist yet.
-async fn open(address: &str, side: &'static str) -> Result<Side> {
+async fn open(address: &str, side: &'static str) -> Result<CopyDatabase> {
     if is_postgres(address) {
-        return Side::postgres(address).await.on(side);
+        return CopyDatabase::postgres(address).await.on_side(side);
     }
-    let (path, scratch) = sqlite::locate(address).on(side)?;
+    let (path, scratch) = sqlite::locate(address).on_side(side)?;
     if scratch.is_some() {
         return Err(CopyError::Temporary(side, address.to_owned()));
     }
     if side == SOURCE && !path.is_file() {
         return Err(CopyError::NoSource(path.display().to_string()));
     }
-    Side::sqlite(&path, side == TARGET).await.on(side)
+    CopyDatabase::sqlite(&path, side == TARGET)
+        .await
+        .on_side(side)
 }
 
 /// Begins the snapshot of the source and checks whether it can be copied. Returns the number of rows of each table, and
 /// the state.
-async fn look_at_source(source: &mut Side) -> Result<(Vec<u64>, [i64; 3])> {
+async fn inspect_source(source: &mut CopyDatabase) -> Result<(Vec<u64>, [i64; 3])> {
     let begin = if source.is_postgres() {
         "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     } else {
         "BEGIN"
     };
-    source.run(begin).await.on(SOURCE)?;
-    if source.tables().await.on(SOURCE)?.is_empty() {
+    source.run(begin).await.on_side(SOURCE)?;
+    if source.tables().await.on_side(SOURCE)?.is_empty() {
         return Err(CopyError::NotOurs);
     }
     let expected = source.migrations().iter().map(|step| step.version).max();
-    let rows = source.rows(VERSION).await.on(SOURCE)?;
+    let rows = source.rows(VERSION).await.on_side(SOURCE)?;
     let version = rows.first().map(|row| row.int_or_null(0));
-    if version.transpose().on(SOURCE)?.flatten() != expected {
+    if version.transpose().on_side(SOURCE)?.flatten() != expected {
         return Err(CopyError::OtherVersion);
     }
-    if source.has_servers().await.on(SOURCE)? {
+    if source.has_servers().await.on_side(SOURCE)? {
         return Err(CopyError::InUse(SOURCE));
     }
     let mut counts = Vec::with_capacity(TABLES.len());
@@ -195,26 +200,29 @@ async fn look_at_source(source: &mut Side) -> Result<(Vec<u64>, [i64; 3])> {
         let rows = source
             .rows(format!("SELECT count(*) FROM {}", table.name))
             .await;
-        let rows = rows.on(SOURCE)?;
-        let count = rows.first().map_or(Ok(0), |row| row.int(0)).on(SOURCE)?;
+        let rows = rows.on_side(SOURCE)?;
+        let count = rows
+            .first()
+            .map_or(Ok(0), |row| row.int(0))
+            .on_side(SOURCE)?;
         counts.push(count.unsigned_abs());
     }
     Ok((counts, read_state(source, SOURCE).await?))
 }
 
 /// The revision, the number of the last event, and the number of the last deleted queue.
-async fn read_state(database: &mut Side, side: &'static str) -> Result<[i64; 3]> {
-    let rows = database.rows(STATE).await.on(side)?;
+async fn read_state(database: &mut CopyDatabase, side: &'static str) -> Result<[i64; 3]> {
+    let rows = database.rows(STATE).await.on_side(side)?;
     let row = rows
         .first()
         .ok_or(StoreError::Corrupt("no state"))
-        .on(side)?;
-    let column = |column| row.int(column).on(side);
+        .on_side(side)?;
+    let column = |column| row.int(column).on_side(side);
     Ok([column(0)?, column(1)?, column(2)?])
 }
 
 /// Finds texts with NUL, which SQLite can store and Postgres cannot.
-async fn find_nul(source: &mut Side) -> Result<()> {
+async fn find_nul(source: &mut CopyDatabase) -> Result<()> {
     if source.is_postgres() {
         return Ok(());
     }
@@ -232,10 +240,11 @@ async fn find_nul(source: &mut Side) -> Result<()> {
         } else {
             &key
         };
-        let sql =
-            format!("SELECT {shown} FROM {name} WHERE {holds} ORDER BY {key} LIMIT {NAMED_MAX}");
-        for row in source.rows(sql).await.on(SOURCE)? {
-            let key = row.text_or_null(0).on(SOURCE)?.unwrap_or_default();
+        let sql = format!(
+            "SELECT {shown} FROM {name} WHERE {holds} ORDER BY {key} LIMIT {NAMED_ROWS_MAX}"
+        );
+        for row in source.rows(sql).await.on_side(SOURCE)? {
+            let key = row.text_or_null(0).on_side(SOURCE)?.unwrap_or_default();
             found.push(match name {
                 "jobs" => format!("job {key:?}"),
                 _ => format!("row {key:?} of the table {name}"),
@@ -259,20 +268,20 @@ fn is_same_file(from: &str, to: &str) -> bool {
 }
 
 /// Prepares the target: checks that it is empty, runs the migrations, and locks it until the end of the copy.
-async fn prepare(source: &mut Side, target: &mut Side) -> Result<()> {
+async fn prepare(source: &mut CopyDatabase, target: &mut CopyDatabase) -> Result<()> {
     if source.is_postgres() && target.is_postgres() {
-        let one = source.rows(IDENTITY).await.on(SOURCE)?;
-        let other = target.rows(IDENTITY).await.on(TARGET)?;
+        let one = source.rows(IDENTITY).await.on_side(SOURCE)?;
+        let other = target.rows(IDENTITY).await.on_side(TARGET)?;
         let (one, other) = (one.first(), other.first());
-        let one = one.map(|row| row.text(0)).transpose().on(SOURCE)?;
-        if one == other.map(|row| row.text(0)).transpose().on(TARGET)? {
+        let one = one.map(|row| row.text(0)).transpose().on_side(SOURCE)?;
+        if one == other.map(|row| row.text(0)).transpose().on_side(TARGET)? {
             return Err(CopyError::Same);
         }
     }
     // Before the migrations, so that a wrong address changes nothing.
     refuse_rows(target).await?;
-    target.migrate().await.on(TARGET)?;
-    if target.has_servers().await.on(TARGET)? {
+    target.migrate().await.on_side(TARGET)?;
+    if target.has_servers().await.on_side(TARGET)? {
         return Err(CopyError::InUse(TARGET));
     }
     if target.is_postgres() {
@@ -280,16 +289,16 @@ async fn prepare(source: &mut Side, target: &mut Side) -> Result<()> {
         let begin = format!(
             "BEGIN; SET LOCAL lock_timeout = '5s'; LOCK TABLE state, servers, {names} IN ACCESS EXCLUSIVE MODE"
         );
-        target.run(&begin).await.on(TARGET)?;
+        target.run(&begin).await.on_side(TARGET)?;
     } else {
-        target.run("BEGIN IMMEDIATE").await.on(TARGET)?;
+        target.run("BEGIN IMMEDIATE").await.on_side(TARGET)?;
     }
     // Again under the lock: a server may have started meanwhile.
-    if target.has_servers().await.on(TARGET)? {
+    if target.has_servers().await.on_side(TARGET)? {
         return Err(CopyError::InUse(TARGET));
     }
     refuse_rows(target).await?;
-    target.run(DROP_FIRST_TOKENS).await.on(TARGET)
+    target.run(DROP_FIRST_TOKENS).await.on_side(TARGET)
 }
 
 /// The names of all copied tables, separated by commas.
@@ -298,8 +307,8 @@ fn names() -> String {
     names.join(", ")
 }
 
-async fn refuse_rows(target: &mut Side) -> Result<()> {
-    for table in target.tables().await.on(TARGET)? {
+async fn refuse_rows(target: &mut CopyDatabase) -> Result<()> {
+    for table in target.tables().await.on_side(TARGET)? {
         let (name, key) = (table.name, table.key());
         // A server creates this token at its first start, so a database with no other rows counts as empty.
         let but = match name {
@@ -309,30 +318,30 @@ async fn refuse_rows(target: &mut Side) -> Result<()> {
         let rows = target
             .rows(format!("SELECT {key} FROM {name} {but} LIMIT 1"))
             .await;
-        if !rows.on(TARGET)?.is_empty() {
+        if !rows.on_side(TARGET)?.is_empty() {
             return Err(CopyError::NotEmpty(name));
         }
     }
     Ok(())
 }
 
-/// Reads a table from one side and writes it into the other one, if given. Reports the number of rows to `tell` after
-/// each batch.
+/// Reads a table from one side and writes it into the other one, if given. Reports the number of rows to `on_progress`
+/// after each batch.
 async fn read(
-    from: &mut Side,
+    from: &mut CopyDatabase,
     side: &'static str,
     table: &Table,
-    mut into: Option<&mut Side>,
-    tell: &mut (dyn FnMut(u64) + Send),
+    mut into: Option<&mut CopyDatabase>,
+    on_progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<Sum> {
     let mut sum = Sum::default();
     let mut after = None;
     loop {
         let mut batch = Batch::default();
-        let mut left = Side::PAGE;
-        let mut page = from.page(table, after.take()).on(side)?;
-        while let Some(row) = page.try_next().await.on(side)? {
-            let row = values(table, &row).on(side)?;
+        let mut left = CopyDatabase::PAGE;
+        let mut page = from.page(table, after.take()).on_side(side)?;
+        while let Some(row) = page.try_next().await.on_side(side)? {
+            let row = values(table, &row).on_side(side)?;
             sum.add(&row);
             left = left.saturating_sub(1);
             if left == 0 {
@@ -342,16 +351,16 @@ async fn read(
             if batch.is_full() {
                 let batch = std::mem::take(&mut batch);
                 if let Some(into) = &mut into {
-                    into.insert(table, batch).await.on(TARGET)?;
+                    into.insert(table, batch).await.on_side(TARGET)?;
                 }
-                tell(sum.rows);
+                on_progress(sum.rows);
             }
         }
         drop(page);
         if let Some(into) = &mut into {
-            into.insert(table, batch).await.on(TARGET)?;
+            into.insert(table, batch).await.on_side(TARGET)?;
         }
-        tell(sum.rows);
+        on_progress(sum.rows);
         if after.is_none() {
             return Ok(sum);
         }
@@ -360,15 +369,15 @@ async fn read(
 
 /// Reads all tables of the target back and compares their checksums.
 async fn verify(
-    target: &mut Side,
+    target: &mut CopyDatabase,
     copied: &[(&Table, Sum)],
-    tell: &mut (dyn FnMut(Progress) + Send),
+    on_progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<()> {
     let mut wrong = Vec::new();
     for (table, expected) in copied {
         let (table, of) = (*table, expected.rows);
         let found = read(target, TARGET, table, None, &mut |rows| {
-            tell(Progress {
+            on_progress(Progress {
                 done: "verified",
                 table: table.name,
                 rows,

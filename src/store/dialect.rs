@@ -17,7 +17,7 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 /// The target of macro expansion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    Sqlite(Set),
+    Sqlite(RowBinding),
     Postgres {
         /// Whether the database supports `SKIP LOCKED`.
         skip_locked: bool,
@@ -26,11 +26,11 @@ pub enum Dialect {
 
 /// How a set of rows is passed to SQLite, for which parsing JSON takes several times as long as reading bound values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Set {
+pub enum RowBinding {
     /// The values of one row, each bound at every place that uses it.
-    One,
+    Single,
     /// The values of a few rows, in a table of bound values.
-    Few,
+    Values,
     /// A JSON array.
     Json,
 }
@@ -39,7 +39,7 @@ pub enum Set {
 type Key = (Dialect, usize, usize);
 
 /// Expanded statements. They are never dropped, because there are few.
-static WRITTEN: OnceLock<RwLock<HashMap<Key, &'static str>>> = OnceLock::new();
+static EXPANDED: OnceLock<RwLock<HashMap<Key, &'static str>>> = OnceLock::new();
 
 /// The statement without its `rows` table, for a set of one row.
 fn without_set(sql: &str) -> String {
@@ -50,53 +50,54 @@ fn without_set(sql: &str) -> String {
 
 impl Dialect {
     /// Expands the macros of the statement.
-    pub fn write(self, sql: &'static str) -> &'static str {
-        let written = WRITTEN.get_or_init(RwLock::default);
+    pub fn expand(self, sql: &'static str) -> &'static str {
+        let cache = EXPANDED.get_or_init(RwLock::default);
         let key = (self, sql.as_ptr().addr(), sql.len());
-        let known = written
+        let known = cache
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .get(&key)
             .copied();
         known.unwrap_or_else(|| {
-            let filled = match self {
-                Dialect::Sqlite(Set::One) => self.filled(&without_set(sql)),
-                _ => self.filled(sql),
+            let expanded = match self {
+                Dialect::Sqlite(RowBinding::Single) => self.expand_macros(&without_set(sql)),
+                _ => self.expand_macros(sql),
             };
-            let text: &'static str = Box::leak(filled.into_boxed_str());
-            let mut written = written.write().unwrap_or_else(PoisonError::into_inner);
-            written.entry(key).or_insert(text)
+            let text: &'static str = Box::leak(expanded.into_boxed_str());
+            let mut cache = cache.write().unwrap_or_else(PoisonError::into_inner);
+            cache.entry(key).or_insert(text)
         })
     }
 
-    fn filled(self, sql: &str) -> String {
+    fn expand_macros(self, sql: &str) -> String {
         let mut out = String::with_capacity(sql.len() * 2);
         let mut rest = sql;
         while let Some(at) = rest.find(['(', '{']) {
-            let (before, hole) = rest.split_at(at);
+            let (before, macro_text) = rest.split_at(at);
             out.push_str(before);
-            rest = if let Some((hole, after)) =
-                hole.strip_prefix('{').and_then(|it| it.split_once('}'))
+            rest = if let Some((macro_text, after)) = macro_text
+                .strip_prefix('{')
+                .and_then(|it| it.split_once('}'))
             {
-                self.lock(&mut out, hole);
+                self.lock(&mut out, macro_text);
                 after
             } else {
-                self.call(&mut out, hole)
+                self.call(&mut out, macro_text)
             };
         }
         out.push_str(rest);
         out
     }
 
-    /// Expands the call whose name is at the end of `out`, if it is a macro. `hole` starts with its opening
+    /// Expands the call whose name is at the end of `out`, if it is a macro. `macro_text` starts with its opening
     /// parenthesis. Returns the rest of the statement.
-    fn call<'s>(self, out: &mut String, hole: &'s str) -> &'s str {
+    fn call<'s>(self, out: &mut String, macro_text: &'s str) -> &'s str {
         let word = last_word(out);
-        let (name, inner) = (out.split_off(word), hole.get(1..).unwrap_or_default());
+        let (name, inner) = (out.split_off(word), macro_text.get(1..).unwrap_or_default());
         let (argument, after) = inner.split_once(')').unwrap_or((inner, ""));
         let sqlite = matches!(self, Dialect::Sqlite(_));
-        let written = match name.as_str() {
-            "rows" if self == Dialect::Sqlite(Set::Few) => argument.to_owned(),
+        let expansion = match name.as_str() {
+            "rows" if self == Dialect::Sqlite(RowBinding::Values) => argument.to_owned(),
             "rows" if sqlite => format!("jsonb_each({argument})"),
             "rows" => format!("jsonb_array_elements({argument}::jsonb)"),
             "elements" if sqlite => format!("json_each({argument})"),
@@ -109,25 +110,25 @@ impl Dialect {
             }
             // Not a macro. Consumes only the parenthesis, because the arguments can contain macros.
             _ => {
-                let (parenthesis, rest) = hole.split_at(1);
+                let (parenthesis, rest) = macro_text.split_at(1);
                 out.push_str(&name);
                 out.push_str(parenthesis);
                 return rest;
             }
         };
-        out.push_str(&written);
+        out.push_str(&expansion);
         after
     }
 
     fn column(self, alias: &str, kind: &str, number: &str) -> String {
         let kind = match (self, kind) {
-            (Dialect::Sqlite(Set::Json), "item") => return format!("{alias}value"),
-            (Dialect::Sqlite(Set::Json), _) => return format!("({alias}value->>{number})"),
+            (Dialect::Sqlite(RowBinding::Json), "item") => return format!("{alias}value"),
+            (Dialect::Sqlite(RowBinding::Json), _) => return format!("({alias}value->>{number})"),
             (Dialect::Sqlite(set), _) => {
                 let number = number.parse::<usize>().unwrap_or_default();
                 return match set {
-                    Set::One => format!("$1:{number}"),
-                    Set::Few | Set::Json => format!("{alias}column{}", number + 1),
+                    RowBinding::Single => format!("$1:{number}"),
+                    RowBinding::Values | RowBinding::Json => format!("{alias}column{}", number + 1),
                 };
             }
             (_, "item") => return format!("({alias}value #>> '{{}}')"),
@@ -139,11 +140,11 @@ impl Dialect {
     }
 
     /// Writes the locking clause of a `SELECT`. SQLite has a single writer and needs none.
-    fn lock(self, out: &mut String, hole: &str) {
-        let (manner, table) = hole.split_once(':').unwrap_or((hole, ""));
+    fn lock(self, out: &mut String, macro_text: &str) {
+        let (lock_mode, table) = macro_text.split_once(':').unwrap_or((macro_text, ""));
         let locks = match self {
             Dialect::Sqlite(_) => false,
-            Dialect::Postgres { skip_locked } => skip_locked || manner == "locked",
+            Dialect::Postgres { skip_locked } => skip_locked || lock_mode == "locked",
         };
         if !locks {
             return;
@@ -153,7 +154,7 @@ impl Dialect {
             out.push_str(" OF ");
             out.push_str(table);
         }
-        if manner == "skip_locked" {
+        if lock_mode == "skip_locked" {
             out.push_str(" SKIP LOCKED");
         }
     }
@@ -175,28 +176,28 @@ mod tests {
     use super::*;
 
     const PG: Dialect = Dialect::Postgres { skip_locked: true };
-    const SQLITE: Dialect = Dialect::Sqlite(Set::Json);
-    const FEW: Dialect = Dialect::Sqlite(Set::Few);
+    const SQLITE: Dialect = Dialect::Sqlite(RowBinding::Json);
+    const VALUES: Dialect = Dialect::Sqlite(RowBinding::Values);
 
     #[test]
-    fn holes_are_filled_for_each_database() {
+    fn macros_are_expanded_for_each_database() {
         let sql = "INSERT INTO t (a, b) SELECT int(0), k.text(12), coalesce(real(2), count(*)) FROM rows($1) AS k";
         assert_eq!(
-            SQLITE.write(sql),
+            SQLITE.expand(sql),
             "INSERT INTO t (a, b) SELECT (value->>0), (k.value->>12), coalesce((value->>2), count(*)) FROM jsonb_each($1) AS k"
         );
         assert_eq!(
-            FEW.write(sql),
+            VALUES.expand(sql),
             "INSERT INTO t (a, b) SELECT column1, k.column13, coalesce(column3, count(*)) FROM $1 AS k"
         );
         assert_eq!(
-            PG.write(sql),
+            PG.expand(sql),
             "INSERT INTO t (a, b) SELECT (value->>0)::bigint, (k.value->>12)::text, \
              coalesce((value->>2)::double precision, count(*)) FROM jsonb_array_elements($1::jsonb) AS k"
         );
         let sql = "SELECT list(j.a, t.value) FROM elements(j.tags) AS t WHERE x = k.item()";
         assert_eq!(
-            PG.write(sql),
+            PG.expand(sql),
             "SELECT jsonb_build_array(j.a, t.value)::text FROM jsonb_array_elements_text(j.tags::jsonb) AS t \
              WHERE x = (k.value #>> '{}')"
         );
@@ -206,25 +207,25 @@ mod tests {
     fn locks_are_asked_for_where_they_help() {
         let sql = "(SELECT seq FROM jobs LIMIT 1 {skip_locked}) AS a";
         assert_eq!(
-            PG.write(sql),
+            PG.expand(sql),
             "(SELECT seq FROM jobs LIMIT 1 FOR UPDATE SKIP LOCKED) AS a"
         );
         let plain = "(SELECT seq FROM jobs LIMIT 1 ) AS a";
-        assert_eq!(SQLITE.write(sql), plain);
+        assert_eq!(SQLITE.expand(sql), plain);
         let without = Dialect::Postgres { skip_locked: false };
-        assert_eq!(without.write(sql), plain);
+        assert_eq!(without.expand(sql), plain);
         let joined = "(SELECT j.seq FROM q CROSS JOIN j LIMIT 1 {skip_locked:j}) AS a";
         let expected =
             "(SELECT j.seq FROM q CROSS JOIN j LIMIT 1 FOR UPDATE OF j SKIP LOCKED) AS a";
-        assert_eq!(PG.write(joined), expected);
+        assert_eq!(PG.expand(joined), expected);
         let waits = "SELECT n FROM t {locked}";
-        assert_eq!(without.write(waits), "SELECT n FROM t FOR UPDATE");
-        assert_eq!(SQLITE.write(waits), "SELECT n FROM t ");
+        assert_eq!(without.expand(waits), "SELECT n FROM t FOR UPDATE");
+        assert_eq!(SQLITE.expand(waits), "SELECT n FROM t ");
     }
 
     #[test]
-    fn the_same_statement_is_written_once() {
+    fn the_same_statement_is_expanded_once() {
         let sql = "SELECT int(0) FROM rows($1)";
-        assert!(std::ptr::eq(PG.write(sql), PG.write(sql)));
+        assert!(std::ptr::eq(PG.expand(sql), PG.expand(sql)));
     }
 }

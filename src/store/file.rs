@@ -11,32 +11,32 @@ use super::sqlite::Connection;
 use super::{BUSY_TIMEOUT, Durability, StoreError};
 
 /// How long a server waits for another process to close the file.
-const MOMENT: Duration = Duration::from_secs(2);
+const BRIEF_OPEN_MAX: Duration = Duration::from_secs(2);
 
 /// Delay between attempts to open a file.
-const TRY_AGAIN: Duration = Duration::from_millis(100);
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// The server that has the file open. Holds the path of the file.
 #[derive(Debug)]
-pub struct Host(PathBuf);
+pub struct FileOwner(PathBuf);
 
-impl Host {
+impl FileOwner {
     /// Whether the server has closed the file. Checks by taking the lock and releasing it.
-    pub fn is_gone(&self) -> bool {
+    pub fn has_closed(&self) -> bool {
         lock(&self.0).is_ok()
     }
 }
 
 /// Opens the file exclusively. Waits up to 2 s for a process that has it open briefly, such as `switchyard token`.
-pub async fn open_alone(
+pub async fn open_exclusive(
     path: &Path,
     durability: Durability,
     scratch: bool,
 ) -> Result<Connection, StoreError> {
-    let until = Instant::now() + MOMENT;
+    let until = Instant::now() + BRIEF_OPEN_MAX;
     loop {
         match Connection::open(path, durability, scratch).await {
-            Err(StoreError::InUse) if Instant::now() < until => sleep(TRY_AGAIN).await,
+            Err(StoreError::InUse) if Instant::now() < until => sleep(RETRY_DELAY).await,
             opened => return opened,
         }
     }
@@ -44,16 +44,16 @@ pub async fn open_alone(
 
 /// Opens the file exclusively, or alongside the server that has it open. Waits up to 5 s for a starting server to run
 /// its migrations.
-pub async fn open_or_join(path: &Path) -> Result<(Connection, Option<Host>), StoreError> {
+pub async fn open_or_join(path: &Path) -> Result<(Connection, Option<FileOwner>), StoreError> {
     let until = Instant::now() + BUSY_TIMEOUT;
     loop {
         match Connection::open(path, Durability::Full, false).await {
             Err(StoreError::InUse) => {}
             opened => return Ok((opened?, None)),
         }
-        match Connection::beside(path).await {
-            Err(StoreError::OtherVersion) if Instant::now() < until => sleep(TRY_AGAIN).await,
-            joined => return Ok((joined?, Some(Host(path.to_owned())))),
+        match Connection::open_alongside(path).await {
+            Err(StoreError::OtherVersion) if Instant::now() < until => sleep(RETRY_DELAY).await,
+            joined => return Ok((joined?, Some(FileOwner(path.to_owned())))),
         }
     }
 }

@@ -13,17 +13,17 @@ use super::dialect::Dialect;
 
 /// How statements are sent to a Postgres database.
 #[derive(Clone)]
-pub struct Manner {
+pub struct SendMode {
     pub dialect: Dialect,
     /// Behind a pooler, the `SET LOCAL` statements of every transaction.
     settings: Option<Arc<str>>,
 }
 
-impl Manner {
-    pub fn new(address: &str, options: &PgConnectOptions, dialect: Dialect) -> Manner {
+impl SendMode {
+    pub fn new(address: &str, options: &PgConnectOptions, dialect: Dialect) -> SendMode {
         let pooled = is_pooled(address);
         let settings = pooled.then(|| settings(options.get_options().unwrap_or_default()).into());
-        Manner { dialect, settings }
+        SendMode { dialect, settings }
     }
 
     /// Whether statements must be unnamed and run inside a transaction.

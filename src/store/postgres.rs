@@ -15,23 +15,23 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
-use super::address::shown;
-use super::pooled::Manner;
-use super::rows::{Answer, Arg, Row, Statement};
-use super::{Durability, Fresh, Settings, StoreError, VERSION, migrations};
+use super::address::without_password;
+use super::pooled::SendMode;
+use super::rows::{Arg, Row, Statement, StatementResult};
+use super::{Durability, Settings, SharedState, StoreError, VERSION, migrations};
 
 /// Maximum number of read-only connections, in addition to the writer's.
 const READERS: u32 = 8;
 
 /// Timeout for connecting and for a statement. With one retry it stays below the 5 s within which a request gets its
 /// response.
-const PATIENCE: Duration = Duration::from_secs(2);
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long new jobs are rejected after the disk was found full. After that, the next one tests the disk again.
 const FULL_FOR: Duration = Duration::from_secs(1);
 
 /// Postgres ends a transaction that is idle for this long, so that a suspended server does not hold locks that make
-/// other servers exceed [`PATIENCE`].
+/// other servers exceed [`STATEMENT_TIMEOUT`].
 const IDLE_IN_TRANSACTION_MAX: &str = "3s";
 
 /// Planner settings of the writer's connection. All of its statements read few rows through indexes, whatever the table
@@ -46,8 +46,8 @@ const PLANS: [(&str, &str); 4] = [
 
 /// The connection options: the address and the settings of every connection.
 fn options(address: &str, durability: Durability) -> Result<PgConnectOptions, StoreError> {
-    let options =
-        PgConnectOptions::from_str(address).map_err(|_| StoreError::Address(shown(address)))?;
+    let options = PgConnectOptions::from_str(address)
+        .map_err(|_| StoreError::Address(without_password(address)))?;
     let commit = match durability {
         Durability::Full => "on",
         // Acknowledged writes survive the end of this process, but not a crash of the database server.
@@ -70,11 +70,11 @@ fn options(address: &str, durability: Durability) -> Result<PgConnectOptions, St
 /// The connection that writes. It is reopened after a loss.
 pub struct Connection {
     options: PgConnectOptions,
-    manner: Manner,
+    send_mode: SendMode,
     /// Begins a group.
     begin: SqlStr,
-    /// Begins a strict group.
-    begin_strictly: SqlStr,
+    /// Begins an exclusive group.
+    begin_exclusive: SqlStr,
     inner: Option<PgConnection>,
     /// Whether a transaction is open.
     open: bool,
@@ -85,11 +85,11 @@ pub struct Connection {
 impl Connection {
     pub(super) async fn open(address: &str, settings: Settings) -> Result<Connection, StoreError> {
         let options = options(address, settings.durability)?.options(PLANS);
-        let manner = Manner::new(address, &options, settings.dialect());
+        let send_mode = SendMode::new(address, &options, settings.dialect());
         let mut connection = Connection {
-            begin: manner.begin("BEGIN", FRESH),
-            begin_strictly: manner.begin("BEGIN", FRESH_AND_ALONE),
-            manner,
+            begin: send_mode.begin("BEGIN", READ_STATE),
+            begin_exclusive: send_mode.begin("BEGIN", LOCK_STATE),
+            send_mode,
             options,
             inner: None,
             open: false,
@@ -105,14 +105,14 @@ impl Connection {
     }
 
     /// Records that the disk is full. Returns false if that was known.
-    pub(super) fn note_full(&mut self) -> bool {
+    pub(super) fn record_full(&mut self) -> bool {
         let was_full = self.is_full();
         self.full_at = Some(Instant::now());
         !was_full
     }
 
     pub(super) async fn migrate(&mut self) -> Result<(), StoreError> {
-        if self.manner.is_pooled() {
+        if self.send_mode.is_pooled() {
             return self.is_up_to_date().await;
         }
         let inner = self.inner().await?;
@@ -123,7 +123,7 @@ impl Connection {
     /// prepared statements.
     async fn is_up_to_date(&mut self) -> Result<(), StoreError> {
         let last = migrations::postgres().iter().map(|step| step.version).max();
-        let found = match self.simple(VERSION.into_sql_str()).await {
+        let found = match self.run_text(VERSION.into_sql_str()).await {
             Err(error) if error.is_outage() => return Err(error),
             // The table does not exist yet.
             Err(_) => None,
@@ -135,68 +135,74 @@ impl Connection {
         if found == last {
             Ok(())
         } else {
-            Err(StoreError::Pooled)
+            Err(StoreError::SchemaOutdatedBehindPooler)
         }
     }
 
-    /// Begins the group's transaction. A strict group locks the shared state until it commits; other groups cannot
+    /// Begins the group's transaction. An exclusive group locks the shared state until it commits; other groups cannot
     /// commit before that.
-    pub async fn begin(&mut self, strict: bool) -> Result<Fresh, StoreError> {
-        let begin = if strict {
-            &self.begin_strictly
+    pub async fn begin(&mut self, exclusive: bool) -> Result<SharedState, StoreError> {
+        let begin = if exclusive {
+            &self.begin_exclusive
         } else {
             &self.begin
         };
-        let begun = self.simple(begin.clone()).await?;
+        let begun = self.run_text(begin.clone()).await?;
         self.open = true;
         let row = begun
             .into_iter()
             .next()
             .ok_or(StoreError::Corrupt("no state"))?;
-        Ok(Fresh {
+        Ok(SharedState {
             revision: row.try_get(0)?,
             now: row.try_get(1)?,
             last_event: row.try_get(2)?,
         })
     }
 
-    /// Runs the statements in the group's transaction. Returns one answer per statement.
-    pub async fn run(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
-        if self.open || !self.manner.is_pooled() {
+    /// Runs the statements in the group's transaction. Returns one result per statement.
+    pub async fn run(&mut self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
+        if self.open || !self.send_mode.is_pooled() {
             return self.run_here(batch).await;
         }
         self.begin(false).await?;
-        let answers = self.run_here(batch).await?;
+        let results = self.run_here(batch).await?;
         self.end("COMMIT").await?;
-        Ok(answers)
+        Ok(results)
     }
 
-    async fn run_here(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
-        let manner = self.manner.clone();
+    async fn run_here(
+        &mut self,
+        batch: Vec<Statement>,
+    ) -> Result<Vec<StatementResult>, StoreError> {
+        let send_mode = self.send_mode.clone();
         let inner = self.inner().await?;
         let running = async {
-            let mut answers = Vec::with_capacity(batch.len());
+            let mut results = Vec::with_capacity(batch.len());
             for statement in batch {
                 let expected = statement.expected;
-                let answer = fetch(inner, &manner, statement).await?;
-                if expected.is_some_and(|n| n != answer.affected) {
+                let result = fetch(inner, &send_mode, statement).await?;
+                if expected.is_some_and(|n| n != result.affected) {
                     return Err(StoreError::Conflict);
                 }
-                answers.push(answer);
+                results.push(result);
             }
-            Ok(answers)
+            Ok(results)
         };
-        let outcome = timeout(PATIENCE * 2, running).await;
-        self.settle(outcome.unwrap_or(Err(StoreError::Slow)))
+        let outcome = timeout(STATEMENT_TIMEOUT * 2, running).await;
+        self.drop_if_lost(outcome.unwrap_or(Err(StoreError::Timeout)))
     }
 
     /// Runs the statements and commits.
-    pub async fn commit_with(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
-        let answers = self.run(batch).await?;
+    pub async fn commit_with(
+        &mut self,
+        batch: Vec<Statement>,
+    ) -> Result<Vec<StatementResult>, StoreError> {
+        let results = self.run(batch).await?;
         match self.end("COMMIT").await {
             Err(error) if error.is_outage() => Err(StoreError::InDoubt),
             Err(error) => Err(error),
-            Ok(_) => Ok(answers),
+            Ok(_) => Ok(results),
         }
     }
 
@@ -217,30 +223,30 @@ impl Connection {
     /// Ends the transaction.
     async fn end(&mut self, how: &'static str) -> Result<(), StoreError> {
         self.open = false;
-        self.simple(how.into_sql_str()).await.map(drop)
+        self.run_text(how.into_sql_str()).await.map(drop)
     }
 
     /// Runs statements without arguments in one round trip.
-    async fn simple(&mut self, sql: SqlStr) -> Result<Vec<PgRow>, StoreError> {
+    async fn run_text(&mut self, sql: SqlStr) -> Result<Vec<PgRow>, StoreError> {
         let inner = self.inner().await?;
-        let outcome = timeout(PATIENCE, inner.fetch_all(sql)).await;
+        let outcome = timeout(STATEMENT_TIMEOUT, inner.fetch_all(sql)).await;
         let outcome = match outcome {
             Ok(outcome) => outcome.map_err(StoreError::from),
-            Err(_) => Err(StoreError::Slow),
+            Err(_) => Err(StoreError::Timeout),
         };
-        self.settle(outcome)
+        self.drop_if_lost(outcome)
     }
 
     async fn inner(&mut self) -> Result<&mut PgConnection, StoreError> {
         if self.inner.is_none() {
-            let connecting = timeout(PATIENCE, self.options.connect()).await;
-            self.inner = Some(connecting.map_err(|_| StoreError::Slow)??);
+            let connecting = timeout(STATEMENT_TIMEOUT, self.options.connect()).await;
+            self.inner = Some(connecting.map_err(|_| StoreError::Timeout)??);
         }
         self.inner.as_mut().ok_or(StoreError::Stopped)
     }
 
     /// Drops the connection after an outage.
-    fn settle<T>(&mut self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+    fn drop_if_lost<T>(&mut self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
         if outcome.as_ref().is_err_and(StoreError::is_outage) {
             self.inner = None;
         }
@@ -252,7 +258,7 @@ impl Connection {
 #[derive(Clone)]
 pub struct Readers {
     pool: PgPool,
-    manner: Manner,
+    send_mode: SendMode,
     /// Begins a read of one statement; `None` if it needs no transaction.
     begin_one: Option<SqlStr>,
     /// Begins a read of several statements.
@@ -262,31 +268,31 @@ pub struct Readers {
 impl Readers {
     pub(super) async fn open(address: &str, settings: Settings) -> Result<Readers, StoreError> {
         let options = options(address, settings.durability)?;
-        let manner = Manner::new(address, &options, settings.dialect());
+        let send_mode = SendMode::new(address, &options, settings.dialect());
         let pool = PgPoolOptions::new()
             .max_connections(READERS)
-            .acquire_timeout(PATIENCE)
+            .acquire_timeout(STATEMENT_TIMEOUT)
             // A test costs as much as most reads, and `read` retries on lost connections.
             .test_before_acquire(false)
             .connect_with(options)
             .await?;
         Ok(Readers {
             pool,
-            begin_one: manner.is_pooled().then(|| manner.begin("BEGIN", "")),
-            begin_several: manner.begin(SNAPSHOT, ""),
-            manner,
+            begin_one: send_mode.is_pooled().then(|| send_mode.begin("BEGIN", "")),
+            begin_several: send_mode.begin(SNAPSHOT, ""),
+            send_mode,
         })
     }
 
-    /// Runs the statements on one snapshot of the database. Returns one answer per statement. Dropping the future does
+    /// Runs the statements on one snapshot of the database. Returns one result per statement. Dropping the future does
     /// not cancel the read.
-    pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+    pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
         let readers = self.clone();
         let reading = tokio::spawn(async move {
             let mut lost = 0;
             loop {
-                let reading = timeout(PATIENCE * 2, readers.try_read(batch.clone())).await;
-                match reading.unwrap_or(Err(StoreError::Slow)) {
+                let reading = timeout(STATEMENT_TIMEOUT * 2, readers.try_read(batch.clone())).await;
+                match reading.unwrap_or(Err(StoreError::Timeout)) {
                     // All connections of the pool may have been lost at once.
                     Err(error) if error.is_lost_connection() && lost < READERS => lost += 1,
                     outcome => return outcome,
@@ -296,8 +302,8 @@ impl Readers {
         reading.await.map_err(|_| StoreError::Stopped)?
     }
 
-    async fn try_read(&self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
-        let mut borrowed = Borrowed(Some(self.pool.acquire().await?));
+    async fn try_read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
+        let mut borrowed = ReadConnection(Some(self.pool.acquire().await?));
         let connection = borrowed.0.as_mut().ok_or(StoreError::Stopped)?;
         let begin = match batch.len() {
             0 | 1 => self.begin_one.clone(),
@@ -307,24 +313,24 @@ impl Readers {
         if let Some(begin) = begin {
             connection.execute(begin).await?;
         }
-        let mut answers = Vec::with_capacity(batch.len());
+        let mut results = Vec::with_capacity(batch.len());
         for statement in batch {
-            answers.push(fetch(connection, &self.manner, statement).await?);
+            results.push(fetch(connection, &self.send_mode, statement).await?);
         }
         if begun {
             connection.execute("COMMIT").await?;
         }
         // Returns the connection to the pool, now that it is idle again.
         drop(borrowed.0.take());
-        Ok(answers)
+        Ok(results)
     }
 
     /// Reads the shared state.
-    pub async fn status(&self) -> Result<Fresh, StoreError> {
-        let answers = self.read(vec![Statement::new(FRESH, [])]).await?;
-        let row = answers.first().and_then(|answer| answer.rows.first());
+    pub async fn status(&self) -> Result<SharedState, StoreError> {
+        let results = self.read(vec![Statement::new(READ_STATE, [])]).await?;
+        let row = results.first().and_then(|result| result.rows.first());
         let row = row.ok_or(StoreError::Corrupt("no state"))?;
-        Ok(Fresh {
+        Ok(SharedState {
             revision: row.int(0)?,
             now: row.int(1)?,
             last_event: row.int(2)?,
@@ -332,8 +338,8 @@ impl Readers {
     }
 
     /// Sends a notification to all listening servers.
-    pub async fn notify(&self, word: &str) -> Result<(), StoreError> {
-        self.read(vec![Statement::new(NOTIFY, [word.into()])])
+    pub async fn notify(&self, message: &str) -> Result<(), StoreError> {
+        self.read(vec![Statement::new(NOTIFY, [message.into()])])
             .await
             .map(drop)
     }
@@ -347,16 +353,16 @@ impl Readers {
 
     /// Closes the connections. Gives up after 2 s if the database does not respond.
     pub async fn close(&self) {
-        if timeout(PATIENCE, self.pool.close()).await.is_err() {
+        if timeout(STATEMENT_TIMEOUT, self.pool.close()).await.is_err() {
             tracing::warn!("the database did not respond while closing its connections");
         }
     }
 }
 
 /// A connection of the pool. Dropping it closes the connection, because it may be in the middle of a transaction.
-struct Borrowed(Option<PoolConnection<Postgres>>);
+struct ReadConnection(Option<PoolConnection<Postgres>>);
 
-impl Drop for Borrowed {
+impl Drop for ReadConnection {
     fn drop(&mut self) {
         if let Some(connection) = self.0.take() {
             drop(connection.detach());
@@ -366,9 +372,9 @@ impl Drop for Borrowed {
 
 async fn fetch(
     connection: &mut PgConnection,
-    manner: &Manner,
+    send_mode: &SendMode,
     statement: Statement,
-) -> Result<Answer, StoreError> {
+) -> Result<StatementResult, StoreError> {
     let mut arguments = PgArguments::default();
     for arg in statement.args {
         match arg {
@@ -381,18 +387,18 @@ async fn fetch(
         .map_err(sqlx::Error::Encode)?;
     }
     // Safe: the text is a literal in this program, and every value is bound.
-    let text = AssertSqlSafe(manner.dialect.write(statement.sql));
-    let query = sqlx::query_with(text, arguments).persistent(!manner.is_pooled());
+    let text = AssertSqlSafe(send_mode.dialect.expand(statement.sql));
+    let query = sqlx::query_with(text, arguments).persistent(!send_mode.is_pooled());
     let mut stream = connection.fetch_many(query);
-    let mut answer = Answer::default();
+    let mut result = StatementResult::default();
     while let Some(part) = stream.try_next().await? {
         let part: Either<PgQueryResult, PgRow> = part;
         match part {
-            Either::Left(done) => answer.affected = done.rows_affected(),
-            Either::Right(row) => answer.rows.push(Row::Postgres(row)),
+            Either::Left(done) => result.affected = done.rows_affected(),
+            Either::Right(row) => result.rows.push(Row::Postgres(row)),
         }
     }
-    Ok(answer)
+    Ok(result)
 }
 
 /// A subscription to the notifications of all servers.
@@ -401,8 +407,8 @@ pub struct Listener(PgListener);
 impl Listener {
     /// The next notification; `None` if the connection was lost and notifications may have been missed.
     pub async fn next(&mut self) -> Option<String> {
-        let heard = self.0.try_recv().await.ok().flatten();
-        heard.map(|word| word.payload().to_owned())
+        let received = self.0.try_recv().await.ok().flatten();
+        received.map(|notification| notification.payload().to_owned())
     }
 }
 
@@ -411,11 +417,11 @@ const CHANNEL: &str = "switchyard";
 
 const NOTIFY: &str = "SELECT pg_notify('switchyard', $1)";
 
-const FRESH: &str = "
+const READ_STATE: &str = "
 SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event FROM state WHERE id = 1";
 
 // Locks the row that every group with events updates before it commits.
-const FRESH_AND_ALONE: &str = "
+const LOCK_STATE: &str = "
 SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event
 FROM state WHERE id = 1 FOR UPDATE";
 

@@ -27,7 +27,7 @@ pub struct Reserve {
 
 impl Reserve {
     /// Allocates the reserve of the database at `path`, unless it exists.
-    pub fn of(path: &Path) -> Reserve {
+    pub fn allocate(path: &Path) -> Reserve {
         let mut reserve = Reserve::at(path);
         let file = std::fs::metadata(&reserve.path);
         let found = file.map_or(0, |file| file.len());
@@ -43,7 +43,7 @@ impl Reserve {
     }
 
     /// Removes the reserve that an earlier server left next to the database at `path`. Returns whether one existed.
-    pub fn give_up(path: &Path) -> bool {
+    pub fn remove_left_over(path: &Path) -> bool {
         Reserve::at(path).remove()
     }
 
@@ -83,21 +83,21 @@ impl Reserve {
     /// Allocates the reserve again if that leaves the same amount of space for the database, on the disk or in the
     /// `spare` unused bytes of its file.
     pub fn restore(&mut self, spare: u64) {
-        let more = self.bytes.saturating_sub(spare);
-        self.released = (!self.fill(self.bytes, more)).then(Instant::now);
+        let headroom = self.bytes.saturating_sub(spare);
+        self.released = (!self.fill(self.bytes, headroom)).then(Instant::now);
     }
 
     fn remove(&self) -> bool {
         std::fs::remove_file(&self.path).is_ok()
     }
 
-    /// Allocates `bytes` of disk if `more` bytes are available beyond them.
-    fn fill(&self, bytes: u64, more: u64) -> bool {
+    /// Allocates `bytes` of disk if `headroom` bytes are available beyond them.
+    fn fill(&self, bytes: u64, headroom: u64) -> bool {
         let filled = || -> io::Result<()> {
             let mut options = OpenOptions::new();
             let options = options.write(true).create(true).truncate(true).mode(0o600);
             let file = options.open(&self.path)?;
-            allocate(&file, bytes + more)?;
+            allocate_blocks(&file, bytes + headroom)?;
             file.set_len(bytes)
         };
         let filled = filled().is_ok();
@@ -110,7 +110,7 @@ impl Reserve {
 
 /// Allocates disk blocks for the first `bytes` of the file.
 #[cfg(target_os = "linux")]
-fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+fn allocate_blocks(file: &File, bytes: u64) -> io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};
     use rustix::io::Errno;
 
@@ -121,7 +121,7 @@ fn allocate(file: &File, bytes: u64) -> io::Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+fn allocate_blocks(file: &File, bytes: u64) -> io::Result<()> {
     write_zeros(file, bytes)
 }
 

@@ -6,7 +6,7 @@ use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 
 use super::StoreError;
-use super::flat::Flat;
+use super::row_serializer::RowSerializer;
 
 /// One SQL statement with its arguments `$1`, `$2`, … Arguments are always bound, never inserted into the text.
 #[derive(Clone, Debug)]
@@ -79,15 +79,15 @@ pub struct Rows {
 
 impl Rows {
     fn of<T: Serialize>(rows: &[T]) -> Rows {
-        let mut flat = Flat::default();
+        let mut serializer = RowSerializer::default();
         // Fails only for values that are neither numbers nor text, and no caller has such rows.
         rows.iter()
-            .try_for_each(|row| row.serialize(&mut flat))
+            .try_for_each(|row| row.serialize(&mut serializer))
             .ok();
         Rows {
-            width: flat.values.len().checked_div(rows.len()).unwrap_or(1),
-            is_plain: !flat.is_tuple,
-            values: flat.values,
+            width: serializer.values.len().checked_div(rows.len()).unwrap_or(1),
+            is_plain: !serializer.is_tuple,
+            values: serializer.values,
         }
     }
 
@@ -134,7 +134,7 @@ impl From<String> for Arg {
 
 /// The result of one statement of a batch.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct StatementResult {
     pub rows: Vec<Row>,
     /// Rows inserted, updated or deleted.
     pub affected: u64,

@@ -19,11 +19,11 @@ use sqlx::sqlite::{
 use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor, Row as _};
 use tokio::sync::Notify;
 
-use super::address::shown;
-use super::bound;
+use super::address::without_password;
+use super::binding;
 use super::file::{create, lock};
 use super::reserve::Reserve;
-use super::rows::{Answer, Arg, Row, Statement};
+use super::rows::{Arg, Row, Statement, StatementResult};
 use super::{BUSY_TIMEOUT, Durability, StoreError, VERSION, migrations};
 
 /// Maximum number of read-only connections.
@@ -31,7 +31,7 @@ const READERS: u32 = 4;
 
 /// Buffer between the connection's thread and the reader, in rows. It is larger than most results, so that the thread
 /// does not wait in the middle of one.
-const ROWS_UNDER_WAY: usize = 4_096;
+const ROW_BUFFER: usize = 4_096;
 
 /// The longest text whose prepared form is cached. A longer one comes from a request with many queues or long bodies,
 /// is unlikely to be sent again, and would occupy megabytes.
@@ -46,7 +46,7 @@ const PART_MAX: usize = 3;
 const PREPARED_MAX: usize = 128;
 
 /// How often a call that waits for its commit to begin checks whether an earlier statement failed.
-const FAILED_SEEN_WITHIN: Duration = Duration::from_millis(50);
+const FAILURE_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Pages of 4 KiB in the write-ahead log before a checkpoint.
 const CHECKPOINT_PAGES: u64 = 2_000;
@@ -61,7 +61,7 @@ const CACHE_KIB: &str = "-65536";
 
 /// The file of an address, and for a temporary database the folder to remove afterwards.
 pub fn locate(address: &str) -> Result<(PathBuf, Option<tempfile::TempDir>), StoreError> {
-    let wrong = || StoreError::Address(shown(address));
+    let wrong = || StoreError::Address(without_password(address));
     let rest = address.strip_prefix("sqlite:").ok_or_else(wrong)?;
     if matches!(rest, ":memory:" | "//:memory:") {
         let folder = tempfile::Builder::new()
@@ -87,7 +87,7 @@ fn options(path: &Path) -> Result<SqliteConnectOptions, StoreError> {
         .pragma("temp_store", "memory")
         .busy_timeout(BUSY_TIMEOUT)
         .statement_cache_capacity(PREPARED_MAX)
-        .row_buffer_size(ROWS_UNDER_WAY)
+        .row_buffer_size(ROW_BUFFER)
         .disable_statement_logging())
 }
 
@@ -123,19 +123,19 @@ impl Connection {
 
     /// A second connection that writes, alongside the server that has the file open. It is meant for brief use and runs
     /// no migrations.
-    pub(super) async fn beside(path: &Path) -> Result<Connection, StoreError> {
+    pub(super) async fn open_alongside(path: &Path) -> Result<Connection, StoreError> {
         if !path.is_file() {
             return Err(StoreError::OtherVersion);
         }
         // Without `options`, because the server sets the properties of the file, such as WAL mode.
-        let mut look = SqliteConnectOptions::from_str("sqlite:")?
+        let mut probe = SqliteConnectOptions::from_str("sqlite:")?
             .filename(path)
             .busy_timeout(BUSY_TIMEOUT)
             .disable_statement_logging()
             .connect()
             .await?;
-        let found = look.fetch_optional(VERSION).await;
-        look.close().await?;
+        let found = probe.fetch_optional(VERSION).await;
+        probe.close().await?;
         let found = match found {
             Ok(row) => row.map(|row| row.try_get(0)).transpose()?.flatten(),
             // The table does not exist yet.
@@ -159,7 +159,7 @@ impl Connection {
             .await?;
         let committing = Arc::new(Notify::new());
         let begins = Arc::clone(&committing);
-        tokio::spawn(tick(Arc::downgrade(&committing)));
+        tokio::spawn(wake_periodically(Arc::downgrade(&committing)));
         inner.lock_handle().await?.set_commit_hook(move || {
             begins.notify_one();
             true
@@ -179,8 +179,8 @@ impl Connection {
 
     /// Allocates the disk reserve next to the file. Checkpoints keep the log below a quarter of the reserve, because a
     /// checkpoint needs as much space as the log, and the log grows as long as a checkpoint fails.
-    pub(super) async fn reserve(&mut self, path: &Path) -> Result<(), StoreError> {
-        let reserve = Reserve::of(path);
+    pub(super) async fn allocate_reserve(&mut self, path: &Path) -> Result<(), StoreError> {
+        let reserve = Reserve::allocate(path);
         let pages = reserve.bytes() / 4 / PAGE_BYTES;
         if pages < CHECKPOINT_PAGES {
             let smaller = AssertSqlSafe(format!("PRAGMA wal_autocheckpoint = {pages}"));
@@ -195,7 +195,7 @@ impl Connection {
     }
 
     /// Releases the reserve and truncates the log. False if it was released before.
-    pub(super) async fn make_room(&mut self) -> bool {
+    pub(super) async fn release_reserve(&mut self) -> bool {
         let released = self.reserve.as_mut().is_some_and(Reserve::release);
         if released {
             self.empty_log().await;
@@ -204,7 +204,7 @@ impl Connection {
     }
 
     /// Restores the reserve if there is enough space. Checks at most once a second.
-    pub(super) async fn check_room(&mut self) -> Result<(), StoreError> {
+    pub(super) async fn restore_reserve_if_possible(&mut self) -> Result<(), StoreError> {
         if !self.reserve.as_ref().is_some_and(Reserve::is_check_due) {
             return Ok(());
         }
@@ -235,26 +235,32 @@ impl Connection {
 
     /// Runs read-only statements. Before the group's first write they need no transaction: only this connection writes,
     /// so nothing can change in between.
-    pub async fn read(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+    pub async fn read(
+        &mut self,
+        batch: Vec<Statement>,
+    ) -> Result<Vec<StatementResult>, StoreError> {
         let (text, arguments) = joined(batch, false, false)?;
         fetch(&mut self.inner, text, arguments, None).await
     }
 
-    /// Runs the statements in the group's transaction, which begins with the first batch. Returns one answer per
+    /// Runs the statements in the group's transaction, which begins with the first batch. Returns one result per
     /// statement.
-    pub async fn run(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+    pub async fn run(&mut self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
         self.call(batch, false).await
     }
 
     /// Runs the statements and commits. When this returns, the writes have the durability that the database was opened
     /// with.
-    pub async fn commit_with(&mut self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+    pub async fn commit_with(
+        &mut self,
+        batch: Vec<Statement>,
+    ) -> Result<Vec<StatementResult>, StoreError> {
         if batch.is_empty() && !self.open {
             return Ok(Vec::new());
         }
-        let answers = self.call(batch, true).await?;
+        let results = self.call(batch, true).await?;
         self.open = false;
-        Ok(answers)
+        Ok(results)
     }
 
     /// Rolls back the group's transaction, if one is open.
@@ -272,41 +278,39 @@ impl Connection {
         &mut self,
         mut batch: Vec<Statement>,
         commit: bool,
-    ) -> Result<Vec<Answer>, StoreError> {
+    ) -> Result<Vec<StatementResult>, StoreError> {
         if batch.len() <= BATCH_MAX {
             return self.send(batch, commit).await;
         }
-        let mut answers = Vec::with_capacity(batch.len());
+        let mut results = Vec::with_capacity(batch.len());
         while batch.len() > PART_MAX {
             let rest = batch.split_off(PART_MAX);
-            answers.extend(
-                self.send(std::mem::replace(&mut batch, rest), false)
-                    .await?,
-            );
+            let part = std::mem::replace(&mut batch, rest);
+            results.extend(self.send(part, false).await?);
         }
-        answers.extend(self.send(batch, commit).await?);
-        Ok(answers)
+        results.extend(self.send(batch, commit).await?);
+        Ok(results)
     }
 
     async fn send(
         &mut self,
         batch: Vec<Statement>,
         commit: bool,
-    ) -> Result<Vec<Answer>, StoreError> {
+    ) -> Result<Vec<StatementResult>, StoreError> {
         let begin = !std::mem::replace(&mut self.open, true);
         let guarded: Vec<_> = batch.iter().map(|it| it.expected.is_some()).collect();
         let (text, arguments) = joined(batch, begin, commit)?;
-        let told = commit.then_some(&*self.committing);
-        let answers = fetch(&mut self.inner, text, arguments, told).await;
-        let mut answers = answers.map_err(refused_by_guard)?.into_iter();
+        let commit_notify = commit.then_some(&*self.committing);
+        let results = fetch(&mut self.inner, text, arguments, commit_notify).await;
+        let mut results = results.map_err(conflict_from_guard)?.into_iter();
         if begin {
-            answers.next();
+            results.next();
         }
         let mut of_batch = Vec::with_capacity(guarded.len());
         for guarded in guarded {
-            of_batch.extend(answers.next());
+            of_batch.extend(results.next());
             if guarded {
-                answers.next();
+                results.next();
             }
         }
         Ok(of_batch)
@@ -331,9 +335,9 @@ impl Readers {
         Ok(Readers(pool))
     }
 
-    /// Runs the statements on one snapshot of the database. Returns one answer per statement. Dropping the future does
+    /// Runs the statements on one snapshot of the database. Returns one result per statement. Dropping the future does
     /// not cancel the read, because an unfinished read would leave its snapshot open on the pooled connection.
-    pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+    pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
         let pool = self.0.clone();
         let reading = tokio::spawn(async move { read(&pool, batch).await });
         reading.await.map_err(|_| StoreError::Stopped)?
@@ -344,7 +348,10 @@ impl Readers {
     }
 }
 
-async fn read(pool: &SqlitePool, batch: Vec<Statement>) -> Result<Vec<Answer>, StoreError> {
+async fn read(
+    pool: &SqlitePool,
+    batch: Vec<Statement>,
+) -> Result<Vec<StatementResult>, StoreError> {
     let statements = batch.len();
     let snapshot = statements > 1;
     let (text, arguments) = if snapshot {
@@ -354,18 +361,18 @@ async fn read(pool: &SqlitePool, batch: Vec<Statement>) -> Result<Vec<Answer>, S
         joined(batch, false, false)?
     };
     let mut connection = pool.acquire().await?;
-    let mut answers = match fetch(&mut connection, text, arguments, None).await {
-        Ok(answers) => answers,
+    let mut results = match fetch(&mut connection, text, arguments, None).await {
+        Ok(results) => results,
         Err(error) => {
             drop(connection.execute("ROLLBACK").await);
             return Err(error);
         }
     };
-    if snapshot && !answers.is_empty() {
-        answers.remove(0);
+    if snapshot && !results.is_empty() {
+        results.remove(0);
     }
-    answers.truncate(statements);
-    Ok(answers)
+    results.truncate(statements);
+    Ok(results)
 }
 
 /// Fails if the preceding statement did not change exactly `$1` rows. It is a statement because the whole batch,
@@ -374,10 +381,10 @@ async fn read(pool: &SqlitePool, batch: Vec<Statement>) -> Result<Vec<Answer>, S
 const GUARD: &str = "SELECT abs(-9223372036854775808) WHERE changes() <> $1";
 
 /// The error message of [`GUARD`]. No other statement can produce it.
-const GUARD_SAYS: &str = "integer overflow";
+const GUARD_ERROR: &str = "integer overflow";
 
-fn refused_by_guard(error: StoreError) -> StoreError {
-    if error.to_string().contains(GUARD_SAYS) {
+fn conflict_from_guard(error: StoreError) -> StoreError {
+    if error.to_string().contains(GUARD_ERROR) {
         StoreError::Conflict
     } else {
         error
@@ -392,7 +399,7 @@ fn joined(
 ) -> Result<(String, SqliteArguments), StoreError> {
     let mut text =
         String::with_capacity(batch.iter().map(|statement| statement.sql.len() + 16).sum());
-    let room = bound::room(&batch);
+    let capacity = binding::capacity(&batch);
     let mut arguments = SqliteArguments::default();
     let mut outcome = Ok(());
     if begin {
@@ -407,7 +414,7 @@ fn joined(
         let guard = expected.and_then(|rows| i64::try_from(rows).ok());
         let guard = guard.map(|rows| (GUARD, vec![Arg::Int(rows)]));
         for (sql, args) in [(sql, args)].into_iter().chain(guard) {
-            bound::write(sql, args, room, &mut text, |arg| {
+            binding::write(sql, args, capacity, &mut text, |arg| {
                 let done = match arg {
                     Arg::Null | Arg::Rows(_) => arguments.add(None::<i64>),
                     Arg::Int(value) => arguments.add(value),
@@ -428,13 +435,13 @@ fn joined(
     Ok((text, arguments))
 }
 
-/// Runs the text and collects its answers. `committing` is notified when the commit begins, if the text has one.
+/// Runs the text and collects its results. `committing` is notified when the commit begins, if the text has one.
 async fn fetch(
     connection: &mut SqliteConnection,
     text: String,
     arguments: SqliteArguments,
     committing: Option<&Notify>,
-) -> Result<Vec<Answer>, StoreError> {
+) -> Result<Vec<StatementResult>, StoreError> {
     // Safe: the text is joined from literals of this program, and every value is bound.
     let persistent = text.len() <= PREPARED_BYTES_MAX;
     let query = sqlx::query_with(AssertSqlSafe(text), arguments).persistent(persistent);
@@ -442,8 +449,8 @@ async fn fetch(
     let mut collected = Collected::default();
     if let Some(committing) = committing {
         // The driver reports each statement as it completes, and a wake-up per statement costs more than the
-        // statement. So this polls once without a waker and then waits until the commit begins, or until the next tick
-        // in case a statement fails before it. The driver buffers the reports meanwhile.
+        // statement. So this polls once without a waker and then waits until the commit begins, or until the next
+        // periodic wake-up in case a statement fails before it. The driver buffers the reports meanwhile.
         let early = stream.poll_next_unpin(&mut Context::from_waker(Waker::noop()));
         if let Poll::Ready(Some(part)) = early {
             collected.add(part?);
@@ -453,12 +460,12 @@ async fn fetch(
     while let Some(part) = stream.try_next().await? {
         collected.add(part);
     }
-    Ok(collected.answers)
+    Ok(collected.results)
 }
 
 /// Wakes calls that wait for a commit at intervals, because a failed statement prevents the commit.
-async fn tick(committing: Weak<Notify>) {
-    let mut ticks = tokio::time::interval(FAILED_SEEN_WITHIN);
+async fn wake_periodically(committing: Weak<Notify>) {
+    let mut ticks = tokio::time::interval(FAILURE_CHECK_INTERVAL);
     while let Some(committing) = committing.upgrade() {
         committing.notify_one();
         drop(committing);
@@ -469,7 +476,7 @@ async fn tick(committing: Weak<Notify>) {
 /// Collects the rows and completions that the driver reports.
 #[derive(Default)]
 struct Collected {
-    answers: Vec<Answer>,
+    results: Vec<StatementResult>,
     rows: Vec<Row>,
 }
 
@@ -479,7 +486,7 @@ impl Collected {
             Either::Right(row) => self.rows.push(Row::Sqlite(row)),
             Either::Left(done) => {
                 let rows = std::mem::take(&mut self.rows);
-                self.answers.push(Answer {
+                self.results.push(StatementResult {
                     rows,
                     affected: done.rows_affected(),
                 });

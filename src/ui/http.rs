@@ -10,7 +10,7 @@ pub mod forms;
 pub mod guard;
 pub mod login;
 pub mod page_forms;
-pub mod refusals;
+pub mod rejections;
 pub mod shared;
 
 use std::sync::Arc;

@@ -72,7 +72,7 @@ async fn no_mutated_request_makes_the_server_fail() {
     let seeds: Vec<_> = paths.iter().map(|path| fs::read(path).unwrap()).collect();
     let mut server = server::Server::start().await;
     for seed in &seeds {
-        server.ask(seed).await;
+        server.send(seed).await;
     }
     let mut numbers = Numbers(0x5eed);
     for _ in 0..CHANGED {
@@ -80,6 +80,6 @@ async fn no_mutated_request_makes_the_server_fail() {
             &seeds[numbers.below(seeds.len())],
             &seeds[numbers.below(seeds.len())],
         );
-        server.ask(&numbers.change(seed, other)).await;
+        server.send(&numbers.change(seed, other)).await;
     }
 }

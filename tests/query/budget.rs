@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use switchyard::budget::{Budget, Spent};
+use switchyard::budget::{Budget, BudgetExceeded};
 use switchyard::query::{Query, Record};
 
 use super::{NOW, RECORD, parse, term};
@@ -11,7 +11,7 @@ use super::{NOW, RECORD, parse, term};
 const DIGITS: usize = 200_000;
 const WORK: u64 = 300_000;
 
-fn ask(query: &Query, payload: &str) -> Result<bool, Spent> {
+fn ask(query: &Query, payload: &str) -> Result<bool, BudgetExceeded> {
     let record = Record { payload, ..RECORD };
     query.matches(&record, NOW, &mut Budget::new(WORK))
 }
@@ -45,7 +45,11 @@ fn converting_a_text_costs_its_bytes() {
         "json_extract(state, payload) OR json_extract(state, payload)",
     ] {
         let query = term("IS", expression, "2").unwrap();
-        assert_eq!(ask(&query, &digits), Err(Spent::Work), "{expression}");
+        assert_eq!(
+            ask(&query, &digits),
+            Err(BudgetExceeded::Work),
+            "{expression}"
+        );
         assert!(ask(&query, "7").is_ok(), "{expression}");
     }
 }
@@ -55,16 +59,16 @@ fn escapes_and_keys_cost_their_bytes() {
     let escapes = "\\u0061".repeat(DIGITS / 6);
     let text = format!(r#"{{"a":"{escapes}"}}"#);
     let query = term("IS", "json_extract(payload, '$.a')", "2").unwrap();
-    assert_eq!(ask(&query, &text), Err(Spent::Work));
+    assert_eq!(ask(&query, &text), Err(BudgetExceeded::Work));
     let key = format!(r#"{{"{escapes}":1}}"#);
     let query = term("IS", "json_extract(payload, '$.b')", "2").unwrap();
-    assert_eq!(ask(&query, &key), Err(Spent::Work));
+    assert_eq!(ask(&query, &key), Err(BudgetExceeded::Work));
 }
 
 #[test]
 fn trimming_pays_for_each_character_before_reading_it() {
     let query = term("IS", "trim(payload, payload)", "2").unwrap();
-    assert_eq!(ask(&query, &"a".repeat(1_000)), Err(Spent::Work));
+    assert_eq!(ask(&query, &"a".repeat(1_000)), Err(BudgetExceeded::Work));
     assert_eq!(ask(&query, &"a".repeat(100)), Ok(false));
 }
 
@@ -85,7 +89,10 @@ fn a_query_with_many_conversions_stops_at_its_budget() {
         ..RECORD
     };
     let mut work = Budget::new(5_000_000);
-    assert_eq!(query.matches(&record, NOW, &mut work), Err(Spent::Work));
+    assert_eq!(
+        query.matches(&record, NOW, &mut work),
+        Err(BudgetExceeded::Work)
+    );
 }
 
 #[test]
@@ -96,6 +103,9 @@ fn a_query_stops_at_its_deadline() {
         payload: &digits,
         ..RECORD
     };
-    let mut late = Budget::unlimited().until(Instant::now());
-    assert_eq!(query.matches(&record, NOW, &mut late), Err(Spent::Time));
+    let mut late = Budget::unlimited().with_deadline(Instant::now());
+    assert_eq!(
+        query.matches(&record, NOW, &mut late),
+        Err(BudgetExceeded::Time)
+    );
 }

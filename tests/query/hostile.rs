@@ -170,8 +170,8 @@ fn errors_are_readable_sentences() {
         "{refused}"
     );
     let refused = term("=", "id = CREATED", "1").unwrap_err();
-    let text = "query[0][1], column 6: unknown column CREATED; columns are id, payload, state, events, modified. \
-                To use it as text, write 'CREATED'";
+    let text = "query[0][1], column 6: unknown column CREATED; columns are id, payload, state, events, modified; \
+                to use it as text, write 'CREATED'";
     assert_eq!(refused.to_string(), text);
     let refused = term("MATCH", "id", "1").unwrap_err();
     assert!(

@@ -1,6 +1,6 @@
 //! Each limit, at and above it.
 
-use switchyard::budget::{Budget, Spent};
+use switchyard::budget::{Budget, BudgetExceeded};
 use switchyard::query::{DEPTH_MAX, EXPRESSION_BYTES_MAX, Query, Record, TERMS_MAX, TOKENS_MAX};
 
 use super::{NOW, RECORD, term};
@@ -39,7 +39,7 @@ fn the_nesting_of_an_expression_is_limited() {
             let query = term("=", text, "1")?;
             let mut work = Budget::new(1_000_000);
             query.matches(&RECORD, NOW, &mut work).unwrap();
-            Ok::<(), switchyard::query::Refused>(())
+            Ok::<(), switchyard::query::QueryError>(())
         };
         let parentheses = |depth: usize| format!("{}1{}", "(".repeat(depth), ")".repeat(depth));
         ask(&parentheses(DEPTH_MAX - 1)).unwrap();
@@ -72,7 +72,7 @@ fn the_texts_of_an_expression_are_limited() {
     for (bytes, expected) in [
         (1_048_575, Ok(true)),
         (1_048_576, Ok(true)),
-        (1_048_577, Err(Spent::Text)),
+        (1_048_577, Err(BudgetExceeded::Text)),
     ] {
         let payload = "x".repeat(bytes - 1);
         let made = asked("(payload || '1') IS NOT NULL", &payload);

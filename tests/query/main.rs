@@ -12,7 +12,7 @@ mod queries;
 mod robust;
 
 use switchyard::budget::Budget;
-use switchyard::query::{Query, Record, Refused};
+use switchyard::query::{Query, QueryError, Record};
 
 /// The current time for all queries.
 pub const NOW: i64 = 1_700_000_000;
@@ -34,7 +34,7 @@ pub fn parse(query: &str) -> Query {
 }
 
 /// A query with one term.
-pub fn term(operator: &str, left: &str, right: &str) -> Result<Query, Refused> {
+pub fn term(operator: &str, left: &str, right: &str) -> Result<Query, QueryError> {
     Query::parse(&serde_json::json!([[operator, left, right]]).to_string())
 }
 

@@ -1,6 +1,6 @@
 //! Typical queries.
 
-use switchyard::budget::{Budget, Spent};
+use switchyard::budget::{Budget, BudgetExceeded};
 use switchyard::query::{Query, Record, tag_of};
 
 use super::{NOW, RECORD, is, matches, parse};
@@ -225,7 +225,7 @@ fn the_tag_of_a_state_is_the_text_at_its_start() {
 
 #[test]
 fn a_query_knows_which_columns_it_reads() {
-    let needs = parse(r#"[["=","id","42"],["LIKE","payload ->> 'a'","'x%'"]]"#).needs();
+    let needs = parse(r#"[["=","id","42"],["LIKE","payload ->> 'a'","'x%'"]]"#).used_columns();
     assert!(needs.payload && !needs.state && !needs.events);
 }
 
@@ -236,7 +236,7 @@ fn the_work_of_a_query_is_bounded() {
         parse(query).matches(&RECORD, NOW, &mut work).map(|_| ())
     };
     let query = r#"[["LIKE","payload","'%a%a%a%a%a%a%a%b'"]]"#;
-    assert_eq!(ask(query, 50), Err(Spent::Work));
+    assert_eq!(ask(query, 50), Err(BudgetExceeded::Work));
     assert_eq!(ask(query, 5_000), Ok(()));
     let long = "a".repeat(700_000);
     let record = Record {
@@ -245,11 +245,14 @@ fn the_work_of_a_query_is_bounded() {
     };
     let mut work = Budget::new(100_000_000);
     let twice = Query::parse(r#"[["=","payload || payload","'b'"]]"#).unwrap();
-    assert_eq!(twice.matches(&record, NOW, &mut work), Err(Spent::Text));
+    assert_eq!(
+        twice.matches(&record, NOW, &mut work),
+        Err(BudgetExceeded::Text)
+    );
     // A pattern on which naive matchers backtrack exponentially.
     let pattern = format!("'{}b'", "%a".repeat(30));
     let query = serde_json::json!([["LIKE", "payload", pattern]]).to_string();
     let mut work = Budget::new(100_000_000);
     assert_eq!(parse(&query).matches(&record, NOW, &mut work), Ok(false));
-    assert!(work.left() > 50_000_000);
+    assert!(work.remaining() > 50_000_000);
 }

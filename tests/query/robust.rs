@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use proptest::sample::Index;
 use switchyard::budget::Budget;
-use switchyard::query::{Query, minified, same};
+use switchyard::query::{Query, are_equal, minified};
 
 use super::expressions::{expression, json_text};
 use super::{NOW, RECORD, term};
@@ -94,7 +94,7 @@ proptest! {
         ask_for(&text);
         ask_for(&String::from_utf8_lossy(&bytes));
         minified(&text).ok();
-        same(&text, &text);
+        are_equal(&text, &text);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::engine::maintenance::tasks::BATCH;
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::counters::{Kind, SUMMARY_SLOT};
 use crate::engine::verbs::admin::sessions;
-use crate::store::{Answer, Connection, Statement, StoreError};
+use crate::store::{Connection, Statement, StatementResult, StoreError};
 
 /// Deletes statistics older than `stats-history` days and histograms older than `histogram-history` days (today is the
 /// first day), counters that are 0, and, unless requests carry the client's time, old audit entries and sessions. A
@@ -35,7 +35,7 @@ pub async fn prune(
         batch.extend(sessions::drop_old(work.now));
     }
     let answers = connection.run(batch).await?;
-    let is_full = |answer: &Answer| answer.affected >= BATCH as u64;
+    let is_full = |answer: &StatementResult| answer.affected >= BATCH as u64;
     Ok(!answers.iter().take(PRUNED).any(is_full))
 }
 

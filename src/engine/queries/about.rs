@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::{Engine, Options};
-use crate::store::{DatabaseInfo, Durability, shown};
+use crate::store::{DatabaseInfo, Durability, without_password};
 
 #[derive(Clone, Debug)]
 pub struct Opened {
@@ -18,7 +18,7 @@ pub struct Opened {
 impl Opened {
     pub(in crate::engine) fn with(options: &Options, at: Time) -> Opened {
         Opened {
-            address: shown(&options.database),
+            address: without_password(&options.database),
             durability: options.durability,
             at,
         }

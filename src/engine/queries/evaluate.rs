@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::budget::{Budget, Spent};
+use crate::budget::{Budget, BudgetExceeded};
 
 /// Work that runs inline, which takes well under 1 ms. A batch that exceeds it starts again on a blocking thread.
 const INLINE_WORK: u64 = 100_000;
@@ -24,7 +24,7 @@ pub struct Evaluated<T> {
     /// The result so far.
     pub value: T,
     /// The limit that ended the evaluation early, if any.
-    pub spent: Option<Spent>,
+    pub spent: Option<BudgetExceeded>,
 }
 
 /// The work and time that one request has left.
@@ -52,29 +52,29 @@ impl Allowance {
     {
         let given_up = || Evaluated {
             value: T::default(),
-            spent: Some(Spent::Time),
+            spent: Some(BudgetExceeded::Time),
         };
         if self.time.is_zero() {
             return given_up();
         }
         let begun = Instant::now();
         let mut small = Budget::new(self.work.min(INLINE_WORK));
-        let before = small.left();
+        let before = small.remaining();
         let here = evaluate(&mut small);
         if here.spent.is_none() || self.work <= INLINE_WORK {
-            self.take(before - small.left(), begun);
+            self.take(before - small.remaining(), begun);
             return here;
         }
         let Ok(Ok(permit)) = timeout(TIME_MAX, RUNNING.acquire()).await else {
             return given_up();
         };
         let (begun, work) = (Instant::now(), self.work);
-        let mut budget = Budget::new(work).until(begun + self.time);
+        let mut budget = Budget::new(work).with_deadline(begun + self.time);
         let run = move || {
             // Held until the end even if the client disconnects.
             let _permit = permit;
             let result = evaluate(&mut budget);
-            (result, budget.left())
+            (result, budget.remaining())
         };
         let Ok((result, left)) = tokio::task::spawn_blocking(run).await else {
             return given_up();
@@ -158,14 +158,14 @@ mod tests {
         let mut allowance = Allowance::new(300_000);
         assert_eq!(allowance.run(spending(200_000)).await.spent, None);
         let done = allowance.run(spending(200_000)).await;
-        assert_eq!(done.spent, Some(Spent::Work));
+        assert_eq!(done.spent, Some(BudgetExceeded::Work));
         let mut late = Allowance {
             work: 300_000,
             time: Duration::ZERO,
         };
         for work in [1, 200_000] {
             let done = late.run(spending(work)).await;
-            assert_eq!(done.spent, Some(Spent::Time), "{work}");
+            assert_eq!(done.spent, Some(BudgetExceeded::Time), "{work}");
         }
     }
 }

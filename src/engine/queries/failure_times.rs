@@ -7,7 +7,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{Job, QueueId};
 use crate::engine::model::job_rows::{self, job_columns};
-use crate::search::LOOKED_AT_MAX;
+use crate::search::MESSAGE_CHARS_MAX;
 use crate::store::{Row, Statement};
 
 /// Failed jobs of one group whose times are read.
@@ -89,7 +89,7 @@ impl Engine {
                 (*group).into(),
                 from.0.into(),
                 (count as i64).into(),
-                (LOOKED_AT_MAX as i64).into(),
+                (MESSAGE_CHARS_MAX as i64).into(),
             ];
             Statement::new(FAILING, args)
         };

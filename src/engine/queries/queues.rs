@@ -10,7 +10,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{EffectiveState, QueueId, QueueKey, State};
 use crate::engine::model::queue::Queue;
-use crate::store::{Answer, Statement};
+use crate::store::{Statement, StatementResult};
 
 /// The number of jobs of a queue in each effective state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,7 +138,7 @@ type Found = (
 );
 
 /// Counts by queue, when each queue's first waiting job became available, and numbers of recurring jobs.
-fn counts(answers: Vec<Answer>) -> Result<Found> {
+fn counts(answers: Vec<StatementResult>) -> Result<Found> {
     let mut counts: HashMap<QueueId, Counts> = HashMap::new();
     let (mut oldest, mut recurring) = (HashMap::new(), HashMap::new());
     for (index, answer) in answers.into_iter().enumerate() {

@@ -6,7 +6,7 @@ use crate::engine::model::page::Page;
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::Record;
 use crate::engine::queries::records::{found, records};
-use crate::store::{Answer, Statement, StoreError};
+use crate::store::{Statement, StatementResult, StoreError};
 
 /// The most labels that are listed; the rarest are left out.
 const LABELS_MAX: i64 = 200;
@@ -71,7 +71,7 @@ impl Engine {
             (list, count) = (list.with(label.as_str()), count.with(label.as_str()));
         }
         let mut answers = self.readers().read(vec![list, count]).await?.into_iter();
-        let mut rows = || answers.next().unwrap_or_else(Answer::default).rows;
+        let mut rows = || answers.next().unwrap_or_else(StatementResult::default).rows;
         let records: Result<_, StoreError> =
             rows().iter().map(|row| Ok(found(row)?.record)).collect();
         let count = rows().first().map_or(Ok(0), |row| row.int(0))?;

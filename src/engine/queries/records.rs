@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::budget::{Budget, Spent};
+use crate::budget::{Budget, BudgetExceeded};
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, RESPONSE_BYTES_MAX, Result};
@@ -42,8 +42,13 @@ pub struct Records {
     pub more: bool,
 }
 
-fn matches(record: &Record, query: &Query, now: Time, budget: &mut Budget) -> Result<bool, Spent> {
-    let events = if query.needs().events {
+fn matches(
+    record: &Record,
+    query: &Query,
+    now: Time,
+    budget: &mut Budget,
+) -> Result<bool, BudgetExceeded> {
+    let events = if query.used_columns().events {
         // The events are parsed and serialized.
         budget.spend(2 * record.history.as_text().len())?;
         record.events()
@@ -57,7 +62,7 @@ fn matches(record: &Record, query: &Query, now: Time, budget: &mut Budget) -> Re
         events: &events,
         modified: record.modified.whole_seconds(),
     };
-    budget.part(WORK_MAX_EACH, |budget| {
+    budget.with_part(WORK_MAX_EACH, |budget| {
         query.matches(&row, now.whole_seconds(), budget)
     })
 }
@@ -395,15 +400,15 @@ mod tests {
         let query = Query::parse(r#"[["=", "length(payload)", 1]]"#).unwrap();
         let work = |payload: usize| {
             let mut budget = Budget::unlimited();
-            let before = budget.left();
+            let before = budget.remaining();
             let done = matches(&record(payload), &query, Time(0), &mut budget);
-            done.map(|_| before - budget.left())
+            done.map(|_| before - budget.remaining())
         };
         let around = work(1_000).unwrap() - 1_000;
         let payload = |work: u64| usize::try_from(work - around).unwrap();
         for spent in [4_999_999, 5_000_000] {
             assert_eq!(work(payload(spent)), Ok(spent));
         }
-        assert_eq!(work(payload(5_000_001)), Err(Spent::Work));
+        assert_eq!(work(payload(5_000_001)), Err(BudgetExceeded::Work));
     }
 }

@@ -114,7 +114,7 @@ impl Engine {
         // Some may have changed since they were matched.
         found
             .jobs
-            .retain(|job| search.may_stand(job.effective_state(now).as_str()));
+            .retain(|job| search.may_match_state(job.effective_state(now).as_str()));
         Ok(found)
     }
 
@@ -399,7 +399,7 @@ impl StateCounts {
             let state = state.filter(|state| n > 0 && states.contains(state));
             let may_match = queues.get(&queue).is_some_and(|queue| {
                 let key = &queue.key;
-                search.is_of_queue(key.protocol.as_str(), &key.namespace, &key.name)
+                search.may_match_queue(key.protocol.as_str(), &key.namespace, &key.name)
             });
             if let Some(state) = state.filter(|_| may_match) {
                 count += n;
@@ -433,7 +433,7 @@ impl StateCounts {
 /// The stored states that matching jobs can have.
 fn states(search: &Search) -> Vec<State> {
     let mut states: HashSet<State> = HashSet::new();
-    let may_match = |state: &EffectiveState| search.may_stand(state.as_str());
+    let may_match = |state: &EffectiveState| search.may_match_state(state.as_str());
     for state in EffectiveState::ALL.into_iter().filter(may_match) {
         states.extend(match state {
             EffectiveState::Waiting => [State::Waiting, State::Scheduled],
@@ -447,7 +447,7 @@ fn states(search: &Search) -> Vec<State> {
             EffectiveState::Record => [State::Record; 2],
         });
     }
-    if search.is_held() {
+    if search.requires_worker() {
         states.retain(|state| *state == State::Running);
     }
     states.into_iter().collect()

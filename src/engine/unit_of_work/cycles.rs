@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{JobKey, QLESS_SCOPE};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::store::{Answer, Statement, StoreError};
+use crate::store::{Statement, StatementResult, StoreError};
 
 /// Edges that a transaction reads, and the length of the longest path, each level of which takes a statement.
 pub const EDGES_WALKED_MAX: usize = 20_000;
@@ -53,7 +53,11 @@ impl Walk {
     }
 
     /// Stores the result of [`Walk::next_level`].
-    pub fn loaded(&mut self, work: &mut UnitOfWork, answers: &[Answer]) -> Result<(), StoreError> {
+    pub fn loaded(
+        &mut self,
+        work: &mut UnitOfWork,
+        answers: &[StatementResult],
+    ) -> Result<(), StoreError> {
         for row in answers.iter().flat_map(|answer| &answer.rows) {
             let (id, dependent) = (row.text(0)?, row.text(1)?);
             self.edges_left = self.edges_left.saturating_sub(1);

@@ -11,7 +11,7 @@ use crate::engine::model::recurring::Recurring;
 use crate::engine::operations;
 use crate::engine::unit_of_work::needs::only_dependencies;
 use crate::engine::unit_of_work::{Candidates, Needs, Oldest, RecurringSlot, UnitOfWork};
-use crate::store::{Answer, Row, Statement, StoreError};
+use crate::store::{Row, Statement, StatementResult, StoreError};
 
 impl UnitOfWork {
     /// The statements that read what the verbs need, except for claims.
@@ -83,7 +83,7 @@ impl UnitOfWork {
     pub fn take_numbers(
         &mut self,
         wanted: &BTreeMap<QueueId, i64>,
-        answers: Vec<Answer>,
+        answers: Vec<StatementResult>,
     ) -> Result<(), StoreError> {
         for row in answers.into_iter().flat_map(|answer| answer.rows) {
             let (queue, last) = (row.int(0)?, row.int(1)?);
@@ -178,7 +178,11 @@ impl UnitOfWork {
 
     /// Stores the result of [`UnitOfWork::load_statements`]. The oldest jobs of a list, if requested, are the first
     /// result; the number of columns identifies the kind of the other rows.
-    pub fn take_loaded(&mut self, answers: Vec<Answer>, oldest: bool) -> Result<(), StoreError> {
+    pub fn take_loaded(
+        &mut self,
+        answers: Vec<StatementResult>,
+        oldest: bool,
+    ) -> Result<(), StoreError> {
         for (index, answer) in answers.into_iter().enumerate() {
             for row in answer.rows {
                 match row.columns() {
@@ -197,7 +201,7 @@ impl UnitOfWork {
     }
 
     /// Stores the result of [`UnitOfWork::neighbor_statement`].
-    pub fn take_neighbors(&mut self, answers: &[Answer]) -> Result<(), StoreError> {
+    pub fn take_neighbors(&mut self, answers: &[StatementResult]) -> Result<(), StoreError> {
         for row in answers.iter().flat_map(|answer| &answer.rows) {
             let key = self.add_row(row)?;
             if let Some(slot) = self.slots.get_mut(&key) {
@@ -268,7 +272,7 @@ impl UnitOfWork {
         &mut self,
         wanted: &[(QueueId, usize)],
         recurring: &HashSet<QueueId>,
-        mut answers: impl Iterator<Item = Answer>,
+        mut answers: impl Iterator<Item = StatementResult>,
     ) -> Result<Vec<Recurring>, StoreError> {
         let mut due = Vec::new();
         for (queue, _) in wanted {

@@ -9,7 +9,7 @@ use crate::engine::model::job::{JobKey, QLESS_SCOPE};
 use crate::engine::model::job_rows;
 use crate::engine::unit_of_work::needs::only_dependencies;
 use crate::engine::unit_of_work::{Candidates, Needs, Slot, UnitOfWork};
-use crate::store::{Answer, Statement, StoreError};
+use crate::store::{Statement, StatementResult, StoreError};
 
 /// Bytes of long parts that a transaction loads if it can be split.
 pub const LONG_PARTS_MAX: usize = 32 * 1024 * 1024;
@@ -17,8 +17,8 @@ pub const LONG_PARTS_MAX: usize = 32 * 1024 * 1024;
 /// Bytes of long parts that a transaction loads for claims, not counting the last job.
 const CLAIMED_MAX: usize = 8 * 1024 * 1024;
 
-/// The assumed size of a long list of dependencies or dependents: 10,000 IDs of 100 bytes.
-const EDGES_BYTES: usize = 1_000_000;
+/// The assumed size of a long list of dependencies or dependents: 10,000 IDs of 32 bytes.
+const EDGES_BYTES: usize = 320_000;
 
 /// The long parts to read, by the `seq` of their jobs.
 #[derive(Debug, Default)]
@@ -98,7 +98,8 @@ impl UnitOfWork {
                 let part = wanted.entry(JobKey { scope, id }).or_default();
                 part.body |= need.bodies;
                 part.texts |= !is_dependency && !need.only_checks;
-                part.edges |= !is_dependency && !need.only_checks && !need.keeps_edges;
+                // The dependents of a dependency are counted.
+                part.edges |= !need.only_checks && !need.keeps_edges;
             }
         }
         for key in &self.oldest {
@@ -168,7 +169,7 @@ impl UnitOfWork {
     }
 
     /// Stores the results of [`LongParts::statements`]; the number of columns identifies the kind.
-    pub fn take_long_parts(&mut self, answers: &[Answer]) -> Result<(), StoreError> {
+    pub fn take_long_parts(&mut self, answers: &[StatementResult]) -> Result<(), StoreError> {
         let mut keys = HashMap::new();
         for (key, slot) in &self.slots {
             if slot.has_long_parts() {

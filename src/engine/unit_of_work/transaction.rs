@@ -30,7 +30,7 @@ use crate::engine::unit_of_work::long_parts::LONG_PARTS_MAX;
 use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::transaction::claims::run_claims;
 use crate::engine::unit_of_work::{Audit, InsertionNumbers, Shared, UnitOfWork};
-use crate::store::{Connection, Group, Statement, StoreError};
+use crate::store::{BatchRunner, Connection, Statement, StoreError};
 pub use request::{Task, Verb, WriteRequest};
 
 /// Servers whose insertion numbers do not collide.
@@ -82,14 +82,14 @@ pub struct Aging {
     folded_in: Option<i64>,
 }
 
-impl Group for Runner {
-    type Request = WriteRequest;
+impl BatchRunner for Runner {
+    type Step = WriteRequest;
 
-    fn items(request: &WriteRequest) -> usize {
+    fn item_count(request: &WriteRequest) -> usize {
         request.items
     }
 
-    fn is_alone(request: &WriteRequest) -> bool {
+    fn needs_own_transaction(request: &WriteRequest) -> bool {
         request.now.is_some()
             || request.needs.oldest.is_some()
             || request.actor.is_some()
@@ -104,7 +104,7 @@ impl Group for Runner {
         };
     }
 
-    fn adds(request: &WriteRequest) -> bool {
+    fn adds_jobs(request: &WriteRequest) -> bool {
         request.needs.adds_jobs
     }
 
@@ -179,7 +179,7 @@ impl Group for Runner {
         Ok(())
     }
 
-    fn answer(&mut self, requests: Vec<WriteRequest>, outcome: Result<(), StoreError>) {
+    fn respond(&mut self, requests: Vec<WriteRequest>, outcome: Result<(), StoreError>) {
         if outcome.is_err() {
             self.job_cache.clear();
         }
@@ -401,7 +401,7 @@ async fn run_named(
     let long = work.long_parts(requests.iter().map(|request| &request.needs));
     let divisible = requests.len() > 1 || requests.iter().any(|it| it.needs.divisible);
     if long.bytes > LONG_PARTS_MAX && divisible {
-        return Err(StoreError::Oversized);
+        return Err(StoreError::TransactionTooLarge);
     }
     let long = long.statements();
     if !long.is_empty() {
@@ -419,7 +419,7 @@ async fn run_named(
         walk.loaded(work, &answers)?;
     }
     if walk.is_incomplete() && requests.len() > 1 {
-        return Err(StoreError::Oversized);
+        return Err(StoreError::TransactionTooLarge);
     }
     work.is_walk_incomplete = walk.is_incomplete();
     work.begin_audit();

@@ -24,8 +24,8 @@ pub fn show(now: i64) {
             continue;
         };
         let text = match element.get_attribute("data-as").as_deref() {
-            Some("ago") => time::ago(moment, now),
-            None if clock.is_none() => time::ago(moment, now),
+            Some("ago") => time::relative(moment, now),
+            None if clock.is_none() => time::relative(moment, now),
             kind if is_local => time::local(moment, ahead_of_utc(moment), kind == Some("millis")),
             _ => continue,
         };

@@ -152,7 +152,7 @@ impl Wire {
     #[expect(clippy::cast_possible_truncation, reason = "a time of our days")]
     fn compare_clocks(&self, ahead: f64) {
         self.ahead.set(ahead);
-        let astray = time::astray(ahead as i64);
+        let astray = time::clock_warning(ahead as i64);
         if self.astray.with_untracked(|told| *told != astray) {
             self.astray.set(astray);
         }

@@ -6,23 +6,23 @@ use axum::extract::Request;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::refusal::Refusal;
+use super::error::ApiError;
 use crate::engine::{Engine, Error, Queue, invalid_queue_name_reason};
-use crate::protocol::request::{Asked, NoBody};
+use crate::protocol::request::{BodyError, RequestWithBody};
 use crate::query::{self, Query};
 
 /// Maximum number of jobs in a response.
 const JOBS_MAX: i64 = 10_000;
 /// Default number of jobs in a list.
-const LISTED: i64 = 1_000;
+const LIST_DEFAULT: i64 = 1_000;
 /// Default number of jobs in the result of a query.
-const QUERIED: i64 = 100;
+const QUERY_DEFAULT: i64 = 100;
 
 /// The queue of paths without a queue.
-const THE_QUEUE: &str = "default";
+const DEFAULT_QUEUE: &str = "default";
 
 /// A request.
-pub struct Call(Asked);
+pub struct Call(RequestWithBody);
 
 #[derive(Deserialize)]
 struct NewQueue {
@@ -38,24 +38,26 @@ struct NewJob<'a> {
 }
 
 #[derive(Deserialize)]
-struct Asking<'a> {
-    #[serde(default, borrow, deserialize_with = "said")]
+struct QueryBody<'a> {
+    #[serde(default, borrow, deserialize_with = "null_as_some")]
     query: Option<&'a RawValue>,
-    #[serde(default = "queried")]
+    #[serde(default = "query_default")]
     limit: i64,
 }
 
 /// Deserializes null as `Some`, to distinguish it from a missing field.
-fn said<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+fn null_as_some<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'de RawValue>, D::Error> {
     Deserialize::deserialize(deserializer).map(Some)
 }
 
-fn queried() -> i64 {
-    QUERIED
+fn query_default() -> i64 {
+    QUERY_DEFAULT
 }
 
 #[derive(Deserialize)]
-struct Polling<'a> {
+struct PollBody<'a> {
     #[serde(borrow)]
     query: &'a RawValue,
     #[serde(borrow)]
@@ -63,7 +65,7 @@ struct Polling<'a> {
 }
 
 #[derive(Deserialize)]
-struct Swapping<'a> {
+struct StateChange<'a> {
     #[serde(borrow)]
     old: &'a RawValue,
     #[serde(borrow)]
@@ -72,23 +74,25 @@ struct Swapping<'a> {
 
 impl Call {
     /// Reads a request, including its body.
-    pub async fn read(request: Request, body_max: usize) -> Result<Call, Refusal> {
-        Ok(Call(Asked::read(request, body_max).await?))
+    pub async fn read(request: Request, body_max: usize) -> Result<Call, ApiError> {
+        Ok(Call(RequestWithBody::read(request, body_max).await?))
     }
 
     /// The queue, given by its number or name. A path without a queue, as clients of the original server use it, means
     /// the queue `default`, which is created if it does not exist.
-    pub async fn queue(&self, engine: &Engine) -> Result<Arc<Queue>, Refusal> {
+    pub async fn queue(&self, engine: &Engine) -> Result<Arc<Queue>, ApiError> {
         if self.0.has_part("queue") {
             return Ok(engine.record_queue(self.0.part("queue")).await?);
         }
-        match engine.record_queue(THE_QUEUE).await {
+        match engine.record_queue(DEFAULT_QUEUE).await {
             Err(Error::NoSuchQueue { .. }) => {}
             found => return Ok(found?),
         }
-        match engine.create_queue(THE_QUEUE).await {
+        match engine.create_queue(DEFAULT_QUEUE).await {
             // Another request may have created the queue at the same time.
-            Ok(_) | Err(Error::QueueExists { .. }) => Ok(engine.record_queue(THE_QUEUE).await?),
+            Ok(_) | Err(Error::QueueExists { .. }) => {
+                Ok(engine.record_queue(DEFAULT_QUEUE).await?)
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -97,39 +101,39 @@ impl Call {
     ///
     /// # Errors
     /// "No such job", also if the path has no number.
-    pub fn id(&self) -> Result<i64, Refusal> {
+    pub fn id(&self) -> Result<i64, ApiError> {
         let id = self.0.part("id");
         let is_plain = id.bytes().all(|byte| byte.is_ascii_digit());
         let number = id.parse().ok().filter(|_| is_plain);
         number.ok_or_else(|| self.no_such_job())
     }
 
-    pub fn no_such_job(&self) -> Refusal {
+    pub fn no_such_job(&self) -> ApiError {
         let id = self.0.part("id").to_owned();
         Error::NoSuchJob { id }.into()
     }
 
     /// The ID after which the page starts, and the maximum number of jobs.
-    pub fn page(&self) -> Result<(i64, usize), Refusal> {
+    pub fn page(&self) -> Result<(i64, usize), ApiError> {
         let number = |name: &str, default: i64| {
             let text = self.0.parameter(name);
             let number = text.map_or(Ok(default), str::parse);
-            number.map_err(|_| Refusal::Bad(format!("{name} must be a whole number")))
+            number.map_err(|_| ApiError::Bad(format!("{name} must be a whole number")))
         };
-        Ok((number("after", 0)?, count(number("limit", LISTED)?)?))
+        Ok((number("after", 0)?, count(number("limit", LIST_DEFAULT)?)?))
     }
 
     /// The name of a new queue.
-    pub fn name(&self) -> Result<String, Refusal> {
+    pub fn name(&self) -> Result<String, ApiError> {
         let NewQueue { name } = self.object()?;
         match invalid_queue_name_reason(&name) {
-            Some(why) => Err(Refusal::Bad(why.to_owned())),
+            Some(why) => Err(ApiError::Bad(why.to_owned())),
             None => Ok(name),
         }
     }
 
     /// Payload and state of a new job.
-    pub fn new_job(&self) -> Result<(String, String), Refusal> {
+    pub fn new_job(&self) -> Result<(String, String), ApiError> {
         let NewJob { payload, state } = self.object()?;
         Ok((
             minified(payload)?,
@@ -138,7 +142,7 @@ impl Call {
     }
 
     /// Payload and state of a new job; a body of any other form is the payload.
-    pub fn new_job_or_payload(&self) -> Result<(String, String), Refusal> {
+    pub fn new_job_or_payload(&self) -> Result<(String, String), ApiError> {
         let text = self.text()?;
         let whole: &RawValue = read(text)?;
         match serde_json::from_str::<NewJob<'_>>(whole.get()) {
@@ -148,64 +152,64 @@ impl Call {
     }
 
     /// A query and the maximum number of jobs.
-    pub fn query(&self) -> Result<(Query, usize), Refusal> {
-        let Asking { query, limit } = self.object()?;
+    pub fn query(&self) -> Result<(Query, usize), ApiError> {
+        let QueryBody { query, limit } = self.object()?;
         let query = Query::parse(query.map_or("[]", RawValue::get))?;
         Ok((query, count(limit)?))
     }
 
     /// A query and the new state of the job that it finds.
-    pub fn poll(&self) -> Result<(Query, String), Refusal> {
-        let Polling { query, state } = self.object()?;
+    pub fn poll(&self) -> Result<(Query, String), ApiError> {
+        let PollBody { query, state } = self.object()?;
         Ok((Query::parse(query.get())?, minified(state)?))
     }
 
     /// The expected state and the new one.
-    pub fn swap(&self) -> Result<(String, String), Refusal> {
-        let Swapping { old, new } = self.object()?;
+    pub fn state_change(&self) -> Result<(String, String), ApiError> {
+        let StateChange { old, new } = self.object()?;
         Ok((minified(old)?, minified(new)?))
     }
 
     /// An event: any JSON.
-    pub fn event(&self) -> Result<String, Refusal> {
+    pub fn event(&self) -> Result<String, ApiError> {
         minified(read(self.text()?)?)
     }
 
     /// The body as an object. Checked here, because serde also accepts an array for a struct.
-    fn object<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Refusal> {
+    fn object<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ApiError> {
         let text = self.text()?;
         if !text.trim_ascii_start().starts_with('{') {
             let _: &RawValue = read(text)?;
-            return Err(Refusal::Bad(
+            return Err(ApiError::Bad(
                 "the request body must be a JSON object".to_owned(),
             ));
         }
         read(text)
     }
 
-    fn text(&self) -> Result<&str, Refusal> {
-        let bad = |why: &str| Err(Refusal::Bad(why.to_owned()));
+    fn text(&self) -> Result<&str, ApiError> {
+        let bad = |why: &str| Err(ApiError::Bad(why.to_owned()));
         let body = match &self.0.body {
             Ok(body) => body,
-            Err(NoBody::TooLarge) => return Err(Refusal::TooLarge),
-            Err(NoBody::BrokeOff) => return bad("the request body ended early"),
-            Err(NoBody::Late) => return bad("the request body did not arrive in time"),
+            Err(BodyError::TooLarge) => return Err(ApiError::TooLarge),
+            Err(BodyError::Incomplete) => return bad("the request body ended early"),
+            Err(BodyError::TimedOut) => return bad("the request body did not arrive in time"),
         };
         std::str::from_utf8(body).or_else(|_| bad("the request body is not valid UTF-8"))
     }
 }
 
-fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Refusal> {
+fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ApiError> {
     serde_json::from_str(text)
-        .map_err(|error| Refusal::Bad(format!("invalid request body: {error}")))
+        .map_err(|error| ApiError::Bad(format!("invalid request body: {error}")))
 }
 
-fn minified(json: &RawValue) -> Result<String, Refusal> {
-    query::minified(json.get()).map_err(|error| Refusal::Bad(error.to_string()))
+fn minified(json: &RawValue) -> Result<String, ApiError> {
+    query::minified(json.get()).map_err(|error| ApiError::Bad(error.to_string()))
 }
 
-fn count(limit: i64) -> Result<usize, Refusal> {
+fn count(limit: i64) -> Result<usize, ApiError> {
     let limit = Some(limit).filter(|limit| (1..=JOBS_MAX).contains(limit));
     let limit = limit.and_then(|limit| usize::try_from(limit).ok());
-    limit.ok_or_else(|| Refusal::Bad(format!("limit must be a whole number from 1 to {JOBS_MAX}")))
+    limit.ok_or_else(|| ApiError::Bad(format!("limit must be a whole number from 1 to {JOBS_MAX}")))
 }

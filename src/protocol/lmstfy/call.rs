@@ -8,10 +8,10 @@ use axum::extract::Request;
 use axum::http::HeaderValue;
 use bytes::Bytes;
 
-use super::Front;
-use super::refusal::Refusal;
+use super::Api;
+use super::error::ApiError;
 use crate::engine::{Grant, QueueKey};
-use crate::protocol::request::{Asked, Head, NoBody};
+use crate::protocol::request::{BodyError, Head, RequestWithBody};
 
 /// Maximum length of a namespace or queue name, in bytes (document, The limits on parameters).
 const NAME_BYTES_MAX: usize = 255;
@@ -23,45 +23,45 @@ const QUEUES_MAX: usize = 1_000;
 pub const BULK_MAX: usize = 64;
 
 /// Allowance for commas and white space around each job of a bulk request, in bytes.
-const SPACE_BYTES_MAX: usize = 1_024;
+const SEPARATOR_BYTES_MAX: usize = 1_024;
 
 /// An authorized request.
 pub struct Call {
-    pub asked: Asked,
+    pub request: RequestWithBody,
     /// The access that the token grants; `None` if tokens are not required.
     pub grant: Option<Grant>,
 }
 
 impl Call {
     /// Reads a request. Checks the names and the token before it reads the body.
-    pub async fn read(request: Request, front: &Front) -> Result<Call, Refusal> {
-        let bulk_max = (front.body_max + SPACE_BYTES_MAX) * BULK_MAX;
-        let read = Asked::read_if(request, bulk_max, async |head: &Head| {
+    pub async fn read(request: Request, api: &Api) -> Result<Call, ApiError> {
+        let bulk_max = (api.body_max + SEPARATOR_BYTES_MAX) * BULK_MAX;
+        let read = RequestWithBody::read_if(request, bulk_max, async |head: &Head| {
             check_names(head)?;
-            admit(head, front).await
+            authorize(head, api).await
         });
-        let (asked, grant) = read.await?;
-        Ok(Call { asked, grant })
+        let (request, grant) = read.await?;
+        Ok(Call { request, grant })
     }
 
     pub fn namespace(&self) -> &str {
-        self.asked.part("namespace")
+        self.request.part("namespace")
     }
 
     /// The queue of a path with a single queue.
-    pub fn queue(&self) -> Result<QueueKey, Refusal> {
-        let queue = self.asked.part("queue");
+    pub fn queue(&self) -> Result<QueueKey, ApiError> {
+        let queue = self.request.part("queue");
         if queue.starts_with('_') || !is_plain(queue) {
-            return Err(Refusal::Bad("queue name contains forbidden characters"));
+            return Err(ApiError::Bad("queue name contains forbidden characters"));
         }
         Ok(QueueKey::lmstfy(self.namespace(), queue))
     }
 
     /// The queues in order of priority, without duplicates.
-    pub fn queues(&self) -> Result<Vec<QueueKey>, Refusal> {
-        let named = || names(&self.asked).filter(|name| !name.is_empty());
+    pub fn queues(&self) -> Result<Vec<QueueKey>, ApiError> {
+        let named = || names(&self.request).filter(|name| !name.is_empty());
         if !(1..=QUEUES_MAX).contains(&named().count()) {
-            return Err(Refusal::Bad("invalid queue name(s)"));
+            return Err(ApiError::Bad("invalid queue name(s)"));
         }
         let mut seen = HashSet::new();
         let each = named().filter(|name| seen.insert(*name));
@@ -71,16 +71,18 @@ impl Call {
     }
 
     pub fn job_id(&self) -> &str {
-        self.asked.part("job_id")
+        self.request.part("job_id")
     }
 
     /// The body, if it has at most `max` bytes.
-    pub fn body(&self, max: usize) -> Result<&Bytes, Refusal> {
-        match &self.asked.body {
-            Ok(body) if body.len() > max => Err(Refusal::TooLarge),
+    pub fn body(&self, max: usize) -> Result<&Bytes, ApiError> {
+        match &self.request.body {
+            Ok(body) if body.len() > max => Err(ApiError::TooLarge),
             Ok(body) => Ok(body),
-            Err(NoBody::TooLarge) => Err(Refusal::TooLarge),
-            Err(NoBody::BrokeOff | NoBody::Late) => Err(Refusal::Bad("failed to read body")),
+            Err(BodyError::TooLarge) => Err(ApiError::TooLarge),
+            Err(BodyError::Incomplete | BodyError::TimedOut) => {
+                Err(ApiError::Bad("failed to read body"))
+            }
         }
     }
 
@@ -89,15 +91,15 @@ impl Call {
         &self,
         name: &str,
         default: N,
-        refusal: &'static str,
-    ) -> Result<N, Refusal> {
-        let Some(text) = self.asked.parameter(name) else {
+        message: &'static str,
+    ) -> Result<N, ApiError> {
+        let Some(text) = self.request.parameter(name) else {
             return Ok(default);
         };
         let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let number = text.parse::<u64>().ok().filter(|_| is_plain);
         let number = number.and_then(|number| N::try_from(number).ok());
-        number.ok_or(Refusal::Bad(refusal))
+        number.ok_or(ApiError::Bad(message))
     }
 }
 
@@ -107,43 +109,45 @@ fn names(head: &Head) -> impl Iterator<Item = &str> {
 }
 
 /// Checks the lengths of the namespace and of each queue name.
-fn check_names(head: &Head) -> Result<(), Refusal> {
+fn check_names(head: &Head) -> Result<(), ApiError> {
     let namespace = head.part("namespace");
     let is_too_long = |name: &str| name.len() > NAME_BYTES_MAX;
     if is_too_long(namespace) || names(head).any(is_too_long) {
-        return Err(Refusal::Bad("namespace or queue name too long"));
+        return Err(ApiError::Bad("namespace or queue name too long"));
     }
     if !is_plain(namespace) {
-        return Err(Refusal::Bad("namespace name contains forbidden characters"));
+        return Err(ApiError::Bad(
+            "namespace name contains forbidden characters",
+        ));
     }
     if !names(head).filter(|name| !name.is_empty()).all(is_plain) {
-        return Err(Refusal::Bad("queue name contains forbidden characters"));
+        return Err(ApiError::Bad("queue name contains forbidden characters"));
     }
     Ok(())
 }
 
-async fn admit(head: &Head, front: &Front) -> Result<Option<Grant>, Refusal> {
-    let shown = head.headers.get("x-token").map(HeaderValue::as_bytes);
-    let shown = match shown.filter(|token| !token.is_empty()) {
-        Some(token) => std::str::from_utf8(token).map_err(|_| Refusal::WrongToken)?,
+async fn authorize(head: &Head, api: &Api) -> Result<Option<Grant>, ApiError> {
+    let given = head.headers.get("x-token").map(HeaderValue::as_bytes);
+    let given = match given.filter(|token| !token.is_empty()) {
+        Some(token) => std::str::from_utf8(token).map_err(|_| ApiError::WrongToken)?,
         None => head.parameter("token").unwrap_or_default(),
     };
-    let token = match shown.split_once(':') {
-        Some((pool, _)) if pool != POOL => return Err(Refusal::NoSuchPool),
+    let token = match given.split_once(':') {
+        Some((pool, _)) if pool != POOL => return Err(ApiError::NoSuchPool),
         Some((_, token)) => token,
-        None => shown,
+        None => given,
     };
-    if front.no_auth {
+    if api.no_auth {
         return Ok(None);
     }
     if token.is_empty() {
-        return Err(Refusal::NoToken);
+        return Err(ApiError::NoToken);
     }
-    let grant = front
+    let grant = api
         .engine
         .authenticate_token(head.part("namespace"), token)
         .await?;
-    grant.map(Some).ok_or(Refusal::WrongToken)
+    grant.map(Some).ok_or(ApiError::WrongToken)
 }
 
 /// The only pool.

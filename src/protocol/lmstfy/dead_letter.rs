@@ -6,15 +6,15 @@ use axum::response::IntoResponse;
 use serde_json::json;
 
 use super::call::Call;
-use super::consuming::sized;
-use super::publishing::TTL_S;
-use super::refusal::Refusal;
-use super::{Front, Outcome};
+use super::consume::size_response;
+use super::error::ApiError;
+use super::publish::TTL_S;
+use super::{Api, Outcome};
 
 /// `GET /api/:namespace/:queue/deadletter`
-pub async fn head(front: Front, call: Call) -> Outcome {
+pub async fn head(api: Api, call: Call) -> Outcome {
     let queue = call.queue()?;
-    let dead = front.engine.dead_letter(&queue).await?;
+    let dead = api.engine.dead_letter(&queue).await?;
     Ok(Json(json!({
         "namespace": queue.namespace,
         "queue": queue.name,
@@ -25,31 +25,31 @@ pub async fn head(front: Front, call: Call) -> Outcome {
 }
 
 /// `GET /api/:namespace/:queue/deadletter/size`
-pub async fn size(front: Front, call: Call) -> Outcome {
+pub async fn size(api: Api, call: Call) -> Outcome {
     let queue = call.queue()?;
-    let dead = front.engine.dead_letter(&queue).await?;
-    Ok(sized(&queue, dead.size))
+    let dead = api.engine.dead_letter(&queue).await?;
+    Ok(size_response(&queue, dead.size))
 }
 
 /// `PUT /api/:namespace/:queue/deadletter`
-pub async fn respawn(front: Front, call: Call) -> Outcome {
+pub async fn respawn(api: Api, call: Call) -> Outcome {
     let (queue, limit) = (call.queue()?, limit(&call)?);
     let ttl_s = call.number("ttl", TTL_S, "invalid ttl")?;
-    let count = front.engine.respawn(queue, limit, ttl_s).await?;
+    let count = api.engine.respawn(queue, limit, ttl_s).await?;
     Ok(Json(json!({ "msg": "respawned", "count": count })).into_response())
 }
 
 /// `DELETE /api/:namespace/:queue/deadletter`
-pub async fn drop_dead(front: Front, call: Call) -> Outcome {
+pub async fn delete(api: Api, call: Call) -> Outcome {
     let (queue, limit) = (call.queue()?, limit(&call)?);
-    front.engine.delete_dead_letter(queue, limit).await?;
+    api.engine.delete_dead_letter(queue, limit).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-fn limit(call: &Call) -> Result<usize, Refusal> {
+fn limit(call: &Call) -> Result<usize, ApiError> {
     let limit: i64 = call.number("limit", 1, "invalid limit")?;
     match usize::try_from(limit) {
         Ok(limit @ 1..) => Ok(limit),
-        _ => Err(Refusal::Bad("invalid limit")),
+        _ => Err(ApiError::Bad("invalid limit")),
     }
 }

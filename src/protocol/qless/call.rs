@@ -16,10 +16,10 @@ use serde_json::value::RawValue;
 pub use fields::Fields;
 use fields::check_name;
 
-use super::refusal::Refusal;
+use super::error::ApiError;
 use crate::engine::{NAME_BYTES_MAX, Page, Time};
 use crate::protocol::body;
-use crate::protocol::request::{self, NoBody};
+use crate::protocol::request::{self, BodyError};
 use crate::request::ClientAddress;
 
 /// Maximum size of a request body, in bytes.
@@ -44,67 +44,69 @@ pub struct Call {
 }
 
 impl<S: Send + Sync> FromRequest<S> for Call {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Call, Refusal> {
+    async fn from_request(request: Request, state: &S) -> Result<Call, ApiError> {
         let (mut parts, body) = request.into_parts();
         let path = <RawPathParams as axum::extract::FromRequestParts<S>>::from_request_parts(
             &mut parts, state,
         )
         .await
-        .map_err(|_| Refusal::bad("path", "the path is not valid UTF-8"))?;
+        .map_err(|_| ApiError::bad("path", "the path is not valid UTF-8"))?;
         let path: Vec<_> = path
             .iter()
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
         if path.iter().any(|(_, value)| value.is_empty()) {
-            return Err(Refusal::NoSuchEndpoint);
+            return Err(ApiError::NoSuchEndpoint);
         }
         let peer = ClientAddress::of(&parts.extensions).map(|address| address.to_string());
         let query = parts.uri.query().unwrap_or_default();
         Ok(Call {
             path,
             query: request::pairs(query)
-                .ok_or_else(|| Refusal::bad("query", "the query string is not valid UTF-8"))?,
-            body: request::body(body, BODY_BYTES_MAX).await.map_err(no_body)?,
+                .ok_or_else(|| ApiError::bad("query", "the query string is not valid UTF-8"))?,
+            body: request::body(body, BODY_BYTES_MAX)
+                .await
+                .map_err(body_error)?,
             peer: peer.unwrap_or_default(),
             has_body: matches!(parts.method, Method::POST | Method::PUT),
         })
     }
 }
 
-fn no_body(why: NoBody) -> Refusal {
+fn body_error(why: BodyError) -> ApiError {
     match why {
-        NoBody::TooLarge => Refusal::TooLarge,
-        NoBody::BrokeOff => Refusal::bad("body", "the request body ended early"),
-        NoBody::Late => Refusal::bad("body", "the request body did not arrive in time"),
+        BodyError::TooLarge => ApiError::TooLarge,
+        BodyError::Incomplete => ApiError::bad("body", "the request body ended early"),
+        BodyError::TimedOut => ApiError::bad("body", "the request body did not arrive in time"),
     }
 }
 
 impl Call {
     /// A name in the path.
-    pub fn name(&self, field: &'static str) -> Result<&str, Refusal> {
+    pub fn name(&self, field: &'static str) -> Result<&str, ApiError> {
         self.name_up_to(field, NAME_BYTES_MAX)
     }
 
     /// A name in the path, if the route has it.
-    pub fn optional_name(&self, field: &'static str) -> Result<Option<&str>, Refusal> {
+    pub fn optional_name(&self, field: &'static str) -> Result<Option<&str>, ApiError> {
         self.path(field).map(|_| self.name(field)).transpose()
     }
 
     /// A name in the path with its own length limit.
-    pub fn name_up_to(&self, field: &'static str, bytes_max: usize) -> Result<&str, Refusal> {
-        let value = self.path(field).ok_or(Refusal::NoSuchEndpoint)?;
+    pub fn name_up_to(&self, field: &'static str, bytes_max: usize) -> Result<&str, ApiError> {
+        let value = self.path(field).ok_or(ApiError::NoSuchEndpoint)?;
         check_name(field, value, bytes_max)?;
         Ok(value)
     }
 
     /// All values of a query parameter.
-    pub fn names(&self, field: &'static str) -> Result<Vec<&str>, Refusal> {
+    pub fn names(&self, field: &'static str) -> Result<Vec<&str>, ApiError> {
         let given = self.query.iter().filter(|(name, _)| name == field);
         let names: Vec<&str> = given.map(|(_, value)| value.as_str()).collect();
         if names.len() > ITEMS_MAX {
-            return Err(Refusal::bad(
+            return Err(ApiError::bad(
                 field,
                 &format!("{field} can be given at most {ITEMS_MAX} times"),
             ));
@@ -116,43 +118,43 @@ impl Call {
     }
 
     /// The count in the path or in the query, from 1 to [`ITEMS_MAX`]; `None` if there is none.
-    pub fn count(&self) -> Result<Option<usize>, Refusal> {
+    pub fn count(&self) -> Result<Option<usize>, ApiError> {
         let text = self.path("count").or_else(|| self.query("count"));
         text.map(|text| one_to_max("count", digits(text)))
             .transpose()
     }
 
     /// `limit` of the query, from 1 to [`ITEMS_MAX`], or `default`.
-    pub fn limit(&self, default: usize) -> Result<usize, Refusal> {
+    pub fn limit(&self, default: usize) -> Result<usize, ApiError> {
         self.query("limit")
             .map_or(Ok(default), |text| one_to_max("limit", digits(text)))
     }
 
     /// `wait` of the query: how long to wait for jobs.
-    pub fn wait(&self) -> Result<Duration, Refusal> {
+    pub fn wait(&self) -> Result<Duration, ApiError> {
         self.query("wait").map_or(Ok(Duration::ZERO), |text| {
             wait(text.parse().unwrap_or(f64::NAN))
         })
     }
 
     /// A query parameter.
-    pub fn word(&self, field: &str) -> Option<&str> {
+    pub fn parameter(&self, field: &str) -> Option<&str> {
         self.query(field)
     }
 
     /// A query parameter that is an unsigned number.
-    pub fn number(&self, field: &'static str) -> Result<Option<i64>, Refusal> {
+    pub fn number(&self, field: &'static str) -> Result<Option<i64>, ApiError> {
         let Some(text) = self.query(field) else {
             return Ok(None);
         };
         let number = digits(text).and_then(|number| i64::try_from(number).ok());
         number
             .map(Some)
-            .ok_or_else(|| Refusal::bad(field, &format!("{field} must be a whole number")))
+            .ok_or_else(|| ApiError::bad(field, &format!("{field} must be a whole number")))
     }
 
     /// `date` of the path, in seconds since 1970 or as a UTC day YYYY-MM-DD; `None` if the path has none.
-    pub fn date(&self) -> Result<Option<Time>, Refusal> {
+    pub fn date(&self) -> Result<Option<Time>, ApiError> {
         let Some(text) = self.path("date") else {
             return Ok(None);
         };
@@ -169,15 +171,15 @@ impl Call {
             .or_else(day);
         moment
             .map(Some)
-            .ok_or_else(|| Refusal::bad("date", "date must be Unix seconds or YYYY-MM-DD"))
+            .ok_or_else(|| ApiError::bad("date", "date must be Unix seconds or YYYY-MM-DD"))
     }
 
     /// `offset` and `limit` of the query.
-    pub fn page(&self) -> Result<Page, Refusal> {
+    pub fn page(&self) -> Result<Page, ApiError> {
         let number = |field: &'static str, default: usize, max: usize| match self.query(field) {
             None => Ok(default),
             Some(text) => digits(text).filter(|number| *number <= max).ok_or_else(|| {
-                Refusal::bad(
+                ApiError::bad(
                     field,
                     &format!("{field} must be an integer from 0 to {max}"),
                 )
@@ -190,11 +192,11 @@ impl Call {
     }
 
     /// A boolean query parameter; false if it is missing.
-    pub fn switch(&self, field: &'static str) -> Result<bool, Refusal> {
+    pub fn bool_parameter(&self, field: &'static str) -> Result<bool, ApiError> {
         match self.query(field) {
             None | Some("false" | "0") => Ok(false),
             Some("true" | "1") => Ok(true),
-            Some(_) => Err(Refusal::bad(
+            Some(_) => Err(ApiError::bad(
                 field,
                 &format!("{field} must be true or false"),
             )),
@@ -202,13 +204,13 @@ impl Call {
     }
 
     /// The envelope of a request with or without a body. Without one, there is no `data`.
-    pub fn envelope(&self) -> Result<Envelope<'_>, Refusal> {
+    pub fn envelope(&self) -> Result<Envelope<'_>, ApiError> {
         let fields = if self.has_body && !self.body.is_empty() {
             let text = std::str::from_utf8(&self.body)
-                .map_err(|_| Refusal::bad("body", "the request body is not valid UTF-8"))?;
+                .map_err(|_| ApiError::bad("body", "the request body is not valid UTF-8"))?;
             let fields = body::read(text.len(), || serde_json::from_str::<Fields<'_>>(text));
             fields.map_err(|error| {
-                Refusal::bad(
+                ApiError::bad(
                     "body",
                     &format!("the request body must be a JSON object: {error}"),
                 )
@@ -261,7 +263,7 @@ pub struct Envelope<'a> {
 
 impl<'a> Envelope<'a> {
     /// The client's time, if the server trusts client clocks.
-    pub fn now(&self, trusted: bool) -> Result<Option<Time>, Refusal> {
+    pub fn now(&self, trusted: bool) -> Result<Option<Time>, ApiError> {
         if !trusted {
             return Ok(None);
         }
@@ -274,26 +276,26 @@ impl<'a> Envelope<'a> {
         let seconds = text.parse::<f64>().ok().and_then(Time::from_seconds);
         seconds
             .map(Some)
-            .ok_or_else(|| Refusal::bad("now", "now must be a finite number of Unix seconds"))
+            .ok_or_else(|| ApiError::bad("now", "now must be a finite number of Unix seconds"))
     }
 
     /// `data`, which is required.
-    pub fn data(&self) -> Result<&'a RawValue, Refusal> {
+    pub fn data(&self) -> Result<&'a RawValue, ApiError> {
         self.data
-            .ok_or_else(|| Refusal::bad("data", "data is missing"))
+            .ok_or_else(|| ApiError::bad("data", "data is missing"))
     }
 
     /// The items of `data`, and whether it is an array.
-    pub fn items(&self) -> Result<(Vec<&'a RawValue>, bool), Refusal> {
+    pub fn items(&self) -> Result<(Vec<&'a RawValue>, bool), ApiError> {
         let data = self.data()?;
         if !data.get().starts_with('[') {
             return Ok((vec![data], false));
         }
         let items = body::read(data.get().len(), || serde_json::from_str(data.get()));
         let items: Vec<&RawValue> =
-            items.map_err(|error| Refusal::bad("data", &error.to_string()))?;
+            items.map_err(|error| ApiError::bad("data", &error.to_string()))?;
         if items.len() > ITEMS_MAX {
-            return Err(Refusal::bad(
+            return Err(ApiError::bad(
                 "data",
                 &format!("data can have at most {ITEMS_MAX} items"),
             ));
@@ -303,21 +305,21 @@ impl<'a> Envelope<'a> {
 }
 
 /// A time to wait, from 0 to 60 s.
-pub fn wait(seconds: f64) -> Result<Duration, Refusal> {
+pub fn wait(seconds: f64) -> Result<Duration, ApiError> {
     if (0.0..=WAIT_S_MAX).contains(&seconds) {
         return Ok(Duration::from_secs_f64(seconds));
     }
-    Err(Refusal::bad(
+    Err(ApiError::bad(
         "wait",
         &format!("wait must be a number of seconds from 0 to {WAIT_S_MAX}"),
     ))
 }
 
 /// A number from 1 to [`ITEMS_MAX`].
-pub fn one_to_max(field: &'static str, number: Option<usize>) -> Result<usize, Refusal> {
+pub fn one_to_max(field: &'static str, number: Option<usize>) -> Result<usize, ApiError> {
     match number {
         Some(number) if (1..=ITEMS_MAX).contains(&number) => Ok(number),
-        _ => Err(Refusal::bad(
+        _ => Err(ApiError::bad(
             field,
             &format!("{field} must be an integer from 1 to {ITEMS_MAX}"),
         )),

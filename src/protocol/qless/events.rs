@@ -13,10 +13,10 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::answer::{Answer, json_text, number, response};
 use super::call::Call;
-use super::refusal::Refusal;
-use super::{Front, Outcome};
+use super::error::ApiError;
+use super::response::{Results, json_text, number, response};
+use super::{Api, Outcome};
 use crate::engine::PublishedEvent;
 
 /// Maximum number of events that a stream reads at a time.
@@ -26,51 +26,51 @@ const READY_MAX: usize = 1_000;
 const LIMIT: usize = 100;
 
 /// How long a stream collects new events before it sends them.
-const PACE: Duration = Duration::from_millis(25);
+const BATCH_DELAY: Duration = Duration::from_millis(25);
 
 /// Interval of keep-alive messages, by which each side notices that the other has disconnected.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// `GET /events`
 pub async fn events(
-    State(front): State<Front>,
+    State(api): State<Api>,
     headers: HeaderMap,
-    call: Result<Call, Refusal>,
+    call: Result<Call, ApiError>,
 ) -> Response {
     let started = Instant::now();
     let call = match call {
         Ok(call) => call,
-        Err(refusal) => return response(Err(refusal), started),
+        Err(error) => return response(Err(error), started),
     };
     let accepts = headers.get(header::ACCEPT).map(|value| value.to_str());
     if !accepts.is_some_and(|accepts| accepts.is_ok_and(|it| it.contains("text/event-stream"))) {
-        return response(list(front, call).await, started);
+        return response(list(api, call).await, started);
     }
     let resumed = headers.get(HeaderName::from_static("last-event-id"));
     let resumed = resumed.and_then(|id| id.to_str().ok()?.parse().ok());
-    match listener(front, &call, resumed).await {
-        Ok(listener) => {
+    match event_stream(api, &call, resumed).await {
+        Ok(events) => {
             let headers = [
                 (header::CACHE_CONTROL, "no-store"),
                 // Otherwise nginx buffers events.
                 (HeaderName::from_static("x-accel-buffering"), "no"),
             ];
             let alive = KeepAlive::new().interval(KEEP_ALIVE);
-            (headers, Sse::new(listener.stream()).keep_alive(alive)).into_response()
+            (headers, Sse::new(events.stream()).keep_alive(alive)).into_response()
         }
-        Err(refusal) => response(Err(refusal), started),
+        Err(error) => response(Err(error), started),
     }
 }
 
-async fn list(front: Front, call: Call) -> Outcome {
+async fn list(api: Api, call: Call) -> Outcome {
     let (after, limit) = (call.number("after")?, call.limit(LIMIT)?);
-    front.now(&call.envelope()?)?;
-    let (events, last) = front
+    api.now(&call.envelope()?)?;
+    let (events, last) = api
         .engine
-        .events(after.unwrap_or_default(), limit, call.word("channel"))
+        .events(after.unwrap_or_default(), limit, call.parameter("channel"))
         .await?;
     let events: Vec<_> = events.iter().map(EventView).collect();
-    Ok(Answer::new(&Events {
+    Ok(Results::new(&Events {
         events: &events,
         last,
     }))
@@ -102,36 +102,40 @@ impl Serialize for EventView<'_> {
     }
 }
 
-async fn listener(front: Front, call: &Call, resumed: Option<i64>) -> Result<Listener, Refusal> {
+async fn event_stream(
+    api: Api,
+    call: &Call,
+    resumed: Option<i64>,
+) -> Result<EventStream, ApiError> {
     let after = match resumed.or(call.number("after")?) {
         Some(after) => after,
-        None => front.engine.last_event().await?,
+        None => api.engine.last_event().await?,
     };
-    Ok(Listener {
-        changes: front.engine.changes(),
-        channel: call.word("channel").map(str::to_owned),
+    Ok(EventStream {
+        changes: api.engine.changes(),
+        channel: call.parameter("channel").map(str::to_owned),
         last: after,
         ready: VecDeque::new(),
-        front,
+        api,
     })
 }
 
 /// An event stream of one client.
-struct Listener {
-    front: Front,
+struct EventStream {
+    api: Api,
     changes: watch::Receiver<u64>,
     channel: Option<String>,
     last: i64,
     ready: VecDeque<PublishedEvent>,
 }
 
-impl Listener {
+impl EventStream {
     fn stream(self) -> impl Stream<Item = Result<Event, Infallible>> {
-        stream::unfold(self, async |mut listener| {
-            let event = listener.next().await?;
+        stream::unfold(self, async |mut events| {
+            let event = events.next().await?;
             let text = serde_json::to_string(&EventView(&event)).unwrap_or_default();
-            let shown = Event::default().id(event.seq.to_string()).data(text);
-            Some((Ok(shown), listener))
+            let message = Event::default().id(event.seq.to_string()).data(text);
+            Some((Ok(message), events))
         })
     }
 
@@ -142,7 +146,7 @@ impl Listener {
                 return Some(event);
             }
             self.changes.mark_unchanged();
-            let engine = &self.front.engine;
+            let engine = &self.api.engine;
             let events = engine.events(self.last, READY_MAX, self.channel.as_deref());
             let (events, last) = events.await.ok()?;
             let is_ahead = last > self.last;
@@ -152,10 +156,10 @@ impl Listener {
                 continue;
             }
             tokio::select! {
-                () = self.front.stop.cancelled() => return None,
+                () = self.api.stop.cancelled() => return None,
                 changed = self.changes.changed() => changed.ok()?,
             }
-            sleep(PACE).await;
+            sleep(BATCH_DELAY).await;
         }
     }
 }

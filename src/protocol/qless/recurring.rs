@@ -5,24 +5,24 @@ use std::borrow::Cow;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-use super::answer::{Answer, json_text, number};
 use super::call::{Call, Fields};
-use super::refusal::Refusal;
-use super::working::on_items;
-use super::{Front, Outcome};
+use super::error::ApiError;
+use super::jobs::run_on_items;
+use super::response::{Results, json_text, number};
+use super::{Api, Outcome};
 use crate::engine::{
     Error, QueueKey, Queues, RECURRING_ID_BYTES_MAX, Recur, Recurring, RecurringChange,
 };
 
-pub async fn recur(front: Front, call: Call) -> Outcome {
+pub async fn recur(api: Api, call: Call) -> Outcome {
     let queue = QueueKey::qless(call.name("queue")?);
-    on_items(&front, &call, read_recur, async |front, jobs, now| {
-        front.engine.recur(queue, jobs, now).await
+    run_on_items(&api, &call, read_recur, async |api, jobs, now| {
+        api.engine.recur(queue, jobs, now).await
     })
     .await
 }
 
-fn read_recur(item: &RawValue) -> Result<Recur, Refusal> {
+fn read_recur(item: &RawValue) -> Result<Recur, ApiError> {
     let fields = Fields::of(item)?;
     let id = fields.name("id")?;
     if id
@@ -30,14 +30,14 @@ fn read_recur(item: &RawValue) -> Result<Recur, Refusal> {
         .is_some_and(|id| id.len() > RECURRING_ID_BYTES_MAX)
     {
         let message = format!("id must not exceed {RECURRING_ID_BYTES_MAX} bytes");
-        return Err(Refusal::bad("id", &message));
+        return Err(ApiError::bad("id", &message));
     }
     let interval = interval(&fields)?;
     Ok(Recur {
         id,
         body: fields.required("meta")?.get().to_owned(),
         klass: fields.text("klass")?.map(Cow::into_owned),
-        interval_s: interval.ok_or_else(|| Refusal::bad("interval", "interval is missing"))?,
+        interval_s: interval.ok_or_else(|| ApiError::bad("interval", "interval is missing"))?,
         offset_s: fields.seconds("offset")?.unwrap_or_default(),
         priority: fields.number("priority")?.unwrap_or_default(),
         tags: fields.names("tags")?.unwrap_or_default(),
@@ -46,27 +46,27 @@ fn read_recur(item: &RawValue) -> Result<Recur, Refusal> {
     })
 }
 
-fn interval(fields: &Fields<'_>) -> Result<Option<f64>, Refusal> {
+fn interval(fields: &Fields<'_>) -> Result<Option<f64>, ApiError> {
     match fields.seconds("interval")? {
         Some(interval) if interval <= 0.0 => {
-            Err(Refusal::bad("interval", "interval must be greater than 0"))
+            Err(ApiError::bad("interval", "interval must be greater than 0"))
         }
         interval => Ok(interval),
     }
 }
 
-pub async fn recurring(front: Front, call: Call) -> Outcome {
+pub async fn recurring(api: Api, call: Call) -> Outcome {
     let id = call.name("id")?;
-    front.now(&call.envelope()?)?;
-    match front.engine.recurring(id).await? {
-        Some(recurring) => Ok(Answer::new(&view(&front, &recurring))),
+    api.now(&call.envelope()?)?;
+    match api.engine.recurring(id).await? {
+        Some(recurring) => Ok(Results::new(&view(&api, &recurring))),
         None => Err(Error::NoSuchRecurring { id: id.to_owned() }.into()),
     }
 }
 
-pub async fn change(front: Front, call: Call) -> Outcome {
+pub async fn change(api: Api, call: Call) -> Outcome {
     let (id, envelope) = (call.name("id")?, call.envelope()?);
-    let now = front.now(&envelope)?;
+    let now = api.now(&envelope)?;
     let fields = Fields::of(envelope.data()?)?;
     let change = RecurringChange {
         priority: fields.number("priority")?,
@@ -79,32 +79,32 @@ pub async fn change(front: Front, call: Call) -> Outcome {
         tag: fields.names("tag")?.unwrap_or_default(),
         untag: fields.names("untag")?.unwrap_or_default(),
     };
-    let recurring = front.engine.change_recurring(id, change, now).await?;
-    Ok(Answer::new(&view(&front, &recurring)))
+    let recurring = api.engine.change_recurring(id, change, now).await?;
+    Ok(Results::new(&view(&api, &recurring)))
 }
 
-pub async fn unrecur(front: Front, call: Call) -> Outcome {
-    let (id, now) = (call.name("id")?, front.now(&call.envelope()?)?);
-    front.engine.unrecur(id, now).await?;
-    Ok(Answer::new(&true))
+pub async fn unrecur(api: Api, call: Call) -> Outcome {
+    let (id, now) = (call.name("id")?, api.now(&call.envelope()?)?);
+    api.engine.unrecur(id, now).await?;
+    Ok(Results::new(&true))
 }
 
 /// The list of a queue's recurring jobs.
-pub async fn list(front: &Front, call: &Call, queue: &QueueKey) -> Outcome {
-    let (page, full) = (call.page()?, call.switch("full")?);
-    front.now(&call.envelope()?)?;
-    let found = front.engine.recurring_in(Some(queue), page).await?;
+pub async fn list(api: &Api, call: &Call, queue: &QueueKey) -> Outcome {
+    let (page, full) = (call.page()?, call.bool_parameter("full")?);
+    api.now(&call.envelope()?)?;
+    let found = api.engine.recurring_in(Some(queue), page).await?;
     Ok(if full {
-        Answer::new(&found.iter().map(|it| view(front, it)).collect::<Vec<_>>())
+        Results::new(&found.iter().map(|it| view(api, it)).collect::<Vec<_>>())
     } else {
-        Answer::new(&found.iter().map(|it| it.id.as_str()).collect::<Vec<_>>())
+        Results::new(&found.iter().map(|it| it.id.as_str()).collect::<Vec<_>>())
     })
 }
 
-fn view<'a>(front: &'a Front, recurring: &'a Recurring) -> RecurringView<'a> {
+fn view<'a>(api: &'a Api, recurring: &'a Recurring) -> RecurringView<'a> {
     RecurringView {
         recurring,
-        queues: front.engine.known_queues(),
+        queues: api.engine.known_queues(),
     }
 }
 

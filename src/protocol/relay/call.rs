@@ -10,10 +10,10 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::refusal::Refusal;
+use super::error::ApiError;
 use crate::engine::{Enqueue, Mode, QueueKey, Run, Time};
 use crate::protocol::body;
-use crate::protocol::request::{Asked, NoBody};
+use crate::protocol::request::{BodyError, RequestWithBody};
 
 /// Maximum length of a queue name or ID, in characters (document, Job Structure).
 const NAME_CHARS_MAX: usize = 1_024;
@@ -24,7 +24,7 @@ const TIMEOUT_S_MAX: i64 = 2_147_483_647;
 const RETRIES_MAX: i64 = 32_767;
 
 /// A request.
-pub struct Call(Asked);
+pub struct Call(RequestWithBody);
 
 /// A job in a request. It accepts the jobs of responses, so that a fetched job can be sent back.
 #[derive(Deserialize)]
@@ -44,25 +44,25 @@ struct NewJob<'a> {
 
 impl Call {
     /// Reads a request, including its body.
-    pub async fn read(request: Request, body_max: usize) -> Result<Call, Refusal> {
-        Ok(Call(Asked::read(request, body_max).await?))
+    pub async fn read(request: Request, body_max: usize) -> Result<Call, ApiError> {
+        Ok(Call(RequestWithBody::read(request, body_max).await?))
     }
 
-    pub fn queue(&self) -> Result<QueueKey, Refusal> {
+    pub fn queue(&self) -> Result<QueueKey, ApiError> {
         let queue = self.0.part("queue");
         check_name("queue", queue)?;
         Ok(QueueKey::relay(queue))
     }
 
-    pub fn id(&self) -> Result<&str, Refusal> {
+    pub fn id(&self) -> Result<&str, ApiError> {
         let id = self.0.part("id");
         check_name("id", id)?;
         Ok(id)
     }
 
-    pub fn run(&self) -> Result<Run, Refusal> {
+    pub fn run(&self) -> Result<Run, ApiError> {
         let run_id = Uuid::parse_str(self.0.part("run_id"));
-        let run_id = run_id.map_err(|_| Refusal::Bad("the run ID is not a UUID".to_owned()))?;
+        let run_id = run_id.map_err(|_| ApiError::Bad("the run ID is not a UUID".to_owned()))?;
         Ok(Run {
             queue: self.queue()?,
             id: self.id()?.to_owned(),
@@ -80,45 +80,47 @@ impl Call {
     }
 
     /// The number of requested jobs, at least 1.
-    pub fn num_jobs(&self) -> Result<i64, Refusal> {
+    pub fn requested_jobs(&self) -> Result<i64, ApiError> {
         let number = self.0.parameter("num_jobs").map_or(Ok(1), str::parse);
         let number = number.ok().filter(|number| *number >= 1);
         number
-            .ok_or_else(|| Refusal::Bad("num_jobs must be a whole number of 1 or more".to_owned()))
+            .ok_or_else(|| ApiError::Bad("num_jobs must be a whole number of 1 or more".to_owned()))
     }
 
-    fn body(&self) -> Result<&Bytes, Refusal> {
+    fn body(&self) -> Result<&Bytes, ApiError> {
         match &self.0.body {
             Ok(body) => Ok(body),
-            Err(NoBody::TooLarge) => Err(Refusal::TooLarge),
-            Err(NoBody::BrokeOff) => Err(Refusal::Bad("the request body ended early".to_owned())),
-            Err(NoBody::Late) => Err(Refusal::Bad(
+            Err(BodyError::TooLarge) => Err(ApiError::TooLarge),
+            Err(BodyError::Incomplete) => {
+                Err(ApiError::Bad("the request body ended early".to_owned()))
+            }
+            Err(BodyError::TimedOut) => Err(ApiError::Bad(
                 "the request body did not arrive in time".to_owned(),
             )),
         }
     }
 
     /// The validated jobs of the body.
-    pub fn jobs(&self) -> Result<Vec<Enqueue>, Refusal> {
+    pub fn jobs(&self) -> Result<Vec<Enqueue>, ApiError> {
         let body = self.body()?;
         if !is_json(&self.0.headers) {
-            return Err(Refusal::NotJson);
+            return Err(ApiError::NotJson);
         }
         body::read(body.len(), || {
             let jobs: Vec<NewJob<'_>> =
-                serde_json::from_slice(body).map_err(|error| unread(&error))?;
+                serde_json::from_slice(body).map_err(|error| json_error(&error))?;
             jobs.into_iter().map(enqueue).collect()
         })
     }
 
     /// The new state of the job: `None` to keep it (empty body), `Some(None)` to clear it (null), or JSON text.
-    pub fn state(&self) -> Result<Option<Option<String>>, Refusal> {
+    pub fn state(&self) -> Result<Option<Option<String>>, ApiError> {
         let body = self.body()?;
         if body.trim_ascii().is_empty() {
             return Ok(None);
         }
-        let state: &RawValue = serde_json::from_slice(body).map_err(|error| unread(&error))?;
-        Ok(Some(stated(Some(state))?))
+        let state: &RawValue = serde_json::from_slice(body).map_err(|error| json_error(&error))?;
+        Ok(Some(stored_state(Some(state))?))
     }
 }
 
@@ -130,32 +132,32 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind == "application/json" || kind.starts_with("application/") && kind.ends_with("+json")
 }
 
-fn unread(error: &serde_json::Error) -> Refusal {
+fn json_error(error: &serde_json::Error) -> ApiError {
     match error.classify() {
-        Category::Data => Refusal::Unprocessable(format!("invalid request body: {error}")),
+        Category::Data => ApiError::Unprocessable(format!("invalid request body: {error}")),
         Category::Io | Category::Syntax | Category::Eof => {
-            Refusal::Bad(format!("invalid request body: {error}"))
+            ApiError::Bad(format!("invalid request body: {error}"))
         }
     }
 }
 
-fn check_name(field: &'static str, name: &str) -> Result<(), Refusal> {
+fn check_name(field: &'static str, name: &str) -> Result<(), ApiError> {
     if name.chars().count() > NAME_CHARS_MAX {
         let why = format!("{field} is longer than {NAME_CHARS_MAX} characters");
-        return Err(Refusal::Unprocessable(why));
+        return Err(ApiError::Unprocessable(why));
     }
     if name.contains('\0') {
-        return Err(Refusal::Unprocessable(format!("{field} contains NUL")));
+        return Err(ApiError::Unprocessable(format!("{field} contains NUL")));
     }
     Ok(())
 }
 
-fn enqueue(job: NewJob<'_>) -> Result<Enqueue, Refusal> {
+fn enqueue(job: NewJob<'_>) -> Result<Enqueue, ApiError> {
     check_name("queue", &job.queue)?;
     check_name("id", &job.id)?;
     let of_job = |why: &str| {
         let (id, queue) = (&job.id, &job.queue);
-        Refusal::Unprocessable(format!("job \"{id}\" in queue \"{queue}\": {why}"))
+        ApiError::Unprocessable(format!("job \"{id}\" in queue \"{queue}\": {why}"))
     };
     if !(0..=TIMEOUT_S_MAX).contains(&job.timeout) {
         return Err(of_job("timeout must be from 0 to 2147483647 s"));
@@ -175,18 +177,18 @@ fn enqueue(job: NewJob<'_>) -> Result<Enqueue, Refusal> {
         timeout_s: job.timeout,
         max_retries: job.max_retries,
         payload: job.payload.get().to_owned(),
-        state: stated(job.state)?,
+        state: stored_state(job.state)?,
         run_at: job.run_at.map(|at| Time(at.timestamp_micros())),
     })
 }
 
 /// The state as it is stored: `None` for null.
-fn stated(state: Option<&RawValue>) -> Result<Option<String>, Refusal> {
+fn stored_state(state: Option<&RawValue>) -> Result<Option<String>, ApiError> {
     let Some(state) = state.filter(|state| state.get() != "null") else {
         return Ok(None);
     };
     if has_nul(state) {
-        return Err(Refusal::Unprocessable("the state contains NUL".to_owned()));
+        return Err(ApiError::Unprocessable("the state contains NUL".to_owned()));
     }
     Ok(Some(state.get().to_owned()))
 }

@@ -8,7 +8,7 @@ struct Exact<'t> {
 }
 
 /// Whether two JSON numbers have the same value. 0 and -0 are equal.
-pub fn same(one: &str, two: &str) -> bool {
+pub fn are_equal(one: &str, two: &str) -> bool {
     if one == two {
         return true;
     }

@@ -8,7 +8,7 @@ use crate::ui::display::display;
 /// A time in the format of the display settings: relative, which the browser updates, or exact.
 pub fn ago(moment: i64, now: i64) -> AnyView {
     let text = if display().is_relative() {
-        time::ago(moment, now)
+        time::relative(moment, now)
     } else {
         time::utc(moment)
     };
@@ -30,7 +30,7 @@ pub fn when(moment: i64, now: i64) -> AnyView {
     let other = if display().is_relative() {
         exact(moment)
     } else {
-        moment_as(Some("ago"), moment, time::ago(moment, now))
+        moment_as(Some("ago"), moment, time::relative(moment, now))
     };
     view! { {ago(moment, now)} <span class="aside">" · " {other}</span> }.into_any()
 }

@@ -87,8 +87,8 @@ pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Ne
         // Rejected requests of guests are not recorded: they have no user name, and there can be many.
         if matches!(principal.method, AuthMethod::Key | AuthMethod::Session) {
             let why = format!("Requires the {} role.", least.as_str());
-            let refusals = &authenticator.refusals;
-            refusals.record(&engine, &entry.actor, &why).await;
+            let rejections = &authenticator.rejections;
+            rejections.record(&engine, &entry.actor, &why).await;
         }
         return response;
     }

@@ -24,7 +24,7 @@ use crate::ui::cookies;
 use crate::ui::error::PageError;
 use crate::ui::http::audit::{self, PendingEntry};
 use crate::ui::http::guard::{self, is_safe};
-use crate::ui::http::refusals::Refusals;
+use crate::ui::http::rejections::Rejections;
 use crate::ui::http::{Dashboard, REFRESH, forms, login, unavailable};
 use crate::ui::urls::encoding::{encode, is_ours};
 
@@ -44,7 +44,7 @@ pub struct Authenticator {
     /// The name of this server on every page; can be empty.
     pub environment: String,
     pub throttle: Arc<LoginThrottle>,
-    pub refusals: Refusals,
+    pub rejections: Rejections,
 }
 
 /// An authenticated user.
@@ -62,7 +62,7 @@ impl Authenticator {
             guest_role: auth.guest_role(),
             environment: environment.unwrap_or_default().to_owned(),
             throttle: Arc::clone(&auth.throttle),
-            refusals: Refusals::default(),
+            rejections: Rejections::default(),
         }
     }
 

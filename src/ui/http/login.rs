@@ -77,8 +77,8 @@ pub async fn sign_in(
                 role: String::new(),
                 ..actor(&info, &user, SIGN_IN.name)
             };
-            let refusals = &dashboard.authenticator.refusals;
-            refusals
+            let rejections = &dashboard.authenticator.rejections;
+            rejections
                 .record(&dashboard.engine, &actor, "Wrong name or key.")
                 .await;
             let why = SignInError::Wrong(form.name);

@@ -118,7 +118,7 @@ fn change(view: &RecurringView, request: &PageRequest) -> AnyView {
         return ().into_any();
     }
     let row = &view.row;
-    let (number, unit) = time::in_unit(row.interval);
+    let (number, unit) = time::as_number_and_unit(row.interval);
     view! {
         <section class="card padded" aria-labelledby="change">
             <h2 id="change">"Change recurring job"</h2>

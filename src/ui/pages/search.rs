@@ -261,7 +261,10 @@ fn nothing(text: &str, found: &SearchResults, after: Option<i64>) -> AnyView {
 fn cut(found: &SearchResults, request: &PageRequest) -> AnyView {
     let looked = time::number(i64::try_from(found.looked_at).unwrap_or(i64::MAX));
     let down_to = found.down_to.map_or(String::new(), |moment| {
-        format!(", back to jobs created {}", time::ago(moment, request.now))
+        format!(
+            ", back to jobs created {}",
+            time::relative(moment, request.now)
+        )
     });
     view! {
         <div class="notice s-waiting" role="status">

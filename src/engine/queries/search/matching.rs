@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::budget::{Budget, Spent};
+use crate::budget::{Budget, BudgetExceeded};
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
@@ -14,7 +14,7 @@ use crate::engine::model::job_rows::BODIES;
 use crate::engine::model::queue::Queue;
 use crate::engine::queries::batch_size::BatchSizer;
 use crate::engine::queries::evaluate::{Allowance, Evaluated};
-use crate::search::{Body, Search, Seen};
+use crate::search::{Body, JobFacts, Search};
 use crate::store::Statement;
 
 /// Jobs, or bytes of them, that a search scans regardless of its time limit.
@@ -174,7 +174,7 @@ impl Engine {
 /// Matches the items in order until the budget is spent.
 fn each<T>(
     items: &[T],
-    mut matches_item: impl FnMut(&T) -> Result<bool, Spent>,
+    mut matches_item: impl FnMut(&T) -> Result<bool, BudgetExceeded>,
 ) -> Evaluated<Vec<bool>> {
     let mut results = Vec::with_capacity(items.len());
     for item in items {
@@ -207,8 +207,9 @@ fn matches_without_payload(
     queue: &Queue,
     now: Time,
     work: &mut Budget,
-) -> Result<bool, Spent> {
-    Ok(!job.is_expired(now) && search.matches_but_payload(&seen(job, queue, now), now.0, work)?)
+) -> Result<bool, BudgetExceeded> {
+    Ok(!job.is_expired(now)
+        && search.matches_without_payload(&seen(job, queue, now), now.0, work)?)
 }
 
 /// Whether the job matches. A job whose time to live has ended does not.
@@ -218,13 +219,13 @@ pub fn matches(
     queue: &Queue,
     now: Time,
     work: &mut Budget,
-) -> Result<bool, Spent> {
+) -> Result<bool, BudgetExceeded> {
     Ok(!job.is_expired(now) && search.matches(&seen(job, queue, now), now.0, work)?)
 }
 
-fn seen<'a>(job: &'a Job, queue: &'a Queue, now: Time) -> Seen<'a> {
+fn seen<'a>(job: &'a Job, queue: &'a Queue, now: Time) -> JobFacts<'a> {
     let is_record = job.state == State::Record;
-    Seen {
+    JobFacts {
         id: &job.key.id,
         state: job.effective_state(now).as_str(),
         api: queue.key.protocol.as_str(),

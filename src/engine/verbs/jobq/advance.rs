@@ -51,7 +51,7 @@ impl Engine {
             let state = Arc::<str>::from(record.state_text());
             let compare = {
                 let state = Arc::clone(&state);
-                move || query::same(&state, &old)
+                move || query::are_equal(&state, &old)
             };
             match tokio::task::spawn_blocking(compare).await {
                 Ok(true) => old = state,

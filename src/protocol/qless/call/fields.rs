@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::ITEMS_MAX;
 use crate::engine::{NAME_BYTES_MAX, Time};
-use crate::protocol::qless::refusal::Refusal;
+use crate::protocol::qless::error::ApiError;
 
 /// The fields of a JSON object, as JSON text. If a name repeats, the last one counts.
 #[derive(Default)]
@@ -42,18 +42,18 @@ struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'a> Fields<'a> {
     /// The fields of an item.
-    pub fn of(item: &'a RawValue) -> Result<Fields<'a>, Refusal> {
+    pub fn of(item: &'a RawValue) -> Result<Fields<'a>, ApiError> {
         serde_json::from_str(item.get())
-            .map_err(|_| Refusal::bad("data", "an item must be an object"))
+            .map_err(|_| ApiError::bad("data", "an item must be an object"))
     }
 
     /// The fields of an item; a string is its `id`.
-    pub fn of_id_or_item(item: &'a RawValue) -> Result<Fields<'a>, Refusal> {
+    pub fn of_id_or_item(item: &'a RawValue) -> Result<Fields<'a>, ApiError> {
         if item.get().starts_with('"') {
             return Ok(Fields(vec![(Cow::Borrowed("id"), item)]));
         }
         serde_json::from_str(item.get())
-            .map_err(|_| Refusal::bad("data", "an item must be an ID or an object"))
+            .map_err(|_| ApiError::bad("data", "an item must be an ID or an object"))
     }
 
     /// All fields, as JSON text.
@@ -71,16 +71,16 @@ impl<'a> Fields<'a> {
     }
 
     /// A required field as JSON text, including `null`.
-    pub fn required(&self, field: &'static str) -> Result<&'a RawValue, Refusal> {
+    pub fn required(&self, field: &'static str) -> Result<&'a RawValue, ApiError> {
         self.get(field)
-            .ok_or_else(|| Refusal::bad(field, &format!("{field} is missing")))
+            .ok_or_else(|| ApiError::bad(field, &format!("{field} is missing")))
     }
 
     /// A text field; `None` if it is missing or `null`. Rejects NUL, which Postgres cannot store.
-    pub fn text(&self, field: &'static str) -> Result<Option<Cow<'a, str>>, Refusal> {
+    pub fn text(&self, field: &'static str) -> Result<Option<Cow<'a, str>>, ApiError> {
         let text = self.read::<Option<Key<'a>>>(field, "text")?.flatten();
         match text {
-            Some(Key(text)) if text.contains('\0') => Err(Refusal::bad(
+            Some(Key(text)) if text.contains('\0') => Err(ApiError::bad(
                 field,
                 &format!("{field} must not contain the character U+0000"),
             )),
@@ -89,7 +89,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A name; `None` if it is missing.
-    pub fn name(&self, field: &'static str) -> Result<Option<String>, Refusal> {
+    pub fn name(&self, field: &'static str) -> Result<Option<String>, ApiError> {
         let Some(name) = self.text(field)? else {
             return Ok(None);
         };
@@ -98,13 +98,13 @@ impl<'a> Fields<'a> {
     }
 
     /// A required name.
-    pub fn required_name(&self, field: &'static str) -> Result<String, Refusal> {
+    pub fn required_name(&self, field: &'static str) -> Result<String, ApiError> {
         self.name(field)?
-            .ok_or_else(|| Refusal::bad(field, &format!("{field} is missing")))
+            .ok_or_else(|| ApiError::bad(field, &format!("{field} is missing")))
     }
 
     /// A finite number; `None` if it is missing.
-    pub fn number(&self, field: &'static str) -> Result<Option<f64>, Refusal> {
+    pub fn number(&self, field: &'static str) -> Result<Option<f64>, ApiError> {
         Ok(self
             .read::<Option<f64>>(field, "a number")?
             .flatten()
@@ -112,17 +112,17 @@ impl<'a> Fields<'a> {
     }
 
     /// A duration in seconds that fits in a [`Time`].
-    pub fn seconds(&self, field: &'static str) -> Result<Option<f64>, Refusal> {
+    pub fn seconds(&self, field: &'static str) -> Result<Option<f64>, ApiError> {
         match self.number(field)? {
             Some(seconds) if Time::from_seconds(seconds).is_none() => {
-                Err(Refusal::bad(field, &format!("{field} is too large")))
+                Err(ApiError::bad(field, &format!("{field} is too large")))
             }
             seconds => Ok(seconds),
         }
     }
 
     /// An integer from `min` to 2³¹ − 1; `None` if it is missing.
-    pub fn integer(&self, field: &'static str, min: i64) -> Result<Option<i64>, Refusal> {
+    pub fn integer(&self, field: &'static str, min: i64) -> Result<Option<i64>, ApiError> {
         let Some(number) = self.number(field)? else {
             return Ok(None);
         };
@@ -131,14 +131,14 @@ impl<'a> Fields<'a> {
         if number.fract() == 0.0 && (min..=i64::from(i32::MAX)).contains(&whole) {
             return Ok(Some(whole));
         }
-        Err(Refusal::bad(
+        Err(ApiError::bad(
             field,
             &format!("{field} must be an integer from {min} to {}", i32::MAX),
         ))
     }
 
     /// A list of names; `None` if it is missing.
-    pub fn names(&self, field: &'static str) -> Result<Option<Vec<String>>, Refusal> {
+    pub fn names(&self, field: &'static str) -> Result<Option<Vec<String>>, ApiError> {
         let Some(names) = self
             .read::<Option<Vec<String>>>(field, "an array of strings")?
             .flatten()
@@ -146,7 +146,7 @@ impl<'a> Fields<'a> {
             return Ok(None);
         };
         if names.len() > ITEMS_MAX {
-            return Err(Refusal::bad(
+            return Err(ApiError::bad(
                 field,
                 &format!("{field} can have at most {ITEMS_MAX} entries"),
             ));
@@ -161,29 +161,29 @@ impl<'a> Fields<'a> {
         &self,
         field: &'static str,
         kind: &str,
-    ) -> Result<Option<T>, Refusal> {
+    ) -> Result<Option<T>, ApiError> {
         let Some(raw) = self.get(field) else {
             return Ok(None);
         };
         serde_json::from_str(raw.get())
             .map(Some)
-            .map_err(|_| Refusal::bad(field, &format!("{field} must be {kind}")))
+            .map_err(|_| ApiError::bad(field, &format!("{field} must be {kind}")))
     }
 }
 
 /// Checks that a name is not empty, not too long and contains no NUL.
-pub fn check_name(field: &'static str, name: &str, bytes_max: usize) -> Result<(), Refusal> {
+pub fn check_name(field: &'static str, name: &str, bytes_max: usize) -> Result<(), ApiError> {
     if name.is_empty() {
-        return Err(Refusal::bad(field, &format!("{field} must not be empty")));
+        return Err(ApiError::bad(field, &format!("{field} must not be empty")));
     }
     if name.len() > bytes_max {
-        return Err(Refusal::bad(
+        return Err(ApiError::bad(
             field,
             &format!("{field} must not exceed {bytes_max} bytes"),
         ));
     }
     if name.chars().any(char::is_control) {
-        return Err(Refusal::bad(
+        return Err(ApiError::bad(
             field,
             &format!("{field} must not contain control characters"),
         ));

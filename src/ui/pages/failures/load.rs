@@ -12,7 +12,7 @@ use crate::budget::Budget;
 use crate::engine::{
     Allowance, Engine, Evaluated, Failing, FailureTimes, Page, QueueId, Result, TIMES_MAX, Time,
 };
-use crate::search::{Fingerprint, LOOKED_AT_MAX};
+use crate::search::{Fingerprint, MESSAGE_CHARS_MAX};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::model::failure::GroupRow;
@@ -66,7 +66,7 @@ const GROUP_JOBS_MAX: usize = 10_000;
 
 /// Maximum number of characters that a page fingerprints: enough for the messages of all analyzed jobs. Takes up to 1
 /// s.
-const MESSAGES_WORK: u64 = (GROUP_JOBS_MAX * LOOKED_AT_MAX) as u64;
+const MESSAGES_WORK: u64 = (GROUP_JOBS_MAX * MESSAGE_CHARS_MAX) as u64;
 
 /// Maximum number of kinds of messages, and of queues and workers, on the page of a group.
 const KINDS_SHOWN: usize = 20;
@@ -283,7 +283,7 @@ async fn fingerprints(
         move |budget: &mut Budget| {
             let mut prints = Vec::with_capacity(jobs.len());
             for job in jobs.iter() {
-                if let Err(spent) = budget.spend(job.message.len().min(LOOKED_AT_MAX)) {
+                if let Err(spent) = budget.spend(job.message.len().min(MESSAGE_CHARS_MAX)) {
                     return Evaluated {
                         value: prints,
                         spent: Some(spent),

@@ -10,7 +10,7 @@ use crate::store::{Settings, Store};
 
 /// A group in which a step is its number of items.
 #[derive(Default)]
-struct Counting {
+struct CountingRunner {
     /// How many of the next runs conflict with another server.
     conflicts: u32,
     runs: Arc<AtomicU32>,
@@ -22,14 +22,14 @@ struct Counting {
     gate: Option<Arc<Semaphore>>,
 }
 
-impl Group for Counting {
-    type Request = usize;
+impl BatchRunner for CountingRunner {
+    type Step = usize;
 
-    fn items(step: &usize) -> usize {
+    fn item_count(step: &usize) -> usize {
         *step
     }
 
-    fn is_alone(_: &usize) -> bool {
+    fn needs_own_transaction(_: &usize) -> bool {
         false
     }
 
@@ -37,13 +37,13 @@ impl Group for Counting {
         *step = if *step < 256 { 256 } else { usize::MAX };
     }
 
-    fn adds(_: &usize) -> bool {
+    fn adds_jobs(_: &usize) -> bool {
         false
     }
 
     async fn run(&mut self, _: &mut Connection, steps: &mut [usize]) -> Result<(), StoreError> {
         if steps.iter().filter(|step| **step != 1).count() > self.large_max.unwrap_or(usize::MAX) {
-            return Err(StoreError::Oversized);
+            return Err(StoreError::TransactionTooLarge);
         }
         self.runs.fetch_add(1, Ordering::SeqCst);
         if let Some(gate) = &self.gate {
@@ -56,7 +56,7 @@ impl Group for Counting {
         Ok(())
     }
 
-    fn answer(&mut self, steps: Vec<usize>, outcome: Result<(), StoreError>) {
+    fn respond(&mut self, steps: Vec<usize>, outcome: Result<(), StoreError>) {
         if outcome.is_ok() {
             self.answered.lock().expect("no panic").push(steps);
         }
@@ -75,7 +75,7 @@ fn gathered(first: usize, rest: &[usize]) -> (Vec<usize>, Vec<usize>) {
         sender.try_send(*step).expect("the queue has room");
     }
     let mut held_over = VecDeque::new();
-    let steps = gather::<Counting>(first, &mut queue, &mut held_over);
+    let steps = gather::<CountingRunner>(first, &mut queue, &mut held_over);
     (steps, held_over.into())
 }
 
@@ -115,7 +115,7 @@ fn steps_that_are_held_over_come_first_and_no_more_than_1024_wait() {
     let (sender, mut queue) = mpsc::channel(QUEUED_MAX);
     (0..2_000).for_each(|_| sender.try_send(2_000).expect("the queue has room"));
     let mut held_over = VecDeque::from([2_000, 500, 2_000]);
-    let steps = gather::<Counting>(1_000, &mut queue, &mut held_over);
+    let steps = gather::<CountingRunner>(1_000, &mut queue, &mut held_over);
     assert_eq!((steps, held_over.len()), (vec![1_000, 500], 1_024));
 }
 
@@ -125,26 +125,26 @@ async fn a_group_runs_20_times_before_it_is_given_up() {
     // The pauses between the runs take no time.
     tokio::time::pause();
     for (conflicts, runs, succeeds) in [(18, 19, true), (19, 20, true), (20, 20, false)] {
-        let mut group = Counting {
+        let mut runner = CountingRunner {
             conflicts,
-            ..Counting::default()
+            ..CountingRunner::default()
         };
         let (stop, mut outage) = (CancellationToken::new(), None);
-        let outcome = attempt(&mut connection, &mut group, &mut [1], &mut outage, &stop).await;
+        let outcome = attempt(&mut connection, &mut runner, &mut [1], &mut outage, &stop).await;
         assert_eq!(outcome.is_ok(), succeeds, "{conflicts} conflicts");
-        assert_eq!(group.runs.load(Ordering::SeqCst), runs);
+        assert_eq!(runner.runs.load(Ordering::SeqCst), runs);
     }
 }
 
 #[tokio::test]
 async fn a_step_waits_for_its_place_behind_4096_others() {
     let gate = Arc::new(Semaphore::new(0));
-    let group = Counting {
+    let runner = CountingRunner {
         gate: Some(Arc::clone(&gate)),
-        ..Counting::default()
+        ..CountingRunner::default()
     };
-    let runs = Arc::clone(&group.runs);
-    let writer = Writer::start(store().await.connection, group);
+    let runs = Arc::clone(&runner.runs);
+    let writer = Writer::start(store().await.connection, runner);
     writer.submit(1).await.expect("the writer runs");
     while runs.load(Ordering::SeqCst) == 0 {
         tokio::task::yield_now().await;
@@ -167,10 +167,10 @@ async fn steps_that_are_too_large_together_run_later_with_fewer_others() {
         (1, vec![vec![usize::MAX]; 11]),
     ] {
         let gate = Arc::new(Semaphore::new(0));
-        let group = Counting {
+        let group = CountingRunner {
             gate: Some(Arc::clone(&gate)),
             large_max: Some(large_max),
-            ..Counting::default()
+            ..CountingRunner::default()
         };
         let (answered, runs) = (Arc::clone(&group.answered), Arc::clone(&group.runs));
         let writer = Writer::start(store().await.connection, group);

@@ -9,7 +9,7 @@ use crate::protocol::request::NotText;
 
 /// Why a request failed.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum ApiError {
     /// A syntax error.
     Bad(String),
     /// A wrong type, range or length.
@@ -38,32 +38,32 @@ PUT    /v2/queues/{queue}/jobs/{id}/run-id/{run_id}
 DELETE /v2/queues/{queue}/jobs/{id}/run-id/{run_id}
 ";
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, text) = match self {
-            Refusal::Bad(why) => (StatusCode::BAD_REQUEST, why),
-            Refusal::Unprocessable(why) => (StatusCode::UNPROCESSABLE_ENTITY, why),
-            Refusal::NotJson => {
+            ApiError::Bad(why) => (StatusCode::BAD_REQUEST, why),
+            ApiError::Unprocessable(why) => (StatusCode::UNPROCESSABLE_ENTITY, why),
+            ApiError::NotJson => {
                 let why = "the Content-Type must be application/json".to_owned();
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, why)
             }
-            Refusal::TooLarge => {
+            ApiError::TooLarge => {
                 let why = "the request body is too large".to_owned();
                 (StatusCode::PAYLOAD_TOO_LARGE, why)
             }
             // An empty body, as in the original server; clients check only the status.
-            Refusal::NoSuchJob => return StatusCode::NOT_FOUND.into_response(),
-            Refusal::NoSuchEndpoint => (StatusCode::NOT_FOUND, ENDPOINTS.to_owned()),
-            Refusal::MethodNotAllowed => {
+            ApiError::NoSuchJob => return StatusCode::NOT_FOUND.into_response(),
+            ApiError::NoSuchEndpoint => (StatusCode::NOT_FOUND, ENDPOINTS.to_owned()),
+            ApiError::MethodNotAllowed => {
                 let why = "this method is not allowed here".to_owned();
                 (StatusCode::METHOD_NOT_ALLOWED, why)
             }
-            Refusal::Unauthorized => {
+            ApiError::Unauthorized => {
                 let why = "a token is required: Authorization: Bearer TOKEN".to_owned();
                 (StatusCode::UNAUTHORIZED, why)
             }
-            Refusal::Rejected(why) => (why.status(), why.message().to_owned()),
-            Refusal::Engine(error) => of_engine(&error),
+            ApiError::Rejected(why) => (why.status(), why.message().to_owned()),
+            ApiError::Engine(error) => of_engine(&error),
         };
         (status, text).into_response()
     }
@@ -87,14 +87,14 @@ fn of_engine(error: &Error) -> (StatusCode, String) {
     (status, error.to_string())
 }
 
-impl From<NotText> for Refusal {
+impl From<NotText> for ApiError {
     fn from(what: NotText) -> Self {
-        Refusal::Bad(what.told().to_owned())
+        ApiError::Bad(what.message().to_owned())
     }
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
-        Refusal::Engine(error)
+        ApiError::Engine(error)
     }
 }

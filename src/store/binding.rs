@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
-use super::dialect::{Dialect, Set};
+use super::dialect::{Dialect, RowBinding};
 use super::rows::{Arg, Rows, Statement};
 
 /// Sets with up to this many rows are bound value by value. Larger ones are passed as JSON, because their statements
@@ -15,16 +15,18 @@ pub const ROWS_BOUND_MAX: usize = 64;
 
 /// Capacities, in rows, of the `VALUES` tables. All tables of a text have the same capacity, so that a few prepared
 /// texts serve batches of all sizes. Unused rows are null.
-const ROOMS: [usize; 6] = [2, 4, 8, 16, 32, ROWS_BOUND_MAX];
+const CAPACITIES: [usize; 6] = [2, 4, 8, 16, 32, ROWS_BOUND_MAX];
 
 /// The capacity that the largest table of a batch needs.
-pub fn room<'a>(batch: impl IntoIterator<Item = &'a Statement>) -> usize {
+pub fn capacity<'a>(batch: impl IntoIterator<Item = &'a Statement>) -> usize {
     let sets = batch
         .into_iter()
         .filter_map(|statement| rows(&statement.args));
     let largest = sets.filter(|rows| *rows <= ROWS_BOUND_MAX).max();
-    let room = ROOMS.into_iter().find(|room| Some(*room) >= largest);
-    room.unwrap_or(ROWS_BOUND_MAX)
+    let capacity = CAPACITIES
+        .into_iter()
+        .find(|capacity| Some(*capacity) >= largest);
+    capacity.unwrap_or(ROWS_BOUND_MAX)
 }
 
 /// The number of rows of the set among the arguments, if there is one.
@@ -54,12 +56,12 @@ struct Part {
 }
 
 /// Statements are constants, so the address identifies the text.
-type Key = (Set, usize, usize);
+type Key = (RowBinding, usize, usize);
 
 /// Templates are never dropped, because statements are few.
 static TEMPLATES: OnceLock<RwLock<HashMap<Key, &'static Template>>> = OnceLock::new();
 
-fn template(set: Set, sql: &'static str) -> &'static Template {
+fn template(set: RowBinding, sql: &'static str) -> &'static Template {
     let templates = TEMPLATES.get_or_init(RwLock::default);
     let key = (set, sql.as_ptr().addr(), sql.len());
     let known = templates.read().unwrap_or_else(PoisonError::into_inner);
@@ -67,7 +69,7 @@ fn template(set: Set, sql: &'static str) -> &'static Template {
         return template;
     }
     drop(known);
-    let template = Box::leak(Box::new(split(Dialect::Sqlite(set).write(sql))));
+    let template = Box::leak(Box::new(split(Dialect::Sqlite(set).expand(sql))));
     let mut templates = templates.write().unwrap_or_else(PoisonError::into_inner);
     templates.entry(key).or_insert(template)
 }
@@ -107,19 +109,19 @@ fn part(text: &'static str) -> Part {
 }
 
 /// Appends the statement with a `?` for each use of an argument, and passes the arguments to `bind` in that order.
-/// `room` is the capacity of a table with several rows.
+/// `capacity` is the number of rows of a table with several rows.
 pub fn write(
     sql: &'static str,
     mut args: Vec<Arg>,
-    room: usize,
+    capacity: usize,
     text: &mut String,
     mut bind: impl FnMut(Arg),
 ) {
     let set = match rows(&args) {
-        Some(1) => Set::One,
-        Some(2..=ROWS_BOUND_MAX) => Set::Few,
+        Some(1) => RowBinding::Single,
+        Some(2..=ROWS_BOUND_MAX) => RowBinding::Values,
         // The number of columns of a set without rows is not known.
-        _ => Set::Json,
+        _ => RowBinding::Json,
     };
     let template = template(set, sql);
     text.push_str(template.head);
@@ -133,8 +135,8 @@ pub fn write(
             false => std::mem::take(arg),
         });
         match arg.unwrap_or_default() {
-            Arg::Rows(rows) if set == Set::Few => {
-                let left_over = write_values(&rows, room, text);
+            Arg::Rows(rows) if set == RowBinding::Values => {
+                let left_over = write_values(&rows, capacity, text);
                 rows.values.into_iter().for_each(&mut bind);
                 (0..left_over).for_each(|_| bind(Arg::Null));
             }
@@ -151,8 +153,8 @@ pub fn write(
     }
 }
 
-/// Appends a table with a capacity of `room` rows. Returns the number of its unused values.
-fn write_values(rows: &Rows, room: usize, text: &mut String) -> usize {
+/// Appends a table of `capacity` rows. Returns the number of its unused values.
+fn write_values(rows: &Rows, capacity: usize, text: &mut String) -> usize {
     let mut row = String::with_capacity(2 * rows.width + 3);
     row.push('(');
     for column in 0..rows.width {
@@ -160,7 +162,7 @@ fn write_values(rows: &Rows, room: usize, text: &mut String) -> usize {
     }
     row.push(')');
     text.push_str("(SELECT * FROM (VALUES ");
-    for number in 0..room {
+    for number in 0..capacity {
         if number > 0 {
             text.push(',');
         }
@@ -168,7 +170,7 @@ fn write_values(rows: &Rows, room: usize, text: &mut String) -> usize {
     }
     // The first column of a row is never null.
     text.push_str(") WHERE column1 IS NOT NULL)");
-    room.saturating_sub(rows.len()) * rows.width
+    capacity.saturating_sub(rows.len()) * rows.width
 }
 
 #[cfg(test)]
@@ -176,11 +178,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_bound_where_they_are_used_and_room_is_null() {
+    fn values_are_bound_where_they_are_used_and_unused_rows_are_null() {
         let written = |sql, args: Vec<Arg>| {
             let (mut text, mut bound) = (String::new(), Vec::new());
-            let room = room(&[Statement::new(sql, args.clone())]);
-            write(sql, args, room, &mut text, |arg| bound.push(arg));
+            let capacity = capacity(&[Statement::new(sql, args.clone())]);
+            write(sql, args, capacity, &mut text, |arg| bound.push(arg));
             (text, serde_json::to_string(&bound).unwrap())
         };
         let sql = "SELECT int(0), $2 FROM rows($1) WHERE x = $2";
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_of_a_batch_have_the_same_room() {
+    fn tables_of_a_batch_have_the_same_capacity() {
         let of =
             |count: usize| Statement::of_rows("SELECT int(0) FROM rows($1)", &vec![(1,); count]);
         for (counts, expected) in [
@@ -220,7 +222,7 @@ mod tests {
             (vec![65, 5], 8),
         ] {
             let batch: Vec<_> = counts.iter().map(|count| of(*count)).collect();
-            assert_eq!(room(&batch), expected, "{counts:?}");
+            assert_eq!(capacity(&batch), expected, "{counts:?}");
         }
     }
 

@@ -7,10 +7,10 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use serde_json::json;
 
-use super::answer::JobView;
 use super::call::Call;
-use super::refusal::Refusal;
-use super::{Front, Outcome};
+use super::error::ApiError;
+use super::response::JobView;
+use super::{Api, Outcome};
 use crate::engine::{Claim, Job, JobKey, Order, QueueKey, Time};
 use crate::protocol::body;
 
@@ -22,13 +22,13 @@ const COUNT_MAX: u32 = 100;
 
 /// `GET /api/:namespace/:queue[,:queue]*`. The response is a job for a count of 1, an array for more, and
 /// 404 if no job is available.
-pub async fn consume(front: Front, call: Call) -> Outcome {
+pub async fn consume(api: Api, call: Call) -> Outcome {
     let queues = call.queues()?;
     let ttr_s: u32 = call.number("ttr", TTR_S, "invalid ttr")?;
     let timeout_s: u32 = call.number("timeout", 0, "invalid timeout")?;
     let count: u32 = call.number("count", 1, "invalid count")?;
     if !(1..=COUNT_MAX).contains(&count) {
-        return Err(Refusal::Bad("invalid count"));
+        return Err(ApiError::Bad("invalid count"));
     }
     let claim = Claim {
         worker: String::new(),
@@ -39,16 +39,16 @@ pub async fn consume(front: Front, call: Call) -> Outcome {
         lease_s: Some(f64::from(ttr_s)),
     };
     let wait = Duration::from_secs(u64::from(timeout_s));
-    let jobs = front.engine.claim_or_wait(claim, wait, None).await?;
-    let now = front.engine.now(None);
+    let jobs = api.engine.claim_or_wait(claim, wait, None).await?;
+    let now = api.engine.now(None);
     let mut views = jobs
         .iter()
-        .filter_map(|job| Some(new_job(job, front.queue_of(job, &queues)?, now)));
+        .filter_map(|job| Some(new_job(job, api.queue_of(job, &queues)?, now)));
     if count > 1 && !jobs.is_empty() {
         let text = body::text(&views.collect::<Vec<_>>())?;
         return Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response());
     }
-    let view = views.next().ok_or(Refusal::NoJobAvailable)?;
+    let view = views.next().ok_or(ApiError::NoJobAvailable)?;
     Ok(Json(view).into_response())
 }
 
@@ -57,41 +57,41 @@ fn new_job<'a>(job: &'a Job, queue: &'a QueueKey, now: Time) -> JobView<'a> {
 }
 
 /// `DELETE /api/:namespace/:queue/job/:job_id`
-pub async fn acknowledge(front: Front, call: Call) -> Outcome {
+pub async fn acknowledge(api: Api, call: Call) -> Outcome {
     let ids = vec![call.job_id().to_owned()];
-    front.engine.acknowledge(call.queue()?, ids).await?;
+    api.engine.acknowledge(call.queue()?, ids).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// `GET /api/:namespace/:queue/peek`
-pub async fn peek(front: Front, call: Call) -> Outcome {
+pub async fn peek(api: Api, call: Call) -> Outcome {
     let queue = call.queue()?;
-    let found = front.engine.next_ready_job(&queue).await?;
-    shown(found, &queue)
+    let found = api.engine.next_ready_job(&queue).await?;
+    job_response(found, &queue)
 }
 
 /// `GET /api/:namespace/:queue/job/:job_id`
-pub async fn job(front: Front, call: Call) -> Outcome {
+pub async fn job(api: Api, call: Call) -> Outcome {
     let queue = call.queue()?;
     let key = JobKey::lmstfy(call.job_id());
-    let found = front.engine.unexpired_job(&queue, &key).await?;
-    shown(found, &queue)
+    let found = api.engine.unexpired_job(&queue, &key).await?;
+    job_response(found, &queue)
 }
 
-fn shown(found: Option<(Job, Time)>, queue: &QueueKey) -> Outcome {
-    let (job, now) = found.ok_or(Refusal::NoSuchJob)?;
+fn job_response(found: Option<(Job, Time)>, queue: &QueueKey) -> Outcome {
+    let (job, now) = found.ok_or(ApiError::NoSuchJob)?;
     Ok(Json(JobView::of(&job, queue, now)).into_response())
 }
 
 /// `GET /api/:namespace/:queue/size`
-pub async fn size(front: Front, call: Call) -> Outcome {
+pub async fn size(api: Api, call: Call) -> Outcome {
     let queue = call.queue()?;
-    let size = front.engine.count_ready(&queue).await?;
-    Ok(sized(&queue, size))
+    let size = api.engine.count_ready(&queue).await?;
+    Ok(size_response(&queue, size))
 }
 
 /// The response with a number of jobs of a queue.
-pub fn sized(queue: &QueueKey, size: i64) -> axum::response::Response {
+pub fn size_response(queue: &QueueKey, size: i64) -> axum::response::Response {
     let QueueKey {
         namespace, name, ..
     } = queue;
@@ -99,12 +99,12 @@ pub fn sized(queue: &QueueKey, size: i64) -> axum::response::Response {
 }
 
 /// `DELETE /api/:namespace/:queue`
-pub async fn destroy(front: Front, call: Call) -> Outcome {
-    front.engine.destroy(call.queue()?).await?;
+pub async fn destroy(api: Api, call: Call) -> Outcome {
+    api.engine.destroy(call.queue()?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-impl Front {
+impl Api {
     /// The one of `queues` that contains the job.
     fn queue_of<'a>(&self, job: &Job, queues: &'a [QueueKey]) -> Option<&'a QueueKey> {
         let is_its = |queue: &&QueueKey| {

@@ -11,7 +11,7 @@ use crate::protocol::request::NotText;
 
 /// Why a request failed.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum ApiError {
     /// An invalid parameter or body, with the message of the document or of the original server.
     Bad(&'static str),
     NoToken,
@@ -26,34 +26,34 @@ pub enum Refusal {
     Engine(Error),
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, error) = match self {
-            Refusal::Bad(what) => (StatusCode::BAD_REQUEST, what),
-            Refusal::NoToken => (StatusCode::UNAUTHORIZED, "token not found"),
-            Refusal::WrongToken | Refusal::Engine(Error::Revoked) => {
+            ApiError::Bad(what) => (StatusCode::BAD_REQUEST, what),
+            ApiError::NoToken => (StatusCode::UNAUTHORIZED, "token not found"),
+            ApiError::WrongToken | ApiError::Engine(Error::Revoked) => {
                 (StatusCode::UNAUTHORIZED, "invalid token")
             }
-            Refusal::NoSuchPool => (StatusCode::NOT_FOUND, "pool not found"),
-            Refusal::NoSuchJob => (StatusCode::NOT_FOUND, "job not found"),
-            Refusal::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "body too large"),
-            Refusal::NoSuchEndpoint => (StatusCode::NOT_FOUND, "api not found"),
-            Refusal::Rejected(why) => (why.status(), why.message()),
+            ApiError::NoSuchPool => (StatusCode::NOT_FOUND, "pool not found"),
+            ApiError::NoSuchJob => (StatusCode::NOT_FOUND, "job not found"),
+            ApiError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "body too large"),
+            ApiError::NoSuchEndpoint => (StatusCode::NOT_FOUND, "api not found"),
+            ApiError::Rejected(why) => (why.status(), why.message()),
             // Its key is `msg`, unlike that of all other errors (document, Consume jobs).
-            Refusal::NoJobAvailable => {
+            ApiError::NoJobAvailable => {
                 let body = Json(json!({ "msg": "no job available" }));
                 return (StatusCode::NOT_FOUND, body).into_response();
             }
-            Refusal::Engine(Error::ResponseTooLarge) => {
+            ApiError::Engine(Error::ResponseTooLarge) => {
                 (StatusCode::PAYLOAD_TOO_LARGE, "response too large")
             }
-            Refusal::Engine(Error::Unavailable) => {
+            ApiError::Engine(Error::Unavailable) => {
                 let body = Json(json!({ "error": "the database is unreachable; try again" }));
                 let later = [("retry-after", "1")];
                 return (StatusCode::SERVICE_UNAVAILABLE, later, body).into_response();
             }
-            Refusal::Engine(Error::Full) => (StatusCode::INSUFFICIENT_STORAGE, "the disk is full"),
-            Refusal::Engine(error) => {
+            ApiError::Engine(Error::Full) => (StatusCode::INSUFFICIENT_STORAGE, "the disk is full"),
+            ApiError::Engine(error) => {
                 tracing::error!(%error, "an lmstfy request failed");
                 (StatusCode::INTERNAL_SERVER_ERROR, "internal error")
             }
@@ -62,14 +62,14 @@ impl IntoResponse for Refusal {
     }
 }
 
-impl From<NotText> for Refusal {
+impl From<NotText> for ApiError {
     fn from(what: NotText) -> Self {
-        Refusal::Bad(what.told())
+        ApiError::Bad(what.message())
     }
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
-        Refusal::Engine(error)
+        ApiError::Engine(error)
     }
 }

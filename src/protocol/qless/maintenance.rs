@@ -2,30 +2,30 @@
 
 use serde_json::{Value, json};
 
-use super::answer::Answer;
 use super::call::{Call, Fields};
-use super::refusal::Refusal;
-use super::{Front, Outcome};
+use super::error::ApiError;
+use super::response::Results;
+use super::{Api, Outcome};
 use crate::engine::Inconsistency;
 
-pub async fn check(front: Front, call: Call) -> Outcome {
-    let now = front.now(&call.envelope()?)?;
-    let problems = front.engine.check(now).await?;
-    Ok(Answer::new(&json!({ "problems": views(&problems) })))
+pub async fn check(api: Api, call: Call) -> Outcome {
+    let now = api.now(&call.envelope()?)?;
+    let problems = api.engine.check(now).await?;
+    Ok(Results::new(&json!({ "problems": views(&problems) })))
 }
 
-pub async fn mend(front: Front, call: Call) -> Outcome {
+pub async fn repair(api: Api, call: Call) -> Outcome {
     let envelope = call.envelope()?;
-    let now = front.now(&envelope)?;
+    let now = api.now(&envelope)?;
     let resolve = Fields::of(envelope.data()?)?;
     if resolve.required("resolve")?.get() != "true" {
-        return Err(Refusal::bad(
+        return Err(ApiError::bad(
             "resolve",
             "resolve must be true; to check without repair, use GET",
         ));
     }
-    let (problems, resolved) = front.engine.repair(now).await?;
-    Ok(Answer::new(
+    let (problems, resolved) = api.engine.repair(now).await?;
+    Ok(Results::new(
         &json!({ "problems": views(&problems), "resolved": resolved }),
     ))
 }
@@ -36,13 +36,13 @@ fn views(problems: &[Inconsistency]) -> Vec<Value> {
     problems.iter().map(view).collect()
 }
 
-pub async fn flush(front: Front, call: Call) -> Outcome {
+pub async fn flush(api: Api, call: Call) -> Outcome {
     call.envelope()?;
-    if !front.allow_flush {
-        return Err(Refusal::NotEnabled {
+    if !api.allow_flush {
+        return Err(ApiError::NotEnabled {
             message: "flush is disabled; start the server with --allow-flush",
         });
     }
-    front.engine.flush().await?;
-    Ok(Answer::new(&true))
+    api.engine.flush().await?;
+    Ok(Results::new(&true))
 }

@@ -9,13 +9,13 @@ use super::rows::Arg;
 
 /// Collects the values of rows in sequence.
 #[derive(Default)]
-pub struct Flat {
+pub struct RowSerializer {
     pub values: Vec<Arg>,
     /// Whether a row was a tuple.
     pub is_tuple: bool,
 }
 
-impl Flat {
+impl RowSerializer {
     fn push(&mut self, value: Arg) -> Result<(), Error> {
         self.values.push(value);
         Ok(())
@@ -32,15 +32,15 @@ macro_rules! whole {
 }
 
 /// Types that a row cannot contain.
-macro_rules! refused {
-    ($($name:ident($($type:ty),*) -> $answer:ty;)*) => {
-        $(fn $name(self, $(_: $type),*) -> Result<$answer, Error> {
+macro_rules! unsupported {
+    ($($name:ident($($type:ty),*) -> $result:ty;)*) => {
+        $(fn $name(self, $(_: $type),*) -> Result<$result, Error> {
             Err(Error)
         })*
     };
 }
 
-impl Serializer for &mut Flat {
+impl Serializer for &mut RowSerializer {
     type Ok = ();
     type Error = Error;
     type SerializeSeq = Self;
@@ -114,7 +114,7 @@ impl Serializer for &mut Flat {
         Err(Error)
     }
 
-    refused! {
+    unsupported! {
         serialize_bytes(&[u8]) -> ();
         serialize_unit_struct(&'static str) -> ();
         serialize_unit_variant(&'static str, u32, &'static str) -> ();
@@ -126,7 +126,7 @@ impl Serializer for &mut Flat {
     }
 }
 
-impl SerializeSeq for &mut Flat {
+impl SerializeSeq for &mut RowSerializer {
     type Ok = ();
     type Error = Error;
 
@@ -139,7 +139,7 @@ impl SerializeSeq for &mut Flat {
     }
 }
 
-impl SerializeTuple for &mut Flat {
+impl SerializeTuple for &mut RowSerializer {
     type Ok = ();
     type Error = Error;
 

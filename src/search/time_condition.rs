@@ -8,7 +8,7 @@ const SECOND: i64 = 1_000_000;
 
 /// A condition on a time, in microseconds. The text is the one that was parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum When {
+pub enum TimeCondition {
     /// By age: `>2h` is more than two hours ago.
     Age(Compare, i64, String),
     /// By a day, minute or second, given by its start and its end: `>2026-11-01` is after that day, `<2026-11-01`
@@ -16,27 +16,27 @@ pub enum When {
     Date(Compare, i64, i64, String),
 }
 
-impl When {
-    pub fn holds(&self, moment: i64, now: i64) -> bool {
+impl TimeCondition {
+    pub fn holds(&self, time: i64, now: i64) -> bool {
         match self {
-            When::Age(compare, age, _) => compare.holds(now.saturating_sub(moment).cmp(age)),
-            When::Date(compare, from, until, _) => match compare {
-                Compare::Is => (*from..*until).contains(&moment),
-                Compare::Over => moment >= *until,
-                Compare::Least => moment >= *from,
-                Compare::Under => moment < *from,
-                Compare::Most => moment < *until,
+            TimeCondition::Age(compare, age, _) => compare.holds(now.saturating_sub(time).cmp(age)),
+            TimeCondition::Date(compare, from, until, _) => match compare {
+                Compare::Is => (*from..*until).contains(&time),
+                Compare::Over => time >= *until,
+                Compare::Least => time >= *from,
+                Compare::Under => time < *from,
+                Compare::Most => time < *until,
             },
         }
     }
 
     /// Parses the text after the comparison operator; `None` if it is neither an age nor a date.
-    pub fn read(compare: Compare, text: &str) -> Option<When> {
+    pub fn read(compare: Compare, text: &str) -> Option<TimeCondition> {
         if let Some(age) = span(text) {
-            return Some(When::Age(compare, age, text.to_owned()));
+            return Some(TimeCondition::Age(compare, age, text.to_owned()));
         }
         let (from, length) = date(text)?;
-        Some(When::Date(
+        Some(TimeCondition::Date(
             compare,
             from,
             from.checked_add(length)?,
@@ -87,8 +87,8 @@ fn date(text: &str) -> Option<(i64, i64)> {
         Some(time) if shaped(time, "00:00:00") => (parsed(time, "%H:%M:%S")?, SECOND),
         Some(_) => return None,
     };
-    let moment = NaiveDateTime::new(day, time).and_utc();
-    Some((moment.timestamp_micros(), length))
+    let time = NaiveDateTime::new(day, time).and_utc();
+    Some((time.timestamp_micros(), length))
 }
 
 fn parsed(time: &str, format: &str) -> Option<NaiveTime> {

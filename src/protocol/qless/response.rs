@@ -9,64 +9,64 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::call::Fields;
-use super::refusal::Refusal;
+use super::error::ApiError;
 use crate::engine::{
     Config, EffectiveState, Error, Event, EventKind, Failure, Job, Queues, State, Time, Tracked,
 };
 use crate::protocol::body;
 
 /// The result of a handler, as JSON texts: `results`, unless they are too large, and further keys.
-pub struct Answer {
+pub struct Results {
     results: Result<String, Error>,
-    beside: Vec<(&'static str, String)>,
+    extra: Vec<(&'static str, String)>,
 }
 
-impl Answer {
-    pub fn new(results: &impl Serialize) -> Answer {
-        Answer {
+impl Results {
+    pub fn new(results: &impl Serialize) -> Results {
+        Results {
             results: body::text(results),
-            beside: Vec::new(),
+            extra: Vec::new(),
         }
     }
 
     /// Adds a key next to `results`.
-    pub fn beside(mut self, key: &'static str, value: &impl Serialize) -> Answer {
-        self.beside.push((key, text(value)));
+    pub fn with_key(mut self, key: &'static str, value: &impl Serialize) -> Results {
+        self.extra.push((key, text(value)));
         self
     }
 
     /// The response to one item or an array of items. For an array, `results` has one entry per item, `false` for a
     /// failed one, and `errors` is added if any failed. The error of a single item is the error of the request.
     pub fn of_items<T: Serialize>(
-        items: Vec<Result<T, Refusal>>,
+        items: Vec<Result<T, ApiError>>,
         array: bool,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<Results, ApiError> {
         if !array {
             return match items.into_iter().next() {
-                Some(item) => Ok(Answer::new(&item?)),
-                None => Ok(Answer::new(&Value::Null)),
+                Some(item) => Ok(Results::new(&item?)),
+                None => Ok(Results::new(&Value::Null)),
             };
         }
         let results: Vec<Option<&T>> = items.iter().map(|item| item.as_ref().ok()).collect();
-        let answer = Answer::new(
+        let results = Results::new(
             &results
                 .iter()
                 .map(|result| OrFalse(*result))
                 .collect::<Vec<_>>(),
         );
-        Ok(answer.with_errors(&items))
+        Ok(results.with_errors(&items))
     }
 
     /// Adds `errors`, with one entry per item, if any failed.
-    pub fn with_errors<T>(self, items: &[Result<T, Refusal>]) -> Answer {
+    pub fn with_errors<T>(self, items: &[Result<T, ApiError>]) -> Results {
         if items.iter().all(Result::is_ok) {
             return self;
         }
         let errors: Vec<Option<Map<String, Value>>> = items
             .iter()
-            .map(|item| item.as_ref().err().map(Refusal::to_object))
+            .map(|item| item.as_ref().err().map(ApiError::to_object))
             .collect();
-        self.beside("errors", &errors)
+        self.with_key("errors", &errors)
     }
 }
 
@@ -91,27 +91,27 @@ fn text(value: &impl Serialize) -> String {
 const RETRY_AFTER_S: &str = "1";
 
 /// The HTTP response.
-pub fn response(outcome: Result<Answer, Refusal>, started: Instant) -> Response<Body> {
-    let outcome = outcome.and_then(|Answer { results, beside }| Ok((results?, beside)));
-    let retry_after = outcome.as_ref().is_err_and(Refusal::may_be_repeated);
+pub fn response(outcome: Result<Results, ApiError>, started: Instant) -> Response<Body> {
+    let outcome = outcome.and_then(|Results { results, extra }| Ok((results?, extra)));
+    let retry_after = outcome.as_ref().is_err_and(ApiError::is_retryable);
     let (status, mut body) = match outcome {
-        Ok((results, beside)) => {
+        Ok((results, extra)) => {
             let mut body = format!("{{\"results\":{results}");
-            for (key, value) in beside {
+            for (key, value) in extra {
                 body.push_str(&format!(",\"{key}\":{value}"));
             }
             (StatusCode::OK, body)
         }
-        Err(refusal) => {
-            if let Refusal::Engine(Error::Store(error)) = &refusal {
+        Err(error) => {
+            if let ApiError::Engine(Error::Store(error)) = &error {
                 tracing::error!(%error, "a qless request failed");
             }
-            let object = text(&refusal.to_object());
+            let object = text(&error.to_object());
             let fields = object
                 .strip_prefix('{')
                 .and_then(|rest| rest.strip_suffix('}'));
             (
-                refusal.status(),
+                error.status(),
                 format!("{{\"results\":null,{}", fields.unwrap_or_default()),
             )
         }
@@ -167,7 +167,7 @@ impl Serialize for JobView<'_> {
         let job = self.job;
         let complete = job.state == State::Complete;
         // A claimed job is shown as running even if its lease has already expired.
-        let standing = match self.claimed {
+        let effective_state = match self.claimed {
             Some(_) => EffectiveState::Running,
             None => job.effective_state(self.now),
         };
@@ -176,7 +176,7 @@ impl Serialize for JobView<'_> {
         map.serialize_entry("queue", &(!complete).then(|| self.queues.name(job.queue)))?;
         map.serialize_entry("meta", &json_text(&job.body))?;
         map.serialize_entry("klass", &job.klass)?;
-        map.serialize_entry("state", standing.as_str())?;
+        map.serialize_entry("state", effective_state.as_str())?;
         map.serialize_entry("worker", &job.lease.as_ref().map(|lease| &lease.worker))?;
         map.serialize_entry(
             "expires",

@@ -16,7 +16,7 @@ const QUEUES_TOGETHER: usize = 1_000;
 const PROBE: &str = r#"{"data":{"id":"probe","meta":null}}"#;
 
 /// The measurement of a request.
-pub struct Hold {
+pub struct Delay {
     pub request: &'static str,
     /// Time until the response, in milliseconds.
     pub took_ms: f64,
@@ -31,25 +31,25 @@ type Request = (&'static str, &'static str, &'static str, String, u16);
 ///
 /// # Errors
 /// If a response is wrong.
-pub async fn measure(target: &Target) -> Result<Vec<Hold>> {
+pub async fn measure(target: &Target) -> Result<Vec<Delay>> {
     let mut heavy = Connection::open(target.address(0)?).await?;
     let mut light = Connection::open(target.address(0)?).await?;
-    let mut holds = Vec::new();
+    let mut delays = Vec::new();
     for (request, method, path, body, status) in requests() {
         let began = Instant::now();
-        let asked = heavy.exchange(method, path, &body, status);
-        tokio::pin!(asked);
+        let exchange = heavy.exchange(method, path, &body, status);
+        tokio::pin!(exchange);
         let mut longest = 0.0_f64;
         let took = loop {
             let probed = Instant::now();
-            light.ask("POST", "/add/probe", PROBE).await?;
+            light.send("POST", "/add/probe", PROBE).await?;
             // Polls both, so that each makes progress while the other waits for its response.
-            let both = async { light.answer().await.map(|(status, _)| status) };
+            let both = async { light.receive().await.map(|(status, _)| status) };
             tokio::pin!(both);
-            let answered = tokio::select! {
+            let finished = tokio::select! {
                 biased;
-                answer = &mut asked => {
-                    answer?;
+                response = &mut exchange => {
+                    response?;
                     let took = began.elapsed();
                     both.await?;
                     Some(took)
@@ -62,17 +62,17 @@ pub async fn measure(target: &Target) -> Result<Vec<Hold>> {
                 }
             };
             longest = longest.max(probed.elapsed().as_secs_f64() * 1e3);
-            if let Some(took) = answered {
+            if let Some(took) = finished {
                 break took;
             }
         };
-        holds.push(Hold {
+        delays.push(Delay {
             request,
             took_ms: took.as_secs_f64() * 1e3,
             longest_wait_ms: longest,
         });
     }
-    Ok(holds)
+    Ok(delays)
 }
 
 fn requests() -> Vec<Request> {

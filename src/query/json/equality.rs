@@ -8,14 +8,14 @@ use super::{Json, Kind, number, unescaped};
 /// Whether two JSON texts have the same value: objects regardless of the order of their keys (the last of duplicate
 /// keys counts), strings by their value without escapes, numbers by their exact value. Numbers whose exponents have
 /// more than 18 digits are compared as text. A text that is not JSON equals nothing, not even itself.
-pub fn same(one: &str, two: &str) -> bool {
+pub fn are_equal(one: &str, two: &str) -> bool {
     let read = |text| Json::read(text, usize::MAX);
     let (Ok(one), Ok(two)) = (read(one), read(two)) else {
         return false;
     };
     let mut pairs = vec![(0, 0)];
     while let Some((left, right)) = pairs.pop() {
-        if !same_entry((&one, left), (&two, right), &mut pairs) {
+        if !entries_are_equal((&one, left), (&two, right), &mut pairs) {
             return false;
         }
     }
@@ -23,7 +23,7 @@ pub fn same(one: &str, two: &str) -> bool {
 }
 
 /// Whether two entries are equal, apart from their children, which are added to `pairs`.
-fn same_entry(
+fn entries_are_equal(
     (one, left): (&Json<'_>, usize),
     (two, right): (&Json<'_>, usize),
     pairs: &mut Vec<(usize, usize)>,
@@ -33,9 +33,11 @@ fn same_entry(
     };
     match (first.kind, second.kind) {
         (Kind::Integer | Kind::Real, Kind::Integer | Kind::Real) => {
-            number::same(one.written(left), two.written(right))
+            number::are_equal(one.source(left), two.source(right))
         }
-        (Kind::Text(_), Kind::Text(_)) => exactly(one, left) == exactly(two, right),
+        (Kind::Text(_), Kind::Text(_)) => {
+            raw_string_value(one, left) == raw_string_value(two, right)
+        }
         (Kind::Array, Kind::Array) => {
             let before = pairs.len();
             pairs.extend(one.children(left).zip(two.children(right)));
@@ -53,10 +55,10 @@ fn same_entry(
 }
 
 /// The value of a string, including unpaired surrogates.
-fn exactly<'j>(json: &'j Json<'_>, index: usize) -> Cow<'j, [u8]> {
+fn raw_string_value<'j>(json: &'j Json<'_>, index: usize) -> Cow<'j, [u8]> {
     match json.is_escaped(index) {
-        true => Cow::Owned(unescaped(json.written(index))),
-        false => Cow::Borrowed(json.written(index).as_bytes()),
+        true => Cow::Owned(unescaped(json.source(index))),
+        false => Cow::Borrowed(json.source(index).as_bytes()),
     }
 }
 
@@ -64,7 +66,7 @@ fn members<'j>(json: &'j Json<'_>, index: usize) -> BTreeMap<Cow<'j, [u8]>, usiz
     let mut children = json.children(index);
     let mut members = BTreeMap::new();
     while let (Some(key), Some(value)) = (children.next(), children.next()) {
-        members.insert(exactly(json, key), value);
+        members.insert(raw_string_value(json, key), value);
     }
     members
 }

@@ -11,7 +11,7 @@ use crate::engine::Error;
 
 /// Why a request, or one of its items, failed.
 #[derive(Clone, Debug)]
-pub enum Refusal {
+pub enum ApiError {
     Bad {
         field: &'static str,
         message: String,
@@ -31,10 +31,10 @@ pub enum Refusal {
     Engine(Error),
 }
 
-impl Refusal {
+impl ApiError {
     /// An error for a field that is missing, has the wrong type or is out of range.
-    pub fn bad(field: &'static str, message: &str) -> Refusal {
-        Refusal::Bad {
+    pub fn bad(field: &'static str, message: &str) -> ApiError {
+        ApiError::Bad {
             field,
             message: message.to_owned(),
         }
@@ -53,8 +53,8 @@ impl Refusal {
     }
 
     /// Whether the same request can succeed later.
-    pub fn may_be_repeated(&self) -> bool {
-        matches!(self, Refusal::Engine(Error::Unavailable))
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, ApiError::Engine(Error::Unavailable))
     }
 
     pub fn status(&self) -> StatusCode {
@@ -63,64 +63,64 @@ impl Refusal {
 
     fn message(&self) -> String {
         match self {
-            Refusal::Bad { message, .. } => message.clone(),
-            Refusal::NoSuchEndpoint => "no such endpoint".to_owned(),
-            Refusal::MethodNotAllowed => "this method is not allowed here".to_owned(),
-            Refusal::NotEnabled { message } => (*message).to_owned(),
-            Refusal::Unauthorized => {
+            ApiError::Bad { message, .. } => message.clone(),
+            ApiError::NoSuchEndpoint => "no such endpoint".to_owned(),
+            ApiError::MethodNotAllowed => "this method is not allowed here".to_owned(),
+            ApiError::NotEnabled { message } => (*message).to_owned(),
+            ApiError::Unauthorized => {
                 "a token is required: Authorization: Bearer <token>".to_owned()
             }
-            Refusal::Rejected(why) => why.message().to_owned(),
-            Refusal::TooLarge => format!(
+            ApiError::Rejected(why) => why.message().to_owned(),
+            ApiError::TooLarge => format!(
                 "the request body must not exceed {} bytes",
                 super::call::BODY_BYTES_MAX
             ),
-            Refusal::NoSuchOption { option } => format!("option \"{option}\" does not exist"),
-            Refusal::Internal => "internal error; see the server log".to_owned(),
+            ApiError::NoSuchOption { option } => format!("option \"{option}\" does not exist"),
+            ApiError::Internal => "internal error; see the server log".to_owned(),
             // The log has the details, for the operator.
-            Refusal::Engine(Error::Store(_)) => "the database is unavailable".to_owned(),
-            Refusal::Engine(error) => error.to_string(),
+            ApiError::Engine(Error::Store(_)) => "the database is unavailable".to_owned(),
+            ApiError::Engine(error) => error.to_string(),
         }
     }
 
     fn parts(&self) -> (StatusCode, &'static str, Value) {
         let error = match self {
-            Refusal::Bad { field, .. } => {
+            ApiError::Bad { field, .. } => {
                 return (
                     StatusCode::BAD_REQUEST,
                     "bad_request",
                     json!({ "field": field }),
                 );
             }
-            Refusal::NoSuchEndpoint => {
+            ApiError::NoSuchEndpoint => {
                 return (StatusCode::NOT_FOUND, "no_such_endpoint", Value::Null);
             }
-            Refusal::MethodNotAllowed => {
+            ApiError::MethodNotAllowed => {
                 return (
                     StatusCode::METHOD_NOT_ALLOWED,
                     "method_not_allowed",
                     Value::Null,
                 );
             }
-            Refusal::NotEnabled { .. } => {
+            ApiError::NotEnabled { .. } => {
                 return (StatusCode::FORBIDDEN, "not_enabled", Value::Null);
             }
-            Refusal::Unauthorized => {
+            ApiError::Unauthorized => {
                 return (StatusCode::UNAUTHORIZED, "unauthorized", Value::Null);
             }
-            Refusal::Rejected(why) => return (why.status(), why.code(), Value::Null),
-            Refusal::NoSuchOption { option } => {
+            ApiError::Rejected(why) => return (why.status(), why.code(), Value::Null),
+            ApiError::NoSuchOption { option } => {
                 return (
                     StatusCode::NOT_FOUND,
                     "no_such_option",
                     json!({ "option": option }),
                 );
             }
-            Refusal::TooLarge => return (StatusCode::PAYLOAD_TOO_LARGE, "too_large", Value::Null),
-            Refusal::Internal => {
+            ApiError::TooLarge => return (StatusCode::PAYLOAD_TOO_LARGE, "too_large", Value::Null),
+            ApiError::Internal => {
                 return (StatusCode::INTERNAL_SERVER_ERROR, "internal", Value::Null);
             }
-            Refusal::Engine(error) => error,
+            ApiError::Engine(error) => error,
         };
         of_engine(error)
     }
@@ -189,14 +189,14 @@ fn of_engine(error: &Error) -> (StatusCode, &'static str, Value) {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        super::answer::response(Err(self), Instant::now())
+        super::response::response(Err(self), Instant::now())
     }
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
-        Refusal::Engine(error)
+        ApiError::Engine(error)
     }
 }

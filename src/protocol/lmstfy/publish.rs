@@ -11,8 +11,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::call::{BULK_MAX, Call};
-use super::refusal::Refusal;
-use super::{Front, Outcome};
+use super::error::ApiError;
+use super::{Api, Outcome};
 use crate::engine::Publish;
 
 /// Default time to live of a job, in seconds (document, Publish a job).
@@ -27,38 +27,38 @@ const ATTRIBUTE_VALUE_BYTES_MAX: usize = 128;
 const ATTRIBUTE: &str = "job-attr-";
 
 /// `PUT /api/:namespace/:queue`
-pub async fn publish(front: Front, call: Call) -> Outcome {
-    let (queue, manner) = (call.queue()?, Manner::of(&call)?);
-    let job = manner.job(call.body(front.body_max)?);
-    let ids = front.engine.publish(queue, vec![job]).await?;
+pub async fn publish(api: Api, call: Call) -> Outcome {
+    let (queue, parameters) = (call.queue()?, PublishParameters::of(&call)?);
+    let job = parameters.job(call.body(api.body_max)?);
+    let ids = api.engine.publish(queue, vec![job]).await?;
     Ok(published(ids.first().map_or("", String::as_str)))
 }
 
 /// `PUT /api/:namespace/:queue/job/:job_id`: deletes the job and publishes a new one with another ID.
-pub async fn republish(front: Front, call: Call) -> Outcome {
-    let (queue, manner) = (call.queue()?, Manner::of(&call)?);
-    let job = manner.job(call.body(front.body_max)?);
-    let id = front.engine.republish(queue, call.job_id(), job).await?;
+pub async fn republish(api: Api, call: Call) -> Outcome {
+    let (queue, parameters) = (call.queue()?, PublishParameters::of(&call)?);
+    let job = parameters.job(call.body(api.body_max)?);
+    let id = api.engine.republish(queue, call.job_id(), job).await?;
     Ok(published(&id))
 }
 
 /// `PUT /api/:namespace/:queue/bulk`: the text of each element of a JSON array is the body of a job.
-pub async fn publish_several(front: Front, call: Call) -> Outcome {
-    let (queue, manner) = (call.queue()?, Manner::of(&call)?);
+pub async fn publish_several(api: Api, call: Call) -> Outcome {
+    let (queue, parameters) = (call.queue()?, PublishParameters::of(&call)?);
     let elements: Vec<&RawValue> = serde_json::from_slice(call.body(usize::MAX)?)
-        .map_err(|_| Refusal::Bad("request body should be an array of objects"))?;
+        .map_err(|_| ApiError::Bad("request body should be an array of objects"))?;
     if elements.is_empty() {
-        return Err(Refusal::Bad("no jobs"));
+        return Err(ApiError::Bad("no jobs"));
     }
     if elements.len() > BULK_MAX {
-        return Err(Refusal::Bad("too many jobs"));
+        return Err(ApiError::Bad("too many jobs"));
     }
     let job = |element: &&RawValue| match element.get().as_bytes() {
-        body if body.len() > front.body_max => Err(Refusal::TooLarge),
-        body => Ok(manner.job(body)),
+        body if body.len() > api.body_max => Err(ApiError::TooLarge),
+        body => Ok(parameters.job(body)),
     };
     let jobs = elements.iter().map(job).collect::<Result<Vec<_>, _>>()?;
-    let ids = front.engine.publish(queue, jobs).await?;
+    let ids = api.engine.publish(queue, jobs).await?;
     let body = Json(json!({ "msg": "published", "job_ids": ids }));
     Ok((StatusCode::CREATED, body).into_response())
 }
@@ -69,7 +69,7 @@ fn published(id: &str) -> axum::response::Response {
 }
 
 /// The parameters of a publish request.
-struct Manner {
+struct PublishParameters {
     delay_s: u32,
     ttl_s: u32,
     tries: u16,
@@ -77,29 +77,29 @@ struct Manner {
     attributes: Option<String>,
 }
 
-impl Manner {
-    fn of(call: &Call) -> Result<Manner, Refusal> {
+impl PublishParameters {
+    fn of(call: &Call) -> Result<PublishParameters, ApiError> {
         let delay_s = call.number("delay", 0, "invalid delay")?;
         let ttl_s = call.number("ttl", TTL_S, "invalid ttl")?;
         if ttl_s > 0 && ttl_s < delay_s {
-            return Err(Refusal::Bad("ttl is shorter than delay"));
+            return Err(ApiError::Bad("ttl is shorter than delay"));
         }
         let tries = call.number("tries", 1, "invalid tries")?;
         if tries == 0 {
-            return Err(Refusal::Bad("tries shouldn't be zero"));
+            return Err(ApiError::Bad("tries shouldn't be zero"));
         }
         let versioned = call
-            .asked
+            .request
             .headers
             .get("enable-job-version")
             .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"yes"));
-        Ok(Manner {
+        Ok(PublishParameters {
             delay_s,
             ttl_s,
             tries,
             versioned,
             attributes: if versioned {
-                attributes(&call.asked.headers)
+                attributes(&call.request.headers)
             } else {
                 None
             },

@@ -33,42 +33,42 @@ const HELD_OVER_MAX: usize = 2 * STEPS_MAX;
 const ATTEMPTS_MAX: u32 = 20;
 
 /// Delay before a group is run again, from the second conflict on; multiplied by the number of attempts.
-const PAUSE: Duration = Duration::from_millis(2);
+const CONFLICT_DELAY: Duration = Duration::from_millis(2);
 
 /// How long groups are retried after an outage of the database began, unless the server is stopping. After that, a
 /// group fails on its first attempt until the database responds again.
-const OUTAGE_BRIDGED: Duration = Duration::from_secs(2);
+const OUTAGE_RETRY_MAX: Duration = Duration::from_secs(2);
 
 /// Delay between attempts during an outage.
-const PAUSE_IN_OUTAGE: Duration = Duration::from_millis(100);
+const OUTAGE_DELAY: Duration = Duration::from_millis(100);
 
 /// How the writer runs a group. The engine implements it.
-pub trait Group: Send + 'static {
+pub trait BatchRunner: Send + 'static {
     /// One write, with a channel for its result.
-    type Request: Send + 'static;
+    type Step: Send + 'static;
 
     /// The number of items in the step.
-    fn items(step: &Self::Request) -> usize;
+    fn item_count(step: &Self::Step) -> usize;
 
     /// Whether the step needs its own transaction.
-    fn is_alone(step: &Self::Request) -> bool;
+    fn needs_own_transaction(step: &Self::Step) -> bool;
 
     /// Raises the number of items of a step whose transaction was too large, first so that several such steps share a
     /// transaction, then so that it runs alone.
-    fn weigh_more(step: &mut Self::Request);
+    fn weigh_more(step: &mut Self::Step);
 
     /// Whether the step adds jobs and must be rejected while the disk is full.
-    fn adds(step: &Self::Request) -> bool;
+    fn adds_jobs(step: &Self::Step) -> bool;
 
     /// Runs the steps and commits. It is called again with the same steps after a conflict.
     fn run(
         &mut self,
         connection: &mut Connection,
-        steps: &mut [Self::Request],
+        steps: &mut [Self::Step],
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Delivers the outcome of every step: its own result after a commit, the error otherwise.
-    fn answer(&mut self, steps: Vec<Self::Request>, outcome: Result<(), StoreError>);
+    fn respond(&mut self, steps: Vec<Self::Step>, outcome: Result<(), StoreError>);
 }
 
 /// A handle to the writer task.
@@ -81,11 +81,17 @@ pub struct Writer<S> {
 
 impl<S: Send + 'static> Writer<S> {
     /// Starts the writer task, which owns the connection.
-    pub fn start<G: Group<Request = S>>(connection: Connection, group: G) -> Writer<S> {
+    pub fn start<R: BatchRunner<Step = S>>(connection: Connection, runner: R) -> Writer<S> {
         let (queue, steps) = mpsc::channel(QUEUED_MAX);
         let stop = CancellationToken::new();
         let is_full = Arc::new(AtomicBool::new(connection.is_full()));
-        let writing = write(connection, group, steps, stop.clone(), Arc::clone(&is_full));
+        let writing = write(
+            connection,
+            runner,
+            steps,
+            stop.clone(),
+            Arc::clone(&is_full),
+        );
         let task = tokio::spawn(writing);
         Writer {
             queue,
@@ -126,10 +132,10 @@ impl<S: Send + 'static> Writer<S> {
     }
 }
 
-async fn write<G: Group>(
+async fn write<R: BatchRunner>(
     mut connection: Connection,
-    mut group: G,
-    mut queue: mpsc::Receiver<G::Request>,
+    mut runner: R,
+    mut queue: mpsc::Receiver<R::Step>,
     stop: CancellationToken,
     is_full: Arc<AtomicBool>,
 ) {
@@ -150,16 +156,17 @@ async fn write<G: Group>(
             },
         };
         let Some(first) = next else { break };
-        let steps = gather::<G>(first, &mut queue, &mut held_over);
-        if let Err(error) = connection.check_room().await {
+        let steps = gather::<R>(first, &mut queue, &mut held_over);
+        if let Err(error) = connection.restore_reserve_if_possible().await {
             tracing::warn!(%error, "failed to read the free space of the database");
         }
-        let oversized = carry_out(&mut connection, &mut group, steps, &mut outage, &stop).await;
+        let oversized =
+            run_and_respond(&mut connection, &mut runner, steps, &mut outage, &stop).await;
         oversized
             .into_iter()
             .rev()
             .for_each(|step| held_over.push_front(step));
-        note_full(&is_full, connection.is_full());
+        update_disk_full(&is_full, connection.is_full());
     }
     if let Err(error) = connection.close().await {
         tracing::error!(%error, "failed to close the database");
@@ -168,15 +175,15 @@ async fn write<G: Group>(
 
 /// The steps that share a transaction with the first one. A step that does not fit is held over while later steps may
 /// pass it; it cannot starve, because each group begins with the oldest step held over.
-fn gather<G: Group>(
-    first: G::Request,
-    queue: &mut mpsc::Receiver<G::Request>,
-    held_over: &mut VecDeque<G::Request>,
-) -> Vec<G::Request> {
-    let mut items = G::items(&first);
-    let is_alone = G::is_alone(&first);
+fn gather<R: BatchRunner>(
+    first: R::Step,
+    queue: &mut mpsc::Receiver<R::Step>,
+    held_over: &mut VecDeque<R::Step>,
+) -> Vec<R::Step> {
+    let mut items = R::item_count(&first);
+    let needs_own_transaction = R::needs_own_transaction(&first);
     let mut steps = vec![first];
-    if is_alone {
+    if needs_own_transaction {
         return steps;
     }
     let mut earlier = std::mem::take(held_over).into_iter();
@@ -184,10 +191,11 @@ fn gather<G: Group>(
         let Some(step) = earlier.next().or_else(|| queue.try_recv().ok()) else {
             break;
         };
-        if G::is_alone(&step) || items.saturating_add(G::items(&step)) > ITEMS_MAX {
+        if R::needs_own_transaction(&step) || items.saturating_add(R::item_count(&step)) > ITEMS_MAX
+        {
             held_over.push_back(step);
         } else {
-            items += G::items(&step);
+            items += R::item_count(&step);
             steps.push(step);
         }
     }
@@ -196,7 +204,7 @@ fn gather<G: Group>(
 }
 
 /// Stores whether the disk is full, and logs changes.
-fn note_full(known: &AtomicBool, is_full: bool) {
+fn update_disk_full(known: &AtomicBool, is_full: bool) {
     match (known.swap(is_full, Ordering::Relaxed), is_full) {
         (false, true) => tracing::error!(
             "the disk is full; new jobs are refused; claims, completions and deletes use the reserve"
@@ -209,61 +217,61 @@ fn note_full(known: &AtomicBool, is_full: bool) {
 /// Runs the group and delivers its outcome. If a single step may have caused a failure, the group is split into halves
 /// that run separately, so that only that step fails: finding one among 512 takes 18 more runs. Returns steps that are too
 /// large together: they run later with fewer others, so that small steps can run in between.
-async fn carry_out<G: Group>(
+async fn run_and_respond<R: BatchRunner>(
     connection: &mut Connection,
-    group: &mut G,
-    steps: Vec<G::Request>,
+    runner: &mut R,
+    steps: Vec<R::Step>,
     outage: &mut Option<Instant>,
     stop: &CancellationToken,
-) -> Vec<G::Request> {
+) -> Vec<R::Step> {
     let mut oversized = Vec::new();
-    let (mut groups, mut has_made_room) = (vec![steps], false);
-    while let Some(mut steps) = groups.pop() {
+    let (mut batches, mut has_released_reserve) = (vec![steps], false);
+    while let Some(mut steps) = batches.pop() {
         if connection.is_full() {
-            let adding: Vec<_> = steps.extract_if(.., |step| G::adds(step)).collect();
+            let adding: Vec<_> = steps.extract_if(.., |step| R::adds_jobs(step)).collect();
             if !adding.is_empty() {
-                group.answer(adding, Err(StoreError::Full));
+                runner.respond(adding, Err(StoreError::Full));
             }
             if steps.is_empty() {
                 continue;
             }
         }
-        let outcome = attempt(connection, group, &mut steps, outage, stop).await;
+        let outcome = attempt(connection, runner, &mut steps, outage, stop).await;
         if let Err(error) = &outcome {
-            if error.is_full() && !has_made_room && connection.make_room().await {
-                has_made_room = true;
-                groups.push(steps);
+            if error.is_full() && !has_released_reserve && connection.release_reserve().await {
+                has_released_reserve = true;
+                batches.push(steps);
                 continue;
             }
-            if steps.len() > 1 && matches!(error, StoreError::Oversized) {
-                steps.iter_mut().for_each(G::weigh_more);
+            if steps.len() > 1 && matches!(error, StoreError::TransactionTooLarge) {
+                steps.iter_mut().for_each(R::weigh_more);
                 oversized.extend(steps);
                 continue;
             }
-            if steps.len() > 1 && error.concerns_a_step() {
+            if steps.len() > 1 && error.may_be_caused_by_one_step() {
                 let rest = steps.split_off(steps.len() / 2);
-                groups.extend([rest, steps]);
+                batches.extend([rest, steps]);
                 continue;
             }
             tracing::error!(%error, steps = steps.len(), "a transaction failed");
         }
-        group.answer(steps, outcome);
+        runner.respond(steps, outcome);
     }
     oversized
 }
 
 /// Runs the group, and again after a conflict with another server or an outage before the commit.
-async fn attempt<G: Group>(
+async fn attempt<R: BatchRunner>(
     connection: &mut Connection,
-    group: &mut G,
-    steps: &mut [G::Request],
+    runner: &mut R,
+    steps: &mut [R::Step],
     outage: &mut Option<Instant>,
     stop: &CancellationToken,
 ) -> Result<(), StoreError> {
     let mut attempts = 1;
     loop {
         // A panic in an operation must not end the writer.
-        let running = AssertUnwindSafe(group.run(connection, steps)).catch_unwind();
+        let running = AssertUnwindSafe(runner.run(connection, steps)).catch_unwind();
         let outcome = running.await.unwrap_or(Err(StoreError::Panicked));
         if outcome.is_err() {
             connection.roll_back().await?;
@@ -271,17 +279,17 @@ async fn attempt<G: Group>(
         match outcome {
             Err(error) if error.is_conflict() && attempts < ATTEMPTS_MAX => {
                 if attempts > 1 {
-                    sleep(PAUSE * attempts).await;
+                    sleep(CONFLICT_DELAY * attempts).await;
                 }
                 attempts += 1;
             }
             Err(error) if error.is_outage() => {
                 let since = *outage.get_or_insert_with(Instant::now);
-                let is_over = since.elapsed() > OUTAGE_BRIDGED || stop.is_cancelled();
+                let is_over = since.elapsed() > OUTAGE_RETRY_MAX || stop.is_cancelled();
                 if is_over || matches!(error, StoreError::InDoubt) {
                     return Err(error);
                 }
-                sleep(PAUSE_IN_OUTAGE).await;
+                sleep(OUTAGE_DELAY).await;
             }
             outcome => {
                 *outage = None;

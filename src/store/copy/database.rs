@@ -16,7 +16,7 @@ use super::value::{Batch, Value};
 use crate::store::{BUSY_TIMEOUT, Row, StoreError, address, file, migrations};
 
 /// Rows that SQLite's thread reads ahead. It is small because each row can be large.
-const ROWS_UNDER_WAY: usize = 8;
+const ROW_BUFFER: usize = 8;
 
 /// Rows per query. They are streamed one by one.
 const PAGE: usize = 10_000;
@@ -25,7 +25,7 @@ const PAGE: usize = 10_000;
 const SQLITE_ROWS: usize = 50;
 
 /// One of the two databases.
-pub enum Side {
+pub enum CopyDatabase {
     Sqlite {
         inner: Box<SqliteConnection>,
         /// Locks the file against servers.
@@ -34,30 +34,30 @@ pub enum Side {
     Postgres(Box<PgConnection>),
 }
 
-impl Side {
-    /// Connects to an SQLite file. With `make`, creates the file if it does not exist.
+impl CopyDatabase {
+    /// Connects to an SQLite file. With `create`, creates the file if it does not exist.
     ///
     /// # Errors
     /// If a server has the file open, or it cannot be opened.
-    pub async fn sqlite(path: &Path, make: bool) -> Result<Side, StoreError> {
+    pub async fn sqlite(path: &Path, create: bool) -> Result<CopyDatabase, StoreError> {
         let lock = file::lock(path)?;
-        if make {
+        if create {
             file::create(path)?;
         }
         let mut options = SqliteConnectOptions::from_str("sqlite:")?
             .filename(path)
-            .create_if_missing(make)
+            .create_if_missing(create)
             .foreign_keys(false)
             .pragma("temp_store", "memory")
             .busy_timeout(BUSY_TIMEOUT)
-            .row_buffer_size(ROWS_UNDER_WAY)
+            .row_buffer_size(ROW_BUFFER)
             .disable_statement_logging();
-        options = if make {
+        options = if create {
             options.journal_mode(SqliteJournalMode::Wal)
         } else {
             options.pragma("query_only", "true")
         };
-        Ok(Side::Sqlite {
+        Ok(CopyDatabase::Sqlite {
             inner: Box::new(options.connect().await?),
             _lock: lock,
         })
@@ -67,25 +67,25 @@ impl Side {
     ///
     /// # Errors
     /// If the address is invalid or the database cannot be reached.
-    pub async fn postgres(text: &str) -> Result<Side, StoreError> {
+    pub async fn postgres(text: &str) -> Result<CopyDatabase, StoreError> {
         let options = PgConnectOptions::from_str(text)
-            .map_err(|_| StoreError::Address(address::shown(text)))?
+            .map_err(|_| StoreError::Address(address::without_password(text)))?
             .application_name("switchyard copy")
             // The transaction is idle while the other side is read.
             .options([("idle_in_transaction_session_timeout", "0")])
             .disable_statement_logging();
-        Ok(Side::Postgres(Box::new(options.connect().await?)))
+        Ok(CopyDatabase::Postgres(Box::new(options.connect().await?)))
     }
 
     pub fn is_postgres(&self) -> bool {
-        matches!(self, Side::Postgres(_))
+        matches!(self, CopyDatabase::Postgres(_))
     }
 
     /// The migrations of this version.
     pub fn migrations(&self) -> Migrator {
         match self {
-            Side::Sqlite { .. } => migrations::sqlite(),
-            Side::Postgres(_) => migrations::postgres(),
+            CopyDatabase::Sqlite { .. } => migrations::sqlite(),
+            CopyDatabase::Postgres(_) => migrations::postgres(),
         }
     }
 
@@ -96,8 +96,8 @@ impl Side {
     pub async fn migrate(&mut self) -> Result<(), StoreError> {
         let migrations = self.migrations();
         match self {
-            Side::Sqlite { inner, .. } => migrations.run(&mut **inner).await?,
-            Side::Postgres(inner) => migrations.run(&mut **inner).await?,
+            CopyDatabase::Sqlite { inner, .. } => migrations.run(&mut **inner).await?,
+            CopyDatabase::Postgres(inner) => migrations.run(&mut **inner).await?,
         }
         Ok(())
     }
@@ -110,8 +110,8 @@ impl Side {
         // Safe: every text is put together from literals of this program.
         let sql = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
         match self {
-            Side::Sqlite { inner, .. } => sql.execute(&mut **inner).await.map(|_| ())?,
-            Side::Postgres(inner) => sql.execute(&mut **inner).await.map(|_| ())?,
+            CopyDatabase::Sqlite { inner, .. } => sql.execute(&mut **inner).await.map(|_| ())?,
+            CopyDatabase::Postgres(inner) => sql.execute(&mut **inner).await.map(|_| ())?,
         }
         Ok(())
     }
@@ -125,11 +125,11 @@ impl Side {
         // Safe: the text is put together from literals of this program, and every value is bound.
         let sql = AssertSqlSafe(sql);
         Ok(match self {
-            Side::Sqlite { inner, .. } => {
+            CopyDatabase::Sqlite { inner, .. } => {
                 let rows = sqlx::query_with(sql, sqlite_arguments(args)?).fetch(&mut **inner);
                 rows.map_ok(Row::Sqlite).map_err(StoreError::from).boxed()
             }
-            Side::Postgres(inner) => {
+            CopyDatabase::Postgres(inner) => {
                 let rows = sqlx::query_with(sql, postgres_arguments(args)?).fetch(&mut **inner);
                 rows.map_ok(Row::Postgres).map_err(StoreError::from).boxed()
             }
@@ -154,7 +154,7 @@ impl Side {
     }
 
     /// Streams one page of the table in the order of its primary key, starting after the key `after`. The last page has
-    /// fewer than [`Side::PAGE`] rows.
+    /// fewer than [`CopyDatabase::PAGE`] rows.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -166,7 +166,7 @@ impl Side {
         let (name, columns, key) = (table.name, table.columns(), table.key());
         let beyond = match &after {
             None => String::new(),
-            Some(after) => format!("WHERE ({key}) > ({})", places(1, after.len())),
+            Some(after) => format!("WHERE ({key}) > ({})", placeholders(1, after.len())),
         };
         let sql = format!("SELECT {columns} FROM {name} {beyond} ORDER BY {key} LIMIT {PAGE}");
         self.stream(sql, after.unwrap_or_default())
@@ -180,8 +180,8 @@ impl Side {
     /// If they cannot be written.
     pub async fn insert(&mut self, table: &Table, batch: Batch) -> Result<(), StoreError> {
         match self {
-            Side::Sqlite { inner, .. } => insert_into_sqlite(inner, table, batch).await,
-            Side::Postgres(inner) => insert_into_postgres(inner, table, batch).await,
+            CopyDatabase::Sqlite { inner, .. } => insert_into_sqlite(inner, table, batch).await,
+            CopyDatabase::Postgres(inner) => insert_into_postgres(inner, table, batch).await,
         }
     }
 
@@ -191,8 +191,8 @@ impl Side {
     /// If the database cannot be read.
     pub async fn tables(&mut self) -> Result<Vec<&'static Table>, StoreError> {
         let sql = match self {
-            Side::Sqlite { .. } => SQLITE_TABLES,
-            Side::Postgres(_) => POSTGRES_TABLES,
+            CopyDatabase::Sqlite { .. } => SQLITE_TABLES,
+            CopyDatabase::Postgres(_) => POSTGRES_TABLES,
         };
         let rows = self.rows(sql).await?;
         let names: Vec<String> = rows
@@ -210,8 +210,8 @@ impl Side {
     pub async fn has_servers(&mut self) -> Result<bool, StoreError> {
         match self {
             // The lock excludes servers.
-            Side::Sqlite { .. } => Ok(false),
-            Side::Postgres(_) => Ok(!self.rows(LIVE_SERVERS).await?.is_empty()),
+            CopyDatabase::Sqlite { .. } => Ok(false),
+            CopyDatabase::Postgres(_) => Ok(!self.rows(LIVE_SERVERS).await?.is_empty()),
         }
     }
 
@@ -221,8 +221,8 @@ impl Side {
     /// If the database cannot be closed.
     pub async fn close(self) -> Result<(), StoreError> {
         match self {
-            Side::Sqlite { inner, .. } => Ok(inner.close().await?),
-            Side::Postgres(inner) => Ok(inner.close().await?),
+            CopyDatabase::Sqlite { inner, .. } => Ok(inner.close().await?),
+            CopyDatabase::Postgres(inner) => Ok(inner.close().await?),
         }
     }
 }
@@ -239,7 +239,7 @@ async fn insert_into_sqlite(
         if part.is_empty() {
             return Ok(());
         }
-        let lines = (0..part.len()).map(|i| format!("({})", places(i * width + 1, width)));
+        let lines = (0..part.len()).map(|i| format!("({})", placeholders(i * width + 1, width)));
         let lines = lines.collect::<Vec<_>>().join(", ");
         let sql = format!("INSERT INTO {name} ({columns}) VALUES {lines}");
         let whole = part.len() == SQLITE_ROWS;
@@ -319,9 +319,9 @@ fn postgres_arguments(values: Vec<Value>) -> Result<PgArguments, StoreError> {
 }
 
 /// `count` placeholders, numbered from `first`.
-fn places(first: usize, count: usize) -> String {
-    let places = (first..first + count).map(|i| format!("${i}"));
-    places.collect::<Vec<_>>().join(", ")
+fn placeholders(first: usize, count: usize) -> String {
+    let placeholders = (first..first + count).map(|i| format!("${i}"));
+    placeholders.collect::<Vec<_>>().join(", ")
 }
 
 const SQLITE_TABLES: &str = "SELECT name FROM sqlite_schema WHERE type = 'table'";

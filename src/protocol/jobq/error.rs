@@ -12,12 +12,12 @@ use crate::query;
 
 /// Why a request failed.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum ApiError {
     Bad(String),
     /// A syntax error in the query, with its position.
-    BadQuery(query::Refused),
+    BadQuery(query::QueryError),
     TooLarge,
-    NotThere(&'static str),
+    NotFound(&'static str),
     NoSuchEndpoint,
     MethodNotAllowed,
     Unauthorized,
@@ -25,43 +25,43 @@ pub enum Refusal {
     Engine(Error),
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, error) = match self {
-            Refusal::Bad(why) => (StatusCode::BAD_REQUEST, why),
-            Refusal::BadQuery(refused) => {
-                let body = json!({ "error": refused.to_string(), "at": place(&refused) });
+            ApiError::Bad(why) => (StatusCode::BAD_REQUEST, why),
+            ApiError::BadQuery(error) => {
+                let body = json!({ "error": error.to_string(), "at": position(&error) });
                 return (StatusCode::BAD_REQUEST, Json(body)).into_response();
             }
-            Refusal::TooLarge => (
+            ApiError::TooLarge => (
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "the request body is too large".to_owned(),
             ),
-            Refusal::NotThere(why) => (StatusCode::NOT_FOUND, why.to_owned()),
-            Refusal::NoSuchEndpoint => (StatusCode::NOT_FOUND, "api not found".to_owned()),
-            Refusal::MethodNotAllowed => {
+            ApiError::NotFound(why) => (StatusCode::NOT_FOUND, why.to_owned()),
+            ApiError::NoSuchEndpoint => (StatusCode::NOT_FOUND, "api not found".to_owned()),
+            ApiError::MethodNotAllowed => {
                 let why = "this method is not allowed here".to_owned();
                 (StatusCode::METHOD_NOT_ALLOWED, why)
             }
-            Refusal::Unauthorized => {
+            ApiError::Unauthorized => {
                 let why = "a token is required: Authorization: Bearer TOKEN".to_owned();
                 (StatusCode::UNAUTHORIZED, why)
             }
-            Refusal::Rejected(why) => (why.status(), why.message().to_owned()),
-            Refusal::Engine(Error::Unavailable) => {
+            ApiError::Rejected(why) => (why.status(), why.message().to_owned()),
+            ApiError::Engine(Error::Unavailable) => {
                 let body = Json(json!({ "error": Error::Unavailable.to_string() }));
                 let later = [("retry-after", "1")];
                 return (StatusCode::SERVICE_UNAVAILABLE, later, body).into_response();
             }
-            Refusal::Engine(error) => of_engine(&error),
+            ApiError::Engine(error) => of_engine(&error),
         };
         (status, Json(json!({ "error": error }))).into_response()
     }
 }
 
 /// The position in the query: the index of the term, the index of its element, and the column in its text.
-fn place(refused: &query::Refused) -> Value {
-    json!({ "term": refused.term, "place": refused.part, "column": refused.column })
+fn position(error: &query::QueryError) -> Value {
+    json!({ "term": error.term, "place": error.part, "column": error.column })
 }
 
 fn of_engine(error: &Error) -> (StatusCode, String) {
@@ -81,24 +81,24 @@ fn of_engine(error: &Error) -> (StatusCode, String) {
     (status, error.to_string())
 }
 
-impl From<NotText> for Refusal {
+impl From<NotText> for ApiError {
     fn from(what: NotText) -> Self {
         match what {
             // Names are valid UTF-8, so no resource has this name.
-            NotText::Path => Refusal::NotThere(what.told()),
-            NotText::Query => Refusal::Bad(what.told().to_owned()),
+            NotText::Path => ApiError::NotFound(what.message()),
+            NotText::Query => ApiError::Bad(what.message().to_owned()),
         }
     }
 }
 
-impl From<query::Refused> for Refusal {
-    fn from(refused: query::Refused) -> Self {
-        Refusal::BadQuery(refused)
+impl From<query::QueryError> for ApiError {
+    fn from(error: query::QueryError) -> Self {
+        ApiError::BadQuery(error)
     }
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
-        Refusal::Engine(error)
+        ApiError::Engine(error)
     }
 }

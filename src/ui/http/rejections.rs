@@ -15,7 +15,7 @@ const VARIOUS: &str = "various";
 const MINUTE_US: i64 = 60_000_000;
 
 #[derive(Debug, Default)]
-pub struct Refusals(Mutex<Counts>);
+pub struct Rejections(Mutex<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -24,7 +24,7 @@ struct Counts {
     kinds: HashMap<(String, String), u64>,
 }
 
-impl Refusals {
+impl Rejections {
     /// Records a rejected action. Rejections of the same action by the same user share one entry per minute. The entry
     /// is written at the first rejection, and again whenever the number has doubled.
     pub async fn record(&self, engine: &Engine, actor: &Actor, why: &str) {
@@ -71,26 +71,30 @@ mod tests {
 
     #[test]
     fn an_entry_is_written_whenever_the_number_has_doubled() {
-        let refusals = Refusals::default();
+        let rejections = Rejections::default();
         let counts: Vec<u64> = (0..100)
-            .filter_map(|_| refusals.count(1, "vera", "cancel"))
+            .filter_map(|_| rejections.count(1, "vera", "cancel"))
             .map(|(_, count)| count)
             .collect();
         assert_eq!(counts, [1, 2, 4, 8, 16, 32, 64]);
-        let other = refusals.count(1, "olga", "cancel");
+        let other = rejections.count(1, "olga", "cancel");
         assert_eq!(other, Some(("cancel".to_owned(), 1)));
-        let later = refusals.count(2, "vera", "cancel");
+        let later = rejections.count(2, "vera", "cancel");
         assert_eq!(later, Some(("cancel".to_owned(), 1)));
     }
 
     #[test]
     fn invented_actions_share_an_entry() {
-        let refusals = Refusals::default();
+        let rejections = Rejections::default();
         let written = (0..10_000)
-            .filter(|n| refusals.count(1, "vera", &format!("action-{n}")).is_some())
+            .filter(|n| {
+                rejections
+                    .count(1, "vera", &format!("action-{n}"))
+                    .is_some()
+            })
             .count();
         assert!(written < KINDS_MAX + 20, "{written}");
         // 200 entries, and the shared entry.
-        assert_eq!(refusals.0.lock().unwrap().kinds.len(), 201);
+        assert_eq!(rejections.0.lock().unwrap().kinds.len(), 201);
     }
 }
