@@ -36,8 +36,9 @@ pub use request::{Task, Verb, WriteRequest};
 /// Servers whose insertion numbers do not collide.
 const SERVERS_MAX: i64 = 1_024;
 
-/// The assumed items of a request whose transaction was too large: several such requests share the next one.
-const LARGE_ITEMS: usize = 256;
+/// The assumed items of a request whose transaction was too large: six such requests share the next one, and leave items
+/// for small requests.
+const LARGE_ITEMS: usize = 300;
 
 /// Transactions between two deletions of old events.
 const DROP_EVENTS_EVERY: u64 = 1_000;
