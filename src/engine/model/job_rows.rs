@@ -170,6 +170,8 @@ pub struct Omitted {
     pub texts: usize,
     /// Whether dependencies or dependents were left out.
     pub edges: bool,
+    /// The number of dependents that were left out, if they were counted.
+    pub dependents: usize,
 }
 
 /// What a row of `job_columns!(short)` leaves out of its job, apart from the body.
@@ -178,6 +180,7 @@ pub fn omitted(row: &Row, job: &Job) -> Result<Omitted, StoreError> {
     Ok(Omitted {
         texts: usize::try_from(texts).unwrap_or_default(),
         edges: job.dependencies.len() > EDGES_SHORT_MAX || job.dependents.len() > EDGES_SHORT_MAX,
+        dependents: 0,
     })
 }
 
@@ -409,6 +412,11 @@ FROM rows($1) WHERE jobs.seq = int(0) AND jobs.version = int(1)";
 
 /// The history, tags and work state of jobs by `seq`.
 pub const TEXTS: &str = "SELECT j.seq, j.history, j.tags, j.work_state FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0)";
+
+/// The number of dependents of jobs by `seq`. The other columns tell the rows from those of the other statements.
+pub const DEPENDENTS_COUNT: &str = "
+SELECT j.seq, (SELECT count(*) FROM dependencies AS d WHERE d.needs = j.seq), 0, 0, 0
+FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0)";
 
 /// The dependencies and dependents of jobs by `seq`.
 pub const EDGES: &str = concat!(

@@ -90,15 +90,13 @@ impl UnitOfWork {
                 scope: key.scope,
                 id: id.to_owned(),
             };
-            match self.slots.get(&key).filter(|slot| !slot.is_partial) {
-                Some(slot) => open.extend(slot.job.dependents.iter().map(String::as_str)),
-                None => open.extend(
-                    self.dependents
-                        .get(id)
-                        .into_iter()
-                        .flatten()
-                        .map(String::as_str),
-                ),
+            let slot = self.slots.get(&key).filter(|slot| !slot.is_partial);
+            if let Some(slot) = slot {
+                open.extend(slot.job.dependents.iter().map(String::as_str));
+            }
+            if slot.is_none_or(|slot| slot.omitted.edges) {
+                let read = self.dependents.get(id).into_iter().flatten();
+                open.extend(read.map(String::as_str));
             }
         }
         if self.is_walk_incomplete && visited.len() > 1 {

@@ -26,6 +26,8 @@ pub struct LongParts {
     bodies: Vec<(i64,)>,
     texts: Vec<(i64,)>,
     edges: Vec<(i64,)>,
+    /// Jobs whose dependents are only counted.
+    counts: Vec<(i64,)>,
     /// Their size, approximately.
     pub bytes: usize,
 }
@@ -36,6 +38,8 @@ struct Wanted {
     body: bool,
     texts: bool,
     edges: bool,
+    /// The number of dependents.
+    count: bool,
 }
 
 impl LongParts {
@@ -52,6 +56,8 @@ impl LongParts {
         if wanted.edges && slot.omitted.edges {
             self.bytes += EDGES_BYTES;
             self.edges.push(seq);
+        } else if wanted.count && slot.omitted.edges {
+            self.counts.push(seq);
         }
     }
 
@@ -61,6 +67,7 @@ impl LongParts {
             (job_rows::BODIES, &self.bodies),
             (job_rows::TEXTS, &self.texts),
             (job_rows::EDGES, &self.edges),
+            (job_rows::DEPENDENTS_COUNT, &self.counts),
         ];
         let kinds = kinds.into_iter().filter(|(_, jobs)| !jobs.is_empty());
         kinds
@@ -98,8 +105,8 @@ impl UnitOfWork {
                 let part = wanted.entry(JobKey { scope, id }).or_default();
                 part.body |= need.bodies;
                 part.texts |= !is_dependency && !need.only_checks;
-                // The dependents of a dependency are counted.
-                part.edges |= !need.only_checks && !need.keeps_edges;
+                part.edges |= !is_dependency && !need.only_checks && !need.keeps_edges;
+                part.count |= is_dependency;
             }
         }
         for key in &self.oldest {
@@ -126,6 +133,7 @@ impl UnitOfWork {
             body: true,
             texts: true,
             edges: true,
+            count: false,
         };
         let mut fits = |key: &JobKey| {
             let slot = slots.get(key).filter(|slot| slot.has_long_parts());
@@ -154,6 +162,14 @@ impl UnitOfWork {
             }
         }
         parts
+    }
+
+    /// The number of dependents of a job that is a dependency of another one.
+    pub fn count_dependents(&self, key: &JobKey) -> usize {
+        let slot = self.slots.get(key);
+        slot.map_or(0, |slot| {
+            slot.job.dependents.len() + slot.omitted.dependents
+        })
     }
 
     /// The long texts of these loaded jobs.
@@ -188,11 +204,15 @@ impl UnitOfWork {
                     slot.job.dependents = job_rows::lines(row.text_or_null(2)?);
                     slot.omitted.edges = false;
                 }
-                _ => {
+                4 => {
                     slot.job.history = History::from_text(row.text(1)?);
                     slot.job.tags = job_rows::tags(&row.text(2)?);
                     slot.job.work_state = row.text_or_null(3)?;
                     slot.omitted.texts = 0;
+                }
+                _ => {
+                    let all = usize::try_from(row.int(1)?).unwrap_or_default();
+                    slot.omitted.dependents = all.saturating_sub(slot.job.dependents.len());
                 }
             }
         }

@@ -122,11 +122,14 @@ pub fn unmet_dependencies(work: &UnitOfWork, key: &JobKey, ids: &[String]) -> Re
             scope: key.scope,
             id: id.clone(),
         };
-        let dependents = work.job(&need).map(|job| job.dependents.as_slice());
-        let dependents = dependents.unwrap_or_default();
+        let dependents = work.count_dependents(&need);
+        let depends = || {
+            work.job(key)
+                .is_some_and(|job| job.dependencies.contains(id))
+        };
         // Searches the list only at the limit, which few jobs reach.
-        if dependents.len() >= EDGES_MAX && !dependents.contains(&key.id) {
-            check_edges(dependents.len() + 1, "dependents of one job")?;
+        if dependents >= EDGES_MAX && !depends() {
+            check_edges(dependents + 1, "dependents of one job")?;
         }
     }
     Ok(unmet)
