@@ -134,3 +134,27 @@ async fn children_with_long_bodies_are_created_8_mib_at_a_time() {
     let created = engine.recurring("r").await.unwrap().unwrap().children_count;
     assert!((64..120).contains(&created), "{created} children");
 }
+
+/// `b` is loaded without most of its dependents, because it is only a dependency of `z`.
+#[tokio::test]
+async fn a_cycle_through_a_job_with_many_dependents_is_found() {
+    let engine = engine().await;
+    let on = |id: &str, needs: &[&str]| Put {
+        depends: Some(needs.iter().map(|id| (*id).to_owned()).collect()),
+        ..new(id)
+    };
+    put(&engine, 0.0, new("a")).await;
+    put(&engine, 0.0, on("b", &["a"])).await;
+    for n in 0..150 {
+        put(&engine, 0.0, on(&format!("c{n:03}"), &["b"])).await;
+    }
+    put(&engine, 0.0, on("z", &["a"])).await;
+    for last in ["c000", "c149"] {
+        let again = vec![on("z", &["a", "b"]), on("a", &[last])];
+        let put = engine.put(q(), again, "client".to_owned(), at(1.0));
+        let [z, a] = <[_; 2]>::try_from(put.await.unwrap()).unwrap();
+        assert_eq!(z, Ok("z".to_owned()));
+        let cycle = Error::DependencyCycle { id: "a".to_owned() };
+        assert_eq!(a.unwrap_err(), cycle, "through {last}");
+    }
+}
