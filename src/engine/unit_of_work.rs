@@ -259,10 +259,9 @@ impl UnitOfWork {
 
     /// Adds a job as loaded by a statement with `job_columns!(short)`.
     pub fn add_row(&mut self, row: &Row) -> Result<JobKey, StoreError> {
-        let (job, version) = job_rows::job(row)?;
+        let (job, version, omitted) = job_rows::short_job(row)?;
         let key = job.key.clone();
         if !self.slots.contains_key(&key) {
-            let omitted = job_rows::omitted(row, &job)?;
             self.add_with_omissions(job, version, omitted);
         }
         Ok(key)

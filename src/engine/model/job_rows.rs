@@ -21,13 +21,11 @@ macro_rules! job_columns {
     () => {
         concat!($crate::engine::model::job_rows::job_columns!(own: whole), ", ", $crate::engine::model::job_rows::job_columns!(edges))
     };
-    // Without long texts, but with their sizes, and with at most 101 dependencies and dependents. What is missing is
+    // Without long texts, but with their sizes (`<` and a number, which is not JSON), and with at most 101 dependencies and dependents. What is missing is
     // read by the statements of `unit_of_work/long_parts.rs`.
     (short) => {
         concat!($crate::engine::model::job_rows::job_columns!(own: short), ", ", $crate::engine::model::job_rows::job_columns!(some_edges),
-         ", CAST(CASE WHEN octet_length(j.body) > 65536 THEN octet_length(j.body) END AS BIGINT),
-         CAST(CASE WHEN octet_length(j.history) > 65536 OR octet_length(j.tags) > 65536 OR octet_length(j.work_state) > 65536
-            THEN octet_length(j.history) + octet_length(j.tags) + coalesce(octet_length(j.work_state), 0) END AS BIGINT)")
+         ", CAST(CASE WHEN octet_length(j.body) > 65536 THEN octet_length(j.body) END AS BIGINT)")
     };
     // Without texts and dependents, and with at most `$limit` dependencies.
     (neighbor: $limit:literal) => {
@@ -38,7 +36,7 @@ macro_rules! job_columns {
          (SELECT string_agg(o.id, '\n') FROM (SELECT needs FROM dependencies WHERE job = j.seq LIMIT ",
             $limit,
             ") AS d JOIN jobs AS o ON o.seq = d.needs),
-         CAST(NULL AS TEXT), CAST(0 AS BIGINT), CAST(NULL AS BIGINT)"
+         CAST(NULL AS TEXT), CAST(0 AS BIGINT)"
         )
     };
     // For lists: with shortened texts (`$message` characters of the failure message), with history and tags only if
@@ -58,10 +56,10 @@ macro_rules! job_columns {
     };
     (own: short) => {
         $crate::engine::model::job_rows::job_columns!(own:
-            "CASE WHEN octet_length(j.tags) <= 65536 THEN j.tags END",
-            "CASE WHEN octet_length(j.history) <= 65536 THEN j.history END",
+            "CASE WHEN octet_length(j.tags) > 65536 THEN '<' || octet_length(j.tags) ELSE j.tags END",
+            "CASE WHEN octet_length(j.history) > 65536 THEN '<' || octet_length(j.history) ELSE j.history END",
             "CASE WHEN octet_length(j.body) <= 65536 THEN j.body END",
-            "CASE WHEN octet_length(j.work_state) <= 65536 THEN j.work_state END")
+            "CASE WHEN octet_length(j.work_state) > 65536 THEN '<' || octet_length(j.work_state) ELSE j.work_state END")
     };
     (own: whole) => {
         $crate::engine::model::job_rows::job_columns!(own: "j.tags", "j.history", "j.body", "j.work_state")
@@ -100,7 +98,25 @@ macro_rules! job_bytes {
 }
 pub(crate) use job_bytes;
 
+/// A job and its version.
 pub fn job(row: &Row) -> Result<(Job, i64), StoreError> {
+    let (job, version, _) = short_job(row)?;
+    Ok((job, version))
+}
+
+/// A job, its version, and what `job_columns!(short)` leaves out of it, apart from the body.
+pub fn short_job(row: &Row) -> Result<(Job, i64, Omitted), StoreError> {
+    let mut omitted = Omitted::default();
+    let mut short = |column: usize| -> Result<Option<String>, StoreError> {
+        let text = row.text_or_null(column)?;
+        let size = text.as_deref().and_then(|text| text.strip_prefix('<'));
+        let Some(size) = size.and_then(|size| size.parse::<usize>().ok()) else {
+            return Ok(text);
+        };
+        omitted.texts += size;
+        Ok(None)
+    };
+    let (tags_text, history, work_state) = (short(14)?, short(15)?, short(28)?);
     let lease = match (
         row.text_or_null(8)?,
         row.text_or_null(9)?,
@@ -138,13 +154,8 @@ pub fn job(row: &Row) -> Result<(Job, i64), StoreError> {
         retries: row.int(11)?,
         remaining: row.int(12)?,
         klass: row.text_or_null(13)?,
-        tags: row
-            .text_or_null(14)?
-            .map(|text| tags(&text))
-            .unwrap_or_default(),
-        history: row
-            .text_or_null(15)?
-            .map_or(History::unread(), History::from_text),
+        tags: tags_text.map(|text| tags(&text)).unwrap_or_default(),
+        history: history.map_or(History::unread(), History::from_text),
         failure,
         body: match row.text_or_null(20)? {
             Some(text) => Body::from(text),
@@ -155,12 +166,14 @@ pub fn job(row: &Row) -> Result<(Job, i64), StoreError> {
         expires_at: row.int_or_null(25)?.map(Time),
         attributes: row.text_or_null(26)?,
         timeout_s: row.int_or_null(27)?,
-        work_state: row.text_or_null(28)?,
+        work_state,
         updated_at: row.int_or_null(29)?.map(Time),
         dependencies: lines(row.text_or_null(30)?),
         dependents: lines(row.text_or_null(31)?),
     };
-    Ok((job, row.int(22)?))
+    omitted.edges =
+        job.dependencies.len() > EDGES_SHORT_MAX || job.dependents.len() > EDGES_SHORT_MAX;
+    Ok((job, row.int(22)?, omitted))
 }
 
 /// The parts of a job that were left out of its row because they are long.
@@ -172,16 +185,6 @@ pub struct Omitted {
     pub edges: bool,
     /// The number of dependents that were left out, if they were counted.
     pub dependents: usize,
-}
-
-/// What a row of `job_columns!(short)` leaves out of its job, apart from the body.
-pub fn omitted(row: &Row, job: &Job) -> Result<Omitted, StoreError> {
-    let texts = row.int_or_null(33)?.unwrap_or_default();
-    Ok(Omitted {
-        texts: usize::try_from(texts).unwrap_or_default(),
-        edges: job.dependencies.len() > EDGES_SHORT_MAX || job.dependents.len() > EDGES_SHORT_MAX,
-        dependents: 0,
-    })
 }
 
 /// Dependencies, and dependents, of a row of `job_columns!(short)`; the statement reads one more.
