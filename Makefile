@@ -70,7 +70,7 @@ export RUST_TEST_THREADS ?= 6
 nextest := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || echo test)
 # The tests that use a database; and of these, the tests of claims, of waiting and of several servers.
 with_database := --test http --test engine
-of_claims := $(if $(findstring run,$(nextest)),-E 'test(/(^|::)(claims?|waits?|cluster|crowd|storm|pair)::/)',-- claim wait cluster crowd storm pair)
+of_claims := $(if $(findstring run,$(nextest)),-E 'test(/(^|::)(claims?|waits?|cluster|concurrency|storm|pair)::/)',-- claim wait cluster concurrency storm pair)
 tests := $(clippy) cargo $(nextest) $(features)
 
 unit: lint ## run all Rust tests on SQLite; ARGS=name runs those whose name contains it

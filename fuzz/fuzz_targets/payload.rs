@@ -4,12 +4,12 @@
 //! `cargo fuzz run payload` (see `fuzz/Cargo.toml`).
 #![no_main]
 
+use formatter::{GROWTH_MAX, SHORT_BYTES, format};
 use libfuzzer_sys::fuzz_target;
-use pieces::{GROWTH_MAX, SHORT_BYTES, pieces};
 
 #[allow(dead_code, reason = "the server uses all of it")]
-#[path = "../../src/ui/components/payload/pieces.rs"]
-mod pieces;
+#[path = "../../src/ui/components/payload/formatter.rs"]
+mod formatter;
 
 /// The text without white space.
 fn bare(text: &str) -> String {
@@ -20,10 +20,10 @@ fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
-    let Some(pieces) = pieces(text) else {
+    let Some(tokens) = format(text) else {
         return;
     };
-    let shown: String = pieces.into_iter().map(|(_, piece)| piece).collect();
+    let shown: String = tokens.into_iter().map(|(_, token)| token).collect();
     assert_eq!(bare(&shown), bare(text));
     assert!(shown.len() <= (text.len() * GROWTH_MAX).max(SHORT_BYTES));
     // JSON keeps its value.

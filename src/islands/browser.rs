@@ -7,12 +7,12 @@ use leptos::wasm_bindgen::{JsCast, JsValue, closure::Closure};
 use web_sys::{Event, EventTarget, RequestCache, RequestInit, Response, Storage};
 
 /// Adds an event listener for the lifetime of the page.
-pub fn listen(target: &EventTarget, event: &str, hear: impl Fn(Event) + 'static) {
-    let hear = Closure::<dyn Fn(Event)>::new(hear);
+pub fn listen(target: &EventTarget, event: &str, handler: impl Fn(Event) + 'static) {
+    let handler = Closure::<dyn Fn(Event)>::new(handler);
     target
-        .add_event_listener_with_callback(event, hear.as_ref().unchecked_ref())
+        .add_event_listener_with_callback(event, handler.as_ref().unchecked_ref())
         .ok();
-    hear.forget();
+    handler.forget();
 }
 
 /// The session storage of the tab.
@@ -25,8 +25,8 @@ pub async fn fetch(address: &str, headers: &str) -> Result<String, JsValue> {
     let init = RequestInit::new();
     init.set_cache(RequestCache::NoStore);
     Reflect::set(&init, &"headers".into(), &JSON::parse(headers)?)?;
-    let answer = JsFuture::from(window().fetch_with_str_and_init(address, &init)).await?;
-    let answer: Response = answer.dyn_into()?;
-    let text = JsFuture::from(answer.text()?).await?;
+    let response = JsFuture::from(window().fetch_with_str_and_init(address, &init)).await?;
+    let response: Response = response.dyn_into()?;
+    let text = JsFuture::from(response.text()?).await?;
     text.as_string().ok_or(JsValue::NULL)
 }

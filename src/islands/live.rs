@@ -61,14 +61,14 @@ pub fn Live(
     seq: u64,
 ) -> impl IntoView {
     let link = RwSignal::new(Link::Connecting);
-    let astray = RwSignal::new(String::new());
-    Effect::new(move |_| wire::start(link, astray, now, seq));
+    let clock_warning = RwSignal::new(String::new());
+    Effect::new(move |_| wire::start(link, clock_warning, now, seq));
     let paused = move || link.get() == Link::Paused;
     view! {
         <span class="live" class:on=move || link.get() == Link::Live class:off=move || link.get() == Link::Stale>
             <span class="dot" aria-hidden="true"></span>
             <span role="status" title=move || link.get().about()>{move || link.get().word()}</span>
-            <span class="astray" role="status" title=move || astray.get()>{move || astray.get()}</span>
+            <span class="astray" role="status" title=move || clock_warning.get()>{move || clock_warning.get()}</span>
             <button
                 type="button"
                 class="button quiet"

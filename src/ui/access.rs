@@ -41,7 +41,7 @@ pub fn role_to_post(path: &str) -> Role {
 /// The server functions that only read, each with the minimum role for a POST request. Pages call these functions on
 /// the server, so users have no reason to post to them.
 pub const READ_FUNCTIONS: &[(&str, Role)] = &[
-    (frame::Glance::PATH, Role::Operator),
+    (frame::LoadCounts::PATH, Role::Operator),
     (pages::about::load::About::PATH, Role::Operator),
     (pages::audit::load::Audit::PATH, Role::Admin),
     (pages::check::load::Check::PATH, Role::Admin),

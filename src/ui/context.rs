@@ -15,7 +15,7 @@ use crate::ui::http::Dashboard;
 use crate::ui::http::audit::PendingEntry;
 use crate::ui::http::feed::Feed;
 use crate::ui::page_request::{Flash, PageRequest, page_request};
-use crate::ui::urls::encoding::is_ours;
+use crate::ui::urls::encoding::is_dashboard_page;
 use crate::ui::{access, cookies};
 
 /// Runs a server function that reads, for users with at least the role `least`.
@@ -147,7 +147,7 @@ impl ActionContext {
     ///
     /// # Errors If `page` is not a valid header value.
     pub fn redirect(&self, page: &str) -> Result<(), PageError> {
-        let page = if is_ours(page) { page } else { "/ui" };
+        let page = if is_dashboard_page(page) { page } else { "/ui" };
         let location = HeaderValue::from_str(page)
             .map_err(|_| PageError::Request("The form has an invalid return page.".to_owned()))?;
         self.response.insert_header(header::LOCATION, location);

@@ -102,18 +102,18 @@ impl PageRequest {
 
     /// All parameters of the query, in order.
     pub fn all_params(&self) -> Vec<(String, String)> {
-        let all = self.typed_params();
+        let all = self.raw_params();
         all.map(|(name, value)| (name, without_nul(value)))
             .collect()
     }
 
     /// A parameter as the user typed it. It can contain NUL, which its own parser rejects.
-    pub fn typed(&self, key: &str) -> Option<String> {
-        let mut all = self.typed_params();
+    pub fn raw_param(&self, key: &str) -> Option<String> {
+        let mut all = self.raw_params();
         all.find_map(|(name, value)| (name == key).then_some(value))
     }
 
-    fn typed_params(&self) -> impl Iterator<Item = (String, String)> {
+    fn raw_params(&self) -> impl Iterator<Item = (String, String)> {
         let text = |text: &str| decode(&text.replace('+', " "));
         let pairs = self.query.split('&');
         pairs
@@ -222,7 +222,7 @@ mod tests {
         };
         assert_eq!(request.name(2), "a\u{FFFD}b");
         assert_eq!(request.param("q").as_deref(), Some("x\u{FFFD}y"));
-        assert_eq!(request.typed("q").as_deref(), Some("x\0y"));
+        assert_eq!(request.raw_param("q").as_deref(), Some("x\0y"));
     }
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
         };
         let address = urls::recurring_form(&form);
         assert_eq!(address, "/ui/recurring?to=a%20b&unit=1#new");
-        assert!(urls::encoding::is_ours(&address));
+        assert!(urls::encoding::is_dashboard_page(&address));
         let empty = urls::recurring_form(&RecurringForm::default());
         assert_eq!(empty, "/ui/recurring#new");
     }

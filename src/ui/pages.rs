@@ -74,7 +74,7 @@ use crate::ui::pages::workers::WorkersPage;
 
 /// Leptos starts the islands when the browser is idle. A page that is not painted (a background tab, a headless
 /// browser) may never be idle, so the islands start after at most 200 ms.
-const SOON: &str = "if(window.requestIdleCallback){const idle=requestIdleCallback.bind(window);\
+const IDLE_CALLBACK_SCRIPT: &str = "if(window.requestIdleCallback){const idle=requestIdleCallback.bind(window);\
 window.requestIdleCallback=f=>idle(f,{timeout:200})}";
 
 /// The document around every page.
@@ -96,7 +96,7 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
                 <meta name="color-scheme" content="light dark" />
                 <link rel="icon" href="/ui/favicon.svg" type="image/svg+xml" />
                 <link rel="stylesheet" href=format!("{pkg}.css") />
-                <script nonce=use_nonce()>{SOON}</script>
+                <script nonce=use_nonce()>{IDLE_CALLBACK_SCRIPT}</script>
                 <HydrationScripts options islands=true />
                 <MetaTags />
             </head>
@@ -124,7 +124,7 @@ pub fn App() -> impl IntoView {
     view! {
         <Title formatter=|title: String| {
             // Leptos does not escape titles.
-            let title = commands::written(&title);
+            let title = commands::escape_textarea(&title);
             if title.is_empty() { "Switchyard".to_owned() } else { format!("{title} · Switchyard") }
         } />
         <Router>

@@ -31,7 +31,7 @@ fn is_expunged(queue: &Queue) -> bool {
 }
 
 /// Leaves out idle queues that have been removed from the lists.
-pub fn listed(rows: impl Iterator<Item = QueueRow>) -> Vec<QueueRow> {
+pub fn without_forgotten(rows: impl Iterator<Item = QueueRow>) -> Vec<QueueRow> {
     rows.filter(|queue| !queue.forgotten || !queue.is_idle())
         .collect()
 }
@@ -55,8 +55,8 @@ pub fn counts_of(queue: &QueueCounts) -> Counts {
 pub fn times(job: &Job) -> JobTimes {
     JobTimes {
         created: job.created_at.0,
-        since: job.since.0,
-        ready: job.ready_at.0,
+        state_since: job.since.0,
+        available_at: job.ready_at.0,
         expires: job.lease.as_ref().map(|lease| lease.until.0),
         history: job.history.events().into_iter().map(entry).collect(),
     }
@@ -100,7 +100,7 @@ pub fn rows(engine: &Engine, jobs: &[Job]) -> Vec<JobRow> {
 pub fn job_row(engine: &Engine, job: &Job, now: Time) -> JobRow {
     let state = job.effective_state(now);
     let lease = job.lease.as_ref();
-    let when = match state {
+    let state_time = match state {
         EffectiveState::Waiting | EffectiveState::Scheduled => job.ready_at,
         EffectiveState::Running | EffectiveState::Stalled => {
             lease.map_or(job.since, |lease| lease.until)
@@ -127,7 +127,7 @@ pub fn job_row(engine: &Engine, job: &Job, now: Time) -> JobRow {
         remaining: job.remaining,
         tags: job.tags.clone(),
         worker: lease.map(|lease| lease.worker.clone()),
-        when: when.0,
+        state_time: state_time.0,
         preview,
         failure: job.failure.as_ref().map(|failure| FailureNote {
             group: failure.group.clone(),
@@ -135,9 +135,9 @@ pub fn job_row(engine: &Engine, job: &Job, now: Time) -> JobRow {
             worker: failure.worker.clone(),
             when: failure.at.0,
         }),
-        waits_for: job.dependencies.len(),
-        ends: job.expires_at.map(|time| time.0),
-        letter: letter(job),
+        dependency_count: job.dependencies.len(),
+        expires_at: job.expires_at.map(|time| time.0),
+        dead_number: dead_number(job),
     }
 }
 
@@ -208,9 +208,9 @@ pub fn bytes_preview(base64: &str) -> String {
 }
 
 /// The number of a dead Relay job, which identifies it because new jobs can use its ID. `None` for other jobs.
-pub fn letter(job: &Job) -> Option<i64> {
-    let is_apart = job.key == JobKey::dead_relay(job.seq, &*job.key.id);
-    (job.state == State::Dead && is_apart).then_some(job.seq)
+pub fn dead_number(job: &Job) -> Option<i64> {
+    let has_own_key = job.key == JobKey::dead_relay(job.seq, &*job.key.id);
+    (job.state == State::Dead && has_own_key).then_some(job.seq)
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ pub fn state(queue_ref: &QueueRef, state: EffectiveState) -> String {
 }
 
 /// The records of a Jobq queue whose states have this label; those without a label if it is `None`.
-pub fn labelled(queue_ref: &QueueRef, label: Option<&str>) -> String {
+pub fn labeled(queue_ref: &QueueRef, label: Option<&str>) -> String {
     match label {
         Some(label) => with(queue(queue_ref), "?state=", label),
         None => format!("{}?others=1", queue(queue_ref)),
@@ -77,7 +77,7 @@ pub fn put_like(id: &str) -> String {
 }
 
 /// The identifier of a queue in a query parameter: its path without `/ui/`.
-pub fn handle(queue_ref: &QueueRef) -> String {
+pub fn queue_param(queue_ref: &QueueRef) -> String {
     queue(queue_ref).trim_start_matches("/ui/").to_owned()
 }
 
@@ -91,7 +91,7 @@ pub fn statistics(query: &StatisticsQuery) -> String {
         ("to", &query.to),
         ("compare", compare),
     ];
-    filled("/ui/stats", fields)
+    with_fields("/ui/stats", fields)
 }
 
 /// The options of a qless queue.
@@ -111,8 +111,8 @@ pub fn job(queue_ref: &QueueRef, id: &str) -> String {
 
 /// The page of a job in a list.
 pub fn row(job: &JobRow) -> String {
-    match job.letter {
-        Some(letter) => format!("{}/dead/{letter}", queue(&job.queue_ref)),
+    match job.dead_number {
+        Some(number) => format!("{}/dead/{number}", queue(&job.queue_ref)),
         None => self::job(&job.queue_ref, &job.id),
     }
 }
@@ -142,12 +142,12 @@ pub fn confirm(request: &BulkRequest, typed: &str) -> String {
         ("typed", typed),
     ];
     let jobs = request.jobs.iter().map(|job| ("job", job.as_str()));
-    filled("/ui/confirm", fields.into_iter().chain(jobs))
+    with_fields("/ui/confirm", fields.into_iter().chain(jobs))
 }
 
 /// The results of a search.
 pub fn search(text: &str) -> String {
-    filled("/ui/jobs", [("q", text)])
+    with_fields("/ui/jobs", [("q", text)])
 }
 
 pub fn namespace(name: &str) -> String {
@@ -155,7 +155,7 @@ pub fn namespace(name: &str) -> String {
 }
 
 /// The queues with dead jobs in a namespace.
-pub fn dead_of(namespace: &str) -> String {
+pub fn dead_in_namespace(namespace: &str) -> String {
     with("/ui/dead".to_owned(), "?ns=", namespace)
 }
 
@@ -164,9 +164,9 @@ pub fn failure(group: &str) -> String {
 }
 
 /// The jobs of a failure group that failed in a range, with this fingerprint.
-pub fn failing(group: &str, range: &str, fingerprint: &str) -> String {
+pub fn failure_group(group: &str, range: &str, fingerprint: &str) -> String {
     let range = if range == "all" { "" } else { range };
-    filled(&failure(group), [("range", range), ("fp", fingerprint)])
+    with_fields(&failure(group), [("range", range), ("fp", fingerprint)])
 }
 
 pub fn worker(name: &str) -> String {
@@ -204,11 +204,11 @@ pub fn recurring_form(form: &RecurringForm) -> String {
         ("data", &form.data),
     ];
     let fields = fields.map(|(name, value)| (name, value.as_str()));
-    filled("/ui/recurring", fields) + "#new"
+    with_fields("/ui/recurring", fields) + "#new"
 }
 
 /// The path of a page with a form filled with these values. Omits values that are empty or make the address too long.
-pub fn filled<'a>(page: &str, fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+pub fn with_fields<'a>(page: &str, fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut address = page.to_owned();
     let mut mark = '?';
     for (name, value) in fields {

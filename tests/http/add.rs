@@ -64,7 +64,7 @@ async fn a_new_job_has_the_given_fields() {
 async fn generated_ids_are_unique_and_have_32_hex_digits() {
     let server = Server::start();
     let items = vec![json!({"meta": null}); 100];
-    let added = server.anyone().post("/add/work", items.into()).await.ok();
+    let added = server.client().post("/add/work", items.into()).await.ok();
     let mut ids: Vec<&str> = added
         .as_array()
         .unwrap()
@@ -105,10 +105,10 @@ async fn an_invalid_item_is_rejected_with_its_field() {
     ];
     for (item, field) in &bad {
         server
-            .anyone()
+            .client()
             .post("/add/work", item.clone())
             .await
-            .refused_field(field);
+            .assert_rejected_field(field);
     }
     // The items of an array are independent: valid ones are added.
     let mut items = vec![json!({"id": "first", "meta": 1})];
@@ -116,7 +116,7 @@ async fn an_invalid_item_is_rejected_with_its_field() {
     items.extend([json!("text"), json!(17), json!(null), json!([])]);
     items.push(json!({"id": "last", "meta": 1}));
     let whole = server
-        .anyone()
+        .client()
         .post("/add/work", items.clone().into())
         .await
         .whole();
@@ -135,7 +135,7 @@ async fn an_invalid_item_is_rejected_with_its_field() {
         }
     }
     assert_eq!(
-        server.anyone().pop_ids("work", 100).await,
+        server.client().pop_ids("work", 100).await,
         ["first", "last"]
     );
 }
@@ -145,10 +145,10 @@ async fn an_item_that_is_not_an_object_is_rejected() {
     let server = Server::start();
     for item in [json!("text"), json!(17), json!(null), json!(false)] {
         server
-            .anyone()
+            .client()
             .post("/add/work", item)
             .await
-            .refused(400, "bad_request");
+            .assert_rejected(400, "bad_request");
     }
 }
 
@@ -156,7 +156,7 @@ async fn an_item_that_is_not_an_object_is_rejected() {
 async fn a_response_without_rejections_has_no_errors() {
     let server = Server::start();
     let whole = server
-        .anyone()
+        .client()
         .post("/add/work", json!([{"meta": 1}, {"meta": 2}]))
         .await
         .whole();
@@ -210,12 +210,12 @@ async fn put_takes_a_running_job_from_its_worker() {
     assert_eq!(job["expires"], Value::Null);
     assert_eq!(job["remaining"], 3, "its tries start anew");
     let beat = worker.at(1).post("/heartbeat", json!("a")).await;
-    assert_eq!(beat.refused(409, "not_running")["state"], "waiting");
+    assert_eq!(beat.assert_rejected(409, "not_running")["state"], "waiting");
     let done = worker
         .at(1)
         .post("/complete/work", json!({"id": "a", "meta": 1}))
         .await;
-    done.refused(409, "not_running");
+    done.assert_rejected(409, "not_running");
 }
 
 #[tokio::test]

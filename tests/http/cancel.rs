@@ -28,15 +28,15 @@ async fn a_canceled_job_is_removed_from_all_lists() {
         worker
             .get(&format!("/job/{id}"))
             .await
-            .refused(404, "no_such_job");
+            .assert_rejected(404, "no_such_job");
         worker
             .post("/heartbeat", json!(id))
             .await
-            .refused(404, "no_such_job");
+            .assert_rejected(404, "no_such_job");
         let done = worker
             .post("/complete/work", json!({"id": id, "meta": 1}))
             .await;
-        done.refused(404, "no_such_job");
+        done.assert_rejected(404, "no_such_job");
     }
     assert_eq!(worker.get("/failed").await.ok(), json!({}));
     assert_eq!(
@@ -60,13 +60,13 @@ async fn a_canceled_job_is_removed_from_all_lists() {
 #[tokio::test]
 async fn canceling_an_array_ignores_unknown_ids() {
     let server = Server::start();
-    server.anyone().add_ids("work", &["a", "b", "c"]).await;
+    server.client().add_ids("work", &["a", "b", "c"]).await;
     let answer = server
-        .anyone()
+        .client()
         .post("/cancel", json!(["a", "nope", "b"]))
         .await;
     assert_eq!(answer.ok(), json!(["a", "nope", "b"]));
-    assert_eq!(server.anyone().peek_ids("work").await, ["c"]);
+    assert_eq!(server.client().peek_ids("work").await, ["c"]);
 }
 
 #[tokio::test]
@@ -80,11 +80,11 @@ async fn canceling_a_complete_job_is_rejected_for_the_whole_array() {
         worker
             .post("/cancel", json!("a"))
             .await
-            .refused(409, "already_complete")["id"],
+            .assert_rejected(409, "already_complete")["id"],
         "a"
     );
     let answer = worker.post("/cancel", json!(["b", "a"])).await;
-    assert_eq!(answer.refused(409, "already_complete")["id"], "a");
+    assert_eq!(answer.assert_rejected(409, "already_complete")["id"], "a");
     assert_eq!(worker.state("a").await, "complete");
     assert_eq!(worker.state("b").await, "waiting");
 }
@@ -101,7 +101,7 @@ async fn a_job_with_dependents_is_canceled_only_together_with_them() {
     let refused = who
         .post("/cancel", json!("a"))
         .await
-        .refused(409, "has_dependents");
+        .assert_rejected(409, "has_dependents");
     assert_eq!(
         (&refused["id"], &refused["dependents"]),
         (&json!("a"), &json!(["b"]))
@@ -109,7 +109,7 @@ async fn a_job_with_dependents_is_canceled_only_together_with_them() {
     let refused = who
         .post("/cancel", json!(["x", "a", "b"]))
         .await
-        .refused(409, "has_dependents");
+        .assert_rejected(409, "has_dependents");
     assert_eq!(
         (&refused["id"], &refused["dependents"]),
         (&json!("b"), &json!(["c"]))
@@ -144,13 +144,13 @@ async fn a_long_chain_is_canceled_completely_or_not_at_all() {
     who.post("/add/work", items.into()).await.ok();
     let last = JOBS - 1;
     let refused = who.post("/cancel", json!(ids[..last])).await;
-    let refused = refused.refused(409, "has_dependents");
+    let refused = refused.assert_rejected(409, "has_dependents");
     assert_eq!(refused["dependents"], json!([ids[last]]));
     assert_eq!(who.pop_ids("work", 2).await, ["j0"]);
     who.complete("work", "j0").await;
     who.post("/cancel", json!(ids))
         .await
-        .refused(409, "already_complete");
+        .assert_rejected(409, "already_complete");
     for id in ["j1", "j600", "j1199"] {
         who.job(id).await;
     }
@@ -158,14 +158,14 @@ async fn a_long_chain_is_canceled_completely_or_not_at_all() {
     for id in &ids[1..] {
         who.get(&format!("/job/{id}"))
             .await
-            .refused(404, "no_such_job");
+            .assert_rejected(404, "no_such_job");
     }
 }
 
 #[tokio::test]
 async fn an_invalid_cancel_is_rejected() {
     let server = Server::start();
-    server.anyone().add_ids("work", &["a"]).await;
+    server.client().add_ids("work", &["a"]).await;
     for data in [
         json!({}),
         json!({"id": 1}),
@@ -174,24 +174,24 @@ async fn an_invalid_cancel_is_rejected() {
         json!(["a", ""]),
     ] {
         server
-            .anyone()
+            .client()
             .post("/cancel", data)
             .await
-            .refused(400, "bad_request");
+            .assert_rejected(400, "bad_request");
     }
-    assert_eq!(server.anyone().state("a").await, "waiting");
+    assert_eq!(server.client().state("a").await, "waiting");
 }
 
 #[tokio::test]
 async fn flush_is_rejected_unless_enabled() {
     let server = Server::start();
-    server.anyone().add_ids("work", &["a"]).await;
+    server.client().add_ids("work", &["a"]).await;
     server
-        .anyone()
+        .client()
         .post("/flush", Value::Null)
         .await
-        .refused(403, "not_enabled");
-    assert_eq!(server.anyone().state("a").await, "waiting");
+        .assert_rejected(403, "not_enabled");
+    assert_eq!(server.client().state("a").await, "waiting");
 }
 
 #[tokio::test]
@@ -214,7 +214,7 @@ async fn flush_deletes_everything() {
         worker
             .get(&format!("/job/{id}"))
             .await
-            .refused(404, "no_such_job");
+            .assert_rejected(404, "no_such_job");
     }
     // The server works as on a new database.
     worker.add_and_pop(json!({"id": "a", "meta": 1})).await;

@@ -247,17 +247,17 @@ async fn a_consistent_database_has_no_problems_and_is_not_changed() {
 #[tokio::test]
 async fn repair_must_be_requested() {
     let server = Server::start();
-    let anyone = server.at(0);
-    let answer = anyone.post("/check", json!({"resolve": false})).await;
-    answer.refused_field("resolve");
-    anyone
+    let client = server.at(0);
+    let answer = client.post("/check", json!({"resolve": false})).await;
+    answer.assert_rejected_field("resolve");
+    client
         .post("/check", json!({}))
         .await
-        .refused_field("resolve");
-    anyone
+        .assert_rejected_field("resolve");
+    client
         .post("/check", json!(true))
         .await
-        .refused_field("data");
-    let answer = anyone.post_whole("/check", json!({})).await;
-    answer.refused_field("data");
+        .assert_rejected_field("data");
+    let answer = client.post_whole("/check", json!({})).await;
+    answer.assert_rejected_field("data");
 }

@@ -64,21 +64,21 @@ async fn now_must_be_a_finite_number() {
     ] {
         let body = json!({"now": now, "data": {"meta": 1}});
         server
-            .anyone()
+            .client()
             .post_whole("/add/work", body)
             .await
-            .refused_field("now");
+            .assert_rejected_field("now");
         server
-            .anyone()
+            .client()
             .post_whole("/get/work", json!({"now": now}))
             .await
-            .refused_field("now");
+            .assert_rejected_field("now");
     }
     let body = r#"{"now": 1e999, "data": {"meta": 1}}"#;
     let answer = server
         .send(Method::POST, "/add/work", Some(body.to_owned()))
         .await;
-    answer.refused(400, "bad_request");
+    answer.assert_rejected(400, "bad_request");
     for now in ["soon", "NaN", "inf", "-inf", "infinity", "1e999", "", "1,5"] {
         for path in [
             "/get/work",
@@ -93,13 +93,13 @@ async fn now_must_be_a_finite_number() {
             "/queue/q",
         ] {
             server
-                .anyone()
+                .client()
                 .get(&format!("{path}?now={now}"))
                 .await
-                .refused_field("now");
+                .assert_rejected_field("now");
         }
     }
-    assert_eq!(server.anyone().pop("work").await, Value::Null);
+    assert_eq!(server.client().pop("work").await, Value::Null);
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn now_is_ignored_unless_client_clocks_are_trusted() {
     worker.at(0).add_ids("work", &["a"]).await;
     assert_eq!(worker.at(1e10).pop_ids("work", 10).await, ["a"]);
     assert_eq!(server.by("v").at(4e9).pop("work").await, Value::Null);
-    let expires = server.anyone().job("a").await["expires"].as_f64().unwrap();
+    let expires = server.client().job("a").await["expires"].as_f64().unwrap();
     let real = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap();
@@ -123,12 +123,12 @@ async fn now_is_ignored_unless_client_clocks_are_trusted() {
         "{expires}"
     );
     assert_eq!(
-        server.anyone().get("/peek/work?now=soon").await.ok(),
+        server.client().get("/peek/work?now=soon").await.ok(),
         Value::Null
     );
     let body = json!({"now": "soon", "data": {"id": "b", "meta": 1}});
     assert_eq!(
-        server.anyone().post_whole("/add/work", body).await.ok(),
+        server.client().post_whole("/add/work", body).await.ok(),
         "b"
     );
 }
@@ -137,10 +137,10 @@ async fn now_is_ignored_unless_client_clocks_are_trusted() {
 async fn a_request_without_now_uses_the_servers_clock() {
     let server = Server::start();
     server
-        .anyone()
+        .client()
         .add("work", json!({"id": "a", "meta": 1, "delay": 3600}))
         .await;
-    assert_eq!(server.anyone().pop("work").await, Value::Null);
+    assert_eq!(server.client().pop("work").await, Value::Null);
     assert_eq!(server.at(4e9).pop("work").await["id"], "a");
 }
 

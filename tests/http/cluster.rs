@@ -48,6 +48,6 @@ impl Pair {
 
 /// Runs the consistency check.
 async fn assert_consistent(server: &Server) {
-    let found = server.anyone().get("/check").await.ok();
+    let found = server.client().get("/check").await.ok();
     assert_eq!(found, json!({"problems": []}));
 }

@@ -33,7 +33,7 @@ async fn every_option_can_come_from_the_environment() {
         .await;
     assert_eq!(job["expires"], 60, "the clock is the client's");
     assert!(database.is_file());
-    assert_eq!(server.anyone().post("/flush", Value::Null).await.ok(), true);
+    assert_eq!(server.client().post("/flush", Value::Null).await.ok(), true);
 }
 
 #[tokio::test]
@@ -51,10 +51,10 @@ async fn an_option_of_the_environment_can_be_false() {
         .env("SWITCHYARD_ALLOW_FLUSH", "0");
     let server = Server::run(command);
     server
-        .anyone()
+        .client()
         .post("/flush", Value::Null)
         .await
-        .refused(403, "not_enabled");
+        .assert_rejected(403, "not_enabled");
     let job = server
         .by("w")
         .at(0)
@@ -94,7 +94,7 @@ async fn the_startup_banner_shows_page_and_api_and_a_working_curl_command() {
     let mut server = Server::with(&[]);
     let mut lines = Vec::new();
     while !lines.iter().any(|line: &String| line.contains("curl ")) {
-        lines.push(server.greeting.recv().await.unwrap());
+        lines.push(server.banner.recv().await.unwrap());
     }
     let url = format!("http://{}", server.address);
     assert!(
@@ -118,7 +118,7 @@ async fn the_startup_banner_shows_page_and_api_and_a_working_curl_command() {
         .await
         .unwrap();
     assert_eq!(answer.status(), 200, "{curl}");
-    let queues = server.anyone().get("/queues").await.ok();
+    let queues = server.client().get("/queues").await.ok();
     assert_eq!(queues[0]["waiting"], 1);
 }
 
@@ -183,7 +183,7 @@ async fn a_second_server_on_the_same_file_is_rejected() {
     assert!(text.contains("jobs.db"), "{text}");
     // The first server is not affected.
     server
-        .anyone()
+        .client()
         .add_and_pop(json!({"id": "a", "meta": 1}))
         .await;
 }
@@ -220,7 +220,7 @@ async fn dev_generates_queues_workers_and_failures() {
     let mut command = Server::program();
     command.args(["dev", "--listen", "127.0.0.1:0"]);
     let server = Server::run(command);
-    let who = server.anyone();
+    let who = server.client();
     let look = async || {
         (
             who.get("/queues").await.ok(),
@@ -246,12 +246,12 @@ async fn dev_puts_the_requested_number_of_jobs_of_all_protocols() {
     let mut command = Server::program();
     command.args(["dev", "--listen", "127.0.0.1:0", "--jobs", "50000"]);
     let mut server = Server::run(command);
-    while let Some(line) = server.greeting.recv().await {
+    while let Some(line) = server.banner.recv().await {
         if line == "added all 50000 generated jobs" {
             break;
         }
     }
-    let queues = server.anyone().get("/queues").await.ok();
+    let queues = server.client().get("/queues").await.ok();
     let count = |queue: &Value| {
         ["waiting", "scheduled", "depends"]
             .iter()

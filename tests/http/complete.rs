@@ -56,7 +56,10 @@ async fn a_second_completion_is_rejected() {
     let again = worker
         .post("/complete/work", json!({"id": "a", "meta": 2}))
         .await;
-    assert_eq!(again.refused(409, "not_running")["state"], "complete");
+    assert_eq!(
+        again.assert_rejected(409, "not_running")["state"],
+        "complete"
+    );
     assert_eq!(worker.job("a").await["meta"], Value::Null);
 }
 
@@ -124,7 +127,7 @@ async fn the_queue_in_the_path_must_be_the_jobs_queue() {
     let refused = worker
         .post("/complete/other", json!({"id": "a", "meta": 1}))
         .await
-        .refused(409, "wrong_queue");
+        .assert_rejected(409, "wrong_queue");
     assert_eq!(
         (&refused["id"], &refused["queue"]),
         (&json!("a"), &json!("work"))
@@ -161,7 +164,7 @@ async fn an_invalid_completion_is_rejected_with_its_field() {
         worker
             .post("/complete/work", item.clone())
             .await
-            .refused_field(field);
+            .assert_rejected_field(field);
         let whole = worker.post("/complete/work", json!([item])).await.whole();
         assert_eq!(whole["results"], json!([]), "{item}");
         assert_eq!(whole["errors"][0]["field"], field, "{item}");

@@ -1,163 +1,200 @@
-//! The option `<queue>-max-concurrency`: the maximum number of running jobs of a queue.
+//! Many concurrent clients.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::support::{Server, ids};
+use crate::support::Server;
 
-async fn limit(server: &Server, queue: &str, most: u32) {
-    let option = format!("{queue}-max-concurrency");
-    server.anyone().set(&option, json!(most)).await.ok();
-}
-
-#[tokio::test]
-async fn no_more_jobs_run_than_the_limit() {
-    let server = Server::start();
-    let worker = server.by("w").at(0);
-    limit(&server, "work", 3).await;
-    let names = ["a", "b", "c", "d", "e"];
-    worker.add_ids("work", &names).await;
-    worker.add_ids("other", &["x", "y", "z", "u"]).await;
-    assert_eq!(worker.pop("work").await["id"], "a");
-    assert_eq!(worker.pop_ids("work", 10).await, ["b", "c"]);
-    assert_eq!(worker.pop("work").await, Value::Null);
-    assert_eq!(worker.get("/get/work/10").await.ok(), json!([]));
-    assert_eq!(worker.peek_ids("work").await, ["d", "e"], "a look is free");
-    assert_eq!(worker.pop_ids("other", 10).await.len(), 4, "its own only");
-    // The limit applies to all workers; workers that get no job are listed as well.
-    assert_eq!(server.by("v").at(0).pop("work").await, Value::Null);
-    let workers = server.at(0).get("/workers").await.ok();
-    assert_eq!(workers.as_array().unwrap().len(), 2);
-}
-
-#[tokio::test]
-async fn every_way_to_end_a_job_makes_room() {
-    let server = Server::start();
-    let worker = server.by("w").at(0);
-    limit(&server, "work", 1).await;
-    let ways = [
-        (
-            "complete",
-            "/complete/work",
-            json!({"id": "complete", "meta": 1}),
-        ),
-        (
-            "on",
-            "/complete/work",
-            json!({"id": "on", "meta": 1, "next": "other"}),
-        ),
-        (
-            "fail",
-            "/fail",
-            json!({"id": "fail", "group": "g", "message": "m"}),
-        ),
-        (
-            "retry",
-            "/retry/work",
-            json!({"id": "retry", "delay": 1000}),
-        ),
-        ("cancel", "/cancel", json!("cancel")),
-        ("add", "/add/other", json!({"id": "add", "meta": 1})),
-        ("last", "/complete/work", json!({"id": "last", "meta": 1})),
-    ];
-    for (id, ..) in &ways {
-        worker.add_ids("work", &[id]).await;
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_job_is_claimed_twice_or_lost() {
+    const PRODUCERS: usize = 12;
+    const CONSUMERS: usize = 12;
+    const JOBS_EACH: usize = 40;
+    let server = Arc::new(Server::with(&[]));
+    let mut producers = JoinSet::new();
+    for producer in 0..PRODUCERS {
+        let server = Arc::clone(&server);
+        producers.spawn(async move {
+            for job in 0..JOBS_EACH / 4 {
+                let id = |n: usize| format!("{producer}-{job}-{n}");
+                server
+                    .client()
+                    .add("work", json!({"id": id(0), "meta": null}))
+                    .await;
+                let three: Vec<Value> =
+                    (1..4).map(|n| json!({"id": id(n), "meta": null})).collect();
+                server.client().post("/add/work", three.into()).await.ok();
+            }
+        });
     }
-    for (id, path, data) in ways {
-        assert_eq!(worker.pop_ids("work", 10).await, [id]);
-        assert_eq!(worker.pop("work").await, Value::Null, "{id} is running");
-        worker.post(path, data).await.ok();
+    let mut consumers = JoinSet::new();
+    for consumer in 0..CONSUMERS {
+        let server = Arc::clone(&server);
+        consumers.spawn(async move { consume(&server, consumer, PRODUCERS * JOBS_EACH).await });
     }
-    worker.add_ids("work", &["a", "b"]).await;
-    worker.pop("work").await;
-    worker.post("/timeout", json!("a")).await.ok();
-    assert_eq!(worker.pop_ids("work", 10).await, ["a"], "room for itself");
+    while let Some(done) = producers.join_next().await {
+        done.unwrap();
+    }
+    let mut taken = Vec::new();
+    while let Some(ids) = consumers.join_next().await {
+        taken.extend(ids.unwrap());
+    }
+    let distinct: HashSet<&String> = taken.iter().collect();
+    assert_eq!(taken.len(), distinct.len(), "some job was handed out twice");
+    assert_eq!(taken.len(), PRODUCERS * JOBS_EACH, "some job was lost");
+    let queue = server.client().get("/queue/work").await.ok();
+    for state in ["waiting", "running", "stalled", "scheduled", "depends"] {
+        assert_eq!(queue[state], 0, "{state}");
+    }
 }
 
-#[tokio::test]
-async fn an_expired_lease_does_not_count_and_is_claimed_first() {
-    let server = Server::start();
-    let worker = server.by("w");
-    limit(&server, "work", 2).await;
-    worker
-        .at(0)
-        .add_ids("work", &["lost", "held", "a", "b"])
-        .await;
-    worker.at(0).pop("work").await;
-    worker.at(30).pop("work").await;
-    assert_eq!(worker.at(59).pop_ids("work", 10).await, [""; 0]);
-    assert_eq!(worker.at(60).pop_ids("work", 10).await, ["lost"]);
-    assert_eq!(worker.at(60).pop_ids("work", 10).await, [""; 0]);
-}
-
-#[tokio::test]
-async fn the_limit_can_be_changed_and_removed() {
-    let server = Server::start();
-    let worker = server.by("w").at(0);
-    let names: Vec<String> = (0..9).map(|index| format!("j{index}")).collect();
-    let all: Vec<&str> = names.iter().map(String::as_str).collect();
-    worker.add_ids("work", &all).await;
-    limit(&server, "work", 1).await;
-    assert_eq!(worker.pop_ids("work", 10).await, all[..1]);
-    limit(&server, "work", 3).await;
-    assert_eq!(worker.pop_ids("work", 10).await, all[1..3]);
-    // Existing leases are kept.
-    limit(&server, "work", 2).await;
-    assert_eq!(worker.pop("work").await, Value::Null);
-    worker.complete("work", all[0]).await;
-    assert_eq!(worker.pop("work").await, Value::Null);
-    worker.complete("work", all[1]).await;
-    assert_eq!(worker.pop_ids("work", 10).await, all[3..4]);
-    limit(&server, "work", 0).await;
-    assert_eq!(worker.pop_ids("work", 3).await, all[4..7]);
-    limit(&server, "work", 1).await;
-    worker.delete("/config/work-max-concurrency").await.ok();
-    assert_eq!(worker.pop_ids("work", 10).await, all[7..]);
-    let answer = worker.set("work-max-concurrency", json!("few")).await;
-    answer.refused_field("data");
-}
-
-#[tokio::test]
-async fn claims_from_several_queues_skip_a_queue_at_its_limit() {
-    let server = Server::start();
-    let worker = server.by("w").at(0);
-    limit(&server, "A", 1).await;
-    worker.add_ids("A", &["a1", "a2"]).await;
-    worker.add_ids("B", &["b1", "b2", "b3"]).await;
-    let all = worker.get("/get?queue=A&queue=B&count=2").await.ok();
-    assert_eq!(ids(&all), ["a1", "b1"]);
-    let path = "/get?queue=A&queue=B&order=round-robin";
-    assert_eq!(worker.get(path).await.ok()["id"], "b2");
-    assert_eq!(worker.get(path).await.ok()["id"], "b3");
-    assert_eq!(worker.get(path).await.ok(), Value::Null);
+/// Claims and completes jobs, one or several at a time, until all are complete.
+async fn consume(server: &Server, consumer: usize, all: usize) -> Vec<String> {
+    let host = format!("consumer-{consumer}");
+    let me = server.by(&host);
+    let mut taken = Vec::new();
+    loop {
+        let ids = me.pop_ids("work", 2 + consumer % 4).await;
+        if ids.is_empty() {
+            let path = format!("/jobs/complete?limit=1&offset={}", all - 1);
+            if me.get(&path).await.ok() != json!([]) {
+                return taken;
+            }
+            continue;
+        }
+        for id in &ids {
+            me.complete("work", id).await;
+        }
+        taken.extend(ids);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_limit_holds_for_concurrent_claims() {
+async fn concurrent_claims_give_one_job_to_one_worker() {
     let server = Arc::new(Server::with(&[]));
-    limit(&server, "work", 3).await;
-    for round in 0..5 {
-        let items = vec![json!({"meta": round}); 8];
-        server.anyone().post("/add/work", items.into()).await.ok();
+    for round in 0..10 {
+        server
+            .client()
+            .add_ids("work", &[&format!("job{round}")])
+            .await;
         let mut takers = JoinSet::new();
         for taker in 0..16 {
             let server = Arc::clone(&server);
-            let count = 1 + taker % 3;
+            takers.spawn(async move { server.by(&format!("taker-{taker}")).pop("work").await });
+        }
+        let got = takers
+            .join_all()
+            .await
+            .into_iter()
+            .filter(|job| *job != Value::Null)
+            .count();
+        assert_eq!(got, 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_claims_give_an_expired_lease_to_one_worker() {
+    let server = Arc::new(Server::start());
+    server
+        .by("old")
+        .at(0)
+        .add_and_pop(json!({"id": "a", "meta": 1, "retries": 100}))
+        .await;
+    for round in 1..10 {
+        let mut takers = JoinSet::new();
+        for taker in 0..16 {
+            let server = Arc::clone(&server);
             takers.spawn(async move {
-                let path = format!("/get?queue=work&count={count}");
-                let got = server.by(&format!("w{taker}")).get(&path).await.ok();
-                if count == 1 && got != Value::Null {
-                    return ids(&json!([got]));
-                }
-                if count == 1 { Vec::new() } else { ids(&got) }
+                server
+                    .by(&format!("taker-{taker}"))
+                    .at(round * 60)
+                    .pop("work")
+                    .await
             });
         }
-        let got: Vec<String> = takers.join_all().await.into_iter().flatten().collect();
-        assert_eq!(got.len(), 3, "round {round}");
-        for id in &got {
-            server.anyone().post("/cancel", json!(id)).await.ok();
-        }
+        let got = takers
+            .join_all()
+            .await
+            .into_iter()
+            .filter(|job| *job != Value::Null)
+            .count();
+        assert_eq!(got, 1);
+        assert_eq!(
+            server.at(round * 60).job("a").await["remaining"],
+            100 - round
+        );
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_many_concurrent_completions_is_accepted() {
+    let server = Arc::new(Server::with(&[]));
+    for round in 0..10 {
+        let id = format!("job{round}");
+        server
+            .by("w")
+            .add_and_pop(json!({"id": id, "meta": 1}))
+            .await;
+        let mut tries = JoinSet::new();
+        for attempt in 0..8 {
+            let (server, id) = (Arc::clone(&server), id.clone());
+            tries.spawn(async move {
+                let me = server.by("w");
+                let answer = match attempt % 3 {
+                    0 => {
+                        me.post("/complete/work", json!({"id": id, "meta": attempt}))
+                            .await
+                    }
+                    1 => {
+                        me.post("/fail", json!({"id": id, "group": "g", "message": "m"}))
+                            .await
+                    }
+                    _ => {
+                        me.post("/retry/work", json!({"id": id, "delay": 1000}))
+                            .await
+                    }
+                };
+                if answer.status != 200 {
+                    answer.assert_rejected(409, "not_running");
+                    return false;
+                }
+                true
+            });
+        }
+        let accepted = tries
+            .join_all()
+            .await
+            .into_iter()
+            .filter(|accepted| *accepted)
+            .count();
+        assert_eq!(accepted, 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_puts_of_one_id_create_one_job() {
+    let server = Arc::new(Server::with(&[]));
+    let mut putters = JoinSet::new();
+    for putter in 0..32 {
+        let server = Arc::clone(&server);
+        putters.spawn(async move {
+            let queue = format!("queue{}", putter % 4);
+            server
+                .client()
+                .add(&queue, json!({"id": "a", "meta": putter}))
+                .await
+        });
+    }
+    putters.join_all().await;
+    let queues = server.client().get("/queues").await.ok();
+    let waiting: u64 = queues
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|queue| queue["waiting"].as_u64().unwrap())
+        .sum();
+    assert_eq!(waiting, 1);
 }

@@ -3,9 +3,9 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Server};
+use crate::support::{Response, Server};
 
-async fn set(server: &Server, option: &str, value: Value) -> Answer {
+async fn set(server: &Server, option: &str, value: Value) -> Response {
     let body = json!({ "data": value }).to_string();
     server
         .send(Method::PUT, &format!("/config/{option}"), Some(body))
@@ -15,7 +15,7 @@ async fn set(server: &Server, option: &str, value: Value) -> Answer {
 #[tokio::test]
 async fn options_have_defaults_until_they_are_set() {
     let server = Server::start();
-    let client = server.anyone();
+    let client = server.client();
     let all = client.get("/config").await.ok();
     for (option, value) in [
         ("heartbeat", 60),
@@ -41,11 +41,11 @@ async fn options_have_defaults_until_they_are_set() {
 #[tokio::test]
 async fn unknown_options_are_kept_unchanged() {
     let server = Server::start();
-    let client = server.anyone();
+    let client = server.client();
     let unknown = client
         .get("/config/colour")
         .await
-        .refused(404, "no_such_option");
+        .assert_rejected(404, "no_such_option");
     assert_eq!(unknown["option"], "colour");
     let value = json!({"of": ["the", "shed", 1.5]});
     assert_eq!(set(&server, "colour", value.clone()).await.ok(), value);
@@ -55,7 +55,7 @@ async fn unknown_options_are_kept_unchanged() {
     client
         .get("/config/colour")
         .await
-        .refused(404, "no_such_option");
+        .assert_rejected(404, "no_such_option");
 }
 
 #[tokio::test]
@@ -70,12 +70,12 @@ async fn known_options_must_be_numbers() {
     ] {
         set(&server, option, json!("soon"))
             .await
-            .refused_field("data");
+            .assert_rejected_field("data");
     }
     server
         .send(Method::PUT, "/config/heartbeat", Some("{}".to_owned()))
         .await
-        .refused_field("data");
+        .assert_rejected_field("data");
 }
 
 #[tokio::test]
@@ -147,7 +147,7 @@ async fn complete_jobs_are_deleted_by_age_and_by_number() {
         .at(100)
         .get("/job/a")
         .await
-        .refused(404, "no_such_job");
+        .assert_rejected(404, "no_such_job");
     set(&server, "jobs-history-count", json!(1)).await.ok();
     worker
         .at(101)
@@ -175,11 +175,11 @@ async fn options_survive_a_restart_and_are_deleted_by_a_flush() {
     set(&server, "work-heartbeat", json!(7)).await.ok();
     server.stop().await;
     let server = Server::on(&database, &["--allow-flush"]);
-    assert_eq!(server.anyone().get("/config/work-heartbeat").await.ok(), 7);
-    server.anyone().post("/flush", json!(null)).await.ok();
+    assert_eq!(server.client().get("/config/work-heartbeat").await.ok(), 7);
+    server.client().post("/flush", json!(null)).await.ok();
     server
-        .anyone()
+        .client()
         .get("/config/work-heartbeat")
         .await
-        .refused(404, "no_such_option");
+        .assert_rejected(404, "no_such_option");
 }

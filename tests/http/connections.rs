@@ -119,14 +119,14 @@ async fn a_body_must_arrive_in_time_on_every_route() {
 async fn polls_and_event_streams_outlast_all_connection_timeouts() {
     let server = Server::with(&IMPATIENT);
     let mut events = Stream::open(&server, "", None).await;
-    let none = server.anyone().get("/get/work?wait=4").await.ok();
+    let none = server.client().get("/get/work?wait=4").await.ok();
     assert_eq!(none, json!(null));
-    server.anyone().post("/track", json!("a")).await;
+    server.client().post("/track", json!("a")).await;
     server
-        .anyone()
+        .client()
         .add("work", json!({"id": "a", "meta": 1}))
         .await;
-    server.anyone().post("/track", json!("a")).await.ok();
+    server.client().post("/track", json!("a")).await.ok();
     assert_eq!(events.jobs(1).await, ["a"]);
 }
 
@@ -139,7 +139,7 @@ async fn a_client_must_read_its_response() {
     let server = Server::on(&path, &[]);
     let meta = "x".repeat(1 << 20);
     for _ in 0..24 {
-        server.anyone().add("work", json!({"meta": meta})).await;
+        server.client().add("work", json!({"meta": meta})).await;
     }
     drop(server);
     let options = [&IMPATIENT[..], &["--max-connections", "1"]].concat();
@@ -170,17 +170,17 @@ async fn at_the_limit_an_idle_connection_is_closed_for_a_new_one() {
         streams.push(busy(Connection::to(&server).await).await);
     }
     let mut silent = opened(&server, 40).await;
-    server.anyone().get("/queues").await.ok();
+    server.client().get("/queues").await.ok();
     for connection in silent.iter_mut().take(35) {
         assert_eq!(connection.read_to_end().await, "");
     }
     // A connection with a request in progress is kept.
-    server.anyone().post("/track", json!("a")).await;
+    server.client().post("/track", json!("a")).await;
     server
-        .anyone()
+        .client()
         .add("work", json!({"id": "a", "meta": 1}))
         .await;
-    server.anyone().post("/track", json!("a")).await.ok();
+    server.client().post("/track", json!("a")).await.ok();
     for stream in &mut streams {
         stream.read_until("\n\n").await;
     }
@@ -230,7 +230,7 @@ async fn a_trusted_proxy_can_use_all_connections() {
     for _ in 0..7 {
         streams.push(busy(Connection::to(&server).await).await);
     }
-    server.anyone().get("/queues").await.ok();
+    server.client().get("/queues").await.ok();
 }
 
 /// A shell command that limits the open files of the server.
@@ -257,8 +257,8 @@ async fn running_out_of_file_descriptors_does_not_block_the_server() {
     for _ in 0..600 {
         sockets.push(TcpStream::connect(&server.address).await.unwrap());
     }
-    server.anyone().get("/queues").await.ok();
-    server.anyone().add("work", json!({"meta": 1})).await;
+    server.client().get("/queues").await.ok();
+    server.client().add("work", json!({"meta": 1})).await;
 }
 
 #[tokio::test]

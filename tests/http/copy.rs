@@ -332,7 +332,7 @@ async fn change(path: &Path, sql: &'static str) {
 async fn with_a_job(folder: &TempDir, name: &str) -> String {
     let address = sqlite(folder, name);
     let server = Server::at_url(&address, &[]);
-    server.anyone().add_ids("work", &["a"]).await;
+    server.client().add_ids("work", &["a"]).await;
     server.stop().await;
     address
 }
@@ -369,7 +369,7 @@ async fn invalid_sources_and_targets_are_rejected() {
     refused(&old, &to, "another version of Switchyard");
     // None of these attempts has changed anything.
     let server = Server::at_url(&from, &[]);
-    assert_eq!(server.anyone().job("a").await["state"], "waiting");
+    assert_eq!(server.client().job("a").await["state"], "waiting");
     refused(&from, &to, "a server is using the source");
     refused(&other, &from, "a server is using the target");
     server.stop().await;
@@ -392,7 +392,7 @@ async fn a_copy_that_fails_verification_is_not_committed() {
     change(&path, "DROP TRIGGER spoil").await;
     copied(&from, &to);
     let server = Server::at_url(&to, &[]);
-    assert_eq!(server.anyone().job("a").await["state"], "waiting");
+    assert_eq!(server.client().job("a").await["state"], "waiting");
 }
 
 #[tokio::test]
@@ -431,7 +431,7 @@ async fn a_postgres_database_in_use_is_rejected() {
     );
     let server = Server::at_url(&one, &[]);
     refused(&from, &one, "a server is using the target");
-    server.anyone().add_ids("work", &["b"]).await;
+    server.client().add_ids("work", &["b"]).await;
     refused(&from, &one, "the target is not empty");
     refused(&one, &other, "a server is using the source");
     server.stop().await;
@@ -442,7 +442,7 @@ async fn a_postgres_database_in_use_is_rejected() {
     );
     copied(&one, &other);
     let mut server = Server::at_url(&other, &[]);
-    assert_eq!(server.anyone().job("b").await["state"], "waiting");
+    assert_eq!(server.client().job("b").await["state"], "waiting");
     // A server that was killed could not unregister.
     server.kill();
     refused(

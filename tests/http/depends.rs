@@ -61,11 +61,11 @@ async fn a_job_can_depend_on_an_earlier_job_of_the_same_array() {
     let server = Server::start();
     let items = json!([{"id": "a", "meta": 1}, {"id": "b", "meta": 1, "depends": ["a"]}]);
     assert_eq!(
-        server.anyone().post("/add/work", items).await.ok(),
+        server.client().post("/add/work", items).await.ok(),
         json!(["a", "b"])
     );
-    assert_eq!(server.anyone().state("b").await, "depends");
-    assert_eq!(server.anyone().pop_ids("work", 10).await, ["a"]);
+    assert_eq!(server.client().state("b").await, "depends");
+    assert_eq!(server.client().pop_ids("work", 10).await, ["a"]);
 }
 
 #[tokio::test]
@@ -140,10 +140,10 @@ async fn a_dependency_cycle_is_rejected() {
     assert_eq!(
         add("a", json!(["a"]))
             .await
-            .refused(409, "dependency_cycle")["id"],
+            .assert_rejected(409, "dependency_cycle")["id"],
         "a"
     );
-    who.get("/job/a").await.refused(404, "no_such_job");
+    who.get("/job/a").await.assert_rejected(404, "no_such_job");
     who.add_ids("work", &["a"]).await;
     add("b", json!(["a"])).await.ok();
     add("c", json!(["b"])).await.ok();
@@ -154,7 +154,7 @@ async fn a_dependency_cycle_is_rejected() {
         json!(["nobody", "c"]),
     ] {
         assert_eq!(
-            add("a", on).await.refused(409, "dependency_cycle")["id"],
+            add("a", on).await.assert_rejected(409, "dependency_cycle")["id"],
             "a"
         );
     }
@@ -168,7 +168,7 @@ async fn a_dependency_cycle_is_rejected() {
     let data = json!({"id": "a", "meta": 1, "next": "work", "depends": ["c"]});
     who.post("/complete/work", data)
         .await
-        .refused(409, "dependency_cycle");
+        .assert_rejected(409, "dependency_cycle");
     assert_eq!(who.state("a").await, "running");
 }
 

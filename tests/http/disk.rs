@@ -13,7 +13,7 @@ use crate::support::jobq::{self, Jobq};
 use crate::support::lmstfy::{Lmstfy, eventually};
 use crate::support::postgres::Postgres;
 use crate::support::relay::{self, Relay};
-use crate::support::{Answer, Server, database};
+use crate::support::{Response, Server, database};
 
 /// A file system of 32 MiB in memory, which only the server can access.
 struct Disk {
@@ -73,11 +73,11 @@ fn job(id: &str, bytes: usize) -> Value {
 }
 
 /// Adds jobs until one is rejected.
-async fn fill(server: &Server, prefix: &str) -> (Vec<String>, Answer) {
+async fn fill(server: &Server, prefix: &str) -> (Vec<String>, Response) {
     let mut added = Vec::new();
     loop {
         let id = format!("{prefix}{}", added.len());
-        let answer = server.anyone().post("/add/work", job(&id, 200_000)).await;
+        let answer = server.client().post("/add/work", job(&id, 200_000)).await;
         if answer.status != 200 {
             return (added, answer);
         }
@@ -200,7 +200,7 @@ async fn a_full_postgres_disk_rejects_new_jobs_and_lets_workers_finish() {
     worker.post("/heartbeat", json!({"id": "c"})).await.ok();
     for _ in 0..10 {
         let refused = server
-            .anyone()
+            .client()
             .post("/add/work", job("more", 200_000))
             .await;
         assert_eq!(refused.status, 507, "{refused:?}");
@@ -222,7 +222,7 @@ async fn a_full_postgres_disk_rejects_new_jobs_and_lets_workers_finish() {
     recovers(&server).await;
     eventually("a long payload is accepted again", async || {
         let added = server
-            .anyone()
+            .client()
             .post("/add/work", job("after", 200_000))
             .await;
         added.status == 200
@@ -248,7 +248,7 @@ async fn a_server_starts_on_a_full_disk_using_its_reserve() {
     let folder = TempDir::new().unwrap();
     let seed = folder.path().join("jobs.db");
     let server = Server::on(&seed, &[]);
-    server.anyone().add_ids("work", &["kept"]).await;
+    server.client().add_ids("work", &["kept"]).await;
     server.stop().await;
     let prepare = format!(
         "cp '{}' jobs.db && fallocate -l 8M jobs.db.reserve && ! dd if=/dev/zero of=filler bs=4k status=none 2>&1",
@@ -256,8 +256,8 @@ async fn a_server_starts_on_a_full_disk_using_its_reserve() {
     );
     let disk = Disk::new();
     let server = disk.server(&prepare, &[]);
-    assert_eq!(server.anyone().pop_ids("work", 2).await, ["kept"]);
+    assert_eq!(server.client().pop_ids("work", 2).await, ["kept"]);
     fs::remove_file(disk.path(&server, "filler")).unwrap();
     recovers(&server).await;
-    server.anyone().add_ids("work", &["new"]).await;
+    server.client().add_ids("work", &["new"]).await;
 }

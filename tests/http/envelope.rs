@@ -1,4 +1,4 @@
-//! What all requests and responses have in common. `Answer::checked` checks in all tests that a response is JSON with
+//! What all requests and responses have in common. `Response::checked` checks in all tests that a response is JSON with
 //! `results`, a time and `no-store`.
 
 use reqwest::Method;
@@ -54,10 +54,10 @@ async fn an_unknown_path_is_no_such_endpoint() {
         "/recur/",
     ] {
         let answer = server
-            .anyone()
+            .client()
             .post(path, json!({"meta": 1, "id": "a"}))
             .await;
-        answer.refused(404, "no_such_endpoint");
+        answer.assert_rejected(404, "no_such_endpoint");
     }
 }
 
@@ -101,7 +101,7 @@ async fn a_wrong_method_is_rejected_with_the_allowed_methods() {
             .headers
             .get("allow")
             .map(|allow| allow.to_str().unwrap().to_owned());
-        answer.refused(405, "method_not_allowed");
+        answer.assert_rejected(405, "method_not_allowed");
         let allow = allow.unwrap_or_else(|| panic!("{method} {path}: no Allow"));
         assert!(
             allow.split(',').any(|method| method.trim() == allowed),
@@ -134,10 +134,10 @@ async fn a_body_must_be_a_json_object() {
         let answer = server
             .send(Method::POST, "/add/q", Some(body.to_owned()))
             .await;
-        answer.refused(400, "bad_request");
+        answer.assert_rejected(400, "bad_request");
     }
     assert_eq!(
-        server.anyone().pop("q").await,
+        server.client().pop("q").await,
         Value::Null,
         "nothing was added"
     );
@@ -181,7 +181,7 @@ async fn invalid_utf_8_is_rejected() {
     // A U+FFFD that the client sends is a valid character.
     let worker = server.by("\u{fffd}").pop("q").await;
     assert_eq!(worker, Value::Null);
-    let workers = server.anyone().get("/workers").await.ok();
+    let workers = server.client().get("/workers").await.ok();
     assert_eq!(workers[0]["name"], "\u{fffd}");
 }
 
@@ -209,11 +209,11 @@ async fn missing_data_is_reported() {
         "/log",
         "/recur/q",
     ] {
-        let answer = server.anyone().post_whole(path, json!({})).await;
-        answer.refused_field("data");
+        let answer = server.client().post_whole(path, json!({})).await;
+        answer.assert_rejected_field("data");
         for data in [json!(null), json!(17), json!(true)] {
-            let answer = server.anyone().post(path, data).await;
-            answer.refused(400, "bad_request");
+            let answer = server.client().post(path, data).await;
+            answer.assert_rejected(400, "bad_request");
         }
     }
 }
@@ -232,14 +232,14 @@ async fn an_invalid_host_is_rejected() {
     ] {
         let body = json!({"host": host, "data": {"meta": 1}});
         server
-            .anyone()
+            .client()
             .post_whole("/add/q", body)
             .await
-            .refused_field("host");
+            .assert_rejected_field("host");
     }
     for host in ["%00", "a%0Ab", &"h".repeat(256)] {
-        let answer = server.anyone().get(&format!("/get/q?host={host}")).await;
-        answer.refused_field("host");
+        let answer = server.client().get(&format!("/get/q?host={host}")).await;
+        answer.assert_rejected_field("host");
     }
 }
 
@@ -247,9 +247,9 @@ async fn an_invalid_host_is_rejected() {
 async fn unknown_members_are_ignored() {
     let server = Server::start();
     let body = json!({"data": {"meta": 1, "id": "a", "colour": "red"}, "load": {"cpu": 1}});
-    let added = server.anyone().post_whole("/add/q", body).await;
+    let added = server.client().post_whole("/add/q", body).await;
     assert_eq!(added.ok(), "a");
-    let job = server.anyone().get("/get/q?colour=red").await.ok();
+    let job = server.client().get("/get/q?colour=red").await.ok();
     assert_eq!(job["id"], "a");
     assert_eq!(job.get("colour"), None);
 }
@@ -293,7 +293,7 @@ async fn an_empty_array_gives_an_empty_array() {
         "/log",
         "/recur/q",
     ] {
-        let whole = server.anyone().post(path, json!([])).await.whole();
+        let whole = server.client().post(path, json!([])).await.whole();
         assert_eq!(whole["results"], json!([]), "{path}");
         assert_eq!(whole.get("errors"), None, "{path}");
     }
@@ -303,10 +303,10 @@ async fn an_empty_array_gives_an_empty_array() {
 async fn an_error_is_a_sentence_that_names_the_job() {
     let server = Server::start();
     let refused = server
-        .anyone()
+        .client()
         .get("/job/deadbeef")
         .await
-        .refused(404, "no_such_job");
+        .assert_rejected(404, "no_such_job");
     assert_eq!(refused["id"], "deadbeef");
     let sentence = refused["error"].as_str().unwrap();
     assert!(sentence.contains("deadbeef"), "{sentence}");
@@ -315,8 +315,8 @@ async fn an_error_is_a_sentence_that_names_the_job() {
 #[tokio::test]
 async fn head_and_options_claim_no_job() {
     let server = Server::start();
-    server.anyone().add_ids("q", &["a"]).await;
-    let before = server.anyone().get("/queues").await.ok();
+    server.client().add_ids("q", &["a"]).await;
+    let before = server.client().get("/queues").await.ok();
     for method in [Method::HEAD, Method::OPTIONS] {
         for path in [
             "/get/q",
@@ -330,7 +330,7 @@ async fn head_and_options_claim_no_job() {
             assert!(answer.is_ok(), "{method} {path}");
         }
     }
-    assert_eq!(server.anyone().state("a").await, "waiting");
-    assert_eq!(server.anyone().get("/queues").await.ok(), before);
-    assert_eq!(server.anyone().get("/workers").await.ok(), json!([]));
+    assert_eq!(server.client().state("a").await, "waiting");
+    assert_eq!(server.client().get("/queues").await.ok(), before);
+    assert_eq!(server.client().get("/workers").await.ok(), json!([]));
 }

@@ -111,12 +111,12 @@ async fn a_page_has_100_events_by_default() {
     for field in ["after", "limit"] {
         for number in ["x", "-1", "1.5", "", "1e3", "99999999999999999999"] {
             let answer = server.at(0).get(&format!("/events?{field}={number}")).await;
-            answer.refused_field(field);
+            answer.assert_rejected_field(field);
         }
     }
     for limit in ["0", "10001"] {
         let answer = server.at(0).get(&format!("/events?limit={limit}")).await;
-        answer.refused_field("limit");
+        answer.assert_rejected_field("limit");
     }
 }
 
@@ -358,14 +358,14 @@ async fn rejected_requests_create_no_events() {
     worker
         .post("/add/work", json!({"id": "b"}))
         .await
-        .refused_field("meta");
+        .assert_rejected_field("meta");
     let done = json!([{"id": "a", "meta": 1}]);
     worker.post("/complete/work", done).await.ok();
     worker.post("/track", json!(["nobody"])).await.ok();
     worker
         .set("heartbeat", json!("soon"))
         .await
-        .refused_field("data");
+        .assert_rejected_field("data");
     assert_eq!(told(&server, mark).await, NOTHING);
 }
 

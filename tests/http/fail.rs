@@ -42,7 +42,7 @@ async fn a_failure_keeps_meta_if_unset_and_checks_a_given_queue() {
     let refused = worker
         .post("/fail/other", data.clone())
         .await
-        .refused(409, "wrong_queue");
+        .assert_rejected(409, "wrong_queue");
     assert_eq!(refused["queue"], "work");
     assert_eq!(worker.post("/fail/work", data).await.ok(), "a");
     assert_eq!(worker.job("a").await["meta"], "old");
@@ -64,12 +64,12 @@ async fn an_invalid_failure_is_rejected_with_its_field() {
         worker
             .post("/fail", item.clone())
             .await
-            .refused_field(field);
+            .assert_rejected_field(field);
     }
     worker
         .post("/fail", json!("a"))
         .await
-        .refused(400, "bad_request");
+        .assert_rejected(400, "bad_request");
     assert_eq!(worker.state("a").await, "running");
 }
 
@@ -83,12 +83,12 @@ async fn only_the_worker_of_a_running_job_can_fail_it() {
     worker
         .post("/fail", item("nope"))
         .await
-        .refused(404, "no_such_job");
+        .assert_rejected(404, "no_such_job");
     assert_eq!(
         worker
             .post("/fail", item("b"))
             .await
-            .refused(409, "not_running")["state"],
+            .assert_rejected(409, "not_running")["state"],
         "waiting"
     );
     let other = server
@@ -96,7 +96,7 @@ async fn only_the_worker_of_a_running_job_can_fail_it() {
         .at(0)
         .post("/fail", item("a"))
         .await
-        .refused(409, "wrong_worker");
+        .assert_rejected(409, "wrong_worker");
     assert_eq!(other["worker"], "w");
     let whole = worker
         .post("/fail", json!([item("b"), item("a"), item("a")]))
@@ -221,31 +221,31 @@ async fn an_invalid_retry_is_rejected() {
     worker
         .post("/retry/work", json!({}))
         .await
-        .refused_field("id");
+        .assert_rejected_field("id");
     worker
         .post("/retry/work", json!({"id": "a", "delay": "x"}))
         .await
-        .refused_field("delay");
+        .assert_rejected_field("delay");
     worker
         .post(
             "/retry/work",
             json!({"id": "a", "group": 1, "message": "m"}),
         )
         .await
-        .refused_field("group");
+        .assert_rejected_field("group");
     worker
         .post("/retry/work", json!({"id": "nope"}))
         .await
-        .refused(404, "no_such_job");
+        .assert_rejected(404, "no_such_job");
     worker
         .post("/retry/work", json!({"id": "b"}))
         .await
-        .refused(409, "not_running");
+        .assert_rejected(409, "not_running");
     assert_eq!(
         worker
             .post("/retry/other", json!({"id": "a"}))
             .await
-            .refused(409, "wrong_queue")["queue"],
+            .assert_rejected(409, "wrong_queue")["queue"],
         "work"
     );
     server
@@ -253,7 +253,7 @@ async fn an_invalid_retry_is_rejected() {
         .at(0)
         .post("/retry/work", json!({"id": "a"}))
         .await
-        .refused(409, "wrong_worker");
+        .assert_rejected(409, "wrong_worker");
     assert_eq!(worker.job("a").await["remaining"], 5);
 }
 
@@ -280,7 +280,7 @@ fn ids(jobs: &Value) -> Vec<&str> {
 #[tokio::test]
 async fn failures_are_counted_by_group_and_listed_newest_first() {
     let server = Server::start();
-    assert_eq!(server.anyone().get("/failed").await.ok(), json!({}));
+    assert_eq!(server.client().get("/failed").await.ok(), json!({}));
     fail_many(&server, "x", 30).await;
     fail_many(&server, "y", 1).await;
     assert_eq!(
@@ -308,10 +308,10 @@ async fn failures_are_counted_by_group_and_listed_newest_first() {
         ("limit=1.5", "limit"),
     ] {
         server
-            .anyone()
+            .client()
             .get(&format!("/failed/x?{query}"))
             .await
-            .refused_field(field);
+            .assert_rejected_field(field);
     }
 }
 
@@ -375,16 +375,16 @@ async fn an_invalid_unfail_is_rejected() {
         (json!({"group": "g", "count": -1}), "count"),
     ] {
         server
-            .anyone()
+            .client()
             .post("/unfail/work", data)
             .await
-            .refused_field(field);
+            .assert_rejected_field(field);
     }
     server
-        .anyone()
+        .client()
         .post("/unfail/work", json!("g"))
         .await
-        .refused(400, "bad_request");
+        .assert_rejected(400, "bad_request");
 }
 
 #[tokio::test]

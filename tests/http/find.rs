@@ -47,7 +47,7 @@ async fn names_are_found_by_a_part_and_jobs_by_their_id() {
     )
     .await;
     server
-        .anyone()
+        .client()
         .add("mail", json!({"id": "other", "meta": 1}))
         .await;
     me.pop("e-mail").await;
@@ -71,8 +71,8 @@ async fn names_are_found_by_a_part_and_jobs_by_their_id() {
 #[tokio::test]
 async fn queues_of_every_protocol_link_to_their_pages() {
     let server = Server::with(&["--no-auth"]);
-    server.anyone().add("a/b ü", json!({"meta": 1})).await;
-    server.anyone().add("mail", json!({"meta": 1})).await;
+    server.client().add("a/b ü", json!({"meta": 1})).await;
+    server.client().add("mail", json!({"meta": 1})).await;
     let publish = format!("http://{}/api/shop/mail?tries=1&ttl=60", server.address);
     let published = server.http.put(publish).body("x").send().await.unwrap();
     assert_eq!(published.status(), 201);
@@ -144,7 +144,7 @@ async fn names_are_returned_unchanged() {
         "../x",
         "~",
     ] {
-        server.anyone().add(name, json!({"meta": 1})).await;
+        server.client().add(name, json!({"meta": 1})).await;
         let found = find(&server, name).await;
         assert_eq!(found[0], pair("Queues", name));
     }

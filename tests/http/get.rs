@@ -12,15 +12,15 @@ async fn get_without_jobs_returns_null_or_an_empty_array() {
     let server = Server::start();
     for verb in ["get", "peek"] {
         assert_eq!(
-            server.anyone().get(&format!("/{verb}/q")).await.ok(),
+            server.client().get(&format!("/{verb}/q")).await.ok(),
             Value::Null
         );
         assert_eq!(
-            server.anyone().get(&format!("/{verb}/q/1")).await.ok(),
+            server.client().get(&format!("/{verb}/q/1")).await.ok(),
             Value::Null
         );
         assert_eq!(
-            server.anyone().get(&format!("/{verb}/q/2")).await.ok(),
+            server.client().get(&format!("/{verb}/q/2")).await.ok(),
             json!([])
         );
     }
@@ -55,7 +55,7 @@ async fn get_claims_a_job_for_the_worker() {
 #[tokio::test]
 async fn post_claims_like_get_with_the_host_in_the_body() {
     let server = Server::start();
-    server.anyone().add_ids("work", &["a", "b", "c", "d"]).await;
+    server.client().add_ids("work", &["a", "b", "c", "d"]).await;
     let worker = server.by("worker-1");
     let one = worker.post_whole("/get/work", json!({})).await.ok();
     assert_eq!(
@@ -65,7 +65,7 @@ async fn post_claims_like_get_with_the_host_in_the_body() {
     let two = worker.post_whole("/get/work/2", json!({})).await.ok();
     assert_eq!((&two[0]["id"], &two[1]["id"]), (&json!("b"), &json!("c")));
     let one = server
-        .anyone()
+        .client()
         .post_whole("/get/work/1", json!({}))
         .await
         .ok();
@@ -77,20 +77,20 @@ async fn post_claims_like_get_with_the_host_in_the_body() {
         let answer = server
             .send(Method::POST, "/get/work", Some(body.to_owned()))
             .await;
-        answer.refused(400, "bad_request");
+        answer.assert_rejected(400, "bad_request");
     }
 }
 
 #[tokio::test]
 async fn a_count_of_1_returns_a_job_and_more_an_array() {
     let server = Server::start();
-    server.anyone().add_ids("work", &["a", "b"]).await;
+    server.client().add_ids("work", &["a", "b"]).await;
     for verb in ["peek", "get"] {
-        let one = server.anyone().get(&format!("/{verb}/work/1")).await.ok();
+        let one = server.client().get(&format!("/{verb}/work/1")).await.ok();
         assert_eq!(one["id"], "a", "{verb}");
     }
     for verb in ["peek", "get"] {
-        let many = server.anyone().get(&format!("/{verb}/work/10")).await.ok();
+        let many = server.client().get(&format!("/{verb}/work/10")).await.ok();
         assert_eq!(many.as_array().map(Vec::len), Some(1), "{verb}");
         assert_eq!(many[0]["id"], "b", "{verb}");
     }
@@ -99,7 +99,7 @@ async fn a_count_of_1_returns_a_job_and_more_an_array() {
 #[tokio::test]
 async fn a_count_must_be_a_whole_number_from_1_to_10000() {
     let server = Server::start();
-    server.anyone().add_ids("work", &["a"]).await;
+    server.client().add_ids("work", &["a"]).await;
     for verb in ["get", "peek"] {
         for count in [
             "0",
@@ -115,20 +115,20 @@ async fn a_count_must_be_a_whole_number_from_1_to_10000() {
             "NaN",
             "%D9%A1",
         ] {
-            let answer = server.anyone().get(&format!("/{verb}/work/{count}")).await;
-            answer.refused_field("count");
+            let answer = server.client().get(&format!("/{verb}/work/{count}")).await;
+            answer.assert_rejected_field("count");
         }
     }
     let path = "/get/work/10001";
     server
-        .anyone()
+        .client()
         .post_whole(path, json!({}))
         .await
-        .refused_field("count");
-    assert_eq!(server.anyone().state("a").await, "waiting");
-    let most = server.anyone().get("/peek/work/10000").await.ok();
+        .assert_rejected_field("count");
+    assert_eq!(server.client().state("a").await, "waiting");
+    let most = server.client().get("/peek/work/10000").await.ok();
     assert_eq!(most[0]["id"], "a");
-    let most = server.anyone().get("/get/work/10000").await.ok();
+    let most = server.client().get("/get/work/10000").await.ok();
     assert_eq!(most[0]["id"], "a");
 }
 
@@ -138,24 +138,24 @@ async fn one_response_can_have_10000_jobs() {
     let items = vec![json!({"meta": 1}); 2501];
     for _ in 0..4 {
         server
-            .anyone()
+            .client()
             .post("/add/work", items.clone().into())
             .await
             .ok();
     }
-    assert_eq!(server.anyone().pop_ids("work", 10_000).await.len(), 10_000);
-    assert_eq!(server.anyone().pop_ids("work", 10_000).await.len(), 4);
+    assert_eq!(server.client().pop_ids("work", 10_000).await.len(), 10_000);
+    assert_eq!(server.client().pop_ids("work", 10_000).await.len(), 4);
 }
 
 #[tokio::test]
 async fn get_claims_only_from_the_named_queue() {
     let server = Server::start();
-    server.anyone().add_ids("one", &["a"]).await;
-    server.anyone().add_ids("two", &["b"]).await;
-    assert_eq!(server.anyone().pop_ids("two", 10).await, ["b"]);
-    assert_eq!(server.anyone().pop_ids("two", 10).await, [""; 0]);
-    assert_eq!(server.anyone().pop_ids("ONE", 10).await, [""; 0]);
-    assert_eq!(server.anyone().pop_ids("one", 10).await, ["a"]);
+    server.client().add_ids("one", &["a"]).await;
+    server.client().add_ids("two", &["b"]).await;
+    assert_eq!(server.client().pop_ids("two", 10).await, ["b"]);
+    assert_eq!(server.client().pop_ids("two", 10).await, [""; 0]);
+    assert_eq!(server.client().pop_ids("ONE", 10).await, [""; 0]);
+    assert_eq!(server.client().pop_ids("one", 10).await, ["a"]);
 }
 
 #[tokio::test]
@@ -228,7 +228,7 @@ async fn the_old_owner_of_an_expired_lease_is_rejected() {
         let refused = old
             .post(path, data.clone())
             .await
-            .refused(409, "wrong_worker");
+            .assert_rejected(409, "wrong_worker");
         assert_eq!(
             (&refused["id"], &refused["worker"]),
             (&json!("a"), &json!("new")),
@@ -289,11 +289,11 @@ async fn a_delay_ends_by_the_servers_clock() {
     let before = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let before = before.as_secs_f64();
     server
-        .anyone()
+        .client()
         .add("work", json!({"id": "a", "meta": 1, "delay": 0.2}))
         .await;
     let job = loop {
-        let job = server.anyone().pop("work").await;
+        let job = server.client().pop("work").await;
         if job != Value::Null {
             break job;
         }

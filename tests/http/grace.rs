@@ -7,7 +7,7 @@ use crate::support::Server;
 /// A server with a grace period of 10 s, where `w` has a lease on the job `a` of the queue `work` until 60 s.
 async fn with_grace(item: Value) -> Server {
     let server = Server::start();
-    server.anyone().set("grace-period", json!(10)).await.ok();
+    server.client().set("grace-period", json!(10)).await.ok();
     let mut job = item;
     job["id"] = "a".into();
     job["meta"] = 1.into();
@@ -94,7 +94,11 @@ async fn during_the_grace_period_the_job_belongs_to_its_worker() {
         let server = with_grace(json!({})).await;
         assert_eq!(server.by("v").at(60).pop("work").await, Value::Null);
         let other = server.by("v").at(65).post(path, data.clone()).await;
-        assert_eq!(other.refused(409, "wrong_worker")["worker"], "w", "{path}");
+        assert_eq!(
+            other.assert_rejected(409, "wrong_worker")["worker"],
+            "w",
+            "{path}"
+        );
         server.by("w").at(65).post(path, data).await.ok();
         assert_eq!(server.at(65).state("a").await, state, "{path}");
     }
@@ -173,7 +177,7 @@ async fn without_the_option_there_is_no_grace_period() {
     let server = Server::start();
     assert_eq!(server.at(0).get("/config/grace-period").await.ok(), 0);
     let no_number = server.at(0).set("grace-period", json!("long")).await;
-    no_number.refused_field("data");
+    no_number.assert_rejected_field("data");
     server
         .by("w")
         .at(0)

@@ -106,7 +106,7 @@ async fn only_running_jobs_accept_heartbeats() {
         let refused = worker
             .post("/heartbeat", json!(state))
             .await
-            .refused(409, "not_running");
+            .assert_rejected(409, "not_running");
         assert_eq!(
             (&refused["id"], &refused["state"]),
             (&json!(state), &json!(state))
@@ -115,7 +115,7 @@ async fn only_running_jobs_accept_heartbeats() {
     worker
         .post("/heartbeat", json!("nope"))
         .await
-        .refused(404, "no_such_job");
+        .assert_rejected(404, "no_such_job");
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn a_heartbeat_with_a_wrong_queue_is_rejected() {
     let refused = worker
         .post("/heartbeat/other", json!("a"))
         .await
-        .refused(409, "wrong_queue");
+        .assert_rejected(409, "wrong_queue");
     assert_eq!(
         (&refused["id"], &refused["queue"]),
         (&json!("a"), &json!("work"))
@@ -151,7 +151,7 @@ async fn a_late_heartbeat_counts_until_another_claim() {
         .at(1060)
         .post("/heartbeat", json!("a"))
         .await
-        .refused(409, "wrong_worker");
+        .assert_rejected(409, "wrong_worker");
 }
 
 #[tokio::test]
@@ -167,6 +167,6 @@ async fn an_item_without_a_valid_id_is_rejected() {
             .by("w")
             .post("/heartbeat", data)
             .await
-            .refused_field(field);
+            .assert_rejected_field(field);
     }
 }

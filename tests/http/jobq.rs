@@ -2,15 +2,15 @@
 //! clock; none requires an upper bound on time.
 
 mod alone;
-mod apart;
 mod auth;
 mod bodies;
-mod crowd;
+mod concurrency;
 mod docs;
 mod durable;
 mod events;
 mod grammar;
 mod injection;
+mod isolation;
 mod jobs;
 mod model;
 mod oracle;
@@ -46,6 +46,6 @@ async fn start_with_queue() -> (Server, Jobq) {
 
 /// Runs the consistency check.
 async fn assert_consistent(server: &Server) {
-    let found = server.anyone().get("/check").await.ok();
+    let found = server.client().get("/check").await.ok();
     assert_eq!(found, json!({"problems": []}));
 }

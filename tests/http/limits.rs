@@ -25,9 +25,9 @@ async fn a_name_has_at_most_255_bytes() {
     for (name, fits) in names() {
         let worker = server.by("w").at(0);
         let path = escape(&name);
-        let expect = |answer: crate::support::Answer, field: &str| match fits {
+        let expect = |answer: crate::support::Response, field: &str| match fits {
             true => drop(answer.whole()),
-            false => answer.refused_field(field),
+            false => answer.assert_rejected_field(field),
         };
         expect(
             worker
@@ -77,7 +77,7 @@ async fn a_name_has_at_most_255_bytes() {
         if fits {
             assert_eq!(job.ok()["id"], *name);
         } else {
-            job.refused_field("id");
+            job.assert_rejected_field("id");
         }
     }
 }
@@ -93,10 +93,10 @@ async fn a_name_is_not_empty_and_has_no_control_characters() {
             ("worker", "worker"),
         ] {
             server
-                .anyone()
+                .client()
                 .get(&format!("/{path}/{name}"))
                 .await
-                .refused_field(field);
+                .assert_rejected_field(field);
         }
     }
 }
@@ -120,14 +120,14 @@ async fn a_body_has_at_most_16_mib() {
             .send(Method::POST, "/add/work", Some(body(bytes)))
             .await;
         assert_eq!(answer.ok(), "big", "{bytes} bytes");
-        let got = server.anyone().get("/job/big").await;
+        let got = server.client().get("/job/big").await;
         assert!(got.meta_text().len() > bytes - 100, "it comes back whole");
     }
     for path in ["/add/work", "/cancel", "/get/work", "/complete/work"] {
         let answer = server
             .send(Method::POST, path, Some(body(BODY_BYTES_MAX + 1)))
             .await;
-        answer.refused(413, "too_large");
+        answer.assert_rejected(413, "too_large");
     }
 }
 
@@ -136,22 +136,22 @@ async fn an_array_has_at_most_10000_items() {
     let server = Server::start();
     for (count, fits) in [(9_999, true), (10_000, true), (10_001, false)] {
         let items = vec![json!("nobody"); count];
-        let answer = server.anyone().post("/cancel", items.into()).await;
+        let answer = server.client().post("/cancel", items.into()).await;
         if fits {
             assert_eq!(answer.ok().as_array().unwrap().len(), count);
         } else {
-            answer.refused_field("data");
+            answer.assert_rejected_field("data");
         }
         let ids: Vec<String> = (0..count).map(|index| format!("d{index}")).collect();
         for field in ["depends", "tags"] {
             let answer = server
-                .anyone()
+                .client()
                 .post("/add/work", json!({"id": "a", "meta": 1, field: ids}))
                 .await;
             if fits {
                 assert_eq!(answer.ok(), "a");
             } else {
-                answer.refused_field(field);
+                answer.assert_rejected_field(field);
             }
         }
     }
@@ -162,11 +162,11 @@ async fn a_page_has_at_most_10000_entries() {
     let server = Server::start();
     for path in ["/jobs/waiting/work", "/jobs/complete", "/failed/g"] {
         for (limit, fits) in [(9_999, true), (10_000, true), (10_001, false)] {
-            let answer = server.anyone().get(&format!("{path}?limit={limit}")).await;
+            let answer = server.client().get(&format!("{path}?limit={limit}")).await;
             if fits {
                 answer.ok();
             } else {
-                answer.refused_field("limit");
+                answer.assert_rejected_field("limit");
             }
         }
     }
@@ -212,7 +212,7 @@ async fn extreme_numbers_are_accepted_or_rejected_without_a_fault() {
         let answer = server.send(Method::POST, "/add/work", Some(body)).await;
         assert!([200, 400].contains(&answer.status), "{answer:?}");
         for path in ["/get/work", "/queues", "/workers", "/jobs/stalled/work"] {
-            let answer = server.anyone().get(&format!("{path}?now={number}")).await;
+            let answer = server.client().get(&format!("{path}?now={number}")).await;
             assert!([200, 400].contains(&answer.status), "{answer:?}");
         }
     }
@@ -278,11 +278,14 @@ async fn a_job_can_have_10000_dependencies() {
     assert_eq!(worker.state("last").await, "depends");
     worker.add("work", json!({"id": "more", "meta": 1})).await;
     let depend = json!({"id": "last", "on": ["more"]});
-    worker.post("/depends", depend).await.refused_field("data");
+    worker
+        .post("/depends", depend)
+        .await
+        .assert_rejected_field("data");
     ids.push("more".to_owned());
     let another = json!({"id": "another", "meta": 1, "depends": ids});
     let refused = worker.post("/add/work", another).await;
-    refused.refused_field("depends");
+    refused.assert_rejected_field("depends");
     let gone = worker.post("/cancel", json!("last")).await.ok();
     assert_eq!(gone, "last");
 }
@@ -296,7 +299,7 @@ async fn a_job_with_10000_dependents_releases_all_of_them() {
     let items: Vec<Value> = (0..10_000).map(waiting).collect();
     worker.post("/add/work", items.into()).await.ok();
     let refused = worker.post("/add/work", waiting(10_000)).await;
-    refused.refused_field("data");
+    refused.assert_rejected_field("data");
     // An existing dependency does not count again.
     worker.post("/add/work", waiting(17)).await.ok();
     assert_eq!(worker.pop_ids("work", 9).await, ["first"]);

@@ -8,10 +8,10 @@ use crate::support::Server;
 async fn an_unknown_job_is_not_found() {
     let server = Server::start();
     let refused = server
-        .anyone()
+        .client()
         .get("/job/nope")
         .await
-        .refused(404, "no_such_job");
+        .assert_rejected(404, "no_such_job");
     assert_eq!(refused["id"], "nope");
 }
 
@@ -174,10 +174,10 @@ async fn invalid_pages_are_rejected() {
             ("full=maybe", "full"),
         ] {
             server
-                .anyone()
+                .client()
                 .get(&format!("{path}?{query}"))
                 .await
-                .refused_field(field);
+                .assert_rejected_field(field);
         }
     }
 }
@@ -186,7 +186,7 @@ async fn invalid_pages_are_rejected() {
 async fn an_unknown_state_is_rejected() {
     let server = Server::start();
     for state in ["nonsense", "RUNNING", "failed%20", "'"] {
-        let answer = server.anyone().get(&format!("/jobs/{state}/work")).await;
+        let answer = server.client().get(&format!("/jobs/{state}/work")).await;
         assert!([400, 404].contains(&answer.status), "{answer:?}");
     }
 }

@@ -2,23 +2,23 @@
 //! real clock; none requires an upper bound on time, and waits end with an event.
 
 mod ack;
-mod apart;
 mod attributes;
 mod bulk;
+mod concurrency;
 mod consume;
-mod crowd;
 mod dead;
+mod delays_and_tries;
 mod durable;
 mod expiry;
-mod look;
+mod isolation;
 mod model;
 mod names;
 mod numbers;
 mod pair;
+mod peek;
 mod publish;
 mod routes;
 mod tokens;
-mod turns;
 mod wait;
 mod wire;
 
@@ -39,6 +39,6 @@ fn client(server: &Server) -> Lmstfy {
 
 /// Runs the consistency check.
 async fn assert_consistent(server: &Server) {
-    let found = server.anyone().get("/check").await.ok();
+    let found = server.client().get("/check").await.ok();
     assert_eq!(found, json!({"problems": []}));
 }

@@ -71,11 +71,14 @@ async fn invalid_messages_are_rejected_individually() {
         ),
     ];
     for (item, field) in &bad {
-        client.post("/log", item.clone()).await.refused_field(field);
+        client
+            .post("/log", item.clone())
+            .await
+            .assert_rejected_field(field);
     }
     let nobody = json!({"id": "nobody", "message": "m"});
     let refused = client.post("/log", nobody.clone()).await;
-    assert_eq!(refused.refused(404, "no_such_job")["id"], "nobody");
+    assert_eq!(refused.assert_rejected(404, "no_such_job")["id"], "nobody");
     let mut items: Vec<Value> = bad.iter().map(|(item, _)| item.clone()).collect();
     items.push(nobody);
     items.push(json!({"id": "a", "message": "good"}));
@@ -94,7 +97,7 @@ async fn invalid_messages_are_rejected_individually() {
 #[tokio::test]
 async fn a_long_history_keeps_the_first_and_the_newest_entries() {
     let server = Server::start();
-    server.anyone().set("max-job-history", json!(5)).await.ok();
+    server.client().set("max-job-history", json!(5)).await.ok();
     let times = async || -> Vec<i64> {
         let job = server.at(0).job("a").await;
         let history = job["history"].as_array().unwrap();
@@ -115,7 +118,7 @@ async fn a_long_history_keeps_the_first_and_the_newest_entries() {
     }
     assert_eq!(times().await, [0, 16, 17, 18, 19]);
     // A change of the option applies from the next entry on.
-    server.anyone().set("max-job-history", json!(3)).await.ok();
+    server.client().set("max-job-history", json!(3)).await.ok();
     server.at(20).add_ids("work", &["a"]).await;
     assert_eq!(times().await, [0, 19, 20]);
 }

@@ -32,8 +32,6 @@ mod copy;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
-mod crowd;
-#[cfg(test)]
 mod depends;
 #[cfg(test)]
 mod disk;
@@ -54,8 +52,6 @@ mod get;
 #[cfg(test)]
 mod grace;
 #[cfg(test)]
-mod guests;
-#[cfg(test)]
 mod heartbeat;
 #[cfg(test)]
 mod jobq;
@@ -67,6 +63,8 @@ mod lists;
 mod lmstfy;
 #[cfg(test)]
 mod log;
+#[cfg(test)]
+mod max_concurrency;
 #[cfg(test)]
 mod meta;
 #[cfg(test)]
@@ -125,6 +123,8 @@ mod tls;
 mod tokens;
 #[cfg(test)]
 mod track;
+#[cfg(test)]
+mod unauthenticated;
 #[cfg(test)]
 mod undepend;
 #[cfg(test)]

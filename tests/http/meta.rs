@@ -56,7 +56,7 @@ async fn meta_is_returned_unchanged() {
             assert_eq!(answer.meta_text(), *meta, "{path}");
         }
         let list = server
-            .anyone()
+            .client()
             .get("/jobs/running/work?now=0&full=true&limit=1")
             .await;
         assert_eq!(only(list.results_text()), *meta);
@@ -90,7 +90,7 @@ async fn meta_in_an_array_is_returned_unchanged() {
         .ok();
     for (id, meta) in ids.as_array().unwrap().iter().zip(TEXTS) {
         let job = server
-            .anyone()
+            .client()
             .get(&format!("/job/{}", id.as_str().unwrap()))
             .await;
         assert_eq!(job.meta_text(), *meta);
@@ -105,7 +105,7 @@ async fn meta_of_heartbeats_completions_and_failures_is_returned_unchanged() {
             .send(Method::POST, "/add/work", Some(add("a", "1")))
             .await
             .ok();
-        let look = async || server.anyone().get("/job/a").await;
+        let look = async || server.client().get("/job/a").await;
         server
             .send(Method::GET, "/get/work?host=w&now=0", None)
             .await
@@ -143,7 +143,7 @@ async fn deeply_nested_meta_is_returned_unchanged() {
         let (status, answer) =
             raw::request(&server, "POST", "/add/deep", add("deep", &meta).as_bytes()).await;
         assert_eq!(status, 200, "{depth}: {answer}");
-        let job = server.anyone().get("/job/deep").await;
+        let job = server.client().get("/job/deep").await;
         assert_eq!(job.meta_text(), meta, "{depth}");
     }
     // Elsewhere it is rejected, and the server continues.
@@ -157,5 +157,5 @@ async fn deeply_nested_meta_is_returned_unchanged() {
         let (status, answer) = raw::request(&server, "POST", "/add/deep", body.as_bytes()).await;
         assert!([200, 400].contains(&status), "{status}: {answer}");
     }
-    server.anyone().get("/job/deep").await.accepted();
+    server.client().get("/job/deep").await.accepted();
 }

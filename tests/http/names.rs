@@ -151,12 +151,18 @@ async fn an_unterminated_string_is_rejected_and_harms_no_other_request() {
     let server = Server::start();
     let worker = server.by("w").at(0);
     let item = json!({"id": "a", "meta": 1, "klass": "half\u{0}way"});
-    worker.post("/add/work", item).await.refused_field("klass");
+    worker
+        .post("/add/work", item)
+        .await
+        .assert_rejected_field("klass");
     worker
         .add_and_pop(json!({"id": "b", "meta": "\u{0}", "klass": "K"}))
         .await;
     let failure = json!({"id": "b", "group": "g", "message": "\u{0}"});
-    worker.post("/fail", failure).await.refused_field("message");
+    worker
+        .post("/fail", failure)
+        .await
+        .assert_rejected_field("message");
     assert_eq!(
         worker.job("b").await["meta"],
         "\u{0}",

@@ -167,7 +167,7 @@ async fn add_many(server: &Server, queue: &str, count: usize) {
             .map(|i| json!({"id": format!("{queue}-{i:05}"), "meta": {}}))
             .collect();
         let path = format!("/add/{queue}");
-        server.anyone().post(&path, json!(jobs)).await.ok();
+        server.client().post(&path, json!(jobs)).await.ok();
     }
 }
 
@@ -338,7 +338,7 @@ async fn hostile_names_are_shown_as_text() {
     for (i, name) in names.iter().enumerate() {
         let id = format!("job-{i}");
         server
-            .anyone()
+            .client()
             .add("q", json!({"id": id, "meta": {}}))
             .await;
         server.by("ada").pop("q").await;
@@ -360,7 +360,7 @@ async fn hostile_names_are_shown_as_text() {
         assert_eq!(person.done(&path).await, 1, "{name}");
         let page = person.page(&path).await;
         assert!(!page.contains("><img"), "{name}");
-        let tags = server.anyone().job(&format!("job-{i}")).await["tags"].clone();
+        let tags = server.client().job(&format!("job-{i}")).await["tags"].clone();
         assert_eq!(tags, json!([name]));
     }
     server.stop().await;

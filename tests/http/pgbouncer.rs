@@ -112,8 +112,8 @@ async fn two_servers_work_behind_a_transaction_pooler() {
     let puts = async |server: &Server, name: &str| {
         for n in 0..40 {
             let item = json!({"id": format!("{name} {n}"), "meta": n});
-            server.anyone().add("many", item).await;
-            server.anyone().get("/queues").await.accepted();
+            server.client().add("many", item).await;
+            server.client().get("/queues").await.accepted();
         }
     };
     let lanes = ["a", "b", "c", "d"];
@@ -141,11 +141,11 @@ async fn two_servers_work_behind_a_transaction_pooler() {
     let waiting = other.by("w").get("/get/late?wait=60");
     let adding = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
-        one.anyone().add_ids("late", &["late"]).await;
+        one.client().add_ids("late", &["late"]).await;
     };
     let (late, ()) = tokio::join!(waiting, adding);
     assert_eq!(late.ok()["id"], "late");
-    let resolve = one.anyone().post("/check", json!({"resolve": true})).await;
+    let resolve = one.client().post("/check", json!({"resolve": true})).await;
     assert_eq!(resolve.ok(), json!({"problems": [], "resolved": 0}));
     one.stop().await;
     other.stop().await;

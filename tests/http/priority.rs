@@ -57,19 +57,19 @@ async fn invalid_priorities_are_rejected_individually() {
     let unknown = client
         .post("/priority", json!({"id": "x", "priority": 1}))
         .await;
-    assert_eq!(unknown.refused(404, "no_such_job")["id"], "x");
+    assert_eq!(unknown.assert_rejected(404, "no_such_job")["id"], "x");
     client
         .post("/priority", json!({"id": "a"}))
         .await
-        .refused_field("priority");
+        .assert_rejected_field("priority");
     client
         .post("/priority", json!({"id": "a", "priority": "high"}))
         .await
-        .refused_field("priority");
+        .assert_rejected_field("priority");
     client
         .post("/priority", json!({"priority": 1}))
         .await
-        .refused_field("id");
+        .assert_rejected_field("id");
     let items = json!([{"id": "a", "priority": 2}, {"id": "x", "priority": 1}, {"id": "a"}]);
     let answer = client.post("/priority", items).await.whole();
     assert_eq!(answer["results"], json!([2, false, false]));
@@ -92,5 +92,5 @@ async fn jobs_by_id_are_returned_in_the_requested_order() {
         .collect();
     assert_eq!(ids, [Some("c d"), None, Some("a"), Some("a")]);
     assert_eq!(client.get("/jobs").await.ok(), json!([]));
-    client.get("/jobs?id=").await.refused_field("id");
+    client.get("/jobs?id=").await.assert_rejected_field("id");
 }

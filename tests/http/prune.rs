@@ -36,9 +36,9 @@ fn sums(stats: &Value) -> Value {
 #[tokio::test]
 async fn statistics_are_deleted_by_day_after_the_configured_time() {
     let server = Server::start();
-    server.anyone().set("stats-history", json!(3)).await.ok();
+    server.client().set("stats-history", json!(3)).await.ok();
     server
-        .anyone()
+        .client()
         .set("histogram-history", json!(2))
         .await
         .ok();
@@ -76,7 +76,7 @@ async fn statistics_are_deleted_by_day_after_the_configured_time() {
 #[tokio::test]
 async fn failure_counts_are_deleted_with_the_statistics_of_their_day() {
     let server = Server::start();
-    server.anyone().set("stats-history", json!(2)).await.ok();
+    server.client().set("stats-history", json!(2)).await.ok();
     let worker = server.by("w").at(0);
     let counts = async || {
         let stats = stats(&server, "work", 0).await;
@@ -103,9 +103,9 @@ async fn failure_counts_are_deleted_with_the_statistics_of_their_day() {
 #[tokio::test]
 async fn counts_of_jobs_are_not_deleted_with_statistics() {
     let server = Server::start();
-    server.anyone().set("stats-history", json!(1)).await.ok();
+    server.client().set("stats-history", json!(1)).await.ok();
     server
-        .anyone()
+        .client()
         .set("histogram-history", json!(1))
         .await
         .ok();
@@ -119,7 +119,7 @@ async fn counts_of_jobs_are_not_deleted_with_statistics() {
 #[tokio::test]
 async fn all_options_are_shown_with_their_defaults() {
     let server = Server::start();
-    let client = server.anyone();
+    let client = server.client();
     let all = client.get("/config").await.ok();
     for (option, value) in [
         ("application", json!("qless")),
@@ -142,6 +142,6 @@ async fn all_options_are_shown_with_their_defaults() {
         client
             .set(option, json!("some"))
             .await
-            .refused_field("data");
+            .assert_rejected_field("data");
     }
 }

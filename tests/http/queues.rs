@@ -16,7 +16,7 @@ fn names(queues: &Value) -> Vec<&str> {
 #[tokio::test]
 async fn queues_are_listed_by_creation_then_by_name() {
     let server = Server::start();
-    assert_eq!(server.anyone().get("/queues").await.ok(), json!([]));
+    assert_eq!(server.client().get("/queues").await.ok(), json!([]));
     server.at(5).add_ids("beta", &["a"]).await;
     server.at(5).add_ids("alpha", &["b"]).await;
     server.at(1).add_ids("zeta", &["c"]).await;
@@ -37,7 +37,7 @@ async fn a_queue_exists_from_its_first_job_on() {
     worker
         .post("/add/refused", json!({"id": 1, "meta": 1}))
         .await
-        .refused_field("id");
+        .assert_rejected_field("id");
     assert_eq!(worker.get("/queues").await.ok(), json!([]));
     worker.add_and_pop(json!({"id": "a", "meta": 1})).await;
     worker
@@ -108,11 +108,11 @@ async fn the_length_of_a_queue_counts_waiting_running_and_scheduled_jobs() {
 #[tokio::test]
 async fn an_unknown_queue_is_empty() {
     let server = Server::start();
-    let queue = server.anyone().get("/queue/nowhere").await.ok();
+    let queue = server.client().get("/queue/nowhere").await.ok();
     let expected = json!({"name": "nowhere", "waiting": 0, "running": 0, "stalled": 0, "scheduled": 0,
                           "depends": 0, "recurring": 0, "paused": false, "length": 0});
     for (key, value) in expected.as_object().unwrap() {
         assert_eq!(queue.get(key), Some(value), "{key}");
     }
-    assert_eq!(server.anyone().get("/queues").await.ok(), json!([]));
+    assert_eq!(server.client().get("/queues").await.ok(), json!([]));
 }

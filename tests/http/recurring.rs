@@ -86,12 +86,12 @@ async fn invalid_items_are_rejected_individually() {
     }
     for (item, field) in &bad {
         let answer = client.post("/recur/work", item.clone()).await;
-        answer.refused_field(field);
+        answer.assert_rejected_field(field);
     }
     client
         .get("/recurring/bad")
         .await
-        .refused(404, "no_such_recurring");
+        .assert_rejected(404, "no_such_recurring");
     assert_eq!(client.get("/queues").await.ok(), json!([]));
     let mut items = vec![json!({"id": "first", "meta": 1, "interval": 60})];
     items.extend(bad.iter().map(|(item, _)| item.clone()));
@@ -220,12 +220,12 @@ async fn an_invalid_change_is_rejected_and_changes_nothing() {
         let mut change = json!({"meta": "new", "retries": 9, "tag": ["new"]});
         change[field] = value;
         let answer = who.post("/recurring/r", change).await;
-        answer.refused_field(field);
+        answer.assert_rejected_field(field);
         assert_eq!(who.get("/recurring/r").await.ok(), before, "{field}");
     }
     for data in [json!([]), json!("r"), json!(1)] {
         let answer = who.post("/recurring/r", data).await;
-        answer.refused(400, "bad_request");
+        answer.assert_rejected(400, "bad_request");
     }
 }
 
@@ -239,18 +239,21 @@ async fn an_unknown_recurring_job_is_not_found() {
     who.post("/recur/work", item).await.ok();
     for id in ["job", "nobody"] {
         let path = format!("/recurring/{id}");
-        let refused = who.get(&path).await.refused(404, "no_such_recurring");
+        let refused = who
+            .get(&path)
+            .await
+            .assert_rejected(404, "no_such_recurring");
         assert_eq!(refused["id"], id);
         let refused = who.post(&path, json!({"priority": 1})).await;
-        assert_eq!(refused.refused(404, "no_such_recurring")["id"], id);
+        assert_eq!(refused.assert_rejected(404, "no_such_recurring")["id"], id);
         assert_eq!(who.delete(&path).await.ok(), true);
     }
-    who.get("/job/r").await.refused(404, "no_such_job");
+    who.get("/job/r").await.assert_rejected(404, "no_such_job");
     assert_eq!(who.state("job").await, "waiting");
     for _ in 0..2 {
         assert_eq!(who.delete("/recurring/r").await.ok(), true);
         let gone = who.get("/recurring/r").await;
-        gone.refused(404, "no_such_recurring");
+        gone.assert_rejected(404, "no_such_recurring");
     }
     assert_eq!(who.get("/jobs/recurring/work").await.ok(), json!([]));
     assert_eq!(who.get("/queue/work").await.ok()["recurring"], 0);

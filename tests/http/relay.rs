@@ -1,20 +1,20 @@
 //! Relay v2, tested against its documentation and against what its own clients rely on. These tests use the real clock;
 //! none requires an upper bound on time, and waits end with an event.
 
-mod apart;
 mod auth;
-mod beat;
 mod bodies;
-mod crowd;
+mod concurrency;
 mod durable;
 mod enqueue;
+mod errors;
 mod expiry;
 mod finish;
+mod heartbeat;
+mod isolation;
 mod names;
 mod next;
 mod outage;
 mod pair;
-mod refuse;
 mod replace;
 mod requeue;
 mod routes;
@@ -37,6 +37,6 @@ fn client(server: &Server) -> Relay {
 
 /// Runs the consistency check.
 async fn assert_consistent(server: &Server) {
-    let found = server.anyone().get("/check").await.ok();
+    let found = server.client().get("/check").await.ok();
     assert_eq!(found, json!({"problems": []}));
 }

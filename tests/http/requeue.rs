@@ -27,7 +27,7 @@ async fn requeue_moves_a_job_in_any_state() {
     assert_eq!(client.peek_ids("other").await, STATES[..6]);
     let beat = server.by("w").at(100).post("/heartbeat", json!("running"));
     assert_eq!(
-        beat.await.refused(409, "not_running")["state"],
+        beat.await.assert_rejected(409, "not_running")["state"],
         "waiting",
         "its lock is lost"
     );
@@ -39,15 +39,18 @@ async fn requeue_does_not_create_a_job() {
     let client = server.at(0);
     let item = json!({"id": "a", "meta": 1});
     let refused = client.post("/requeue/work", item.clone()).await;
-    assert_eq!(refused.refused(404, "no_such_job")["id"], "a");
-    client.get("/job/a").await.refused(404, "no_such_job");
+    assert_eq!(refused.assert_rejected(404, "no_such_job")["id"], "a");
+    client
+        .get("/job/a")
+        .await
+        .assert_rejected(404, "no_such_job");
     assert_eq!(client.get("/queues").await.ok(), json!([]));
     client.add_ids("work", &["a"]).await;
     client.post("/cancel", json!("a")).await.ok();
     client
         .post("/requeue/work", item)
         .await
-        .refused(404, "no_such_job");
+        .assert_rejected(404, "no_such_job");
 }
 
 #[tokio::test]
@@ -86,7 +89,7 @@ async fn a_requeued_job_can_depend_on_others_but_not_on_itself() {
     assert_eq!(client.job("a").await["dependents"], json!(["b"]));
     let item = json!({"id": "a", "meta": 1, "depends": ["b"]});
     let refused = client.post("/requeue/work", item).await;
-    assert_eq!(refused.refused(409, "dependency_cycle")["id"], "a");
+    assert_eq!(refused.assert_rejected(409, "dependency_cycle")["id"], "a");
     assert_eq!(client.state("a").await, "waiting");
 }
 
@@ -108,7 +111,7 @@ async fn invalid_items_are_rejected_individually() {
     ];
     for (item, field) in &bad {
         let answer = client.post("/requeue/other", item.clone()).await;
-        answer.refused_field(field);
+        answer.assert_rejected_field(field);
     }
     let mut items: Vec<Value> = bad.iter().map(|(item, _)| item.clone()).collect();
     items.push(json!({"id": "nobody", "meta": 1}));

@@ -32,7 +32,7 @@ async fn adding_jobs_returns_their_ids_and_generates_missing_ones() {
     assert_eq!(added[0], "deedee");
     let made_up = added[1].as_str().unwrap();
     assert!(!made_up.is_empty());
-    let job = server.anyone().job(made_up).await;
+    let job = server.client().job(made_up).await;
     assert_eq!(job["meta"], "bar");
 }
 
@@ -42,7 +42,7 @@ async fn getting_two_jobs_returns_meta_id_and_queue_of_both() {
     let items = r#"{"data": [{"meta": "foo", "id": "deadbeef1"},
                              {"meta": {"name": "howdy"}, "id": "aed292fed"}]}"#;
     post(&server, "/add/work", items).await;
-    let got = server.anyone().get("/get/work/2").await.ok();
+    let got = server.client().get("/get/work/2").await.ok();
     let jobs = got.as_array().unwrap();
     assert_eq!(jobs.len(), 2);
     let expected = [
@@ -59,17 +59,17 @@ async fn getting_two_jobs_returns_meta_id_and_queue_of_both() {
 #[tokio::test]
 async fn one_job_is_an_object_and_several_are_an_array() {
     let server = Server::with(&[]);
-    server.anyone().add_ids("crawl", &["a", "b", "c"]).await;
-    assert!(server.anyone().get("/get/crawl").await.ok().is_object());
-    assert!(server.anyone().get("/get/crawl/1").await.ok().is_object());
-    assert!(server.anyone().get("/get/crawl/5").await.ok().is_array());
+    server.client().add_ids("crawl", &["a", "b", "c"]).await;
+    assert!(server.client().get("/get/crawl").await.ok().is_object());
+    assert!(server.client().get("/get/crawl/1").await.ok().is_object());
+    assert!(server.client().get("/get/crawl/5").await.ok().is_array());
 }
 
 #[tokio::test]
 async fn a_job_has_the_time_of_its_heartbeat_in_whole_seconds() {
     let server = Server::with(&[]);
-    server.anyone().add_ids("work", &["a"]).await;
-    let answer = server.anyone().get("/get/work").await;
+    server.client().add_ids("work", &["a"]).await;
+    let answer = server.client().get("/get/work").await;
     let text = answer.results_text();
     assert!(
         text.contains(r#""heartbeat":60,"#) || text.contains(r#""heartbeat":60}"#),
@@ -143,9 +143,9 @@ async fn completing_two_jobs_returns_the_completed_ids() {
 #[tokio::test]
 async fn queues_lists_waiting_and_running_jobs() {
     let server = Server::with(&[]);
-    server.anyone().add_ids("work", &["a", "b", "c"]).await;
-    server.anyone().pop("work").await;
-    let queues = server.anyone().get("/queues").await.ok();
+    server.client().add_ids("work", &["a", "b", "c"]).await;
+    server.client().pop("work").await;
+    let queues = server.client().get("/queues").await.ok();
     assert_eq!(queues[0]["name"], "work");
     assert_eq!(queues[0]["waiting"], 2);
     assert_eq!(queues[0]["running"], 1);
@@ -154,8 +154,8 @@ async fn queues_lists_waiting_and_running_jobs() {
 #[tokio::test]
 async fn job_returns_state_queue_and_metadata() {
     let server = Server::with(&[]);
-    let id = server.anyone().add("work", json!({"meta": {"k": 1}})).await;
-    let job = server.anyone().job(&id).await;
+    let id = server.client().add("work", json!({"meta": {"k": 1}})).await;
+    let job = server.client().job(&id).await;
     assert_eq!(job["state"], "waiting");
     assert_eq!(job["queue"], "work");
     assert_eq!(job["meta"], json!({"k": 1}));
@@ -164,10 +164,10 @@ async fn job_returns_state_queue_and_metadata() {
 #[tokio::test]
 async fn without_host_the_worker_is_the_client_address() {
     let server = Server::with(&[]);
-    server.anyone().add_ids("work", &["a"]).await;
-    let job = server.anyone().pop("work").await;
+    server.client().add_ids("work", &["a"]).await;
+    let job = server.client().pop("work").await;
     assert_eq!(job["worker"], "127.0.0.1");
-    server.anyone().complete("work", "a").await;
+    server.client().complete("work", "a").await;
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Server, escape};
+use crate::support::{Response, Server, escape};
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 3_600;
@@ -21,7 +21,7 @@ fn named(seconds: i64) -> String {
     at.format("%Y-%m-%dT%H:%M").to_string()
 }
 
-async fn page(server: &Server, path: &str) -> Answer {
+async fn page(server: &Server, path: &str) -> Response {
     let answer = server.try_send(reqwest::Method::GET, path, None).await;
     let mut answer = answer.unwrap();
     // Removes the empty comments between adjacent texts.
@@ -283,7 +283,7 @@ async fn without_failures_the_last_failure_time_is_shown() {
     assert!(empty.contains("none recorded"));
     fail(&server).await;
     let retried = json!({"group": "Net::Lost", "count": 9});
-    server.anyone().post("/unfail/mail", retried).await.ok();
+    server.client().post("/unfail/mail", retried).await.ok();
     let empty = page(&server, "/ui/failures").await.text;
     assert!(empty.contains("Last failure: ") && !empty.contains("none recorded"));
 }

@@ -202,16 +202,16 @@ async fn invalid_requests_are_rejected_with_their_field() {
         (json!({"queues": ["A"], "wait": 60.5}), "wait"),
         (json!({"queues": ["A"], "wait": "long"}), "wait"),
     ] {
-        worker.post("/get", data).await.refused_field(field);
+        worker.post("/get", data).await.assert_rejected_field(field);
     }
     worker
         .post_whole("/get", json!({}))
         .await
-        .refused_field("data");
+        .assert_rejected_field("data");
     worker
         .post("/get", json!(["A"]))
         .await
-        .refused(400, "bad_request");
+        .assert_rejected(400, "bad_request");
     let query: Vec<String> = names.iter().map(|name| format!("queue={name}")).collect();
     let too_many = query.join("&");
     for (query, field) in [
@@ -229,10 +229,10 @@ async fn invalid_requests_are_rejected_with_their_field() {
         worker
             .get(&format!("/get{query}"))
             .await
-            .refused_field(field);
+            .assert_rejected_field(field);
     }
     let answer = worker.get("/get?queue=A&queue=").await;
-    answer.refused(400, "bad_request");
+    answer.assert_rejected(400, "bad_request");
     assert_eq!(server.at(0).get("/queue/A").await.ok()["waiting"], 5);
     assert_eq!(server.at(0).get("/workers").await.ok(), json!([]));
     // 100 queues are accepted.

@@ -73,7 +73,7 @@ async fn lists_of_too_large_jobs_are_rejected_before_loading() {
         "/tracked".to_owned(),
         "/peek/work/9".to_owned(),
     ] {
-        client.get(&path).await.refused(413, "too_large");
+        client.get(&path).await.assert_rejected(413, "too_large");
     }
     let some = client
         .get("/jobs/waiting/work?full=true&limit=3")
@@ -108,7 +108,10 @@ async fn lists_of_too_large_jobs_are_rejected_before_loading() {
         let fail = json!({"id": id, "group": "g", "message": "m"});
         client.post("/fail", fail).await.ok();
     }
-    client.get("/failed/g").await.refused(413, "too_large");
+    client
+        .get("/failed/g")
+        .await
+        .assert_rejected(413, "too_large");
 }
 
 #[tokio::test]

@@ -55,7 +55,7 @@ async fn a_day_is_given_as_a_time_or_a_date() {
         worker
             .get(&format!("/stats/work/{date}"))
             .await
-            .refused_field("date");
+            .assert_rejected_field("date");
     }
 }
 

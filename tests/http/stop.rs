@@ -50,7 +50,7 @@ async fn a_stop_under_load_is_in_time_and_loses_nothing_acknowledged() {
     let server = Server::on(&database, &[]);
     let mut found = BTreeSet::new();
     loop {
-        let ids = server.anyone().pop_ids("work", 1000).await;
+        let ids = server.client().pop_ids("work", 1000).await;
         if ids.is_empty() {
             break;
         }
@@ -108,7 +108,7 @@ async fn an_endless_request_does_not_delay_a_stop() {
         )
         .await;
     // A later request has been answered on another connection, so the server has read the first one, or soon will.
-    server.anyone().get("/queues").await.ok();
+    server.client().get("/queues").await.ok();
     server.terminate();
     assert_eq!(server.stopped().await.code(), Some(0));
 }

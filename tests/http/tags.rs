@@ -166,7 +166,7 @@ async fn a_job_keeps_its_tags_until_it_is_removed() {
         .at(101)
         .get("/job/completed")
         .await
-        .refused(404, "no_such_job");
+        .assert_rejected(404, "no_such_job");
     assert_eq!(tagged(&server, "t").await, json!(["failed"]));
     assert_eq!(tagged(&server, "completed").await, json!([]));
     assert_eq!(server.at(101).get("/tags").await.ok(), json!([]));
@@ -189,15 +189,15 @@ async fn invalid_tags_are_rejected_individually() {
             (json!({"id": "a", "tags": ["t", ""]}), "tags"),
             (json!({"id": "a", "tags": ["t".repeat(256)]}), "tags"),
         ] {
-            client.post(path, item).await.refused_field(field);
+            client.post(path, item).await.assert_rejected_field(field);
         }
         let nobody = json!({"id": "nobody", "tags": ["t"]});
         let refused = client.post(path, nobody.clone()).await;
-        assert_eq!(refused.refused(404, "no_such_job")["id"], "nobody");
+        assert_eq!(refused.assert_rejected(404, "no_such_job")["id"], "nobody");
         client
             .post(path, json!("a"))
             .await
-            .refused(400, "bad_request");
+            .assert_rejected(400, "bad_request");
         let items = json!([nobody, {"id": "a", "tags": ["t"]}, {"id": "a"}]);
         let whole = client.post(path, items).await.whole();
         let now = if path == "/tag" {
@@ -219,7 +219,7 @@ async fn invalid_pages_are_rejected() {
         for field in ["offset", "limit"] {
             for number in ["x", "-1", "1.5", "", "99999999999999999999"] {
                 let answer = server.at(0).get(&format!("{path}?{field}={number}")).await;
-                answer.refused_field(field);
+                answer.assert_rejected_field(field);
             }
         }
     }

@@ -116,7 +116,10 @@ async fn the_old_worker_of_a_timed_out_job_is_rejected() {
         ("/retry/work", json!({"id": "a"})),
         ("/timeout", json!("a")),
     ] {
-        let refused = worker.post(path, data).await.refused(409, "not_running");
+        let refused = worker
+            .post(path, data)
+            .await
+            .assert_rejected(409, "not_running");
         assert_eq!(
             (&refused["id"], &refused["state"]),
             (&json!("a"), &json!("stalled")),
@@ -134,7 +137,7 @@ async fn only_running_jobs_can_be_timed_out() {
     let idle = |state: &str| !["running", "stalled"].contains(&state);
     for state in STATES.into_iter().filter(|state| idle(state)) {
         let refused = client.post("/timeout", json!(state)).await;
-        let refused = refused.refused(409, "not_running");
+        let refused = refused.assert_rejected(409, "not_running");
         assert_eq!(
             (&refused["id"], &refused["state"]),
             (&json!(state), &json!(state))
@@ -154,9 +157,12 @@ async fn only_running_jobs_can_be_timed_out() {
     client
         .post("/timeout", json!("nobody"))
         .await
-        .refused(404, "no_such_job");
+        .assert_rejected(404, "no_such_job");
     for item in [json!({"id": 1}), json!(""), json!({})] {
-        client.post("/timeout", item).await.refused_field("id");
+        client
+            .post("/timeout", item)
+            .await
+            .assert_rejected_field("id");
     }
 }
 

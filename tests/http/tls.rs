@@ -169,7 +169,7 @@ async fn a_client_must_read_its_response() {
     let server = Server::on(&database, &[]);
     let meta = "x".repeat(1 << 20);
     for _ in 0..24 {
-        server.anyone().add("work", json!({"meta": meta})).await;
+        server.client().add("work", json!({"meta": meta})).await;
     }
     server.stop().await;
     let pair = Pair::new();
@@ -379,17 +379,14 @@ async fn the_startup_banner_and_the_pages_use_https() {
         .env("SWITCHYARD_TLS_CERT", pair.certificate())
         .env("SWITCHYARD_TLS_KEY", pair.key());
     let mut server = Server::run(command);
-    let mut greeting = String::new();
-    while !greeting.contains("curl -X PUT") {
-        greeting += &server.greeting.recv().await.unwrap();
+    let mut banner = String::new();
+    while !banner.contains("curl -X PUT") {
+        banner += &server.banner.recv().await.unwrap();
     }
     let url = format!("https://{}", server.address);
-    assert!(
-        greeting.contains(&format!("dashboard  {url}/ui")),
-        "{greeting}"
-    );
-    assert!(greeting.contains(&format!("curl {url}/add")), "{greeting}");
-    assert!(!greeting.contains("http://"), "{greeting}");
+    assert!(banner.contains(&format!("dashboard  {url}/ui")), "{banner}");
+    assert!(banner.contains(&format!("curl {url}/add")), "{banner}");
+    assert!(!banner.contains("http://"), "{banner}");
     let page = pair.client().ask(&server, "GET /ui/about", "", "").await;
     assert!(page.contains("https://localhost/"), "{page}");
 }

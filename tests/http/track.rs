@@ -121,7 +121,7 @@ async fn only_existing_jobs_can_be_tracked_and_any_id_untracked() {
     let client = server.at(0);
     client.add_ids("work", &["a", "b"]).await;
     let refused = client.post("/track", json!("nobody")).await;
-    assert_eq!(refused.refused(404, "no_such_job")["id"], "nobody");
+    assert_eq!(refused.assert_rejected(404, "no_such_job")["id"], "nobody");
     for id in ["nobody", "a"] {
         assert_eq!(client.post("/untrack", json!(id)).await.ok(), id);
     }
@@ -146,12 +146,15 @@ async fn invalid_items_are_rejected_with_their_field() {
     client.add_ids("work", &["a"]).await;
     for path in ["/track", "/untrack"] {
         for item in [json!({}), json!({"id": 1}), json!({"id": ""}), json!("")] {
-            client.post(path, item).await.refused_field("id");
+            client.post(path, item).await.assert_rejected_field("id");
         }
     }
     for tags in [json!("t"), json!([1]), json!([""])] {
         let item = json!({"id": "a", "tags": tags});
-        client.post("/track", item).await.refused_field("tags");
+        client
+            .post("/track", item)
+            .await
+            .assert_rejected_field("tags");
     }
     let job = client.job("a").await;
     assert_eq!((&job["tracked"], &job["tags"]), (&json!(false), &json!([])));

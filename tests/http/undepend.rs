@@ -107,7 +107,7 @@ async fn only_jobs_with_dependencies_can_be_changed() {
             let mut item = change;
             item["id"] = state.into();
             let refused = client.post("/depends", item.clone()).await;
-            let refused = refused.refused(409, "not_depending");
+            let refused = refused.assert_rejected(409, "not_depending");
             assert_eq!(
                 (&refused["id"], &refused["state"]),
                 (&json!(state), &json!(state)),
@@ -119,7 +119,7 @@ async fn only_jobs_with_dependencies_can_be_changed() {
     assert_eq!(client.job("depends").await["dependents"], json!([]));
     let nobody = json!({"id": "nobody", "off": "all"});
     let refused = client.post("/depends", nobody).await;
-    assert_eq!(refused.refused(404, "no_such_job")["id"], "nobody");
+    assert_eq!(refused.assert_rejected(404, "no_such_job")["id"], "nobody");
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn a_job_cannot_depend_on_itself() {
     for on in [json!(["a"]), json!(["b"]), json!(["free", "c"])] {
         let item = json!({"id": "a", "on": on});
         let refused = client.post("/depends", item.clone()).await;
-        let refused = refused.refused(409, "dependency_cycle");
+        let refused = refused.assert_rejected(409, "dependency_cycle");
         assert_eq!(refused["id"], "a", "{item}");
     }
     assert_eq!(client.job("a").await["dependencies"], json!(["root"]));
@@ -164,11 +164,14 @@ async fn invalid_changes_are_rejected_individually() {
         (json!({"id": "x", "off": 1}), "off"),
         (json!({"id": "x", "off": [null]}), "off"),
     ] {
-        client.post("/depends", item).await.refused_field(field);
+        client
+            .post("/depends", item)
+            .await
+            .assert_rejected_field(field);
     }
     for item in [json!({"id": "x"}), json!("x")] {
         let answer = client.post("/depends", item).await;
-        answer.refused(400, "bad_request");
+        answer.assert_rejected(400, "bad_request");
     }
     assert_eq!(client.job("x").await["dependencies"], json!(["a"]));
     let items = json!([{"id": "a", "off": "all"}, {"id": "x", "off": "all"}, {"id": "nobody", "on": []},

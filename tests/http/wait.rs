@@ -11,15 +11,15 @@ async fn a_blocking_claim_gets_a_job_put_later() {
     // A new queue and an existing one.
     for queue in ["new", "old"] {
         if queue == "old" {
-            let gone = server.anyone().add(queue, json!({"meta": 1})).await;
-            server.anyone().post("/cancel", json!(gone)).await.ok();
+            let gone = server.client().add(queue, json!({"meta": 1})).await;
+            server.client().post("/cancel", json!(gone)).await.ok();
         }
         let name = format!("waits for {queue}");
         let worker = server.by(&name);
         let path = format!("/get/{queue}?wait=60");
         let put = async {
-            server.anyone().wait_until_seen(&name).await;
-            server.anyone().add(queue, json!({"meta": queue})).await
+            server.client().wait_until_seen(&name).await;
+            server.client().add(queue, json!({"meta": queue})).await
         };
         let (job, id) = tokio::join!(worker.get(&path), put);
         let job = job.ok();
@@ -57,8 +57,8 @@ async fn every_way_to_claim_can_block() {
             worker.get(way).await.ok()
         };
         let put = async {
-            server.anyone().wait_until_seen(way).await;
-            server.anyone().add_ids("work", &[way]).await;
+            server.client().wait_until_seen(way).await;
+            server.client().add_ids("work", &[way]).await;
         };
         let (got, ()) = tokio::join!(ask, put);
         // A claim of several jobs ends as soon as there is one.
@@ -71,7 +71,7 @@ async fn every_way_to_claim_can_block() {
 async fn a_blocking_claim_ends_empty_after_its_timeout() {
     let server = Server::with(&[]);
     server
-        .anyone()
+        .client()
         .add("work", json!({"id": "a", "meta": 1, "delay": 1000}))
         .await;
     for (path, nothing) in [
@@ -81,37 +81,37 @@ async fn a_blocking_claim_ends_empty_after_its_timeout() {
         ("/get?queue=work&queue=nowhere&wait=0.1", Value::Null),
         ("/get?queue=work&queue=nowhere&wait=0.1&count=5", json!([])),
     ] {
-        assert_eq!(server.anyone().get(path).await.ok(), nothing, "{path}");
+        assert_eq!(server.client().get(path).await.ok(), nothing, "{path}");
     }
-    assert_eq!(server.anyone().state("a").await, "scheduled");
+    assert_eq!(server.client().state("a").await, "scheduled");
 }
 
 #[tokio::test]
 async fn invalid_waits_are_rejected() {
     let server = Server::with(&[]);
-    server.anyone().add_ids("work", &["a"]).await;
+    server.client().add_ids("work", &["a"]).await;
     for wait in [
         "-1", "-0.001", "60.001", "61", "x", "", "NaN", "inf", "1e999",
     ] {
         for path in ["/get/work", "/get/work/5"] {
-            let answer = server.anyone().get(&format!("{path}?wait={wait}")).await;
-            answer.refused_field("wait");
+            let answer = server.client().get(&format!("{path}?wait={wait}")).await;
+            answer.assert_rejected_field("wait");
         }
     }
     let head = server
         .try_send(Method::HEAD, "/get/work?wait=60", None)
         .await;
     assert_eq!(head.unwrap().status, 405);
-    assert_eq!(server.anyone().state("a").await, "waiting");
+    assert_eq!(server.client().state("a").await, "waiting");
     for wait in ["0", "0.5", "59.999", "60", "60.0"] {
         let job = server
-            .anyone()
+            .client()
             .get(&format!("/get/work?wait={wait}"))
             .await
             .ok();
         assert_eq!(job["id"], "a");
         let back = json!({"id": "a"});
-        server.anyone().post("/retry/work", back).await.ok();
+        server.client().post("/retry/work", back).await.ok();
     }
 }
 
@@ -186,7 +186,7 @@ async fn a_waiting_worker_gets_a_job_however_it_becomes_available() {
         // The second queue lists a worker that waits for a paused one.
         let wait = format!("/get?queue={way}&queue=idle&wait=60");
         let act = async {
-            server.anyone().wait_until_seen(&name).await;
+            server.client().wait_until_seen(&name).await;
             holder.post(&path, data).await.ok();
         };
         let (job, ()) = tokio::join!(server.by(&name).get(&wait), act);
@@ -200,12 +200,12 @@ async fn a_blocking_claim_gets_jobs_that_become_available_with_time() {
     let server = Server::with(&[]);
     let worker = server.by("w");
     server
-        .anyone()
+        .client()
         .add("due", json!({"id": "due", "meta": 1, "delay": 0.2}))
         .await;
     assert_eq!(worker.get("/get/due?wait=60").await.ok()["id"], "due");
     worker.set("lost-heartbeat", json!(0.2)).await.ok();
-    server.anyone().add_ids("lost", &["lost"]).await;
+    server.client().add_ids("lost", &["lost"]).await;
     server.by("v").pop("lost").await;
     let job = worker.get("/get/lost?wait=60").await.ok();
     assert_eq!(
@@ -221,9 +221,9 @@ async fn a_blocking_claim_gets_jobs_that_become_available_with_time() {
 async fn a_blocking_claim_gets_a_delayed_job_put_while_it_waits() {
     let server = Server::with(&[]);
     let act = async {
-        server.anyone().wait_until_seen("w").await;
+        server.client().wait_until_seen("w").await;
         let item = json!({"id": "a", "meta": 1, "delay": 0.2});
-        server.anyone().add("work", item).await;
+        server.client().add("work", item).await;
     };
     let (job, ()) = tokio::join!(server.by("w").get("/get/work?wait=60"), act);
     assert_eq!(job.ok()["id"], "a");
@@ -238,12 +238,12 @@ async fn all_waiting_workers_get_jobs() {
     };
     let put = async {
         for name in ["one", "other", "third"] {
-            server.anyone().wait_until_seen(name).await;
+            server.client().wait_until_seen(name).await;
         }
-        server.anyone().add_ids("work", &["a"]).await;
+        server.client().add_ids("work", &["a"]).await;
         // Two valid items in a request with an invalid one.
         let items = json!([{"id": "b", "meta": 1}, {"id": "bad"}, {"id": "c", "meta": 1}]);
-        server.anyone().post("/add/work", items).await.whole();
+        server.client().post("/add/work", items).await.whole();
     };
     let (one, other, third, ()) = tokio::join!(get("one"), get("other"), get("third"), put);
     let mut got = [one, other, third];
@@ -260,14 +260,14 @@ async fn a_worker_that_disconnects_while_waiting_claims_no_job() {
         let request =
             format!("GET /get/work?wait=60&host={ghost} HTTP/1.1\r\nhost: localhost\r\n\r\n");
         connection.write(request).await;
-        server.anyone().wait_until_seen(&ghost).await;
+        server.client().wait_until_seen(&ghost).await;
         drop(connection);
         // The server detects the closed connection before these requests.
         for _ in 0..5 {
-            server.anyone().get("/queues").await.ok();
+            server.client().get("/queues").await.ok();
         }
         let id = format!("job{round}");
-        server.anyone().add_ids("work", &[&id]).await;
+        server.client().add_ids("work", &[&id]).await;
         let job = server.by("w").pop("work").await;
         assert_eq!((&job["id"], &job["worker"]), (&json!(id), &json!("w")));
         let history = job["history"].as_array().unwrap();
@@ -294,7 +294,7 @@ async fn a_stop_does_not_wait_for_blocking_claims() {
     let mut connection = Connection::to(&server).await;
     let request = "GET /get/work?wait=60&host=w HTTP/1.1\r\nhost: localhost\r\n\r\n";
     connection.write(request).await;
-    server.anyone().wait_until_seen("w").await;
+    server.client().wait_until_seen("w").await;
     server.stop().await;
     // The waiting worker gets any response, or is disconnected.
     connection.read_to_end().await;

@@ -7,7 +7,7 @@ use crate::support::Server;
 #[tokio::test]
 async fn workers_are_listed_by_their_last_request() {
     let server = Server::start();
-    assert_eq!(server.anyone().get("/workers").await.ok(), json!([]));
+    assert_eq!(server.client().get("/workers").await.ok(), json!([]));
     server.at(0).add_ids("work", &["a", "b", "c"]).await;
     server.by("first").at(1).pop_ids("work", 2).await;
     server.by("second").at(2).pop("work").await;
@@ -60,9 +60,9 @@ async fn a_worker_lists_its_jobs_latest_expiry_first() {
 #[tokio::test]
 async fn an_unknown_worker_has_no_jobs() {
     let server = Server::start();
-    let worker = server.anyone().get("/worker/nobody").await.ok();
+    let worker = server.client().get("/worker/nobody").await.ok();
     assert_eq!(worker, json!({"jobs": [], "stalled": []}));
-    assert_eq!(server.anyone().get("/workers").await.ok(), json!([]));
+    assert_eq!(server.client().get("/workers").await.ok(), json!([]));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Answer, Server, escape};
+use super::{Response, Server, escape};
 
 /// A guard against a worker that never appears; no test waits this long.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -38,16 +38,16 @@ impl<'a> Caller<'a> {
     }
 
     /// A GET request. Worker and time go into the query.
-    pub async fn get(self, path: &str) -> Answer {
+    pub async fn get(self, path: &str) -> Response {
         self.send_bare(Method::GET, path).await
     }
 
     /// A DELETE request. Worker and time go into the query.
-    pub async fn delete(self, path: &str) -> Answer {
+    pub async fn delete(self, path: &str) -> Response {
         self.send_bare(Method::DELETE, path).await
     }
 
-    async fn send_bare(self, method: Method, path: &str) -> Answer {
+    async fn send_bare(self, method: Method, path: &str) -> Response {
         let mut path = path.to_owned();
         let host = self.host.map(|host| format!("host={}", escape(host)));
         let now = self.now.map(|now| format!("now={now}"));
@@ -59,12 +59,12 @@ impl<'a> Caller<'a> {
     }
 
     /// A request with `data` in its body.
-    pub async fn post(self, path: &str, data: Value) -> Answer {
+    pub async fn post(self, path: &str, data: Value) -> Response {
         self.post_whole(path, json!({ "data": data })).await
     }
 
     /// A request with this body, to which worker and time are added.
-    pub async fn post_whole(self, path: &str, mut body: Value) -> Answer {
+    pub async fn post_whole(self, path: &str, mut body: Value) -> Response {
         if let Some(host) = self.host {
             body["host"] = host.into();
         }
@@ -77,7 +77,7 @@ impl<'a> Caller<'a> {
     }
 
     /// Sets an option.
-    pub async fn set(self, option: &str, value: Value) -> Answer {
+    pub async fn set(self, option: &str, value: Value) -> Response {
         let body = json!({ "data": value }).to_string();
         let path = format!("/config/{}", escape(option));
         self.server.send(Method::PUT, &path, Some(body)).await

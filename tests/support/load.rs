@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::history::{History, Outcome, Verdict, What};
-use super::{Answer, Server};
+use super::{Response, Server};
 
 /// How long a client waits after a rejected call.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -54,7 +54,7 @@ impl Client {
             .header("content-type", "application/json");
         let began = Instant::now();
         let response = request.body(body.to_string()).send().await.ok()?;
-        let answer = Answer {
+        let answer = Response {
             status: response.status().as_u16(),
             headers: response.headers().clone(),
             text: response.text().await.ok()?,
@@ -264,7 +264,7 @@ pub async fn settle(database: &str, history: &Arc<History>, lease: Duration) {
     assert!(history.len() > 100, "there was load");
     // Uses the server's own clock, because some checks depend on the time.
     let server = Server::at_url(database, &[]);
-    let found = server.anyone().get("/check").await.ok();
+    let found = server.client().get("/check").await.ok();
     assert_eq!(found, json!({"problems": []}));
     server.stop().await;
 }

@@ -1,11 +1,10 @@
 //! Servers and clients for tests.
 
-mod answer;
-pub mod apart;
 pub mod bearer;
 mod caller;
 pub mod database;
 pub mod history;
+pub mod isolation;
 pub mod jobq;
 pub mod keys;
 pub mod lmstfy;
@@ -15,12 +14,13 @@ pub mod ports;
 pub mod postgres;
 pub mod raw;
 pub mod relay;
+mod response;
 mod server;
 mod stream;
 pub mod tls;
 
-pub use answer::{Answer, meta_text};
 pub use caller::{Caller, STATES, ids, one_in_each_state};
+pub use response::{Response, meta_text};
 pub use server::Server;
 pub use stream::Stream;
 

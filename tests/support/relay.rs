@@ -126,7 +126,7 @@ impl Reply {
 
     /// Checks that the request was rejected, with an error that contains these words.
     #[track_caller]
-    pub fn refused(&self, status: u16, words: &[&str]) {
+    pub fn assert_rejected(&self, status: u16, words: &[&str]) {
         assert_eq!(self.status, status, "{self:?}");
         assert!(!self.text.trim().is_empty(), "{self:?}");
         for word in words {

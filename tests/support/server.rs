@@ -9,7 +9,7 @@ use reqwest::Method;
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::{Answer, Caller, database};
+use super::{Caller, Response, database};
 
 /// A guard against a server that does not stop; no test waits this long.
 const STOP_MAX: Duration = Duration::from_secs(60);
@@ -25,7 +25,7 @@ pub struct Server {
     pub address: String,
     pub http: reqwest::Client,
     /// The lines that it prints after the line with its address.
-    pub greeting: UnboundedReceiver<String>,
+    pub banner: UnboundedReceiver<String>,
     /// The time from the start until the server printed its address.
     pub ready_after: Duration,
     _folder: Option<TempDir>,
@@ -98,11 +98,11 @@ impl Server {
             .stdout(Stdio::piped())
             .spawn()
             .expect("the server starts");
-        let (address, greeting) = address(&mut child);
+        let (address, banner) = address(&mut child);
         Server {
             child,
             address,
-            greeting,
+            banner,
             ready_after: began.elapsed(),
             // Ignores the proxy settings of the environment.
             http: reqwest::Client::builder()
@@ -130,12 +130,12 @@ impl Server {
     }
 
     /// A client without a name and a time.
-    pub fn anyone(&self) -> Caller<'_> {
+    pub fn client(&self) -> Caller<'_> {
         Caller::new(self)
     }
 
     /// Sends a request to the qless API, and checks the response.
-    pub async fn send(&self, method: Method, path: &str, body: Option<String>) -> Answer {
+    pub async fn send(&self, method: Method, path: &str, body: Option<String>) -> Response {
         let asked = format!("{method} {path} {}", body.as_deref().unwrap_or_default());
         let answer = self.try_send(method, path, body).await;
         answer
@@ -149,7 +149,7 @@ impl Server {
         method: Method,
         path: &str,
         body: Option<String>,
-    ) -> reqwest::Result<Answer> {
+    ) -> reqwest::Result<Response> {
         let asked = format!("{method} {path} {}", body.as_deref().unwrap_or_default());
         let mut request = self
             .http
@@ -160,7 +160,7 @@ impl Server {
                 .body(body);
         }
         let response = request.send().await?;
-        Ok(Answer {
+        Ok(Response {
             status: response.status().as_u16(),
             headers: response.headers().clone(),
             text: response.text().await?,
@@ -244,12 +244,12 @@ fn address(child: &mut Child) -> (String, UnboundedReceiver<String>) {
         let (_, address) = url.split_once("://")?;
         Some(address.split_whitespace().next()?.to_owned())
     });
-    let (sender, greeting) = unbounded_channel();
+    let (sender, banner) = unbounded_channel();
     std::thread::spawn(move || {
         for line in lines.map_while(Result::ok) {
             // The pipe must be emptied even if the receiver is dropped.
             sender.send(line).ok();
         }
     });
-    (address.expect("the server tells its address"), greeting)
+    (address.expect("the server tells its address"), banner)
 }

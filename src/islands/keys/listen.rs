@@ -15,7 +15,7 @@ use crate::islands::browser::listen;
 const SECOND_KEY_MS: f64 = 3_000.0;
 
 /// How long an announcement is visible.
-const SAID: Duration = Duration::from_secs(4);
+const ANNOUNCEMENT_DURATION: Duration = Duration::from_secs(4);
 
 thread_local! {
     /// The first key of a two-key shortcut, and when it was pressed.
@@ -26,14 +26,14 @@ thread_local! {
 pub fn start() {
     listen(&document(), "keydown", |event| {
         if let Some(event) = event.dyn_ref::<KeyboardEvent>() {
-            hear(event);
+            on_keydown(event);
         }
     });
-    listen(&window(), "pagehide", |_| rows::remember());
+    listen(&window(), "pagehide", |_| rows::store_list());
     palette::start();
 }
 
-fn hear(event: &KeyboardEvent) {
+fn on_keydown(event: &KeyboardEvent) {
     if event.default_prevented() || event.is_composing() {
         return;
     }
@@ -58,23 +58,23 @@ fn hear(event: &KeyboardEvent) {
         }
         _ => key,
     };
-    if obey(&keys, event) {
+    if run_shortcut(&keys, event) {
         event.prevent_default();
     }
 }
 
 /// Handles a shortcut. Returns whether there was one.
-fn obey(keys: &str, event: &KeyboardEvent) -> bool {
+fn run_shortcut(keys: &str, event: &KeyboardEvent) -> bool {
     match keys {
         "j" => rows::step(true),
         "k" => rows::step(false),
         // A held key must not repeat the action.
         _ if event.repeat() => return false,
-        "x" | "X" => rows::tick(event.shift_key()),
-        "* a" => rows::tick_all(),
-        "]" => rows::neighbour(true),
-        "[" => rows::neighbour(false),
-        "u" => return one("[data-undo]").map(|undo| press(&undo)).is_some(),
+        "x" | "X" => rows::toggle_selection(event.shift_key()),
+        "* a" => rows::select_all(),
+        "]" => rows::open_neighbor(true),
+        "[" => rows::open_neighbor(false),
+        "u" => return query("[data-undo]").map(|undo| press(&undo)).is_some(),
         keys => {
             // Pages without a search field open the search over all jobs.
             let found = control_with_shortcut(keys).or_else(|| {
@@ -119,16 +119,16 @@ fn is_something_open() -> bool {
     // Two queries, because browsers reject a whole selector list with an unknown selector.
     ["dialog[open]", ":popover-open"]
         .iter()
-        .any(|open| one(open).is_some())
+        .any(|open| query(open).is_some())
 }
 
 /// The first element of a selector.
-pub fn one(selector: &str) -> Option<Element> {
+pub fn query(selector: &str) -> Option<Element> {
     document().query_selector(selector).ok().flatten()
 }
 
 /// All elements of a selector.
-pub fn all(selector: &str) -> Vec<Element> {
+pub fn query_all(selector: &str) -> Vec<Element> {
     let Ok(found) = document().query_selector_all(selector) else {
         return Vec::new();
     };
@@ -137,7 +137,7 @@ pub fn all(selector: &str) -> Vec<Element> {
 }
 
 /// Whether the element is in a row of a list.
-pub fn is_in_a_row(element: &Element) -> bool {
+pub fn is_in_row(element: &Element) -> bool {
     element.closest("tr[data-key]").ok().flatten().is_some()
 }
 
@@ -145,14 +145,14 @@ pub fn is_in_a_row(element: &Element) -> bool {
 fn control_with_shortcut(keys: &str) -> Option<Element> {
     let is_for_keys =
         |element: &Element| element.get_attribute("data-shortcut").as_deref() == Some(keys);
-    let mut found: Vec<Element> = all("[data-shortcut]");
+    let mut found: Vec<Element> = query_all("[data-shortcut]");
     found.retain(is_for_keys);
     if let Some(row) = rows::current()
         && let Some(here) = found.iter().find(|element| row.contains(Some(element)))
     {
         return Some(here.clone());
     }
-    found.retain(|element| !is_in_a_row(element));
+    found.retain(|element| !is_in_row(element));
     let inside = |element: &&Element| element.closest("main").ok().flatten().is_some();
     found.iter().find(inside).or(found.first()).cloned()
 }
@@ -173,8 +173,8 @@ pub fn press(element: &Element) {
         return;
     };
     // Scrolls to the control, so that the effect is visible.
-    if let Ok(Some(folded)) = control.closest("details:not([open])") {
-        folded.set_attribute("open", "").ok();
+    if let Ok(Some(details)) = control.closest("details:not([open])") {
+        details.set_attribute("open", "").ok();
         control.scroll_into_view();
     }
     if control.matches("input, textarea").unwrap_or(false) {
@@ -191,7 +191,7 @@ pub fn press(element: &Element) {
     // Focuses the button first, so that the panel can restore the focus. In the panel, fields get the focus, never buttons.
     control.focus().ok();
     control.click();
-    let field = one(&format!("#{panel} input:not([type=hidden])"));
+    let field = query(&format!("#{panel} input:not([type=hidden])"));
     if let Some(field) = field.and_then(|field| field.dyn_into::<HtmlElement>().ok()) {
         field.focus().ok();
     }
@@ -199,7 +199,7 @@ pub fn press(element: &Element) {
 
 /// Announces an effect that is not visible, on the screen and to screen readers.
 pub fn announce(text: &str) {
-    let Some(said) = one("#said") else { return };
+    let Some(said) = query("#said") else { return };
     said.set_text_content(Some(text));
-    set_timeout(move || said.set_text_content(None), SAID);
+    set_timeout(move || said.set_text_content(None), ANNOUNCEMENT_DURATION);
 }

@@ -9,7 +9,7 @@ use leptos::task::spawn_local;
 use leptos::wasm_bindgen::{JsCast, JsValue};
 use web_sys::{Element, Event, HtmlDialogElement, HtmlInputElement, KeyboardEvent};
 
-use super::listen::{all, control, is_in_a_row, one, press};
+use super::listen::{control, is_in_row, press, query, query_all};
 use crate::islands::browser::{fetch, listen};
 
 /// How long after the last input the palette queries the server.
@@ -22,28 +22,28 @@ struct Entry {
     text: String,
     /// The note beside the text.
     note: String,
-    choice: Choice,
+    action: EntryAction,
 }
 
 #[derive(Clone)]
-enum Choice {
+enum EntryAction {
     Open(String),
     Press(Element),
 }
 
 thread_local! {
     /// The entries of the page, the results of the server, and the visible entries of both.
-    static HERE: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
-    static FOUND: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
+    static PAGE_ENTRIES: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
+    static RESULTS: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
     static SHOWN: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
-    static CHOSEN: Cell<usize> = const { Cell::new(0) };
+    static SELECTED: Cell<usize> = const { Cell::new(0) };
     /// Counts inputs, so that late responses can be ignored.
-    static TYPED: Cell<u32> = const { Cell::new(0) };
+    static INPUT_COUNT: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Adds the listeners of the palette and its button.
 pub fn start() {
-    if let Some(button) = one("#find") {
+    if let Some(button) = query("#find") {
         button.set_attribute("role", "button").ok();
         button.set_attribute("aria-haspopup", "dialog").ok();
         listen(&button, "click", |event| {
@@ -59,10 +59,10 @@ pub fn start() {
         });
     }
     if let (Some(dialog), Some(input)) = (dialog(), input()) {
-        listen(&input, "input", |_| typed());
+        listen(&input, "input", |_| on_input());
         listen(&dialog, "keydown", |event| {
             if let Some(event) = event.dyn_ref::<KeyboardEvent>() {
-                hear(event);
+                on_keydown(event);
             }
         });
         listen(&dialog, "click", |event| click(&event));
@@ -76,11 +76,11 @@ pub fn start() {
 }
 
 fn dialog() -> Option<HtmlDialogElement> {
-    one("#palette")?.dyn_into().ok()
+    query("#palette")?.dyn_into().ok()
 }
 
 fn input() -> Option<HtmlInputElement> {
-    one("#palette-input")?.dyn_into().ok()
+    query("#palette-input")?.dyn_into().ok()
 }
 
 fn target(event: &Event) -> Option<Element> {
@@ -96,11 +96,11 @@ pub fn toggle() {
         dialog.close();
         return;
     }
-    HERE.set(pages().chain(actions()).collect());
-    FOUND.take();
+    PAGE_ENTRIES.set(pages().chain(actions()).collect());
+    RESULTS.take();
     input.set_value("");
     // Closes open panels, which would cover the palette.
-    if let Some(panel) = all("[popover]")
+    if let Some(panel) = query_all("[popover]")
         .into_iter()
         .find(|panel| panel.matches(":popover-open").unwrap_or(false))
     {
@@ -109,27 +109,27 @@ pub fn toggle() {
             .map(web_sys::HtmlElement::hide_popover);
     }
     if dialog.show_modal().is_ok() {
-        typed();
+        on_input();
     }
 }
 
 /// The pages of the navigation.
 fn pages() -> impl Iterator<Item = Entry> {
-    all("#rail a[href]").into_iter().filter_map(|link| {
+    query_all("#rail a[href]").into_iter().filter_map(|link| {
         Some(Entry {
             group: "Pages".to_owned(),
             text: link.query_selector("span").ok()??.text_content()?,
             note: link.get_attribute("data-shortcut").unwrap_or_default(),
-            choice: Choice::Open(link.get_attribute("href")?),
+            action: EntryAction::Open(link.get_attribute("href")?),
         })
     })
 }
 
 /// The actions of the page, without those of rows.
 fn actions() -> impl Iterator<Item = Entry> {
-    let controls = all("[data-shortcut]").into_iter();
+    let controls = query_all("[data-shortcut]").into_iter();
     controls
-        .filter(|element| !is_in_a_row(element))
+        .filter(|element| !is_in_row(element))
         .filter_map(|element| {
             let control = control(&element)?;
             // Leaves out links of the navigation, which have a group of their own, and fields.
@@ -143,29 +143,29 @@ fn actions() -> impl Iterator<Item = Entry> {
                 group: "Actions".to_owned(),
                 text: label?.trim().to_owned(),
                 note: element.get_attribute("data-shortcut").unwrap_or_default(),
-                choice: Choice::Press(element),
+                action: EntryAction::Press(element),
             })
         })
 }
 
 /// Shows matching entries: those of the page at once, and those of the server when it responds.
-fn typed() {
+fn on_input() {
     let Some(input) = input() else { return };
     let text = input.value().trim().to_owned();
-    let number = TYPED.get().wrapping_add(1);
-    TYPED.set(number);
-    CHOSEN.set(0);
-    FOUND.with_borrow_mut(|found| found.retain(|entry| fits(entry, &text)));
+    let number = INPUT_COUNT.get().wrapping_add(1);
+    INPUT_COUNT.set(number);
+    SELECTED.set(0);
+    RESULTS.with_borrow_mut(|found| found.retain(|entry| fits(entry, &text)));
     show(&text);
     if text.is_empty() {
         return;
     }
     let ask = move || {
-        if TYPED.get() == number {
+        if INPUT_COUNT.get() == number {
             spawn_local(async move {
                 let found = find(&text).await;
-                if TYPED.get() == number {
-                    FOUND.set(found.unwrap_or_default());
+                if INPUT_COUNT.get() == number {
+                    RESULTS.set(found.unwrap_or_default());
                     show(&text);
                 }
             });
@@ -196,7 +196,7 @@ async fn find(text: &str) -> Result<Vec<Entry>, JsValue> {
                 group: text(&group, "kind"),
                 text: text(&item, "name"),
                 note: text(&item, "about"),
-                choice: Choice::Open(text(&item, "to")),
+                action: EntryAction::Open(text(&item, "to")),
             });
         }
     }
@@ -209,18 +209,18 @@ fn encoded(text: &str) -> String {
 
 /// Renders the matching entries. Names are inserted as text.
 fn show(text: &str) {
-    let mut entries = HERE.with_borrow(Clone::clone);
+    let mut entries = PAGE_ENTRIES.with_borrow(Clone::clone);
     entries.retain(|entry| fits(entry, text));
-    entries.extend(FOUND.with_borrow(Clone::clone));
+    entries.extend(RESULTS.with_borrow(Clone::clone));
     if !text.is_empty() {
         entries.push(Entry {
             group: "Search".to_owned(),
             text: format!("Search all jobs for “{text}”"),
             note: String::new(),
-            choice: Choice::Open(format!("/ui/jobs?q={}", encoded(text))),
+            action: EntryAction::Open(format!("/ui/jobs?q={}", encoded(text))),
         });
     }
-    if let Some(list) = one("#palette-list") {
+    if let Some(list) = query("#palette-list") {
         list.set_text_content(None);
         let mut of_group: Option<Element> = None;
         for (number, entry) in entries.iter().enumerate() {
@@ -237,7 +237,7 @@ fn show(text: &str) {
             of_group = group;
         }
     }
-    if let Some(count) = one("#palette-count") {
+    if let Some(count) = query("#palette-count") {
         let found = match entries.len() {
             1 => "1 result".to_owned(),
             n => format!("{n} results"),
@@ -245,11 +245,11 @@ fn show(text: &str) {
         count.set_text_content(Some(&found));
     }
     SHOWN.set(entries);
-    choose(CHOSEN.get());
+    select(SELECTED.get());
 }
 
 /// Appends a new element.
-fn within(parent: &Element, name: &str, text: &str) -> Option<Element> {
+fn append(parent: &Element, name: &str, text: &str) -> Option<Element> {
     let element = document().create_element(name).ok()?;
     element.set_text_content(Some(text));
     parent.append_child(&element).ok()?;
@@ -257,34 +257,34 @@ fn within(parent: &Element, name: &str, text: &str) -> Option<Element> {
 }
 
 fn group(list: &Element, name: &str) -> Option<Element> {
-    let group = within(list, "div", "")?;
+    let group = append(list, "div", "")?;
     group.set_attribute("role", "group").ok();
     group.set_attribute("aria-label", name).ok();
-    within(&group, "div", name)?
+    append(&group, "div", name)?
         .set_attribute("aria-hidden", "true")
         .ok();
     Some(group)
 }
 
 fn option(group: &Element, number: usize, entry: &Entry) -> Option<()> {
-    let option = within(group, "div", "")?;
+    let option = append(group, "div", "")?;
     option.set_id(&format!("option-{number}"));
     option.set_attribute("role", "option").ok();
-    within(&option, "span", &entry.text);
+    append(&option, "span", &entry.text);
     if !entry.note.is_empty() {
-        within(&option, "small", &entry.note);
+        append(&option, "small", &entry.note);
     }
     Some(())
 }
 
 /// Selects a visible entry.
-fn choose(number: usize) {
+fn select(number: usize) {
     let last = SHOWN.with_borrow(Vec::len).saturating_sub(1);
     let number = number.min(last);
-    CHOSEN.set(number);
+    SELECTED.set(number);
     let Some(input) = input() else { return };
     input.remove_attribute("aria-activedescendant").ok();
-    for option in all("#palette-list [role=option]") {
+    for option in query_all("#palette-list [role=option]") {
         let is_it = option.id() == format!("option-{number}");
         option
             .set_attribute("aria-selected", if is_it { "true" } else { "false" })
@@ -300,13 +300,13 @@ fn choose(number: usize) {
     }
 }
 
-fn hear(event: &KeyboardEvent) {
-    let (chosen, count) = (CHOSEN.get(), SHOWN.with_borrow(Vec::len).max(1));
+fn on_keydown(event: &KeyboardEvent) {
+    let (selected, count) = (SELECTED.get(), SHOWN.with_borrow(Vec::len).max(1));
     match event.key().as_str() {
         _ if event.is_composing() => return,
-        "ArrowDown" => choose((chosen + 1) % count),
-        "ArrowUp" => choose((chosen + count - 1) % count),
-        "Enter" => take(chosen),
+        "ArrowDown" => select((selected + 1) % count),
+        "ArrowUp" => select((selected + count - 1) % count),
+        "Enter" => run_entry(selected),
         _ => return,
     }
     event.prevent_default();
@@ -321,21 +321,21 @@ fn click(event: &Event) {
         let number = number
             .strip_prefix("option-")
             .and_then(|number| number.parse().ok());
-        number.into_iter().for_each(take);
+        number.into_iter().for_each(run_entry);
     }
 }
 
 /// Runs the selected entry.
-fn take(number: usize) {
-    let choice = SHOWN.with_borrow(|shown| shown.get(number).map(|entry| entry.choice.clone()));
-    let Some(choice) = choice else { return };
+fn run_entry(number: usize) {
+    let action = SHOWN.with_borrow(|shown| shown.get(number).map(|entry| entry.action.clone()));
+    let Some(action) = action else { return };
     // Closes first, so that restoring the focus does not override a later change.
     toggle();
-    match choice {
-        Choice::Open(address) if address.starts_with("/ui") => {
+    match action {
+        EntryAction::Open(address) if address.starts_with("/ui") => {
             window().location().assign(&address).ok();
         }
-        Choice::Open(_) => {}
-        Choice::Press(element) => press(&element),
+        EntryAction::Open(_) => {}
+        EntryAction::Press(element) => press(&element),
     }
 }

@@ -6,7 +6,7 @@ use leptos::prelude::{document, window};
 use leptos::wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement, HtmlInputElement};
 
-use super::listen::{all, announce, one};
+use super::listen::{announce, query, query_all};
 use crate::islands::browser::storage;
 
 const ROWS: &str = "main tr[data-key]";
@@ -16,7 +16,7 @@ const LIST: &str = "switchyard-list";
 
 thread_local! {
     /// The key of the row that was selected last.
-    static TICKED: RefCell<Option<String>> = const { RefCell::new(None) };
+    static LAST_SELECTED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 /// The focused row.
@@ -34,17 +34,17 @@ fn rows() -> Vec<(Element, HtmlElement)> {
         found.offset_parent()?;
         Some((row, found))
     };
-    all(ROWS).into_iter().filter_map(focusable).collect()
+    query_all(ROWS).into_iter().filter_map(focusable).collect()
 }
 
 /// Moves the focus to the next or the previous row.
-pub fn step(forth: bool) {
+pub fn step(forward: bool) {
     let (rows, current) = (rows(), current());
     let at = rows
         .iter()
         .position(|(row, _)| Some(row) == current.as_ref());
     let to = match at {
-        Some(at) if forth => (at + 1).min(rows.len() - 1),
+        Some(at) if forward => (at + 1).min(rows.len() - 1),
         Some(at) => at.saturating_sub(1),
         None => 0,
     };
@@ -66,11 +66,11 @@ fn set(checkbox: &HtmlInputElement, checked: bool) {
 }
 
 /// Toggles the selection of a row; with `from_last`, applies the last toggle to all rows in between.
-pub fn tick(from_last: bool) {
+pub fn toggle_selection(from_last: bool) {
     let Some(row) = current() else { return };
     let Some(here) = checkbox(&row) else { return };
     let key = row.get_attribute("data-key");
-    let last = TICKED.replace(key);
+    let last = LAST_SELECTED.replace(key);
     let rows: Vec<Element> = rows().into_iter().map(|(row, _)| row).collect();
     let at = |key: Option<String>| {
         rows.iter()
@@ -94,7 +94,7 @@ pub fn tick(from_last: bool) {
 }
 
 /// Selects all rows of the page.
-pub fn tick_all() {
+pub fn select_all() {
     for (row, _) in rows() {
         if let Some(checkbox) = checkbox(&row) {
             set(&checkbox, true);
@@ -103,12 +103,12 @@ pub fn tick_all() {
 }
 
 /// Stores the jobs of this list for their pages. The page of a job, which can list other jobs, does not change it.
-pub fn remember() {
-    if one("#jid").is_some() {
+pub fn store_list() {
+    if query("#jid").is_some() {
         return;
     }
     let mut list: Vec<String> = Vec::new();
-    for link in all("main tbody a.id") {
+    for link in query_all("main tbody a.id") {
         list.extend(
             link.get_attribute("href")
                 .filter(|href| !list.contains(href)),
@@ -122,7 +122,7 @@ pub fn remember() {
 }
 
 /// Opens the next or the previous job of the last list.
-pub fn neighbour(forth: bool) {
+pub fn open_neighbor(forward: bool) {
     let list = storage().and_then(|storage| storage.get_item(LIST).ok().flatten());
     let list = list.unwrap_or_default();
     let list: Vec<&str> = list.lines().collect();
@@ -133,14 +133,14 @@ pub fn neighbour(forth: bool) {
         announce("You did not open this page from a list");
         return;
     };
-    let to = if forth {
+    let to = if forward {
         at.checked_add(1)
     } else {
         at.checked_sub(1)
     };
     match to.and_then(|to| list.get(to)) {
         Some(address) => drop(window().location().assign(address)),
-        None if forth => announce("Last job of the list"),
+        None if forward => announce("Last job of the list"),
         None => announce("First job of the list"),
     }
 }

@@ -8,7 +8,7 @@ use web_sys::Element;
 use crate::islands::browser::listen;
 
 /// How long a button confirms the copy.
-const THANKS: Duration = Duration::from_secs(2);
+const CONFIRMATION_DURATION: Duration = Duration::from_secs(2);
 
 /// Listens for clicks on `[data-copy]`.
 pub fn start() {
@@ -43,5 +43,8 @@ fn copy(button: &Element) {
 fn show_label(button: &Element, word: &str) {
     button.set_text_content(Some(word));
     let button = button.clone();
-    set_timeout(move || button.set_text_content(Some("Copy")), THANKS);
+    set_timeout(
+        move || button.set_text_content(Some("Copy")),
+        CONFIRMATION_DURATION,
+    );
 }

@@ -24,58 +24,62 @@ const RETRY_MS: f64 = 10_000.0;
 const PAUSED: &str = "switchyard-paused";
 
 /// The state of the connection to the feed.
-struct Wire {
+struct FeedClient {
     link: RwSignal<Link>,
     /// A warning about the device's clock; empty if it is right.
-    astray: RwSignal<String>,
+    clock_warning: RwSignal<String>,
     source: RefCell<Option<EventSource>>,
     /// The sequence number of the feed's state that the page shows.
     seq: Cell<u64>,
     /// How far the server's clock is ahead of the browser's, in microseconds.
-    ahead: Cell<f64>,
+    server_offset_us: Cell<f64>,
     /// The times of the last event and of the last request, by the browser's clock in milliseconds.
-    heard: Cell<f64>,
-    asked: Cell<f64>,
+    last_event_ms: Cell<f64>,
+    last_request_ms: Cell<f64>,
     /// Whether the page is being fetched, and whether it must be fetched again afterwards.
-    busy: Cell<bool>,
-    again: Cell<bool>,
+    is_fetching: Cell<bool>,
+    must_refetch: Cell<bool>,
 }
 
 thread_local! {
-    static WIRE: RefCell<Option<Rc<Wire>>> = const { RefCell::new(None) };
+    static CLIENT: RefCell<Option<Rc<FeedClient>>> = const { RefCell::new(None) };
 }
 
 /// Connects to the feed, unless this tab is paused.
-pub fn start(link: RwSignal<Link>, astray: RwSignal<String>, now: i64, seq: u64) {
-    let wire = Rc::new(Wire {
+pub fn start(link: RwSignal<Link>, clock_warning: RwSignal<String>, now: i64, seq: u64) {
+    let client = Rc::new(FeedClient {
         link,
-        astray,
+        clock_warning,
         source: RefCell::new(None),
         seq: Cell::new(seq),
-        ahead: Cell::new(now as f64 - Date::now() * 1000.0),
-        heard: Cell::new(Date::now()),
-        asked: Cell::new(Date::now()),
-        busy: Cell::new(false),
-        again: Cell::new(false),
+        server_offset_us: Cell::new(now as f64 - Date::now() * 1000.0),
+        last_event_ms: Cell::new(Date::now()),
+        last_request_ms: Cell::new(Date::now()),
+        is_fetching: Cell::new(false),
+        must_refetch: Cell::new(false),
     });
-    WIRE.set(Some(Rc::clone(&wire)));
+    CLIENT.set(Some(Rc::clone(&client)));
     copy::start();
-    times::show(wire.now());
+    times::show(client.now());
     if remembered_pause() {
         link.set(Link::Paused);
     } else {
-        wire.connect();
+        client.connect();
     }
-    let ticking = Rc::clone(&wire);
+    let ticking = Rc::clone(&client);
     set_interval(move || ticking.tick(), Duration::from_secs(1));
-    let waking = Rc::clone(&wire);
-    listen(&document(), "visibilitychange", move |_| waking.wake());
-    listen(&window(), "pageshow", move |_| wire.wake());
+    let waking = Rc::clone(&client);
+    listen(&document(), "visibilitychange", move |_| {
+        waking.on_visibility_change();
+    });
+    listen(&window(), "pageshow", move |_| {
+        client.on_visibility_change();
+    });
 }
 
 /// Pauses or resumes live updates.
 pub fn set_paused(paused: bool) {
-    let Some(wire) = WIRE.with_borrow(Clone::clone) else {
+    let Some(client) = CLIENT.with_borrow(Clone::clone) else {
         return;
     };
     if let Some(storage) = storage() {
@@ -86,12 +90,12 @@ pub fn set_paused(paused: bool) {
         }
     }
     if paused {
-        wire.disconnect();
-        wire.link.set(Link::Paused);
+        client.disconnect();
+        client.link.set(Link::Paused);
     } else {
-        wire.link.set(Link::Connecting);
-        wire.connect();
-        wire.refresh();
+        client.link.set(Link::Connecting);
+        client.connect();
+        client.refresh();
     }
 }
 
@@ -99,7 +103,7 @@ fn remembered_pause() -> bool {
     storage().is_some_and(|storage| storage.get_item(PAUSED).ok().flatten().is_some())
 }
 
-impl Wire {
+impl FeedClient {
     fn connect(self: &Rc<Self>) {
         self.disconnect();
         if document().hidden() {
@@ -108,17 +112,17 @@ impl Wire {
         let Ok(source) = EventSource::new("/ui/events") else {
             return;
         };
-        self.heard.set(Date::now());
-        let wire = Rc::clone(self);
-        listen(&source, "change", move |event| wire.hear(&event));
-        let wire = Rc::clone(self);
-        listen(&source, "beat", move |event| wire.hear(&event));
-        let wire = Rc::clone(self);
+        self.last_event_ms.set(Date::now());
+        let client = Rc::clone(self);
+        listen(&source, "change", move |event| client.on_event(&event));
+        let client = Rc::clone(self);
+        listen(&source, "beat", move |event| client.on_event(&event));
+        let client = Rc::clone(self);
         listen(&source, "error", move |_| {
-            wire.link.set(Link::Stale);
+            client.link.set(Link::Stale);
             // The next response can come from another server, which has its own sequence numbers, so any number counts
             // as new.
-            wire.seq.set(u64::MAX);
+            client.seq.set(u64::MAX);
         });
         *self.source.borrow_mut() = Some(source);
     }
@@ -130,11 +134,11 @@ impl Wire {
     }
 
     /// Handles an event. Its ID is the sequence number of the feed's state.
-    fn hear(self: &Rc<Self>, event: &Event) {
+    fn on_event(self: &Rc<Self>, event: &Event) {
         let Some(event) = event.dyn_ref::<MessageEvent>() else {
             return;
         };
-        self.heard.set(Date::now());
+        self.last_event_ms.set(Date::now());
         let news = event.data().as_string();
         if let Some(now) = news.and_then(|news| number(&news, "now")) {
             self.compare_clocks(now - Date::now() * 1000.0);
@@ -150,16 +154,19 @@ impl Wire {
 
     /// Compares the clocks, ignoring the latency of the event.
     #[expect(clippy::cast_possible_truncation, reason = "a time of our days")]
-    fn compare_clocks(&self, ahead: f64) {
-        self.ahead.set(ahead);
-        let astray = time::clock_warning(ahead as i64);
-        if self.astray.with_untracked(|told| *told != astray) {
-            self.astray.set(astray);
+    fn compare_clocks(&self, server_offset_us: f64) {
+        self.server_offset_us.set(server_offset_us);
+        let clock_warning = time::clock_warning(server_offset_us as i64);
+        if self
+            .clock_warning
+            .with_untracked(|shown| *shown != clock_warning)
+        {
+            self.clock_warning.set(clock_warning);
         }
     }
 
     /// The tab becomes visible or hidden.
-    fn wake(self: &Rc<Self>) {
+    fn on_visibility_change(self: &Rc<Self>) {
         if self.link.get_untracked() == Link::Paused {
             return;
         }
@@ -178,10 +185,10 @@ impl Wire {
         }
         times::show(self.now());
         let now = Date::now();
-        if now - self.heard.get() > SILENCE_MS {
+        if now - self.last_event_ms.get() > SILENCE_MS {
             self.link.set(Link::Stale);
         }
-        if self.link.get_untracked() == Link::Stale && now - self.asked.get() > RETRY_MS {
+        if self.link.get_untracked() == Link::Stale && now - self.last_request_ms.get() > RETRY_MS {
             self.connect();
             self.refresh();
         }
@@ -190,26 +197,26 @@ impl Wire {
     /// The estimated server time, in microseconds.
     #[expect(clippy::cast_possible_truncation, reason = "a time of our days")]
     fn now(&self) -> i64 {
-        (Date::now() * 1000.0 + self.ahead.get()) as i64
+        (Date::now() * 1000.0 + self.server_offset_us.get()) as i64
     }
 
     /// Fetches the page and applies the differences; one fetch at a time.
     fn refresh(self: &Rc<Self>) {
-        if self.busy.replace(true) {
-            self.again.set(true);
+        if self.is_fetching.replace(true) {
+            self.must_refetch.set(true);
             return;
         }
-        self.asked.set(Date::now());
-        let wire = Rc::clone(self);
+        self.last_request_ms.set(Date::now());
+        let client = Rc::clone(self);
         spawn_local(async move {
             if let Ok(html) = fetch_page().await
-                && wire.link.get_untracked() != Link::Paused
+                && client.link.get_untracked() != Link::Paused
             {
-                wire.show(&html);
+                client.show(&html);
             }
-            wire.busy.set(false);
-            if wire.again.replace(false) {
-                wire.refresh();
+            client.is_fetching.set(false);
+            if client.must_refetch.replace(false) {
+                client.refresh();
             }
         });
     }

@@ -189,8 +189,8 @@ async fn dead_jobs(
         return Err("no jobs are selected".to_owned());
     }
     let found = if queue.protocol == Protocol::Relay {
-        let letters: Vec<i64> = ids.iter().filter_map(|id| id.parse().ok()).collect();
-        engine.dead_jobs(&key(queue), &letters).await
+        let numbers: Vec<i64> = ids.iter().filter_map(|id| id.parse().ok()).collect();
+        engine.dead_jobs(&key(queue), &numbers).await
     } else {
         let keys: Vec<JobKey> = ids.into_iter().map(JobKey::lmstfy).collect();
         let found = engine.list_jobs_by_key(&keys).await;

@@ -9,20 +9,20 @@ use crate::time;
 use crate::ui::components::commands::copy;
 use crate::ui::components::error;
 use crate::ui::components::forms::shortcut;
-use crate::ui::components::links::{queue_link, visible};
-use crate::ui::components::state::badge;
+use crate::ui::components::links::{queue_link, quoted_if_blank};
+use crate::ui::components::state::protocol_badge;
 use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::QueueRef;
 
 /// A page that loads data first: shows the result with `show`, or the error.
 pub fn loaded<T: Send + 'static>(
-    confirm_dialog: impl Future<Output = Result<T, PageError>> + Send + 'static,
+    load: impl Future<Output = Result<T, PageError>> + Send + 'static,
     show: impl FnOnce(T) -> AnyView + Send + 'static,
 ) -> AnyView {
     Suspend::new(async move {
-        match confirm_dialog.await {
+        match load.await {
             Ok(found) => show(found),
-            Err(error_view) => error::error_view(&error_view),
+            Err(error) => error::error_view(&error),
         }
     })
     .into_any()
@@ -37,7 +37,7 @@ pub fn job_head(
     actions: AnyView,
 ) -> AnyView {
     let separator = || view! { <span aria-hidden="true">" › "</span> };
-    let shown = visible(id);
+    let shown = quoted_if_blank(id);
     let is_itself = shown == id;
     view! {
         <Title text=format!("Job {id}") />
@@ -48,7 +48,7 @@ pub fn job_head(
         <div class="head-row">
             <div class="row">
                 <h1><span class="name">"Job"</span> {states}</h1>
-                {badge(queue_ref.protocol)}
+                {protocol_badge(queue_ref.protocol)}
             </div>
             <div class="row">{actions}</div>
         </div>

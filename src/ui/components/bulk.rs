@@ -14,7 +14,7 @@ use crate::ui::page_request::PageRequest;
 const FORM: &str = "bulk";
 
 /// The label of the button.
-pub fn word(action: BulkAction) -> &'static str {
+pub fn label(action: BulkAction) -> &'static str {
     match action {
         BulkAction::Retry => "Retry",
         BulkAction::Move => "Move",
@@ -28,13 +28,13 @@ pub fn word(action: BulkAction) -> &'static str {
 }
 
 fn button(action: BulkAction) -> AnyView {
-    let look = match action {
+    let class = match action {
         BulkAction::Cancel => "button danger",
         _ => "button",
     };
     view! {
-        <button type="submit" name="do" value=action.as_str() class=look>
-            {(action == BulkAction::Retry).then(|| icon("retry"))} {word(action)} "…"
+        <button type="submit" name="do" value=action.as_str() class=class>
+            {(action == BulkAction::Retry).then(|| icon("retry"))} {label(action)} "…"
         </button>
     }
     .into_any()
@@ -46,7 +46,7 @@ pub fn may_select(request: &PageRequest) -> bool {
 }
 
 /// The checkbox of a job.
-pub fn tick(job: &JobRow, name: &str) -> AnyView {
+pub fn checkbox(job: &JobRow, name: &str) -> AnyView {
     view! {
         <td class="tick">
             <input type="checkbox" name="job" value=job.seq.to_string() form=FORM aria-label=format!("Select job {name}") />
@@ -81,7 +81,7 @@ pub fn bar(text: &str, all: Option<i64>, request: &PageRequest) -> AnyView {
 }
 
 /// The buttons for all failed jobs that match a search.
-pub fn of_failed(text: String, request: &PageRequest) -> AnyView {
+pub fn failed_jobs_bar(text: String, request: &PageRequest) -> AnyView {
     if !may_select(request) {
         return ().into_any();
     }

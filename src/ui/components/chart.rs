@@ -9,7 +9,8 @@ use leptos::prelude::*;
 
 use crate::time;
 use crate::ui::components::chart::geometry::{
-    ACROSS, FLOOR, LETTERS, TOP, UPRIGHT, apart, area, ceiling, labels, moment, paths, upright,
+    FLOOR, HEIGHT, LABEL_Y, TOP, WIDTH, area, axis_time, ceiling, labels, paths, spread_labels,
+    y_position,
 };
 use crate::ui::components::tables;
 
@@ -77,7 +78,7 @@ pub enum Dash {
 pub struct Line {
     pub name: &'static str,
     /// The class of its color.
-    pub look: &'static str,
+    pub class: &'static str,
     pub dash: Dash,
     /// One value per span; `None` is a gap.
     pub values: Vec<Option<f64>>,
@@ -95,7 +96,7 @@ pub struct Chart {
     pub from: i64,
     pub width: i64,
     /// Whether the last span is in progress.
-    pub goes_on: bool,
+    pub is_in_progress: bool,
     pub lines: Vec<Line>,
 }
 
@@ -118,16 +119,16 @@ impl Chart {
 }
 
 /// The start of a span, as text for its row in the data table.
-pub fn began(at: i64, width: i64) -> String {
+pub fn span_start(at: i64, width: i64) -> String {
     let day = time::date(at.div_euclid(DAY));
     match width {
         DAY.. => day,
-        _ => format!("{day} {}", moment(at, MINUTE)),
+        _ => format!("{day} {}", axis_time(at, MINUTE)),
     }
 }
 
 /// The length of a span, as text.
-pub fn each(width: i64) -> &'static str {
+pub fn span_name(width: i64) -> &'static str {
     match (width, width < HOUR, width < DAY) {
         (MINUTE, ..) => "minute",
         (HOUR, ..) => "hour",
@@ -176,10 +177,10 @@ pub fn chart(chart: &Chart) -> AnyView {
     let top = ceiling(chart.highest(), chart.unit);
     let (title, about) = (format!("{}-title", chart.id), format!("{}-about", chart.id));
     let lines = chart.lines.iter().enumerate().map(|(index, line)| {
-        let (done, last) = paths(&line.values, top, chart.goes_on);
+        let (done, last) = paths(&line.values, top, chart.is_in_progress);
         let below = (index == 0).then(|| area(&line.values, top));
         view! {
-            <g class=line.look>
+            <g class=line.class>
                 {below.map(|path| view! { <path class="area" d=path /> })}
                 <path class=dash(line) d=done />
                 {(!last.is_empty()).then(|| view! { <path class="line open" d=last /> })}
@@ -187,7 +188,7 @@ pub fn chart(chart: &Chart) -> AnyView {
         }
     });
     let levels = [top / 2.0, top].map(|level| {
-        let y = TOP + upright(level, top) / UPRIGHT * (FLOOR - TOP);
+        let y = TOP + y_position(level, top) / HEIGHT * (FLOOR - TOP);
         view! {
             <line class="level" x1="0" x2="100%" y1=format!("{y:.1}") y2=format!("{y:.1}") />
             <text class="level-n" x="0" y=format!("{:.1}", y - 4.0)>{chart.unit.text(level)}</text>
@@ -203,7 +204,7 @@ pub fn chart(chart: &Chart) -> AnyView {
         };
         view! {
             <line class="tick" x1=x.clone() x2=x.clone() y1=FLOOR.to_string() y2=(FLOOR + 5.0).to_string() />
-            <text class=class x=x y=LETTERS.to_string()>{word}</text>
+            <text class=class x=x y=LABEL_Y.to_string()>{word}</text>
         }
     });
     view! {
@@ -219,7 +220,7 @@ pub fn chart(chart: &Chart) -> AnyView {
                         y=TOP.to_string()
                         width="100%"
                         height=(FLOOR - TOP).to_string()
-                        viewBox=format!("0 0 {ACROSS} {UPRIGHT}")
+                        viewBox=format!("0 0 {WIDTH} {HEIGHT}")
                         preserveAspectRatio="none"
                         class="lines"
                     >
@@ -242,12 +243,12 @@ fn names(chart: &Chart, top: f64) -> AnyView {
         .iter()
         .map(|line| {
             let last = line.values.iter().flatten().next_back().copied();
-            TOP + upright(last.unwrap_or_default(), top) / UPRIGHT * (FLOOR - TOP)
+            TOP + y_position(last.unwrap_or_default(), top) / HEIGHT * (FLOOR - TOP)
         })
         .collect();
-    let names = chart.lines.iter().zip(apart(&ends)).map(|(line, y)| {
+    let names = chart.lines.iter().zip(spread_labels(&ends)).map(|(line, y)| {
         view! {
-            <g class=line.look>
+            <g class=line.class>
                 <line class=dash(line) x1="0" x2="14" y1=format!("{y:.1}") y2=format!("{y:.1}") />
                 <text x="18" y=format!("{:.1}", y + 4.0)>{line.name}</text>
             </g>
@@ -257,7 +258,7 @@ fn names(chart: &Chart, top: f64) -> AnyView {
 }
 
 /// One data table for several charts with the same spans.
-pub fn numbers(caption: &str, charts: &[&Chart]) -> AnyView {
+pub fn data_table(caption: &str, charts: &[&Chart]) -> AnyView {
     let Some(first) = charts.first() else {
         return ().into_any();
     };
@@ -266,7 +267,7 @@ pub fn numbers(caption: &str, charts: &[&Chart]) -> AnyView {
             .iter()
             .flat_map(|chart| chart.lines.iter().map(move |line| (chart, line)))
     };
-    let mut head = vec![view! { <th scope="col" class="first">{format!("{} starting (UTC)", capital(each(first.width)))}</th> }.into_any()];
+    let mut head = vec![view! { <th scope="col" class="first">{format!("{} starting (UTC)", capital(span_name(first.width)))}</th> }.into_any()];
     head.extend(lines().map(|(chart, line)| {
         let word = if charts.len() == 1 {
             line.name.to_owned()
@@ -279,17 +280,17 @@ pub fn numbers(caption: &str, charts: &[&Chart]) -> AnyView {
         let at = first.from + first.width * i64::try_from(index).unwrap_or_default();
         let cells = lines().map(|(chart, line)| {
             let value = line.values.get(index).copied().flatten();
-            let look = if value.is_none_or(|value| value == 0.0) {
+            let class = if value.is_none_or(|value| value == 0.0) {
                 "n zero"
             } else {
                 "n"
             };
             let text = value.map_or("–".to_owned(), |value| chart.unit.text(value));
-            view! { <td class=look>{text}</td> }
+            view! { <td class=class>{text}</td> }
         });
         view! {
             <tr>
-                <th scope="row" class="first">{began(at, first.width)}</th>
+                <th scope="row" class="first">{span_start(at, first.width)}</th>
                 {cells.collect_view()}
             </tr>
         }
@@ -310,16 +311,16 @@ fn capital(word: &str) -> String {
 }
 
 /// A sparkline; `about` describes it.
-pub fn spark(values: &[i64], look: &'static str, about: &str) -> AnyView {
+pub fn spark(values: &[i64], class: &'static str, about: &str) -> AnyView {
     let top = values.iter().copied().max().unwrap_or_default().max(1) as f64;
     let points: Vec<Option<f64>> = values.iter().map(|n| Some(*n as f64)).collect();
     let (path, _) = paths(&points, top, false);
     view! {
         <svg
-            class=format!("spark {look}")
+            class=format!("spark {class}")
             role="img"
             aria-label=about.to_owned()
-            viewBox=format!("0 0 {ACROSS} {UPRIGHT}")
+            viewBox=format!("0 0 {WIDTH} {HEIGHT}")
             preserveAspectRatio="none"
         >
             <title>{about.to_owned()}</title>
@@ -352,17 +353,17 @@ mod tests {
             unit: Unit::Rate,
             from: 0,
             width: MINUTE,
-            goes_on: true,
+            is_in_progress: true,
             lines: vec![
                 Line {
                     name: "completed",
-                    look: "",
+                    class: "",
                     dash: Dash::Solid,
                     values: vec![Some(3.0), None, Some(1.0)],
                 },
                 Line {
                     name: "failed",
-                    look: "",
+                    class: "",
                     dash: Dash::Long,
                     values: vec![None; 3],
                 },

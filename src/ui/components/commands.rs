@@ -26,23 +26,23 @@ pub fn commands(id: &'static str, lines: Vec<(&'static str, String)>) -> AnyView
 }
 
 /// A button that copies the text of an element. Visible only with JavaScript.
-pub fn copy(of: String, about: String) -> AnyView {
-    view! { <button type="button" class="button copy" data-copy=of aria-label=about>"Copy"</button> }
+pub fn copy(target_id: String, label: String) -> AnyView {
+    view! { <button type="button" class="button copy" data-copy=target_id aria-label=label>"Copy"</button> }
         .into_any()
 }
 
 /// Quotes a text as one word of a shell command.
-pub fn quoted(text: &str) -> String {
+pub fn shell_quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Escapes the content of a `<textarea>`, because Leptos does not.
-pub fn written(text: &str) -> String {
+pub fn escape_textarea(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
 /// A text as a JSON string.
-pub fn json(text: &str) -> String {
+pub fn json_string(text: &str) -> String {
     let mut json = String::from("\"");
     for c in text.chars() {
         match c {
@@ -68,7 +68,7 @@ pub fn curl(request: &PageRequest, method: &str, path: &str) -> String {
     };
     let dots = path.split('/').any(|part| part == "." || part == "..");
     let as_is = if dots { " --path-as-is" } else { "" };
-    format!("curl{method}{as_is} {}", quoted(&api(request, path)))
+    format!("curl{method}{as_is} {}", shell_quote(&api(request, path)))
 }
 
 #[cfg(test)]
@@ -77,18 +77,18 @@ mod tests {
 
     #[test]
     fn quoted_text_is_one_shell_word() {
-        assert_eq!(quoted("a b"), "'a b'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(shell_quote("a b"), "'a b'");
+        assert_eq!(shell_quote("it's"), r"'it'\''s'");
     }
 
     #[test]
     fn textarea_content_is_escaped() {
-        assert_eq!(written("</textarea>&lt;"), "&lt;/textarea>&amp;lt;");
+        assert_eq!(escape_textarea("</textarea>&lt;"), "&lt;/textarea>&amp;lt;");
     }
 
     #[test]
     fn text_as_json_can_be_parsed_again() {
         let text = "a \"b\" \\ \n 日本";
-        assert_eq!(json(text), r#""a \"b\" \\ \u000a 日本""#);
+        assert_eq!(json_string(text), r#""a \"b\" \\ \u000a 日本""#);
     }
 }

@@ -18,8 +18,8 @@ pub fn MissingPage() -> impl IntoView {
 }
 
 /// The error in place of a page.
-pub fn error_view(error_view: &PageError) -> AnyView {
-    match error_view {
+pub fn error_view(error: &PageError) -> AnyView {
+    match error {
         PageError::Missing(what) => missing(what),
         PageError::Forbidden(why) => view! {
             <Title text="Not allowed" />

@@ -9,13 +9,13 @@ use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::page_request::{PageRequest, page_request};
 
 /// Whether the user may post to this path.
-pub fn may(action: &str) -> bool {
+pub fn may_post(action: &str) -> bool {
     page_request().may(role_to_post(action))
 }
 
 /// Shows a part of the page only to users who may post to this path.
 pub fn allowed(action: &str, show: impl FnOnce() -> AnyView) -> AnyView {
-    may(action).then(show).into_any()
+    may_post(action).then(show).into_any()
 }
 
 /// A button with a confirmation dialog, which opens without JavaScript.
@@ -31,22 +31,22 @@ pub struct ConfirmDialog {
     /// The hidden fields of the form.
     pub fields: Vec<(&'static str, String)>,
     /// The label of the button that confirms.
-    pub yes: String,
+    pub confirm_label: String,
     /// The label of the button that cancels.
-    pub no: &'static str,
+    pub cancel_label: &'static str,
 }
 
 /// The button and its dialog.
-pub fn confirm_dialog(confirm_dialog: ConfirmDialog) -> AnyView {
-    confirm_dialog_with(confirm_dialog, ().into_any())
+pub fn confirm_dialog(dialog: ConfirmDialog) -> AnyView {
+    confirm_dialog_with(dialog, ().into_any())
 }
 
 /// Like [`confirm_dialog`], with input fields.
-pub fn confirm_dialog_with(confirm_dialog: ConfirmDialog, inputs: AnyView) -> AnyView {
-    allowed(confirm_dialog.action, || dialog(confirm_dialog, inputs))
+pub fn confirm_dialog_with(dialog: ConfirmDialog, inputs: AnyView) -> AnyView {
+    allowed(dialog.action, || dialog_view(dialog, inputs))
 }
 
-fn dialog(confirm_dialog: ConfirmDialog, inputs: AnyView) -> AnyView {
+fn dialog_view(dialog: ConfirmDialog, inputs: AnyView) -> AnyView {
     let ConfirmDialog {
         id,
         button,
@@ -55,13 +55,13 @@ fn dialog(confirm_dialog: ConfirmDialog, inputs: AnyView) -> AnyView {
         text,
         action,
         fields,
-        yes,
-        no,
-    } = confirm_dialog;
-    let look = if danger { "button danger" } else { "button" };
+        confirm_label,
+        cancel_label,
+    } = dialog;
+    let class = if danger { "button danger" } else { "button" };
     let title_id = format!("{id}-title");
     view! {
-        <button type="button" class=look popovertarget=id.clone()>{button}</button>
+        <button type="button" class=class popovertarget=id.clone()>{button}</button>
         <div id=id class="ask" popover="auto" role="dialog" aria-labelledby=title_id>
             <h2 id=title_id.clone()>{title}</h2>
             <p>{text}</p>
@@ -69,8 +69,8 @@ fn dialog(confirm_dialog: ConfirmDialog, inputs: AnyView) -> AnyView {
                 {hidden(fields)}
                 {inputs}
                 <div class="row">
-                    <button type="submit" class=format!("{look} strong")>{yes}</button>
-                    <button type="button" class="button" popovertarget=id.clone() popovertargetaction="hide">{no}</button>
+                    <button type="submit" class=format!("{class} strong")>{confirm_label}</button>
+                    <button type="button" class="button" popovertarget=id.clone() popovertargetaction="hide">{cancel_label}</button>
                 </div>
             </form>
         </div>
@@ -103,8 +103,8 @@ pub fn delete_dialog(
             ],
         ]
         .concat(),
-        yes: "Delete job".to_owned(),
-        no: "Keep job",
+        confirm_label: "Delete job".to_owned(),
+        cancel_label: "Keep job",
     })
 }
 
@@ -138,7 +138,7 @@ pub fn action_button(
 /// Adds a keyboard shortcut (`islands/keys.rs`) and a palette entry for the first button or link in `what`. If `key` is
 /// empty, adds only the palette entry.
 pub fn shortcut(key: &'static str, what: AnyView) -> AnyView {
-    view! { <span class="hot" data-shortcut=key>{what}</span> }.into_any()
+    view! { <span class="shortcut" data-shortcut=key>{what}</span> }.into_any()
 }
 
 /// Suggested queue names (`<datalist>`) for a field whose `list` attribute is `id`.

@@ -15,8 +15,8 @@ use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::urls::encoding::encode;
 
 /// The counts of the whole server.
-#[server]
-pub async fn glance() -> Result<Counts, PageError> {
+#[server(name = LoadCounts, endpoint = "glance")]
+pub async fn counts() -> Result<Counts, PageError> {
     read(Role::Viewer, async |context| context.feed.counts().await).await
 }
 
@@ -39,7 +39,7 @@ const PAGES: [Page; 5] = [
 ];
 
 /// Further pages. On a phone, a button opens their list.
-const MORE: &[Page] = &[
+const SECONDARY_PAGES: &[Page] = &[
     ("/ui/dead", "dead", "Dead letters"),
     ("/ui/scheduled", "scheduled", "Scheduled"),
     ("/ui/recurring", "recurring", "Recurring"),
@@ -59,9 +59,9 @@ const MORE: &[Page] = &[
 pub fn Frame(children: Children) -> impl IntoView {
     let request = page_request();
     if request.path == LOGIN {
-        return outside(&request, children);
+        return login_frame(&request, children);
     }
-    let more: Vec<Page> = (MORE.iter().copied())
+    let more: Vec<Page> = (SECONDARY_PAGES.iter().copied())
         .filter(|(address, ..)| request.may(role_to_read(address)))
         .collect();
     view! {
@@ -78,7 +78,7 @@ pub fn Frame(children: Children) -> impl IntoView {
             </div>
         </header>
         <nav class="rail" id="rail" aria-label="Main" data-region="">
-            {PAGES.map(|place| rail_link(&request, place)).collect_view()}
+            {PAGES.map(|page| rail_link(&request, page)).collect_view()}
             // A popover, which opens without JavaScript. Wide screens show its content in place.
             <button
                 type="button"
@@ -89,7 +89,7 @@ pub fn Frame(children: Children) -> impl IntoView {
                 {icon("more")} <span>"More"</span> {badge(|counts| counts.dead, " dead jobs", "s-dead")}
             </button>
             <div id="more" class="rail-rest" popover="auto">
-                {more.into_iter().map(|place| rail_link(&request, place)).collect_view()}
+                {more.into_iter().map(|page| rail_link(&request, page)).collect_view()}
                 {identity(&request)}
             </div>
         </nav>
@@ -98,7 +98,7 @@ pub fn Frame(children: Children) -> impl IntoView {
             {children()}
         </main>
         {display_panel::panel(&request)}
-        {keyboard::help(&request, &[&PAGES[..], MORE].concat())}
+        {keyboard::help(&request, &[&PAGES[..], SECONDARY_PAGES].concat())}
         {keyboard::palette()}
         <Keys />
     }
@@ -121,13 +121,13 @@ fn brand() -> AnyView {
 fn environment(request: &PageRequest) -> AnyView {
     let name = request.environment.clone();
     let is_production = ["production", "prod"].contains(&name.to_lowercase().as_str());
-    let look = if is_production {
+    let class = if is_production {
         "environment production"
     } else {
         "environment"
     };
     (!name.is_empty())
-        .then(|| view! { <p class=look><span class="unseen">"Environment: "</span> {name}</p> })
+        .then(|| view! { <p class=class><span class="unseen">"Environment: "</span> {name}</p> })
         .into_any()
 }
 
@@ -157,7 +157,7 @@ fn identity(request: &PageRequest) -> AnyView {
 }
 
 /// The frame of the login page, without navigation and counts.
-fn outside(request: &PageRequest, children: Children) -> AnyView {
+fn login_frame(request: &PageRequest, children: Children) -> AnyView {
     view! {
         {sprite()}
         <header class="top">{brand()} {environment(request)}</header>
@@ -182,7 +182,7 @@ fn rail_link(request: &PageRequest, (address, shape, name): Page) -> AnyView {
         is_within(request, address).then_some("true")
     };
     view! {
-        <a href=address aria-current=current data-shortcut=keyboard::going_to(address)>
+        <a href=address aria-current=current data-shortcut=keyboard::shortcut_of(address)>
             {icon(shape)} <span>{name}</span>
             {match shape {
                 "failures" => badge(|counts| counts.failed, " failed jobs", "s-failed"),
@@ -195,13 +195,13 @@ fn rail_link(request: &PageRequest, (address, shape, name): Page) -> AnyView {
 }
 
 /// The number of jobs or queues that need attention, beside a link.
-fn badge(count: fn(&Counts) -> i64, what: &'static str, look: &'static str) -> AnyView {
+fn badge(count: fn(&Counts) -> i64, what: &'static str, class: &'static str) -> AnyView {
     Suspend::new(async move {
         // On error, the badge is omitted; the page itself shows the error.
-        let n = glance().await.map_or(0, |counts| count(&counts));
+        let n = counts().await.map_or(0, |counts| count(&counts));
         (n > 0).then(|| {
             view! {
-                <span class=format!("badge {look}")>
+                <span class=format!("badge {class}")>
                     {time::number(n)} <span class="unseen">{what}</span>
                 </span>
             }
@@ -213,7 +213,7 @@ fn badge(count: fn(&Counts) -> i64, what: &'static str, look: &'static str) -> A
 /// The message of the last action. A refresh keeps it.
 fn flash(request: &PageRequest) -> AnyView {
     let flash = request.flash.clone();
-    let look = match &flash {
+    let class = match &flash {
         Some(flash) if flash.done => "flash done",
         Some(_) => "flash refused",
         None => "flash",
@@ -224,7 +224,7 @@ fn flash(request: &PageRequest) -> AnyView {
         "failed"
     };
     view! {
-        <div id="flash" class=look role="status" data-keep="">
+        <div id="flash" class=class role="status" data-keep="">
             {flash.map(|flash| view! { {icon(shape)} <span>{flash.text}</span> })}
         </div>
     }

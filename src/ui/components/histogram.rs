@@ -37,7 +37,7 @@ const BARS: [usize; 18] = [
 ];
 
 /// The bars with a label.
-const TOLD: [usize; 9] = [0, 1, 10, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 6 * DAY];
+const LABELED_BARS: [usize; 9] = [0, 1, 10, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 6 * DAY];
 
 /// The top of the highest bar and the baseline, in pixels from the top, and the distance from the baseline to the
 /// labels.
@@ -45,7 +45,7 @@ const TOP: f64 = 18.0;
 
 const FLOOR: f64 = 146.0;
 
-const LETTERS: f64 = 18.0;
+const LABEL_OFFSET: f64 = 18.0;
 
 /// The slot that contains a duration, in seconds.
 fn slot_of(seconds: usize) -> usize {
@@ -116,7 +116,7 @@ fn bars(slots: &[i64]) -> Vec<Bar> {
 }
 
 /// An upper bound for this share of the durations: the end of the slot that contains the quantile.
-pub fn within(slots: &[i64], share: f64) -> Option<String> {
+pub fn quantile_label(slots: &[i64], share: f64) -> Option<String> {
     let total: i64 = slots.iter().sum();
     if total == 0 {
         return None;
@@ -174,7 +174,7 @@ pub struct Histogram<'a> {
     pub id: &'static str,
     pub title: &'static str,
     /// The class of the bars.
-    pub look: &'static str,
+    pub class: &'static str,
     pub slots: &'a [i64],
 }
 
@@ -189,7 +189,7 @@ pub fn histogram(histogram: &Histogram<'_>) -> AnyView {
         </figure>
         <details class="more">
             <summary>"Show data table"</summary>
-            {numbers(histogram.title, &bars, total)}
+            {data_table(histogram.title, &bars, total)}
         </details>
     }
     .into_any()
@@ -200,8 +200,8 @@ fn description(bars: &[Bar], slots: &[i64]) -> String {
     let Some(most) = bars.iter().rev().max_by_key(|bar| bar.n) else {
         return String::new();
     };
-    let half = within(slots, 0.5).unwrap_or_default();
-    let nearly_all = within(slots, 0.95).unwrap_or_default();
+    let half = quantile_label(slots, 0.5).unwrap_or_default();
+    let nearly_all = quantile_label(slots, 0.95).unwrap_or_default();
     format!(
         "Histogram with {} bars. Highest: {}, with {}. p50 {half}, p95 {nearly_all}. The data table follows.",
         bars.len(),
@@ -237,8 +237,8 @@ impl Scale {
         n as f64 / self.ceiling as f64 * (self.floor - TOP)
     }
 
-    /// The bar with index `i` for the count `n`; `None` if `n` is 0. `look` is the class of a state.
-    pub fn bar(&self, i: usize, n: i64, look: &'static str, title: String) -> Option<AnyView> {
+    /// The bar with index `i` for the count `n`; `None` if `n` is 0. `class` is the class of a state.
+    pub fn bar(&self, i: usize, n: i64, class: &'static str, title: String) -> Option<AnyView> {
         if n == 0 {
             return None;
         }
@@ -249,7 +249,7 @@ impl Scale {
             <g>
                 <title>{title}</title>
                 <rect
-                    class=look
+                    class=class
                     x=format!("{:.2}%", at + self.step * 0.08)
                     y=format!("{top:.1}")
                     width=format!("{:.2}%", self.step * 0.84)
@@ -269,7 +269,7 @@ impl Scale {
         let class = if i == 0 { "time first" } else { "time" };
         view! {
             <line class="tick" x1=x.clone() x2=x.clone() y1=self.floor.to_string() y2=(self.floor + 5.0).to_string() />
-            <text class=class x=x y=(self.floor + LETTERS).to_string()>{word}</text>
+            <text class=class x=x y=(self.floor + LABEL_OFFSET).to_string()>{word}</text>
         }
         .into_any()
     }
@@ -285,7 +285,7 @@ fn drawing(histogram: &Histogram<'_>, bars: &[Bar], total: i64) -> AnyView {
     let scale = Scale::new(bars.len(), highest, FLOOR);
     let columns = bars.iter().enumerate().map(|(i, bar)| {
         let title = format!("{}: {}, {}", bar.name, jobs(bar.n), share(bar.n, total));
-        scale.bar(i, bar.n, histogram.look, title)
+        scale.bar(i, bar.n, histogram.class, title)
     });
     let levels = [scale.ceiling / 2, scale.ceiling].map(|level| {
         let y = format!("{:.1}", FLOOR - scale.above_floor(level));
@@ -298,7 +298,7 @@ fn drawing(histogram: &Histogram<'_>, bars: &[Bar], total: i64) -> AnyView {
     let times = bars
         .iter()
         .enumerate()
-        .filter(|(_, bar)| TOLD.contains(&bar.from));
+        .filter(|(_, bar)| LABELED_BARS.contains(&bar.from));
     let times = times.map(|(i, bar)| {
         let word = if i == 0 {
             "0".to_owned()
@@ -324,7 +324,7 @@ fn drawing(histogram: &Histogram<'_>, bars: &[Bar], total: i64) -> AnyView {
     .into_any()
 }
 
-fn numbers(title: &str, bars: &[Bar], total: i64) -> AnyView {
+fn data_table(title: &str, bars: &[Bar], total: i64) -> AnyView {
     let columns = [
         ("Time", "first"),
         ("Jobs", "n"),
@@ -339,12 +339,12 @@ fn numbers(title: &str, bars: &[Bar], total: i64) -> AnyView {
         .take(last.map_or(0, |last| last + 1))
         .map(|bar| {
             sum += bar.n;
-            let look = if bar.n == 0 { "n zero" } else { "n" };
+            let class = if bar.n == 0 { "n zero" } else { "n" };
             view! {
                 <tr>
                     <th scope="row" class="first">{bar.name.clone()}</th>
-                    <td class=look>{time::number(bar.n)}</td>
-                    <td class=look>{share(bar.n, total)}</td>
+                    <td class=class>{time::number(bar.n)}</td>
+                    <td class=class>{share(bar.n, total)}</td>
                     <td class="n">{share(sum, total)}</td>
                 </tr>
             }
@@ -389,11 +389,11 @@ mod tests {
     #[test]
     fn percentiles_are_rounded_up_to_slots() {
         let some = slots(&[(0, 50), (3, 45), (7200, 4), (600_000, 1)]);
-        assert_eq!(within(&some, 0.5).as_deref(), Some("≤ 1 s"));
-        assert_eq!(within(&some, 0.95).as_deref(), Some("≤ 4 s"));
-        assert_eq!(within(&some, 0.99).as_deref(), Some("≤ 3 h"));
-        assert_eq!(within(&some, 1.0).as_deref(), Some("> 6 d"));
-        assert_eq!(within(&slots(&[]), 0.5), None);
+        assert_eq!(quantile_label(&some, 0.5).as_deref(), Some("≤ 1 s"));
+        assert_eq!(quantile_label(&some, 0.95).as_deref(), Some("≤ 4 s"));
+        assert_eq!(quantile_label(&some, 0.99).as_deref(), Some("≤ 3 h"));
+        assert_eq!(quantile_label(&some, 1.0).as_deref(), Some("> 6 d"));
+        assert_eq!(quantile_label(&slots(&[]), 0.5), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::ui::components::icons::icon;
 use crate::ui::page_request::PageRequest;
 
 /// The shortcuts that open pages: address and keys.
-const GOING: [(&str, &str); 9] = [
+const PAGE_SHORTCUTS: [(&str, &str); 9] = [
     ("/ui", "g o"),
     ("/ui/queues", "g q"),
     ("/ui/jobs", "g j"),
@@ -64,8 +64,10 @@ const HELP: [(&str, &[(&str, &str)]); 3] = [
 ];
 
 /// The keys that open the page at this address.
-pub fn going_to(address: &str) -> Option<&'static str> {
-    let known = GOING.into_iter().find(|(page, _)| *page == address);
+pub fn shortcut_of(address: &str) -> Option<&'static str> {
+    let known = PAGE_SHORTCUTS
+        .into_iter()
+        .find(|(page, _)| *page == address);
     known.map(|(_, keys)| keys)
 }
 
@@ -82,9 +84,9 @@ pub fn find_button(search: &'static str) -> AnyView {
 /// The list of shortcuts, which opens without JavaScript, with the setting that turns them off. `pages` are those of
 /// the navigation.
 pub fn help(request: &PageRequest, pages: &[Page]) -> AnyView {
-    let going = pages
+    let page_keys = pages
         .iter()
-        .filter_map(|(address, _, name)| Some((going_to(address)?, *name)));
+        .filter_map(|(address, _, name)| Some((shortcut_of(address)?, *name)));
     view! {
         <div id="keys" class="ask" popover="auto" role="dialog" aria-labelledby="keys-title">
             <div class="head-row">
@@ -93,7 +95,7 @@ pub fn help(request: &PageRequest, pages: &[Page]) -> AnyView {
             </div>
             <div class="key-lists">
                 {HELP.map(|(title, keys)| list(title, keys.iter().copied())).collect_view()}
-                {list("Open a page", going)}
+                {list("Open a page", page_keys)}
             </div>
             {display_panel::keys_form(request)}
         </div>

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::ui::access::role_to_read;
-use crate::ui::components::state::badge;
+use crate::ui::components::state::protocol_badge;
 use crate::ui::model::job::JobRow;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::page_request::page_request;
@@ -13,12 +13,12 @@ use crate::ui::urls;
 pub fn queue_link(queue_ref: &QueueRef) -> AnyView {
     let namespace = (!queue_ref.namespace.is_empty())
         .then(|| view! { <span class="ns">{queue_ref.namespace.clone()} "/"</span> });
-    view! { <a class="name" href=urls::queue(queue_ref)>{namespace} {visible(&queue_ref.name)}</a> }
+    view! { <a class="name" href=urls::queue(queue_ref)>{namespace} {quoted_if_blank(&queue_ref.name)}</a> }
         .into_any()
 }
 
 /// The name, in quotes if it is blank.
-pub fn visible(name: &str) -> String {
+pub fn quoted_if_blank(name: &str) -> String {
     if name.trim().is_empty() {
         format!("“{name}”")
     } else {
@@ -28,12 +28,12 @@ pub fn visible(name: &str) -> String {
 
 /// A link to the page of a job in a list.
 pub fn job_link(job: &JobRow) -> AnyView {
-    view! { <a class="id" href=urls::row(job)>{visible(&job.id)}</a> }.into_any()
+    view! { <a class="id" href=urls::row(job)>{quoted_if_blank(&job.id)}</a> }.into_any()
 }
 
 /// A link to a queue, with its protocol.
 pub fn queue_name(queue_ref: &QueueRef) -> AnyView {
-    view! { {queue_link(queue_ref)} " " {badge(queue_ref.protocol)} }.into_any()
+    view! { {queue_link(queue_ref)} " " {protocol_badge(queue_ref.protocol)} }.into_any()
 }
 
 /// A tag, as a link to its jobs.

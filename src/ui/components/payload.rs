@@ -1,21 +1,21 @@
 //! Payloads as text. JSON is indented and colored; strings and numbers are not changed.
 
-pub mod pieces;
+pub mod formatter;
 
 use leptos::prelude::*;
 
-use crate::ui::components::payload::pieces::{Piece, pieces};
+use crate::ui::components::payload::formatter::{Token, format};
 
 /// Maximum number of bytes of a payload that a page shows.
 const SHOWN_BYTES: usize = 200_000;
 
 /// Maximum size in bytes, and maximum number of tokens, of a payload that is colored.
-const COLOURED_BYTES: usize = 30_000;
+const COLORED_BYTES: usize = 30_000;
 
-const COLOURED_PIECES: usize = 5_000;
+const COLORED_TOKENS: usize = 5_000;
 
 /// In lists, JSON longer than this many characters is collapsed.
-const UNFOLDED_CHARS: usize = 120;
+const INLINE_CHARS_MAX: usize = 120;
 
 const ALL_BY_API: &str = "The API returns all of it.";
 
@@ -43,20 +43,20 @@ fn json_in(frame: Frame, text: &str, rest: &str) -> AnyView {
     framed(
         frame,
         "payload",
-        laid_out(text),
+        formatted(text),
         part(first(text), text, rest),
     )
 }
 
 /// JSON text, formatted unless it is cut.
-fn laid_out(text: &str) -> AnyView {
+fn formatted(text: &str) -> AnyView {
     let shown = first(text);
     if shown.len() < text.len() {
         return shown.to_owned().into_any();
     }
-    match pieces(text) {
-        Some(pieces) if is_coloured(text.len(), pieces.len()) => coloured(&pieces),
-        Some(pieces) => pieces
+    match format(text) {
+        Some(tokens) if is_colored(text.len(), tokens.len()) => colored(&tokens),
+        Some(tokens) => tokens
             .into_iter()
             .map(|(_, text)| text)
             .collect::<String>()
@@ -65,13 +65,13 @@ fn laid_out(text: &str) -> AnyView {
     }
 }
 
-fn is_coloured(bytes: usize, pieces: usize) -> bool {
-    bytes <= COLOURED_BYTES && pieces <= COLOURED_PIECES
+fn is_colored(bytes: usize, tokens: usize) -> bool {
+    bytes <= COLORED_BYTES && tokens <= COLORED_TOKENS
 }
 
 /// JSON text in a list: in full if it is short, otherwise collapsed after its beginning.
-pub fn folded(text: &str) -> AnyView {
-    let Some((cut, _)) = text.char_indices().nth(UNFOLDED_CHARS) else {
+pub fn collapsed(text: &str) -> AnyView {
+    let Some((cut, _)) = text.char_indices().nth(INLINE_CHARS_MAX) else {
         return view! { <code class="said-more">{text.to_owned()}</code> }.into_any();
     };
     let beginning = text.get(..cut).unwrap_or_default().to_owned();
@@ -79,7 +79,7 @@ pub fn folded(text: &str) -> AnyView {
     view! {
         <details class="more folded">
             <summary><code>{beginning} "…"</code></summary>
-            <pre class="payload" tabindex="0" aria-label="Full text">{laid_out(text)}</pre>
+            <pre class="payload" tabindex="0" aria-label="Full text">{formatted(text)}</pre>
             {rest.map(|rest| view! { <p class="aside">{rest}</p> })}
         </details>
     }
@@ -129,15 +129,15 @@ fn part(shown: &str, all: &str, rest: &str) -> Option<String> {
     })
 }
 
-fn coloured(pieces: &[(Piece, String)]) -> AnyView {
-    pieces
+fn colored(tokens: &[(Token, String)]) -> AnyView {
+    tokens
         .iter()
-        .map(|(piece, text)| {
-            let class = match piece {
-                Piece::Key => "j-key",
-                Piece::Text => "j-text",
-                Piece::Value => "j-value",
-                Piece::Frame => return text.clone().into_any(),
+        .map(|(token, text)| {
+            let class = match token {
+                Token::Key => "j-key",
+                Token::Text => "j-text",
+                Token::Value => "j-value",
+                Token::Punctuation => return text.clone().into_any(),
             };
             view! { <span class=class>{text.clone()}</span> }.into_any()
         })
@@ -160,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_of_30000_bytes_and_5000_pieces_is_coloured() {
-        for (bytes, pieces, expected) in [
+    fn a_payload_of_30000_bytes_and_5000_tokens_is_colored() {
+        for (bytes, tokens, expected) in [
             (29_999, 4_999, true),
             (30_000, 5_000, true),
             (30_001, 5_000, false),
             (30_000, 5_001, false),
         ] {
-            assert_eq!(is_coloured(bytes, pieces), expected, "{bytes} {pieces}");
+            assert_eq!(is_colored(bytes, tokens), expected, "{bytes} {tokens}");
         }
     }
 }

@@ -9,13 +9,13 @@ use crate::ui::model::queue_ref::Protocol;
 use crate::ui::model::state::{Counts, EffectiveState};
 
 /// The label of a state.
-pub fn word(state: EffectiveState) -> &'static str {
+pub fn state_label(state: EffectiveState) -> &'static str {
     state.as_str()
 }
 
 /// A state as icon and label, in its color.
 pub fn chip(state: EffectiveState) -> AnyView {
-    view! { <span class=format!("chip s-{}", state.as_str())>{icon(state.as_str())} {word(state)}</span> }
+    view! { <span class=format!("chip s-{}", state.as_str())>{icon(state.as_str())} {state_label(state)}</span> }
         .into_any()
 }
 
@@ -28,7 +28,7 @@ pub fn state_view(job: &JobRow) -> AnyView {
 }
 
 /// The label of a paused queue.
-pub fn paused() -> AnyView {
+pub fn paused_chip() -> AnyView {
     view! { <span class="chip s-paused">{icon("paused")} "paused"</span> }.into_any()
 }
 
@@ -69,7 +69,7 @@ pub fn bar(counts: &Counts) -> AnyView {
     }
     let words: Vec<String> = shown
         .iter()
-        .map(|(state, n)| format!("{} {}", time::number(*n), word(*state)))
+        .map(|(state, n)| format!("{} {}", time::number(*n), state_label(*state)))
         .collect();
     let label = if words.is_empty() {
         "empty".to_owned()
@@ -86,7 +86,7 @@ pub fn bar(counts: &Counts) -> AnyView {
 }
 
 /// The protocol of a queue.
-pub fn badge(protocol: Protocol) -> AnyView {
+pub fn protocol_badge(protocol: Protocol) -> AnyView {
     view! { <span class="api">{protocol.as_str()}</span> }.into_any()
 }
 

@@ -11,10 +11,12 @@ use crate::ui::actions::jobs::Retry;
 use crate::ui::components::basics::{element_id, plural};
 use crate::ui::components::bulk;
 use crate::ui::components::chart::spark;
-use crate::ui::components::forms::{ConfirmDialog, action_button, confirm_dialog, may, shortcut};
+use crate::ui::components::forms::{
+    ConfirmDialog, action_button, confirm_dialog, may_post, shortcut,
+};
 use crate::ui::components::icons::icon;
-use crate::ui::components::links::{job_link, queue_name, tag_link, visible, worker_link};
-use crate::ui::components::state::{bar, chip, count_cell, not_applicable_cell, paused};
+use crate::ui::components::links::{job_link, queue_name, quoted_if_blank, tag_link, worker_link};
+use crate::ui::components::state::{bar, chip, count_cell, not_applicable_cell, paused_chip};
 use crate::ui::components::time::ago;
 use crate::ui::model::failure::GroupRow;
 use crate::ui::model::job::JobRow;
@@ -110,7 +112,7 @@ pub fn queue_rows(
             view! {
                 <tr data-key=urls::queue(&queue.queue_ref)>
                     <th scope="row" class="first">
-                        {queue_name(&queue.queue_ref)} {queue.paused.then(paused)}
+                        {queue_name(&queue.queue_ref)} {queue.paused.then(paused_chip)}
                     </th>
                     {queue_cells(queue, with_records, now)}
                     {sparks.map(|sparks| spark_cell(sparks.get(&queue.queue_ref)))}
@@ -151,7 +153,7 @@ impl JobList {
 }
 
 /// The meaning of the time that a list shows for the job.
-fn moment_word(job: &JobRow) -> &'static str {
+fn time_label(job: &JobRow) -> &'static str {
     match job.state {
         EffectiveState::Waiting => "available ",
         EffectiveState::Scheduled => "due ",
@@ -181,9 +183,9 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], request: &PageRequest
         JobList::Worker => "Lease ends",
         JobList::Mixed | JobList::Found => "When",
     };
-    let ticks = list == JobList::Found && bulk::may_select(request);
+    let is_selectable = list == JobList::Found && bulk::may_select(request);
     let mut columns = vec![("Job", "first")];
-    if ticks {
+    if is_selectable {
         columns.insert(0, ("Select", "tick"));
     }
     if list.of_any_state() {
@@ -204,7 +206,7 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], request: &PageRequest
     }
     let rows = jobs
         .iter()
-        .map(|job| job_row(list, ticks, job, request))
+        .map(|job| job_row(list, is_selectable, job, request))
         .collect_view();
     table(caption, head(&columns), rows.into_any())
 }
@@ -213,7 +215,7 @@ fn retriable(list: JobList) -> bool {
     matches!(
         list,
         JobList::Group | JobList::Queue(EffectiveState::Failed)
-    ) && may(Retry::PATH)
+    ) && may_post(Retry::PATH)
 }
 
 /// The heading of the column with the detail that matters in this list.
@@ -229,13 +231,13 @@ fn subject_column(list: JobList) -> Option<&'static str> {
     }
 }
 
-fn job_row(list: JobList, ticks: bool, job: &JobRow, request: &PageRequest) -> AnyView {
+fn job_row(list: JobList, is_selectable: bool, job: &JobRow, request: &PageRequest) -> AnyView {
     let now = request.now;
     let subject =
         subject_column(list).map(|_| view! { <td class="mid text">{subject(list, job)}</td> });
     view! {
         <tr data-key=urls::row(job)>
-            {ticks.then(|| bulk::tick(job, &visible(&job.id)))}
+            {is_selectable.then(|| bulk::checkbox(job, &quoted_if_blank(&job.id)))}
             <th scope="row" class="first">
                 {job_link(job)}
                 {job.klass.clone().map(|klass| view! { <span class="klass">{klass}</span> })}
@@ -247,8 +249,8 @@ fn job_row(list: JobList, ticks: bool, job: &JobRow, request: &PageRequest) -> A
             {list.of_any_state().then(|| view! { <td>{chip(job.state)}</td> })}
             {list.of_any_queue().then(|| view! { <td class="mid">{queue_name(&job.queue_ref)}</td> })}
             <td class="n">
-                {matches!(list, JobList::Mixed | JobList::Found).then(|| view! { <span class="mid aside">{moment_word(job)}</span> })}
-                {ago(job.when, now)}
+                {matches!(list, JobList::Mixed | JobList::Found).then(|| view! { <span class="mid aside">{time_label(job)}</span> })}
+                {ago(job.state_time, now)}
             </td>
             {subject}
             {(list != JobList::Found)
@@ -259,7 +261,7 @@ fn job_row(list: JobList, ticks: bool, job: &JobRow, request: &PageRequest) -> A
                     }
                 })}
             <td class="wide payload-cell"><code>{job.preview.clone()}</code></td>
-            {retriable(list).then(|| view! { <td class="act">{retry_one(&job.id, request)}</td> })}
+            {retriable(list).then(|| view! { <td class="act">{retry_button(&job.id, request)}</td> })}
         </tr>
     }
     .into_any()
@@ -283,7 +285,7 @@ fn subject(list: JobList, job: &JobRow) -> AnyView {
             .map(|failure| view! { <span class="note">{failure.message.clone()}</span> })
             .into_any(),
         JobList::Queue(EffectiveState::Depends) => plural(
-            i64::try_from(job.waits_for).unwrap_or(i64::MAX),
+            i64::try_from(job.dependency_count).unwrap_or(i64::MAX),
             "job",
             "jobs",
         )
@@ -295,7 +297,7 @@ fn subject(list: JobList, job: &JobRow) -> AnyView {
 }
 
 /// The button that retries one job, without a confirmation.
-pub fn retry_one(id: &str, request: &PageRequest) -> AnyView {
+pub fn retry_button(id: &str, request: &PageRequest) -> AnyView {
     let fields = vec![("id", id.to_owned()), ("back", request.here())];
     let about = format!("Retry job {id}");
     shortcut("r", action_button(Retry::PATH, fields, "Retry", about))
@@ -303,18 +305,18 @@ pub fn retry_one(id: &str, request: &PageRequest) -> AnyView {
 
 /// The button that retries all jobs of a group, with a confirmation.
 pub fn retry_all(group: &GroupRow, request: &PageRequest) -> AnyView {
-    retry_all_as("retry-", group, request)
+    retry_all_with_prefix("retry-", group, request)
 }
 
 /// Like [`retry_all`], with a prefix for the dialog's ID, for pages that show the button twice.
-pub fn retry_all_as(prefix: &str, group: &GroupRow, request: &PageRequest) -> AnyView {
+pub fn retry_all_with_prefix(prefix: &str, group: &GroupRow, request: &PageRequest) -> AnyView {
     let jobs = plural(group.count, "job", "jobs");
     let fields = vec![
         ("group", group.group.clone()),
         ("count", group.count.to_string()),
         ("back", request.here()),
     ];
-    let question = ConfirmDialog {
+    let dialog = ConfirmDialog {
         id: element_id(prefix, &group.group),
         button: if group.count == 1 {
             "Retry 1…".to_owned()
@@ -339,10 +341,10 @@ pub fn retry_all_as(prefix: &str, group: &GroupRow, request: &PageRequest) -> An
         ),
         action: RetryGroup::PATH,
         fields,
-        yes: format!("Retry {jobs}"),
-        no: "Close",
+        confirm_label: format!("Retry {jobs}"),
+        cancel_label: "Close",
     };
-    shortcut("r", confirm_dialog(question))
+    shortcut("r", confirm_dialog(dialog))
 }
 
 /// The failure groups.
@@ -352,7 +354,7 @@ pub fn groups(groups: &[GroupRow], request: &PageRequest, full: bool) -> AnyView
         columns.push(("First", "n mid"));
     }
     columns.push(("Last", "n mid"));
-    let acts = may(RetryGroup::PATH);
+    let acts = may_post(RetryGroup::PATH);
     columns.extend(acts.then_some(("Action", "act")));
     let rows = groups.iter().map(|group| {
         let moment = |moment: Option<i64>| moment.map(|moment| ago(moment, request.now));
@@ -378,12 +380,12 @@ pub fn groups(groups: &[GroupRow], request: &PageRequest, full: bool) -> AnyView
 
 /// Whether a worker is active.
 pub fn pulse(worker: &WorkerRow, now: i64) -> AnyView {
-    let (look, shape, word) = match worker.pulse(now) {
+    let (class, shape, word) = match worker.pulse(now) {
         Pulse::Alive => ("s-complete", "complete", "alive"),
         Pulse::Late => ("s-waiting", "waiting", "late"),
         Pulse::Silent => ("s-paused", "failed", "silent"),
     };
-    view! { <span class=format!("chip {look}")>{icon(shape)} {word}</span> }.into_any()
+    view! { <span class=format!("chip {class}")>{icon(shape)} {word}</span> }.into_any()
 }
 
 /// The workers.

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use crate::time;
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{queue_link, worker_link};
-use crate::ui::components::payload::folded;
+use crate::ui::components::payload::collapsed;
 use crate::ui::components::time::exact_millis;
 use crate::ui::model::job::{Entry, EventKind, JobRow, JobTimes};
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
@@ -16,22 +16,27 @@ use crate::ui::urls;
 const WIDTH: f64 = 1000.0;
 
 /// Minimum width of a period, so that it is visible.
-const SEEN: f64 = 3.0;
+const WIDTH_MIN: f64 = 3.0;
 
 /// A period of the timeline.
 #[derive(Clone, Debug, PartialEq)]
-struct Stretch {
-    how: EffectiveState,
+struct Period {
+    state: EffectiveState,
     from: i64,
     to: i64,
 }
 
 /// One row of the drawing, an attempt: from the put, or from the end of the previous attempt, to the end of this one.
-type Lane = Vec<Stretch>;
+type Attempt = Vec<Period>;
 
 /// Splits the history into attempts. The last period ends at `now`.
-fn lanes(protocol: Protocol, state: EffectiveState, times: &JobTimes, now: i64) -> Vec<Lane> {
-    let mut lanes: Vec<Lane> = vec![Vec::new()];
+fn attempts(
+    protocol: Protocol,
+    current: EffectiveState,
+    times: &JobTimes,
+    now: i64,
+) -> Vec<Attempt> {
+    let mut attempts: Vec<Attempt> = vec![Vec::new()];
     // A note does not change the state.
     let happened = times
         .history
@@ -40,9 +45,9 @@ fn lanes(protocol: Protocol, state: EffectiveState, times: &JobTimes, now: i64) 
     let happened: Vec<&Entry> = happened.collect();
     for (i, entry) in happened.iter().enumerate() {
         let next = happened.get(i + 1);
-        let how = match (entry.what, next) {
+        let state = match (entry.what, next) {
             // The current state is more reliable than the history.
-            (_, None) => state,
+            (_, None) => current,
             (EventKind::Popped, _) => EffectiveState::Running,
             // When a lease expires, the next claim or maintenance dead-letters the job at once, so no period begins
             // here.
@@ -61,63 +66,70 @@ fn lanes(protocol: Protocol, state: EffectiveState, times: &JobTimes, now: i64) 
                 EffectiveState::Waiting
             }
         };
-        let ends = matches!(
+        let ends_attempt = matches!(
             entry.what,
             EventKind::Put | EventKind::Retried | EventKind::TimedOut | EventKind::Respawned
         );
-        if ends
-            && lanes.last().is_some_and(|lane| {
-                lane.iter()
-                    .any(|stretch| stretch.how == EffectiveState::Running)
+        if ends_attempt
+            && attempts.last().is_some_and(|attempt| {
+                attempt
+                    .iter()
+                    .any(|period| period.state == EffectiveState::Running)
             })
         {
-            lanes.push(Vec::new());
+            attempts.push(Vec::new());
         }
         // The time after the end of a job is not drawn.
         let over = next.is_none()
             && matches!(
-                how,
+                state,
                 EffectiveState::Failed | EffectiveState::Complete | EffectiveState::Dead
             );
-        if let (false, Some(lane)) = (over, lanes.last_mut()) {
-            stretches(
-                lane,
-                how,
+        if let (false, Some(attempt)) = (over, attempts.last_mut()) {
+            add_periods(
+                attempt,
+                state,
                 entry.when,
                 next.map_or(now, |next| next.when),
-                times.ready,
+                times.available_at,
             );
         }
     }
-    lanes.retain(|lane| !lane.is_empty());
-    lanes
+    attempts.retain(|attempt| !attempt.is_empty());
+    attempts
 }
 
 /// Adds a period. If the job waits before it is due, the part before that is a scheduled period.
-fn stretches(lane: &mut Lane, how: EffectiveState, from: i64, to: i64, ready: i64) {
+fn add_periods(
+    attempt: &mut Attempt,
+    state: EffectiveState,
+    from: i64,
+    to: i64,
+    available_at: i64,
+) {
     let to = to.max(from);
     // An expired lease is detected when the job is claimed again, so the stalled period has length 0.
-    if how == EffectiveState::Stalled && to == from {
+    if state == EffectiveState::Stalled && to == from {
         return;
     }
-    if how == EffectiveState::Waiting && ready > from && ready < to {
-        lane.push(Stretch {
-            how: EffectiveState::Scheduled,
+    if state == EffectiveState::Waiting && available_at > from && available_at < to {
+        attempt.push(Period {
+            state: EffectiveState::Scheduled,
             from,
-            to: ready,
+            to: available_at,
         });
-        lane.push(Stretch {
-            how,
-            from: ready,
+        attempt.push(Period {
+            state,
+            from: available_at,
             to,
         });
     } else {
-        lane.push(Stretch { how, from, to });
+        attempt.push(Period { state, from, to });
     }
 }
 
-fn verb(how: EffectiveState) -> &'static str {
-    match how {
+fn verb(state: EffectiveState) -> &'static str {
+    match state {
         EffectiveState::Waiting => "waited",
         EffectiveState::Scheduled => "scheduled for",
         EffectiveState::Depends => "waited for dependencies for",
@@ -130,13 +142,14 @@ fn verb(how: EffectiveState) -> &'static str {
     }
 }
 
-fn description(lane: &Lane) -> String {
-    lane.iter()
-        .map(|stretch| {
+fn description(attempt: &Attempt) -> String {
+    attempt
+        .iter()
+        .map(|period| {
             format!(
                 "{} {}",
-                verb(stretch.how),
-                time::span(stretch.to - stretch.from)
+                verb(period.state),
+                time::span(period.to - period.from)
             )
         })
         .collect::<Vec<_>>()
@@ -145,29 +158,29 @@ fn description(lane: &Lane) -> String {
 
 /// The drawing and the list of events.
 pub fn timeline(job: &JobRow, times: &JobTimes, now: i64) -> AnyView {
-    let lanes = lanes(job.queue_ref.protocol, job.state, times, now);
+    let attempts = attempts(job.queue_ref.protocol, job.state, times, now);
     let start = times
         .history
         .first()
         .map_or(times.created, |entry| entry.when);
-    let end = lanes
+    let end = attempts
         .iter()
         .flatten()
-        .map(|stretch| stretch.to)
+        .map(|period| period.to)
         .max()
         .unwrap_or(now);
     let whole = (end - start).max(1);
-    let rows = lanes.iter().enumerate().map(|(i, lane)| {
+    let rows = attempts.iter().enumerate().map(|(i, attempt)| {
         view! {
             <li>
                 <span class="lane-name">{format!("Attempt {}", i + 1)}</span>
-                {drawing(lane, start, whole)}
-                <span class="lane-told">{description(lane)}</span>
+                {drawing(attempt, start, whole)}
+                <span class="lane-told">{description(attempt)}</span>
             </li>
         }
     });
     view! {
-        {(!lanes.is_empty())
+        {(!attempts.is_empty())
             .then(|| {
                 view! {
                     <ol class="lanes">{rows.collect_view()}</ol>
@@ -183,13 +196,13 @@ pub fn timeline(job: &JobRow, times: &JobTimes, now: i64) -> AnyView {
     .into_any()
 }
 
-fn drawing(lane: &Lane, start: i64, whole: i64) -> AnyView {
+fn drawing(attempt: &Attempt, start: i64, whole: i64) -> AnyView {
     let scale = |span: i64| span as f64 / whole as f64 * WIDTH;
-    let rects = lane.iter().map(|stretch| {
-        let width = scale(stretch.to - stretch.from).max(SEEN);
-        let x = scale(stretch.from - start).min(WIDTH - width);
+    let rects = attempt.iter().map(|period| {
+        let width = scale(period.to - period.from).max(WIDTH_MIN);
+        let x = scale(period.from - start).min(WIDTH - width);
         view! {
-            <rect class=format!("s-{}", stretch.how.as_str()) x=format!("{x:.1}") width=format!("{width:.1}") height="14" />
+            <rect class=format!("s-{}", period.state.as_str()) x=format!("{x:.1}") width=format!("{width:.1}") height="14" />
         }
     });
     view! {
@@ -266,10 +279,10 @@ pub fn line(entry: &Entry, queue_ref: &QueueRef) -> AnyView {
         EventKind::Respawned => "respawned".into_any(),
         EventKind::Created => "created".into_any(),
         EventKind::Advanced => view! {
-            "state: " {subject.map(folded)} " → " {entry.detail.as_deref().map(folded)}
+            "state: " {subject.map(collapsed)} " → " {entry.detail.as_deref().map(collapsed)}
         }
         .into_any(),
-        EventKind::Event => view! { "event: " {entry.detail.as_deref().map(folded)} }.into_any(),
+        EventKind::Event => view! { "event: " {entry.detail.as_deref().map(collapsed)} }.into_any(),
         EventKind::Note => view! {
             {icon("note")}
             <span class="unseen">"note: "</span>
@@ -289,7 +302,12 @@ mod tests {
     use crate::ui::model::queue_ref::Protocol;
     use crate::ui::model::state::EffectiveState;
 
-    fn shape(state: EffectiveState, ready: i64, history: &[(EventKind, i64)], now: i64) -> Shape {
+    fn shape(
+        state: EffectiveState,
+        available_at: i64,
+        history: &[(EventKind, i64)],
+        now: i64,
+    ) -> Shape {
         let entry = |(what, when): &(EventKind, i64)| Entry {
             what: *what,
             when: *when,
@@ -298,14 +316,15 @@ mod tests {
         };
         let times = JobTimes {
             created: 0,
-            since: 0,
-            ready,
+            state_since: 0,
+            available_at,
             expires: None,
             history: history.iter().map(entry).collect(),
         };
-        let description = |lane: &Lane| lane.iter().map(|s| (s.how, s.from, s.to)).collect();
+        let description =
+            |attempt: &Attempt| attempt.iter().map(|s| (s.state, s.from, s.to)).collect();
         // Only the stalled period depends on the protocol.
-        lanes(Protocol::Lmstfy, state, &times, now)
+        attempts(Protocol::Lmstfy, state, &times, now)
             .iter()
             .map(description)
             .collect()
@@ -314,7 +333,7 @@ mod tests {
     type Shape = Vec<Vec<(EffectiveState, i64, i64)>>;
 
     #[test]
-    fn every_attempt_has_a_lane() {
+    fn every_attempt_has_a_row() {
         use EventKind::{Done, Popped, Put, Retried};
         let history = [
             (Put, 0),
@@ -397,7 +416,7 @@ mod tests {
     #[test]
     fn clocks_that_disagree_make_no_negative_times() {
         use EventKind::{Popped, Put};
-        let lanes = shape(EffectiveState::Running, 0, &[(Put, 10), (Popped, 5)], 0);
-        assert!(lanes.iter().flatten().all(|(_, from, to)| to >= from));
+        let attempts = shape(EffectiveState::Running, 0, &[(Put, 10), (Popped, 5)], 0);
+        assert!(attempts.iter().flatten().all(|(_, from, to)| to >= from));
     }
 }

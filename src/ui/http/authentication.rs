@@ -26,10 +26,10 @@ use crate::ui::http::audit::{self, PendingEntry};
 use crate::ui::http::guard::{self, is_safe};
 use crate::ui::http::rejections::Rejections;
 use crate::ui::http::{Dashboard, REFRESH, forms, login, unavailable};
-use crate::ui::urls::encoding::{encode, is_ours};
+use crate::ui::urls::encoding::{encode, is_dashboard_page};
 
 /// The user name of requests without credentials.
-const ANYBODY: &str = "anybody";
+const GUEST_NAME: &str = "anybody";
 
 /// The address of the login page.
 pub const LOGIN: &str = "/ui/login";
@@ -113,7 +113,7 @@ impl Authenticator {
         } else {
             AuthMethod::Open
         };
-        let name = ANYBODY.to_owned();
+        let name = GUEST_NAME.to_owned();
         Ok(match self.guest_role {
             Some(role) => Authentication::Known(principal(&Identity { name, role }, method)),
             None => Authentication::Unknown,
@@ -313,6 +313,6 @@ fn accepts(headers: &HeaderMap) -> &str {
 /// The address if it is a page, otherwise the overview.
 fn page_address(uri: &Uri) -> String {
     let address = uri.path_and_query().map(PathAndQuery::as_str);
-    let is_page = |address: &&str| is_ours(address) && !address.starts_with("/ui/fn");
+    let is_page = |address: &&str| is_dashboard_page(address) && !address.starts_with("/ui/fn");
     address.filter(is_page).unwrap_or("/ui").to_owned()
 }

@@ -91,8 +91,8 @@ async fn statistics(dashboard: &Dashboard, uri: &Uri, format: Format) -> Respons
         Ok(None) => return (StatusCode::NOT_FOUND, "Queue not found.\n").into_response(),
         Err(error) => return unavailable(&error, "failed to read statistics"),
     };
-    if let Some(flaw) = view.flaw {
-        return (StatusCode::BAD_REQUEST, format!("{flaw}\n")).into_response();
+    if let Some(error) = view.range_error {
+        return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response();
     }
     let text = match format {
         Format::Csv => statistics_csv(&view),

@@ -181,7 +181,7 @@ struct Streams(Arc<StdMutex<HashMap<String, usize>>>);
 
 impl Streams {
     /// Counts a stream; `None` at the limit.
-    fn open(&self, listener: String) -> Option<OperationEstimate> {
+    fn open(&self, listener: String) -> Option<StreamGuard> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = all.entry(listener.clone()).or_default();
         if *count >= STREAMS_MAX {
@@ -189,17 +189,17 @@ impl Streams {
         }
         *count += 1;
         let streams = self.clone();
-        Some(OperationEstimate { streams, listener })
+        Some(StreamGuard { streams, listener })
     }
 }
 
 /// An open stream; dropping it decrements the count.
-struct OperationEstimate {
+struct StreamGuard {
     streams: Streams,
     listener: String,
 }
 
-impl Drop for OperationEstimate {
+impl Drop for StreamGuard {
     fn drop(&mut self) {
         let all = &self.streams.0;
         let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
@@ -250,7 +250,7 @@ async fn unauthenticated(dashboard: Dashboard, info: RequestInfo) {
 
 /// `GET /ui/events`
 pub async fn events(State(dashboard): State<Dashboard>, info: RequestInfo) -> Response {
-    let Some(counted) = dashboard.feed.0.streams.open(listener(&info)) else {
+    let Some(guard) = dashboard.feed.0.streams.open(listener(&info)) else {
         let why = format!("too many event streams are open; the limit is {STREAMS_MAX}\n");
         let later = [(header::RETRY_AFTER, "15")];
         return (StatusCode::TOO_MANY_REQUESTS, later, why).into_response();
@@ -262,7 +262,7 @@ pub async fn events(State(dashboard): State<Dashboard>, info: RequestInfo) -> Re
     ];
     let events = dashboard.feed.subscribe().inspect(move |_| {
         // Dropped with the stream.
-        let _ = &counted;
+        let _ = &guard;
     });
     let events = events.take_until(unauthenticated(dashboard, info));
     (headers, Sse::new(events)).into_response()

@@ -95,11 +95,11 @@ async fn results(engine: &Engine, text: &str) -> Result<Vec<Group>> {
 
 fn queues(engine: &Engine, text: &str) -> Vec<Item> {
     let known = engine.known_queues().all().into_iter();
-    let places = known
+    let queues = known
         .filter(|queue| !queue.forgotten)
         .map(|queue| queue_ref(&queue.key));
     let matcher = Matcher::new(text);
-    let mut found: Vec<_> = places
+    let mut found: Vec<_> = queues
         .filter_map(|queue_ref| {
             Some((
                 matcher.rank(&queue_ref.label())?,

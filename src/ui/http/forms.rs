@@ -18,7 +18,7 @@ use crate::ui::http::authentication::RequestInfo;
 use crate::ui::http::{Dashboard, provide_page_context};
 use crate::ui::page_request::{Flash, PageRequest, page_request};
 use crate::ui::pages::shell;
-use crate::ui::urls::encoding::is_ours;
+use crate::ui::urls::encoding::is_dashboard_page;
 
 /// Maximum size of the error of a server function.
 const ERROR_BYTES_MAX: usize = 64 << 10;
@@ -139,6 +139,6 @@ pub fn origin_page(headers: &HeaderMap) -> Uri {
         .get(header::REFERER)
         .and_then(|value| value.to_str().ok()?.parse::<Uri>().ok());
     referer
-        .filter(|uri| is_ours(uri.path()))
+        .filter(|uri| is_dashboard_page(uri.path()))
         .unwrap_or_else(|| Uri::from_static("/ui"))
 }

@@ -16,7 +16,7 @@ use crate::ui::http::audit::actor;
 use crate::ui::http::authentication::{LOGIN, RequestInfo, session};
 use crate::ui::http::forms::{self, PageForm};
 use crate::ui::pages::login::model::SignInError;
-use crate::ui::urls::encoding::{encode, is_ours};
+use crate::ui::urls::encoding::{encode, is_dashboard_page};
 
 /// The fields of the login form.
 #[derive(Deserialize)]
@@ -101,7 +101,7 @@ pub async fn sign_in(
         let why = "Cannot sign in: the database is unavailable. Try again in a moment.\n";
         return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
     }
-    let is_page = is_ours(&form.next) && !form.next.starts_with(LOGIN);
+    let is_page = is_dashboard_page(&form.next) && !form.next.starts_with(LOGIN);
     let next = if is_page { &form.next } else { "/ui" };
     let cookie = cookies::session(&secret, SESSION_AGE_S);
     ([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response()

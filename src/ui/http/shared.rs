@@ -117,7 +117,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_page_is_rendered_once_per_state_and_second() {
         let (shared, made) = (Shared::default(), AtomicU32::new(0));
-        let confirm_dialog = async |key: &str, seq: u64| {
+        let page = async |key: &str, seq: u64| {
             let make = async {
                 made.fetch_add(1, Ordering::Relaxed)
                     .to_string()
@@ -125,16 +125,12 @@ mod tests {
             };
             shared.page(key.to_owned(), seq, make).await.unwrap()
         };
-        let (a, b) = tokio::join!(confirm_dialog("/ui", 1), confirm_dialog("/ui", 1));
+        let (a, b) = tokio::join!(page("/ui", 1), page("/ui", 1));
         assert_eq!((&a[..], &b[..]), (&b"0"[..], &b"0"[..]));
-        assert_eq!(
-            &confirm_dialog("/ui/queues", 1).await[..],
-            b"1",
-            "another page"
-        );
-        assert_eq!(&confirm_dialog("/ui", 2).await[..], b"2", "another state");
+        assert_eq!(&page("/ui/queues", 1).await[..], b"1", "another page");
+        assert_eq!(&page("/ui", 2).await[..], b"2", "another state");
         tokio::time::advance(FRESH).await;
-        assert_eq!(&confirm_dialog("/ui", 2).await[..], b"3", "another second");
+        assert_eq!(&page("/ui", 2).await[..], b"3", "another second");
         assert_eq!(shared.0.lock().unwrap().len(), 1, "old pages are removed");
     }
 }

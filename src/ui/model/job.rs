@@ -23,16 +23,16 @@ pub struct JobRow {
     pub tags: Vec<String>,
     pub worker: Option<String>,
     /// The time that matters in the job's state: due, end of the lease, failed, completed, available.
-    pub when: i64,
+    pub state_time: i64,
     /// The beginning of the payload on one line.
     pub preview: String,
     pub failure: Option<FailureNote>,
     /// The number of its dependencies.
-    pub waits_for: usize,
+    pub dependency_count: usize,
     /// The end of its time to live.
-    pub ends: Option<i64>,
+    pub expires_at: Option<i64>,
     /// The number of a dead Relay job. Its ID is not unique, because new jobs can use it.
-    pub letter: Option<i64>,
+    pub dead_number: Option<i64>,
 }
 
 impl JobRow {
@@ -51,9 +51,9 @@ impl JobRow {
     }
 
     /// The identifier of the job in addresses and in the forms for dead jobs.
-    pub fn handle(&self) -> String {
-        match self.letter {
-            Some(letter) => letter.to_string(),
+    pub fn address_id(&self) -> String {
+        match self.dead_number {
+            Some(dead_number) => dead_number.to_string(),
             None => self.id.clone(),
         }
     }
@@ -98,9 +98,9 @@ pub struct Entry {
 pub struct JobTimes {
     pub created: i64,
     /// The time at which the job entered its state.
-    pub since: i64,
+    pub state_since: i64,
     /// The time at which the job becomes available.
-    pub ready: i64,
+    pub available_at: i64,
     /// The end of its worker's lease.
     pub expires: Option<i64>,
     pub history: Vec<Entry>,

@@ -50,7 +50,7 @@ impl BulkAction {
     pub fn parse(text: &str) -> Option<BulkAction> {
         BulkAction::ALL
             .into_iter()
-            .find(|action_button| action_button.as_str() == text)
+            .find(|action| action.as_str() == text)
     }
 }
 
@@ -84,9 +84,9 @@ pub struct Confirmation {
 pub struct ConfirmView {
     /// The number of jobs; a minimum if not all could be counted.
     pub jobs: i64,
-    pub is_least: bool,
+    pub is_minimum: bool,
     /// The number of jobs to which the action applies in their current state.
-    pub able: i64,
+    pub applicable: i64,
     /// The newest jobs.
     pub samples: Vec<JobRow>,
     pub can_be_undone: bool,
@@ -121,7 +121,7 @@ pub struct OperationRow {
     pub phase: Phase,
     /// The number of jobs at the start; a minimum if not all could be counted.
     pub total: i64,
-    pub is_least: bool,
+    pub is_minimum: bool,
     pub done: i64,
     pub skipped: i64,
     pub restored: i64,
@@ -131,10 +131,10 @@ pub struct OperationRow {
     pub ended: Option<i64>,
     /// The time until which the operation can be undone; `None` if it cannot be undone.
     pub undo_until: Option<i64>,
-    /// Whether removed jobs are kept for an undo.
-    pub keeps: bool,
+    /// Whether it can be undone for a while after its end, because the removed jobs are kept.
+    pub can_be_undone: bool,
     /// Why it failed.
-    pub why: Option<String>,
+    pub error: Option<String>,
 }
 
 /// A job that an operation skipped.
@@ -143,7 +143,7 @@ pub struct SkipRow {
     /// The number of the job.
     pub job: i64,
     pub queue_ref: Option<(QueueRef, String)>,
-    pub why: String,
+    pub reason: String,
 }
 
 /// An operation, and a page of the jobs that it skipped.

@@ -13,8 +13,8 @@ pub struct RecurringRow {
     /// The interval in microseconds.
     pub interval: i64,
     /// The due time of the next child; can be in the past.
-    pub next: i64,
-    pub made: i64,
+    pub next_due: i64,
+    pub children: i64,
     pub backlog: i64,
     pub priority: f64,
     pub retries: i64,

@@ -8,9 +8,9 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::components::basics::{definitions, loaded, plural};
-use crate::ui::components::commands::{api, commands, quoted};
+use crate::ui::components::commands::{api, commands, shell_quote};
 use crate::ui::components::icons::icon;
-use crate::ui::components::state::badge;
+use crate::ui::components::state::protocol_badge;
 use crate::ui::components::time::{exact, when};
 use crate::ui::model::queue_ref::Protocol;
 use crate::ui::page_request::{PageRequest, page_request};
@@ -139,7 +139,7 @@ fn bytes(n: i64) -> String {
 fn apis(request: &PageRequest) -> Vec<(&'static str, AnyView)> {
     let row = |name, protocol: Protocol, path: &str, document: &str| {
         let view = view! {
-            <code>{api(request, path)}</code> " " {badge(protocol)}
+            <code>{api(request, path)}</code> " " {protocol_badge(protocol)}
             <span class="aside">{format!(" · {DOCS}/{document}.md")}</span>
         };
         (name, view.into_any())
@@ -158,7 +158,7 @@ fn apis(request: &PageRequest) -> Vec<(&'static str, AnyView)> {
 }
 
 fn curl(request: &PageRequest) -> AnyView {
-    let line = |path: &str| format!("curl {}", quoted(&api(request, path)));
+    let line = |path: &str| format!("curl {}", shell_quote(&api(request, path)));
     view! {
         <details class="more">
             <summary>"API call (curl)"</summary>

@@ -29,9 +29,9 @@ pub fn AuditPage() -> impl IntoView {
 }
 
 fn page(view: &AuditView, query: &AuditQuery, request: &PageRequest) -> AnyView {
-    let (most, days) = view.kept;
+    let (most, days) = view.retention;
     let is_filtered = query.filters().iter().any(|(_, value)| !value.is_empty());
-    let list = if let Some(why) = &view.mistaken {
+    let list = if let Some(why) = &view.filter_error {
         view! { <p class="empty s-failed">{icon("failed")} " " {why.clone()} "."</p> }.into_any()
     } else if !view.rows.is_empty() {
         table(&view.rows)
@@ -91,7 +91,7 @@ fn filter(view: &AuditView, query: &AuditQuery) -> AnyView {
     };
     view! {
         <form method="get" action="/ui/audit" role="search" class="fields">
-            {choice("who", "User", &view.people, &query.who)}
+            {choice("who", "User", &view.users, &query.user)}
             {choice("action", "Action", &view.actions, &query.action)}
             <div class="grow">
                 <label for="target">"Target contains"</label>
@@ -174,7 +174,7 @@ fn row(row: &AuditRow) -> AnyView {
     } else {
         view! { <a class="name" href=row.link.clone()>{row.target.clone()}</a> }.into_any()
     };
-    let (look, shape, word) = if row.done {
+    let (class, shape, word) = if row.done {
         ("chip s-complete", "complete", "done")
     } else {
         ("chip s-failed", "failed", "refused")
@@ -182,11 +182,11 @@ fn row(row: &AuditRow) -> AnyView {
     view! {
         <tr data-key=row.id.clone()>
             <th scope="row" class="first">{exact(row.at)}</th>
-            <td class="text"><span class="name">{row.who.clone()}</span> <span class="note">{row.role.clone()}</span></td>
+            <td class="text"><span class="name">{row.user.clone()}</span> <span class="note">{row.role.clone()}</span></td>
             <td class="text"><code>{row.action.clone()}</code></td>
             <td class="text">{target}</td>
             <td class="text">{changes(row)}</td>
-            <td class="text"><span class=look>{icon(shape)} {word}</span> <span class="note">{row.said.clone()}</span></td>
+            <td class="text"><span class=class>{icon(shape)} {word}</span> <span class="note">{row.message.clone()}</span></td>
             <td class="wide text"><code class="id">{row.request_id.clone()}</code> <span class="note">{row.source.clone()}</span></td>
         </tr>
     }
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn an_address_keeps_the_filter() {
         let query = AuditQuery {
-            who: "ada".to_owned(),
+            user: "ada".to_owned(),
             target: "a b&c".to_owned(),
             ..AuditQuery::default()
         };

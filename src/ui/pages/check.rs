@@ -10,7 +10,7 @@ use leptos_meta::Title;
 use crate::time;
 use crate::ui::actions::database::Repair;
 use crate::ui::components::basics::{loaded, plural};
-use crate::ui::components::commands::{api, commands, quoted};
+use crate::ui::components::commands::{api, commands, shell_quote};
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
 use crate::ui::components::icons::icon;
 use crate::ui::components::time::exact;
@@ -126,19 +126,19 @@ fn repair_dialog(request: &PageRequest) -> AnyView {
         text: "Runs the check again and rebuilds the counts and lists from the jobs. No job is deleted. Writes wait until the repair ends.".to_owned(),
         action: Repair::PATH,
         fields: vec![("back", request.path.clone())],
-        yes: "Repair".to_owned(),
-        no: "Close",
+        confirm_label: "Repair".to_owned(),
+        cancel_label: "Close",
     })
 }
 
 fn curl(request: &PageRequest) -> AnyView {
-    let address = quoted(&api(request, "/check"));
+    let address = shell_quote(&api(request, "/check"));
     view! {
         <details class="more">
             <summary>"API call (curl)"</summary>
             {commands(
                 "curl",
-                vec![("Check", format!("curl {address}")), ("Check and repair", format!("curl {address} -d {}", quoted("{\"data\": {\"resolve\": true}}")))],
+                vec![("Check", format!("curl {address}")), ("Check and repair", format!("curl {address} -d {}", shell_quote("{\"data\": {\"resolve\": true}}")))],
             )}
         </details>
     }

@@ -10,8 +10,8 @@ use leptos_meta::Title;
 use crate::time;
 use crate::ui::actions::options::{SetOption, SetQueueOption, UnsetOption};
 use crate::ui::components::basics::{element_id, loaded, plural};
-use crate::ui::components::commands::{api, commands, quoted};
-use crate::ui::components::forms::{action_button, allowed, hidden, may, queue_field};
+use crate::ui::components::commands::{api, commands, shell_quote};
+use crate::ui::components::forms::{action_button, allowed, hidden, may_post, queue_field};
 use crate::ui::components::links::queue_link;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::options::{Meaning, Unit, of_queue, of_server, queue_of};
@@ -92,7 +92,7 @@ fn of_queues(view: &ConfigView, request: &PageRequest) -> AnyView {
 }
 
 fn queue_form(view: &ConfigView, queue: &str, request: &PageRequest) -> AnyView {
-    if !may(SetQueueOption::PATH) {
+    if !may_post(SetQueueOption::PATH) {
         return ().into_any();
     }
     let kinds: Vec<Meaning> = view
@@ -220,7 +220,7 @@ fn row(
 
 /// The button that opens the form for a new value.
 fn change(setting: &Setting, meaning: Option<Meaning>, request: &PageRequest) -> AnyView {
-    if !may(SetOption::PATH) {
+    if !may_post(SetOption::PATH) {
         return ().into_any();
     }
     let option = &setting.option;
@@ -283,7 +283,7 @@ fn value_text(value: &str, unit: Option<Unit>) -> (String, Option<String>) {
 }
 
 fn curl(request: &PageRequest) -> AnyView {
-    let line = |rest: &str, path: &str| format!("curl {rest}{}", quoted(&api(request, path)));
+    let line = |rest: &str, path: &str| format!("curl {rest}{}", shell_quote(&api(request, path)));
     view! {
         <details class="more">
             <summary>"API call (curl)"</summary>
@@ -293,7 +293,7 @@ fn curl(request: &PageRequest) -> AnyView {
                     ("All options", line("", "/config")),
                     (
                         "Set an option",
-                        format!("{} -d {}", line("-X PUT ", "/config/heartbeat"), quoted(r#"{"data": 300}"#)),
+                        format!("{} -d {}", line("-X PUT ", "/config/heartbeat"), shell_quote(r#"{"data": 300}"#)),
                     ),
                     ("Reset an option to its default", line("-X DELETE ", "/config/heartbeat")),
                 ],

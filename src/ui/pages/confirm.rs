@@ -25,7 +25,7 @@ pub fn ConfirmPage() -> impl IntoView {
     let bulk = BulkRequest {
         action: request.param("do").unwrap_or_default(),
         all: request.param("of").is_some_and(|of| of == "all"),
-        q: request.typed("q").unwrap_or_default(),
+        q: request.raw_param("q").unwrap_or_default(),
         jobs: request.params("job"),
         arg: request.param("arg").unwrap_or_default(),
     };
@@ -72,9 +72,9 @@ pub fn sentence(action: BulkAction, jobs: &str) -> String {
 }
 
 /// The number of jobs, or “at least” that number.
-pub fn amount(jobs: i64, is_least: bool) -> String {
+pub fn amount(jobs: i64, is_minimum: bool) -> String {
     let jobs = plural(jobs, "job", "jobs");
-    if is_least {
+    if is_minimum {
         format!("at least {jobs}")
     } else {
         jobs
@@ -82,7 +82,7 @@ pub fn amount(jobs: i64, is_least: bool) -> String {
 }
 
 fn title(action: BulkAction, view: &ConfirmView) -> String {
-    format!("{}?", sentence(action, &amount(view.jobs, view.is_least)))
+    format!("{}?", sentence(action, &amount(view.jobs, view.is_minimum)))
 }
 
 fn nothing(why: &str, bulk: &BulkRequest) -> AnyView {
@@ -106,7 +106,7 @@ fn question(
     view: &ConfirmView,
     request: &PageRequest,
 ) -> AnyView {
-    let (look, frame) = match action {
+    let (class, frame) = match action {
         BulkAction::Cancel => ("button danger", "card padded question danger"),
         _ => ("button strong", "card padded question"),
     };
@@ -122,14 +122,14 @@ fn question(
     if !bulk.all {
         fields.extend(bulk.jobs.iter().map(|job| ("jobs[]", job.clone())));
     }
-    let jobs = amount(view.jobs, view.is_least);
+    let jobs = amount(view.jobs, view.is_minimum);
     let form = request.may(Role::Operator).then(|| {
         view! {
             <form method="post" action=Operate::PATH>
                 {hidden(fields)} {argument(action, bulk, view)}
                 {view.must_type.then(|| must_type(view, request))}
                 <div class="row">
-                    <button type="submit" class=look>{sentence(action, &jobs)}</button>
+                    <button type="submit" class=class>{sentence(action, &jobs)}</button>
                     <a class="button" href=urls::search(&bulk.q)>
                         "Back"
                     </a>
@@ -187,14 +187,14 @@ fn effect(action: BulkAction, view: &ConfirmView) -> Vec<String> {
         BulkAction::Untrack => "Stops tracking qless jobs. Other jobs are skipped.",
     }
     .to_owned()];
-    let unable = view.jobs - view.able;
-    if unable > 0 {
+    let inapplicable = view.jobs - view.applicable;
+    if inapplicable > 0 {
         lines.push(format!(
             "{} of them will be skipped because of their current state.",
-            time::number(unable)
+            time::number(inapplicable)
         ));
     }
-    if view.is_least {
+    if view.is_minimum {
         lines.push(
             "There are too many jobs to count exactly; counting stopped after 2 s. There may be more."
                 .to_owned(),

@@ -8,8 +8,8 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::components::basics::{definitions, loaded};
-use crate::ui::components::commands::{api, commands, quoted};
-use crate::ui::components::histogram::{Histogram, histogram, within};
+use crate::ui::components::commands::{api, commands, shell_quote};
+use crate::ui::components::histogram::{Histogram, histogram, quantile_label};
 use crate::ui::components::icons::icon;
 use crate::ui::model::queue_ref::Protocol;
 use crate::ui::model::series::StatisticsQuery;
@@ -35,7 +35,7 @@ fn page(view: &StatsView, request: &PageRequest) -> AnyView {
         <Title text=format!("{}: statistics", queue_ref.label()) />
         {head(&view.queue, Tab::Stats, request)}
         {days(view)}
-        {if quiet { nothing(view) } else { everything(view) }}
+        {if quiet { nothing(view) } else { content(view) }}
         {(queue_ref.protocol == Protocol::Qless).then(|| curl(view, request))}
     }
     .into_any()
@@ -44,7 +44,7 @@ fn page(view: &StatsView, request: &PageRequest) -> AnyView {
 fn curl(view: &StatsView, request: &PageRequest) -> AnyView {
     let name = api_segment(&view.queue.queue_ref.name);
     let path = format!("/stats/{name}/{}", time::date(view.day));
-    let line = format!("curl {}", quoted(&api(request, &path)));
+    let line = format!("curl {}", shell_quote(&api(request, &path)));
     view! {
         <details class="more">
             <summary>"API call (curl)"</summary>
@@ -73,7 +73,7 @@ fn days(view: &StatsView) -> AnyView {
                 <input id="day" name="day" type="date" value=time::date(day) max=time::date(today) required />
                 <button type="submit" class="button">"Show"</button>
                 {(day < today).then(|| link(day + 1, "Next day", "next"))}
-                <a href=urls::statistics(&StatisticsQuery { queue: urls::handle(name), ..StatisticsQuery::default() })>"Other time ranges"</a>
+                <a href=urls::statistics(&StatisticsQuery { queue: urls::queue_param(name), ..StatisticsQuery::default() })>"Other time ranges"</a>
                 {(day + 1 < today).then(|| view! { <a href=urls::stats(name, None)>"Today"</a> })}
             </form>
         </div>
@@ -98,16 +98,16 @@ fn nothing(view: &StatsView) -> AnyView {
     .into_any()
 }
 
-fn everything(view: &StatsView) -> AnyView {
+fn content(view: &StatsView) -> AnyView {
     let protocol = view.queue.queue_ref.protocol;
     view! {
-        {numbers(view)}
+        {count_tiles(view)}
         {durations(
             &view.wait,
             &Histogram {
                 id: "wait",
                 title: "Jobs by wait time",
-                look: "s-waiting",
+                class: "s-waiting",
                 slots: &view.wait.slots,
             },
             "Wait time",
@@ -122,7 +122,7 @@ fn everything(view: &StatsView) -> AnyView {
             &Histogram {
                 id: "run",
                 title: "Jobs by run time",
-                look: "s-running",
+                class: "s-running",
                 slots: &view.run.slots,
             },
             "Run time",
@@ -142,7 +142,7 @@ fn everything(view: &StatsView) -> AnyView {
 }
 
 /// The counts of the day.
-fn numbers(view: &StatsView) -> AnyView {
+fn count_tiles(view: &StatsView) -> AnyView {
     let queue_ref = &view.queue.queue_ref;
     let done = match queue_ref.protocol {
         Protocol::Qless | Protocol::Relay | Protocol::Jobq => "completed",
@@ -158,13 +158,13 @@ fn numbers(view: &StatsView) -> AnyView {
         tiles.push(("failed", "still failed", view.failed, Some(failed)));
     }
     tiles.push(("stalled", "leases expired", view.retries, None));
-    let look = if tiles.len() == 5 {
+    let class = if tiles.len() == 5 {
         "tiles five"
     } else {
         "tiles three"
     };
     let tiles = tiles.into_iter().map(|(state, word, n, address)| {
-        let look = if n == 0 { "tile zero" } else { "tile" };
+        let class = if n == 0 { "tile zero" } else { "tile" };
         let inside = view! {
             <span class=format!("tile-name s-{state}")>{icon(state)} {word}</span>
             <span class="tile-n">{time::number(n)}</span>
@@ -173,9 +173,9 @@ fn numbers(view: &StatsView) -> AnyView {
             Some(address) => view! { <a href=address>{inside}</a> }.into_any(),
             None => view! { <div>{inside}</div> }.into_any(),
         };
-        view! { <li class=look>{inside}</li> }
+        view! { <li class=class>{inside}</li> }
     });
-    view! { <ul class=look aria-label="Totals of the day">{tiles.collect_view()}</ul> }.into_any()
+    view! { <ul class=class aria-label="Totals of the day">{tiles.collect_view()}</ul> }.into_any()
 }
 
 fn durations(
@@ -227,7 +227,7 @@ fn facts(duration_stats: &DurationStats) -> AnyView {
         facts.push(("Variance", squared(duration_stats.variance)));
     }
     for (word, share) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
-        facts.extend(within(&duration_stats.slots, share).map(|time| (word, time)));
+        facts.extend(quantile_label(&duration_stats.slots, share).map(|time| (word, time)));
     }
     definitions(facts)
 }

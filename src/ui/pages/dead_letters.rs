@@ -15,7 +15,7 @@ use crate::ui::components::time::ago;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::dead_letters::model::{DeadRow, DeadView};
-use crate::ui::pages::queue::dead_letter::all_again;
+use crate::ui::pages::queue::dead_letter::requeue_all_button;
 use crate::ui::urls;
 use crate::ui::urls::encoding::encode;
 
@@ -38,7 +38,7 @@ fn page(view: &DeadView, namespace: &str, queue: &str, request: &PageRequest) ->
     here.push_str("&queue=");
     encode(queue, &mut here);
     let list = if !view.rows.is_empty() || request.offset() > 0 {
-        letters(&view.rows, request)
+        queue_table(&view.rows, request)
     } else if filtered {
         view! {
             <p class="empty">"No matching dead letters. " <a href="/ui/dead">"Clear the filter"</a></p>
@@ -57,14 +57,14 @@ fn page(view: &DeadView, namespace: &str, queue: &str, request: &PageRequest) ->
                         {format!(
                             "{} in {}. Dead jobs stay until you respawn, requeue or delete them; Relay deletes its dead jobs after 30 days.",
                             plural(view.jobs, "dead job", "dead jobs"),
-                            plural(n(view.letters), "queue", "queues"),
+                            plural(n(view.queues), "queue", "queues"),
                         )}
                     </p>
                 }
             })}
         {(filtered || !view.namespaces.is_empty()).then(|| filter(view, namespace, queue))}
         <div class="card">{list}</div>
-        {pager(request, &here, request.offset(), view.rows.len(), n(view.letters))}
+        {pager(request, &here, request.offset(), view.rows.len(), n(view.queues))}
     }
     .into_any()
 }
@@ -94,7 +94,7 @@ fn filter(view: &DeadView, namespace: &str, queue: &str) -> AnyView {
     .into_any()
 }
 
-fn letters(rows: &[DeadRow], request: &PageRequest) -> AnyView {
+fn queue_table(rows: &[DeadRow], request: &PageRequest) -> AnyView {
     let columns = [
         ("Queue", "first"),
         ("Dead", "n"),
@@ -104,15 +104,15 @@ fn letters(rows: &[DeadRow], request: &PageRequest) -> AnyView {
     ];
     let rows = rows.iter().map(|row| {
         let list = urls::state(&row.queue_ref, EffectiveState::Dead);
-        let look = format!("Open the dead jobs of {}", row.queue_ref.label());
-        let head = row.head.as_ref();
+        let label = format!("Open the dead jobs of {}", row.queue_ref.label());
+        let oldest = row.oldest.as_ref();
         view! {
             <tr data-key=list.clone()>
                 <th scope="row" class="first">{queue_name(&row.queue_ref)}</th>
                 <td class="n s-dead">{time::number(row.size)}</td>
-                <td class="n">{head.map(|job| ago(job.when, request.now))}</td>
+                <td class="n">{oldest.map(|job| ago(job.state_time, request.now))}</td>
                 <td class="wide payload-cell">
-                    {head
+                    {oldest
                         .map(|job| {
                             view! {
                                 {job_link(job)}
@@ -123,8 +123,8 @@ fn letters(rows: &[DeadRow], request: &PageRequest) -> AnyView {
                 </td>
                 <td class="act">
                     <span class="row end">
-                        <a class="button" href=list.clone() aria-label=look>"Open"</a>
-                        {all_again(&row.queue_ref, row.size, request)}
+                        <a class="button" href=list.clone() aria-label=label>"Open"</a>
+                        {requeue_all_button(&row.queue_ref, row.size, request)}
                     </span>
                 </td>
             </tr>

@@ -10,8 +10,8 @@ use crate::time;
 use crate::ui::actions::jobs::Retry;
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::bulk;
-use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, numbers};
-use crate::ui::components::commands::{api, commands, json, quoted};
+use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, data_table};
+use crate::ui::components::commands::{api, commands, json_string, shell_quote};
 use crate::ui::components::forms::action_button;
 use crate::ui::components::links::{job_link, queue_name, worker_link};
 use crate::ui::components::paging::pager;
@@ -31,8 +31,8 @@ use crate::ui::urls::encoding::segment;
 pub fn FailurePage() -> impl IntoView {
     let request = page_request();
     let text = |name: &str| request.param(name).unwrap_or_default();
-    let asked = load::failure(request.name(2), text("range"), text("fp"), request.offset());
-    loaded(asked, move |view| page(&view, &request))
+    let failure = load::failure(request.name(2), text("range"), text("fp"), request.offset());
+    loaded(failure, move |view| page(&view, &request))
 }
 
 fn page(view: &FailingView, request: &PageRequest) -> AnyView {
@@ -59,8 +59,11 @@ fn nothing() -> impl IntoView {
 fn some(view: &FailingView, request: &PageRequest) -> AnyView {
     let group = &view.group;
     let moment = |moment: Option<i64>| moment.map(|moment| ago(moment, request.now));
-    let chosen = view.chosen.as_ref().map_or("", |kind| kind.hash.as_str());
-    let here = urls::failing(&group.group, &view.range, chosen);
+    let fingerprint = view
+        .selected_kind
+        .as_ref()
+        .map_or("", |kind| kind.hash.as_str());
+    let here = urls::failure_group(&group.group, &view.range, fingerprint);
     view! {
         <div class="head-row">
             <p class="lead">
@@ -72,7 +75,7 @@ fn some(view: &FailingView, request: &PageRequest) -> AnyView {
                 {tables::retry_all(group, request)}
             </div>
         </div>
-        {ranges(&view.range, |range| urls::failing(&group.group, range, chosen))}
+        {ranges(&view.range, |range| urls::failure_group(&group.group, range, fingerprint))}
         <section class="card padded" aria-label="Failures over time">
             {times(view)}
         </section>
@@ -80,9 +83,9 @@ fn some(view: &FailingView, request: &PageRequest) -> AnyView {
         {where_from(view)}
         {view.sample.as_ref().map(|sample| newest(sample, request))}
         <p>
-            <a href=urls::search(&meant(view))>{format!("Search these {}", plural(view.count, "job", "jobs"))}</a>
+            <a href=urls::search(&equivalent_search(view))>{format!("Search these {}", plural(view.count, "job", "jobs"))}</a>
         </p>
-        {bulk::of_failed(meant(view), request)}
+        {bulk::failed_jobs_bar(equivalent_search(view), request)}
         <div class="card">
             {if view.jobs.is_empty() {
                 view! { <p class="empty">"No matching jobs among the newest of this group. Choose another message or time range."</p> }.into_any()
@@ -109,9 +112,9 @@ fn canary(sample: &JobRow) -> AnyView {
 }
 
 /// The search that finds the same jobs.
-fn meant(view: &FailingView) -> String {
+fn equivalent_search(view: &FailingView) -> String {
     let mut text = format!("state:failed type:{}", in_quotes(&view.group.group));
-    if let Some(kind) = &view.chosen {
+    if let Some(kind) = &view.selected_kind {
         text.push_str(&format!(" fp:{}", kind.hash));
     }
     let age = match view.range.as_str() {
@@ -134,10 +137,10 @@ fn times(view: &FailingView) -> AnyView {
         unit: Unit::Rate,
         from: view.from,
         width: view.width,
-        goes_on: true,
+        is_in_progress: true,
         lines: vec![Line {
             name: "failed",
-            look: "s-failed",
+            class: "s-failed",
             dash: Dash::Solid,
             values: view.spans.iter().map(|n| Some(*n as f64)).collect(),
         }],
@@ -147,7 +150,7 @@ fn times(view: &FailingView) -> AnyView {
         {view
             .is_cut
             .then(|| view! { <p class="aside">{format!("Shows the newest {} jobs only. Older failures are not counted.", time::number(FAILURES_COUNTED_MAX))}</p> })}
-        {numbers("Failures over time, data", &[&drawing])}
+        {data_table("Failures over time, data", &[&drawing])}
     }
     .into_any()
 }
@@ -155,30 +158,32 @@ fn times(view: &FailingView) -> AnyView {
 /// The kinds of messages, as links that filter by kind.
 fn messages(view: &FailingView) -> AnyView {
     let group = &view.group.group;
-    let chosen = view.chosen.as_ref();
-    let chip = |kind: &MessageKind, is_chosen: bool| {
-        let fp = if is_chosen { "" } else { kind.hash.as_str() };
+    let selected_kind = view.selected_kind.as_ref();
+    let chip = |kind: &MessageKind, is_selected: bool| {
+        let fp = if is_selected { "" } else { kind.hash.as_str() };
         let text = match kind.text.as_str() {
             "" => "(no message)".to_owned(),
             text => text.to_owned(),
         };
         view! {
             <li>
-                <a href=urls::failing(group, &view.range, fp) aria-current=is_chosen.then_some("true")>
+                <a href=urls::failure_group(group, &view.range, fp) aria-current=is_selected.then_some("true")>
                     <span class="count">{time::number(kind.count)}</span>
                     <span>{text}</span>
                 </a>
             </li>
         }
     };
-    let is_chosen = |kind: &MessageKind| chosen.is_some_and(|chosen| chosen.hash == kind.hash);
-    let hidden = chosen.filter(|chosen| {
+    let is_selected = |kind: &MessageKind| {
+        selected_kind.is_some_and(|selected_kind| selected_kind.hash == kind.hash)
+    };
+    let hidden = selected_kind.filter(|selected_kind| {
         !view
             .message_kinds
             .iter()
-            .any(|kind| kind.hash == chosen.hash)
+            .any(|kind| kind.hash == selected_kind.hash)
     });
-    let others = match view.others {
+    let more_kinds = match view.more_kinds {
         0 => String::new(),
         n => format!(" {n} more messages are not listed."),
     };
@@ -186,16 +191,16 @@ fn messages(view: &FailingView) -> AnyView {
         <section class="card padded" aria-labelledby="messages">
             <h2 id="messages">"Messages"</h2>
             <ul class="chips">
-                {view.message_kinds.iter().map(|kind| chip(kind, is_chosen(kind))).collect_view()}
+                {view.message_kinds.iter().map(|kind| chip(kind, is_selected(kind))).collect_view()}
                 {hidden.map(|kind| chip(kind, true))}
             </ul>
             <p class="aside">
-                {format!("Messages of the newest {}. “·” replaces the parts that vary: numbers, IDs and quoted text.{others}", plural(view.looked_at, "job", "jobs"))}
-                {chosen
+                {format!("Messages of the newest {}. “·” replaces the parts that vary: numbers, IDs and quoted text.{more_kinds}", plural(view.analyzed, "job", "jobs"))}
+                {selected_kind
                     .map(|kind| {
                         view! {
                             " Selected: " <code>{format!("fp:{}", kind.hash)}</code> ". "
-                            <a href=urls::failing(group, &view.range, "")>"All messages"</a>
+                            <a href=urls::failure_group(group, &view.range, "")>"All messages"</a>
                         }
                     })}
             </p>
@@ -251,7 +256,7 @@ fn by_curl(view: &FailingView, request: &PageRequest) -> AnyView {
     let group = &view.group;
     let body = format!(
         r#"{{"data": {{"group": {}, "count": {}}}}}"#,
-        json(&group.group),
+        json_string(&group.group),
         group.count
     );
     let queue = view
@@ -260,9 +265,9 @@ fn by_curl(view: &FailingView, request: &PageRequest) -> AnyView {
         .map(|job| segment(&job.queue_ref.name))
         .unwrap_or_default();
     let list = format!("/failed/{}", segment(&group.group));
-    let list = format!("curl {}", quoted(&api(request, &list)));
-    let retry = quoted(&api(request, &format!("/unfail/{queue}")));
-    let retry = format!("curl {retry} -d {}", quoted(&body));
+    let list = format!("curl {}", shell_quote(&api(request, &list)));
+    let retry = shell_quote(&api(request, &format!("/unfail/{queue}")));
+    let retry = format!("curl {retry} -d {}", shell_quote(&body));
     view! {
         <details class="more">
             <summary>"API call (curl)"</summary>
@@ -280,7 +285,7 @@ mod tests {
 
     #[test]
     fn the_search_finds_the_same_jobs() {
-        let view = |range: &str, chosen: Option<&str>| FailingView {
+        let view = |range: &str, selected_kind: Option<&str>| FailingView {
             group: GroupRow {
                 group: r#"a "b" \"#.to_owned(),
                 count: 1,
@@ -293,10 +298,10 @@ mod tests {
             width: 60_000_000,
             spans: vec![],
             is_cut: false,
-            looked_at: 0,
+            analyzed: 0,
             message_kinds: vec![],
-            others: 0,
-            chosen: chosen.map(|hash| MessageKind {
+            more_kinds: 0,
+            selected_kind: selected_kind.map(|hash| MessageKind {
                 hash: hash.to_owned(),
                 text: String::new(),
                 count: 1,
@@ -308,9 +313,9 @@ mod tests {
             jobs: vec![],
         };
         let plain = r#"state:failed type:"a \"b\" \\""#;
-        assert_eq!(meant(&view("all", None)), plain);
+        assert_eq!(equivalent_search(&view("all", None)), plain);
         assert_eq!(
-            meant(&view("7d", Some("1a2b3c4d"))),
+            equivalent_search(&view("7d", Some("1a2b3c4d"))),
             format!("{plain} fp:1a2b3c4d updated:<7d")
         );
     }

@@ -71,7 +71,7 @@ pub fn ranges(shown: &str, address: impl Fn(&str) -> String) -> AnyView {
 fn some(view: &FailuresView, text: &str, request: &PageRequest) -> AnyView {
     let counted: i64 = view.groups.iter().map(|group| group.count).sum();
     let groups = i64::try_from(view.groups.len() + view.more).unwrap_or(i64::MAX);
-    let address = |range: &str| urls::filled("/ui/failures", [("range", range), ("q", text)]);
+    let address = |range: &str| urls::with_fields("/ui/failures", [("range", range), ("q", text)]);
     view! {
         <p class="lead">
             {match counted == view.failed {
@@ -151,24 +151,24 @@ fn row(group: &FailingGroup, view: &FailuresView, request: &PageRequest) -> AnyV
         0 => view! { <td class="wide zero">"none"</td> }.into_any(),
         _ => view! { <td class="wide">{spark(&group.day, "s-failed", &about)}</td> }.into_any(),
     };
-    let address = urls::failing(&row.group, &view.range, "");
+    let address = urls::failure_group(&row.group, &view.range, "");
     view! {
         <tr data-key=row.group.clone()>
             <th scope="row" class="first text">
                 <a class="name" href=address>{row.group.clone()}</a>
-                {group.most.as_ref().map(|most| view! { <span class="note">{most.text.clone()}</span> })}
+                {group.top_kind.as_ref().map(|top_kind| view! { <span class="note">{top_kind.text.clone()}</span> })}
                 {group
-                    .most
+                    .top_kind
                     .as_ref()
-                    .filter(|most| most.count < group.looked_at)
-                    .map(|most| view! { <span class="klass">{format!("{} of the newest {} jobs", time::number(most.count), time::number(group.looked_at))}</span> })}
+                    .filter(|top_kind| top_kind.count < group.analyzed)
+                    .map(|top_kind| view! { <span class="klass">{format!("{} of the newest {} jobs", time::number(top_kind.count), time::number(group.analyzed))}</span> })}
             </th>
             <td class="n s-failed">{at_least(group.count)}</td>
             <td class="n mid">{format!("{share:.0}%")}</td>
             {drawn}
             <td class="n wide">{moment(row.first)}</td>
             <td class="n mid">{moment(row.last)}</td>
-            <td class="wide">{places(&group.queues)}</td>
+            <td class="wide">{queue_links(&group.queues)}</td>
             <td class="act">{tables::retry_all(row, request)}</td>
         </tr>
     }
@@ -183,7 +183,7 @@ fn at_least(n: i64) -> String {
     }
 }
 
-fn places(queues: &[(QueueRef, i64)]) -> AnyView {
+fn queue_links(queues: &[(QueueRef, i64)]) -> AnyView {
     let shown = queues.iter().take(QUEUES_NAMED);
     let more = queues.len().saturating_sub(QUEUES_NAMED);
     view! {

@@ -13,11 +13,11 @@ use leptos_meta::Title;
 use crate::ui::actions::jobs::{RemoveTag, Undepend};
 use crate::ui::components::basics::{definitions, loaded, plural};
 use crate::ui::components::commands::copy;
-use crate::ui::components::forms::{action_button, may, shortcut};
+use crate::ui::components::forms::{action_button, may_post, shortcut};
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{queue_link, queue_name, tag_link, worker_link};
 use crate::ui::components::payload::payload;
-use crate::ui::components::state::{badge, chip, state_view};
+use crate::ui::components::state::{chip, protocol_badge, state_view};
 use crate::ui::components::tables;
 use crate::ui::components::time::{ago, when};
 use crate::ui::components::timeline::timeline;
@@ -50,7 +50,7 @@ fn page(job: &JobView, request: &PageRequest) -> AnyView {
                     <span class="name">{name}</span> {chip(row.state)}
                     {job.tracked.then(|| view! { <span class="chip s-tracked">{icon("tracked")} "tracked"</span> })}
                 </h1>
-                {badge(row.queue_ref.protocol)}
+                {protocol_badge(row.queue_ref.protocol)}
             </div>
             <div class="row">{actions::actions(job, request)}</div>
         </div>
@@ -96,15 +96,15 @@ fn facts(job: &JobView, request: &PageRequest) -> AnyView {
     let mut facts: Vec<(&str, AnyView)> = vec![
         ("Queue", queue_link(&row.queue_ref)),
         ("State", state_view(row)),
-        ("State since", moment(times.since)),
+        ("State since", moment(times.state_since)),
         ("Created", moment(times.created)),
     ];
     match row.state {
-        EffectiveState::Scheduled => facts.push(("Due", moment(times.ready))),
-        EffectiveState::Waiting => facts.push(("Available", moment(times.ready))),
+        EffectiveState::Scheduled => facts.push(("Due", moment(times.available_at))),
+        EffectiveState::Waiting => facts.push(("Available", moment(times.available_at))),
         // A job with dependencies can also have a delay.
-        EffectiveState::Depends if times.ready > now => {
-            facts.push(("Not before", moment(times.ready)));
+        EffectiveState::Depends if times.available_at > now => {
+            facts.push(("Not before", moment(times.available_at)));
         }
         EffectiveState::Running => {
             facts.extend(times.expires.map(|end| ("Lease ends", moment(end))));
@@ -132,7 +132,7 @@ fn facts(job: &JobView, request: &PageRequest) -> AnyView {
     ));
     facts.push(("Tags", tags(job, request)));
     if let Some(origin) = &job.origin {
-        let name = if origin.lives {
+        let name = if origin.exists {
             view! { <a class="name" href=urls::recurring(&origin.id)>{origin.id.clone()}</a> }
                 .into_any()
         } else {
@@ -190,17 +190,17 @@ fn failure_card(failure: &FailureNote, state: EffectiveState, request: &PageRequ
     .into_any()
 }
 
-/// The dependencies or dependents of this job, with their states. `waiter` is this job if the user can remove its
+/// The dependencies or dependents of this job, with their states. `dependent` is this job if the user can remove its
 /// dependencies.
 fn related_jobs(
     title: &'static str,
     related_jobs: &RelatedJobs,
-    waiter: Option<(&JobView, &PageRequest)>,
+    dependent: Option<(&JobView, &PageRequest)>,
 ) -> Option<AnyView> {
     if related_jobs.total == 0 {
         return None;
     }
-    let waiter = waiter.filter(|_| may(Undepend::PATH));
+    let dependent = dependent.filter(|_| may_post(Undepend::PATH));
     let rows = related_jobs.jobs.iter().map(|related| {
         let job = related.job.as_ref();
         view! {
@@ -211,20 +211,20 @@ fn related_jobs(
                 </th>
                 <td>{job.map(|job| chip(job.state))}</td>
                 <td class="mid">{job.map(|job| queue_name(&job.queue_ref))}</td>
-                {waiter.map(|(waiter, request)| view! { <td class="act">{take_off(waiter, &related.id, request)}</td> })}
+                {dependent.map(|(dependent, request)| view! { <td class="act">{remove_dependency_button(dependent, &related.id, request)}</td> })}
             </tr>
         }
     });
     let more = related_jobs.total - related_jobs.jobs.len().min(related_jobs.total);
     let mut columns = vec![("Job", "first"), ("State", ""), ("Queue", "mid")];
-    columns.extend(waiter.map(|_| ("Action", "act")));
+    columns.extend(dependent.map(|_| ("Action", "act")));
     let view = view! {
         <div class="card">
             <div class="card-title">
                 <h2>{title}</h2>
                 <span class="row">
                     <span class="aside">{plural(i64::try_from(related_jobs.total).unwrap_or(i64::MAX), "job", "jobs")}</span>
-                    {waiter.filter(|_| related_jobs.total > 1).map(|(waiter, request)| actions::take_off_all(waiter, request))}
+                    {dependent.filter(|_| related_jobs.total > 1).map(|(dependent, request)| actions::remove_dependencies_button(dependent, request))}
                 </span>
             </div>
             {tables::table(title, tables::head(&columns), rows.collect_view().into_any())}
@@ -235,9 +235,9 @@ fn related_jobs(
 }
 
 /// Has no confirmation, because the API can add the dependency again.
-fn take_off(waiter: &JobView, other: &str, request: &PageRequest) -> AnyView {
+fn remove_dependency_button(dependent: &JobView, other: &str, request: &PageRequest) -> AnyView {
     let fields = vec![
-        ("id", waiter.row.id.clone()),
+        ("id", dependent.row.id.clone()),
         ("on", other.to_owned()),
         ("back", request.here()),
     ];

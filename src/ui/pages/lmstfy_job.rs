@@ -18,7 +18,7 @@ use crate::ui::components::timeline::timeline;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::lmstfy_job::model::LmstfyJobView;
-use crate::ui::pages::queue::lmstfy::{attempts, command, respawning, ttl_field};
+use crate::ui::pages::queue::lmstfy::{attempts, command, respawn_effect, ttl_field};
 use crate::ui::urls;
 use crate::ui::urls::encoding::segment;
 
@@ -75,12 +75,12 @@ fn facts(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
         ),
         ("Queue", queue_link(&row.queue_ref)),
         ("State", state_view(row)),
-        ("State since", moment(times.since)),
+        ("State since", moment(times.state_since)),
         ("Published", moment(times.created)),
     ];
     match row.state {
-        EffectiveState::Scheduled => facts.push(("Due", moment(times.ready))),
-        EffectiveState::Waiting => facts.push(("Available", moment(times.ready))),
+        EffectiveState::Scheduled => facts.push(("Due", moment(times.available_at))),
+        EffectiveState::Waiting => facts.push(("Available", moment(times.available_at))),
         EffectiveState::Running => {
             facts.extend(times.expires.map(|end| ("TTR ends", moment(end))));
             facts.push(("Consumer", nameless()));
@@ -96,7 +96,7 @@ fn facts(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
         | EffectiveState::Record => {}
     }
     facts.push(("Tries left", attempts(row).into_any()));
-    facts.push(("Expires", ends(job, request)));
+    facts.push(("Expires", expiry(job, request)));
     facts.push(("Attributes", attributes(job)));
     definitions(facts)
 }
@@ -105,8 +105,8 @@ fn nameless() -> AnyView {
     view! { "–" <span class="aside">" · lmstfy consumers have no names"</span> }.into_any()
 }
 
-fn ends(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
-    match job.row.ends {
+fn expiry(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
+    match job.row.expires_at {
         Some(end) => when(end, request.now),
         None if job.row.state == EffectiveState::Dead => {
             view! { "never" <span class="aside">" · dead jobs are kept until deleted"</span> }
@@ -130,22 +130,22 @@ fn attributes(job: &LmstfyJobView) -> AnyView {
 fn actions(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
     let row = &job.row;
     let respawn = (row.state == EffectiveState::Dead).then(|| {
-        let confirm_dialog = ConfirmDialog {
+        let dialog = ConfirmDialog {
             id: "respawn".to_owned(),
             button: "Respawn…".to_owned(),
             danger: false,
             title: "Respawn this job?".to_owned(),
-            text: respawning(&row.queue_ref, 1),
+            text: respawn_effect(&row.queue_ref, 1),
             action: RespawnJobs::PATH,
             fields: [
                 row.queue_ref.fields(),
                 vec![("ids[]", row.id.clone()), ("back", request.here())],
             ]
             .concat(),
-            yes: "Respawn job".to_owned(),
-            no: "Close",
+            confirm_label: "Respawn job".to_owned(),
+            cancel_label: "Close",
         };
-        confirm_dialog_with(confirm_dialog, ttl_field("respawn"))
+        confirm_dialog_with(dialog, ttl_field("respawn"))
     });
     let effect = match row.state {
         EffectiveState::Running | EffectiveState::Stalled => {

@@ -10,7 +10,7 @@ use leptos_meta::Title;
 use crate::time;
 use crate::ui::actions::tokens::RevokeToken;
 use crate::ui::components::basics::{element_id, loaded, plural};
-use crate::ui::components::commands::{api, commands, copy, quoted};
+use crate::ui::components::commands::{api, commands, copy, shell_quote};
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
 use crate::ui::components::icons::icon;
 use crate::ui::components::paging::paged;
@@ -50,7 +50,7 @@ fn all(view: &NamespacesView, request: &PageRequest) -> AnyView {
         <p class="lead">
             "lmstfy queues belong to namespaces. A token gives full access to its namespace and nothing else."
         </p>
-        {open(view.open)}
+        {no_token_notice(view.open)}
         {secret(request)}
         <div class="card">
             {if view.rows.is_empty() {
@@ -114,10 +114,10 @@ fn one(mut view: NamespaceView, request: &PageRequest) -> AnyView {
             {plural(n(view.queues.len()), "queue", "queues")} " · " {plural(n(view.tokens.len()), "token", "tokens")}
             {(dead > 0)
                 .then(|| {
-                    view! { " · " <a class="s-dead" href=urls::dead_of(name)>{plural(dead, "dead job", "dead jobs")}</a> }
+                    view! { " · " <a class="s-dead" href=urls::dead_in_namespace(name)>{plural(dead, "dead job", "dead jobs")}</a> }
                 })}
         </p>
-        {open(view.open)}
+        {no_token_notice(view.open)}
         {secret(request)}
         {tokens(&view, request)}
         {token_form(Some(name))}
@@ -139,7 +139,7 @@ fn one(mut view: NamespaceView, request: &PageRequest) -> AnyView {
 }
 
 /// The note that requests need no token, if `open`.
-fn open(open: bool) -> Option<AnyView> {
+fn no_token_notice(open: bool) -> Option<AnyView> {
     let notice = || {
         view! {
             <p class="notice s-stalled">
@@ -171,9 +171,9 @@ fn made(namespace: &str, description: &str, secret: String, request: &PageReques
     let header = format!("X-Token: {secret}");
     let line = format!(
         "curl -X PUT -H {} {} --data-binary {}",
-        quoted(&header),
-        quoted(&api(request, &path)),
-        quoted("hello")
+        shell_quote(&header),
+        shell_quote(&api(request, &path)),
+        shell_quote("hello")
     );
     view! {
         <section class="card padded secret" aria-labelledby="secret-title" role="status">
@@ -266,8 +266,8 @@ fn revoke(namespace: &str, token: &TokenRow) -> AnyView {
             ("name", token.name.clone()),
             ("back", urls::namespace(namespace)),
         ],
-        yes: "Revoke token".to_owned(),
-        no: "Keep token",
+        confirm_label: "Revoke token".to_owned(),
+        cancel_label: "Keep token",
     })
     .into_any()
 }
@@ -336,15 +336,15 @@ fn token_form(namespace: Option<&str>) -> AnyView {
 }
 
 fn curl(name: &str, request: &PageRequest) -> AnyView {
-    let call = |path: &str| quoted(&api(request, &format!("/token/{}{path}", segment(name))));
+    let call = |path: &str| shell_quote(&api(request, &format!("/token/{}{path}", segment(name))));
     view! {
         <details class="more">
             <summary>"API call (curl)"</summary>
             {commands(
                 "curl",
                 vec![
-                    ("Create token", format!("curl {} --data-urlencode {}", call(""), quoted("description=the mailer"))),
-                    ("Create a token that expires", format!("curl {} --data-urlencode {} -d expires=30d", call(""), quoted("description=the mailer"))),
+                    ("Create token", format!("curl {} --data-urlencode {}", call(""), shell_quote("description=the mailer"))),
+                    ("Create a token that expires", format!("curl {} --data-urlencode {} -d expires=30d", call(""), shell_quote("description=the mailer"))),
                     ("List tokens by public name", format!("curl {}", call(""))),
                     ("List tokens with expiry and last use", format!("curl {}", call("?details=true"))),
                     ("Revoke a token by its secret or public name", format!("curl -X DELETE {}", call("/sha256:…"))),

@@ -12,7 +12,7 @@ use crate::ui::actions::operations::{StopOperation, UndoOperation};
 use crate::ui::components::basics::{definitions, loaded, plural};
 use crate::ui::components::forms::hidden;
 use crate::ui::components::icons::icon;
-use crate::ui::components::links::{queue_name, visible};
+use crate::ui::components::links::{queue_name, quoted_if_blank};
 use crate::ui::components::paging::pager;
 use crate::ui::components::tables;
 use crate::ui::components::time::{ago, exact, when};
@@ -36,13 +36,13 @@ pub fn OperationsPage() -> impl IntoView {
 #[component]
 pub fn OperationPage() -> impl IntoView {
     let request = page_request();
-    let asked = load::operation(request.name(2), request.offset());
-    loaded(asked, move |view| page(&view, &request))
+    let operation = load::operation(request.name(2), request.offset());
+    loaded(operation, move |view| page(&view, &request))
 }
 
 /// The phase as icon, word and color.
 fn chip(phase: Phase) -> AnyView {
-    let (look, shape, word) = match phase {
+    let (class, shape, word) = match phase {
         Phase::Waiting => ("s-waiting", "waiting", "queued"),
         Phase::Running => ("s-running", "running", "running"),
         Phase::Done => ("s-complete", "complete", "done"),
@@ -51,15 +51,15 @@ fn chip(phase: Phase) -> AnyView {
         Phase::Undoing => ("s-running", "running", "undoing"),
         Phase::Undone => ("s-paused", "complete", "undone"),
     };
-    view! { <span class=format!("chip {look}")>{icon(shape)} {word}</span> }.into_any()
+    view! { <span class=format!("chip {class}")>{icon(shape)} {word}</span> }.into_any()
 }
 
 /// The action with its argument.
 fn title(row: &OperationRow) -> String {
-    let what = sentence(row.action, &amount(row.total, row.is_least));
+    let what = sentence(row.action, &amount(row.total, row.is_minimum));
     let arg = &row.request.arg;
     match row.action {
-        BulkAction::Move => format!("{what} to {}", visible(arg)),
+        BulkAction::Move => format!("{what} to {}", quoted_if_blank(arg)),
         BulkAction::Priority => format!("{what} to {arg}"),
         BulkAction::Tag | BulkAction::Untag => format!("{what}: {arg}"),
         BulkAction::Retry | BulkAction::Cancel | BulkAction::Track | BulkAction::Untrack => what,
@@ -134,7 +134,7 @@ fn page(view: &OperationView, request: &PageRequest) -> AnyView {
             <div class="row"><h1 class="name">{title}</h1> {chip(row.phase)}</div>
             <div class="row">{buttons(row, request)}</div>
         </div>
-        {row.why.clone().map(|why| view! { <p class="notice s-failed">{icon("failed")} <span>{why}</span></p> })}
+        {row.error.clone().map(|error| view! { <p class="notice s-failed">{icon("failed")} <span>{error}</span></p> })}
         <section class="card padded" aria-labelledby="progress">
             <h2 id="progress">"Progress"</h2>
             {progress(row)} {facts(row, request.now)}
@@ -196,7 +196,7 @@ fn progress(row: &OperationRow) -> AnyView {
         (false, _) => format!(
             "{} of {} processed",
             time::number(at),
-            amount(row.total, row.is_least)
+            amount(row.total, row.is_minimum)
         ),
     };
     view! {
@@ -209,7 +209,7 @@ fn progress(row: &OperationRow) -> AnyView {
 fn facts(row: &OperationRow, now: i64) -> AnyView {
     let moment = |moment: i64| when(moment, now);
     let number = |n: i64| time::number(n).into_any();
-    let counted = amount(row.total, row.is_least);
+    let counted = amount(row.total, row.is_minimum);
     let mut facts = vec![
         ("Jobs", subject(row)),
         ("Started by", row.who.clone().into_any()),
@@ -233,7 +233,7 @@ fn facts(row: &OperationRow, now: i64) -> AnyView {
             facts.push(("Time left", about.into_any()));
         }
     }
-    if row.keeps && matches!(row.phase, Phase::Waiting | Phase::Running) {
+    if row.can_be_undone && matches!(row.phase, Phase::Waiting | Phase::Running) {
         facts.push(("Undo", "for 30 s after it ends".into_any()));
     } else if row.action == BulkAction::Cancel
         && row.undo_until.is_none()
@@ -262,7 +262,8 @@ fn skipped(view: &OperationView, request: &PageRequest) -> AnyView {
     let skip = |(n, skip): (usize, &SkipRow)| {
         let (job, queue) = match &skip.queue_ref {
             Some((queue_ref, id)) => (
-                view! { <a class="id" href=urls::job(queue_ref, id)>{visible(id)}</a> }.into_any(),
+                view! { <a class="id" href=urls::job(queue_ref, id)>{quoted_if_blank(id)}</a> }
+                    .into_any(),
                 queue_name(queue_ref),
             ),
             None => (format!("#{}", skip.job).into_any(), "–".into_any()),
@@ -271,7 +272,7 @@ fn skipped(view: &OperationView, request: &PageRequest) -> AnyView {
             <tr data-key=(request.offset() + n).to_string()>
                 <th scope="row" class="first">{job}</th>
                 <td class="mid">{queue}</td>
-                <td class="text"><span class="reason">{skip.why.clone()}</span></td>
+                <td class="text"><span class="reason">{skip.reason.clone()}</span></td>
             </tr>
         }
     };

@@ -9,11 +9,11 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::components::basics::loaded;
-use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, numbers as chart_numbers};
-use crate::ui::components::commands::{api, commands, quoted};
+use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, data_table};
+use crate::ui::components::commands::{api, commands, shell_quote};
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::link_if_allowed;
-use crate::ui::components::state::{badge, count_cell, not_applicable_cell, word};
+use crate::ui::components::state::{count_cell, not_applicable_cell, protocol_badge, state_label};
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::queue_ref::Protocol;
@@ -22,9 +22,9 @@ use crate::ui::model::state::{Counts, EffectiveState};
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::overview::model::OverviewView;
 use crate::ui::pages::overview::problems::{Remedy, problems};
-use crate::ui::pages::queue::dead_letter::all_again;
+use crate::ui::pages::queue::dead_letter::requeue_all_button;
 use crate::ui::pages::queue::relay::enqueue;
-use crate::ui::pages::queue::unpause;
+use crate::ui::pages::queue::resume_button;
 use crate::ui::pages::queues::{Sort, sort, table};
 use crate::ui::pages::records::example_commands;
 
@@ -41,19 +41,19 @@ pub fn OverviewPage() -> impl IntoView {
     loaded(load::overview(), move |overview| {
         view! {
             <Title text="Overview" />
-            {if overview.queues.is_empty() { nothing_yet(&request) } else { everything(overview, &request) }}
+            {if overview.queues.is_empty() { getting_started(&request) } else { content(overview, &request) }}
         }
         .into_any()
     })
 }
 
-fn everything(mut overview: OverviewView, request: &PageRequest) -> AnyView {
+fn content(mut overview: OverviewView, request: &PageRequest) -> AnyView {
     sort(&mut overview.queues, Sort::Need, request.now);
     view! {
         <h1>"Overview"</h1>
-        {strip(&overview, request)}
-        {numbers(&overview.totals)}
-        {pace(&overview.recent)}
+        {problem_list(&overview, request)}
+        {count_tiles(&overview.totals)}
+        {recent_activity(&overview.recent)}
         {by_api(&overview)}
         <div class="card">
             {title("Queues", "/ui/queues", overview.queues.len())}
@@ -98,7 +98,7 @@ fn title(name: &'static str, address: &'static str, there: usize) -> AnyView {
 }
 
 /// The problems, or one line if there are none.
-fn strip(overview: &OverviewView, request: &PageRequest) -> AnyView {
+fn problem_list(overview: &OverviewView, request: &PageRequest) -> AnyView {
     let now = request.now;
     let found = problems(overview, now);
     if found.is_empty() {
@@ -121,14 +121,14 @@ fn strip(overview: &OverviewView, request: &PageRequest) -> AnyView {
                 <a href=problem.address>{icon(shape)} <span>
                         {problem.text}
                         {problem.since.map(|(what, since)| view! { <span class="aside">" · " {what} " " {ago(since, now)}</span> })}
-                        " " {problem.protocol.map(badge)}
+                        " " {problem.protocol.map(protocol_badge)}
                     </span></a>
                 {problem
                     .remedy
                     .map(|remedy| match remedy {
-                        Remedy::Unpause(queue) => view! { <div class="remedy">{unpause(&queue, request)}</div> }.into_any(),
-                        Remedy::RetryGroup(group) => view! { <div class="remedy">{tables::retry_all_as("mend-", &group, request)}</div> }.into_any(),
-                        Remedy::PutToWork(queue, count) => view! { <div class="remedy">{all_again(&queue, count, request)}</div> }.into_any(),
+                        Remedy::ResumeQueue(queue) => view! { <div class="remedy">{resume_button(&queue, request)}</div> }.into_any(),
+                        Remedy::RetryGroup(group) => view! { <div class="remedy">{tables::retry_all_with_prefix("mend-", &group, request)}</div> }.into_any(),
+                        Remedy::RequeueDead(queue, count) => view! { <div class="remedy">{requeue_all_button(&queue, count, request)}</div> }.into_any(),
                     })}
             </li>
         }
@@ -150,7 +150,7 @@ const STATES: [EffectiveState; 9] = [
 ];
 
 /// The counts of the whole server, for the states that its protocols have.
-fn numbers(totals: &[(Protocol, Counts)]) -> AnyView {
+fn count_tiles(totals: &[(Protocol, Counts)]) -> AnyView {
     let tallies = totals.iter().map(|(_, counts)| *counts);
     let total = tallies.fold(Counts::default(), Counts::plus);
     let known = |state: &EffectiveState| {
@@ -158,7 +158,7 @@ fn numbers(totals: &[(Protocol, Counts)]) -> AnyView {
         has || total.of(*state) > 0
     };
     let shown: Vec<EffectiveState> = STATES.into_iter().filter(known).collect();
-    let look = match shown.len() {
+    let class = match shown.len() {
         9 => "tiles nine",
         8 => "tiles eight",
         5 => "tiles five",
@@ -168,29 +168,29 @@ fn numbers(totals: &[(Protocol, Counts)]) -> AnyView {
     };
     let tiles = shown.into_iter().map(|state| {
         let n = total.of(state);
-        let look = if n == 0 { "tile zero" } else { "tile" };
+        let class = if n == 0 { "tile zero" } else { "tile" };
         let address = match state {
             EffectiveState::Failed => "/ui/failures".to_owned(),
             EffectiveState::Dead => "/ui/dead".to_owned(),
             other => format!("/ui/queues?sort={}", other.as_str()),
         };
         view! {
-            <li class=look>
+            <li class=class>
                 <a href=address>
-                    <span class=format!("tile-name s-{}", state.as_str())>{icon(state.as_str())} {word(state)}</span>
+                    <span class=format!("tile-name s-{}", state.as_str())>{icon(state.as_str())} {state_label(state)}</span>
                     <span class="tile-n">{time::number(n)}</span>
                 </a>
             </li>
         }
     });
-    view! { <ul class=look aria-label="Jobs by state">{tiles.collect_view()}</ul> }.into_any()
+    view! { <ul class=class aria-label="Jobs by state">{tiles.collect_view()}</ul> }.into_any()
 }
 
 /// The last hour as a chart, and the last five minutes.
-fn pace(recent: &RecentActivity) -> AnyView {
-    let line = |name, look, dash, value: fn(&Span) -> i64| Line {
+fn recent_activity(recent: &RecentActivity) -> AnyView {
+    let line = |name, class, dash, value: fn(&Span) -> i64| Line {
         name,
-        look,
+        class,
         dash,
         values: (recent.hour.spans.iter())
             .map(|span| Some(value(span) as f64))
@@ -202,7 +202,7 @@ fn pace(recent: &RecentActivity) -> AnyView {
         unit: Unit::Rate,
         from: recent.hour.spans.first().map_or(0, |span| span.from),
         width: recent.hour.width,
-        goes_on: true,
+        is_in_progress: true,
         lines: vec![
             line("completed", "s-complete", Dash::Solid, |span| {
                 span.completed
@@ -235,11 +235,11 @@ fn pace(recent: &RecentActivity) -> AnyView {
             "/ui/queues?sort=wait",
         ),
     ];
-    let tiles = tiles.map(|(look, shape, word, value, address)| {
+    let tiles = tiles.map(|(class, shape, word, value, address)| {
         view! {
             <li class="tile">
                 <a href=address>
-                    <span class=format!("tile-name {look}")>{icon(shape)} {word}</span>
+                    <span class=format!("tile-name {class}")>{icon(shape)} {word}</span>
                     <span class="tile-n">{value}</span>
                 </a>
             </li>
@@ -249,7 +249,7 @@ fn pace(recent: &RecentActivity) -> AnyView {
         <div class="pace">
             <section class="card padded" aria-label="Last hour">
                 {chart(&drawing)}
-                {chart_numbers("Completed and failed jobs per minute", &[&drawing])}
+                {data_table("Completed and failed jobs per minute", &[&drawing])}
             </section>
             <ul class="tiles one" aria-label="Last 5 minutes">{tiles}</ul>
         </div>
@@ -292,7 +292,7 @@ fn by_api(overview: &OverviewView) -> AnyView {
         });
         view! {
             <tr data-key=protocol.as_str()>
-                <th scope="row" class="first">{badge(*protocol)}</th>
+                <th scope="row" class="first">{protocol_badge(*protocol)}</th>
                 <td class="n mid">{time::number(queues)}</td>
                 {cells.collect_view()}
             </tr>
@@ -307,7 +307,7 @@ fn by_api(overview: &OverviewView) -> AnyView {
 }
 
 /// The page of a server without queues: commands that create one.
-fn nothing_yet(request: &PageRequest) -> AnyView {
+fn getting_started(request: &PageRequest) -> AnyView {
     let job = r#"{"data": {"meta": {"to": "ada@example.com"}, "klass": "Mail::Send"}}"#;
     view! {
         <h1>"No queues yet"</h1>
@@ -318,8 +318,8 @@ fn nothing_yet(request: &PageRequest) -> AnyView {
             {commands(
                 "first",
                 vec![
-                    ("Add a job to the queue mail", format!("curl {} -d {}", api(request, "/add/mail"), quoted(job))),
-                    ("Claim it as worker ada", format!("curl {}", quoted(&api(request, "/get/mail?host=ada")))),
+                    ("Add a job to the queue mail", format!("curl {} -d {}", api(request, "/add/mail"), shell_quote(job))),
+                    ("Claim it as worker ada", format!("curl {}", shell_quote(&api(request, "/get/mail?host=ada")))),
                     ("Show the queue’s counts", format!("curl {}", api(request, "/queue/mail"))),
                 ],
             )}
@@ -334,19 +334,19 @@ fn nothing_yet(request: &PageRequest) -> AnyView {
                         "Publish a job to the queue mail in the namespace shop",
                         format!(
                             "curl -X PUT -H {} {} --data-binary {}",
-                            quoted("X-Token: …"),
-                            quoted(&api(request, "/api/shop/mail")),
-                            quoted("hello"),
+                            shell_quote("X-Token: …"),
+                            shell_quote(&api(request, "/api/shop/mail")),
+                            shell_quote("hello"),
                         ),
                     ),
                     (
                         "Consume it with a time to run of 120 s",
-                        format!("curl -H {} {}", quoted("X-Token: …"), quoted(&api(request, "/api/shop/mail?ttr=120"))),
+                        format!("curl -H {} {}", shell_quote("X-Token: …"), shell_quote(&api(request, "/api/shop/mail?ttr=120"))),
                     ),
                 ],
             )}
         </section>
-        {nothing_by_relay(request)}
+        {getting_started_relay(request)}
         <section class="card padded" aria-labelledby="by-jobq">
             <h2 id="by-jobq">"With Jobq"</h2>
             <p>"Jobq queues must be created, with curl or " <a href="/ui/queues?new=#new">"on the Queues page"</a> "."</p>
@@ -356,7 +356,7 @@ fn nothing_yet(request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-fn nothing_by_relay(request: &PageRequest) -> AnyView {
+fn getting_started_relay(request: &PageRequest) -> AnyView {
     let job = r#"[{"queue": "mail", "id": "1", "timeout": 30, "max_retries": 3, "payload": {"to": "ada@example.com"}}]"#;
     view! {
         <section class="card padded" aria-labelledby="by-relay">

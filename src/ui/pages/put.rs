@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::ui::components::basics::loaded;
-use crate::ui::components::commands::written;
+use crate::ui::components::commands::escape_textarea;
 use crate::ui::components::forms::queue_field;
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::queue_link;
@@ -142,11 +142,11 @@ fn fields(form: &NewJob, queues: &[String]) -> AnyView {
             {lines.into_iter().collect_view()}
             <div class="whole">
                 <label for="put-data">"Data (JSON)"</label>
-                <textarea id="put-data" name="data" rows="8" spellcheck="false" autocomplete="off">{written(&form.data)}</textarea>
+                <textarea id="put-data" name="data" rows="8" spellcheck="false" autocomplete="off">{escape_textarea(&form.data)}</textarea>
             </div>
             <div class="whole">
                 <label for="put-depends">"Depends on job IDs (optional, separated by spaces)"</label>
-                <textarea id="put-depends" name="depends" rows="2" spellcheck="false" autocomplete="off">{written(&form.depends)}</textarea>
+                <textarea id="put-depends" name="depends" rows="2" spellcheck="false" autocomplete="off">{escape_textarea(&form.depends)}</textarea>
             </div>
             <button type="submit" class="button strong">"Add job"</button>
         </form>

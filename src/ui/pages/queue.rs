@@ -15,12 +15,14 @@ use leptos_meta::Title;
 use crate::time;
 use crate::ui::actions::queues::{ForgetQueue, PauseQueue, UnpauseQueue};
 use crate::ui::components::basics::{loaded, plural};
-use crate::ui::components::commands::{api, commands, quoted};
-use crate::ui::components::forms::{ConfirmDialog, action_button, confirm_dialog, may, shortcut};
+use crate::ui::components::commands::{api, commands, shell_quote};
+use crate::ui::components::forms::{
+    ConfirmDialog, action_button, confirm_dialog, may_post, shortcut,
+};
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::link_if_allowed;
 use crate::ui::components::paging::pager;
-use crate::ui::components::state::{badge, bar, paused, word};
+use crate::ui::components::state::{bar, paused_chip, protocol_badge, state_label};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::ago;
 use crate::ui::model::queue::QueueRow;
@@ -60,7 +62,7 @@ fn page(view: &QueueView, request: &PageRequest) -> AnyView {
         }
         _ if state == EffectiveState::Dead => dead_letter::list(view, request),
         Protocol::Qless => {
-            let caption = format!("Jobs, {}", word(state));
+            let caption = format!("Jobs, {}", state_label(state));
             tables::jobs(&caption, JobList::Queue(state), &view.jobs, request)
         }
         Protocol::Lmstfy => lmstfy::list(view, request),
@@ -71,7 +73,7 @@ fn page(view: &QueueView, request: &PageRequest) -> AnyView {
     view! {
         <Title text=queue_ref.label() />
         {head(queue, Tab::Jobs(state), request)}
-        {(state == EffectiveState::Dead).then(|| dead_letter::question(view, request))}
+        {(state == EffectiveState::Dead).then(|| dead_letter::confirmation(view, request))}
         <div class="card">{list}</div>
         {pager(request, &urls::state(queue_ref, state), request.offset(), view.jobs.len(), queue.counts.of(state))}
         {curl(view, request)}
@@ -94,7 +96,7 @@ pub fn title(queue_ref: &QueueRef, paused: Option<AnyView>, actions: AnyView) ->
         <div class="head-row">
             <div class="row">
                 <h1 class="name">{queue_ref.label()}</h1>
-                {badge(queue_ref.protocol)}
+                {protocol_badge(queue_ref.protocol)}
                 {paused}
             </div>
             <div class="row">{actions}</div>
@@ -108,11 +110,11 @@ pub fn head(queue: &QueueRow, here: Tab, request: &PageRequest) -> AnyView {
     let (counts, queue_ref) = (&queue.counts, &queue.queue_ref);
     let oldest = queue.oldest_waiting.filter(|_| counts.waiting > 0);
     let actions = view! {
-        {if queue.paused { unpause(queue_ref, request) } else { pause(queue_ref, request) }}
+        {if queue.paused { resume_button(queue_ref, request) } else { pause_button(queue_ref, request) }}
         {match queue_ref.protocol {
             Protocol::Qless => {
                 view! {
-                    {may("/ui/put").then(|| view! { <a class="button" href=urls::put(&queue_ref.name)>"Add job…"</a> })}
+                    {may_post("/ui/put").then(|| view! { <a class="button" href=urls::put(&queue_ref.name)>"Add job…"</a> })}
                     <a class="button" href=urls::config(&queue_ref.name)>"Options…"</a>
                 }
                     .into_any()
@@ -125,8 +127,8 @@ pub fn head(queue: &QueueRow, here: Tab, request: &PageRequest) -> AnyView {
             .then(|| forget(queue_ref, request))}
     };
     view! {
-        {title(queue_ref, queue.paused.then(paused), actions.into_any())}
-        {queue.paused.then(|| held_up(counts.waiting))}
+        {title(queue_ref, queue.paused.then(paused_chip), actions.into_any())}
+        {queue.paused.then(|| paused_notice(counts.waiting))}
         {queue
             .forgotten
             .then(|| {
@@ -144,7 +146,7 @@ pub fn head(queue: &QueueRow, here: Tab, request: &PageRequest) -> AnyView {
 }
 
 /// The note that the queue is paused.
-fn held_up(waiting: i64) -> AnyView {
+fn paused_notice(waiting: i64) -> AnyView {
     let jobs = match waiting {
         0 => "No jobs are waiting.".to_owned(),
         n => format!("{} waiting.", plural(n, "job is", "jobs are")),
@@ -162,7 +164,7 @@ fn held_up(waiting: i64) -> AnyView {
 }
 
 /// Has no confirmation, because the queue can be resumed.
-fn pause(queue: &QueueRef, request: &PageRequest) -> AnyView {
+fn pause_button(queue: &QueueRef, request: &PageRequest) -> AnyView {
     let fields = [queue.fields(), vec![("back", request.here())]].concat();
     let about = format!("Pause queue {}", queue.label());
     shortcut(
@@ -172,7 +174,7 @@ fn pause(queue: &QueueRef, request: &PageRequest) -> AnyView {
 }
 
 /// The button that resumes a paused queue.
-pub fn unpause(queue: &QueueRef, request: &PageRequest) -> AnyView {
+pub fn resume_button(queue: &QueueRef, request: &PageRequest) -> AnyView {
     let fields = [queue.fields(), vec![("back", request.here())]].concat();
     let about = format!("Resume queue {}", queue.label());
     shortcut(
@@ -194,8 +196,8 @@ fn forget(queue: &QueueRef, request: &PageRequest) -> AnyView {
             vec![("back", request.here()), ("after", "/ui/queues".to_owned())],
         ]
         .concat(),
-        yes: "Forget queue".to_owned(),
-        no: "Keep queue",
+        confirm_label: "Forget queue".to_owned(),
+        cancel_label: "Keep queue",
     })
 }
 
@@ -203,15 +205,15 @@ fn tabs(queue: &QueueRow, here: Tab) -> AnyView {
     let queue_ref = &queue.queue_ref;
     let tabs = queue.states().map(|state| {
         let n = queue.counts.of(state);
-        let look = if n == 0 { "tab zero" } else { "tab" };
+        let class = if n == 0 { "tab zero" } else { "tab" };
         view! {
             <a
-                class=look
+                class=class
                 href=urls::state(queue_ref, state)
                 aria-current=(Tab::Jobs(state) == here).then_some("page")
             >
                 <span class=format!("s-{}", state.as_str())>{icon(state.as_str())}</span>
-                <span>{word(state)}</span>
+                <span>{state_label(state)}</span>
                 <span class="tab-n">{time::number(n)}</span>
             </a>
         }
@@ -309,7 +311,7 @@ fn lines(view: &QueueView, request: &PageRequest) -> Vec<(&'static str, String)>
         EffectiveState::Failed => "/failed".to_owned(),
         other => format!("/jobs/{}/{name}", other.as_str()),
     };
-    let call = |path: String| quoted(&api(request, &path));
+    let call = |path: String| shell_quote(&api(request, &path));
     let (what, path) = if view.queue.paused {
         ("Resume the queue", "unpause")
     } else {
@@ -322,7 +324,7 @@ fn lines(view: &QueueView, request: &PageRequest) -> Vec<(&'static str, String)>
             format!(
                 "curl {} -d {}",
                 call(format!("/add/{name}")),
-                quoted(r#"{"data": {"meta": {}}}"#)
+                shell_quote(r#"{"data": {"meta": {}}}"#)
             ),
         ),
         (

@@ -93,10 +93,10 @@ pub fn sort(queues: &mut [QueueRow], by: Sort, now: i64) {
         Sort::Need => queues.sort_by_key(|queue| {
             let counts = &queue.counts;
             let busy = counts.running + counts.waiting + counts.scheduled + counts.depends > 0;
-            let held_up = queue.paused && counts.waiting > 0;
+            let is_blocked = queue.paused && counts.waiting > 0;
             Reverse((
                 counts.stalled,
-                held_up,
+                is_blocked,
                 wait(queue) / MINUTE_US,
                 counts.failed + counts.dead,
                 busy,
@@ -171,7 +171,7 @@ fn address(by: Sort, wanted: &QueueFilter) -> String {
         ("q", &wanted.name),
         ("state", problems),
     ];
-    urls::filled("/ui/queues", fields)
+    urls::with_fields("/ui/queues", fields)
 }
 
 #[component]

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 
 use crate::time;
 use crate::ui::components::basics::{definitions, job_head, loaded, plural};
-use crate::ui::components::commands::{commands, copy, quoted};
+use crate::ui::components::commands::{commands, copy, shell_quote};
 use crate::ui::components::forms::{delete_dialog, shortcut};
 use crate::ui::components::links::queue_link;
 use crate::ui::components::payload::{payload, state};
@@ -133,14 +133,14 @@ fn curl(record: &RecordView, request: &PageRequest) -> AnyView {
         ("Get the job", call("GET", "")),
         (
             "Set its state if it has not changed",
-            format!("{} -d {}", call("GET", "/state"), quoted(&swap)),
+            format!("{} -d {}", call("GET", "/state"), shell_quote(&swap)),
         ),
         (
             "Append an event",
             format!(
                 "{} -d {}",
                 call("GET", "/event"),
-                quoted(r#"{"progress": 0.5}"#)
+                shell_quote(r#"{"progress": 0.5}"#)
             ),
         ),
         ("Delete the job", call("DELETE", "")),

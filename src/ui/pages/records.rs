@@ -12,10 +12,10 @@ use leptos_meta::Title;
 use crate::time;
 use crate::ui::actions::queues::{DeleteQueue, MakeQueue};
 use crate::ui::components::basics::{loaded, plural};
-use crate::ui::components::commands::{commands, curl, json, quoted};
-use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, may};
+use crate::ui::components::commands::{commands, curl, json_string, shell_quote};
+use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, may_post};
 use crate::ui::components::icons::icon;
-use crate::ui::components::links::visible;
+use crate::ui::components::links::quoted_if_blank;
 use crate::ui::components::paging::pager;
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
@@ -48,7 +48,9 @@ pub fn RecordsPage() -> impl IntoView {
 
 /// The filter in the address.
 fn filter(request: &PageRequest) -> RecordFilter {
-    let query = request.typed("q").filter(|query| !query.trim().is_empty());
+    let query = request
+        .raw_param("q")
+        .filter(|query| !query.trim().is_empty());
     match (query, request.param("state"), request.param("others")) {
         (Some(query), ..) => RecordFilter::Found(query),
         (None, Some(label), _) => RecordFilter::Labelled(label),
@@ -84,8 +86,8 @@ fn listed(
 ) -> AnyView {
     let queue_ref = &view.queue_ref;
     let path = match filter {
-        RecordFilter::Labelled(label) => urls::labelled(queue_ref, Some(label)),
-        RecordFilter::Others => urls::labelled(queue_ref, None),
+        RecordFilter::Labelled(label) => urls::labeled(queue_ref, Some(label)),
+        RecordFilter::Others => urls::labeled(queue_ref, None),
         RecordFilter::All | RecordFilter::Found(_) | RecordFilter::Nothing => {
             urls::queue(queue_ref)
         }
@@ -159,7 +161,7 @@ fn tabs(view: &RecordsView, filter: &RecordFilter) -> AnyView {
         _ => false,
     };
     let tab = |state: &StateRow| {
-        let address = urls::labelled(&view.queue_ref, state.label.as_deref());
+        let address = urls::labeled(&view.queue_ref, state.label.as_deref());
         tab(address, &state.word, state.count, is_here(state))
     };
     let (first, more) = view.states.split_at(TABS.min(view.states.len()));
@@ -195,7 +197,7 @@ fn tab(address: String, word: &str, count: i64, here: bool) -> AnyView {
             data-key=address
             aria-current=here.then_some("page")
         >
-            <span class="tab-name">{visible(word)}</span>
+            <span class="tab-name">{quoted_if_blank(word)}</span>
             <span class="tab-n">{time::number(count)}</span>
         </a>
     }
@@ -204,7 +206,7 @@ fn tab(address: String, word: &str, count: i64, here: bool) -> AnyView {
 
 fn delete(view: &RecordsView, request: &PageRequest) -> AnyView {
     let queue_ref = &view.queue_ref;
-    let (what, yes) = match view.total {
+    let (what, confirm_label) = match view.total {
         0 => ("The queue is empty.".to_owned(), "Delete queue".to_owned()),
         n => {
             let jobs = plural(n, "job", "jobs");
@@ -226,14 +228,14 @@ fn delete(view: &RecordsView, request: &PageRequest) -> AnyView {
             vec![("back", request.here()), ("after", "/ui/queues".to_owned())],
         ]
         .concat(),
-        yes,
-        no: "Keep queue",
+        confirm_label,
+        cancel_label: "Keep queue",
     })
 }
 
 /// The form for a new queue. The address contains the initial name, so that an error keeps the user's input.
 pub fn new_queue(request: &PageRequest) -> AnyView {
-    if !may(MakeQueue::PATH) {
+    if !may_post(MakeQueue::PATH) {
         return ().into_any();
     }
     let typed = request.param("new");
@@ -278,9 +280,9 @@ pub fn example_commands(request: &PageRequest) -> Vec<(&'static str, String)> {
 }
 
 fn make(queue_ref: &QueueRef, request: &PageRequest) -> String {
-    let body = format!(r#"{{"name": {}}}"#, json(&queue_ref.name));
+    let body = format!(r#"{{"name": {}}}"#, json_string(&queue_ref.name));
     let call = curl(request, "GET", "/api/v0/queue");
-    format!("{call} -d {}", quoted(&body))
+    format!("{call} -d {}", shell_quote(&body))
 }
 
 fn of_queue(queue_ref: &QueueRef, request: &PageRequest) -> [(&'static str, String); 4] {
@@ -288,7 +290,7 @@ fn of_queue(queue_ref: &QueueRef, request: &PageRequest) -> [(&'static str, Stri
         format!(
             "{} -d {}",
             call(queue_ref, request, "GET", path),
-            quoted(body)
+            shell_quote(body)
         )
     };
     [
@@ -341,7 +343,7 @@ pub fn call(queue_ref: &QueueRef, request: &PageRequest, method: &str, rest: &st
 /// The label of a record's state, as a chip.
 pub fn state_chip(word: &str) -> AnyView {
     view! {
-        <span class="chip s-record">{icon("record")} <span class="chip-word">{visible(word)}</span></span>
+        <span class="chip s-record">{icon("record")} <span class="chip-word">{quoted_if_blank(word)}</span></span>
     }
     .into_any()
 }

@@ -10,12 +10,12 @@ use leptos_meta::Title;
 use crate::time;
 use crate::ui::actions::recurring::Recur;
 use crate::ui::components::basics::{loaded, plural};
-use crate::ui::components::commands::{api, commands, quoted, written};
-use crate::ui::components::forms::{NumberField, may, number_field, queue_field};
+use crate::ui::components::commands::{api, commands, escape_textarea, shell_quote};
+use crate::ui::components::forms::{NumberField, may_post, number_field, queue_field};
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::queue_link;
 use crate::ui::components::paging::pager;
-use crate::ui::components::state::paused;
+use crate::ui::components::state::paused_chip;
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::queue_ref::QueueRef;
@@ -93,10 +93,10 @@ fn list(rows: &[RecurringRow], request: &PageRequest) -> AnyView {
                     <a class="id" href=urls::recurring(&row.id)>{row.id.clone()}</a>
                     {row.klass.clone().map(|klass| view! { <span class="klass">{klass}</span> })}
                 </th>
-                <td class="mid">{queue_link(&QueueRef::qless(&row.queue))} {row.paused.then(paused)}</td>
+                <td class="mid">{queue_link(&QueueRef::qless(&row.queue))} {row.paused.then(paused_chip)}</td>
                 <td>{time::every(row.interval)}</td>
                 <td class="n next">{next(row, request.now)}</td>
-                <td class="n mid">{time::number(row.made)}</td>
+                <td class="n mid">{time::number(row.children)}</td>
                 <td class="n wide">{backlog(row.backlog)}</td>
                 <td class="n wide">{row.priority.to_string()}</td>
                 <td class="n wide">{time::number(row.retries)}</td>
@@ -112,15 +112,15 @@ fn list(rows: &[RecurringRow], request: &PageRequest) -> AnyView {
 
 /// When the next child is due. If it is overdue, why it has not been created.
 pub fn next(row: &RecurringRow, now: i64) -> AnyView {
-    if row.next > now {
-        return ago(row.next, now);
+    if row.next_due > now {
+        return ago(row.next_due, now);
     }
     let waits = if row.paused {
         "queue is paused"
     } else {
         "waiting for a worker"
     };
-    view! { <span class="s-waiting">"due, " {waits}</span> <span class="note">{ago(row.next, now)}</span> }
+    view! { <span class="s-waiting">"due, " {waits}</span> <span class="note">{ago(row.next_due, now)}</span> }
         .into_any()
 }
 
@@ -206,7 +206,7 @@ fn form(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> An
         text if text.is_empty() => default.to_owned(),
         text => text,
     };
-    if !may(Recur::PATH) {
+    if !may_post(Recur::PATH) {
         return ().into_any();
     }
     let offset = NumberField {
@@ -237,7 +237,7 @@ fn form(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> An
                     {job_fields("new", priority, retries, backlog)}
                     <div class="whole">
                         <label for="new-data">"Data of each job (JSON)"</label>
-                        <textarea id="new-data" name="form[data]" rows="4" spellcheck="false" autocomplete="off">{written(&or("data", "{}"))}</textarea>
+                        <textarea id="new-data" name="form[data]" rows="4" spellcheck="false" autocomplete="off">{escape_textarea(&or("data", "{}"))}</textarea>
                     </div>
                     <button type="submit" class="button strong">"Create"</button>
                 </form>
@@ -255,8 +255,8 @@ fn curl(request: &PageRequest) -> AnyView {
             {commands(
                 "curl",
                 vec![
-                    ("Create a recurring job", format!("curl {} -d {}", quoted(&api(request, "/recur/mail")), quoted(data))),
-                    ("List the recurring jobs of a queue", format!("curl {}", quoted(&api(request, "/jobs/recurring/mail")))),
+                    ("Create a recurring job", format!("curl {} -d {}", shell_quote(&api(request, "/recur/mail")), shell_quote(data))),
+                    ("List the recurring jobs of a queue", format!("curl {}", shell_quote(&api(request, "/jobs/recurring/mail")))),
                 ],
             )}
         </details>

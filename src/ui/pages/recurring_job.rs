@@ -10,11 +10,11 @@ use leptos_meta::Title;
 use crate::time;
 use crate::ui::actions::recurring::{ChangeRecurring, Unrecur};
 use crate::ui::components::basics::{definitions, loaded};
-use crate::ui::components::commands::{api, commands, copy, quoted};
-use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, hidden, may, queue_field};
+use crate::ui::components::commands::{api, commands, copy, shell_quote};
+use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, hidden, may_post, queue_field};
 use crate::ui::components::links::{queue_link, tag_link};
 use crate::ui::components::payload::payload;
-use crate::ui::components::state::paused;
+use crate::ui::components::state::paused_chip;
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::exact;
 use crate::ui::model::queue_ref::QueueRef;
@@ -65,7 +65,7 @@ fn page(view: &RecurringView, request: &PageRequest) -> AnyView {
         <section class="card" aria-labelledby="children">
             <div class="card-title">
                 <h2 id="children">"Newest jobs"</h2>
-                <span class="aside">{format!("{} created in total", time::number(row.made))}</span>
+                <span class="aside">{format!("{} created in total", time::number(row.children))}</span>
             </div>
             {if view.children.is_empty() {
                 view! { <p class="empty">"No jobs found. None has been created yet, or the newest ones were canceled or removed."</p> }
@@ -93,10 +93,10 @@ fn facts(view: &RecurringView) -> AnyView {
     let facts = [
         (
             "Queue",
-            view! { {queue_link(&QueueRef::qless(&row.queue))} " " {row.paused.then(paused)} }.into_any(),
+            view! { {queue_link(&QueueRef::qless(&row.queue))} " " {row.paused.then(paused_chip)} }.into_any(),
         ),
         ("Interval", time::every(row.interval).into_any()),
-        ("Next run", exact(row.next)),
+        ("Next run", exact(row.next_due)),
         (
             "Priority",
             view! { {row.priority.to_string()} <span class="aside">" · lower numbers run first"</span> }
@@ -114,7 +114,7 @@ fn facts(view: &RecurringView) -> AnyView {
 }
 
 fn change(view: &RecurringView, request: &PageRequest) -> AnyView {
-    if !may(ChangeRecurring::PATH) {
+    if !may_post(ChangeRecurring::PATH) {
         return ().into_any();
     }
     let row = &view.row;
@@ -155,13 +155,13 @@ fn end(id: &str, request: &PageRequest) -> AnyView {
             ("back", request.here()),
             ("after", "/ui/recurring".to_owned()),
         ],
-        yes: "End recurring job".to_owned(),
-        no: "Keep recurring job",
+        confirm_label: "End recurring job".to_owned(),
+        cancel_label: "Keep recurring job",
     })
 }
 
 fn curl(id: &str, request: &PageRequest) -> AnyView {
-    let address = quoted(&api(request, &format!("/recurring/{}", segment(id))));
+    let address = shell_quote(&api(request, &format!("/recurring/{}", segment(id))));
     view! {
         <details class="more">
             <summary>"API call (curl)"</summary>
@@ -169,7 +169,7 @@ fn curl(id: &str, request: &PageRequest) -> AnyView {
                 "curl",
                 vec![
                     ("Get the recurring job", format!("curl {address}")),
-                    ("Change the interval", format!("curl {address} -d {}", quoted(r#"{"data": {"interval": 300}}"#))),
+                    ("Change the interval", format!("curl {address} -d {}", shell_quote(r#"{"data": {"interval": 300}}"#))),
                     ("End the recurring job", format!("curl -X DELETE {address}")),
                 ],
             )}

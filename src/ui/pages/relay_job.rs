@@ -18,7 +18,7 @@ use crate::ui::components::time::when;
 use crate::ui::components::timeline::timeline;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
-use crate::ui::pages::queue::relay::{FOR_EVER, call, enqueuing, retries};
+use crate::ui::pages::queue::relay::{UNLIMITED_RETRIES, call, requeue_effect, retries};
 use crate::ui::pages::relay_job::model::RelayJobView;
 use crate::ui::urls;
 use crate::ui::urls::encoding::encode;
@@ -80,7 +80,7 @@ fn page(job: &RelayJobView, request: &PageRequest) -> AnyView {
                         </span>
                     })}
                 </div>
-                {kept(job)}
+                {stored_state(job)}
             </section>
         </div>
         <section class="card padded" aria-labelledby="timeline">
@@ -98,7 +98,7 @@ fn size(text: &str) -> AnyView {
 }
 
 /// The stored state of the job, or the note that it has none.
-fn kept(job: &RelayJobView) -> AnyView {
+fn stored_state(job: &RelayJobView) -> AnyView {
     match &job.state {
         Some(text) => state(text),
         None => view! {
@@ -114,7 +114,7 @@ fn facts(job: &RelayJobView, request: &PageRequest) -> AnyView {
     let mut facts: Vec<(&str, AnyView)> = vec![
         ("Queue", queue_link(&row.queue_ref)),
         ("State", state_view(row)),
-        ("State since", moment(times.since)),
+        ("State since", moment(times.state_since)),
     ];
     if let Some(run) = &job.run_id {
         facts.push((
@@ -132,7 +132,7 @@ fn facts(job: &RelayJobView, request: &PageRequest) -> AnyView {
     }
     facts.push(("Timeout", timeout(job)));
     facts.push(("Retries left", left(job)));
-    facts.push(("Run at", moment(times.ready)));
+    facts.push(("Run at", moment(times.available_at)));
     facts.extend(job.updated.map(|updated| ("Updated", moment(updated))));
     facts.push(("Enqueued", moment(times.created)));
     definitions(facts)
@@ -148,15 +148,15 @@ fn timeout(job: &RelayJobView) -> AnyView {
 
 fn left(job: &RelayJobView) -> AnyView {
     let more = match job.row.retries {
-        FOR_EVER => "",
+        UNLIMITED_RETRIES => "",
         _ => " · each timeout uses one",
     };
     view! { {retries(&job.row)} <span class="aside">{more}</span> }.into_any()
 }
 
 fn actions(job: &RelayJobView, request: &PageRequest) -> AnyView {
-    match job.row.letter {
-        Some(letter) => actions_on_dead(job, letter, request),
+    match job.row.dead_number {
+        Some(number) => actions_on_dead(job, number, request),
         None => shortcut("c", delete(job, request)),
     }
 }
@@ -178,22 +178,22 @@ fn delete(job: &RelayJobView, request: &PageRequest) -> AnyView {
     )
 }
 
-fn actions_on_dead(job: &RelayJobView, letter: i64, request: &PageRequest) -> AnyView {
+fn actions_on_dead(job: &RelayJobView, number: i64, request: &PageRequest) -> AnyView {
     let queue_ref = &job.row.queue_ref;
     let again = confirm_dialog(ConfirmDialog {
         id: "again".to_owned(),
         button: "Requeue…".to_owned(),
         danger: false,
         title: "Requeue this job?".to_owned(),
-        text: enqueuing(queue_ref, 1),
+        text: requeue_effect(queue_ref, 1),
         action: RequeueJob::PATH,
         fields: [
             queue_ref.fields(),
-            vec![("letter", letter.to_string()), ("back", request.here())],
+            vec![("letter", number.to_string()), ("back", request.here())],
         ]
         .concat(),
-        yes: "Requeue job".to_owned(),
-        no: "Close",
+        confirm_label: "Requeue job".to_owned(),
+        cancel_label: "Close",
     });
     let delete = confirm_dialog(ConfirmDialog {
         id: "delete".to_owned(),
@@ -205,13 +205,13 @@ fn actions_on_dead(job: &RelayJobView, letter: i64, request: &PageRequest) -> An
         fields: [
             queue_ref.fields(),
             vec![
-                ("ids[]", letter.to_string()),
+                ("ids[]", number.to_string()),
                 ("back", urls::state(queue_ref, EffectiveState::Dead)),
             ],
         ]
         .concat(),
-        yes: "Delete job".to_owned(),
-        no: "Keep job",
+        confirm_label: "Delete job".to_owned(),
+        cancel_label: "Keep job",
     });
     view! { {shortcut("r", again)} {shortcut("c", delete)} }.into_any()
 }

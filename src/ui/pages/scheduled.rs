@@ -8,7 +8,7 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::components::basics::{loaded, plural};
-use crate::ui::components::commands::{api, commands, quoted};
+use crate::ui::components::commands::{api, commands, shell_quote};
 use crate::ui::components::histogram::Scale;
 use crate::ui::components::paging::pager;
 use crate::ui::components::tables::{self, JobList};
@@ -20,7 +20,7 @@ use crate::ui::pages::scheduled::model::ScheduledView;
 const FLOOR: f64 = 96.0;
 
 /// Number of hours between labels of the axis.
-const TOLD_EVERY: usize = 6;
+const LABEL_HOURS: usize = 6;
 
 const HOUR_US: i64 = 3_600_000_000;
 
@@ -33,17 +33,17 @@ pub fn ScheduledPage() -> impl IntoView {
 }
 
 fn page(view: &ScheduledView, request: &PageRequest) -> AnyView {
-    let within: i64 = view.by_hour.iter().sum();
+    let due: i64 = view.by_hour.iter().sum();
     let hours = view.by_hour.len();
     view! {
         <Title text="Scheduled jobs" />
         <h1>"Scheduled jobs"</h1>
         <p class="lead">
             {plural(view.total, "scheduled job", "scheduled jobs")}
-            {(view.total > 0).then(|| format!(", {} due within {hours} hours", time::number(within)))}
+            {(view.total > 0).then(|| format!(", {} due within {hours} hours", time::number(due)))}
             "."
         </p>
-        {(within > 0).then(|| strip(view, request))}
+        {(due > 0).then(|| next_hours(view, request))}
         <div class="card">
             {if view.jobs.is_empty() {
                 view! {
@@ -67,7 +67,7 @@ fn page(view: &ScheduledView, request: &PageRequest) -> AnyView {
                 vec![
                     (
                         "List the scheduled jobs of a qless queue",
-                        format!("curl {}", quoted(&api(request, "/jobs/scheduled/mail"))),
+                        format!("curl {}", shell_quote(&api(request, "/jobs/scheduled/mail"))),
                     ),
                 ],
             )}
@@ -77,7 +77,7 @@ fn page(view: &ScheduledView, request: &PageRequest) -> AnyView {
 }
 
 /// The jobs due in each of the next hours: a chart, and its data table.
-fn strip(view: &ScheduledView, request: &PageRequest) -> AnyView {
+fn next_hours(view: &ScheduledView, request: &PageRequest) -> AnyView {
     let hours = view.by_hour.len();
     view! {
         <section class="card padded" aria-labelledby="next">
@@ -86,7 +86,7 @@ fn strip(view: &ScheduledView, request: &PageRequest) -> AnyView {
             {drawing(view, request)}
             <details class="more">
                 <summary>"Show data table"</summary>
-                {numbers(view, request)}
+                {data_table(view, request)}
             </details>
         </section>
     }
@@ -99,7 +99,7 @@ fn clock(moment: i64) -> String {
 }
 
 /// The start of an hour, counted from now.
-fn begins(hour: usize, now: i64) -> i64 {
+fn hour_start(hour: usize, now: i64) -> i64 {
     now.saturating_add(HOUR_US.saturating_mul(i64::try_from(hour).unwrap_or(i64::MAX)))
 }
 
@@ -116,19 +116,19 @@ fn description(view: &ScheduledView, request: &PageRequest) -> String {
     format!(
         "Jobs due in each of the next hours, in UTC. Highest: {}, in the hour starting at {}. The data table follows.",
         time::number(*n),
-        clock(begins(hour, request.now))
+        clock(hour_start(hour, request.now))
     )
 }
 
 fn drawing(view: &ScheduledView, request: &PageRequest) -> AnyView {
     let highest = view.by_hour.iter().copied().max().unwrap_or_default();
     let scale = Scale::new(view.by_hour.len(), highest, FLOOR);
-    let from = |hour: usize| clock(begins(hour, request.now));
+    let from = |hour: usize| clock(hour_start(hour, request.now));
     let bars = view.by_hour.iter().enumerate().map(|(hour, n)| {
         let title = format!("from {}: {}", from(hour), plural(*n, "job", "jobs"));
         scale.bar(hour, *n, "s-scheduled", title)
     });
-    let times = (0..view.by_hour.len()).step_by(TOLD_EVERY).map(|hour| {
+    let times = (0..view.by_hour.len()).step_by(LABEL_HOURS).map(|hour| {
         let word = if hour == 0 {
             "now".to_owned()
         } else {
@@ -148,12 +148,12 @@ fn drawing(view: &ScheduledView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-fn numbers(view: &ScheduledView, request: &PageRequest) -> AnyView {
+fn data_table(view: &ScheduledView, request: &PageRequest) -> AnyView {
     let rows = view.by_hour.iter().enumerate().map(|(hour, n)| {
         view! {
             <tr>
                 <th scope="row" class="first">
-                    {format!("{} – {}", clock(begins(hour, request.now)), clock(begins(hour + 1, request.now)))}
+                    {format!("{} – {}", clock(hour_start(hour, request.now)), clock(hour_start(hour + 1, request.now)))}
                 </th>
                 <td class=if *n == 0 { "n zero" } else { "n" }>{time::number(*n)}</td>
             </tr>

@@ -14,7 +14,7 @@ use crate::ui::components::icons::icon;
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::exact;
 use crate::ui::page_request::{PageRequest, page_request};
-use crate::ui::pages::search::model::{Chip, Outcome, SearchMistake, SearchResults, SearchView};
+use crate::ui::pages::search::model::{Outcome, SearchError, SearchResults, SearchView, Term};
 use crate::ui::urls::encoding::encode;
 
 /// Maximum length of a search, in characters.
@@ -91,25 +91,25 @@ const HELP: [(&[&str], &str); 16] = [
 #[component]
 pub fn SearchPage() -> impl IntoView {
     let request = page_request();
-    let text = request.typed("q").unwrap_or_default();
+    let text = request.raw_param("q").unwrap_or_default();
     let after = request.param("after").and_then(|after| after.parse().ok());
     // A refresh does not search again: rows must not move while the user reads, and searches are expensive.
     if request.is_refresh {
         return page(&text, false, ().into_any(), ().into_any());
     }
     loaded(load::search(text, after), move |view| {
-        let mistaken = matches!(view.outcome, Outcome::SearchMistake(_));
+        let is_invalid = matches!(view.outcome, Outcome::Invalid(_));
         let beside = saved::beside(&view.text, &request);
         page(
             &view.text,
-            mistaken,
+            is_invalid,
             beside,
             outcome(&view, &request, after),
         )
     })
 }
 
-fn page(text: &str, mistaken: bool, beside: AnyView, outcome: AnyView) -> AnyView {
+fn page(text: &str, is_invalid: bool, beside: AnyView, outcome: AnyView) -> AnyView {
     view! {
         <Title text="Jobs" />
         <h1>"Jobs"</h1>
@@ -126,8 +126,8 @@ fn page(text: &str, mistaken: bool, beside: AnyView, outcome: AnyView) -> AnyVie
                 list=saved::SUGGESTED
                 autocapitalize="off"
                 spellcheck="false"
-                aria-invalid=mistaken.then_some("true")
-                aria-describedby=mistaken.then_some("mistake")
+                aria-invalid=is_invalid.then_some("true")
+                aria-describedby=is_invalid.then_some("mistake")
                 data-shortcut="/"
             />
             <button type="submit" class="button strong">"Search"</button>
@@ -156,16 +156,16 @@ fn address(text: &str, after: Option<i64>) -> String {
 
 fn outcome(view: &SearchView, request: &PageRequest, after: Option<i64>) -> AnyView {
     match &view.outcome {
-        Outcome::SearchMistake(mistaken) => mistake(&view.text, mistaken),
-        Outcome::Found(found) => finds(&view.text, found, request, after),
+        Outcome::Invalid(error) => invalid_search(&view.text, error),
+        Outcome::Found(found) => results(&view.text, found, request, after),
     }
 }
 
 /// The search with the invalid part marked.
-fn mistake(text: &str, mistaken: &SearchMistake) -> AnyView {
+fn invalid_search(text: &str, error: &SearchError) -> AnyView {
     let part =
         |from: usize, length: usize| text.chars().skip(from).take(length).collect::<String>();
-    let (from, to) = (mistaken.from, mistaken.to.max(mistaken.from));
+    let (from, to) = (error.from, error.to.max(error.from));
     let wrong = match part(from, to - from) {
         // If something is missing, there is no text to mark, so the mark needs a space.
         wrong if wrong.trim().is_empty() => "\u{a0}".to_owned(),
@@ -175,7 +175,7 @@ fn mistake(text: &str, mistaken: &SearchMistake) -> AnyView {
         <div id="mistake" class="card padded mistake" role="alert">
             <h2>{format!("Invalid search at column {}", from + 1)}</h2>
             <pre><code>{part(0, from)}<mark>{wrong}</mark>{part(to, CHARS_MAX)}</code></pre>
-            <p class="reason">{sentence(&mistaken.why)}</p>
+            <p class="reason">{sentence(&error.why)}</p>
         </div>
     }
     .into_any()
@@ -188,11 +188,16 @@ fn sentence(why: &str) -> String {
     format!("{}{}{end}", first.unwrap_or_default(), chars.as_str())
 }
 
-fn finds(text: &str, found: &SearchResults, request: &PageRequest, after: Option<i64>) -> AnyView {
+fn results(
+    text: &str,
+    found: &SearchResults,
+    request: &PageRequest,
+    after: Option<i64>,
+) -> AnyView {
     let shown = i64::try_from(found.jobs.len()).unwrap_or(i64::MAX);
     let is_all = after.is_none() && found.next.is_none();
     view! {
-        {chips(&found.chips)}
+        {terms(&found.terms)}
         {(!found.exact.is_empty())
             .then(|| {
                 view! {
@@ -204,7 +209,7 @@ fn finds(text: &str, found: &SearchResults, request: &PageRequest, after: Option
             })}
         <div class="card">
             {if found.jobs.is_empty() {
-                view! { <p class="empty">{nothing(text, found, after)}</p> }.into_any()
+                view! { <p class="empty">{empty_text(text, found, after)}</p> }.into_any()
             } else {
                 view! {
                     {bulk::bar(text, is_all.then_some(shown), request)}
@@ -213,8 +218,8 @@ fn finds(text: &str, found: &SearchResults, request: &PageRequest, after: Option
                     .into_any()
             }}
         </div>
-        {found.is_cut.then(|| cut(found, request))}
-        {turn(text, found, after)}
+        {found.is_limited.then(|| limit_notice(found, request))}
+        {pager(text, found, after)}
         <p class="aside">
             "As of " {exact(request.now)} ", newest first. "
             <a href=request.here()>"Search again"</a>
@@ -224,24 +229,24 @@ fn finds(text: &str, found: &SearchResults, request: &PageRequest, after: Option
 }
 
 /// The terms of the search, each with a link that removes it.
-fn chips(chips: &[Chip]) -> AnyView {
-    if chips.is_empty() {
+fn terms(terms: &[Term]) -> AnyView {
+    if terms.is_empty() {
         return ().into_any();
     }
-    let chips = chips.iter().map(|chip| {
+    let terms = terms.iter().map(|term| {
         view! {
             <li>
-                <span class="tag">{chip.told.clone()}</span>
-                <a class="out" href=address(&chip.without, None) aria-label=format!("Remove {}", chip.told)>"×"</a>
+                <span class="tag">{term.description.clone()}</span>
+                <a class="out" href=address(&term.without, None) aria-label=format!("Remove {}", term.description)>"×"</a>
             </li>
         }
     });
-    view! { <ul class="terms" aria-label="Search terms">{chips.collect_view()}</ul> }.into_any()
+    view! { <ul class="terms" aria-label="Search terms">{terms.collect_view()}</ul> }.into_any()
 }
 
 /// Why the list is empty.
-fn nothing(text: &str, found: &SearchResults, after: Option<i64>) -> AnyView {
-    if found.is_cut {
+fn empty_text(text: &str, found: &SearchResults, after: Option<i64>) -> AnyView {
+    if found.is_limited {
         return "No matches so far.".into_any();
     }
     if after.is_some() {
@@ -258,9 +263,9 @@ fn nothing(text: &str, found: &SearchResults, after: Option<i64>) -> AnyView {
 }
 
 /// The note that the search stopped at its limit, and how to narrow it.
-fn cut(found: &SearchResults, request: &PageRequest) -> AnyView {
-    let looked = time::number(i64::try_from(found.looked_at).unwrap_or(i64::MAX));
-    let down_to = found.down_to.map_or(String::new(), |moment| {
+fn limit_notice(found: &SearchResults, request: &PageRequest) -> AnyView {
+    let searched = time::number(i64::try_from(found.searched).unwrap_or(i64::MAX));
+    let searched_back_to = found.searched_back_to.map_or(String::new(), |moment| {
         format!(
             ", back to jobs created {}",
             time::relative(moment, request.now)
@@ -270,7 +275,7 @@ fn cut(found: &SearchResults, request: &PageRequest) -> AnyView {
         <div class="notice s-waiting" role="status">
             {icon("waiting")}
             <span>
-                {format!("Searched {looked} of about {}{down_to}. ", plural(found.among, "job", "jobs"))}
+                {format!("Searched {searched} of about {}{searched_back_to}. ", plural(found.total, "job", "jobs"))}
                 "Continue, or narrow the search: tag:, worker:, state: with queue:, and state:failed with type: use an \
                 index."
             </span>
@@ -280,8 +285,8 @@ fn cut(found: &SearchResults, request: &PageRequest) -> AnyView {
 }
 
 /// Links to the first page and the next page.
-fn turn(text: &str, found: &SearchResults, after: Option<i64>) -> AnyView {
-    let next = if found.is_cut {
+fn pager(text: &str, found: &SearchResults, after: Option<i64>) -> AnyView {
+    let next = if found.is_limited {
         "Continue searching"
     } else {
         "Next"

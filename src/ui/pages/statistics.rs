@@ -9,9 +9,9 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::components::basics::{loaded, plural};
-use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, each, numbers};
+use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, data_table, span_name};
 use crate::ui::components::links::queue_link;
-use crate::ui::components::state::badge;
+use crate::ui::components::state::protocol_badge;
 use crate::ui::components::{commands, forms};
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::model::series::{Series, Span, StatisticsQuery};
@@ -33,20 +33,20 @@ const MINUTE_US: f64 = 60e6;
 #[component]
 pub fn StatisticsPage() -> impl IntoView {
     let request = page_request();
-    let asked = request.statistics_query();
-    loaded(load::range(asked.clone()), move |view| {
-        page(&view, &asked, &request)
+    let query = request.statistics_query();
+    loaded(load::range(query.clone()), move |view| {
+        page(&view, &query, &request)
     })
 }
 
-fn page(view: &RangeView, asked: &StatisticsQuery, request: &PageRequest) -> AnyView {
+fn page(view: &RangeView, query: &StatisticsQuery, request: &PageRequest) -> AnyView {
     let title = match &view.queue_ref {
         Some(queue_ref) => format!("Statistics: {}", queue_ref.label()),
         None => "Statistics".to_owned(),
     };
     let about = match &view.queue_ref {
         Some(queue_ref) => view! {
-            "Queue " {queue_link(queue_ref)} " " {badge(queue_ref.protocol)} ". "
+            "Queue " {queue_link(queue_ref)} " " {protocol_badge(queue_ref.protocol)} ". "
             <a href=urls::stats(queue_ref, None)>"Daily statistics and histograms"</a>
         }
         .into_any(),
@@ -56,26 +56,26 @@ fn page(view: &RangeView, asked: &StatisticsQuery, request: &PageRequest) -> Any
         <Title text=title />
         <h1>"Statistics"</h1>
         <p class="lead">{about}</p>
-        {choice(view, asked)}
+        {form(view, query)}
         {view
-            .flaw
+            .range_error
             .clone()
-            .map(|flaw| view! { <p class="notice s-failed" role="alert"><span>{flaw} " Showing the last hour."</span></p> })}
+            .map(|range_error| view! { <p class="notice s-failed" role="alert"><span>{range_error} " Showing the last hour."</span></p> })}
         {view
-            .unknown
+            .is_previous_missing
             .then(|| {
                 view! { <p class="notice s-waiting"><span>"Nothing to compare: the previous period is not kept at this resolution."</span></p> }
             })}
-        {everything(view)}
-        {downloads(asked, request)}
+        {content(view)}
+        {downloads(query, request)}
     }
     .into_any()
 }
 
 /// The form that selects a queue and a range.
-fn choice(view: &RangeView, asked: &StatisticsQuery) -> AnyView {
-    let custom = !(asked.from.is_empty() && asked.to.is_empty());
-    let range = match asked.range.as_str() {
+fn form(view: &RangeView, query: &StatisticsQuery) -> AnyView {
+    let custom = !(query.from.is_empty() && query.to.is_empty());
+    let range = match query.range.as_str() {
         "" => "1h",
         range => range,
     };
@@ -84,31 +84,31 @@ fn choice(view: &RangeView, asked: &StatisticsQuery) -> AnyView {
             range: name.to_owned(),
             from: String::new(),
             to: String::new(),
-            ..asked.clone()
+            ..query.clone()
         });
-        let current = (!custom && view.flaw.is_none() && range == name).then_some("true");
+        let current = (!custom && view.range_error.is_none() && range == name).then_some("true");
         view! { <a class="button" href=address aria-current=current>{word}</a> }
     });
     let compare = StatisticsQuery {
-        compare: !asked.compare,
-        ..asked.clone()
+        compare: !query.compare,
+        ..query.clone()
     };
     view! {
         <div class="bar-above">
             <nav class="row ranges" aria-label="Range">{links}</nav>
             <a href=urls::statistics(&compare)>
-                {if asked.compare { "Stop comparing" } else { "Compare with previous period" }}
+                {if query.compare { "Stop comparing" } else { "Compare with previous period" }}
             </a>
         </div>
         <div class="bar-above">
-            {which_queue(view, asked, range, custom)}
+            {which_queue(view, query, range, custom)}
             <form method="get" action="/ui/stats" class="row">
-                <input type="hidden" name="queue" value=asked.queue.clone() />
-                {asked.compare.then(|| view! { <input type="hidden" name="compare" value="1" /> })}
+                <input type="hidden" name="queue" value=query.queue.clone() />
+                {query.compare.then(|| view! { <input type="hidden" name="compare" value="1" /> })}
                 <label for="from">"From"</label>
-                <input id="from" name="from" type="datetime-local" value=typed(&asked.from) required aria-describedby="in-utc" />
+                <input id="from" name="from" type="datetime-local" value=datetime_local_value(&query.from) required aria-describedby="in-utc" />
                 <label for="to">"to"</label>
-                <input id="to" name="to" type="datetime-local" value=typed(&asked.to) aria-describedby="in-utc" />
+                <input id="to" name="to" type="datetime-local" value=datetime_local_value(&query.to) aria-describedby="in-utc" />
                 <span id="in-utc" class="aside">"UTC"</span>
                 <button type="submit" class="button">"Show"</button>
             </form>
@@ -117,25 +117,25 @@ fn choice(view: &RangeView, asked: &StatisticsQuery) -> AnyView {
     .into_any()
 }
 
-fn which_queue(view: &RangeView, asked: &StatisticsQuery, range: &str, custom: bool) -> AnyView {
-    let mut places: Vec<&QueueRef> = view.places.iter().collect();
+fn which_queue(view: &RangeView, query: &StatisticsQuery, range: &str, custom: bool) -> AnyView {
+    let mut queues: Vec<&QueueRef> = view.queues.iter().collect();
     // The list can lack the selected queue, because it is limited.
-    places.extend(
+    queues.extend(
         view.queue_ref
             .iter()
-            .filter(|queue_ref| !view.places.contains(queue_ref)),
+            .filter(|queue_ref| !view.queues.contains(queue_ref)),
     );
-    let options = places.into_iter().map(|queue_ref| {
-        let address = urls::handle(queue_ref);
-        let chosen = view.queue_ref.as_ref() == Some(queue_ref);
+    let options = queues.into_iter().map(|queue_ref| {
+        let address = urls::queue_param(queue_ref);
+        let is_selected = view.queue_ref.as_ref() == Some(queue_ref);
         let word = format!("{} ({})", queue_ref.label(), queue_ref.protocol.as_str());
-        view! { <option value=address selected=chosen>{word}</option> }
+        view! { <option value=address selected=is_selected>{word}</option> }
     });
     let mut kept = match custom {
-        true => vec![("from", asked.from.clone()), ("to", asked.to.clone())],
+        true => vec![("from", query.from.clone()), ("to", query.to.clone())],
         false => vec![("range", range.to_owned())],
     };
-    kept.extend(asked.compare.then(|| ("compare", "1".to_owned())));
+    kept.extend(query.compare.then(|| ("compare", "1".to_owned())));
     view! {
         <form method="get" action="/ui/stats" class="row">
             {forms::hidden(kept)}
@@ -150,12 +150,12 @@ fn which_queue(view: &RangeView, asked: &StatisticsQuery, range: &str, custom: b
     .into_any()
 }
 
-fn everything(view: &RangeView) -> AnyView {
+fn content(view: &RangeView) -> AnyView {
     let charts = charts(view);
-    let text_of = text_of(view);
+    let total_texts = total_texts(view);
     let all: Vec<&Chart> = charts.iter().collect();
-    let so_far = if view.goes_on { ", so far" } else { "" };
-    let drawn = charts.iter().zip(text_of).map(|(drawing, words)| {
+    let so_far = if view.is_in_progress { ", so far" } else { "" };
+    let drawn = charts.iter().zip(total_texts).map(|(drawing, words)| {
         view! {
             <section class="card padded" aria-label=drawing.title>
                 {chart(drawing)}
@@ -169,7 +169,7 @@ fn everything(view: &RangeView) -> AnyView {
             <span class="aside">{format!(", {}{so_far}", steps(view.series.width))}</span>
         </h2>
         <div class="multiples">{drawn.collect_view()}</div>
-        {numbers("Statistics", &all)}
+        {data_table("Statistics", &all)}
         <p class="aside">
             "Percentiles are estimates from 12 buckets between 10 ms and 1 h; longer times count as 1 h. \
             Dashed: period still in progress."
@@ -180,14 +180,14 @@ fn everything(view: &RangeView) -> AnyView {
 
 /// The length of the spans, in words.
 fn steps(width: i64) -> String {
-    match each(width) {
+    match span_name(width) {
         unit @ ("minute" | "hour" | "day") => format!("per {unit}"),
         _ => format!("in steps of {}", time::span(width)),
     }
 }
 
 /// The value for a `datetime-local` field.
-fn typed(text: &str) -> String {
+fn datetime_local_value(text: &str) -> String {
     let is_like = |form: &str| {
         let fits = |(c, f): (char, char)| if f == '0' { c.is_ascii_digit() } else { c == f };
         text.len() == form.len() && text.chars().zip(form.chars()).all(fits)
@@ -205,19 +205,19 @@ fn typed(text: &str) -> String {
 fn lines(
     view: &RangeView,
     name: &'static str,
-    look: &'static str,
+    class: &'static str,
     value: impl Fn(&Span) -> Option<f64>,
 ) -> Vec<Line> {
     let values = |series: &Series| series.spans.iter().map(&value).collect();
     let mut lines = vec![Line {
         name,
-        look,
+        class,
         dash: Dash::Solid,
         values: values(&view.series),
     }];
     lines.extend(view.before.as_ref().map(|before| Line {
         name: "previous",
-        look: "s-paused",
+        class: "s-paused",
         dash: Dash::Dots,
         values: values(before),
     }));
@@ -227,9 +227,9 @@ fn lines(
 fn charts(view: &RangeView) -> Vec<Chart> {
     let minutes = view.series.width as f64 / MINUTE_US;
     let rate = |n: i64| Some(n as f64 / minutes.max(1.0));
-    let second = |name, look, value: &dyn Fn(&Span) -> Option<f64>| Line {
+    let second = |name, class, value: &dyn Fn(&Span) -> Option<f64>| Line {
         name,
-        look,
+        class,
         dash: Dash::Long,
         values: view.series.spans.iter().map(value).collect(),
     };
@@ -239,7 +239,7 @@ fn charts(view: &RangeView) -> Vec<Chart> {
         unit,
         from: view.from,
         width: view.series.width,
-        goes_on: view.goes_on,
+        is_in_progress: view.is_in_progress,
         lines,
     };
     let mut waits = lines(view, "p95", "s-waiting", |span| span.wait_p95);
@@ -274,7 +274,7 @@ fn charts(view: &RangeView) -> Vec<Chart> {
 }
 
 /// The totals of each chart.
-fn text_of(view: &RangeView) -> [String; 5] {
+fn total_texts(view: &RangeView) -> [String; 5] {
     let total = &view.series.total;
     let before = view.before.as_ref().map(|before| &before.total);
     let share = |share: Option<f64>| {
@@ -341,12 +341,12 @@ fn change(now: Option<f64>, before: Option<f64>) -> String {
     format!("{sign}{}% vs. the previous period", percent.abs())
 }
 
-fn downloads(asked: &StatisticsQuery, request: &PageRequest) -> AnyView {
+fn downloads(query: &StatisticsQuery, request: &PageRequest) -> AnyView {
     let of =
-        |kind: &str| urls::statistics(asked).replacen("/ui/stats", &format!("/ui/stats.{kind}"), 1);
+        |kind: &str| urls::statistics(query).replacen("/ui/stats", &format!("/ui/stats.{kind}"), 1);
     let curl = format!(
         "curl {}",
-        commands::quoted(&format!("{}{}", request.origin, of("json")))
+        commands::shell_quote(&format!("{}{}", request.origin, of("json")))
     );
     view! {
         <div class="row">
@@ -367,23 +367,20 @@ mod tests {
 
     #[test]
     fn a_field_shows_only_valid_values() {
-        assert_eq!(typed("2026-11-01"), "2026-11-01T00:00");
-        assert_eq!(typed("2026-11-01T10:30"), "2026-11-01T10:30");
-        assert_eq!(typed("yesterday"), "");
-        assert_eq!(typed("2026-11-01T10:3x"), "");
+        assert_eq!(datetime_local_value("2026-11-01"), "2026-11-01T00:00");
+        assert_eq!(datetime_local_value("2026-11-01T10:30"), "2026-11-01T10:30");
+        assert_eq!(datetime_local_value("yesterday"), "");
+        assert_eq!(datetime_local_value("2026-11-01T10:3x"), "");
     }
 
     #[test]
     fn changes_are_described_in_words() {
-        let text_of = |now, before| change(Some(now), Some(before));
-        assert_eq!(text_of(112.0, 100.0), "+12% vs. the previous period");
-        assert_eq!(text_of(50.0, 100.0), "−50% vs. the previous period");
-        assert_eq!(
-            text_of(100.1, 100.0),
-            "about the same as the previous period"
-        );
-        assert_eq!(text_of(0.0, 0.0), "same as the previous period");
-        assert_eq!(text_of(7.0, 0.0), "none in the previous period");
+        let text = |now, before| change(Some(now), Some(before));
+        assert_eq!(text(112.0, 100.0), "+12% vs. the previous period");
+        assert_eq!(text(50.0, 100.0), "−50% vs. the previous period");
+        assert_eq!(text(100.1, 100.0), "about the same as the previous period");
+        assert_eq!(text(0.0, 0.0), "same as the previous period");
+        assert_eq!(text(7.0, 0.0), "none in the previous period");
         assert_eq!(change(None, Some(1.0)), "no data in the previous period");
     }
 }

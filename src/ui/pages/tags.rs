@@ -8,7 +8,7 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::components::basics::{loaded, plural};
-use crate::ui::components::commands::{api, commands, quoted};
+use crate::ui::components::commands::{api, commands, shell_quote};
 use crate::ui::components::links::tag_link;
 use crate::ui::components::paging::pager;
 use crate::ui::components::tables::{self, JobList};
@@ -52,17 +52,17 @@ fn all(view: &TagsView, request: &PageRequest) -> AnyView {
                 tables::table("Tags", tables::head(&columns), rows.collect_view().into_any())
             }}
         </div>
-        {turn(view, request)}
+        {tag_pager(view, request)}
         <details class="more">
             <summary>"API call (curl)"</summary>
-            {commands("curl", vec![("Tags used by two or more jobs", format!("curl {}", quoted(&api(request, "/tags"))))])}
+            {commands("curl", vec![("Tags used by two or more jobs", format!("curl {}", shell_quote(&api(request, "/tags"))))])}
         </details>
     }
     .into_any()
 }
 
 /// Links to the previous and the next page; the total is unknown.
-fn turn(view: &TagsView, request: &PageRequest) -> AnyView {
+fn tag_pager(view: &TagsView, request: &PageRequest) -> AnyView {
     let offset = request.offset();
     let address = |offset: usize| format!("/ui/tags?offset={offset}");
     if offset == 0 && !view.more {
@@ -112,7 +112,7 @@ fn one(view: &TagView, request: &PageRequest) -> AnyView {
             <summary>"API call (curl)"</summary>
             {commands(
                 "curl",
-                vec![("List the IDs of these jobs", format!("curl {}", quoted(&api(request, &format!("/tag/{}", segment(&tag.tag))))))],
+                vec![("List the IDs of these jobs", format!("curl {}", shell_quote(&api(request, &format!("/tag/{}", segment(&tag.tag))))))],
             )}
         </details>
     }

@@ -10,8 +10,8 @@ use leptos_meta::Title;
 use crate::time;
 use crate::ui::actions::jobs::Untrack;
 use crate::ui::components::basics::{loaded, plural};
-use crate::ui::components::commands::{api, commands, quoted};
-use crate::ui::components::forms::{action_button, may, shortcut};
+use crate::ui::components::commands::{api, commands, shell_quote};
+use crate::ui::components::forms::{action_button, may_post, shortcut};
 use crate::ui::components::links::queue_name;
 use crate::ui::components::state::chip;
 use crate::ui::components::tables;
@@ -30,7 +30,7 @@ pub fn TrackedPage() -> impl IntoView {
 
 fn page(view: &TrackedView, request: &PageRequest) -> AnyView {
     let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-    let shown = view.jobs.len() + view.gone.len();
+    let shown = view.jobs.len() + view.missing.len();
     let left_out = (shown < view.total).then(|| format!(" Showing {}.", time::number(n(shown))));
     view! {
         <Title text="Tracked jobs" />
@@ -44,20 +44,20 @@ fn page(view: &TrackedView, request: &PageRequest) -> AnyView {
                 view! { <p class="empty">"No tracked jobs. Choose Track on a job’s page to follow it here."</p> }.into_any()
             } else {
                 let mut columns = vec![("Job", "first"), ("State", ""), ("Queue", "mid"), ("Last event", "mid")];
-                columns.extend(may(Untrack::PATH).then_some(("Action", "act")));
+                columns.extend(may_post(Untrack::PATH).then_some(("Action", "act")));
                 let rows = view.jobs.iter().map(|(job, last)| row(job, last.as_ref(), request)).collect_view();
                 tables::table("Tracked jobs", tables::head(&columns), rows.into_any())
             }}
         </div>
-        {(!view.gone.is_empty()).then(|| gone(&view.gone, request))}
+        {(!view.missing.is_empty()).then(|| missing(&view.missing, request))}
         {events(view, request)}
         <details class="more">
             <summary>"API call (curl)"</summary>
             {commands(
                 "curl",
                 vec![
-                    ("List tracked jobs", format!("curl {}", quoted(&api(request, "/tracked")))),
-                    ("Follow their events", format!("curl -N {}", quoted(&api(request, "/events")))),
+                    ("List tracked jobs", format!("curl {}", shell_quote(&api(request, "/tracked")))),
+                    ("Follow their events", format!("curl -N {}", shell_quote(&api(request, "/events")))),
                 ],
             )}
         </details>
@@ -84,7 +84,7 @@ fn row(job: &JobRow, last: Option<&Entry>, request: &PageRequest) -> AnyView {
                         }
                     })}
             </td>
-            {may(Untrack::PATH).then(|| view! { <td class="act">{untrack(&job.id, request)}</td> })}
+            {may_post(Untrack::PATH).then(|| view! { <td class="act">{untrack(&job.id, request)}</td> })}
         </tr>
     }
     .into_any()
@@ -96,8 +96,8 @@ fn untrack(id: &str, request: &PageRequest) -> AnyView {
     shortcut("t", action_button(Untrack::PATH, fields, "Untrack", about))
 }
 
-fn gone(ids: &[String], request: &PageRequest) -> AnyView {
-    let acts = may(Untrack::PATH);
+fn missing(ids: &[String], request: &PageRequest) -> AnyView {
+    let acts = may_post(Untrack::PATH);
     let mut columns = vec![("Job", "first")];
     columns.extend(acts.then_some(("Action", "act")));
     let rows = ids.iter().map(|id| {
@@ -133,7 +133,7 @@ fn events(view: &TrackedView, request: &PageRequest) -> AnyView {
         view! {
             <tr data-key=event.seq.to_string()>
                 <td class="first moment">{ago(event.when, request.now)}</td>
-                <td><span class=look(event)>{word(&event.what)}</span></td>
+                <td><span class=event_class(event)>{word(&event.what)}</span></td>
                 <th scope="row"><a class="id" href=urls::qless_job(&event.id)>{event.id.clone()}</a></th>
             </tr>
         }
@@ -172,7 +172,7 @@ fn word(what: &str) -> String {
     }
 }
 
-fn look(event: &TrackedEvent) -> &'static str {
+fn event_class(event: &TrackedEvent) -> &'static str {
     match event.what.as_str() {
         "failed" => "s-failed",
         "stalled" => "s-stalled",

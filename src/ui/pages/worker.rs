@@ -67,7 +67,7 @@ fn forget(worker: &WorkerRow, request: &PageRequest) -> AnyView {
             ("back", request.here()),
             ("after", "/ui/workers".to_owned()),
         ],
-        yes: "Forget worker".to_owned(),
-        no: "Keep worker",
+        confirm_label: "Forget worker".to_owned(),
+        cancel_label: "Keep worker",
     })
 }

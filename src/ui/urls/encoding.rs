@@ -1,7 +1,7 @@
 //! Encodes names as path segments, and checks addresses.
 
 /// Whether an address is a page of the dashboard.
-pub fn is_ours(address: &str) -> bool {
+pub fn is_dashboard_page(address: &str) -> bool {
     address
         .strip_prefix("/ui")
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn return_addresses_are_pages_of_the_dashboard() {
         for ours in ["/ui", "/ui?x=1", "/ui/jobs/a%2Fb"] {
-            assert!(is_ours(ours), "{ours}");
+            assert!(is_dashboard_page(ours), "{ours}");
         }
         for foreign in [
             "",
@@ -158,8 +158,11 @@ mod tests {
             "/ui/.",
             "/ui/..#x",
         ] {
-            assert!(!is_ours(foreign), "{foreign}");
+            assert!(!is_dashboard_page(foreign), "{foreign}");
         }
-        assert!(is_ours("/ui/jobs?q=a/../b"), "a query is not a path");
+        assert!(
+            is_dashboard_page("/ui/jobs?q=a/../b"),
+            "a query is not a path"
+        );
     }
 }

@@ -106,10 +106,10 @@ async fn qless_accepts_its_token_and_admin_credentials() {
 async fn each_api_has_its_own_401_response() {
     let options = ["--qless-token", QLESS, "--admin-token", ADMIN];
     let server = Server::with(&options);
-    let answer = server.anyone().post("/add/q", json!({"meta": 1})).await;
+    let answer = server.client().post("/add/q", json!({"meta": 1})).await;
     let challenge = answer.headers["www-authenticate"].clone();
     assert_eq!(challenge, r#"Bearer realm="Switchyard""#);
-    answer.refused(401, "unauthorized");
+    answer.assert_rejected(401, "unauthorized");
     let page = ask(&server, Method::GET, "/ui", Shown::Nothing).await;
     let headers = page.headers().clone();
     let challenge = headers["www-authenticate"].to_str().unwrap();

@@ -105,7 +105,7 @@ async fn every_api_rejects_other_sites_even_without_a_token() {
 #[tokio::test]
 async fn requests_of_other_sites_change_nothing() {
     let server = Server::with(&["--no-auth"]);
-    server.anyone().add_ids("q", &["a"]).await;
+    server.client().add_ids("q", &["a"]).await;
     let evil = [("sec-fetch-site", "cross-site")];
     for (method, path) in [
         (Method::GET, "/get/q?host=evil"),
@@ -117,7 +117,7 @@ async fn requests_of_other_sites_change_nothing() {
         let seen = ask_from(&server, method, path, Shown::Nothing, &evil).await;
         assert_eq!(seen.status(), 403, "{path}");
     }
-    assert_eq!(server.anyone().state("a").await, "waiting");
+    assert_eq!(server.client().state("a").await, "waiting");
     let size = ask(&server, Method::GET, "/api/ns/q/size", Shown::Nothing).await;
     let size: Value = size.json().await.unwrap();
     assert_eq!(size["size"], 0);

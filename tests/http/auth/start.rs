@@ -254,12 +254,12 @@ async fn keys_can_come_from_the_environment() {
 }
 
 /// The startup banner.
-async fn greeting(server: &mut Server) -> Vec<String> {
+async fn banner(server: &mut Server) -> Vec<String> {
     let mut lines = Vec::new();
     while !lines.iter().any(|line: &String| {
         line.contains("curl -X PUT") || line.contains("switchyard token create")
     }) {
-        lines.push(server.greeting.recv().await.expect("a greeting"));
+        lines.push(server.banner.recv().await.expect("a banner"));
     }
     lines
 }
@@ -278,7 +278,7 @@ async fn the_first_start_prints_a_token_and_a_working_command() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("jobs.db");
     let mut server = Server::on(&path, &[]);
-    let lines = greeting(&mut server).await;
+    let lines = banner(&mut server).await;
     let line = lines.last().unwrap();
     assert!(line.contains(&format!("http://{}/api/default/work", server.address)));
     let (status, answer) = curl(&server, line).await;
@@ -293,7 +293,7 @@ async fn the_first_start_prints_a_token_and_a_working_command() {
     server.stop().await;
     // The token is printed once, and is still valid.
     let mut server = Server::on(&path, &[]);
-    let lines = greeting(&mut server).await;
+    let lines = banner(&mut server).await;
     let create = lines.last().unwrap();
     assert!(create.contains("switchyard token create"), "{create}");
     assert!(create.contains(&database::address(&path)), "{create}");
@@ -307,11 +307,11 @@ async fn the_first_start_prints_a_token_and_a_working_command() {
 #[tokio::test]
 async fn no_first_token_is_created_with_no_auth_or_beyond_loopback() {
     let mut open = Server::with(&["--no-auth"]);
-    let lines = greeting(&mut open).await;
+    let lines = banner(&mut open).await;
     assert_eq!(curl(&open, lines.last().unwrap()).await.0, 201, "{lines:?}");
     let options = ["--listen", "0.0.0.0:0", "--insecure"];
     let mut everywhere = Server::with(&options);
-    let lines = greeting(&mut everywhere).await;
+    let lines = banner(&mut everywhere).await;
     assert!(lines.last().unwrap().contains("switchyard token create"));
     for server in [&open, &everywhere] {
         let tokens = ask(server, Method::GET, "/token/default", Shown::Nothing).await;
@@ -325,9 +325,9 @@ async fn a_used_database_gets_no_first_token() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("jobs.db");
     let server = Server::on(&path, &["--no-auth"]);
-    server.anyone().add_ids("work", &["a"]).await;
+    server.client().add_ids("work", &["a"]).await;
     server.stop().await;
     let mut server = Server::on(&path, &[]);
-    let lines = greeting(&mut server).await;
+    let lines = banner(&mut server).await;
     assert!(lines.last().unwrap().contains("switchyard token create"));
 }

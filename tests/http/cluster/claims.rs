@@ -26,7 +26,7 @@ async fn consume(take: &Server, done: &Server, consumer: usize) -> Vec<String> {
         for id in &ids {
             done.by(&host).complete("work", id).await;
         }
-        if ids.is_empty() && take.anyone().get(&last).await.ok() != json!([]) {
+        if ids.is_empty() && take.client().get(&last).await.ok() != json!([]) {
             return taken;
         }
         taken.extend(ids);
@@ -44,7 +44,7 @@ async fn each_job_once(options: &[&str]) {
             for job in 0..JOBS_EACH {
                 let (server, _) = pair.both()[job % 2];
                 let id = format!("{producer}-{job}");
-                server.anyone().add_ids("work", &[&id]).await;
+                server.client().add_ids("work", &[&id]).await;
             }
         });
     }
@@ -110,10 +110,10 @@ async fn the_concurrency_limit_holds_across_servers() {
         return;
     };
     let limit = json!(3);
-    let set = pair.one.anyone().set("work-max-concurrency", limit).await;
+    let set = pair.one.client().set("work-max-concurrency", limit).await;
     set.accepted();
     let items: Vec<Value> = (0..200).map(|_| json!({"meta": 1})).collect();
-    let added = pair.one.anyone().post("/add/work", items.into()).await;
+    let added = pair.one.client().post("/add/work", items.into()).await;
     added.accepted();
     for round in 0..20 {
         let mut takers = JoinSet::new();
@@ -150,7 +150,7 @@ async fn one_of_many_completions_on_both_servers_is_accepted() {
                 let answer = server.by("w").post("/complete/work", done).await;
                 let accepted = answer.status == 200;
                 if !accepted {
-                    answer.refused(409, "not_running");
+                    answer.assert_rejected(409, "not_running");
                 }
                 accepted
             });

@@ -27,7 +27,7 @@ async fn freeze_one_server(options: &[&str]) {
         return;
     };
     let lease = json!(LEASE.as_secs());
-    pair.one.anyone().set("heartbeat", lease).await.ok();
+    pair.one.client().set("heartbeat", lease).await.ok();
     let history = Arc::new(History::default());
     let clients = (0..2 * CLIENTS).map(|number| {
         let (server, _) = pair.both()[number % 2];

@@ -11,7 +11,7 @@ use super::assert_consistent;
 use crate::support::history::History;
 use crate::support::load::{Client, Load, settle};
 use crate::support::postgres::Postgres;
-use crate::support::{Answer, Server};
+use crate::support::{Response, Server};
 
 /// Clients; each puts and claims jobs.
 const CLIENTS: usize = 16;
@@ -73,9 +73,9 @@ async fn answered(server: &Server, method: Method, path: &str, data: Option<Valu
     true
 }
 
-fn turned_away(answer: Answer) {
+fn turned_away(answer: Response) {
     assert!(answer.headers.contains_key("retry-after"), "{answer:?}");
-    answer.checked().refused(503, "unavailable");
+    answer.checked().assert_rejected(503, "unavailable");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -279,10 +279,10 @@ async fn a_poll_survives_an_outage_and_gets_the_next_job() {
         Server::at_url(&address, FULL),
     );
     let act = async {
-        one.anyone().wait_until_seen("w").await;
+        one.client().wait_until_seen("w").await;
         postgres.restart();
         recovered(&other).await;
-        other.anyone().add_ids("work", &["a"]).await;
+        other.client().add_ids("work", &["a"]).await;
     };
     let wait = one.by("w").get("/get/work?wait=60");
     let wait = tokio::time::timeout(PATIENCE, wait);
@@ -296,7 +296,7 @@ async fn a_server_stops_in_time_while_postgres_hangs() {
         return;
     };
     let server = Server::at_url(&postgres.address(), FULL);
-    server.anyone().add("work", json!({"meta": 1})).await;
+    server.client().add("work", json!({"meta": 1})).await;
     postgres.freeze();
     let asked = async {
         // Some requests are in progress.

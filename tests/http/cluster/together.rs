@@ -10,7 +10,7 @@ use crate::support::Server;
 
 /// The counts of a queue that are not 0.
 async fn counts(server: &Server, queue: &str) -> Value {
-    let queue = server.anyone().get(&format!("/queue/{queue}")).await.ok();
+    let queue = server.client().get(&format!("/queue/{queue}")).await.ok();
     let states = ["waiting", "running", "stalled", "scheduled", "depends"];
     let counts = states.iter().filter(|state| queue[**state] != 0);
     counts
@@ -23,9 +23,9 @@ async fn each_step_of_a_job_can_use_another_server() {
     let Some(pair) = Pair::start(&[]) else { return };
     for (round, (one, other)) in pair.both().into_iter().enumerate() {
         let id = format!("job{round}");
-        one.anyone().add_ids("work", &[&id]).await;
+        one.client().add_ids("work", &[&id]).await;
         assert_eq!(counts(other, "work").await, json!({"waiting": 1}));
-        assert_eq!(other.anyone().peek_ids("work").await, [id.as_str()]);
+        assert_eq!(other.client().peek_ids("work").await, [id.as_str()]);
         assert_eq!(other.by("w").pop("work").await["id"], *id);
         assert_eq!(counts(one, "work").await, json!({"running": 1}));
         assert_eq!(one.by("v").pop("work").await, Value::Null);
@@ -33,25 +33,25 @@ async fn each_step_of_a_job_can_use_another_server() {
         heartbeat.accepted();
         let done = json!({"id": id, "meta": null});
         let theft = one.by("v").post("/complete/work", done).await;
-        theft.refused(409, "wrong_worker");
+        theft.assert_rejected(409, "wrong_worker");
         other.by("w").complete("work", &id).await;
-        assert_eq!(one.anyone().state(&id).await, "complete");
+        assert_eq!(one.client().state(&id).await, "complete");
         assert_eq!(counts(one, "work").await, json!({}));
         let again = json!({"id": id, "meta": null});
         let again = one.by("w").post("/complete/work", again).await;
-        again.refused(409, "not_running");
+        again.assert_rejected(409, "not_running");
     }
     // A dependency can be completed on either server.
     for (round, (one, other)) in pair.both().into_iter().enumerate() {
         let (first, second) = (format!("first{round}"), format!("second{round}"));
-        one.anyone().add_ids("work", &[&first]).await;
+        one.client().add_ids("work", &[&first]).await;
         let item = json!({"id": second, "meta": null, "depends": [first]});
-        other.anyone().add("work", item).await;
+        other.client().add("work", item).await;
         assert_eq!(one.by("w").pop_ids("work", 9).await, [first.as_str()]);
         other.by("w").complete("work", &first).await;
         assert_eq!(one.by("w").pop_ids("work", 9).await, [second.as_str()]);
         other.by("w").fail(&second, "g").await;
-        assert_eq!(one.anyone().state(&second).await, "failed");
+        assert_eq!(one.client().state(&second).await, "failed");
     }
     pair.is_sound().await;
 }
@@ -63,23 +63,23 @@ async fn options_and_pauses_apply_to_all_servers_at_once() {
     for _ in 0..10 {
         for (one, other) in pair.both() {
             heartbeat += 1;
-            one.anyone().set("heartbeat", json!(heartbeat)).await.ok();
-            one.anyone().add("work", json!({"meta": 1})).await;
+            one.client().set("heartbeat", json!(heartbeat)).await.ok();
+            one.client().add("work", json!({"meta": 1})).await;
             let job = other.by("w").pop("work").await;
             assert_eq!(job["heartbeat"], heartbeat);
-            let told = other.anyone().get("/config/heartbeat").await.ok();
+            let told = other.client().get("/config/heartbeat").await.ok();
             assert_eq!(told, heartbeat);
-            one.anyone().add("work", json!({"meta": 1})).await;
-            one.anyone().post("/pause/work", Value::Null).await.ok();
+            one.client().add("work", json!({"meta": 1})).await;
+            one.client().post("/pause/work", Value::Null).await.ok();
             assert_eq!(other.by("w").pop("work").await, Value::Null);
-            let queue = other.anyone().get("/queue/work").await.ok();
+            let queue = other.client().get("/queue/work").await.ok();
             assert_eq!(queue["paused"], true);
-            one.anyone().post("/unpause/work", Value::Null).await.ok();
+            one.client().post("/unpause/work", Value::Null).await.ok();
             assert_ne!(other.by("w").pop("work").await, Value::Null);
         }
     }
-    pair.one.anyone().delete("/config/heartbeat").await.ok();
-    pair.one.anyone().add("work", json!({"meta": 1})).await;
+    pair.one.client().delete("/config/heartbeat").await.ok();
+    pair.one.client().add("work", json!({"meta": 1})).await;
     assert_eq!(pair.other.by("w").pop("work").await["heartbeat"], 60);
     pair.is_sound().await;
 }
@@ -89,26 +89,26 @@ async fn options_and_pauses_apply_to_all_servers_at_once() {
 async fn a_pause_is_not_undone_by_concurrent_reads() {
     let Some(pair) = Pair::start(&[]) else { return };
     let (one, other) = (&pair.one, &pair.other);
-    one.anyone().add_ids("work", &["a"]).await;
+    one.client().add_ids("work", &["a"]).await;
     let looking = async {
         loop {
-            let looks = (0..8).map(|_| async { other.anyone().get("/queues").await.accepted() });
+            let looks = (0..8).map(|_| async { other.client().get("/queues").await.accepted() });
             futures::future::join_all(looks).await;
         }
     };
     let pausing = async {
         for _ in 0..100 {
-            one.anyone().post("/pause/work", Value::Null).await.ok();
+            one.client().post("/pause/work", Value::Null).await.ok();
             let job = other.by("w").pop("work").await;
             assert_eq!(job, Value::Null, "the queue is paused");
-            one.anyone().post("/unpause/work", Value::Null).await.ok();
+            one.client().post("/unpause/work", Value::Null).await.ok();
             let job = other.by("w").pop("work").await;
             assert_eq!(job["id"], "a", "the queue goes on");
             let back = one
                 .by("w")
                 .post("/retry/work", json!({"id": "a", "delay": 0}));
             back.await.accepted();
-            one.anyone()
+            one.client()
                 .add("work", json!({"id": "a", "meta": 1}))
                 .await;
         }
@@ -124,30 +124,30 @@ async fn a_pause_is_not_undone_by_concurrent_reads() {
 async fn tracking_and_tags_apply_to_all_servers() {
     let Some(pair) = Pair::start(&[]) else { return };
     let (one, other) = (&pair.one, &pair.other);
-    one.anyone().add_ids("work", &["a", "b"]).await;
-    one.anyone().post("/track", json!("a")).await.ok();
-    let tracked = other.anyone().get("/tracked").await.ok();
+    one.client().add_ids("work", &["a", "b"]).await;
+    one.client().post("/track", json!("a")).await.ok();
+    let tracked = other.client().get("/tracked").await.ok();
     assert_eq!(tracked["jobs"][0]["id"], "a", "{tracked}");
     other.by("w").pop_ids("work", 2).await;
     other.by("w").complete("work", "a").await;
-    let said = one.anyone().get("/events?channel=completed").await.ok();
+    let said = one.client().get("/events?channel=completed").await.ok();
     assert_eq!(said["events"][0]["data"], "a", "{said}");
-    other.anyone().post("/untrack", json!("a")).await.ok();
-    let tracked = one.anyone().get("/tracked").await.ok();
+    other.client().post("/untrack", json!("a")).await.ok();
+    let tracked = one.client().get("/tracked").await.ok();
     assert_eq!(tracked["jobs"], json!([]));
     for (server, id) in [(one, "a"), (other, "b")] {
         let tags = json!({"id": id, "tags": ["x", id]});
-        server.anyone().post("/tag", tags).await.ok();
+        server.client().post("/tag", tags).await.ok();
     }
     for (server, _) in pair.both() {
-        let tagged = server.anyone().get("/tag/x").await.ok();
+        let tagged = server.client().get("/tag/x").await.ok();
         assert_eq!(tagged["total"], 2, "{tagged}");
-        let top = server.anyone().get("/tags").await.ok();
+        let top = server.client().get("/tags").await.ok();
         assert!(top.to_string().contains("\"x\""), "{top}");
     }
     let less = json!({"id": "a", "tags": ["x"]});
-    other.anyone().post("/untag", less).await.ok();
-    assert_eq!(one.anyone().get("/tag/x").await.ok()["total"], 1);
+    other.client().post("/untag", less).await.ok();
+    assert_eq!(one.client().get("/tag/x").await.ok()["total"], 1);
     pair.is_sound().await;
 }
 
@@ -156,15 +156,15 @@ async fn each_child_of_a_recurring_job_is_created_once() {
     let Some(pair) = Pair::start(&[]) else { return };
     let item = json!({"id": "r", "meta": null, "interval": 0.01});
     let (one, other) = (&pair.one, &pair.other);
-    one.anyone().post("/recur/work", item).await.ok();
-    assert_eq!(other.anyone().get("/recurring/r").await.ok()["id"], "r");
+    one.client().post("/recur/work", item).await.ok();
+    assert_eq!(other.client().get("/recurring/r").await.ok()["id"], "r");
     let mut children = Vec::new();
     while children.len() < 100 {
         let (a, b) = (one.by("w"), other.by("v"));
         let (a, b) = tokio::join!(a.pop_ids("work", 5), b.pop_ids("work", 5));
         children.extend(a.into_iter().chain(b));
     }
-    other.anyone().delete("/recurring/r").await.ok();
+    other.client().delete("/recurring/r").await.ok();
     // The children that were created by then and not claimed.
     children.extend(one.by("w").pop_ids("work", 1000).await);
     assert_eq!(one.by("w").pop("work").await, Value::Null);
@@ -214,7 +214,7 @@ async fn workers_are_listed_on_all_servers() {
     let Some(pair) = Pair::start(&[]) else { return };
     for ((server, other), name) in pair.both().into_iter().zip(["w", "v"]) {
         assert_eq!(server.by(name).pop("empty").await, Value::Null);
-        other.anyone().wait_until_seen(name).await;
+        other.client().wait_until_seen(name).await;
     }
 }
 
@@ -224,11 +224,11 @@ async fn a_worker_that_alternates_between_servers_has_its_latest_time() {
     let Some(pair) = Pair::start(&[]) else { return };
     for _ in 0..20 {
         for (one, other) in pair.both() {
-            one.anyone().add("work", json!({"meta": 1})).await;
+            one.client().add("work", json!({"meta": 1})).await;
             assert_eq!(one.by("w").pop("empty").await, Value::Null);
             assert_ne!(other.by("w").pop("work").await, Value::Null);
             // A write, with which the server saves the times of workers.
-            one.anyone().add("elsewhere", json!({"meta": 1})).await;
+            one.client().add("elsewhere", json!({"meta": 1})).await;
             pair.is_sound().await;
         }
     }
@@ -237,7 +237,7 @@ async fn a_worker_that_alternates_between_servers_has_its_latest_time() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn creating_a_queue_on_both_servers_at_once_creates_one() {
     let Some(pair) = Pair::start(&[]) else { return };
-    let (one, other) = (pair.one.anyone(), pair.other.anyone());
+    let (one, other) = (pair.one.client(), pair.other.client());
     for round in 0..20 {
         let (same, mine) = (format!("same{round}"), format!("mine{round}"));
         let yours = format!("yours{round}");
@@ -259,7 +259,7 @@ async fn creating_a_queue_on_both_servers_at_once_creates_one() {
         assert_eq!(other.job(&mine).await["queue"], mine);
     }
     for (server, _) in pair.both() {
-        let queues = server.anyone().get("/queues").await.ok();
+        let queues = server.client().get("/queues").await.ok();
         assert_eq!(queues.as_array().unwrap().len(), 60, "each once");
     }
     pair.is_sound().await;
@@ -271,17 +271,17 @@ async fn flush_applies_to_both_servers() {
         return;
     };
     for (one, other) in pair.both() {
-        other.anyone().add_ids("work", &["a"]).await;
-        other.anyone().set("heartbeat", json!(5)).await.ok();
-        other.anyone().post("/track", json!("a")).await.ok();
+        other.client().add_ids("work", &["a"]).await;
+        other.client().set("heartbeat", json!(5)).await.ok();
+        other.client().post("/track", json!("a")).await.ok();
         assert_eq!(other.by("w").pop("work").await["id"], "a");
         assert_eq!(counts(other, "work").await, json!({"running": 1}));
-        one.anyone().post("/flush", Value::Null).await.accepted();
-        assert_eq!(other.anyone().get("/queues").await.ok(), json!([]));
-        assert_eq!(other.anyone().get("/config/heartbeat").await.ok(), 60);
-        let tracked = other.anyone().get("/tracked").await.ok();
+        one.client().post("/flush", Value::Null).await.accepted();
+        assert_eq!(other.client().get("/queues").await.ok(), json!([]));
+        assert_eq!(other.client().get("/config/heartbeat").await.ok(), 60);
+        let tracked = other.client().get("/tracked").await.ok();
         assert_eq!(tracked["expired"], json!([]), "{tracked}");
-        other.anyone().add_ids("work", &["b"]).await;
+        other.client().add_ids("work", &["b"]).await;
         assert_eq!(one.by("w").pop("work").await["id"], "b");
         one.by("w").complete("work", "b").await;
         pair.is_sound().await;
@@ -294,15 +294,15 @@ async fn concurrent_changes_of_a_queue_are_both_kept() {
     let Some(pair) = Pair::start(&[]) else { return };
     for round in 0..100 {
         for (one, other) in pair.both() {
-            one.anyone().add("work", json!({"meta": 1})).await;
-            one.anyone().post("/unpause/work", Value::Null).await.ok();
+            one.client().add("work", json!({"meta": 1})).await;
+            one.client().post("/unpause/work", Value::Null).await.ok();
             let (pause, forget) = tokio::join!(
-                one.anyone().post("/pause/work", Value::Null),
-                other.anyone().delete("/queue/work"),
+                one.client().post("/pause/work", Value::Null),
+                other.client().delete("/queue/work"),
             );
             pause.accepted();
             forget.accepted();
-            let queues = other.anyone().get("/queues").await.ok();
+            let queues = other.client().get("/queues").await.ok();
             assert_eq!(queues, json!([]), "round {round}");
             assert_eq!(
                 other.by("w").pop("work").await,
@@ -327,13 +327,13 @@ async fn many_queues_can_be_created_on_both_servers_at_once() {
             let (server, _) = pair.both()[client % 2];
             for n in 0..QUEUES_EACH {
                 let queue = format!("q{client}-{n}");
-                server.anyone().add(&queue, json!({"meta": 1})).await;
+                server.client().add(&queue, json!({"meta": 1})).await;
             }
         });
     }
     clients.join_all().await;
     for (server, _) in pair.both() {
-        let queues = server.anyone().get("/queues").await.ok();
+        let queues = server.client().get("/queues").await.ok();
         assert_eq!(queues.as_array().unwrap().len(), CLIENTS * QUEUES_EACH);
     }
     pair.is_sound().await;

@@ -21,12 +21,12 @@ async fn polls_wake(pair: &Pair) {
         // A queue that the first server knows, and a new one.
         for queue in ["known".to_owned(), format!("new{round}")] {
             let name = format!("w-{queue}-{round}");
-            one.anyone().add_ids("known", &["gone"]).await;
-            one.anyone().post("/cancel", json!("gone")).await.ok();
+            one.client().add_ids("known", &["gone"]).await;
+            one.client().post("/cancel", json!("gone")).await.ok();
             let path = format!("/get/{queue}?wait=60");
             let put = async {
-                one.anyone().wait_until_seen(&name).await;
-                other.anyone().add(&queue, json!({"meta": null})).await
+                one.client().wait_until_seen(&name).await;
+                other.client().add(&queue, json!({"meta": null})).await
             };
             let worker = one.by(&name);
             // The poll's own timeout is longer, so a response within the guard means that it was woken.
@@ -67,7 +67,7 @@ async fn a_poll_is_served_although_its_notification_was_lost() {
         let there = format!("http://{}/api/shop/{queue}", other.address);
         let waiting = timeout(PATIENCE, one.http.get(here).send());
         let publish = async {
-            one.anyone().get("/queues").await.ok();
+            one.client().get("/queues").await.ok();
             tokio::time::sleep(SILENCE).await;
             sqlx::raw_sql(silence).execute(&mut admin).await.unwrap();
             let published = other.http.put(there).body("x").send().await.unwrap();
@@ -93,7 +93,7 @@ async fn servers_notify_each_other_unless_disabled() {
         let put = async {
             // Waits until each server knows of the other.
             loop {
-                pair.one.anyone().add("work", json!({"meta": 1})).await;
+                pair.one.client().add("work", json!({"meta": 1})).await;
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
@@ -133,7 +133,7 @@ async fn live_pages_of_one_server_show_changes_on_the_other() {
         let shown = timeout(PATIENCE, feed_shows(&mut feed, 0)).await;
         assert!(shown.is_ok(), "it says how things stand");
         for n in 1..=3 {
-            pair.other.anyone().add("work", json!({"meta": 1})).await;
+            pair.other.client().add("work", json!({"meta": 1})).await;
             let shown = timeout(PATIENCE, feed_shows(&mut feed, n)).await;
             assert!(shown.is_ok(), "{options:?}: {n} jobs are not shown");
         }
@@ -147,7 +147,7 @@ async fn event_streams_of_both_servers_have_all_events_in_the_same_order() {
     let write = async |server: &Server, name: &str| {
         for n in 0..EACH {
             let id = format!("{name}{n}");
-            server.anyone().add_ids(name, &[&id]).await;
+            server.client().add_ids(name, &[&id]).await;
         }
     };
     let read = async |server: &Server, channel: &str| {

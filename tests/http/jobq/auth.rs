@@ -76,7 +76,7 @@ async fn the_token_protects_all_of_jobq_and_nothing_else() {
         assert_rejected(&nobody, shown).await;
     }
     let path = format!("/queue?token={TOKEN}");
-    nobody.get(&path).await.refused(401, &[]);
+    nobody.get(&path).await.assert_rejected(401, &[]);
     assert_eq!(jobq.all("q").await, [job]);
     for (number, token) in [TOKEN, ADMIN].into_iter().enumerate() {
         let jobq = client(&server).with_token(token);
@@ -85,7 +85,7 @@ async fn the_token_protects_all_of_jobq_and_nothing_else() {
         assert_eq!(polled.map(|job| job.id), Some(1));
         jobq.event("q", 1, &json!(1)).await.job();
         jobq.put("q", &json!(1)).await;
-        jobq.get("/nope").await.refused(404, &[]);
+        jobq.get("/nope").await.assert_rejected(404, &[]);
     }
     // The token is valid for Jobq only.
     for path in ["/queues", "/ui", "/token/ns", "/v2/queues/q/jobs"] {

@@ -291,7 +291,9 @@ async fn too_large_bodies_are_413_with_json() {
     assert_eq!(job.payload, large["payload"].to_string());
     for (path, _) in TAKERS {
         let too_large = format!("\"{}\"", "x".repeat(BODY_BYTES_MAX));
-        jobq.post_text(path, too_large).await.refused(413, &[]);
+        jobq.post_text(path, too_large)
+            .await
+            .assert_rejected(413, &[]);
     }
     assert_eq!(jobq.all("q").await, [job]);
     assert_consistent(&server).await;
@@ -311,7 +313,7 @@ async fn a_body_has_at_most_2_mib() {
         if fits {
             assert_eq!(reply.job().payload.len(), size - around + 2);
         } else {
-            reply.refused(413, &[]);
+            reply.assert_rejected(413, &[]);
         }
     }
     assert_consistent(&server).await;
@@ -325,7 +327,7 @@ async fn the_maximum_body_size_can_be_set() {
     let body = |size: usize| format!("{{\"payload\":1}}{}", " ".repeat(size - 13));
     let put = async |jobq: &Jobq, size: usize| jobq.post_text("/queue/q/job", body(size)).await;
     put(&jobq, 200).await.job();
-    put(&jobq, 201).await.refused(413, &[]);
+    put(&jobq, 201).await.assert_rejected(413, &[]);
     let server = Server::with(&["--jobq-body-max", "20000000"]);
     let jobq = client(&server);
     jobq.create("q").await;

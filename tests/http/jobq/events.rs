@@ -101,7 +101,7 @@ async fn invalid_json_is_not_an_event() {
     let job = jobq.put("q", &json!(1)).await;
     let at = format!("{}/event", path("q", 1));
     for body in ["", " ", "x", "{", "1 2", "[1,]", "{\"a\"}"] {
-        jobq.post_text(&at, body).await.refused(400, &[]);
+        jobq.post_text(&at, body).await.assert_rejected(400, &[]);
     }
     assert_eq!(jobq.existing_job("q", 1).await, job);
     assert_consistent(&server).await;
@@ -118,7 +118,7 @@ async fn nearly_full(jobq: &Jobq) -> Job {
         if reply.status == 200 {
             last = reply.job();
         } else {
-            reply.refused(422, &[]);
+            reply.assert_rejected(422, &[]);
             size /= 2;
         }
     }
@@ -142,12 +142,14 @@ async fn a_log_has_at_most_1_mib() {
     let large = json!("y".repeat(2_000));
     let order = jobq.matching("q", &json!([])).await;
     for _ in 0..2 {
-        jobq.event("q", full.id, &large).await.refused(422, &[]);
+        jobq.event("q", full.id, &large)
+            .await
+            .assert_rejected(422, &[]);
         let reply = jobq.advance("q", full.id, &json!(null), &large).await;
-        reply.refused(422, &[]);
+        reply.assert_rejected(422, &[]);
         let query = json!([["=", "id", full.id]]);
         let reply = jobq.ask_one("q", &query, &large).await;
-        reply.refused(422, &[]);
+        reply.assert_rejected(422, &[]);
         assert_eq!(jobq.existing_job("q", full.id).await, full);
     }
     assert_eq!(jobq.matching("q", &json!([])).await, order);
@@ -175,7 +177,7 @@ async fn an_event_has_at_most_1_mib() {
         if fits {
             assert_eq!(reply.job().log()[1], What::User(event.to_string()));
         } else {
-            reply.refused(422, &[]);
+            reply.assert_rejected(422, &[]);
             assert_eq!(jobq.existing_job("q", id).await.log(), job.log());
         }
     }

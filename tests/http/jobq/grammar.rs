@@ -175,10 +175,12 @@ async fn errors_have_a_clear_message() {
         ("randomblob(9)", "randomblob"),
     ] {
         let query = json!([["=", text, 1]]);
-        jobq.ask_for("q", &query).await.refused(400, &[word]);
+        jobq.ask_for("q", &query)
+            .await
+            .assert_rejected(400, &[word]);
     }
     let reply = jobq.ask_for("q", &json!([["GLOB", "id", 1]])).await;
-    reply.refused(400, &["operator", "NOT LIKE"]);
+    reply.assert_rejected(400, &["operator", "NOT LIKE"]);
 }
 
 #[tokio::test]
@@ -361,7 +363,7 @@ async fn queries_that_exceed_the_budget_are_rejected() {
         jobq.ask_for("q", &query).await,
         jobq.ask_one("q", &query, &json!(1)).await,
     ] {
-        reply.refused(422, &[]);
+        reply.assert_rejected(422, &[]);
     }
     assert_eq!(jobq.matching("q", &json!([])).await, before);
     assert_consistent(&server).await;

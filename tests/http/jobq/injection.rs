@@ -209,12 +209,12 @@ async fn other_parameters_cannot_inject_sql() {
             format!("/queue/q/job?limit={escaped}"),
             format!("/queue/q/job?after={escaped}"),
         ] {
-            jobq.get(&path).await.refused(400, &[]);
+            jobq.get(&path).await.assert_rejected(400, &[]);
         }
         let gone = jobq
             .send(Method::DELETE, &format!("/queue/{escaped}"))
             .await;
-        gone.refused(404, &[]);
+        gone.assert_rejected(404, &[]);
         jobq.send(Method::DELETE, &format!("/queue/q/job/{escaped}"))
             .await
             .done();

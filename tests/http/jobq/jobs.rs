@@ -55,7 +55,9 @@ async fn a_job_requires_a_payload() {
         r#""payload""#,
         r#"["payload"]"#,
     ] {
-        jobq.post_text("/queue/q/job", body).await.refused(400, &[]);
+        jobq.post_text("/queue/q/job", body)
+            .await
+            .assert_rejected(400, &[]);
     }
     assert_eq!(jobq.all("q").await, []);
     // The rejected requests used no number.
@@ -103,12 +105,12 @@ async fn an_unknown_job_is_404() {
         "%EF%BC%91",
     ] {
         let path = format!("/queue/q/job/{id}");
-        jobq.get(&path).await.refused(404, &[]);
+        jobq.get(&path).await.assert_rejected(404, &[]);
         let state = format!("{path}/state");
         let body = r#"{"old":null,"new":1}"#;
-        jobq.post_text(&state, body).await.refused(404, &[]);
+        jobq.post_text(&state, body).await.assert_rejected(404, &[]);
         let event = format!("{path}/event");
-        jobq.post_text(&event, "1").await.refused(404, &[]);
+        jobq.post_text(&event, "1").await.assert_rejected(404, &[]);
         // Deleting an unknown job succeeds.
         jobq.send(Method::DELETE, &path).await.done();
     }

@@ -202,7 +202,7 @@ impl Walk {
         self.note(&format!("create {name}"));
         let reply = self.jobq.post("/queue", &json!({"name": name})).await;
         if self.queue(name).is_some() {
-            reply.refused(409, &[]);
+            reply.assert_rejected(409, &[]);
             return;
         }
         let created: jobq::Queue = reply.ok();
@@ -223,7 +223,7 @@ impl Walk {
         if self.queue(name).is_some() {
             reply.done();
         } else {
-            reply.refused(404, &[]);
+            reply.assert_rejected(404, &[]);
         }
         self.queues.retain(|queue| queue.name != name);
     }
@@ -256,7 +256,7 @@ impl Walk {
         self.note(&format!("delete {id} of {name} as {called}"));
         let reply = self.jobq.send(Method::DELETE, &path(&called, id)).await;
         let Some(queue) = self.queue(name) else {
-            reply.refused(404, &[]);
+            reply.assert_rejected(404, &[]);
             return;
         };
         reply.done();
@@ -273,7 +273,7 @@ impl Walk {
         let reply = self.jobq.advance(&called, id, &old, &new).await;
         let (step, log) = (self.step, self.log.clone());
         match self.known(name, id) {
-            None => reply.refused(404, &[]),
+            None => reply.assert_rejected(404, &[]),
             Some(job) if now.as_ref() == Some(&old) => {
                 job.set(new, step);
                 job.is(&reply.job(), &log);
@@ -304,7 +304,7 @@ impl Walk {
         let body = json!({"query": query, "limit": limit});
         let reply = self.jobq.post(&at, &body).await;
         let Some(mut expected) = self.matching(name, &test) else {
-            reply.refused(404, &[]);
+            reply.assert_rejected(404, &[]);
             return;
         };
         expected.truncate(limit);

@@ -86,9 +86,9 @@ async fn without_postgres_clients_are_asked_to_retry() {
     assert_all_rejected_in_time(&jobq).await;
     // Invalid requests are rejected without using the database.
     for path in ["/queue", "/queue/q/job", "/queue/q/job/1/event"] {
-        jobq.post_text(path, "[").await.refused(400, &[]);
+        jobq.post_text(path, "[").await.assert_rejected(400, &[]);
     }
-    jobq.get("/nope").await.refused(404, &[]);
+    jobq.get("/nope").await.assert_rejected(404, &[]);
     postgres.start_again();
     recovered(&jobq).await;
     // The rejected requests had no effect.

@@ -69,7 +69,7 @@ async fn invalid_pages_are_rejected() {
         "limit=1%27%20OR%201=1",
     ] {
         let reply = jobq.get(&format!("/queue/q/job?{query}")).await;
-        reply.refused(400, &[]);
+        reply.assert_rejected(400, &[]);
     }
     for limit in [1, 9_999, 10_000] {
         let path = format!("/queue/q/job?limit={limit}");
@@ -162,7 +162,7 @@ async fn a_missing_query_matches_all_jobs() {
     }
     for body in ["", "[]", "null", "1", "\"query\"", "{", "query=[]"] {
         let reply = jobq.post_text("/queue/q/query_jobs", body).await;
-        reply.refused(400, &[]);
+        reply.assert_rejected(400, &[]);
     }
     for query in [json!({}), json!("id = 1"), json!(1), Value::Bool(true)] {
         let reply = jobq.ask_for("q", &query).await;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::crowd::{
+use super::concurrency::{
     a_poll_and_a_state_change_do_not_both_succeed, concurrent_changes_are_all_kept,
     each_job_is_claimed_once_by_polls, names_and_numbers_are_unique,
     writes_to_deleted_objects_are_rejected,
@@ -37,7 +37,7 @@ async fn changes_on_one_server_apply_to_the_other() {
             let queue = mine.create("q").await;
             assert_eq!(yours.queues().await, [queue]);
             let taken = yours.post("/queue", &json!({"name": "q"})).await;
-            taken.refused(409, &["q"]);
+            taken.assert_rejected(409, &["q"]);
             let job = mine.put("q", &json!(1)).await;
             assert_eq!(yours.existing_job("q", job.id).await, job);
             assert_eq!(yours.put("q", &json!(2)).await.id, job.id + 1);
@@ -54,7 +54,7 @@ async fn changes_on_one_server_apply_to_the_other() {
             assert_eq!(mine.job("q", 2).await, None);
             assert_eq!(mine.put("q", &json!(3)).await.id, 3);
             yours.delete_queue("q").await;
-            mine.get("/queue/q/job").await.refused(404, &[]);
+            mine.get("/queue/q/job").await.assert_rejected(404, &[]);
             // A server that has cached the old queue finds the new one.
             let new = yours.create("q").await;
             assert_eq!(mine.queues().await, [new]);

@@ -64,7 +64,7 @@ async fn a_poll_without_a_match_has_no_effect() {
     jobq.create("other").await;
     jobq.put("other", &json!(1)).await;
     let none = jobq.ask_one("q", &json!([]), &json!(1)).await;
-    none.refused(404, &[]);
+    none.assert_rejected(404, &[]);
     let job = jobq.put_in("q", &json!(1), &json!("S")).await;
     for query in [
         json!([["IS", "state", null]]),
@@ -75,7 +75,7 @@ async fn a_poll_without_a_match_has_no_effect() {
         json!([["IS", "json_extract(payload,'$.x')", 1]]),
     ] {
         let reply = jobq.ask_one("q", &query, &json!(2)).await;
-        reply.refused(404, &[]);
+        reply.assert_rejected(404, &[]);
         assert_eq!(jobq.all("q").await, std::slice::from_ref(&job), "{query}");
     }
     assert_eq!(jobq.all("other").await.len(), 1);

@@ -43,7 +43,9 @@ async fn a_name_is_unique() {
     let (server, jobq) = start_with_queue().await;
     let before = jobq.queues().await;
     for body in [r#"{"name":"q"}"#, r#"{"name":"\u0071","id":77}"#] {
-        jobq.post_text("/queue", body).await.refused(409, &["q"]);
+        jobq.post_text("/queue", body)
+            .await
+            .assert_rejected(409, &["q"]);
     }
     assert_eq!(jobq.queues().await, before);
     // These are different names.
@@ -100,7 +102,7 @@ async fn a_name_has_at_most_255_characters() {
             let name = letter.repeat(length);
             let reply = jobq.post("/queue", &json!({"name": name})).await;
             if !fits {
-                reply.refused(400, &["255"]);
+                reply.assert_rejected(400, &["255"]);
                 continue;
             }
             let created: Queue = reply.ok();
@@ -186,9 +188,9 @@ async fn deleting_a_queue_deletes_its_jobs() {
     let old = jobq.queues().await.remove(0);
     jobq.delete_queue("q").await;
     let again = jobq.send(Method::DELETE, &queue("q")).await;
-    again.refused(404, &[]);
+    again.assert_rejected(404, &[]);
     for path in ["/queue/q/job", "/queue/q/job/1", "/queue/q/job/3"] {
-        jobq.get(path).await.refused(404, &[]);
+        jobq.get(path).await.assert_rejected(404, &[]);
     }
     let new = jobq.create("q").await;
     assert!(new.id > old.id, "{new:?} in the place of {old:?}");
@@ -202,9 +204,9 @@ async fn deleting_a_queue_deletes_its_jobs() {
     // The old queue's number is unknown.
     jobq.get(&queue(&old.id.to_string()))
         .await
-        .refused(405, &[]);
+        .assert_rejected(405, &[]);
     let old = format!("/queue/{}/job", old.id);
-    jobq.get(&old).await.refused(404, &[]);
+    jobq.get(&old).await.assert_rejected(404, &[]);
     assert_eq!(jobq.all("other").await, [kept]);
     assert_consistent(&server).await;
 }

@@ -95,7 +95,7 @@ async fn unknown_paths_are_404_with_any_method() {
         for name in ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "PURGE"] {
             let request = jobq.request(method(name), path).body("[1]");
             let reply = jobq.ask(&format!("{name} {path}"), request).await;
-            reply.refused(404, &["api not found"]);
+            reply.assert_rejected(404, &["api not found"]);
             let whole: Value = serde_json::from_str(&reply.text).unwrap();
             assert_eq!(whole, json!({"error": "api not found"}), "{reply:?}");
         }

@@ -206,7 +206,7 @@ async fn both_states_are_required() {
         "",
         r#"{"old":null,"new":}"#,
     ] {
-        jobq.post_text(&at, body).await.refused(400, &[]);
+        jobq.post_text(&at, body).await.assert_rejected(400, &[]);
         assert_eq!(jobq.existing_job("q", 1).await, job, "{body}");
     }
     let body = r#"{"new":1,"id":7,"old":null,"payload":9}"#;

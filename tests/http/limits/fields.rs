@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Server};
+use crate::support::{Response, Server};
 
 /// Checks that a value within its limit is accepted, and a value beyond it is rejected with the name of the field.
 #[track_caller]
-fn judge(answer: Answer, fits: bool, field: &str) {
+fn judge(answer: Response, fits: bool, field: &str) {
     if fits {
         answer.accepted();
     } else {
-        answer.refused_field(field);
+        answer.assert_rejected_field(field);
     }
 }
 
@@ -104,9 +104,9 @@ async fn lists_have_limits() {
         let change = json!({"id": "nobody", "on": names});
         let answer = client.post("/depends", change).await;
         if fits {
-            answer.refused(404, "no_such_job");
+            answer.assert_rejected(404, "no_such_job");
         } else {
-            answer.refused_field("on");
+            answer.assert_rejected_field("on");
         }
     }
 }

@@ -58,7 +58,7 @@ async fn a_list_shows_at_most_20_tags_per_job() {
         let tags: Vec<String> = (0..count).map(|n| format!("t{n}")).collect();
         let id = format!("with-{count}");
         let job = json!({"id": id, "meta": 1, "tags": tags});
-        server.anyone().add("work", job).await;
+        server.client().add("work", job).await;
         let url = format!("http://{}/ui/jobs?q={id}+api:qless", server.address);
         let answer = server.http.get(url).send().await.unwrap();
         let page = answer.text().await.unwrap();

@@ -52,14 +52,17 @@ async fn a_bulk_has_1_to_64_jobs() {
         assert_eq!(ids.len(), count);
         assert_eq!(lmstfy.drain("work").await, ids);
     }
-    lmstfy.put("/work/bulk", "[]").await.refused(400, "no jobs");
+    lmstfy
+        .put("/work/bulk", "[]")
+        .await
+        .assert_rejected(400, "no jobs");
     lmstfy
         .put("/work/bulk", " [ ] ")
         .await
-        .refused(400, "no jobs");
+        .assert_rejected(400, "no jobs");
     let body = format!("[{}]", vec!["0"; 65].join(","));
     let reply = lmstfy.put("/work/bulk", body).await;
-    reply.refused(400, "too many jobs");
+    reply.assert_rejected(400, "too many jobs");
     assert_eq!(lmstfy.size("work").await, 0);
 }
 
@@ -117,7 +120,7 @@ async fn an_element_of_64_kb_or_more_rejects_the_whole_bulk() {
         elements[at] = text(65536);
         let body = format!("[{}]", elements.join(","));
         let reply = lmstfy.put("/work/bulk", body).await;
-        reply.refused(413, "body too large");
+        reply.assert_rejected(413, "body too large");
         assert_eq!(lmstfy.size("work").await, 0);
     }
     assert_consistent(&server).await;
@@ -135,7 +138,7 @@ async fn the_size_of_a_bulk_is_limited() {
         if fits {
             assert_eq!(reply.status, 201, "{length} bytes: {reply:?}");
         } else {
-            reply.refused(413, "body too large");
+            reply.assert_rejected(413, "body too large");
         }
     }
 }

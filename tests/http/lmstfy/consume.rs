@@ -143,7 +143,7 @@ async fn empty_names_between_commas_are_ignored() {
     assert_eq!(got, ids);
     for nothing in [",", ",,", "%2C", ",?timeout=1", ",?count=2"] {
         let reply = lmstfy.get(&format!("/{nothing}")).await;
-        reply.refused(400, "invalid queue name(s)");
+        reply.assert_rejected(400, "invalid queue name(s)");
     }
     for bad in ["a,b.c", "a,b%20c", "b.c,a", "a,é"] {
         lmstfy.get(&format!("/{bad}")).await.bad();
@@ -179,7 +179,7 @@ async fn at_most_1000_queues_can_be_named() {
             if fits {
                 assert_eq!(reply.status, 404, "{count} queues: {reply:?}");
             } else {
-                reply.refused(400, "invalid queue name(s)");
+                reply.assert_rejected(400, "invalid queue name(s)");
             }
         }
     }
@@ -198,7 +198,7 @@ async fn at_most_100_jobs_are_consumed_at_once() {
         assert_eq!(jobs.len(), count);
     }
     let reply = lmstfy.get("/q?count=101").await;
-    reply.refused(400, "invalid count");
+    reply.assert_rejected(400, "invalid count");
 }
 
 /// HEAD must not consume a job, because proxies and link checkers send it.

@@ -150,7 +150,7 @@ async fn dead_jobs_are_deleted_oldest_first_up_to_the_limit() {
     for bad in ["0", "-1", "x", "", "9223372036854775808"] {
         alias(&format!("?limit={bad}"))
             .await
-            .refused(400, "invalid limit");
+            .assert_rejected(400, "invalid limit");
     }
     alias("?limit=2").await.nothing();
     assert_eq!(lmstfy.dead("work").await, (1, dead[6].clone()));

@@ -134,7 +134,7 @@ async fn names_are_checked_first() {
     let text = reply.text.as_str();
     assert!(!text.contains("ttl"), "{text}");
     let reply = ns.put("/q?ttl=x", vec![b'x'; 70000]).await;
-    reply.refused(400, "invalid ttl");
+    reply.assert_rejected(400, "invalid ttl");
 }
 
 /// Databases do not find texts with NUL, and no job has such an ID.

@@ -31,7 +31,7 @@ async fn refuses(lmstfy: &Lmstfy, method: Method, path: &str, parameter: &str, v
     for value in values {
         let asked = format!("{path}?{parameter}={value}");
         let reply = lmstfy.send(method.clone(), &asked, "[1]").await;
-        reply.refused(400, &format!("invalid {parameter}"));
+        reply.assert_rejected(400, &format!("invalid {parameter}"));
     }
     assert_eq!(lmstfy.size("q").await, 0);
 }
@@ -58,7 +58,7 @@ async fn a_job_must_have_at_least_one_try() {
     let lmstfy = client(&server);
     for (path, body) in WAYS {
         let reply = lmstfy.put(&format!("{path}?tries=0"), body).await;
-        reply.refused(400, "tries shouldn't be zero");
+        reply.assert_rejected(400, "tries shouldn't be zero");
     }
     assert_eq!(lmstfy.size("q").await, 0);
 }
@@ -75,7 +75,7 @@ async fn a_job_must_not_expire_before_it_is_due() {
             "delay=4294967295&ttl=4294967294",
         ] {
             let reply = lmstfy.put(&format!("{path}?{query}"), body).await;
-            reply.refused(400, "ttl is shorter than delay");
+            reply.assert_rejected(400, "ttl is shorter than delay");
         }
         for query in [
             "delay=2&ttl=2",

@@ -1,6 +1,6 @@
 //! Two servers on one PostgreSQL database act as one queue server.
 
-use super::crowd::{dead_jobs_are_processed_once, each_job_once, one_job_is_consumed_once};
+use super::concurrency::{dead_jobs_are_processed_once, each_job_once, one_job_is_consumed_once};
 use super::tokens::{revoke, token};
 use super::{assert_consistent, client};
 use crate::support::lmstfy::Lmstfy;
@@ -119,7 +119,7 @@ async fn a_token_is_valid_and_revoked_on_both_servers_at_once() {
             for server in [there, here] {
                 let lmstfy = Lmstfy::new(server, "ns").with_token(&token);
                 let reply = lmstfy.put("/work", "x").await;
-                reply.refused(401, "invalid token");
+                reply.assert_rejected(401, "invalid token");
             }
         }
     }

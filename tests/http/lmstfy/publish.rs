@@ -130,11 +130,11 @@ async fn a_body_is_smaller_than_64_kb() {
     }
     for length in [65536, 65537, 200_000, 2_000_000] {
         let reply = lmstfy.put("/work", vec![b'x'; length]).await;
-        reply.refused(413, "body too large");
+        reply.assert_rejected(413, "body too large");
         let reply = lmstfy
             .put(&format!("/work/job/{id}"), vec![b'x'; length])
             .await;
-        reply.refused(413, "body too large");
+        reply.assert_rejected(413, "body too large");
     }
     assert_eq!(lmstfy.size("work").await, 0);
     // A republish that is rejected keeps the old job.

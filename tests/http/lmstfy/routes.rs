@@ -39,7 +39,7 @@ async fn unknown_paths_are_not_found() {
     ] {
         for method in METHODS {
             let reply = ask(&server, method, path).await;
-            reply.refused(404, "api not found");
+            reply.assert_rejected(404, "api not found");
         }
     }
 }

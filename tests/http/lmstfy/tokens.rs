@@ -104,7 +104,7 @@ async fn refused(server: &Server, shown: &[Shown], status: u16, error: &str) {
     for shown in shown {
         for (method, path, body, _) in CALLS {
             let reply = call(server, &method, path, body, shown).await;
-            reply.refused(status, error);
+            reply.assert_rejected(status, error);
         }
     }
 }
@@ -193,7 +193,7 @@ async fn several_tokens_are_valid_at_once_and_revoked_individually() {
     lmstfy.clone().with_token(&one).publish("q", "x").await;
     revoke(&server, "ns", &one).await;
     let reply = lmstfy.clone().with_token(&one).put("/q", "x").await;
-    reply.refused(401, "invalid token");
+    reply.assert_rejected(401, "invalid token");
     lmstfy.clone().with_token(&other).publish("q", "x").await;
     assert_eq!(lmstfy.with_token(&other).size("q").await, 4);
 }
@@ -209,26 +209,29 @@ async fn the_token_is_checked_after_names_and_before_parameters() {
     wrong
         .put("/q?ttl=x", "x")
         .await
-        .refused(404, "pool not found");
+        .assert_rejected(404, "pool not found");
     lmstfy.put("/q.q", "x").await.bad();
     lmstfy
         .put("/q?ttl=x", vec![0; 70000])
         .await
-        .refused(401, "token not found");
+        .assert_rejected(401, "token not found");
     let invalid = lmstfy.clone().with_token("wrong");
     invalid
         .put("/q?ttl=x", vec![0; 70000])
         .await
-        .refused(401, "invalid token");
+        .assert_rejected(401, "invalid token");
     let own = lmstfy.clone().with_token(&right);
     own.put("/q?ttl=x", vec![0; 70000])
         .await
-        .refused(400, "invalid ttl");
+        .assert_rejected(400, "invalid ttl");
     own.put("/q", vec![0; 70000])
         .await
-        .refused(413, "body too large");
+        .assert_rejected(413, "body too large");
     // Unknown paths need no token.
-    lmstfy.get("/q/unknown").await.refused(404, "api not found");
+    lmstfy
+        .get("/q/unknown")
+        .await
+        .assert_rejected(404, "api not found");
 }
 
 #[tokio::test]
@@ -251,7 +254,7 @@ async fn tokens_and_revocations_survive_a_restart() {
     let lmstfy = Lmstfy::new(&server, "ns");
     lmstfy.clone().with_token(&good).publish("q", "x").await;
     let reply = lmstfy.with_token(&bad).put("/q", "x").await;
-    reply.refused(401, "invalid token");
+    reply.assert_rejected(401, "invalid token");
 }
 
 /// The token is checked when the poll starts.

@@ -32,7 +32,7 @@ async fn a_client_that_sends_too_much_can_read_the_error() {
                 ("/api/ns/q/bulk", array(length)),
             ] {
                 let reply = send_whole_body(&server, "PUT", path, &body).await;
-                reply.refused(413, "body too large");
+                reply.assert_rejected(413, "body too large");
             }
         }
     }
@@ -130,7 +130,7 @@ async fn a_body_can_be_chunked() {
     let (most, less) = (chunk(0x4000), chunk(0x3fff));
     let (most, less) = (most.as_bytes(), less.as_bytes());
     let reply = exchange(&server, &[head, most, most, most, most, b"0\r\n\r\n"]).await;
-    reply.refused(413, "body too large");
+    reply.assert_rejected(413, "body too large");
     let reply = exchange(&server, &[head, most, most, most, less, b"0\r\n\r\n"]).await;
     reply.published();
     assert_eq!(lmstfy.take("q").await.data.len(), 65535);

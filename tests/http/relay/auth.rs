@@ -76,7 +76,10 @@ async fn the_token_protects_all_of_relay_and_nothing_else() {
         assert_rejected(&nobody, shown).await;
     }
     let path = format!("/queues/q/jobs?token={TOKEN}");
-    nobody.send(Method::GET, &path).await.refused(401, &[]);
+    nobody
+        .send(Method::GET, &path)
+        .await
+        .assert_rejected(401, &[]);
     assert!(relay.exists("q", "a").await && !relay.exists("q", "b").await);
     for token in [TOKEN, ADMIN] {
         let relay = client(&server).with_token(token);

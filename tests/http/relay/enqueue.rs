@@ -81,7 +81,7 @@ async fn unique_rejects_all_jobs_if_one_key_is_in_use() {
                 new("q", "last")
             ]);
             let reply = relay.enqueue(mode, &jobs).await;
-            reply.refused(409, &[&format!("\"{id}\""), "\"q\""]);
+            reply.assert_rejected(409, &[&format!("\"{id}\""), "\"q\""]);
         }
         assert_eq!(relay.existing_job("q", id).await, before);
     }
@@ -102,7 +102,7 @@ async fn unique_rejects_a_duplicate_key_in_one_request() {
         new("q", "a")
     ]);
     let reply = relay.enqueue("", &jobs).await;
-    reply.refused(409, &["\"a\"", "\"q\""]);
+    reply.assert_rejected(409, &["\"a\"", "\"q\""]);
     for (queue, id) in [("q", "a"), ("q", "b"), ("other", "a")] {
         assert!(!relay.exists(queue, id).await, "{queue} {id}");
     }
@@ -173,7 +173,7 @@ async fn the_size_of_a_unique_enqueue_is_limited() {
     }
     for (count, queues, most) in [(6_401, 1, "6400"), (1_001, 1_001, "1000")] {
         let refused = relay.enqueue("unique", &jobs(count, queues)).await;
-        refused.refused(422, &[most]);
+        refused.assert_rejected(422, &[most]);
         assert!(!relay.exists(&format!("{count}-0"), "0").await);
         // In modes in which jobs are independent, they need not share a transaction.
         relay
@@ -185,7 +185,7 @@ async fn the_size_of_a_unique_enqueue_is_limited() {
     relay.put_ids("running", &["a"]).await;
     let run = relay.take("running").await;
     let refused = relay.requeue(&run, "ignore", &jobs(6_401, 1)).await;
-    refused.refused(422, &["6400"]);
+    refused.assert_rejected(422, &["6400"]);
     relay.complete(&run).await;
     assert_consistent(&server).await;
 }
@@ -202,7 +202,7 @@ async fn thousands_of_jobs_are_enqueued_and_hundreds_claimed_in_one_request() {
     let mut others: Vec<_> = (0..JOBS).map(|n| new("q", &format!("k{n}"))).collect();
     others.push(new("q", "j17"));
     let refused = relay.enqueue("unique", &json!(others)).await;
-    refused.refused(409, &["\"j17\"", "\"q\""]);
+    refused.assert_rejected(409, &["\"j17\"", "\"q\""]);
     assert!(!relay.exists("q", "k0").await && !relay.exists("q", "k4000").await);
     let mut got = relay.next_ids("q", 700).await;
     assert_eq!(got, ids[..700]);

@@ -99,7 +99,7 @@ async fn a_job_without_retries_left_frees_its_key() {
         assert!(Some(job.created_at) > old, "it is another one");
         old = Some(job.created_at);
         relay.wait_until_gone("q", "a").await;
-        relay.beat(&job).await.refused(404, &["\"a\""]);
+        relay.beat(&job).await.assert_rejected(404, &["\"a\""]);
         relay.complete(&job).await;
         let jobs = json!([new("q", "b")]);
         relay.requeue(&job, "", &jobs).await.only(202);
@@ -137,7 +137,10 @@ async fn a_timeout_changes_only_the_documented_fields() {
         ..beaten
     };
     assert_eq!(after, expected);
-    relay.beat_with(&job, "2").await.refused(404, &["\"a\""]);
+    relay
+        .beat_with(&job, "2")
+        .await
+        .assert_rejected(404, &["\"a\""]);
     relay.complete(&job).await;
     let jobs = json!([new("q", "b")]);
     relay.requeue(&job, "", &jobs).await.only(202);
@@ -152,7 +155,10 @@ async fn a_timeout_changes_only_the_documented_fields() {
     };
     assert_eq!(again, expected);
     // The previous run is no longer valid.
-    relay.beat_with(&job, "2").await.refused(404, &["\"a\""]);
+    relay
+        .beat_with(&job, "2")
+        .await
+        .assert_rejected(404, &["\"a\""]);
     relay.complete(&job).await;
     relay.beat(&again).await.only(202);
     assert_consistent(&server).await;

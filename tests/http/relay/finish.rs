@@ -65,7 +65,7 @@ async fn a_key_is_free_after_completion_or_deletion() {
             _ => relay.requeue(&job, "", &json!([])).await.only(202),
         }
         assert!(!relay.exists("q", "a").await);
-        relay.beat(&job).await.refused(404, &["\"a\""]);
+        relay.beat(&job).await.assert_rejected(404, &["\"a\""]);
     }
     assert_consistent(&server).await;
 }
@@ -115,7 +115,10 @@ async fn delete_and_reads_accept_jobs_in_any_state() {
             }
         );
         if id == "running" {
-            relay.beat(&running).await.refused(404, &["\"running\""]);
+            relay
+                .beat(&running)
+                .await
+                .assert_rejected(404, &["\"running\""]);
             relay.complete(&running).await;
         }
     }

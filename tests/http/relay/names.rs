@@ -100,10 +100,16 @@ async fn a_path_that_is_not_utf_8_is_not_found() {
             format!("/queues/q/jobs/{bad}"),
             format!("/queues/{bad}/jobs/a"),
         ] {
-            relay.send(Method::GET, &path).await.refused(400, &[]);
+            relay
+                .send(Method::GET, &path)
+                .await
+                .assert_rejected(400, &[]);
         }
         let path = format!("/queues/q/jobs/{bad}");
-        relay.send(Method::DELETE, &path).await.refused(400, &[]);
+        relay
+            .send(Method::DELETE, &path)
+            .await
+            .assert_rejected(400, &[]);
     }
     for (method, path) in [
         (Method::GET, "/queues/%00/jobs".to_owned()),
@@ -111,7 +117,7 @@ async fn a_path_that_is_not_utf_8_is_not_found() {
         (Method::DELETE, "/queues/q/jobs/a%00".to_owned()),
         (Method::PATCH, run_path("q", "\0", super::NO_RUN)),
     ] {
-        relay.send(method, &path).await.refused(422, &[]);
+        relay.send(method, &path).await.assert_rejected(422, &[]);
     }
     assert_consistent(&server).await;
 }
@@ -128,7 +134,7 @@ async fn a_name_that_postgres_cannot_index_is_rejected_with_the_reason() {
         if database::postgres().is_none() {
             assert_eq!(reply.status, 202, "{reply:?}");
         } else {
-            reply.refused(422, &["too long"]);
+            reply.assert_rejected(422, &["too long"]);
         }
     }
     assert_consistent(&server).await;

@@ -119,7 +119,7 @@ async fn an_invalid_number_is_400_and_claims_nothing() {
             relay
                 .send(Method::GET, &path)
                 .await
-                .refused(400, &["num_jobs"]);
+                .assert_rejected(400, &["num_jobs"]);
         }
     }
     assert_eq!(relay.next_ids("q", 9).await, ["a"]);

@@ -78,8 +78,8 @@ async fn without_postgres_clients_are_asked_to_retry() {
     assert_all_rejected_in_time(&relay, &job).await;
     assert_all_rejected_in_time(&relay, &job).await;
     // Invalid requests are rejected without using the database.
-    relay.enqueue_text("", "[").await.refused(400, &[]);
-    relay.enqueue_text("", "{}").await.refused(422, &[]);
+    relay.enqueue_text("", "[").await.assert_rejected(400, &[]);
+    relay.enqueue_text("", "{}").await.assert_rejected(422, &[]);
     postgres.start_again();
     recovered(&relay).await;
     // The rejected requests had no effect.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::crowd::{
+use super::concurrency::{
     a_run_ends_once, each_job_once, lists_are_enqueued_completely_or_not_at_all,
     one_enqueue_succeeds_per_key, one_run_at_a_time,
 };
@@ -39,7 +39,7 @@ async fn changes_on_one_server_apply_to_the_other() {
             yours
                 .enqueue("", &jobs)
                 .await
-                .refused(409, &["\"a\"", "\"q\""]);
+                .assert_rejected(409, &["\"a\"", "\"q\""]);
             assert!(yours.exists("q", "a").await);
             let job = yours.take("q").await;
             assert_eq!(mine.next_ids("q", 9).await, [""; 0]);
@@ -53,15 +53,15 @@ async fn changes_on_one_server_apply_to_the_other() {
             let conflict = json!([new("q", "x"), new("q", "x")]);
             mine.requeue(&job, "", &conflict)
                 .await
-                .refused(409, &["\"x\""]);
+                .assert_rejected(409, &["\"x\""]);
             let next = json!([new("q", "b"), new("q", "a")]);
             mine.requeue(&job, "", &next).await.only(202);
-            yours.beat(&job).await.refused(404, &["\"a\""]);
+            yours.beat(&job).await.assert_rejected(404, &["\"a\""]);
             let old = yours.take("q").await;
             assert_eq!(old.id, "b");
             let replaced = json!([with("q", "b", json!({"payload": "new"}))]);
             mine.enqueue("replace", &replaced).await.only(202);
-            yours.beat(&old).await.refused(404, &["\"b\""]);
+            yours.beat(&old).await.assert_rejected(404, &["\"b\""]);
             yours.complete(&old).await;
             assert_eq!(yours.existing_job("q", "b").await.payload, "\"new\"");
             for job in yours.next("q", 9).await {
@@ -94,7 +94,7 @@ async fn runs_time_out_on_both_servers() {
         assert_eq!(back.retries_remaining, Some(0));
         for job in &runs {
             let named = format!("\"{}\"", job.id);
-            yours.beat(job).await.refused(404, &[&named]);
+            yours.beat(job).await.assert_rejected(404, &[&named]);
         }
         // The key is free on both.
         yours.put_ids("q", &["dies"]).await;

@@ -49,8 +49,11 @@ async fn the_run_of_a_replaced_job_has_no_access_to_the_new_one() {
     relay.enqueue("replace", &jobs).await.only(202);
     let waiting = relay.existing_job("q", "a").await;
     assert_eq!((waiting.run_id, &waiting.state), (None, &None));
-    relay.beat(&old).await.refused(404, &["\"a\""]);
-    relay.beat_with(&old, "2").await.refused(404, &["\"a\""]);
+    relay.beat(&old).await.assert_rejected(404, &["\"a\""]);
+    relay
+        .beat_with(&old, "2")
+        .await
+        .assert_rejected(404, &["\"a\""]);
     relay.complete(&old).await;
     let more = json!([new("q", "b"), new("q", "a")]);
     relay.requeue(&old, "replace", &more).await.only(202);
@@ -59,7 +62,10 @@ async fn the_run_of_a_replaced_job_has_no_access_to_the_new_one() {
     let mine = relay.take("q").await;
     assert_ne!(mine.run_id, old.run_id);
     for _ in 0..2 {
-        relay.beat_with(&old, "3").await.refused(404, &["\"a\""]);
+        relay
+            .beat_with(&old, "3")
+            .await
+            .assert_rejected(404, &["\"a\""]);
         relay.complete(&old).await;
         relay.beat(&mine).await.only(202);
     }

@@ -33,7 +33,7 @@ async fn a_requeue_with_the_same_key_starts_a_new_job() {
             (job.updated_at, job.run_at),
             (job.created_at, job.created_at)
         );
-        relay.beat(&before).await.refused(404, &["\"a\""]);
+        relay.beat(&before).await.assert_rejected(404, &["\"a\""]);
         relay.complete(&before).await;
         assert_eq!(relay.existing_job("q", "a").await, job);
     }
@@ -89,7 +89,7 @@ async fn a_requeue_of_an_empty_list_completes_the_job() {
         let job = relay.take("q").await;
         relay.requeue(&job, mode, &json!([])).await.only(202);
         assert!(!relay.exists("q", "a").await, "{mode}");
-        relay.beat(&job).await.refused(404, &["\"a\""]);
+        relay.beat(&job).await.assert_rejected(404, &["\"a\""]);
     }
     assert_consistent(&server).await;
 }
@@ -120,7 +120,7 @@ async fn a_requeue_with_a_conflict_keeps_the_run() {
         let before = relay.existing_job("q", "a").await;
         for mode in ["", "unique", "unknown"] {
             let reply = relay.requeue(&job, mode, &jobs).await;
-            reply.refused(409, &[&format!("\"{id}\""), "\"q\""]);
+            reply.assert_rejected(409, &[&format!("\"{id}\""), "\"q\""]);
             assert_eq!(relay.existing_job("q", "a").await, before, "{jobs}");
         }
         relay.beat_with(&job, "1").await.only(202);
@@ -166,7 +166,7 @@ async fn the_other_modes_resolve_conflicts_as_in_enqueue() {
     }
     let (a, b) = set_up().await;
     relay.requeue(&a, "replace", &jobs).await.only(202);
-    relay.beat(&b).await.refused(404, &["\"b\""]);
+    relay.beat(&b).await.assert_rejected(404, &["\"b\""]);
     let all = relay.next("q", 9).await;
     assert_eq!(all.len(), 4);
     assert!(all.iter().all(|job| job.payload == "\"new\""), "{all:?}");

@@ -36,7 +36,7 @@ async fn unknown_paths_are_404_with_the_list_of_known_ones() {
             Method::PATCH,
         ] {
             let reply = relay.send(method.clone(), path).await;
-            reply.refused(404, &["POST   /v2/queues/jobs", "/run-id/{run_id}"]);
+            reply.assert_rejected(404, &["POST   /v2/queues/jobs", "/run-id/{run_id}"]);
         }
     }
     assert!(relay.exists("q", "a").await);
@@ -124,9 +124,9 @@ async fn every_response_has_a_request_id() {
     };
     let jobs = json!([new("q", "a")]);
     see(relay.enqueue("", &jobs).await).only(202);
-    see(relay.enqueue("", &jobs).await).refused(409, &["\"a\""]);
-    see(relay.enqueue_text("", "x").await).refused(400, &[]);
-    see(relay.enqueue_text("", "1").await).refused(422, &[]);
+    see(relay.enqueue("", &jobs).await).assert_rejected(409, &["\"a\""]);
+    see(relay.enqueue_text("", "x").await).assert_rejected(400, &[]);
+    see(relay.enqueue_text("", "1").await).assert_rejected(422, &[]);
     let job = see(relay.send(Method::GET, "/queues/q/jobs").await)
         .jobs()
         .remove(0);

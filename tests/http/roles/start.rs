@@ -88,7 +88,7 @@ async fn without_keys_the_dashboard_is_open_as_configured() {
         ),
     ] {
         let server = Server::with(options);
-        server.anyone().add_ids("work", &["a"]).await;
+        server.client().add_ids("work", &["a"]).await;
         let browser = Browser::at(&server);
         assert_eq!(status(&browser, "/ui/jobs/a").await, sees, "{options:?}");
         if sees != 200 {

@@ -139,17 +139,17 @@ async fn every_page_requires_its_role() {
 #[tokio::test]
 async fn forbidden_actions_change_nothing() {
     let server = Server::with(&with_keys(&[]));
-    server.anyone().add_ids("work", &["a"]).await;
+    server.client().add_ids("work", &["a"]).await;
     let vera = Browser::at(&server).with_key(VERA);
     let form = [("id", "a"), ("back", "/ui"), ("after", "/ui")];
     assert_eq!(vera.post("/ui/fn/cancel", &form).await.status(), 403);
-    assert_eq!(server.anyone().state("a").await, "waiting");
+    assert_eq!(server.client().state("a").await, "waiting");
     let olga = Browser::at(&server).with_key(OLGA);
     let form = [("option", "heartbeat"), ("value", "5"), ("back", "/ui")];
     assert_eq!(olga.post("/ui/fn/set_option", &form).await.status(), 403);
-    let config = server.anyone().get("/config").await.ok();
+    let config = server.client().get("/config").await.ok();
     assert_eq!(config["heartbeat"], 60);
     olga.act("cancel", &[("id", "a")]).await;
-    let gone = server.anyone().get("/job/a").await;
+    let gone = server.client().get("/job/a").await;
     assert_eq!(gone.status, 404);
 }

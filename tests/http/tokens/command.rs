@@ -69,14 +69,14 @@ async fn with_a_server_changes_apply_when_the_command_ends() {
         let mut tokens = Vec::new();
         for _ in 0..3 {
             tokens.push(made(&server, "both").await);
-            server.anyone().add_ids("a queue of qless", &["a"]).await;
+            server.client().add_ids("a queue of qless", &["a"]).await;
             tokens.push(created(&database, &["both"]));
         }
         for token in &tokens {
             assert_eq!(status(&server, "both", token).await, 200);
         }
         assert_eq!(names(&database, "both").len(), 6);
-        server.anyone().post("/cancel", "a".into()).await.ok();
+        server.client().post("/cancel", "a".into()).await.ok();
         server.stop().await;
         let server = Server::at_url(&database, options);
         for token in &tokens {

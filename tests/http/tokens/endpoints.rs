@@ -131,7 +131,7 @@ async fn a_flush_keeps_tokens_and_deletes_jobs() {
     let token = made(&server, "ns").await;
     let path = format!("/api/ns/q?token={token}");
     assert_eq!(ask(&server, Method::PUT, &path).await.0, 201);
-    server.anyone().post("/flush", Value::Null).await.ok();
+    server.client().post("/flush", Value::Null).await.ok();
     assert_eq!(ask(&server, Method::GET, &path).await.0, 404);
     assert_eq!(status(&server, "ns", &token).await, 200);
 }

@@ -257,7 +257,7 @@ impl Reply {
 
     /// Checks that the request failed with this status, and an error that contains these words.
     #[track_caller]
-    pub fn refused(&self, status: u16, words: &[&str]) {
+    pub fn assert_rejected(&self, status: u16, words: &[&str]) {
         assert_eq!(self.status, status, "{self:?}");
         let error = self.error();
         for word in words {
@@ -275,7 +275,7 @@ impl Reply {
             #[serde(rename = "error")]
             _error: String,
         }
-        self.refused(400, &[]);
+        self.assert_rejected(400, &[]);
         let bad: Bad = self.read();
         assert!(bad.at.place.is_none_or(|place| place <= 2), "{self:?}");
         assert!(bad.at.column.is_none_or(|column| column >= 1), "{self:?}");
@@ -285,7 +285,7 @@ impl Reply {
     /// Checks that the request failed with a conflict. Returns the current job.
     #[track_caller]
     pub fn conflict(&self) -> Job {
-        self.refused(409, &[]);
+        self.assert_rejected(409, &[]);
         let mut members: BTreeMap<String, Box<RawValue>> = self.read();
         members.remove("error");
         let job = serde_json::to_string(&members).expect("it was JSON");

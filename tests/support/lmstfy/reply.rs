@@ -102,7 +102,7 @@ impl Reply {
 
     /// Checks that the request failed with exactly this error.
     #[track_caller]
-    pub fn refused(&self, status: u16, error: &str) {
+    pub fn assert_rejected(&self, status: u16, error: &str) {
         assert_eq!(self.json(status), json!({ "error": error }), "{self:?}");
     }
 
@@ -169,7 +169,7 @@ impl Reply {
     #[track_caller]
     pub fn peeked(&self, namespace: &str) -> Option<Job> {
         if self.status == 404 {
-            self.refused(404, "job not found");
+            self.assert_rejected(404, "job not found");
             return None;
         }
         Some(Job::new(&self.json(200), namespace, false))

@@ -8,18 +8,18 @@ pub const TOP: f64 = 18.0;
 
 pub const FLOOR: f64 = 118.0;
 
-pub const LETTERS: f64 = 136.0;
+pub const LABEL_Y: f64 = 136.0;
 
 /// The width and height of the coordinate system of the lines, which is stretched to the size of the chart.
-pub const ACROSS: f64 = 1_000.0;
+pub const WIDTH: f64 = 1_000.0;
 
-pub const UPRIGHT: f64 = 100.0;
+pub const HEIGHT: f64 = 100.0;
 
 /// Minimum distance between line labels, in pixels.
-const NAMES_APART: f64 = 14.0;
+const LABEL_DISTANCE: f64 = 14.0;
 
 /// Approximate maximum number of labels on the time axis.
-const TIMES_MAX: i64 = 5;
+const AXIS_LABELS_MAX: i64 = 5;
 
 /// The top of the vertical axis: a round number, at least `highest`.
 pub fn ceiling(highest: f64, unit: Unit) -> f64 {
@@ -49,39 +49,43 @@ pub fn ceiling(highest: f64, unit: Unit) -> f64 {
 }
 
 /// The horizontal position of the middle of a span.
-pub fn across(index: usize, count: usize) -> f64 {
-    (index as f64 + 0.5) / count.max(1) as f64 * ACROSS
+pub fn x_position(index: usize, count: usize) -> f64 {
+    (index as f64 + 0.5) / count.max(1) as f64 * WIDTH
 }
 
 /// The vertical position of a value.
-pub fn upright(value: f64, top: f64) -> f64 {
-    UPRIGHT - (value / top).clamp(0.0, 1.0) * UPRIGHT
+pub fn y_position(value: f64, top: f64) -> f64 {
+    HEIGHT - (value / top).clamp(0.0, 1.0) * HEIGHT
 }
 
 /// The sequences of values between gaps, each value with its index.
-pub fn pieces(values: &[Option<f64>]) -> Vec<Vec<(usize, f64)>> {
-    let mut pieces = vec![Vec::new()];
+pub fn segments(values: &[Option<f64>]) -> Vec<Vec<(usize, f64)>> {
+    let mut segments = vec![Vec::new()];
     for (index, value) in values.iter().enumerate() {
-        match (value, pieces.last_mut()) {
-            (Some(value), Some(piece)) => piece.push((index, *value)),
-            _ => pieces.push(Vec::new()),
+        match (value, segments.last_mut()) {
+            (Some(value), Some(segment)) => segment.push((index, *value)),
+            _ => segments.push(Vec::new()),
         }
     }
-    pieces.retain(|piece| !piece.is_empty());
-    pieces
+    segments.retain(|segment| !segment.is_empty());
+    segments
 }
 
 /// The SVG paths of a line: one for complete spans, and one for the segment to the span in progress.
-pub fn paths(values: &[Option<f64>], top: f64, goes_on: bool) -> (String, String) {
+pub fn paths(values: &[Option<f64>], top: f64, is_in_progress: bool) -> (String, String) {
     let count = values.len();
     let point = |(index, value): (usize, f64)| {
-        format!("{:.1} {:.1}", across(index, count), upright(value, top))
+        format!(
+            "{:.1} {:.1}",
+            x_position(index, count),
+            y_position(value, top)
+        )
     };
     let (mut done, mut last) = (String::new(), String::new());
-    for piece in pieces(values) {
-        let open = goes_on && piece.last().is_some_and(|(index, _)| index + 1 == count);
-        let closed = piece.len() - usize::from(open);
-        let drawn = piece.iter().take(closed).copied();
+    for segment in segments(values) {
+        let open = is_in_progress && segment.last().is_some_and(|(index, _)| index + 1 == count);
+        let closed = segment.len() - usize::from(open);
+        let drawn = segment.iter().take(closed).copied();
         let mut points: Vec<String> = drawn.map(point).collect();
         if points.len() == 1 {
             // A line of length 0 is drawn as a dot.
@@ -92,7 +96,7 @@ pub fn paths(values: &[Option<f64>], top: f64, goes_on: bool) -> (String, String
         }
         if open {
             let from = closed.saturating_sub(1);
-            let way: Vec<String> = piece.iter().skip(from).copied().map(point).collect();
+            let way: Vec<String> = segment.iter().skip(from).copied().map(point).collect();
             let way = match way.as_slice() {
                 [one] => format!("M{one}L{one}"),
                 _ => format!("M{}", way.join("L")),
@@ -107,34 +111,34 @@ pub fn paths(values: &[Option<f64>], top: f64, goes_on: bool) -> (String, String
 pub fn area(values: &[Option<f64>], top: f64) -> String {
     let count = values.len();
     let mut path = String::new();
-    for piece in pieces(values) {
-        let (Some(first), Some(last)) = (piece.first(), piece.last()) else {
+    for segment in segments(values) {
+        let (Some(first), Some(last)) = (segment.first(), segment.last()) else {
             continue;
         };
-        path.push_str(&format!("M{:.1} {UPRIGHT}", across(first.0, count)));
-        for (index, value) in &piece {
-            let (x, y) = (across(*index, count), upright(*value, top));
+        path.push_str(&format!("M{:.1} {HEIGHT}", x_position(first.0, count)));
+        for (index, value) in &segment {
+            let (x, y) = (x_position(*index, count), y_position(*value, top));
             path.push_str(&format!("L{x:.1} {y:.1}"));
         }
-        path.push_str(&format!("L{:.1} {UPRIGHT}Z", across(last.0, count)));
+        path.push_str(&format!("L{:.1} {HEIGHT}Z", x_position(last.0, count)));
     }
     path
 }
 
 /// Moves positions apart so that labels do not overlap, within `TOP` and `FLOOR`.
-pub fn apart(heights: &[f64]) -> Vec<f64> {
+pub fn spread_labels(heights: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..heights.len()).collect();
     let height = |index: &usize| heights.get(*index).copied().unwrap_or_default();
     order.sort_by(|a, b| height(a).total_cmp(&height(b)));
     let mut placed = vec![0.0; heights.len()];
     let mut least = TOP;
     for (rank, index) in order.iter().enumerate() {
-        let below = (order.len() - 1 - rank) as f64 * NAMES_APART;
+        let below = (order.len() - 1 - rank) as f64 * LABEL_DISTANCE;
         let y = height(index).max(least).min(FLOOR - below);
-        if let Some(queue_ref) = placed.get_mut(*index) {
-            *queue_ref = y;
+        if let Some(slot) = placed.get_mut(*index) {
+            *slot = y;
         }
-        least = y + NAMES_APART;
+        least = y + LABEL_DISTANCE;
     }
     placed
 }
@@ -146,7 +150,7 @@ pub fn labels(from: i64, width: i64, count: usize) -> Vec<(usize, String)> {
     let days = [1, 2, 7, 14, 30].map(|days| days * DAY);
     let mut steps = steps.into_iter().chain(days);
     let step = steps
-        .find(|step| all / step <= TIMES_MAX)
+        .find(|step| all / step <= AXIS_LABELS_MAX)
         .unwrap_or(60 * DAY);
     let step = step.max(width);
     let mut labels = Vec::new();
@@ -155,14 +159,14 @@ pub fn labels(from: i64, width: i64, count: usize) -> Vec<(usize, String)> {
             from.saturating_add(width.saturating_mul(i64::try_from(index).unwrap_or_default()));
         // Labels the first span that starts in a new step, because spans need not start exactly at the step.
         if at.rem_euclid(step) < width {
-            labels.push((index, moment(at, step)));
+            labels.push((index, axis_time(at, step)));
         }
     }
     labels
 }
 
 /// A time in the precision of the axis: the date for steps of days, otherwise hour and minute.
-pub fn moment(at: i64, step: i64) -> String {
+pub fn axis_time(at: i64, step: i64) -> String {
     if step >= DAY {
         let date = time::date(at.div_euclid(DAY));
         date.get(5..).unwrap_or_default().to_owned()
@@ -182,11 +186,11 @@ mod tests {
     #[test]
     fn missing_values_are_gaps_in_the_line() {
         let values = [Some(1.0), Some(2.0), None, Some(4.0)];
-        assert_eq!(pieces(&values).len(), 2);
+        assert_eq!(segments(&values).len(), 2);
         let (done, last) = paths(&values, 4.0, false);
         assert_eq!(done, "M125.0 75.0L375.0 50.0M875.0 0.0L875.0 0.0");
         assert_eq!(last, "");
-        assert_eq!(pieces(&[None, None]), Vec::<Vec<(usize, f64)>>::new());
+        assert_eq!(segments(&[None, None]), Vec::<Vec<(usize, f64)>>::new());
         assert_eq!(paths(&[], 1.0, true), (String::new(), String::new()));
     }
 
@@ -229,13 +233,13 @@ mod tests {
 
     #[test]
     fn labels_do_not_overlap() {
-        assert_eq!(apart(&[50.0, 52.0]), [50.0, 64.0]);
+        assert_eq!(spread_labels(&[50.0, 52.0]), [50.0, 64.0]);
         assert_eq!(
-            apart(&[FLOOR, FLOOR, FLOOR]),
+            spread_labels(&[FLOOR, FLOOR, FLOOR]),
             [FLOOR - 28.0, FLOOR - 14.0, FLOOR]
         );
-        assert_eq!(apart(&[90.0, 20.0]), [90.0, 20.0]);
-        assert_eq!(apart(&[]), Vec::<f64>::new());
+        assert_eq!(spread_labels(&[90.0, 20.0]), [90.0, 20.0]);
+        assert_eq!(spread_labels(&[]), Vec::<f64>::new());
     }
 
     #[test]

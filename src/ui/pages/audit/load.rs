@@ -39,19 +39,19 @@ const KINDS: [&str; 7] = [
 
 /// A page of matching entries.
 pub async fn load_audit(engine: &Engine, query: &AuditQuery) -> Result<AuditView> {
-    let (people, actions) = engine.audit_filters().await?;
+    let (users, actions) = engine.audit_filters().await?;
     let mut view = AuditView {
         rows: Vec::new(),
         next: None,
-        people,
+        users,
         actions,
-        mistaken: None,
-        kept: (AUDIT_ENTRIES_MAX, AUDIT_DAYS_MAX),
+        filter_error: None,
+        retention: (AUDIT_ENTRIES_MAX, AUDIT_DAYS_MAX),
     };
     let filter = match filter(query) {
         Ok(filter) => filter,
         Err(why) => {
-            view.mistaken = Some(why);
+            view.filter_error = Some(why);
             return Ok(view);
         }
     };
@@ -82,7 +82,7 @@ pub async fn load_export(
 
 fn filter(query: &AuditQuery) -> Result<AuditFilter, String> {
     Ok(AuditFilter {
-        who: query.who.clone(),
+        who: query.user.clone(),
         action: query.action.clone(),
         target: query.target.trim().to_owned(),
         from: time(&query.from)?,
@@ -111,7 +111,7 @@ fn row(entry: &AuditEntry) -> AuditRow {
     AuditRow {
         id: actor.id,
         at: entry.at.0,
-        who: actor.who,
+        user: actor.who,
         role: actor.role,
         action: actor.action,
         target: actor.target,
@@ -119,7 +119,7 @@ fn row(entry: &AuditEntry) -> AuditRow {
         changes: changes(&entry.before, &entry.after),
         items: entry.items,
         done: entry.done,
-        said: entry.message.clone(),
+        message: entry.message.clone(),
         request_id: actor.request_id,
         source: actor.source,
     }

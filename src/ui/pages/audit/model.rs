@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The filter of the address; empty fields match all entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditQuery {
-    pub who: String,
+    pub user: String,
     pub action: String,
     /// A part of the target.
     pub target: String,
@@ -19,7 +19,7 @@ pub struct AuditQuery {
 impl AuditQuery {
     pub fn of(param: impl Fn(&str) -> String) -> AuditQuery {
         AuditQuery {
-            who: param("who"),
+            user: param("who"),
             action: param("action"),
             target: param("target"),
             from: param("from"),
@@ -31,7 +31,7 @@ impl AuditQuery {
     /// The filters by their names in the address.
     pub fn filters(&self) -> [(&'static str, &str); 5] {
         [
-            ("who", &self.who),
+            ("who", &self.user),
             ("action", &self.action),
             ("target", &self.target),
             ("from", &self.from),
@@ -47,12 +47,12 @@ pub struct AuditView {
     /// The last entry of this page, if there is a next page.
     pub next: Option<String>,
     /// The users and actions in the log.
-    pub people: Vec<String>,
+    pub users: Vec<String>,
     pub actions: Vec<String>,
     /// The error of the filter.
-    pub mistaken: Option<String>,
+    pub filter_error: Option<String>,
     /// The approximate maximum number of entries that are kept, and the number of days.
-    pub kept: (i64, i64),
+    pub retention: (i64, i64),
 }
 
 /// An entry of the audit log.
@@ -60,7 +60,7 @@ pub struct AuditView {
 pub struct AuditRow {
     pub id: String,
     pub at: i64,
-    pub who: String,
+    pub user: String,
     pub role: String,
     pub action: String,
     /// The target, and the page that shows it; both can be empty.
@@ -72,7 +72,7 @@ pub struct AuditRow {
     pub items: i64,
     /// Whether the action was done.
     pub done: bool,
-    pub said: String,
+    pub message: String,
     pub request_id: String,
     pub source: String,
 }

@@ -45,8 +45,8 @@ pub async fn load_confirm(
     }
     Ok(Ok(ConfirmView {
         jobs: counted.jobs,
-        is_least: counted.is_lower_bound,
-        able: counted.applicable,
+        is_minimum: counted.is_lower_bound,
+        applicable: counted.applicable,
         samples: rows(engine, &counted.samples),
         can_be_undone: action.removes() && counted.can_be_kept(),
         must_type: must_type(&counted),

@@ -31,26 +31,26 @@ pub async fn load_dead(
     queue: &str,
     offset: usize,
 ) -> Result<DeadView> {
-    let mut letters = engine.queues(None).await?;
-    letters.retain(|letter| letter.counts.dead > 0);
-    let mut namespaces: Vec<String> = letters
+    let mut queues = engine.queues(None).await?;
+    queues.retain(|found| found.counts.dead > 0);
+    let mut namespaces: Vec<String> = queues
         .iter()
-        .map(|letter| letter.queue.key.namespace.clone())
+        .map(|found| found.queue.key.namespace.clone())
         .filter(|namespace| !namespace.is_empty())
         .collect();
     namespaces.sort();
     namespaces.dedup();
     namespaces.truncate(NAMESPACES_OFFERED);
     let wanted = queue.to_lowercase();
-    letters.retain(|letter| {
-        let key = &letter.queue.key;
+    queues.retain(|found| {
+        let key = &found.queue.key;
         (namespace.is_empty() || key.namespace == namespace)
             && key.name.to_lowercase().contains(&wanted)
     });
     Ok(DeadView {
-        jobs: letters.iter().map(|letter| letter.counts.dead).sum(),
-        letters: letters.len(),
-        rows: rows(engine, letters, offset, PAGE_JOBS).await?,
+        jobs: queues.iter().map(|found| found.counts.dead).sum(),
+        queues: queues.len(),
+        rows: rows(engine, queues, offset, PAGE_JOBS).await?,
         namespaces,
     })
 }
@@ -58,31 +58,31 @@ pub async fn load_dead(
 /// A page of queues, most dead jobs first, each with its oldest dead job.
 pub async fn rows(
     engine: &Engine,
-    mut letters: Vec<QueueCounts>,
+    mut queues: Vec<QueueCounts>,
     offset: usize,
     limit: usize,
 ) -> Result<Vec<DeadRow>> {
-    letters.sort_by_cached_key(|letter| {
-        let queue_ref = queue_ref(&letter.queue.key);
-        (-letter.counts.dead, queue_ref.label())
+    queues.sort_by_cached_key(|found| {
+        let queue_ref = queue_ref(&found.queue.key);
+        (-found.counts.dead, queue_ref.label())
     });
-    let shown = letters.into_iter().skip(offset).take(limit);
-    futures::future::try_join_all(shown.map(|letter| row(engine, letter))).await
+    let shown = queues.into_iter().skip(offset).take(limit);
+    futures::future::try_join_all(shown.map(|found| row(engine, found))).await
 }
 
-async fn row(engine: &Engine, letter: QueueCounts) -> Result<DeadRow> {
+async fn row(engine: &Engine, found: QueueCounts) -> Result<DeadRow> {
     let first = Page {
         offset: 0,
         limit: 1,
     };
-    let key = &letter.queue.key;
-    let head = engine
+    let key = &found.queue.key;
+    let oldest = engine
         .list_jobs(EffectiveState::Dead, Some(key), first, None)
         .await?;
     let now = engine.now(None);
     Ok(DeadRow {
         queue_ref: queue_ref(key),
-        size: letter.counts.dead,
-        head: head.first().map(|job| job_row(engine, job, now)),
+        size: found.counts.dead,
+        oldest: oldest.first().map(|job| job_row(engine, job, now)),
     })
 }

@@ -11,7 +11,7 @@ pub struct DeadRow {
     pub queue_ref: QueueRef,
     pub size: i64,
     /// The oldest dead job; `None` if it was removed in the meantime.
-    pub head: Option<JobRow>,
+    pub oldest: Option<JobRow>,
 }
 
 /// A page of the queues with dead jobs, most dead jobs first.
@@ -19,7 +19,7 @@ pub struct DeadRow {
 pub struct DeadView {
     pub rows: Vec<DeadRow>,
     /// The number of matching queues on all pages.
-    pub letters: usize,
+    pub queues: usize,
     /// The number of dead jobs in the matching queues.
     pub jobs: i64,
     /// The namespaces that have dead jobs.

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 
 use crate::time;
 use crate::ui::components::basics::plural;
-use crate::ui::components::commands::{copy, written};
+use crate::ui::components::commands::{copy, escape_textarea};
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::failures::model::FailingView;
 use crate::ui::urls;
@@ -22,7 +22,7 @@ pub fn incident(view: &FailingView, request: &PageRequest) -> AnyView {
             <div>
                 <p class="row">{copy("incident".to_owned(), "Copy the Markdown".to_owned())}</p>
                 <label for="incident" class="unseen">"Markdown"</label>
-                <textarea id="incident" rows=rows.to_string() readonly spellcheck="false">{written(&text)}</textarea>
+                <textarea id="incident" rows=rows.to_string() readonly spellcheck="false">{escape_textarea(&text)}</textarea>
             </div>
         </details>
     }
@@ -32,7 +32,10 @@ pub fn incident(view: &FailingView, request: &PageRequest) -> AnyView {
 fn markdown(view: &FailingView, origin: &str, now: i64) -> String {
     let group = &view.group;
     let moment = |moment: Option<i64>| moment.map_or("unknown".to_owned(), time::utc);
-    let chosen = view.chosen.as_ref().map_or("", |kind| kind.hash.as_str());
+    let fingerprint = view
+        .selected_kind
+        .as_ref()
+        .map_or("", |kind| kind.hash.as_str());
     let mut lines = vec![
         format!(
             "## {}: {}",
@@ -64,7 +67,7 @@ fn markdown(view: &FailingView, origin: &str, now: i64) -> String {
     lines.push(format!("- Workers: {}", list(workers.collect())));
     lines.push(format!(
         "- Messages of the newest {}:",
-        plural(view.looked_at, "job", "jobs")
+        plural(view.analyzed, "job", "jobs")
     ));
     for kind in view.message_kinds.iter().take(KINDS_SHOWN) {
         let n = time::number(kind.count);
@@ -76,7 +79,7 @@ fn markdown(view: &FailingView, origin: &str, now: i64) -> String {
     }
     lines.push(format!(
         "- {origin}{}",
-        urls::failing(&group.group, &view.range, chosen)
+        urls::failure_group(&group.group, &view.range, fingerprint)
     ));
     let failure = view
         .sample

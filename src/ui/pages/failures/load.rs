@@ -66,7 +66,7 @@ const GROUP_JOBS_MAX: usize = 10_000;
 
 /// Maximum number of characters that a page fingerprints: enough for the messages of all analyzed jobs. Takes up to 1
 /// s.
-const MESSAGES_WORK: u64 = (GROUP_JOBS_MAX * MESSAGE_CHARS_MAX) as u64;
+const FINGERPRINT_CHARS_MAX: u64 = (GROUP_JOBS_MAX * MESSAGE_CHARS_MAX) as u64;
 
 /// Maximum number of kinds of messages, and of queues and workers, on the page of a group.
 const KINDS_SHOWN: usize = 20;
@@ -100,7 +100,7 @@ pub async fn load_failures(engine: &Engine, name: &str, text: &str) -> Result<Fa
     });
     let more = rows.len().saturating_sub(GROUPS_MAX);
     rows.truncate(GROUPS_MAX);
-    let mut groups = look_at(engine, rows, since, now).await?;
+    let mut groups = load_details(engine, rows, since, now).await?;
     groups.sort_by(|a, b| {
         let order = b.count.cmp(&a.count);
         order.then_with(|| a.row.group.cmp(&b.row.group))
@@ -117,7 +117,7 @@ pub async fn load_failures(engine: &Engine, name: &str, text: &str) -> Result<Fa
     })
 }
 
-async fn look_at(
+async fn load_details(
     engine: &Engine,
     rows: Vec<GroupRow>,
     since: Option<Time>,
@@ -134,7 +134,7 @@ async fn look_at(
     let first = since.unwrap_or(Time(i64::MIN));
     let newest = engine.failing(&names, first, LISTED_MESSAGES).await?;
     let mut queues = engine.failing_queues().await?;
-    let mut allowance = Allowance::new(MESSAGES_WORK);
+    let mut allowance = Allowance::new(FINGERPRINT_CHARS_MAX);
     let mut groups = Vec::new();
     let mut of_each = day.into_iter().zip(newest).enumerate();
     for row in rows {
@@ -146,8 +146,8 @@ async fn look_at(
             count: counted.get(index).map_or(row.count, in_range),
             day: day.spans,
             queues: named(engine, queues),
-            looked_at: count(newest.len()),
-            most: message_kinds(&prints).into_iter().next(),
+            analyzed: count(newest.len()),
+            top_kind: message_kinds(&prints).into_iter().next(),
             row,
         });
     }
@@ -172,28 +172,28 @@ pub async fn load_failure(
     let first = since.unwrap_or(Time(i64::MIN));
     let newest = engine.failing(&[group], first, GROUP_JOBS_MAX).await?;
     let newest = newest.into_iter().next().unwrap_or_default();
-    let mut allowance = Allowance::new(MESSAGES_WORK);
+    let mut allowance = Allowance::new(FINGERPRINT_CHARS_MAX);
     let (newest, prints) = fingerprints(newest, &mut allowance).await;
     let mut kinds = message_kinds(&prints);
-    let chosen = chosen_kind(&kinds, fingerprint);
-    let meant: Vec<&Failing> = newest
+    let selected_kind = find_kind(&kinds, fingerprint);
+    let matching: Vec<&Failing> = newest
         .iter()
         .zip(&prints)
         .filter(|(_, print)| fingerprint.is_empty() || print.hash == fingerprint)
         .map(|(job, _)| job)
         .collect();
-    let others = kinds.len().saturating_sub(KINDS_SHOWN);
+    let more_kinds = kinds.len().saturating_sub(KINDS_SHOWN);
     kinds.truncate(KINDS_SHOWN);
     let group = row.unwrap_or_else(|| empty(group));
     let (total, jobs) = page(
         engine,
         &group,
-        &meant,
-        since.is_none() && chosen.is_none(),
+        &matching,
+        since.is_none() && selected_kind.is_none(),
         offset,
     )
     .await?;
-    let sample = match meant.first() {
+    let sample = match matching.first() {
         Some(job) => engine.failed_job(job.seq).await?,
         None => None,
     };
@@ -203,13 +203,13 @@ pub async fn load_failure(
         width,
         spans: times.spans,
         is_cut: times.is_cut,
-        looked_at: count(newest.len()),
+        analyzed: count(newest.len()),
         message_kinds: kinds,
-        others,
-        chosen,
-        queues: named(engine, counts(meant.iter().map(|job| job.queue))),
+        more_kinds,
+        selected_kind,
+        queues: named(engine, counts(matching.iter().map(|job| job.queue))),
         workers: counts(
-            meant
+            matching
                 .iter()
                 .map(|job| job.worker.clone())
                 .filter(|name| !name.is_empty()),
@@ -225,7 +225,7 @@ pub async fn load_failure(
 }
 
 /// The kind of message with this fingerprint; `None` if the fingerprint is empty.
-fn chosen_kind(kinds: &[MessageKind], fingerprint: &str) -> Option<MessageKind> {
+fn find_kind(kinds: &[MessageKind], fingerprint: &str) -> Option<MessageKind> {
     if fingerprint.is_empty() {
         return None;
     }
@@ -252,7 +252,7 @@ fn empty(group: &str) -> GroupRow {
 async fn page(
     engine: &Engine,
     group: &GroupRow,
-    meant: &[&Failing],
+    matching: &[&Failing],
     all: bool,
     offset: usize,
 ) -> Result<(i64, Vec<job::JobRow>)> {
@@ -264,9 +264,9 @@ async fn page(
         };
         engine.list_failed(&group.group, page).await?
     } else {
-        let shown = meant.iter().skip(offset).take(PAGE_JOBS);
+        let shown = matching.iter().skip(offset).take(PAGE_JOBS);
         let seqs: Vec<i64> = shown.map(|job| job.seq).collect();
-        (count(meant.len()), engine.failed_jobs(&seqs).await?)
+        (count(matching.len()), engine.failed_jobs(&seqs).await?)
     };
     let rows = jobs.iter().map(|job| job_row(engine, job, now));
     Ok((total, rows.collect()))
@@ -348,12 +348,12 @@ mod tests {
     #[test]
     fn kinds_are_sorted_by_frequency_then_by_age() {
         let newest = ["c", "no 1", "b", "no 22", "b 'x'"].map(Fingerprint::of);
-        let told: Vec<_> = message_kinds(&newest)
+        let found: Vec<_> = message_kinds(&newest)
             .into_iter()
             .map(|kind| (kind.text, kind.count))
             .collect();
         let expected = [("no ·", 2), ("c", 1), ("b", 1), ("b ·", 1)];
-        assert_eq!(told, expected.map(|(text, n)| (text.to_owned(), n)));
+        assert_eq!(found, expected.map(|(text, n)| (text.to_owned(), n)));
         assert_eq!(counts(["a", "b", "b"].into_iter()), [("b", 2), ("a", 1)]);
     }
 

@@ -32,8 +32,8 @@ pub struct FailingGroup {
     /// Its queues, most jobs first.
     pub queues: Vec<(QueueRef, i64)>,
     /// The most frequent kind of message among the newest jobs, and the number of jobs analyzed.
-    pub most: Option<MessageKind>,
-    pub looked_at: i64,
+    pub top_kind: Option<MessageKind>,
+    pub analyzed: i64,
 }
 
 /// A kind of message: messages that differ only in numbers and names.
@@ -57,12 +57,12 @@ pub struct FailingView {
     pub spans: Vec<i64>,
     pub is_cut: bool,
     /// The number of newest jobs that the fields below describe.
-    pub looked_at: i64,
+    pub analyzed: i64,
     /// The kinds of messages, most frequent first.
     pub message_kinds: Vec<MessageKind>,
     /// The number of further kinds.
-    pub others: usize,
-    pub chosen: Option<MessageKind>,
+    pub more_kinds: usize,
+    pub selected_kind: Option<MessageKind>,
     pub queues: Vec<(QueueRef, i64)>,
     pub workers: Vec<(String, i64)>,
     /// The newest matching job.

@@ -7,7 +7,7 @@ use crate::ui::actions::jobs::{
     AddTag, Cancel, MoveJob, Note, Prioritize, TimeOut, Track, UndependAll, Untrack,
 };
 use crate::ui::components::forms::{
-    ConfirmDialog, action_button, allowed, confirm_dialog, confirm_dialog_with, hidden, may,
+    ConfirmDialog, action_button, allowed, confirm_dialog, confirm_dialog_with, hidden, may_post,
     shortcut,
 };
 use crate::ui::components::tables;
@@ -19,7 +19,8 @@ use crate::ui::urls;
 /// The actions for the job in its state.
 pub fn actions(job: &JobView, request: &PageRequest) -> AnyView {
     let row = &job.row;
-    let retry = (row.state == EffectiveState::Failed).then(|| tables::retry_one(&row.id, request));
+    let retry =
+        (row.state == EffectiveState::Failed).then(|| tables::retry_button(&row.id, request));
     let cancel = (row.state != EffectiveState::Complete).then(|| {
         confirm_dialog(ConfirmDialog {
             id: "cancel".to_owned(),
@@ -38,8 +39,8 @@ pub fn actions(job: &JobView, request: &PageRequest) -> AnyView {
                 ("back", request.here()),
                 ("after", urls::state(&row.queue_ref, row.list())),
             ],
-            yes: "Cancel job".to_owned(),
-            no: "Keep job",
+            confirm_label: "Cancel job".to_owned(),
+            cancel_label: "Keep job",
         })
     });
     let track = if job.tracked {
@@ -63,10 +64,10 @@ pub fn actions(job: &JobView, request: &PageRequest) -> AnyView {
         .worker
         .as_ref()
         .map(|worker| time_out(&row.id, worker, request));
-    let can_wait = row.state != EffectiveState::Complete && may(Prioritize::PATH);
+    let can_wait = row.state != EffectiveState::Complete && may_post(Prioritize::PATH);
     let priority = can_wait.then(|| shortcut("", priority_form(job, request)));
     let move_form = allowed(MoveJob::PATH, || shortcut("m", move_form(job, request)));
-    let clone = may("/ui/put")
+    let clone = may_post("/ui/put")
         .then(|| view! { <a class="button" href=urls::put_like(&row.id)>"Clone…"</a> });
     let (cancel, track) = (
         cancel.map(|cancel| shortcut("c", cancel)),
@@ -104,8 +105,8 @@ fn priority_form(job: &JobView, request: &PageRequest) -> AnyView {
         text: format!("Lower numbers run first. {effect}"),
         action: Prioritize::PATH,
         fields: vec![("id", job.row.id.clone()), ("back", request.here())],
-        yes: "Change".to_owned(),
-        no: "Close",
+        confirm_label: "Change".to_owned(),
+        cancel_label: "Close",
     };
     confirm_dialog_with(dialog, input.into_any())
 }
@@ -136,8 +137,8 @@ fn move_form(job: &JobView, request: &PageRequest) -> AnyView {
         text: effect.to_owned(),
         action: MoveJob::PATH,
         fields: vec![("id", job.row.id.clone()), ("back", request.here())],
-        yes: "Move".to_owned(),
-        no: "Close",
+        confirm_label: "Move".to_owned(),
+        cancel_label: "Close",
     };
     confirm_dialog_with(dialog, input.into_any())
 }
@@ -153,12 +154,12 @@ fn time_out(id: &str, worker: &str, request: &PageRequest) -> AnyView {
         ),
         action: TimeOut::PATH,
         fields: vec![("id", id.to_owned()), ("back", request.here())],
-        yes: "Time out job".to_owned(),
-        no: "Close",
+        confirm_label: "Time out job".to_owned(),
+        cancel_label: "Close",
     })
 }
 
-pub fn take_off_all(job: &JobView, request: &PageRequest) -> AnyView {
+pub fn remove_dependencies_button(job: &JobView, request: &PageRequest) -> AnyView {
     confirm_dialog(ConfirmDialog {
         id: "take-off-all".to_owned(),
         button: "Remove all…".to_owned(),
@@ -167,8 +168,8 @@ pub fn take_off_all(job: &JobView, request: &PageRequest) -> AnyView {
         text: "Workers can claim the job immediately, or after its delay, even if the other jobs never complete.".to_owned(),
         action: UndependAll::PATH,
         fields: vec![("id", job.row.id.clone()), ("back", request.here())],
-        yes: "Remove dependencies".to_owned(),
-        no: "Keep dependencies",
+        confirm_label: "Remove dependencies".to_owned(),
+        cancel_label: "Keep dependencies",
     })
 }
 
@@ -185,14 +186,14 @@ pub fn tag_form(id: &str, request: &PageRequest) -> AnyView {
         text: "Jobs with the same tag are listed together across queues.".to_owned(),
         action: AddTag::PATH,
         fields: vec![("id", id.to_owned()), ("back", request.here())],
-        yes: "Add".to_owned(),
-        no: "Close",
+        confirm_label: "Add".to_owned(),
+        cancel_label: "Close",
     };
     confirm_dialog_with(dialog, input.into_any())
 }
 
 pub fn note_form(id: &str, request: &PageRequest) -> AnyView {
-    if !may(Note::PATH) {
+    if !may_post(Note::PATH) {
         return ().into_any();
     }
     view! {

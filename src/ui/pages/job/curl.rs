@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use crate::ui::components::commands::{api, commands, json, quoted};
+use crate::ui::components::commands::{api, commands, json_string, shell_quote};
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::job::model::JobView;
@@ -10,12 +10,12 @@ use crate::ui::urls::encoding::segment;
 
 pub fn curl(job: &JobView, request: &PageRequest) -> AnyView {
     let row = &job.row;
-    let id = json(&row.id);
-    let look = quoted(&api(request, &format!("/job/{}", segment(&row.id))));
-    let mut lines = vec![("Get the job", format!("curl {look}"))];
+    let id = json_string(&row.id);
+    let job_url = shell_quote(&api(request, &format!("/job/{}", segment(&row.id))));
+    let mut lines = vec![("Get the job", format!("curl {job_url}"))];
     let mut post = |what, path: &str, data: String| {
-        let address = quoted(&api(request, path));
-        let data = quoted(&format!(r#"{{"data": {data}}}"#));
+        let address = shell_quote(&api(request, path));
+        let data = shell_quote(&format!(r#"{{"data": {data}}}"#));
         lines.push((what, format!("curl {address} -d {data}")));
     };
     if row.state != EffectiveState::Complete {
@@ -25,7 +25,10 @@ pub fn curl(job: &JobView, request: &PageRequest) -> AnyView {
     }
     if let (EffectiveState::Failed, Some(failure)) = (row.state, &row.failure) {
         let path = format!("/unfail/{}", segment(&row.queue_ref.name));
-        let oldest = format!(r#"{{"group": {}, "count": 1}}"#, json(&failure.group));
+        let oldest = format!(
+            r#"{{"group": {}, "count": 1}}"#,
+            json_string(&failure.group)
+        );
         post("Retry the oldest job of its failure group", &path, oldest);
     }
     if row.worker.is_some() {

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use crate::ui::components::state::word;
+use crate::ui::components::state::state_label;
 use crate::ui::components::tables;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::pages::job::model::{Graph, Node};
@@ -16,15 +16,15 @@ const WIDTH: usize = 172;
 
 const HEIGHT: usize = 44;
 
-const ACROSS: usize = 48;
+const GAP_X: usize = 48;
 
-const DOWN: usize = 12;
+const GAP_Y: usize = 12;
 
 /// Padding for lines at the edge of the drawing, in pixels.
 const EDGE: usize = 2;
 
 /// Maximum number of characters in a job.
-const LETTERS: usize = 20;
+const LABEL_CHARS: usize = 20;
 
 /// The graph and its data table; `None` if there are too few jobs.
 pub fn graph(graph: &Graph) -> Option<AnyView> {
@@ -33,7 +33,7 @@ pub fn graph(graph: &Graph) -> Option<AnyView> {
     }
     let n = graph.nodes.len();
     let more = graph
-        .is_cut
+        .is_truncated
         .then(|| view! { <p class="aside">{format!("Showing {n} jobs. There are more.")}</p> });
     let view = view! {
         <section class="card padded" aria-labelledby="graph">
@@ -50,7 +50,7 @@ pub fn graph(graph: &Graph) -> Option<AnyView> {
 }
 
 /// The upper left corner of each job.
-fn places(nodes: &[Node]) -> Vec<(usize, usize)> {
+fn positions(nodes: &[Node]) -> Vec<(usize, usize)> {
     let mut rows: Vec<usize> = Vec::new();
     nodes
         .iter()
@@ -63,25 +63,28 @@ fn places(nodes: &[Node]) -> Vec<(usize, usize)> {
                 *next - 1
             });
             (
-                EDGE + node.layer * (WIDTH + ACROSS),
-                EDGE + row * (HEIGHT + DOWN),
+                EDGE + node.layer * (WIDTH + GAP_X),
+                EDGE + row * (HEIGHT + GAP_Y),
             )
         })
         .collect()
 }
 
 fn drawing(graph: &Graph) -> AnyView {
-    let places = places(&graph.nodes);
-    let right = places.iter().map(|(x, _)| x + WIDTH + EDGE).max();
-    let bottom = places.iter().map(|(_, y)| y + HEIGHT + EDGE).max();
+    let positions = positions(&graph.nodes);
+    let right = positions.iter().map(|(x, _)| x + WIDTH + EDGE).max();
+    let bottom = positions.iter().map(|(_, y)| y + HEIGHT + EDGE).max();
     let (width, height) = (right.unwrap_or_default(), bottom.unwrap_or_default());
-    let edges = graph.nodes.iter().zip(&places).flat_map(|(node, to)| {
-        let from = node.needs.iter().filter_map(|need| places.get(*need));
+    let edges = graph.nodes.iter().zip(&positions).flat_map(|(node, to)| {
+        let from = node
+            .dependencies
+            .iter()
+            .filter_map(|index| positions.get(*index));
         from.map(|from| edge(*from, *to))
     });
     let edges = edges.map(|path| view! { <path class="edge" d=path /> });
-    let nodes = graph.nodes.iter().zip(&places).enumerate();
-    let nodes = nodes.map(|(i, (node, queue_ref))| job(node, *queue_ref, i == 0));
+    let nodes = graph.nodes.iter().zip(&positions).enumerate();
+    let nodes = nodes.map(|(i, (node, corner))| job(node, *corner, i == 0));
     view! {
         <svg
             class="graph"
@@ -108,7 +111,7 @@ fn edge(from: (usize, usize), to: (usize, usize)) -> String {
 
 fn state_view(state: Option<EffectiveState>) -> (&'static str, String) {
     match state {
-        Some(state) => (word(state), format!("node s-{}", state.as_str())),
+        Some(state) => (state_label(state), format!("node s-{}", state.as_str())),
         None => ("not found", "node".to_owned()),
     }
 }
@@ -137,23 +140,23 @@ fn job(node: &Node, (x, y): (usize, usize), is_here: bool) -> AnyView {
 }
 
 fn short(name: &str) -> String {
-    if name.chars().count() <= LETTERS {
+    if name.chars().count() <= LABEL_CHARS {
         return name.to_owned();
     }
-    let mut short: String = name.chars().take(LETTERS - 1).collect();
+    let mut short: String = name.chars().take(LABEL_CHARS - 1).collect();
     short.push('…');
     short
 }
 
 fn table(graph: &Graph) -> AnyView {
     let rows = graph.nodes.iter().map(|node| {
-        let needs = node.needs.iter().filter_map(|need| graph.nodes.get(*need));
-        let needs: Vec<_> = needs.map(link).collect();
+        let dependencies = node.dependencies.iter().filter_map(|index| graph.nodes.get(*index));
+        let dependencies: Vec<_> = dependencies.map(link).collect();
         view! {
             <tr>
                 <th scope="row" class="first">{link(node)}</th>
                 <td>{state_view(node.state).0}</td>
-                <td>{if needs.is_empty() { "none".into_any() } else { needs.into_any() }}</td>
+                <td>{if dependencies.is_empty() { "none".into_any() } else { dependencies.into_any() }}</td>
             </tr>
         }
     });
@@ -174,28 +177,28 @@ mod tests {
     use super::*;
     use crate::ui::pages::job::model::Node;
 
-    fn node(layer: usize, needs: &[usize]) -> Node {
+    fn node(layer: usize, dependencies: &[usize]) -> Node {
         Node {
             id: String::new(),
             klass: None,
             state: None,
             layer,
-            needs: needs.to_vec(),
+            dependencies: dependencies.to_vec(),
         }
     }
 
     #[test]
     fn no_two_jobs_have_the_same_position() {
         let nodes = [node(1, &[1, 2]), node(0, &[]), node(0, &[]), node(2, &[0])];
-        let places = places(&nodes);
-        let step = (WIDTH + ACROSS, HEIGHT + DOWN);
+        let positions = positions(&nodes);
+        let step = (WIDTH + GAP_X, HEIGHT + GAP_Y);
         let at = |layer: usize, row: usize| (EDGE + layer * step.0, EDGE + row * step.1);
-        assert_eq!(places, [at(1, 0), at(0, 0), at(0, 1), at(2, 0)]);
+        assert_eq!(positions, [at(1, 0), at(0, 0), at(0, 1), at(2, 0)]);
     }
 
     #[test]
     fn long_names_are_cut() {
         assert_eq!(short("a"), "a");
-        assert_eq!(short(&"ä".repeat(30)).chars().count(), LETTERS);
+        assert_eq!(short(&"ä".repeat(30)).chars().count(), LABEL_CHARS);
     }
 }

@@ -22,7 +22,7 @@ pub async fn load_job(engine: &Engine, id: &str) -> Result<Option<JobView>> {
     let origin = match &job.spawned_from {
         Some(id) => Some(Origin {
             id: id.clone(),
-            lives: engine.recurring(id).await?.is_some(),
+            exists: engine.recurring(id).await?.is_some(),
         }),
         None => None,
     };

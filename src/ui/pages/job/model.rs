@@ -25,7 +25,7 @@ pub struct JobView {
 pub struct Origin {
     pub id: String,
     /// Whether it still exists.
-    pub lives: bool,
+    pub exists: bool,
 }
 
 /// The dependencies or the dependents of a job.
@@ -49,7 +49,7 @@ pub struct RelatedJob {
 pub struct Graph {
     pub nodes: Vec<Node>,
     /// Whether jobs are missing because of the limit.
-    pub is_cut: bool,
+    pub is_truncated: bool,
 }
 
 /// A job in the graph.
@@ -62,5 +62,5 @@ pub struct Node {
     /// The layer, which is higher than that of all dependencies.
     pub layer: usize,
     /// The dependencies, as indices into the list of nodes.
-    pub needs: Vec<usize>,
+    pub dependencies: Vec<usize>,
 }

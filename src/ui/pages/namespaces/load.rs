@@ -11,7 +11,7 @@ use crate::ui::error::PageError;
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::state::Counts;
 use crate::ui::pages::namespaces::model::{NamespaceRow, NamespaceView, NamespacesView, TokenRow};
-use crate::ui::present::{listed, queue_row};
+use crate::ui::present::{queue_row, without_forgotten};
 
 /// All namespaces.
 #[server]
@@ -68,7 +68,7 @@ pub async fn load_namespace(
     name: &str,
     open: bool,
 ) -> Result<Option<NamespaceView>> {
-    if !can_be(name) {
+    if !is_valid_name(name) {
         return Ok(None);
     }
     let (queues, tokens) = futures::try_join!(engine.queues(None), engine.tokens())?;
@@ -82,7 +82,7 @@ pub async fn load_namespace(
 }
 
 /// Whether this is a valid name of a namespace.
-fn can_be(name: &str) -> bool {
+fn is_valid_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     !name.is_empty() && name.bytes().all(is_plain)
 }
@@ -92,7 +92,7 @@ fn of_lmstfy(queues: &[QueueCounts], namespace: Option<&str>) -> Vec<QueueRow> {
         let key = &queue.queue.key;
         key.protocol == Protocol::Lmstfy && namespace.is_none_or(|name| name == key.namespace)
     };
-    listed(queues.iter().filter(wanted).map(queue_row))
+    without_forgotten(queues.iter().filter(wanted).map(queue_row))
 }
 
 fn token_row(token: Token) -> TokenRow {

@@ -63,7 +63,7 @@ pub async fn load_operation(
     let skip = |skip: Skip| SkipRow {
         job: skip.job,
         queue_ref: skip.queue_and_id.map(|(queue, id)| (queue_ref(&queue), id)),
-        why: skip.reason,
+        reason: skip.reason,
     };
     Ok(Some(OperationView {
         row: row(engine, &operation),
@@ -114,7 +114,7 @@ fn row(engine: &Engine, operation: &Operation) -> OperationRow {
             Stage::Undone => Phase::Undone,
         },
         total: operation.total,
-        is_least: operation.is_lower_bound,
+        is_minimum: operation.is_lower_bound,
         done: operation.done,
         skipped: operation.skipped,
         restored: operation.restored,
@@ -123,7 +123,7 @@ fn row(engine: &Engine, operation: &Operation) -> OperationRow {
         started: operation.started_at.map(|at| at.0),
         ended: operation.ended_at.map(|at| at.0),
         undo_until: until.filter(|_| operation.can_be_undone(now)),
-        keeps: operation.keeps_removed,
-        why: operation.error.clone(),
+        can_be_undone: operation.keeps_removed,
+        error: operation.error.clone(),
     }
 }

@@ -14,7 +14,7 @@ use crate::ui::pages::overview::model::OverviewView;
 use crate::ui::pages::statistics::load::load_recent;
 use crate::ui::pages::workers::load::load_workers;
 use crate::ui::present::queue_refs::queue_ref;
-use crate::ui::present::{counts_of, group_row, listed, listed_queues, queue_row};
+use crate::ui::present::{counts_of, group_row, listed_queues, queue_row, without_forgotten};
 
 /// Maximum number of queues with dead jobs on the overview.
 const DEAD_NAMED: usize = 3;
@@ -26,18 +26,18 @@ pub async fn load_overview(engine: &Engine) -> Result<OverviewView> {
         load_workers(engine),
         load_recent(engine)
     )?;
-    let letters: Vec<_> = queues
+    let dead_queues: Vec<_> = queues
         .iter()
         .filter(|queue| queue.counts.dead > 0)
         .cloned()
         .collect();
     Ok(OverviewView {
         totals: totals(&queues),
-        queues: listed(queues.iter().map(queue_row)),
+        queues: without_forgotten(queues.iter().map(queue_row)),
         groups,
         workers,
-        dead_letters: letters.len(),
-        dead: load::rows(engine, letters, 0, DEAD_NAMED).await?,
+        dead_letters: dead_queues.len(),
+        dead: load::rows(engine, dead_queues, 0, DEAD_NAMED).await?,
         recent,
     })
 }

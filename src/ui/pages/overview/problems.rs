@@ -49,11 +49,11 @@ pub struct Problem {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Remedy {
     /// Resume the queue.
-    Unpause(QueueRef),
+    ResumeQueue(QueueRef),
     /// Retry all jobs of the group.
     RetryGroup(GroupRow),
     /// Requeue this many dead jobs of the queue.
-    PutToWork(QueueRef, i64),
+    RequeueDead(QueueRef, i64),
 }
 
 /// Whether a queue has a problem of its own.
@@ -207,22 +207,22 @@ fn slow_commits(recent: &RecentActivity) -> Option<Problem> {
 }
 
 fn dead(problems: &mut Vec<Problem>, overview: &OverviewView, now: i64) {
-    let named = overview.dead.iter().map(|letter| {
-        let since = letter.head.as_ref().map_or(String::new(), |head| {
-            let since = now.saturating_sub(head.when);
+    let named = overview.dead.iter().map(|row| {
+        let since = row.oldest.as_ref().map_or(String::new(), |oldest| {
+            let since = now.saturating_sub(oldest.state_time);
             format!(", the oldest dead for {}", time::span(since))
         });
         Problem {
             shape: "dead",
             text: format!(
                 "{} in {}{since}",
-                plural(letter.size, "dead job", "dead jobs"),
-                letter.queue_ref.label()
+                plural(row.size, "dead job", "dead jobs"),
+                row.queue_ref.label()
             ),
-            protocol: Some(letter.queue_ref.protocol),
-            address: urls::state(&letter.queue_ref, EffectiveState::Dead),
+            protocol: Some(row.queue_ref.protocol),
+            address: urls::state(&row.queue_ref, EffectiveState::Dead),
             since: None,
-            remedy: Some(Remedy::PutToWork(letter.queue_ref.clone(), letter.size)),
+            remedy: Some(Remedy::RequeueDead(row.queue_ref.clone(), row.size)),
         }
     });
     problems.extend(named);
@@ -284,7 +284,7 @@ fn per_queue(
                     .oldest_waiting
                     .filter(|_| shape == "paused")
                     .map(|since| ("oldest available", since)),
-                remedy: (shape == "paused").then(|| Remedy::Unpause(queue.queue_ref.clone())),
+                remedy: (shape == "paused").then(|| Remedy::ResumeQueue(queue.queue_ref.clone())),
             })
         })
         .collect();

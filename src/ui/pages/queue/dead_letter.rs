@@ -12,19 +12,19 @@ use crate::ui::actions::dead_letters::{
 };
 use crate::ui::components::basics::{element_id, plural};
 use crate::ui::components::forms::{
-    ConfirmDialog, confirm_dialog, confirm_dialog_with, hidden, may,
+    ConfirmDialog, confirm_dialog, confirm_dialog_with, hidden, may_post,
 };
 use crate::ui::components::icons::icon;
-use crate::ui::components::links::{job_link, visible};
+use crate::ui::components::links::{job_link, quoted_if_blank};
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::job::JobRow;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::PageRequest;
-use crate::ui::pages::queue::lmstfy::{respawning, ttl_field};
+use crate::ui::pages::queue::lmstfy::{respawn_effect, ttl_field};
 use crate::ui::pages::queue::model::QueueView;
-use crate::ui::pages::queue::relay::{self, enqueuing};
+use crate::ui::pages::queue::relay::{self, requeue_effect};
 use crate::ui::urls;
 use crate::ui::urls::encoding::encode;
 
@@ -36,82 +36,82 @@ const OLDEST: i64 = 10;
 
 /// An action on dead jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BulkAction {
+enum DeadJobAction {
     /// Respawn (lmstfy) or requeue (Relay).
-    Again,
+    Requeue,
     Delete,
 }
 
-impl BulkAction {
-    /// The name in the address.
-    fn word(self, protocol: Protocol) -> &'static str {
+impl DeadJobAction {
+    /// Its name in the address.
+    fn name_in_address(self, protocol: Protocol) -> &'static str {
         match self {
-            BulkAction::Delete => "delete",
-            BulkAction::Again if protocol == Protocol::Relay => "enqueue",
-            BulkAction::Again => "respawn",
+            DeadJobAction::Delete => "delete",
+            DeadJobAction::Requeue if protocol == Protocol::Relay => "enqueue",
+            DeadJobAction::Requeue => "respawn",
         }
     }
 
     /// The action on `jobs`, as a phrase.
     fn to(self, protocol: Protocol, jobs: &str) -> String {
         match self {
-            BulkAction::Delete => format!("Delete {jobs}"),
-            BulkAction::Again if protocol == Protocol::Relay => format!("Requeue {jobs}"),
-            BulkAction::Again => format!("Respawn {jobs}"),
+            DeadJobAction::Delete => format!("Delete {jobs}"),
+            DeadJobAction::Requeue if protocol == Protocol::Relay => format!("Requeue {jobs}"),
+            DeadJobAction::Requeue => format!("Respawn {jobs}"),
         }
     }
 
     /// The label of a button.
     fn button(self, protocol: Protocol) -> &'static str {
         match self {
-            BulkAction::Delete => "Delete…",
-            BulkAction::Again if protocol == Protocol::Relay => "Requeue…",
-            BulkAction::Again => "Respawn…",
+            DeadJobAction::Delete => "Delete…",
+            DeadJobAction::Requeue if protocol == Protocol::Relay => "Requeue…",
+            DeadJobAction::Requeue => "Respawn…",
         }
     }
 
     /// The path of the server function.
-    fn path(self, protocol: Protocol, which: &LabelFilter) -> &'static str {
-        match (self, which) {
-            (BulkAction::Again, LabelFilter::Ticked(_)) if protocol == Protocol::Relay => {
+    fn path(self, protocol: Protocol, selection: &Selection) -> &'static str {
+        match (self, selection) {
+            (DeadJobAction::Requeue, Selection::Ids(_)) if protocol == Protocol::Relay => {
                 RequeueJobs::PATH
             }
-            (BulkAction::Again, _) if protocol == Protocol::Relay => Requeue::PATH,
-            (BulkAction::Again, LabelFilter::Ticked(_)) => RespawnJobs::PATH,
-            (BulkAction::Again, _) => Respawn::PATH,
-            (BulkAction::Delete, LabelFilter::Ticked(_)) => DeleteDeadJobs::PATH,
-            (BulkAction::Delete, _) => DeleteDead::PATH,
+            (DeadJobAction::Requeue, _) if protocol == Protocol::Relay => Requeue::PATH,
+            (DeadJobAction::Requeue, Selection::Ids(_)) => RespawnJobs::PATH,
+            (DeadJobAction::Requeue, _) => Respawn::PATH,
+            (DeadJobAction::Delete, Selection::Ids(_)) => DeleteDeadJobs::PATH,
+            (DeadJobAction::Delete, _) => DeleteDead::PATH,
         }
     }
 }
 
 /// The jobs to which the action applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum LabelFilter {
-    Ticked(Vec<String>),
+enum Selection {
+    Ids(Vec<String>),
     /// This many of the oldest jobs.
     Oldest(i64),
     All,
 }
 
 /// The action and the selection in the address.
-fn asked(protocol: Protocol, request: &PageRequest) -> (Option<BulkAction>, LabelFilter) {
+fn from_address(protocol: Protocol, request: &PageRequest) -> (Option<DeadJobAction>, Selection) {
     let word = request.param("do").unwrap_or_default();
-    let action_button = [BulkAction::Again, BulkAction::Delete];
-    let action_button = action_button
+    let action = [DeadJobAction::Requeue, DeadJobAction::Delete];
+    let action = action
         .into_iter()
-        .find(|action_button| action_button.word(protocol) == word);
+        .find(|action| action.name_in_address(protocol) == word);
     let n = request.param("n").and_then(|n| n.trim().parse().ok());
-    let which = match request.param("of").as_deref() {
-        Some("all") => LabelFilter::All,
-        Some("oldest") => LabelFilter::Oldest(n.unwrap_or(0)),
-        _ => LabelFilter::Ticked(request.params("id")),
+    let selection = match request.param("of").as_deref() {
+        Some("all") => Selection::All,
+        Some("oldest") => Selection::Oldest(n.unwrap_or(0)),
+        _ => Selection::Ids(request.params("id")),
     };
-    (action_button, which)
+    (action, selection)
 }
 
 /// The address of this page without the confirmation.
-fn plain(queue_ref: &QueueRef, request: &PageRequest) -> String {
+fn address_without_confirmation(queue_ref: &QueueRef, request: &PageRequest) -> String {
     let list = urls::state(queue_ref, EffectiveState::Dead);
     match request.offset() {
         0 => list,
@@ -120,49 +120,49 @@ fn plain(queue_ref: &QueueRef, request: &PageRequest) -> String {
 }
 
 /// The confirmation for the selection in the address.
-pub fn question(view: &QueueView, request: &PageRequest) -> AnyView {
+pub fn confirmation(view: &QueueView, request: &PageRequest) -> AnyView {
     let (queue_ref, size) = (&view.queue.queue_ref, view.queue.counts.dead);
-    let (Some(action_button), which) = asked(queue_ref.protocol, request) else {
+    let (Some(action), selection) = from_address(queue_ref.protocol, request) else {
         return ().into_any();
     };
-    let back = plain(queue_ref, request);
-    let (count, mut fields) = match &which {
-        LabelFilter::Ticked(ids) => {
+    let back = address_without_confirmation(queue_ref, request);
+    let (count, mut fields) = match &selection {
+        Selection::Ids(ids) => {
             let fields = ids.iter().map(|id| ("ids[]", id.clone()));
             (
                 i64::try_from(ids.len()).unwrap_or(i64::MAX),
                 fields.collect(),
             )
         }
-        LabelFilter::Oldest(n) => (size.min(*n), Vec::new()),
-        LabelFilter::All => (size, Vec::new()),
+        Selection::Oldest(n) => (size.min(*n), Vec::new()),
+        Selection::All => (size, Vec::new()),
     };
-    if !may(action_button.path(queue_ref.protocol, &which)) {
+    if !may_post(action.path(queue_ref.protocol, &selection)) {
         return ().into_any();
     }
     if count <= 0 {
-        return nothing(&which, &back);
+        return empty_selection(&selection, &back);
     }
-    if !matches!(which, LabelFilter::Ticked(_)) {
+    if !matches!(selection, Selection::Ids(_)) {
         fields.push(("count", count.to_string()));
     }
     fields.extend(queue_ref.fields());
     fields.push(("back", back.clone()));
-    let (look, frame) = match action_button {
-        BulkAction::Again => ("button strong", "card padded question"),
-        BulkAction::Delete => ("button danger strong", "card padded question danger"),
+    let (class, frame) = match action {
+        DeadJobAction::Requeue => ("button strong", "card padded question"),
+        DeadJobAction::Delete => ("button danger strong", "card padded question danger"),
     };
     let jobs = plural(count, "job", "jobs");
     view! {
         <section id="question" class=frame aria-labelledby="question-title">
-            <h2 id="question-title">{action_button.to(queue_ref.protocol, &amount(&which, count, size))} "?"</h2>
-            <p>{effect(action_button, queue_ref, count)}</p>
-            {samples(&which, count, view, request)}
-            <form method="post" action=action_button.path(queue_ref.protocol, &which)>
+            <h2 id="question-title">{action.to(queue_ref.protocol, &amount(&selection, count, size))} "?"</h2>
+            <p>{effect(action, queue_ref, count)}</p>
+            {samples(&selection, count, view, request)}
+            <form method="post" action=action.path(queue_ref.protocol, &selection)>
                 {hidden(fields)}
-                {(action_button == BulkAction::Again && queue_ref.protocol == Protocol::Lmstfy).then(|| ttl_field("question"))}
+                {(action == DeadJobAction::Requeue && queue_ref.protocol == Protocol::Lmstfy).then(|| ttl_field("question"))}
                 <div class="row">
-                    <button type="submit" class=look>{action_button.to(queue_ref.protocol, &jobs)}</button>
+                    <button type="submit" class=class>{action.to(queue_ref.protocol, &jobs)}</button>
                     <a class="button" href=back.clone()>"Close"</a>
                 </div>
             </form>
@@ -172,7 +172,7 @@ pub fn question(view: &QueueView, request: &PageRequest) -> AnyView {
 }
 
 /// The effect on the jobs, in sentences.
-fn effect(action_button: BulkAction, queue_ref: &QueueRef, count: i64) -> String {
+fn effect(action: DeadJobAction, queue_ref: &QueueRef, count: i64) -> String {
     let (one, more) = match queue_ref.protocol {
         Protocol::Relay => (
             "Deletes the job with its payload and state.",
@@ -183,10 +183,12 @@ fn effect(action_button: BulkAction, queue_ref: &QueueRef, count: i64) -> String
             "Deletes the jobs and their bodies.",
         ),
     };
-    match action_button {
-        BulkAction::Again if queue_ref.protocol == Protocol::Relay => enqueuing(queue_ref, count),
-        BulkAction::Again => respawning(queue_ref, count),
-        BulkAction::Delete => {
+    match action {
+        DeadJobAction::Requeue if queue_ref.protocol == Protocol::Relay => {
+            requeue_effect(queue_ref, count)
+        }
+        DeadJobAction::Requeue => respawn_effect(queue_ref, count),
+        DeadJobAction::Delete => {
             let what = if count == 1 { one } else { more };
             format!("{what} This cannot be undone.")
         }
@@ -194,43 +196,43 @@ fn effect(action_button: BulkAction, queue_ref: &QueueRef, count: i64) -> String
 }
 
 /// The button that respawns or requeues all `count` dead jobs of a queue, with a confirmation.
-pub fn all_again(queue_ref: &QueueRef, count: i64, request: &PageRequest) -> AnyView {
+pub fn requeue_all_button(queue_ref: &QueueRef, count: i64, request: &PageRequest) -> AnyView {
     let (protocol, jobs) = (queue_ref.protocol, plural(count, "job", "jobs"));
     let id = element_id("respawn-", &urls::queue(queue_ref));
     let all = match count {
         1 => "1".to_owned(),
         _ => format!("all {}", time::number(count)),
     };
-    let question = ConfirmDialog {
+    let dialog = ConfirmDialog {
         id: id.clone(),
-        button: format!("{}…", BulkAction::Again.to(protocol, &all)),
+        button: format!("{}…", DeadJobAction::Requeue.to(protocol, &all)),
         danger: false,
-        title: format!("{}?", BulkAction::Again.to(protocol, &jobs)),
-        text: effect(BulkAction::Again, queue_ref, count),
-        action: BulkAction::Again.path(protocol, &LabelFilter::All),
+        title: format!("{}?", DeadJobAction::Requeue.to(protocol, &jobs)),
+        text: effect(DeadJobAction::Requeue, queue_ref, count),
+        action: DeadJobAction::Requeue.path(protocol, &Selection::All),
         fields: [
             queue_ref.fields(),
             vec![("count", count.to_string()), ("back", request.here())],
         ]
         .concat(),
-        yes: BulkAction::Again.to(protocol, &jobs),
-        no: "Close",
+        confirm_label: DeadJobAction::Requeue.to(protocol, &jobs),
+        cancel_label: "Close",
     };
     if protocol == Protocol::Lmstfy {
-        confirm_dialog_with(question, ttl_field(&id))
+        confirm_dialog_with(dialog, ttl_field(&id))
     } else {
-        confirm_dialog(question)
+        confirm_dialog(dialog)
     }
 }
 
 /// The note that the selection is empty.
-fn nothing(which: &LabelFilter, back: &str) -> AnyView {
-    let why = match which {
-        LabelFilter::Ticked(_) => {
+fn empty_selection(selection: &Selection, back: &str) -> AnyView {
+    let why = match selection {
+        Selection::Ids(_) => {
             "No jobs selected. Select jobs in the list, or choose the oldest or all."
         }
-        LabelFilter::Oldest(_) => "No number given. Enter how many of the oldest jobs, 1 or more.",
-        LabelFilter::All => "No dead jobs are left in this queue.",
+        Selection::Oldest(_) => "No number given. Enter how many of the oldest jobs, 1 or more.",
+        Selection::All => "No dead jobs are left in this queue.",
     };
     view! {
         <p id="question" class="notice s-stalled">
@@ -241,9 +243,9 @@ fn nothing(which: &LabelFilter, back: &str) -> AnyView {
 }
 
 /// The selected jobs, in words.
-fn amount(which: &LabelFilter, count: i64, size: i64) -> String {
-    match which {
-        LabelFilter::Ticked(_) => plural(count, "selected job", "selected jobs"),
+fn amount(selection: &Selection, count: i64, size: i64) -> String {
+    match selection {
+        Selection::Ids(_) => plural(count, "selected job", "selected jobs"),
         _ if count == size && count > 1 => format!("all {} dead jobs", time::number(count)),
         _ if count == size => "the only dead job".to_owned(),
         _ if count == 1 => "the oldest dead job".to_owned(),
@@ -252,18 +254,18 @@ fn amount(which: &LabelFilter, count: i64, size: i64) -> String {
 }
 
 /// The first selected jobs on this page of the list.
-fn samples(which: &LabelFilter, count: i64, view: &QueueView, request: &PageRequest) -> AnyView {
-    let meant = |job: &&JobRow| match which {
-        LabelFilter::Ticked(ids) => ids.contains(&job.handle()),
-        LabelFilter::Oldest(_) | LabelFilter::All => request.offset() == 0,
+fn samples(selection: &Selection, count: i64, view: &QueueView, request: &PageRequest) -> AnyView {
+    let is_shown = |job: &&JobRow| match selection {
+        Selection::Ids(ids) => ids.contains(&job.address_id()),
+        Selection::Oldest(_) | Selection::All => request.offset() == 0,
     };
-    let shown: Vec<&JobRow> = view.jobs.iter().filter(meant).take(SAMPLES).collect();
+    let shown: Vec<&JobRow> = view.jobs.iter().filter(is_shown).take(SAMPLES).collect();
     if shown.is_empty() {
         return ().into_any();
     }
     let more = count - i64::try_from(shown.len()).unwrap_or(i64::MAX);
     let rows = shown.into_iter().map(|job| {
-        view! { <li data-key=job.handle()>{job_link(job)} " " <code class="aside">{job.preview.clone()}</code></li> }
+        view! { <li data-key=job.address_id()>{job_link(job)} " " <code class="aside">{job.preview.clone()}</code></li> }
     });
     view! {
         <ul class="samples">
@@ -276,19 +278,19 @@ fn samples(which: &LabelFilter, count: i64, view: &QueueView, request: &PageRequ
 
 /// Whether the user may act on dead jobs.
 fn may_act(protocol: Protocol) -> bool {
-    may(BulkAction::Again.path(protocol, &LabelFilter::All))
+    may_post(DeadJobAction::Requeue.path(protocol, &Selection::All))
 }
 
 /// The list of dead jobs, with a checkbox for each, and the actions.
 pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
     let queue_ref = &view.queue.queue_ref;
-    let (_, which) = asked(queue_ref.protocol, request);
+    let (_, selection) = from_address(queue_ref.protocol, request);
     let all = request
         .param("select")
         .is_some_and(|select| select == "all");
-    let ticked = |id: &String| match &which {
-        LabelFilter::Ticked(ids) => all || ids.contains(id),
-        LabelFilter::Oldest(_) | LabelFilter::All => all,
+    let is_selected = |id: &String| match &selection {
+        Selection::Ids(ids) => all || ids.contains(id),
+        Selection::Oldest(_) | Selection::All => all,
     };
     let (attempts, body) = match queue_ref.protocol {
         Protocol::Relay => ("Retries", "Payload"),
@@ -308,7 +310,7 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
     let rows = view
         .jobs
         .iter()
-        .map(|job| row(job, ticked(&job.handle()), request));
+        .map(|job| row(job, is_selected(&job.address_id()), request));
     let table = tables::table(
         "Dead jobs, oldest first",
         tables::head(&columns),
@@ -320,22 +322,25 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
     view! {
         <form method="get" action=format!("{}#question", urls::state(queue_ref, EffectiveState::Dead))>
             {(request.offset() > 0).then(|| hidden(vec![("offset", request.offset().to_string())]))}
-            {choice(view, &which, all, request)}
+            {selection_form(view, &selection, all, request)}
             {table}
         </form>
     }
     .into_any()
 }
 
-fn row(job: &JobRow, ticked: bool, request: &PageRequest) -> AnyView {
+fn row(job: &JobRow, is_selected: bool, request: &PageRequest) -> AnyView {
     let (list, protocol, name) = (
-        plain(&job.queue_ref, request),
+        address_without_confirmation(&job.queue_ref, request),
         job.queue_ref.protocol,
-        visible(&job.id),
+        quoted_if_blank(&job.id),
     );
     let mark = if list.contains('?') { '&' } else { '?' };
-    let mut again = format!("{list}{mark}do={}&id=", BulkAction::Again.word(protocol));
-    encode(&job.handle(), &mut again);
+    let mut again = format!(
+        "{list}{mark}do={}&id=",
+        DeadJobAction::Requeue.name_in_address(protocol)
+    );
+    encode(&job.address_id(), &mut again);
     again.push_str("#question");
     // The accessible name starts with the visible label (WCAG 2.5.3).
     let about = match protocol {
@@ -348,39 +353,44 @@ fn row(job: &JobRow, ticked: bool, request: &PageRequest) -> AnyView {
         Protocol::Qless | Protocol::Lmstfy | Protocol::Jobq => job.attempts().1.to_string(),
     };
     view! {
-        <tr data-key=job.handle()>
+        <tr data-key=job.address_id()>
             {acts
                 .then(|| {
                     view! {
                         <td class="tick">
-                            <input type="checkbox" name="id" value=job.handle() checked=ticked aria-label=format!("Select job {name}") />
+                            <input type="checkbox" name="id" value=job.address_id() checked=is_selected aria-label=format!("Select job {name}") />
                         </td>
                     }
                 })}
             <th scope="row">{job_link(job)}</th>
-            <td class="n">{ago(job.when, request.now)}</td>
+            <td class="n">{ago(job.state_time, request.now)}</td>
             <td class="n wide">{attempts}</td>
             <td class="wide payload-cell"><code>{job.preview.clone()}</code></td>
             {acts
-                .then(|| view! { <td class="act"><a class="button" href=again aria-label=about>{BulkAction::Again.button(protocol)}</a></td> })}
+                .then(|| view! { <td class="act"><a class="button" href=again aria-label=about>{DeadJobAction::Requeue.button(protocol)}</a></td> })}
         </tr>
     }
     .into_any()
 }
 
 /// The form that selects jobs and an action.
-fn choice(view: &QueueView, which: &LabelFilter, all: bool, request: &PageRequest) -> AnyView {
+fn selection_form(
+    view: &QueueView,
+    selection: &Selection,
+    all: bool,
+    request: &PageRequest,
+) -> AnyView {
     let (size, protocol) = (view.queue.counts.dead, view.queue.queue_ref.protocol);
     let radio = |value: &'static str, checked: bool, label: AnyView| {
         view! {
             <label class="choice"><input type="radio" name="of" value=value checked=checked /> {label}</label>
         }
     };
-    let n = match which {
-        LabelFilter::Oldest(n) => *n,
-        LabelFilter::Ticked(_) | LabelFilter::All => OLDEST.min(size),
+    let n = match selection {
+        Selection::Oldest(n) => *n,
+        Selection::Ids(_) | Selection::All => OLDEST.min(size),
     };
-    let list = plain(&view.queue.queue_ref, request);
+    let list = address_without_confirmation(&view.queue.queue_ref, request);
     let select = if all {
         view! { <a href=list>"Select none"</a> }.into_any()
     } else {
@@ -395,16 +405,16 @@ fn choice(view: &QueueView, which: &LabelFilter, all: bool, request: &PageReques
         <div class="choices">
             <fieldset class="row">
                 <legend class="unseen">"Which dead jobs"</legend>
-                {radio("ticked", matches!(which, LabelFilter::Ticked(_)), "selected jobs".into_any())}
+                {radio("ticked", matches!(selection, Selection::Ids(_)), "selected jobs".into_any())}
                 <span class="row">
-                    {radio("oldest", matches!(which, LabelFilter::Oldest(_)), "the oldest".into_any())}
+                    {radio("oldest", matches!(selection, Selection::Oldest(_)), "the oldest".into_any())}
                     <input type="number" name="n" min="1" step="1" value=n.to_string() aria-label="How many of the oldest" class="few" />
                 </span>
-                {radio("all", *which == LabelFilter::All, format!("all {}", time::number(size)).into_any())}
+                {radio("all", *selection == Selection::All, format!("all {}", time::number(size)).into_any())}
             </fieldset>
             <div class="row">
-                <button type="submit" name="do" value=BulkAction::Again.word(protocol) class="button">{icon("retry")} {BulkAction::Again.button(protocol)}</button>
-                <button type="submit" name="do" value=BulkAction::Delete.word(protocol) class="button danger">{BulkAction::Delete.button(protocol)}</button>
+                <button type="submit" name="do" value=DeadJobAction::Requeue.name_in_address(protocol) class="button">{icon("retry")} {DeadJobAction::Requeue.button(protocol)}</button>
+                <button type="submit" name="do" value=DeadJobAction::Delete.name_in_address(protocol) class="button danger">{DeadJobAction::Delete.button(protocol)}</button>
             </div>
             <span class="aside">{select}</span>
         </div>
@@ -427,59 +437,59 @@ mod tests {
 
     #[test]
     fn the_address_contains_action_and_selection() {
-        let asked = |query: &str| asked(Protocol::Lmstfy, &visit(query));
-        assert_eq!(asked(""), (None, LabelFilter::Ticked(vec![])));
+        let from_address = |query: &str| from_address(Protocol::Lmstfy, &visit(query));
+        assert_eq!(from_address(""), (None, Selection::Ids(vec![])));
         assert_eq!(
-            asked("of=ticked&n=10&do=delete&id=a&id=b"),
+            from_address("of=ticked&n=10&do=delete&id=a&id=b"),
             (
-                Some(BulkAction::Delete),
-                LabelFilter::Ticked(vec!["a".to_owned(), "b".to_owned()])
+                Some(DeadJobAction::Delete),
+                Selection::Ids(vec!["a".to_owned(), "b".to_owned()])
             )
         );
         assert_eq!(
-            asked("id=a&of=oldest&n=7&do=respawn"),
-            (Some(BulkAction::Again), LabelFilter::Oldest(7))
+            from_address("id=a&of=oldest&n=7&do=respawn"),
+            (Some(DeadJobAction::Requeue), Selection::Oldest(7))
         );
         assert_eq!(
-            asked("of=oldest&n=many&do=respawn").1,
-            LabelFilter::Oldest(0)
+            from_address("of=oldest&n=many&do=respawn").1,
+            Selection::Oldest(0)
         );
         assert_eq!(
-            asked("of=all&n=&do=delete"),
-            (Some(BulkAction::Delete), LabelFilter::All)
+            from_address("of=all&n=&do=delete"),
+            (Some(DeadJobAction::Delete), Selection::All)
         );
     }
 
     #[test]
-    fn apis_without_credentials_ask_for_none() {
-        let action_button = |protocol, query| asked(protocol, &visit(query)).0;
+    fn requeue_has_one_name_per_protocol() {
+        let action = |protocol, query| from_address(protocol, &visit(query)).0;
         assert_eq!(
-            action_button(Protocol::Relay, "do=enqueue"),
-            Some(BulkAction::Again)
+            action(Protocol::Relay, "do=enqueue"),
+            Some(DeadJobAction::Requeue)
         );
-        assert_eq!(action_button(Protocol::Relay, "do=respawn"), None);
-        assert_eq!(action_button(Protocol::Lmstfy, "do=enqueue"), None);
+        assert_eq!(action(Protocol::Relay, "do=respawn"), None);
+        assert_eq!(action(Protocol::Lmstfy, "do=enqueue"), None);
         assert_eq!(
-            BulkAction::Again.to(Protocol::Relay, "2 jobs"),
+            DeadJobAction::Requeue.to(Protocol::Relay, "2 jobs"),
             "Requeue 2 jobs"
         );
         assert_eq!(
-            BulkAction::Again.to(Protocol::Lmstfy, "2 jobs"),
+            DeadJobAction::Requeue.to(Protocol::Lmstfy, "2 jobs"),
             "Respawn 2 jobs"
         );
     }
 
     #[test]
     fn the_confirmation_names_the_jobs() {
-        let ticked = LabelFilter::Ticked(vec![]);
-        assert_eq!(amount(&ticked, 3, 9), "3 selected jobs");
-        assert_eq!(amount(&LabelFilter::All, 1200, 1200), "all 1,200 dead jobs");
-        assert_eq!(amount(&LabelFilter::All, 1, 1), "the only dead job");
-        assert_eq!(amount(&LabelFilter::Oldest(1), 1, 9), "the oldest dead job");
+        let some = Selection::Ids(vec![]);
+        assert_eq!(amount(&some, 3, 9), "3 selected jobs");
+        assert_eq!(amount(&Selection::All, 1200, 1200), "all 1,200 dead jobs");
+        assert_eq!(amount(&Selection::All, 1, 1), "the only dead job");
+        assert_eq!(amount(&Selection::Oldest(1), 1, 9), "the oldest dead job");
         assert_eq!(
-            amount(&LabelFilter::Oldest(5), 5, 9),
+            amount(&Selection::Oldest(5), 5, 9),
             "the 5 oldest dead jobs"
         );
-        assert_eq!(amount(&LabelFilter::Oldest(9), 9, 9), "all 9 dead jobs");
+        assert_eq!(amount(&Selection::Oldest(9), 9, 9), "all 9 dead jobs");
     }
 }

@@ -6,10 +6,10 @@ use leptos::server_fn::ServerFn;
 use crate::time;
 use crate::ui::actions::queues::DestroyQueue;
 use crate::ui::components::basics::plural;
-use crate::ui::components::commands::{api, quoted};
+use crate::ui::components::commands::{api, shell_quote};
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
 use crate::ui::components::links::job_link;
-use crate::ui::components::state::word;
+use crate::ui::components::state::state_label;
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::job::JobRow;
@@ -41,14 +41,14 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
         view! {
             <tr data-key=job.id.clone()>
                 <th scope="row" class="first">{job_link(job)}</th>
-                <td class="n">{ago(job.when, request.now)}</td>
+                <td class="n">{ago(job.state_time, request.now)}</td>
                 <td class="n">{attempts(job)}</td>
-                <td class="n mid">{ends(job, request.now)}</td>
+                <td class="n mid">{expiry(job, request.now)}</td>
                 <td class="wide payload-cell"><code>{job.preview.clone()}</code></td>
             </tr>
         }
     });
-    let caption = format!("Jobs, {}", word(view.state));
+    let caption = format!("Jobs, {}", state_label(view.state));
     tables::table(
         &caption,
         tables::head(&columns),
@@ -62,8 +62,8 @@ pub fn attempts(job: &JobRow) -> String {
 }
 
 /// The end of the job's time to live.
-fn ends(job: &JobRow, now: i64) -> AnyView {
-    match job.ends {
+fn expiry(job: &JobRow, now: i64) -> AnyView {
+    match job.expires_at {
         Some(moment) => ago(moment, now),
         None => "never".into_any(),
     }
@@ -83,17 +83,17 @@ pub fn destroy(queue: &QueueRow, request: &PageRequest) -> AnyView {
         title: format!("Destroy {}? This deletes {jobs}.", queue_ref.label()),
         text: format!(
             "Deletes only the ready (waiting) jobs, permanently. {} New jobs can still be published.",
-            staying(queue)
+            kept_jobs(queue)
         ),
         action: DestroyQueue::PATH,
         fields: [queue_ref.fields(), vec![("back", request.here())]].concat(),
-        yes: format!("Delete {jobs}"),
-        no: "Keep jobs",
+        confirm_label: format!("Delete {jobs}"),
+        cancel_label: "Keep jobs",
     })
 }
 
 /// The jobs that are kept when the queue is destroyed, in words.
-fn staying(queue: &QueueRow) -> String {
+fn kept_jobs(queue: &QueueRow) -> String {
     let counts = &queue.counts;
     format!(
         "Scheduled ({}), running ({}) and dead ({}) jobs are not affected.",
@@ -104,7 +104,7 @@ fn staying(queue: &QueueRow) -> String {
 }
 
 /// The effect of respawning, in sentences.
-pub fn respawning(queue_ref: &QueueRef, count: i64) -> String {
+pub fn respawn_effect(queue_ref: &QueueRef, count: i64) -> String {
     if count == 1 {
         format!(
             "The job moves to the end of {} with one more try.",
@@ -118,9 +118,9 @@ pub fn respawning(queue_ref: &QueueRef, count: i64) -> String {
     }
 }
 
-/// The field for the time to live of respawned jobs. `of` is the ID of the dialog.
-pub fn ttl_field(of: &str) -> AnyView {
-    let (id, help) = (format!("{of}-ttl"), format!("{of}-help"));
+/// The field for the time to live of respawned jobs. `dialog_id` is the ID of the dialog.
+pub fn ttl_field(dialog_id: &str) -> AnyView {
+    let (id, help) = (format!("{dialog_id}-ttl"), format!("{dialog_id}-help"));
     view! {
         <div>
             <label for=id.clone()>"New time to live (s)"</label>
@@ -147,7 +147,7 @@ pub fn lines(view: &QueueView, request: &PageRequest) -> Vec<(&'static str, Stri
     let queue_ref = &view.queue.queue_ref;
     let call =
         |method: &str, rest: &str, more: &str| command(queue_ref, request, method, rest, more);
-    let data = format!(" --data-binary {}", quoted("hello"));
+    let data = format!(" --data-binary {}", shell_quote("hello"));
     let mut lines = vec![
         (
             "Publish a job with 3 tries and a time to live of 1 day",
@@ -201,9 +201,9 @@ pub fn command(
         "GET" => String::new(),
         other => format!(" -X {other}"),
     };
-    let token = quoted("X-Token: …");
+    let token = shell_quote("X-Token: …");
     format!(
         "curl{method} -H {token} {}{more}",
-        quoted(&api(request, &path))
+        shell_quote(&api(request, &path))
     )
 }

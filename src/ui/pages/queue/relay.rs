@@ -3,9 +3,9 @@
 use leptos::prelude::*;
 
 use crate::time;
-use crate::ui::components::commands::{api, curl, json, quoted};
+use crate::ui::components::commands::{api, curl, json_string, shell_quote};
 use crate::ui::components::links::job_link;
-use crate::ui::components::state::word;
+use crate::ui::components::state::state_label;
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::job::JobRow;
@@ -16,7 +16,7 @@ use crate::ui::pages::queue::model::QueueView;
 use crate::ui::urls::encoding::encode;
 
 /// The stored number of retries for unlimited retries.
-pub const FOR_EVER: i64 = i64::MAX;
+pub const UNLIMITED_RETRIES: i64 = i64::MAX;
 
 /// A page of the jobs of a queue in one state.
 pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
@@ -35,13 +35,13 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
         view! {
             <tr data-key=job.id.clone()>
                 <th scope="row" class="first">{job_link(job)}</th>
-                <td class="n">{ago(job.when, request.now)}</td>
+                <td class="n">{ago(job.state_time, request.now)}</td>
                 <td class="n">{retries(job)}</td>
                 <td class="wide payload-cell"><code>{job.preview.clone()}</code></td>
             </tr>
         }
     });
-    let caption = format!("Jobs, {}", word(view.state));
+    let caption = format!("Jobs, {}", state_label(view.state));
     tables::table(
         &caption,
         tables::head(&columns),
@@ -52,7 +52,7 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
 /// The remaining and the total number of retries, as text.
 pub fn retries(job: &JobRow) -> String {
     match job.retries {
-        FOR_EVER => "unlimited".to_owned(),
+        UNLIMITED_RETRIES => "unlimited".to_owned(),
         _ => format!("{} of {}", time::number(job.remaining.max(0)), allowed(job)),
     }
 }
@@ -60,13 +60,13 @@ pub fn retries(job: &JobRow) -> String {
 /// The total number of retries, as text.
 pub fn allowed(job: &JobRow) -> String {
     match job.retries {
-        FOR_EVER => "unlimited".to_owned(),
+        UNLIMITED_RETRIES => "unlimited".to_owned(),
         retries => time::number(retries),
     }
 }
 
 /// The effect of requeuing, in sentences.
-pub fn enqueuing(queue_ref: &QueueRef, count: i64) -> String {
+pub fn requeue_effect(queue_ref: &QueueRef, count: i64) -> String {
     if count == 1 {
         format!(
             "Adds the job to {} again with its payload, last state and all retries, to run immediately. If the queue already has a job with the same ID, nothing changes.",
@@ -107,7 +107,7 @@ pub fn nothing(state: EffectiveState) -> &'static str {
 pub fn lines(view: &QueueView, request: &PageRequest) -> Vec<(&'static str, String)> {
     let queue_ref = &view.queue.queue_ref;
     let job = |more: &str| {
-        let queue = json(&queue_ref.name);
+        let queue = json_string(&queue_ref.name);
         let job = format!(
             r#"[{{"queue": {queue}, "id": "1", "timeout": 30, "max_retries": 3, {more}"payload": {{"hello": "world"}}}}]"#
         );
@@ -139,8 +139,8 @@ pub fn enqueue(request: &PageRequest, jobs: &str) -> String {
     format!(
         "curl {} -H {} -d {}",
         api(request, "/v2/queues/jobs"),
-        quoted("Content-Type: application/json"),
-        quoted(jobs)
+        shell_quote("Content-Type: application/json"),
+        shell_quote(jobs)
     )
 }
 

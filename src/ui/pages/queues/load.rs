@@ -7,10 +7,12 @@ use crate::engine::{Engine, Result};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::model::queue::QueueRow;
-use crate::ui::present::{listed, listed_queues, queue_row};
+use crate::ui::present::{listed_queues, queue_row, without_forgotten};
 
 pub async fn load_queues(engine: &Engine) -> Result<Vec<QueueRow>> {
-    Ok(listed(listed_queues(engine).await?.iter().map(queue_row)))
+    Ok(without_forgotten(
+        listed_queues(engine).await?.iter().map(queue_row),
+    ))
 }
 
 /// All queues.

@@ -3,8 +3,8 @@
 
 use leptos::prelude::*;
 
-use crate::ui::components::commands::written;
-use crate::ui::components::forms::{hidden, may};
+use crate::ui::components::commands::escape_textarea;
+use crate::ui::components::forms::{hidden, may_post};
 use crate::ui::components::icons::icon;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::page_request::PageRequest;
@@ -50,7 +50,7 @@ fn field(field: &Field<'_>) -> AnyView {
                 required=field.required
                 aria-invalid=field.wrong.map(|_| "true")
                 aria-describedby=field.wrong.map(|_| wrong_id.clone())
-            >{written(field.text)}</textarea>
+            >{escape_textarea(field.text)}</textarea>
             {wrong}
         </div>
     }
@@ -59,7 +59,7 @@ fn field(field: &Field<'_>) -> AnyView {
 
 /// The form for a new record.
 pub fn create(queue_ref: &QueueRef, open: bool) -> AnyView {
-    if !may(&urls::queue(queue_ref)) {
+    if !may_post(&urls::queue(queue_ref)) {
         return ().into_any();
     }
     let (typed, wrong) = match form_error() {
@@ -105,7 +105,7 @@ pub fn advance(
     form_error: Option<&RecordFormError>,
     request: &PageRequest,
 ) -> AnyView {
-    if !may(&request.path) {
+    if !may_post(&request.path) {
         return ().into_any();
     }
     let (old, new, why) = match form_error {
@@ -155,7 +155,7 @@ pub fn advance(
 
 /// The form for a new event.
 pub fn append(form_error: Option<&RecordFormError>, request: &PageRequest) -> AnyView {
-    if !may(&request.path) {
+    if !may_post(&request.path) {
         return ().into_any();
     }
     let (event, why) = match form_error {

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 
 use crate::time;
 use crate::ui::components::basics::plural;
-use crate::ui::components::commands::{commands, quoted, written};
+use crate::ui::components::commands::{commands, escape_textarea, shell_quote};
 use crate::ui::components::icons::icon;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::page_request::PageRequest;
@@ -56,7 +56,7 @@ pub fn form(queue_ref: &QueueRef, filter: &RecordFilter, request: &PageRequest) 
         <div class="card padded query">
             <form method="get" action=urls::queue(queue_ref) role="search">
                 <label for="q">"Query: a list of " <code>"[OP, EXPR, EXPR]"</code> "; a job must match all of them"</label>
-                <textarea id="q" name="q" rows="2" data-shortcut="/" spellcheck="false" autocomplete="off" required placeholder=CREATED>{written(query.as_deref().unwrap_or_default())}</textarea>
+                <textarea id="q" name="q" rows="2" data-shortcut="/" spellcheck="false" autocomplete="off" required placeholder=CREATED>{escape_textarea(query.as_deref().unwrap_or_default())}</textarea>
                 <div class="row">
                     <button type="submit" class="button strong">"Find jobs"</button>
                     {clear}
@@ -78,7 +78,7 @@ fn help(queue_ref: &QueueRef, query: Option<&str>, request: &PageRequest) -> Any
     let line = format!(
         "{} -d {}",
         call(queue_ref, request, "GET", "/query_jobs"),
-        quoted(&body)
+        shell_quote(&body)
     );
     let what = match query {
         Some(_) => "This query",

@@ -30,11 +30,11 @@ pub async fn relay_job(queue_ref: QueueRef, id: String) -> Result<RelayJobView, 
 #[server]
 pub async fn dead_relay_job(
     queue_ref: QueueRef,
-    letter: String,
+    number: String,
 ) -> Result<RelayJobView, PageError> {
-    read_or_missing(Role::Viewer, async |context| load_dead_relay_job(&context.engine, &queue_ref, &letter).await, || {
+    read_or_missing(Role::Viewer, async |context| load_dead_relay_job(&context.engine, &queue_ref, &number).await, || {
         let queue = queue_ref.label();
-        format!("Dead job “{letter}” not found in {queue}. It was requeued or deleted, or was removed after 30 days.")
+        format!("Dead job “{number}” not found in {queue}. It was requeued or deleted, or was removed after 30 days.")
     }).await
 }
 
@@ -52,12 +52,12 @@ pub async fn load_relay_job(
 pub async fn load_dead_relay_job(
     engine: &Engine,
     queue: &QueueRef,
-    letter: &str,
+    number: &str,
 ) -> Result<Option<RelayJobView>> {
-    let Ok(letter) = letter.parse() else {
+    let Ok(number) = number.parse() else {
         return Ok(None);
     };
-    let found = engine.dead_jobs(&key(queue), &[letter]).await?.pop();
+    let found = engine.dead_jobs(&key(queue), &[number]).await?.pop();
     Ok(found.map(|job| view(engine, job)))
 }
 

@@ -8,7 +8,7 @@ use crate::search::Search;
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::pages::search::model::{
-    Chip, Outcome, SavedRow, SearchMistake, SearchResults, SearchView, SearchesView, in_quotes,
+    Outcome, SavedRow, SearchError, SearchResults, SearchView, SearchesView, Term, in_quotes,
 };
 use crate::ui::present::queue_refs::queue_names;
 use crate::ui::present::rows;
@@ -75,10 +75,10 @@ pub async fn load_searches(engine: &Engine) -> Result<SearchesView> {
 /// A page of matching jobs, newest first, that starts after the job with the number `after`.
 pub async fn load_search(engine: &Engine, text: String, after: Option<i64>) -> Result<SearchView> {
     let outcome = match Search::parse(&text) {
-        Err(mistake) => Outcome::SearchMistake(SearchMistake {
-            from: mistake.from,
-            to: mistake.to,
-            why: mistake.why,
+        Err(error) => Outcome::Invalid(SearchError {
+            from: error.from,
+            to: error.to,
+            why: error.why,
         }),
         Ok(search) => Outcome::Found(Box::new(found(engine, &search, after).await?)),
     };
@@ -89,19 +89,22 @@ async fn found(engine: &Engine, search: &Search, after: Option<i64>) -> Result<S
     let found = engine
         .search(search, after, SearchLimits::default(), None)
         .await?;
-    let chip = |(told, without)| Chip { told, without };
+    let term = |(description, without)| Term {
+        description,
+        without,
+    };
     Ok(SearchResults {
-        chips: search.terms().into_iter().map(chip).collect(),
+        terms: search.terms().into_iter().map(term).collect(),
         jobs: rows(engine, &found.jobs),
         // Only the first page shows exact ID matches, above the results.
         exact: match after {
             None => rows(engine, &found.exact),
             Some(_) => Vec::new(),
         },
-        looked_at: found.scanned,
-        among: found.considered,
+        searched: found.scanned,
+        total: found.considered,
         next: found.next,
-        is_cut: found.is_cut,
-        down_to: found.scanned_down_to.map(|time| time.0),
+        is_limited: found.is_cut,
+        searched_back_to: found.scanned_down_to.map(|time| time.0),
     })
 }

@@ -37,13 +37,13 @@ pub struct SearchView {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
     /// The search is invalid.
-    SearchMistake(SearchMistake),
+    Invalid(SearchError),
     Found(Box<SearchResults>),
 }
 
 /// The invalid part of a search: the characters `from..to`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SearchMistake {
+pub struct SearchError {
     pub from: usize,
     pub to: usize,
     /// Why it is invalid.
@@ -52,9 +52,9 @@ pub struct SearchMistake {
 
 /// A term of a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Chip {
+pub struct Term {
     /// Its meaning in words.
-    pub told: String,
+    pub description: String,
     /// The search without it.
     pub without: String,
 }
@@ -62,20 +62,20 @@ pub struct Chip {
 /// The results of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchResults {
-    pub chips: Vec<Chip>,
+    pub terms: Vec<Term>,
     /// Newest first.
     pub jobs: Vec<JobRow>,
     /// Jobs whose ID equals the whole search.
     pub exact: Vec<JobRow>,
-    pub looked_at: usize,
+    pub searched: usize,
     /// The approximate number of all jobs.
-    pub among: i64,
+    pub total: i64,
     /// The position of the next page; `None` if there are no more jobs.
     pub next: Option<i64>,
     /// Whether the search stopped at its limit of jobs or time.
-    pub is_cut: bool,
+    pub is_limited: bool,
     /// The creation time of the last job that was checked.
-    pub down_to: Option<i64>,
+    pub searched_back_to: Option<i64>,
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
 use crate::ui::actions::searches::{ForgetSearch, SaveSearch};
-use crate::ui::components::forms::{action_button, hidden, may};
+use crate::ui::components::forms::{action_button, hidden, may_post};
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::search::load;
 use crate::ui::pages::search::model::{SavedRow, SearchesView};
@@ -39,7 +39,7 @@ fn inner(view: &SearchesView, text: &str, request: &PageRequest) -> AnyView {
                     </nav>
                 }
             })}
-        {(!text.trim().is_empty() && may(SaveSearch::PATH)).then(|| form(text, request))}
+        {(!text.trim().is_empty() && may_post(SaveSearch::PATH)).then(|| form(text, request))}
     }
     .into_any()
 }

@@ -60,7 +60,7 @@ pub fn statistics_json(view: &RangeView) -> String {
         "queue": queue_ref.map(|queue_ref| queue_ref.name.as_str()),
         "from": iso(view.from),
         "to": iso(view.to),
-        "goes_on": view.goes_on,
+        "goes_on": view.is_in_progress,
         "width_s": view.series.width as f64 / MICROS,
         "spans": spans(&view.series),
         "before": view.before.as_ref().map(spans),

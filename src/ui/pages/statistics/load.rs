@@ -17,10 +17,10 @@ use crate::ui::present::queue_refs::{key, queue_ref};
 
 /// The statistics of one queue or of all queues.
 #[server]
-pub async fn range(asked: StatisticsQuery) -> Result<RangeView, PageError> {
+pub async fn range(query: StatisticsQuery) -> Result<RangeView, PageError> {
     read_or_missing(
         Role::Viewer,
-        async |context| load_range(&context.engine, &asked).await,
+        async |context| load_range(&context.engine, &query).await,
         || "Queue not found.".to_owned(),
     )
     .await
@@ -99,8 +99,8 @@ pub async fn load_sparks(engine: &Engine) -> Result<Vec<Spark>> {
 }
 
 /// The statistics of a range; `None` if the queue does not exist.
-pub async fn load_range(engine: &Engine, asked: &StatisticsQuery) -> Result<Option<RangeView>> {
-    let queue_ref = (!asked.queue.is_empty()).then(|| queue_at(&asked.queue));
+pub async fn load_range(engine: &Engine, query: &StatisticsQuery) -> Result<Option<RangeView>> {
+    let queue_ref = (!query.queue.is_empty()).then(|| queue_at(&query.queue));
     let queue = queue_ref.as_ref().map(key);
     if let Some(queue) = &queue
         && engine.queue(queue, None).await?.is_none()
@@ -108,26 +108,26 @@ pub async fn load_range(engine: &Engine, asked: &StatisticsQuery) -> Result<Opti
         return Ok(None);
     }
     let now = engine.now(None);
-    let (window, flaw) = match Window::of(asked, now) {
+    let (window, range_error) = match Window::of(query, now) {
         Ok(window) => (window, None),
-        Err(flaw) => (Window::named("1h", now), Some(flaw)),
+        Err(range_error) => (Window::named("1h", now), Some(range_error)),
     };
     let before = window.before();
-    let known = asked.compare && before.is_known(now);
+    let known = query.compare && before.is_known(now);
     let queue = queue.as_ref();
     Ok(Some(RangeView {
         queue_ref,
-        places: places(engine),
-        flaw,
+        queues: queues(engine),
+        range_error,
         from: window.from.saturating_mul(MINUTE_US),
         to: window.end().saturating_mul(MINUTE_US),
-        goes_on: window.end().saturating_mul(MINUTE_US) > now.0,
+        is_in_progress: window.end().saturating_mul(MINUTE_US) > now.0,
         series: window.read(engine, queue).await?,
         before: match known {
             true => Some(before.read(engine, queue).await?),
             false => None,
         },
-        unknown: asked.compare && !known,
+        is_previous_missing: query.compare && !known,
     }))
 }
 
@@ -141,16 +141,16 @@ fn queue_at(address: &str) -> QueueRef {
 }
 
 /// The queues in the selection, sorted by name.
-fn places(engine: &Engine) -> Vec<QueueRef> {
+fn queues(engine: &Engine) -> Vec<QueueRef> {
     let all = engine.known_queues().all().into_iter();
-    let mut places: Vec<QueueRef> = all
+    let mut queues: Vec<QueueRef> = all
         .filter(|queue| !queue.forgotten)
         .map(|queue| queue_ref(&queue.key))
         .filter(|queue_ref| queue_ref.protocol != Protocol::Jobq)
         .collect();
-    places.sort_by_cached_key(|queue_ref| (queue_ref.label(), queue_ref.protocol));
-    places.truncate(QUEUES_OFFERED);
-    places
+    queues.sort_by_cached_key(|queue_ref| (queue_ref.label(), queue_ref.protocol));
+    queues.truncate(QUEUES_OFFERED);
+    queues
 }
 
 /// Consecutive spans of equal length. Times and lengths are in minutes, times since 1970.
@@ -162,21 +162,21 @@ struct Window {
 }
 
 impl Window {
-    fn of(asked: &StatisticsQuery, now: Time) -> std::result::Result<Window, String> {
-        if asked.from.is_empty() && asked.to.is_empty() {
-            let known = RANGES.iter().any(|(name, ..)| *name == asked.range);
-            return match known || asked.range.is_empty() {
-                true => Ok(Window::named(&asked.range, now)),
+    fn of(query: &StatisticsQuery, now: Time) -> std::result::Result<Window, String> {
+        if query.from.is_empty() && query.to.is_empty() {
+            let known = RANGES.iter().any(|(name, ..)| *name == query.range);
+            return match known || query.range.is_empty() {
+                true => Ok(Window::named(&query.range, now)),
                 false => Err(format!(
                     "Unknown range “{}”. Use 1h, 6h, 24h, 7d or 30d.",
-                    asked.range
+                    query.range
                 )),
             };
         }
-        let from = moment("From", &asked.from)?;
-        let to = match asked.to.is_empty() {
+        let from = parse_minute("From", &query.from)?;
+        let to = match query.to.is_empty() {
             true => minute(now) + 1,
-            false => moment("To", &asked.to)?,
+            false => parse_minute("To", &query.to)?,
         };
         if from >= to {
             return Err("From must be before To.".to_owned());
@@ -249,7 +249,7 @@ impl Window {
 }
 
 /// Parses a point in time to the minute.
-fn moment(field: &str, text: &str) -> std::result::Result<i64, String> {
+fn parse_minute(field: &str, text: &str) -> std::result::Result<i64, String> {
     let text = text.trim().trim_end_matches('Z');
     let [minutes, seconds] = DATETIME_LOCAL;
     let found = parse_time(text, &[minutes, seconds, "%Y-%m-%d %H:%M"]);
@@ -305,13 +305,13 @@ mod tests {
     const NOW: Time = Time(1_793_500_000_000_000);
 
     fn window(range: &str, from: &str, to: &str) -> std::result::Result<Window, String> {
-        let asked = StatisticsQuery {
+        let query = StatisticsQuery {
             range: range.to_owned(),
             from: from.to_owned(),
             to: to.to_owned(),
             ..StatisticsQuery::default()
         };
-        Window::of(&asked, NOW)
+        Window::of(&query, NOW)
     }
 
     #[test]
@@ -361,8 +361,8 @@ mod tests {
             ("", "2027-11-01", "2027-11-02", "in the future"),
             ("", "2026-01-01", "", "kept for 62 days"),
         ] {
-            let flaw = window(range, from, to).unwrap_err();
-            assert!(flaw.contains(why), "{from} {to}: {flaw}");
+            let range_error = window(range, from, to).unwrap_err();
+            assert!(range_error.contains(why), "{from} {to}: {range_error}");
         }
     }
 
@@ -373,7 +373,7 @@ mod tests {
             QueueRef::lmstfy("shop", ".."),
             QueueRef::relay(""),
         ] {
-            assert_eq!(queue_at(&urls::handle(&queue_ref)), queue_ref);
+            assert_eq!(queue_at(&urls::queue_param(&queue_ref)), queue_ref);
         }
     }
 }

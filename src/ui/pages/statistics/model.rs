@@ -11,16 +11,16 @@ pub struct RangeView {
     /// `None` for all queues together.
     pub queue_ref: Option<QueueRef>,
     /// The queues in the selection.
-    pub places: Vec<QueueRef>,
+    pub queues: Vec<QueueRef>,
     /// The error of the requested range. The default range is shown instead.
-    pub flaw: Option<String>,
+    pub range_error: Option<String>,
     /// The range, and whether its last period is in progress.
     pub from: i64,
     pub to: i64,
-    pub goes_on: bool,
+    pub is_in_progress: bool,
     pub series: Series,
     /// The previous period, if it was requested and is stored.
     pub before: Option<Series>,
     /// Whether the previous period was requested but is not stored.
-    pub unknown: bool,
+    pub is_previous_missing: bool,
 }

@@ -28,7 +28,7 @@ const TRACKED_SHOWN: usize = 500;
 
 /// The tracked jobs and their recent events.
 pub async fn load_tracked(engine: &Engine) -> Result<TrackedView> {
-    let (jobs, gone) = engine.list_tracked().await?;
+    let (jobs, missing) = engine.list_tracked().await?;
     let now = engine.now(None);
     let newest = engine.last_event().await?;
     let searched = newest.min(EVENTS_SEARCHED);
@@ -38,7 +38,7 @@ pub async fn load_tracked(engine: &Engine) -> Result<TrackedView> {
         _ => engine.events(newest - searched, limit, None).await?,
     };
     Ok(TrackedView {
-        total: jobs.len() + gone.len(),
+        total: jobs.len() + missing.len(),
         jobs: jobs
             .iter()
             .take(TRACKED_SHOWN)
@@ -47,7 +47,7 @@ pub async fn load_tracked(engine: &Engine) -> Result<TrackedView> {
                 (job_row(engine, job, now), last)
             })
             .collect(),
-        gone: gone.into_iter().take(TRACKED_SHOWN).collect(),
+        missing: missing.into_iter().take(TRACKED_SHOWN).collect(),
         events: events
             .into_iter()
             .rev()

@@ -10,7 +10,7 @@ pub struct TrackedView {
     /// The jobs by the time of tracking, each with the newest entry of its history.
     pub jobs: Vec<(JobRow, Option<Entry>)>,
     /// IDs of tracked jobs that do not exist.
-    pub gone: Vec<String>,
+    pub missing: Vec<String>,
     /// The number of tracked jobs; the list can be shorter.
     pub total: usize,
     /// Recent events, newest first.

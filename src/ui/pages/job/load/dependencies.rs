@@ -9,33 +9,33 @@ use crate::ui::pages::job::model::{Graph, Node};
 const NODES_MAX: usize = 60;
 
 /// The jobs found so far, by ID, in the order of discovery.
-struct Gathered {
-    places: HashMap<String, usize>,
+struct Found {
+    indices: HashMap<String, usize>,
     jobs: Vec<(String, Option<Job>)>,
-    is_cut: bool,
+    is_truncated: bool,
 }
 
-impl Gathered {
+impl Found {
     /// Adds the IDs that are new, up to the limit. Returns them.
-    fn note<'a>(&mut self, ids: impl Iterator<Item = &'a String>) -> Vec<String> {
+    fn add_new<'a>(&mut self, ids: impl Iterator<Item = &'a String>) -> Vec<String> {
         let mut new = Vec::new();
         for id in ids {
-            if self.places.contains_key(id) {
+            if self.indices.contains_key(id) {
                 continue;
             }
             if self.jobs.len() >= NODES_MAX {
-                self.is_cut = true;
+                self.is_truncated = true;
                 break;
             }
-            self.places.insert(id.clone(), self.jobs.len());
+            self.indices.insert(id.clone(), self.jobs.len());
             self.jobs.push((id.clone(), None));
             new.push(id.clone());
         }
         new
     }
 
-    fn found(&mut self, job: Job) {
-        let index = self.places.get(&job.key.id);
+    fn set_job(&mut self, job: Job) {
+        let index = self.indices.get(&job.key.id);
         if let Some((_, slot)) = index.and_then(|index| self.jobs.get_mut(*index)) {
             *slot = Some(job);
         }
@@ -47,14 +47,14 @@ pub async fn graph(engine: &Engine, job: &Job) -> Result<Graph> {
     if job.dependencies.is_empty() && job.dependents.is_empty() {
         return Ok(Graph::default());
     }
-    let mut gathered = Gathered {
-        places: HashMap::from([(job.key.id.clone(), 0)]),
+    let mut found = Found {
+        indices: HashMap::from([(job.key.id.clone(), 0)]),
         jobs: vec![(job.key.id.clone(), Some(job.clone()))],
-        is_cut: false,
+        is_truncated: false,
     };
     let ways: [fn(&Job) -> &[String]; 2] = [|job| &job.dependencies, |job| &job.dependents];
     for way in ways {
-        let mut next = gathered.note(way(job).iter());
+        let mut next = found.add_new(way(job).iter());
         while !next.is_empty() {
             let keys: Vec<JobKey> = next.iter().map(JobKey::qless).collect();
             let jobs: Vec<Job> = engine
@@ -63,51 +63,51 @@ pub async fn graph(engine: &Engine, job: &Job) -> Result<Graph> {
                 .into_iter()
                 .flatten()
                 .collect();
-            next = gathered.note(jobs.iter().flat_map(|job| way(job).iter()));
-            jobs.into_iter().for_each(|job| gathered.found(job));
+            next = found.add_new(jobs.iter().flat_map(|job| way(job).iter()));
+            jobs.into_iter().for_each(|job| found.set_job(job));
         }
     }
-    Ok(drawn(engine, gathered))
+    Ok(to_graph(engine, found))
 }
 
-fn drawn(engine: &Engine, gathered: Gathered) -> Graph {
+fn to_graph(engine: &Engine, found: Found) -> Graph {
     let now = engine.now(None);
-    let Gathered {
-        places,
+    let Found {
+        indices,
         jobs,
-        is_cut,
-    } = gathered;
-    let needs: Vec<Vec<usize>> = jobs
+        is_truncated,
+    } = found;
+    let dependencies: Vec<Vec<usize>> = jobs
         .iter()
         .map(|(_, job)| {
             let ids = job.iter().flat_map(|job| job.dependencies.iter());
-            ids.filter_map(|id| places.get(id).copied()).collect()
+            ids.filter_map(|id| indices.get(id).copied()).collect()
         })
         .collect();
-    let layers = layers(&needs);
-    let nodes = jobs.into_iter().zip(needs).zip(layers);
-    let nodes = nodes.map(|(((id, job), needs), layer)| Node {
+    let layers = layers(&dependencies);
+    let nodes = jobs.into_iter().zip(dependencies).zip(layers);
+    let nodes = nodes.map(|(((id, job), dependencies), layer)| Node {
         id,
         state: job.as_ref().map(|job| job.effective_state(now)),
         klass: job.and_then(|job| job.klass),
         layer,
-        needs,
+        dependencies,
     });
     Graph {
         nodes: nodes.collect(),
-        is_cut,
+        is_truncated,
     }
 }
 
 /// The layer of each job: the length of the longest path to a job without dependencies.
-fn layers(needs: &[Vec<usize>]) -> Vec<usize> {
-    let mut layers = vec![0; needs.len()];
+fn layers(dependencies: &[Vec<usize>]) -> Vec<usize> {
+    let mut layers = vec![0; dependencies.len()];
     // There are no cycles, so no path is longer than the number of jobs.
-    for _ in 0..needs.len() {
-        let next: Vec<usize> = needs
+    for _ in 0..dependencies.len() {
+        let next: Vec<usize> = dependencies
             .iter()
-            .map(|needs| {
-                let before = needs.iter().filter_map(|need| layers.get(*need));
+            .map(|dependencies| {
+                let before = dependencies.iter().filter_map(|index| layers.get(*index));
                 before.max().map_or(0, |layer| layer + 1)
             })
             .collect();
@@ -131,6 +131,10 @@ mod tests {
             [2, 1, 0, 3]
         );
         assert_eq!(layers(&[]), [0; 0]);
-        assert_eq!(layers(&[vec![7]]), [0], "what is not shown has no place");
+        assert_eq!(
+            layers(&[vec![7]]),
+            [0],
+            "a dependency outside of the graph is ignored"
+        );
     }
 }

@@ -86,7 +86,7 @@ fn a_paused_queue_with_waiting_jobs_is_one_problem() {
     assert_eq!(some[0].text, "mail is paused with 2 jobs waiting");
     assert_eq!(
         some[0].remedy,
-        Some(Remedy::Unpause(QueueRef::qless("mail")))
+        Some(Remedy::ResumeQueue(QueueRef::qless("mail")))
     );
     assert_eq!(found(paused(Counts::default(), None)), []);
 }
@@ -164,13 +164,13 @@ fn further_dead_letters_are_summarized() {
     overview.dead = vec![DeadRow {
         queue_ref: queue_ref.clone(),
         size: 7,
-        head: None,
+        oldest: None,
     }];
     let found = problems(&overview, 0);
     assert_eq!(found.len(), 2, "nobody knows whether anybody consumes");
     assert_eq!(found[0].text, "7 dead jobs in shop/mail");
     assert_eq!(found[0].address, "/ui/lmstfy/shop/mail/dead");
-    assert_eq!(found[0].remedy, Some(Remedy::PutToWork(queue_ref, 7)));
+    assert_eq!(found[0].remedy, Some(Remedy::RequeueDead(queue_ref, 7)));
     assert_eq!(found[1].text, "… and 2 more queues");
 }
 

@@ -155,7 +155,7 @@ async fn nul_is_rejected_everywhere() {
             both_refuse(&relay, &job, jobs.to_string(), 422).await;
         }
         let reply = relay.beat_with(&job, value.to_string()).await;
-        reply.refused(422, &[]);
+        reply.assert_rejected(422, &[]);
     }
     for job_with_nul in [new("q\0", "a"), new("q", "\0a")] {
         both_refuse(&relay, &job, json!([job_with_nul]).to_string(), 422).await;
@@ -202,7 +202,10 @@ async fn names_have_at_most_1024_characters() {
             format!("/queues/{long}/jobs"),
             format!("/queues/q/jobs/{long}"),
         ] {
-            relay.send(Method::GET, &path).await.refused(422, &[]);
+            relay
+                .send(Method::GET, &path)
+                .await
+                .assert_rejected(422, &[]);
         }
     }
     assert_nothing_changed(&relay, &job).await;
@@ -225,7 +228,7 @@ async fn the_largest_numbers_are_accepted() {
         let mut job = new("q", "beyond");
         job[field] = (greatest + 1).into();
         let refused = relay.enqueue("unique", &json!([job])).await;
-        refused.refused(422, &[field]);
+        refused.assert_rejected(422, &[field]);
     }
     assert_consistent(&server).await;
 }
@@ -256,10 +259,10 @@ async fn jobs_require_a_json_content_type() {
     ] {
         post(Method::POST, "/queues/jobs", kind, "a")
             .await
-            .refused(415, &[]);
+            .assert_rejected(415, &[]);
         post(Method::PUT, &job.run_path(), kind, "a")
             .await
-            .refused(415, &[]);
+            .assert_rejected(415, &[]);
     }
     assert_nothing_changed(&relay, &job).await;
     for (id, kind) in [
@@ -344,7 +347,7 @@ async fn other_fields_are_ignored() {
         relay
             .enqueue_text("unique", text.clone())
             .await
-            .refused(409, &["\"b\"", "\"q\""]);
+            .assert_rejected(409, &["\"b\"", "\"q\""]);
         relay.enqueue_text("replace", text).await.only(202);
         let after = relay.existing_job("q", "b").await;
         let expected = Job {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 /// A response as received.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Response {
     pub status: u16,
     pub headers: HeaderMap,
     pub text: String,
@@ -17,11 +17,11 @@ pub struct Answer {
     pub asked: String,
 }
 
-impl Answer {
+impl Response {
     /// Checks what all responses have in common: JSON with `results` and a time, `no-store`, and an `error` exactly if
     /// the request failed.
     #[track_caller]
-    pub fn checked(self) -> Answer {
+    pub fn checked(self) -> Response {
         let header = |name: &str| {
             self.headers
                 .get(name)
@@ -90,7 +90,7 @@ impl Answer {
 
     /// Checks that the request failed with this status and code. Returns the whole body.
     #[track_caller]
-    pub fn refused(self, status: u16, code: &str) -> Value {
+    pub fn assert_rejected(self, status: u16, code: &str) -> Value {
         let whole = self.json();
         assert_eq!(
             (self.status, &whole["code"]),
@@ -102,9 +102,9 @@ impl Answer {
 
     /// Checks that the request was rejected because of this field.
     #[track_caller]
-    pub fn refused_field(self, field: &str) {
+    pub fn assert_rejected_field(self, field: &str) {
         let asked = self.asked.clone();
-        let whole = self.refused(400, "bad_request");
+        let whole = self.assert_rejected(400, "bad_request");
         assert_eq!(whole["field"], field, "{asked}: {whole}");
     }
 

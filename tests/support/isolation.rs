@@ -12,21 +12,21 @@ pub async fn assert_hidden_from_qless<T: AsRef<str>>(
     queues: &[&str],
     words: &[T],
 ) {
-    let anyone = server.anyone();
-    empty_lists(anyone).await;
+    let client = server.client();
+    empty_lists(client).await;
     for id in ids {
         let path = format!("/job/{}", id.as_ref());
         let (status, text) = raw::request(server, "GET", &path, b"").await;
         assert_eq!(status, 404, "{text}");
     }
     for queue in queues {
-        assert_eq!(anyone.pop(queue).await, Value::Null);
+        assert_eq!(client.pop(queue).await, Value::Null);
     }
     let asked = ids.iter().map(|id| format!("id={}", id.as_ref()));
     let asked: Vec<String> = asked.collect();
-    let jobs = anyone.get(&format!("/jobs?{}", asked.join("&"))).await;
+    let jobs = client.get(&format!("/jobs?{}", asked.join("&"))).await;
     assert!(!jobs.text.contains("\"queue\""), "{jobs:?}");
-    let queue = anyone.get("/queue/work").await.ok();
+    let queue = client.get("/queue/work").await.ok();
     for state in [
         "waiting",
         "scheduled",
@@ -38,14 +38,14 @@ pub async fn assert_hidden_from_qless<T: AsRef<str>>(
         let count = queue.get(state).and_then(Value::as_u64);
         assert_eq!(count.unwrap_or_default(), 0, "{queue}");
     }
-    let events = anyone.get("/events?after=0").await.ok().to_string();
+    let events = client.get("/events?after=0").await.ok().to_string();
     for word in words {
         assert!(!events.contains(word.as_ref()), "{events}");
     }
 }
 
 /// Checks that qless lists no queues, jobs or workers.
-async fn empty_lists(anyone: Caller<'_>) {
+async fn empty_lists(client: Caller<'_>) {
     for (path, nothing) in [
         ("/queues", json!([])),
         ("/failed", json!({})),
@@ -62,13 +62,13 @@ async fn empty_lists(anyone: Caller<'_>) {
         ("/tags", json!([])),
         ("/check", json!({"problems": []})),
     ] {
-        let results = anyone.get(path).await.ok();
+        let results = client.get(path).await.ok();
         // If the result is an object, compares its list of jobs.
         let list = results.get("jobs").cloned();
         let list = list.unwrap_or_else(|| results.clone());
         assert_eq!(list, nothing, "{path}: {results}");
     }
-    let workers = anyone.get("/workers").await.ok();
+    let workers = client.get("/workers").await.ok();
     for worker in workers.as_array().expect("workers") {
         for state in ["jobs", "running", "stalled"] {
             let count = worker.get(state).and_then(Value::as_u64);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{assert_consistent, client, start};
 use crate::support::Server;
-use crate::support::apart::{assert_hidden_from_qless, assert_unchanged_by_qless};
+use crate::support::isolation::{assert_hidden_from_qless, assert_unchanged_by_qless};
 use crate::support::lmstfy::Lmstfy;
 use crate::support::relay::{Relay, new, with};
 

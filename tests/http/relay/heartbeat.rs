@@ -126,10 +126,10 @@ async fn invalid_json_is_400_and_changes_nothing() {
         "\u{feff}1",
         "01",
     ] {
-        relay.beat_with(&job, body).await.refused(400, &[]);
+        relay.beat_with(&job, body).await.assert_rejected(400, &[]);
     }
     let latin: &[u8] = b"\"\xe9\"";
-    relay.beat_with(&job, latin).await.refused(400, &[]);
+    relay.beat_with(&job, latin).await.assert_rejected(400, &[]);
     assert_eq!(relay.existing_job("q", "a").await, job);
     assert_consistent(&server).await;
 }
@@ -167,14 +167,14 @@ async fn a_heartbeat_requires_the_current_run() {
         relay
             .send(Method::PATCH, &path)
             .await
-            .refused(404, &[&named]);
+            .assert_rejected(404, &[&named]);
         let reply = relay.send_json(Method::PATCH, &path, "7").await;
-        reply.refused(404, &[&named]);
+        reply.assert_rejected(404, &[&named]);
     }
     assert_eq!(relay.existing_job("q", "a").await, a);
     assert_eq!(relay.existing_job("q", "b").await, b);
     relay.complete(&a).await;
-    relay.beat(&a).await.refused(404, &["\"a\""]);
+    relay.beat(&a).await.assert_rejected(404, &["\"a\""]);
     assert_consistent(&server).await;
 }
 
@@ -197,16 +197,22 @@ async fn a_run_id_must_be_a_uuid() {
         &format!("g{short}"),
     ] {
         let path = run_path("q", "a", bad);
-        relay.send(Method::PATCH, &path).await.refused(400, &[]);
+        relay
+            .send(Method::PATCH, &path)
+            .await
+            .assert_rejected(400, &[]);
         relay
             .send_json(Method::PATCH, &path, "1")
             .await
-            .refused(400, &[]);
+            .assert_rejected(400, &[]);
         relay
             .send_json(Method::PUT, &path, "[]")
             .await
-            .refused(400, &[]);
-        relay.send(Method::DELETE, &path).await.refused(400, &[]);
+            .assert_rejected(400, &[]);
+        relay
+            .send(Method::DELETE, &path)
+            .await
+            .assert_rejected(400, &[]);
     }
     assert_eq!(relay.existing_job("q", "a").await, job);
     // All notations of a UUID are equivalent.

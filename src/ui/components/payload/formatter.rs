@@ -11,7 +11,7 @@ pub const SHORT_BYTES: usize = 4_096;
 
 /// A token of JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum Token {
     /// The name of an object member.
     Key,
     /// Another string.
@@ -19,16 +19,16 @@ pub enum Piece {
     /// A number, true, false or null.
     Value,
     /// Brackets, commas and the white space around them.
-    Frame,
+    Punctuation,
 }
 
 /// Splits JSON text into tokens and adds line breaks and indents between them; the tokens do not change. Returns `None`
 /// if the text is not JSON, is nested too deeply, or would grow too much. Takes time and memory linear in the length of
 /// the text.
-pub fn pieces(text: &str) -> Option<Vec<(Piece, String)>> {
-    let mut pieces = Pieces {
-        all: Vec::new(),
-        room: (text.len() * GROWTH_MAX).max(SHORT_BYTES),
+pub fn format(text: &str) -> Option<Vec<(Token, String)>> {
+    let mut formatter = Formatter {
+        tokens: Vec::new(),
+        bytes_left: (text.len() * GROWTH_MAX).max(SHORT_BYTES),
     };
     let mut depth = 0_usize;
     let mut rest = text.trim();
@@ -38,34 +38,34 @@ pub fn pieces(text: &str) -> Option<Vec<(Piece, String)>> {
                 let end = string_end(rest)?;
                 let (word, after) = rest.split_at_checked(end)?;
                 let is_key = after.trim_start().starts_with(':');
-                pieces.push(if is_key { Piece::Key } else { Piece::Text }, word)?;
+                formatter.push(if is_key { Token::Key } else { Token::Text }, word)?;
                 rest = after;
             }
             '{' | '[' => {
                 let close = if first == '{' { '}' } else { ']' };
                 rest = rest.get(1..)?.trim_start();
                 if let Some(after) = rest.strip_prefix(close) {
-                    pieces.push(Piece::Frame, if first == '{' { "{}" } else { "[]" })?;
+                    formatter.push(Token::Punctuation, if first == '{' { "{}" } else { "[]" })?;
                     rest = after;
                 } else {
                     depth += 1;
                     if depth > DEPTH_MAX {
                         return None;
                     }
-                    pieces.push(Piece::Frame, &format!("{first}{}", line(depth)))?;
+                    formatter.push(Token::Punctuation, &format!("{first}{}", line(depth)))?;
                 }
             }
             '}' | ']' => {
                 depth = depth.checked_sub(1)?;
-                pieces.push(Piece::Frame, &format!("{}{first}", line(depth)))?;
+                formatter.push(Token::Punctuation, &format!("{}{first}", line(depth)))?;
                 rest = rest.get(1..)?;
             }
             ',' => {
-                pieces.push(Piece::Frame, &format!(",{}", line(depth)))?;
+                formatter.push(Token::Punctuation, &format!(",{}", line(depth)))?;
                 rest = rest.get(1..)?;
             }
             ':' => {
-                pieces.push(Piece::Frame, ": ")?;
+                formatter.push(Token::Punctuation, ": ")?;
                 rest = rest.get(1..)?;
             }
             _ => {
@@ -73,28 +73,30 @@ pub fn pieces(text: &str) -> Option<Vec<(Piece, String)>> {
                     .find(|c: char| c.is_whitespace() || "\"{}[],:".contains(c))
                     .unwrap_or(rest.len());
                 let (word, after) = rest.split_at_checked(end)?;
-                pieces.push(Piece::Value, word)?;
+                formatter.push(Token::Value, word)?;
                 rest = after;
             }
         }
         rest = rest.trim_start();
     }
-    (depth == 0).then_some(pieces.all)
+    (depth == 0).then_some(formatter.tokens)
 }
 
 /// The tokens so far, and the number of bytes that may still be added.
-struct Pieces {
-    all: Vec<(Piece, String)>,
-    room: usize,
+struct Formatter {
+    tokens: Vec<(Token, String)>,
+    bytes_left: usize,
 }
 
-impl Pieces {
+impl Formatter {
     /// Adds a token; `None` if the limit of bytes is reached.
-    fn push(&mut self, piece: Piece, text: &str) -> Option<()> {
-        self.room = self.room.checked_sub(text.len())?;
-        match self.all.last_mut() {
-            Some((Piece::Frame, before)) if piece == Piece::Frame => before.push_str(text),
-            _ => self.all.push((piece, text.to_owned())),
+    fn push(&mut self, token: Token, text: &str) -> Option<()> {
+        self.bytes_left = self.bytes_left.checked_sub(text.len())?;
+        match self.tokens.last_mut() {
+            Some((Token::Punctuation, before)) if token == Token::Punctuation => {
+                before.push_str(text);
+            }
+            _ => self.tokens.push((token, text.to_owned())),
         }
         Some(())
     }
@@ -122,14 +124,14 @@ fn string_end(text: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn laid_out(text: &str) -> Option<String> {
-        Some(pieces(text)?.into_iter().map(|(_, text)| text).collect())
+    fn formatted(text: &str) -> Option<String> {
+        Some(format(text)?.into_iter().map(|(_, text)| text).collect())
     }
 
     #[test]
     fn formatting_changes_only_white_space() {
         let exact = r#"{"a":12345678901234567890,"a":1.0,"b":[],"c":{ },"d":"x\" {,:} \\","e":[1e400,-0,null]}"#;
-        let shown = laid_out(exact).unwrap();
+        let shown = formatted(exact).unwrap();
         let bare = |text: &str| text.split_whitespace().collect::<String>();
         assert_eq!(bare(&shown), bare(exact));
         assert!(
@@ -139,11 +141,11 @@ mod tests {
 
     #[test]
     fn scalars_and_invalid_json_are_not_formatted() {
-        assert_eq!(laid_out("12").as_deref(), Some("12"));
-        assert_eq!(laid_out("\"open"), None);
-        assert_eq!(laid_out("]"), None);
-        assert_eq!(laid_out("{"), None);
-        assert_eq!(laid_out("").as_deref(), Some(""));
+        assert_eq!(formatted("12").as_deref(), Some("12"));
+        assert_eq!(formatted("\"open"), None);
+        assert_eq!(formatted("]"), None);
+        assert_eq!(formatted("{"), None);
+        assert_eq!(formatted("").as_deref(), Some(""));
     }
 
     #[test]
@@ -153,9 +155,9 @@ mod tests {
             let (open, close) = ("[".repeat(depth), "]".repeat(depth));
             format!("{open}{long:?}{close}")
         };
-        assert!(laid_out(&nested(99)).is_some() && laid_out(&nested(100)).is_some());
+        assert!(formatted(&nested(99)).is_some() && formatted(&nested(100)).is_some());
         for depth in [101, 32_767, 100_000] {
-            assert_eq!(laid_out(&nested(depth)), None, "{depth}");
+            assert_eq!(formatted(&nested(depth)), None, "{depth}");
         }
     }
 
@@ -163,39 +165,39 @@ mod tests {
     fn formatting_is_linear_in_the_text() {
         let (open, close) = ("[".repeat(DEPTH_MAX), "]".repeat(DEPTH_MAX));
         let wide = format!("{open}1{}{close}", ",1".repeat(50_000));
-        assert_eq!(laid_out(&wide), None);
+        assert_eq!(formatted(&wide), None);
         for text in [
             format!("[1{}]", ",1".repeat(50_000)),
             format!("{open}{:?}{close}", "long ".repeat(10_000)),
             format!("[{{}}{}]", ",{}".repeat(50_000)),
         ] {
-            let laid_out = laid_out(&text).unwrap();
-            assert!(laid_out.len() <= GROWTH_MAX * text.len());
+            let formatted = formatted(&text).unwrap();
+            assert!(formatted.len() <= GROWTH_MAX * text.len());
         }
-        let short = laid_out("[[[[1]]]]").unwrap();
+        let short = formatted("[[[[1]]]]").unwrap();
         assert!(short.starts_with("[\n  [\n    [\n"), "{short}");
     }
 
     /// In these texts, each extra character adds one byte, and each extra level adds its indents.
     #[test]
     fn formatted_json_grows_up_to_4_times_or_4096_bytes() {
-        let laid_out = |depth: usize, chars: usize| {
+        let formatted = |depth: usize, chars: usize| {
             let (open, close) = ("[".repeat(depth), "]".repeat(depth));
             let text = format!("{open}\"{}\"{close}", "x".repeat(chars));
-            laid_out(&text).map(|laid_out| (laid_out.len(), text.len()))
+            formatted(&text).map(|formatted| (formatted.len(), text.len()))
         };
-        assert_eq!(laid_out(44, 45), Some((4_095, 135)));
-        assert_eq!(laid_out(44, 46), Some((4_096, 136)));
-        assert_eq!(laid_out(44, 47), None);
-        assert_eq!(laid_out(50, 1_597), None);
-        assert_eq!(laid_out(50, 1_598), Some((4 * 1_700, 1_700)));
-        assert_eq!(laid_out(50, 1_599), Some((6_801, 1_701)));
+        assert_eq!(formatted(44, 45), Some((4_095, 135)));
+        assert_eq!(formatted(44, 46), Some((4_096, 136)));
+        assert_eq!(formatted(44, 47), None);
+        assert_eq!(formatted(50, 1_597), None);
+        assert_eq!(formatted(50, 1_598), Some((4 * 1_700, 1_700)));
+        assert_eq!(formatted(50, 1_599), Some((6_801, 1_701)));
     }
 
     #[test]
     fn keys_differ_from_texts() {
-        let pieces = pieces(r#"{"k" : "t"}"#).unwrap();
-        assert_eq!(pieces[1], (Piece::Key, "\"k\"".to_owned()));
-        assert_eq!(pieces[3], (Piece::Text, "\"t\"".to_owned()));
+        let tokens = format(r#"{"k" : "t"}"#).unwrap();
+        assert_eq!(tokens[1], (Token::Key, "\"k\"".to_owned()));
+        assert_eq!(tokens[3], (Token::Text, "\"t\"".to_owned()));
     }
 }

@@ -122,7 +122,7 @@ async fn a_database_file_is_readable_only_by_its_owner() {
     let at = |name: &str| folder.path().join(name);
     let address = |name: &str| format!("sqlite://{}", at(name).display());
     let server = Server::at_url(&address("jobs.db"), &[]);
-    server.anyone().add("work", json!({"meta": 1})).await;
+    server.client().add("work", json!({"meta": 1})).await;
     for name in ["jobs.db", "jobs.db-wal", "jobs.db-shm", "jobs.db.lock"] {
         assert_eq!(mode(&at(name)), 0o600, "{name}");
     }
@@ -146,7 +146,7 @@ async fn a_database_file_is_readable_only_by_its_owner() {
 #[tokio::test]
 async fn health_does_not_count_jobs() {
     let logged = Logged::with("off", &[]);
-    logged.server.anyone().add("work", json!({"meta": 1})).await;
+    logged.server.client().add("work", json!({"meta": 1})).await;
     let health = async || raw::request(&logged.server, "GET", "/health", b"").await;
     assert_eq!(health().await, (200, "ok\n".to_owned()));
     run(&logged.database, "ALTER TABLE tallies RENAME TO other").await;
@@ -216,7 +216,7 @@ async fn a_consume_names_at_most_1000_queues_including_duplicates() {
         if fits {
             assert!([200, 404].contains(&reply.status), "{count}: {reply:?}");
         } else {
-            reply.refused(400, "invalid queue name(s)");
+            reply.assert_rejected(400, "invalid queue name(s)");
         }
     }
 }

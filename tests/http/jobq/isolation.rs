@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{assert_consistent, client, start};
-use crate::support::apart::{assert_hidden_from_qless, assert_unchanged_by_qless};
+use crate::support::isolation::{assert_hidden_from_qless, assert_unchanged_by_qless};
 use crate::support::jobq::{Job, Jobq};
 use crate::support::lmstfy::Lmstfy;
 use crate::support::relay::{Relay, new};
@@ -117,7 +117,7 @@ async fn jobq_does_not_show_jobs_of_other_protocols() {
     assert_eq!(jobq.queues().await, []);
     for queue in ["work", "ns", "1"] {
         let path = format!("/queue/{queue}/job");
-        jobq.get(&path).await.refused(404, &[]);
+        jobq.get(&path).await.assert_rejected(404, &[]);
     }
     // Jobq can use their names.
     let queue = jobq.create("work").await;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{assert_consistent, client, start};
 use crate::support::Server;
-use crate::support::apart::{assert_hidden_from_qless, assert_unchanged_by_qless};
+use crate::support::isolation::{assert_hidden_from_qless, assert_unchanged_by_qless};
 use crate::support::lmstfy::Lmstfy;
 
 #[tokio::test]
@@ -133,17 +133,14 @@ async fn lmstfy_does_not_show_qless_jobs() {
 async fn qless_options_and_pauses_do_not_affect_lmstfy_queues() {
     let server = start();
     let lmstfy = client(&server);
-    let anyone = server.anyone();
-    anyone.add_ids("work", &["a", "b"]).await;
-    anyone.post("/pause/work", Value::Null).await.accepted();
-    anyone
-        .set("work-max-concurrency", json!(1))
-        .await
-        .accepted();
-    anyone.set("work-heartbeat", json!(1)).await.accepted();
+    let qless = server.client();
+    qless.add_ids("work", &["a", "b"]).await;
+    qless.post("/pause/work", Value::Null).await.accepted();
+    qless.set("work-max-concurrency", json!(1)).await.accepted();
+    qless.set("work-heartbeat", json!(1)).await.accepted();
     let ids = lmstfy.bulk("work?tries=2", "[1, 2, 3]").await;
     assert_eq!(lmstfy.drain("work").await, ids);
-    anyone.post("/unpause/work", Value::Null).await.accepted();
+    qless.post("/unpause/work", Value::Null).await.accepted();
     assert_eq!(server.by("w").pop("work").await["id"], "a");
     assert_eq!(server.by("w").pop("work").await, Value::Null);
     assert_consistent(&server).await;
