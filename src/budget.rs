@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_taken_from_the_whole() {
+    fn a_partial_budget_is_deducted_from_the_whole() {
         let mut budget = Budget::new(10);
         assert_eq!(
             budget.with_part(4, |part| part.spend(5)),

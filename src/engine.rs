@@ -41,6 +41,7 @@ use maintenance::empty_queues::{DEFAULT_AGE, EmptyQueues};
 pub use maintenance::fold_series::{HOURS_KEPT, MINUTES_KEPT};
 use maintenance::{SystemRequest, SystemTask};
 pub use model::config::{Config, OPTION_BYTES_MAX};
+use model::constants::CONSTANTS;
 pub use model::history::{Event, EventKind, History, NOTE_BYTES_MAX};
 pub use model::job::{
     EffectiveState, Failure, Job, JobKey, LMSTFY_SCOPE, Lease, NAME_BYTES_MAX, Protocol,
@@ -157,18 +158,24 @@ struct Inner {
     stop_polls: CancellationToken,
     _scratch: Option<tempfile::TempDir>,
     /// The server that has the same database open, if it was opened beside one.
-    host: Option<store::FileOwner>,
+    file_owner: Option<store::FileOwner>,
+}
+
+impl Options {
+    fn store(&self) -> store::Settings {
+        store::Settings {
+            durability: self.durability,
+            no_skip_locked: self.no_skip_locked,
+            alongside_server: self.without_tasks,
+            constants: &CONSTANTS,
+        }
+    }
 }
 
 impl Engine {
     /// Opens the database, creating it if necessary, and starts the writer and the background tasks.
     pub async fn open(options: &Options) -> Result<Engine> {
-        let settings = store::Settings {
-            durability: options.durability,
-            no_skip_locked: options.no_skip_locked,
-            alongside_server: options.without_tasks,
-        };
-        let mut store = Store::open(&options.database, settings)
+        let mut store = Store::open(&options.database, options.store())
             .await
             .map_err(|error| Error::Store(error.to_string()))?;
         let peers = Arc::new(Peers::join(&mut store.connection).await?);
@@ -224,7 +231,7 @@ impl Engine {
             stop: CancellationToken::new(),
             stop_polls: CancellationToken::new(),
             _scratch: store.scratch,
-            host: store.server,
+            file_owner: store.server,
         });
         let engine = Engine(inner, None);
         if !options.without_tasks {

@@ -266,7 +266,9 @@ async fn no_such_endpoint(request: Request) -> Response {
 /// Whether the database responds and is writable.
 async fn health(State(engine): State<Engine>) -> Response {
     let problem = match engine.ping().await {
-        Ok(()) if !engine.can_write() => "the database cannot be written\n",
+        Ok(()) if !engine.can_write() => {
+            "the server can no longer write to the database; restart it\n"
+        }
         Ok(()) if engine.is_full() => "the disk is full; new jobs are refused\n",
         Ok(()) => return "ok\n".into_response(),
         Err(error) => {

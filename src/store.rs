@@ -196,6 +196,8 @@ pub struct Settings {
     pub no_skip_locked: bool,
     /// SQLite: if a server has the file open, open it alongside that server, briefly.
     pub alongside_server: bool,
+    /// Names for numbers in statements: with `("running", 4)`, `{running}` expands to 4.
+    pub constants: &'static [(&'static str, i64)],
 }
 
 impl Settings {
@@ -242,6 +244,7 @@ impl Store {
     /// it does not exist; `sqlite::memory:`, a temporary file that is removed with the store; or
     /// `postgres://USER@HOST/DATABASE`, which must exist.
     pub async fn open(address: &str, settings: Settings) -> Result<Store, StoreError> {
+        dialect::define(settings.constants);
         if ["postgres:", "postgresql:"]
             .iter()
             .any(|it| address.starts_with(it))

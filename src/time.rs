@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_written_in_utc() {
+    fn times_are_formatted_in_utc() {
         assert_eq!(utc(0), "1970-01-01 00:00:00 UTC");
         assert_eq!(utc(-1), "1969-12-31 23:59:59 UTC");
         assert_eq!(iso(1_352_375_209_500_000), "2012-11-08T11:46:49.500Z");
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn local_moments_tell_their_distance_from_utc() {
+    fn local_times_show_their_utc_offset() {
         let time = 1_352_375_209_500_000;
         assert_eq!(local(time, 0, false), "2012-11-08 11:46:49 +00:00");
         assert_eq!(local(time, 120, true), "2012-11-08 13:46:49.500 +02:00");
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_are_read_at_a_glance() {
+    fn relative_times_have_one_unit() {
         assert_eq!(relative(0, 999_999), "now");
         assert_eq!(relative(0, 12_900_000), "12 s ago");
         assert_eq!(relative(0, 59 * MINUTE), "59 m ago");
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_their_thousands_apart() {
+    fn numbers_have_thousands_separators() {
         assert_eq!(number(0), "0");
         assert_eq!(number(999), "999");
         assert_eq!(number(12_406), "12,406");

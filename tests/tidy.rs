@@ -45,14 +45,14 @@ fn collect(path: &Path, found: &mut Vec<Source>) {
     }
 }
 
-fn is_in(path: &str, rooms: &[&str]) -> bool {
-    rooms
-        .iter()
-        .any(|room| path == format!("src/{room}.rs") || path.starts_with(&format!("src/{room}/")))
+fn is_in(path: &str, modules: &[&str]) -> bool {
+    modules.iter().any(|module| {
+        path == format!("src/{module}.rs") || path.starts_with(&format!("src/{module}/"))
+    })
 }
 
 /// The lines of code that contain one of these words; comments are skipped. The crate for SQLite's grammar does not
-/// count as the database driver, and every room may use `crate::budget`.
+/// count as the database driver, and every module may use `crate::budget`.
 fn mentions<'a>(source: &'a Source, words: &'a [&str]) -> impl Iterator<Item = String> + 'a {
     let code = |line: &str| !line.trim_start().starts_with("//");
     let holds = |line: &str, word: &str| match word {
@@ -73,20 +73,22 @@ fn assert_none(wrong: &[String], rule: &str) {
     assert!(wrong.is_empty(), "{rule}:\n{}", wrong.join("\n"));
 }
 
-/// Checks that these rooms do not mention these words.
+/// Checks that these modules do not mention these words.
 #[track_caller]
-fn forbid(rooms: &[&str], words: &[&str], rule: &str) {
+fn forbid(modules: &[&str], words: &[&str], rule: &str) {
     let sources = sources(&["src"]);
-    let inside = sources.iter().filter(|source| is_in(&source.path, rooms));
+    let inside = sources.iter().filter(|source| is_in(&source.path, modules));
     let wrong: Vec<String> = inside.flat_map(|source| mentions(source, words)).collect();
     assert_none(&wrong, rule);
 }
 
-/// Checks that only these rooms mention these words.
+/// Checks that only these modules mention these words.
 #[track_caller]
-fn confine(rooms: &[&str], words: &[&str], rule: &str) {
+fn confine(modules: &[&str], words: &[&str], rule: &str) {
     let sources = sources(&["src"]);
-    let outside = sources.iter().filter(|source| !is_in(&source.path, rooms));
+    let outside = sources
+        .iter()
+        .filter(|source| !is_in(&source.path, modules));
     let wrong: Vec<String> = outside.flat_map(|source| mentions(source, words)).collect();
     assert_none(&wrong, rule);
 }
@@ -101,7 +103,7 @@ fn the_engine_and_the_store_mention_neither_http_nor_pages() {
     );
 }
 
-/// The allowed imports of each room: the table under "Modules" in `ARCHITECTURE.md`.
+/// The allowed imports of each module: the table under "Modules" in `ARCHITECTURE.md`.
 fn allowed_imports() -> BTreeMap<String, BTreeSet<String>> {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let (_, table) = text
@@ -120,27 +122,27 @@ fn allowed_imports() -> BTreeMap<String, BTreeSet<String>> {
     };
     let rows = rows.flat_map(|line| {
         let cells: Vec<&str> = line.trim_matches('|').split('|').collect();
-        let [rooms, imports] = cells[..] else {
+        let [modules, imports] = cells[..] else {
             panic!("not a row: {line}");
         };
         let imports = names(imports);
-        names(rooms)
+        names(modules)
             .into_iter()
-            .map(move |room| (room, imports.clone()))
+            .map(move |module| (module, imports.clone()))
     });
     rows.collect()
 }
 
-/// The imports of each room from other rooms, each with one place of the import.
+/// The imports of each module from other modules, each with one place of the import.
 fn imports() -> BTreeMap<String, BTreeMap<String, String>> {
     let mut imports: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     for source in sources(&["src"]) {
         let path = source.path.trim_start_matches("src/");
-        let room = path.trim_end_matches(".rs").split('/').next().unwrap();
-        if room == "lib" {
+        let module = path.trim_end_matches(".rs").split('/').next().unwrap();
+        if module == "lib" {
             continue;
         }
-        let found = imports.entry(room.to_owned()).or_default();
+        let found = imports.entry(module.to_owned()).or_default();
         for (number, line) in source.text.lines().enumerate() {
             if line.trim_start().starts_with("//") {
                 continue;
@@ -150,9 +152,9 @@ fn imports() -> BTreeMap<String, BTreeMap<String, String>> {
                     let is_word = |c: char| c.is_alphanumeric() || c == '_';
                     let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
                     let place = format!("{}:{}", source.path, number + 1);
-                    assert!(end > 0, "{place}: import each room on a line of its own");
+                    assert!(end > 0, "{place}: import each module on a line of its own");
                     let (other, _) = rest.split_at(end);
-                    if other != room {
+                    if other != module {
                         found.entry(other.to_owned()).or_insert(place);
                     }
                 }
@@ -165,19 +167,19 @@ fn imports() -> BTreeMap<String, BTreeMap<String, String>> {
 #[test]
 fn rooms_import_only_the_rooms_that_the_architecture_allows() {
     let (allowed, imports) = (allowed_imports(), imports());
-    let rooms: Vec<&String> = imports.keys().collect();
-    assert_eq!(rooms, allowed.keys().collect::<Vec<_>>(), "the rooms");
+    let modules: Vec<&String> = imports.keys().collect();
+    assert_eq!(modules, allowed.keys().collect::<Vec<_>>(), "the modules");
     let mut wrong = Vec::new();
-    for (room, found) in &imports {
-        let allowed = &allowed[room];
+    for (module, found) in &imports {
+        let allowed = &allowed[module];
         for (other, place) in found {
             if !allowed.contains(other) {
-                wrong.push(format!("{place}: {room} must not import {other}"));
+                wrong.push(format!("{place}: {module} must not import {other}"));
             }
         }
         for other in allowed {
             if !found.contains_key(other) {
-                wrong.push(format!("{room} may import {other}, but does not"));
+                wrong.push(format!("{module} may import {other}, but does not"));
             }
         }
     }
@@ -188,8 +190,8 @@ fn rooms_import_only_the_rooms_that_the_architecture_allows() {
 fn rooms_import_each_other_without_cycles() {
     let mut left = allowed_imports();
     while !left.is_empty() {
-        let rooms: BTreeSet<String> = left.keys().cloned().collect();
-        let is_free = |imports: &BTreeSet<String>| imports.is_disjoint(&rooms);
+        let modules: BTreeSet<String> = left.keys().cloned().collect();
+        let is_free = |imports: &BTreeSet<String>| imports.is_disjoint(&modules);
         let before = left.len();
         left.retain(|_, imports| !is_free(imports));
         assert!(left.len() < before, "a cycle among {:?}", left.keys());
@@ -244,7 +246,7 @@ fn only_queries_use_the_grammar_of_sqlite() {
     );
 }
 
-/// Queries are only a language: other rooms run them and use the results.
+/// Queries are only a language: other modules run them and use the results.
 #[test]
 fn the_query_language_imports_no_other_room() {
     let words = [

@@ -11,7 +11,7 @@ pub enum RequestOrigin {
     SameOrigin,
     /// A page of another site.
     CrossSite,
-    /// Unknown: the client is not a browser, or an old browser that follows a link.
+    /// Unknown: the client is not a browser, or it is a browser that follows a link over plain HTTP.
     Unknown,
 }
 

@@ -269,8 +269,8 @@ const DROP_SURPLUS: &str = "
 DELETE FROM audit WHERE role <> ''
     AND at <= (SELECT at FROM audit WHERE role <> '' ORDER BY at DESC LIMIT 1 OFFSET $1 + 0)";
 
-// A failed login has no role and is recorded under the name that was tried. Whoever can reach the server causes such
-// entries, so they have a quota of their own.
+// A failed login has no role and is recorded under the name that was tried. Anyone who can reach the server can
+// cause such entries, so they have a quota of their own.
 const DROP_SURPLUS_WITHOUT_ROLE: &str = "
 DELETE FROM audit WHERE role = ''
     AND at <= (SELECT at FROM audit WHERE role = '' ORDER BY at DESC LIMIT 1 OFFSET $1 + 0)";

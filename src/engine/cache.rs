@@ -143,7 +143,7 @@ impl Engine {
     /// Waits until the server that also has the database open, if any, has applied our changes. Returns false if it has
     /// not within 10 s.
     pub async fn wait_until_noticed(&self) -> Result<bool> {
-        let Some(host) = &self.0.host else {
+        let Some(owner) = &self.0.file_owner else {
             return Ok(true);
         };
         let read_state = async || {
@@ -157,7 +157,7 @@ impl Engine {
                 return Ok(true);
             }
             // Rarely, because this briefly takes the lock, which can keep a server from starting.
-            if poll % POLLS_PER_HOST_CHECK == 0 && host.has_closed() {
+            if poll % POLLS_PER_HOST_CHECK == 0 && owner.has_closed() {
                 return Ok(true);
             }
             sleep(POLL_INTERVAL).await;

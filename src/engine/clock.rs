@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_that_are_no_time_are_refused() {
+    fn seconds_out_of_range_are_rejected() {
         assert_eq!(Time::from_seconds(f64::NAN), None);
         assert_eq!(Time::from_seconds(f64::INFINITY), None);
         assert_eq!(Time::from_seconds(1e300), None);

@@ -158,36 +158,36 @@ ON CONFLICT DO NOTHING",
         find: "
 SELECT list(q.id), 'queue \"' || q.name || '\" records ' || q.last_number || ' as its last job ID, but has job '
     || j.last
-FROM (SELECT queue, max(CAST(id AS BIGINT)) AS last FROM jobs WHERE state = 9 GROUP BY queue) AS j
+FROM (SELECT queue, max(CAST(id AS BIGINT)) AS last FROM jobs WHERE state = {record} GROUP BY queue) AS j
 JOIN queues AS q ON q.id = j.queue WHERE j.last > q.last_number LIMIT 1000",
         repair: "
-UPDATE queues SET last_number = (SELECT max(CAST(j.id AS BIGINT)) FROM jobs AS j WHERE j.queue = queues.id AND j.state = 9)
+UPDATE queues SET last_number = (SELECT max(CAST(j.id AS BIGINT)) FROM jobs AS j WHERE j.queue = queues.id AND j.state = {record})
 WHERE id IN (SELECT k.int(0) FROM rows($1) AS k)
-    AND last_number < (SELECT max(CAST(j.id AS BIGINT)) FROM jobs AS j WHERE j.queue = queues.id AND j.state = 9)",
+    AND last_number < (SELECT max(CAST(j.id AS BIGINT)) FROM jobs AS j WHERE j.queue = queues.id AND j.state = {record})",
     },
     Kind {
         name: "lease",
         find: "
-SELECT list(seq), CASE WHEN state = 4 THEN 'job \"' || id || '\" is running without a lease'
+SELECT list(seq), CASE WHEN state = {running} THEN 'job \"' || id || '\" is running without a lease'
     ELSE 'job \"' || id || '\" is not running but has a lease' END
-FROM jobs WHERE (state = 4) <> (worker IS NOT NULL AND lease_id IS NOT NULL AND lease_until IS NOT NULL)
-    OR state <> 4 AND (worker IS NOT NULL OR lease_id IS NOT NULL OR lease_until IS NOT NULL) LIMIT 1000",
+FROM jobs WHERE (state = {running}) <> (worker IS NOT NULL AND lease_id IS NOT NULL AND lease_until IS NOT NULL)
+    OR state <> {running} AND (worker IS NOT NULL OR lease_id IS NOT NULL OR lease_until IS NOT NULL) LIMIT 1000",
         repair: "
-UPDATE jobs SET state = CASE WHEN jobs.state = 4 THEN 1 ELSE jobs.state END, worker = NULL, lease_id = NULL,
+UPDATE jobs SET state = CASE WHEN jobs.state = {running} THEN {waiting} ELSE jobs.state END, worker = NULL, lease_id = NULL,
     lease_until = NULL, warned = 0, version = jobs.version + 1
 FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0) WHERE jobs.seq = j.seq AND jobs.version = j.version
-    AND (jobs.state <> 4 OR jobs.worker IS NULL OR jobs.lease_id IS NULL OR jobs.lease_until IS NULL)",
+    AND (jobs.state <> {running} OR jobs.worker IS NULL OR jobs.lease_id IS NULL OR jobs.lease_until IS NULL)",
     },
     Kind {
         name: "failure",
         find: "
 SELECT list(seq), 'job \"' || id || '\" is failed but has no failure group or time'
-FROM jobs WHERE state = 5 AND (failure_group IS NULL OR failure_at IS NULL) LIMIT 1000",
+FROM jobs WHERE state = {failed} AND (failure_group IS NULL OR failure_at IS NULL) LIMIT 1000",
         repair: "
 UPDATE jobs SET failure_group = coalesce(jobs.failure_group, 'unknown'),
     failure_at = coalesce(jobs.failure_at, jobs.since), version = jobs.version + 1
 FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0) WHERE jobs.seq = j.seq AND jobs.version = j.version
-    AND jobs.state = 5",
+    AND jobs.state = {failed}",
     },
     Kind {
         name: "dependency",
@@ -195,25 +195,25 @@ FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0) WHERE jobs.seq = j.seq AND
 SELECT list(d.job, d.needs),
     CASE WHEN j.id IS NULL THEN 'a job that does not exist depends on \"' || coalesce(n.id, 'unknown') || '\"'
          WHEN n.id IS NULL THEN 'job \"' || j.id || '\" depends on a job that does not exist'
-         WHEN n.state = 6 THEN 'job \"' || j.id || '\" depends on \"' || n.id || '\", which is complete'
+         WHEN n.state = {complete} THEN 'job \"' || j.id || '\" depends on \"' || n.id || '\", which is complete'
          ELSE 'job \"' || j.id || '\" has a dependency on \"' || n.id || '\" but is not in state depends' END
 FROM dependencies AS d LEFT JOIN jobs AS j ON j.seq = d.job LEFT JOIN jobs AS n ON n.seq = d.needs
-WHERE j.id IS NULL OR n.id IS NULL OR n.state = 6 OR j.state <> 3 LIMIT 1000",
+WHERE j.id IS NULL OR n.id IS NULL OR n.state = {complete} OR j.state <> {depends} LIMIT 1000",
         repair: "
 DELETE FROM dependencies WHERE (job, needs) IN (
     SELECT k.int(0), k.int(1) FROM rows($1) AS k
     LEFT JOIN jobs AS j ON j.seq = k.int(0) LEFT JOIN jobs AS n ON n.seq = k.int(1)
-    WHERE j.id IS NULL OR n.id IS NULL OR n.state = 6 OR j.state <> 3)",
+    WHERE j.id IS NULL OR n.id IS NULL OR n.state = {complete} OR j.state <> {depends})",
     },
     Kind {
         name: "depends",
         find: "
 SELECT list(seq), 'job \"' || id || '\" is in state depends but has no dependencies'
-FROM jobs WHERE state = 3 AND NOT EXISTS (SELECT 1 FROM dependencies AS d WHERE d.job = jobs.seq) LIMIT 1000",
+FROM jobs WHERE state = {depends} AND NOT EXISTS (SELECT 1 FROM dependencies AS d WHERE d.job = jobs.seq) LIMIT 1000",
         repair: "
-UPDATE jobs SET state = CASE WHEN jobs.ready_at > $2 THEN 2 ELSE 1 END, version = jobs.version + 1
+UPDATE jobs SET state = CASE WHEN jobs.ready_at > $2 THEN {scheduled} ELSE {waiting} END, version = jobs.version + 1
 FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0) WHERE jobs.seq = j.seq AND jobs.version = j.version
-    AND jobs.state = 3
+    AND jobs.state = {depends}
     AND NOT EXISTS (SELECT 1 FROM dependencies AS d WHERE d.job = jobs.seq)",
     },
     Kind {
@@ -258,12 +258,12 @@ ON CONFLICT (tag, server) DO UPDATE SET n = tag_counts.n + excluded.n",
 SELECT list(failure_group, queue),
     'failure group \"' || failure_group || '\" has a stored count of ' || sum(kept) || ' jobs; actual: ' || sum(there)
 FROM (SELECT failure_group, queue, n AS kept, 0 AS there FROM failure_counts
-      UNION ALL SELECT failure_group, queue, 0, 1 FROM jobs WHERE state = 5 AND failure_group IS NOT NULL) AS c
+      UNION ALL SELECT failure_group, queue, 0, 1 FROM jobs WHERE state = {failed} AND failure_group IS NOT NULL) AS c
 GROUP BY failure_group, queue HAVING sum(kept) <> sum(there) LIMIT 1000",
         repair: "
 INSERT INTO failure_counts (failure_group, queue, server, n)
 SELECT k.text(0), k.int(1), 0,
-    (SELECT count(*) FROM jobs AS j WHERE j.state = 5 AND j.failure_group = k.text(0) AND j.queue = k.int(1))
+    (SELECT count(*) FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = k.text(0) AND j.queue = k.int(1))
     - (SELECT coalesce(sum(c.n), 0) FROM failure_counts AS c
        WHERE c.failure_group = k.text(0) AND c.queue = k.int(1))
 FROM rows($1) AS k WHERE true
@@ -274,12 +274,12 @@ ON CONFLICT (failure_group, queue, server) DO UPDATE SET n = failure_counts.n + 
         find: "
 SELECT list(c.queue, c.state),
     'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" has a stored count of ' || sum(kept) || ' jobs in state '
-    || CASE c.state WHEN 1 THEN 'waiting' WHEN 2 THEN 'scheduled' WHEN 3 THEN 'depends'
-            WHEN 4 THEN 'running' WHEN 5 THEN 'failed' WHEN 6 THEN 'complete' WHEN 8 THEN 'dead'
-            WHEN 9 THEN 'record'
+    || CASE c.state WHEN {waiting} THEN 'waiting' WHEN {scheduled} THEN 'scheduled' WHEN {depends} THEN 'depends'
+            WHEN {running} THEN 'running' WHEN {failed} THEN 'failed' WHEN {complete} THEN 'complete' WHEN {dead} THEN 'dead'
+            WHEN {record} THEN 'record'
             ELSE 'stalled' END
     || '; actual: ' || sum(there)
-FROM (SELECT queue, slot AS state, n AS kept, 0 AS there FROM tallies WHERE kind = 0
+FROM (SELECT queue, slot AS state, n AS kept, 0 AS there FROM tallies WHERE kind = {kind_state}
       UNION ALL SELECT queue, state, 0, count(*) FROM jobs GROUP BY queue, state) AS c
 LEFT JOIN queues AS q ON q.id = c.queue
 GROUP BY c.queue, c.state HAVING sum(kept) <> sum(there) LIMIT 1000",
@@ -288,7 +288,7 @@ INSERT INTO tallies (kind, queue, day, slot, server, n)
 SELECT 0, k.int(0), 0, k.int(1), 0,
     (SELECT count(*) FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = k.int(1))
     - (SELECT coalesce(sum(t.n), 0) FROM tallies AS t
-       WHERE t.kind = 0 AND t.queue = k.int(0) AND t.slot = k.int(1))
+       WHERE t.kind = {kind_state} AND t.queue = k.int(0) AND t.slot = k.int(1))
 FROM rows($1) AS k WHERE true
 ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + excluded.n",
     },
@@ -298,19 +298,19 @@ ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + exclu
 SELECT list(c.queue, c.day),
     'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" has a stored count of ' || sum(kept)
     || ' still-failed jobs for one day; actual: ' || sum(there)
-FROM (SELECT queue, day, n AS kept, 0 AS there FROM tallies WHERE kind = 3 AND slot = 1
+FROM (SELECT queue, day, n AS kept, 0 AS there FROM tallies WHERE kind = {kind_outcome} AND slot = 1
       UNION ALL SELECT queue, (failure_at - (failure_at % 86400000000 + 86400000000) % 86400000000) / 86400000000,
-          0, 1 FROM jobs WHERE state = 5 AND failure_at IS NOT NULL) AS c
+          0, 1 FROM jobs WHERE state = {failed} AND failure_at IS NOT NULL) AS c
 LEFT JOIN queues AS q ON q.id = c.queue
-WHERE EXISTS (SELECT 1 FROM tallies AS t WHERE t.kind = 3 AND t.queue = c.queue AND t.day = c.day)
+WHERE EXISTS (SELECT 1 FROM tallies AS t WHERE t.kind = {kind_outcome} AND t.queue = c.queue AND t.day = c.day)
 GROUP BY c.queue, c.day HAVING sum(kept) <> sum(there) LIMIT 1000",
         repair: "
 INSERT INTO tallies (kind, queue, day, slot, server, n)
 SELECT 3, k.int(0), k.int(1), 1, 0,
-    (SELECT count(*) FROM jobs AS j WHERE j.state = 5 AND j.queue = k.int(0)
+    (SELECT count(*) FROM jobs AS j WHERE j.state = {failed} AND j.queue = k.int(0)
          AND j.failure_at >= k.int(1) * 86400000000 AND j.failure_at < (k.int(1) + 1) * 86400000000)
     - (SELECT coalesce(sum(t.n), 0) FROM tallies AS t
-       WHERE t.kind = 3 AND t.queue = k.int(0) AND t.day = k.int(1) AND t.slot = 1)
+       WHERE t.kind = {kind_outcome} AND t.queue = k.int(0) AND t.day = k.int(1) AND t.slot = 1)
 FROM rows($1) AS k WHERE true
 ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + excluded.n",
     },
@@ -322,7 +322,7 @@ SELECT list(c.kind, c.queue, c.day),
     || CASE c.kind WHEN 1 THEN 'waited' ELSE 'ran' END || ' on one day; its histogram has ' || sum(there)
 FROM (SELECT kind, queue, day, CASE WHEN slot < 0 THEN n ELSE 0 END AS kept,
           CASE WHEN slot < 0 THEN 0 ELSE n END AS there
-      FROM tallies WHERE kind IN (1, 2) AND day > $2) AS c
+      FROM tallies WHERE kind IN ({kind_wait}, {kind_run}) AND day > $2) AS c
 LEFT JOIN queues AS q ON q.id = c.queue
 GROUP BY c.kind, c.queue, c.day HAVING sum(kept) <> sum(there) LIMIT 1000",
         repair: "
@@ -338,10 +338,10 @@ ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + exclu
         find: "
 SELECT list(w.name), 'worker \"' || w.name || '\" claimed a job after it was last seen'
 FROM workers AS w WHERE $3 = 0 AND w.protocol = 'qless' AND w.last_seen < (
-    SELECT max(j.since) FROM jobs AS j WHERE j.state = 4 AND j.worker = w.name) LIMIT 1000",
+    SELECT max(j.since) FROM jobs AS j WHERE j.state = {running} AND j.worker = w.name) LIMIT 1000",
         repair: "
 UPDATE workers SET last_seen = coalesce(
-    (SELECT max(j.since) FROM jobs AS j WHERE j.state = 4 AND j.worker = workers.name), last_seen)
+    (SELECT max(j.since) FROM jobs AS j WHERE j.state = {running} AND j.worker = workers.name), last_seen)
 WHERE protocol = 'qless' AND name IN (SELECT k.text(0) FROM rows($1) AS k)",
     },
 ];

@@ -2,6 +2,7 @@
 
 pub mod body;
 pub mod config;
+pub mod constants;
 pub mod history;
 pub mod job;
 pub mod job_rows;

@@ -93,7 +93,7 @@ pub enum Stage {
     Running = 1,
     Done = 2,
     /// Stopped by a user before it was complete.
-    Cancelled = 3,
+    Stopped = 3,
     /// Stopped by an error before it was complete.
     Failed = 4,
     Undoing = 5,
@@ -104,7 +104,7 @@ impl Stage {
     const ALL: [Stage; 6] = [
         Stage::Running,
         Stage::Done,
-        Stage::Cancelled,
+        Stage::Stopped,
         Stage::Failed,
         Stage::Undoing,
         Stage::Undone,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
-use crate::engine::tokens::expiry::LIFE_DAYS_MAX;
+use crate::engine::tokens::expiry::LIFETIME_DAYS_MAX;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::secret::Hash;
 use crate::store::Statement;
@@ -66,7 +66,7 @@ pub enum TokenError {
         "an expiry must be a duration in s, m, h, d or w (30d) or an RFC 3339 date-time (2030-01-31T00:00:00Z)"
     )]
     Expiry,
-    #[error("a token must expire between 1 s and {LIFE_DAYS_MAX} days from now")]
+    #[error("a token must expire between 1 s and {LIFETIME_DAYS_MAX} days from now")]
     Life,
 }
 

@@ -31,7 +31,7 @@ pub async fn reload_on(mut signals: impl Stream<Item = ()> + Unpin, mut reloads:
         reloads = match tokio::task::spawn_blocking(run).await {
             Ok(reloads) => reloads,
             Err(error) => {
-                tracing::error!(%error, "a reload failed; SIGHUP is ignored until the server restarts");
+                tracing::error!(%error, "a reload panicked; SIGHUP is ignored until the server restarts");
                 return;
             }
         };

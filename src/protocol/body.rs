@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_given_up_where_it_becomes_too_large() {
+    fn a_response_over_the_limit_is_abandoned() {
         for (max, is_fitting) in [(7, false), (8, true), (9, true)] {
             let text = text_up_to(max, &["abcd"]);
             assert_eq!(text.is_ok(), is_fitting, "{max}");

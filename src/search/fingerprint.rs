@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_stays_what_it_is() {
+    fn hashes_are_stable() {
         assert_eq!(Fingerprint::of("").hash, "811c9dc5");
         assert_eq!(Fingerprint::of("a").hash, "e40c292c");
         assert_eq!(Fingerprint::of("foobar").hash, "bf9cf968");
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn long_messages_are_looked_at_in_part() {
+    fn only_the_beginning_of_a_long_message_is_fingerprinted() {
         let long = "word ".repeat(1_000);
         assert_eq!(text(&long).chars().count(), TEXT_CHARS_MAX);
         let begins = "x".repeat(MESSAGE_CHARS_MAX);
@@ -229,7 +229,7 @@ mod tests {
         }
 
         #[test]
-        fn numbers_do_not_matter(a in 0_u64.., b in 0_u64..) {
+        fn numbers_do_not_change_a_fingerprint(a in 0_u64.., b in 0_u64..) {
             prop_assert_eq!(text(&format!("job {a} failed")), text(&format!("job {b} failed")));
         }
     }

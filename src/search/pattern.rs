@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_stand_for_anything() {
+    fn a_star_matches_any_text() {
         for (pattern, text, fits) in [
             ("", "", true),
             ("", "a", false),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_enough_where_that_is_asked() {
+    fn a_pattern_can_match_a_prefix_or_a_substring() {
         let pattern = Pattern::with_stars("Se*d");
         assert!(pattern.matches_prefix("Send::Mail") && !pattern.matches_prefix("Mail::Send"));
         assert!(pattern.matches_part("Mail::Sends") && !pattern.matches_part("Mail::Sen"));

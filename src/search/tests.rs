@@ -110,7 +110,7 @@ fn each_kind_of_term_finds_and_does_not_find() {
 }
 
 #[test]
-fn a_fingerprint_finds_what_says_the_same_but_for_numbers() {
+fn fp_finds_jobs_by_fingerprint_in_any_case() {
     let print = Fingerprint::of("Connection reset by peer").hash;
     for text in [&print, &print.to_uppercase()] {
         assert!(finds(&format!("fp:{text}"), &job()));
@@ -152,7 +152,7 @@ fn what_a_job_does_not_have_is_not_found() {
 }
 
 #[test]
-fn mistakes_have_their_place() {
+fn errors_have_their_position() {
     for (text, from, to, why) in [
         ("stat:failed", 0, 5, "unknown term “stat:”"),
         ("a state:failed,lost", 15, 19, "unknown state “lost”"),
@@ -197,7 +197,7 @@ fn mistakes_have_their_place() {
 }
 
 #[test]
-fn a_search_has_its_bounds() {
+fn a_search_has_1000_characters_and_32_terms() {
     for chars in [999, 1_000] {
         assert!(Search::parse(&"ä".repeat(chars)).is_ok(), "{chars}");
     }
@@ -216,7 +216,7 @@ fn a_search_has_its_bounds() {
 }
 
 #[test]
-fn each_term_is_told_and_can_be_taken_out() {
+fn each_term_has_a_description_and_can_be_removed() {
     let text = "  mail  -state:failed,stalled created:>2h queue:\"a b\" data.a.b:<=7 updated:<=2026-11-01T10:00";
     let terms = Search::parse(text).unwrap().terms();
     let describe: Vec<&str> = terms
@@ -242,7 +242,7 @@ fn each_term_is_told_and_can_be_taken_out() {
 }
 
 #[test]
-fn what_an_index_can_answer_is_told() {
+fn a_search_reports_the_conditions_that_an_index_supports() {
     let search =
         Search::parse("tag:v* -tag:eu tag:vip -type:A type:B worker:* -api:relay").unwrap();
     assert_eq!((search.tag(), search.failure()), (Some("vip"), Some("B")));
@@ -263,7 +263,7 @@ fn what_an_index_can_answer_is_told() {
 
 proptest! {
     #[test]
-    fn no_text_does_harm(text in r#"([-a-z:.,<>="*\\ 0-9TZ]|data\.|state:|created:|\PC|[\x00-\x20]){0,60}"#) {
+    fn any_text_is_parsed_or_rejected_with_a_position(text in r#"([-a-z:.,<>="*\\ 0-9TZ]|data\.|state:|created:|\PC|[\x00-\x20]){0,60}"#) {
         let length = text.chars().count();
         match Search::parse(&text) {
             Ok(search) => {
@@ -326,7 +326,7 @@ fn each_term_pays_for_the_text_it_looks_through() {
 }
 
 #[test]
-fn paths_may_lead_through_one_another() {
+fn overlapping_payload_paths_match_independently() {
     let job = |body: &'static str| JobFacts {
         body: Body::Json(body),
         ..job()

@@ -10,6 +10,7 @@
 //! | `{skip_locked}` | ends a `SELECT`: lock its rows and skip rows that are locked |
 //! | `{skip_locked:j}` | the same, but lock only the rows of table `j` of a join |
 //! | `{locked}` | ends a `SELECT`: lock its rows, waiting for locked ones |
+//! | `{running}` | the number with this name in [`Settings::constants`](super::Settings::constants) |
 
 use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock};
@@ -40,6 +41,16 @@ type Key = (Dialect, usize, usize);
 
 /// Expanded statements. They are never dropped, because there are few.
 static EXPANDED: OnceLock<RwLock<HashMap<Key, &'static str>>> = OnceLock::new();
+
+/// Numbers that statements name; the same for all databases of a process.
+static CONSTANTS: OnceLock<&[(&str, i64)]> = OnceLock::new();
+
+/// Names numbers for all statements. Only the first call has an effect.
+pub fn define(constants: &'static [(&'static str, i64)]) {
+    if !constants.is_empty() {
+        CONSTANTS.get_or_init(|| constants);
+    }
+}
 
 /// The statement without its `rows` table, for a set of one row.
 fn without_set(sql: &str) -> String {
@@ -79,7 +90,10 @@ impl Dialect {
                 .strip_prefix('{')
                 .and_then(|it| it.split_once('}'))
             {
-                self.lock(&mut out, macro_text);
+                match macro_text.split(':').next() {
+                    Some("skip_locked" | "locked") => self.lock(&mut out, macro_text),
+                    _ => out.push_str(&constant(macro_text)),
+                }
                 after
             } else {
                 self.call(&mut out, macro_text)
@@ -160,6 +174,13 @@ impl Dialect {
     }
 }
 
+/// The number with this name. An unknown name stays, so that the database rejects the statement.
+fn constant(name: &str) -> String {
+    let mut known = CONSTANTS.get().copied().unwrap_or_default().iter();
+    let known = known.find(|(known, _)| *known == name);
+    known.map_or_else(|| format!("{{{name}}}"), |(_, number)| number.to_string())
+}
+
 /// The start of the last word of the text.
 fn last_word(text: &str) -> usize {
     text.trim_end_matches(|c: char| c.is_ascii_alphanumeric() || c == '_')
@@ -204,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_are_asked_for_where_they_help() {
+    fn locking_clauses_are_written_only_where_supported() {
         let sql = "(SELECT seq FROM jobs LIMIT 1 {skip_locked}) AS a";
         assert_eq!(
             PG.expand(sql),

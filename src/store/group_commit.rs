@@ -55,7 +55,7 @@ pub trait BatchRunner: Send + 'static {
 
     /// Raises the number of items of a step whose transaction was too large, first so that several such steps share a
     /// transaction, then so that it runs alone.
-    fn weigh_more(step: &mut Self::Step);
+    fn raise_item_count(step: &mut Self::Step);
 
     /// Whether the step adds jobs and must be rejected while the disk is full.
     fn adds_jobs(step: &Self::Step) -> bool;
@@ -244,7 +244,7 @@ async fn run_and_respond<R: BatchRunner>(
                 continue;
             }
             if steps.len() > 1 && matches!(error, StoreError::TransactionTooLarge) {
-                steps.iter_mut().for_each(R::weigh_more);
+                steps.iter_mut().for_each(R::raise_item_count);
                 oversized.extend(steps);
                 continue;
             }

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pooler_is_told_by_the_address() {
+    fn the_address_enables_pooler_mode() {
         assert!(is_pooled("postgres://h/d?x=1&statement-cache-capacity=0"));
         assert!(!is_pooled("postgres://h/d?statement-cache-capacity=10"));
         assert!(!is_pooled("postgres://h/statement-cache-capacity=0"));

@@ -33,7 +33,8 @@ pub async fn read<T>(
 
 /// Like [`read`], for something that may not exist; `missing` returns the error message for that case.
 ///
-/// # Errors As [`read`], and if it does not exist.
+/// # Errors
+/// As [`read`], and if it does not exist.
 pub async fn read_or_missing<T>(
     least: Role,
     load: impl AsyncFnOnce(PageContext) -> Result<Option<T>, Error>,
@@ -125,7 +126,8 @@ impl ActionContext {
 
     /// Ends the action: redirects to `page`, which shows the message, and records the message in the audit log.
     ///
-    /// # Errors As [`ActionContext::redirect`].
+    /// # Errors
+    /// As [`ActionContext::redirect`].
     pub fn redirect_with_message(
         &self,
         page: &str,
@@ -145,7 +147,8 @@ impl ActionContext {
 
     /// Redirects to a page of the dashboard; to the overview if `page` is not one.
     ///
-    /// # Errors If `page` is not a valid header value.
+    /// # Errors
+    /// If `page` is not a valid header value.
     pub fn redirect(&self, page: &str) -> Result<(), PageError> {
         let page = if is_dashboard_page(page) { page } else { "/ui" };
         let location = HeaderValue::from_str(page)

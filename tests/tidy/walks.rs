@@ -26,7 +26,7 @@ fn defines(text: &str, item: &str) -> bool {
 
 /// In the walks "Five requests", each file exists, and defines the items that are named before it.
 #[test]
-fn the_walks_name_existing_files_and_items() {
+fn the_five_requests_name_existing_files_and_items() {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let (_, walks) = text.split_once("## Five requests").expect("the walks");
     let (walks, _) = walks.split_once("\n## ").expect("the next section");

@@ -123,10 +123,10 @@ pub fn drop_queues(queues: &[QueueId]) -> Vec<Statement> {
 // qless queues stay until they are forgotten, Jobq queues until they are deleted.
 const EMPTY: &str = "
 SELECT q.id, CAST(coalesce((SELECT sum(t.n) FROM tallies AS t
-                            WHERE t.kind = 1 AND t.queue = q.id AND t.slot = -1), 0) AS BIGINT), q.forgotten
+                            WHERE t.kind = {kind_wait} AND t.queue = q.id AND t.slot = -1), 0) AS BIGINT), q.forgotten
 FROM queues AS q
 WHERE q.protocol <> 'qless' AND (q.protocol <> 'jobq' OR q.forgotten = 1) AND q.paused = 0
-    AND coalesce((SELECT sum(t.n) FROM tallies AS t WHERE t.kind = 0 AND t.queue = q.id), 0) = 0";
+    AND coalesce((SELECT sum(t.n) FROM tallies AS t WHERE t.kind = {kind_state} AND t.queue = q.id), 0) = 0";
 
 const DROP: &str = "DELETE FROM queues WHERE forgotten = 1 AND id IN (SELECT int(0) FROM rows($1))";
 

@@ -74,5 +74,5 @@ ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + exclu
 const KEEP_DELETED: &str = "
 INSERT INTO tallies (kind, queue, day, slot, server, n)
 SELECT t.kind, $2, t.day, t.slot, t.server, CAST(sum(t.n) AS BIGINT) FROM tallies AS t
-WHERE t.kind IN (4, 5) AND t.queue IN (SELECT int(0) FROM rows($1)) GROUP BY t.kind, t.day, t.slot, t.server
+WHERE t.kind IN ({kind_minute}, {kind_hour}) AND t.queue IN (SELECT int(0) FROM rows($1)) GROUP BY t.kind, t.day, t.slot, t.server
 ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + excluded.n";

@@ -310,9 +310,9 @@ pub fn flush() -> Vec<Statement> {
 // another version.
 
 const PROMOTE: &str = "
-UPDATE jobs SET state = 1, version = version + 1 WHERE state = 2 AND (seq, version) IN (
+UPDATE jobs SET state = {waiting}, version = version + 1 WHERE state = {scheduled} AND (seq, version) IN (
     SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
-    WHERE j.queue = q.id AND j.state = 2 AND j.ready_at <= $1 AND (q.protocol <> 'qless' OR $3 = 0)
+    WHERE j.queue = q.id AND j.state = {scheduled} AND j.ready_at <= $1 AND (q.protocol <> 'qless' OR $3 = 0)
     LIMIT $2 + 0 {skip_locked:j})
 RETURNING queue";
 
@@ -321,7 +321,7 @@ const EXPIRED_LEASES: &str = concat!(
     "SELECT ",
     job_columns!(short),
     " FROM (SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
-            WHERE q.protocol <> 'qless' AND j.queue = q.id AND j.state = 4 AND j.lease_until <= $1
+            WHERE q.protocol <> 'qless' AND j.queue = q.id AND j.state = {running} AND j.lease_until <= $1
             LIMIT $2 + 0 {skip_locked:j}) AS c
     CROSS JOIN jobs AS j WHERE j.seq = c.seq AND j.version = c.version"
 );
@@ -335,20 +335,20 @@ RETURNING queue, seq, tags, state, scope, id";
 const FIND_READY: &str = "
 SELECT seq, version FROM (
     SELECT seq, version FROM (
-        SELECT seq, version FROM jobs WHERE queue = $1 AND state = 1 AND ready_at <= $2
+        SELECT seq, version FROM jobs WHERE queue = $1 AND state = {waiting} AND ready_at <= $2
         ORDER BY priority, ready_at, seq LIMIT $3 + 0 {skip_locked}) AS waiting
     UNION ALL
     SELECT seq, version FROM (
-        SELECT seq, version FROM jobs WHERE queue = $1 AND state = 2 AND ready_at <= $2
+        SELECT seq, version FROM jobs WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2
         ORDER BY ready_at, seq LIMIT $3 + 0 {skip_locked}) AS due
     UNION ALL
     SELECT seq, version FROM (
-        SELECT seq, version FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2 AND remaining > 0
+        SELECT seq, version FROM jobs WHERE queue = $1 AND state = {running} AND lease_until <= $2 AND remaining > 0
         ORDER BY lease_until, seq LIMIT $3 + 0 {skip_locked}) AS lost
 ) AS c LIMIT $3 + 0";
 
 const FIND_DEAD: &str = "
-SELECT seq, version FROM jobs WHERE queue = $1 AND state = 8 AND since <= $2
+SELECT seq, version FROM jobs WHERE queue = $1 AND state = {dead} AND since <= $2
 ORDER BY since, seq LIMIT $3 + 0 {skip_locked}";
 
 const DELETE_FOUND: &str = "
@@ -358,14 +358,14 @@ RETURNING queue, seq, tags, state, scope, id";
 const DELETE_OLD_DEAD: &str = "
 DELETE FROM jobs WHERE (seq, version) IN (
     SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
-    WHERE q.protocol = 'relay' AND j.queue = q.id AND j.state = 8 AND j.since <= $1 LIMIT $2 + 0 {skip_locked:j})
+    WHERE q.protocol = 'relay' AND j.queue = q.id AND j.state = {dead} AND j.since <= $1 LIMIT $2 + 0 {skip_locked:j})
 RETURNING queue, seq, tags, state, scope, id";
 
 /// The records of deleted queues.
 const EMPTY_DELETED: &str = "
 DELETE FROM jobs WHERE (seq, version) IN (
     SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
-    WHERE q.protocol = 'jobq' AND q.forgotten = 1 AND j.queue = q.id AND j.state = 9 LIMIT $1 + 0 {skip_locked:j})
+    WHERE q.protocol = 'jobq' AND q.forgotten = 1 AND j.queue = q.id AND j.state = {record} LIMIT $1 + 0 {skip_locked:j})
 RETURNING queue, seq, tags, state, scope, id";
 
 // Each tag of a deleted job is a row to delete, too. So a batch has up to 32 KiB of tags, or is a single job.
@@ -373,7 +373,7 @@ const DELETE_OLD_COMPLETE: &str = "
 DELETE FROM jobs WHERE (seq, version) IN (
     SELECT seq, version FROM (
         SELECT seq, version, sum(octet_length(tags)) OVER (ORDER BY since, seq) - octet_length(tags) AS before FROM (
-            SELECT seq, version, since, tags FROM jobs WHERE state = 6 AND since <= $1
+            SELECT seq, version, since, tags FROM jobs WHERE state = {complete} AND since <= $1
             ORDER BY since, seq LIMIT $2 + 0 {skip_locked}) AS oldest) AS counted
     WHERE before < 32768)
 RETURNING queue, seq, tags, state, scope, id";
@@ -383,9 +383,9 @@ const DELETE_SURPLUS_COMPLETE: &str = "
 DELETE FROM jobs WHERE (seq, version) IN (
     SELECT seq, version FROM (
         SELECT seq, version, sum(octet_length(tags)) OVER (ORDER BY since, seq) - octet_length(tags) AS before FROM (
-            SELECT seq, version, since, tags FROM jobs WHERE state = 6 ORDER BY since, seq
+            SELECT seq, version, since, tags FROM jobs WHERE state = {complete} ORDER BY since, seq
             LIMIT (SELECT CASE WHEN s.n <= $1 THEN 0 WHEN s.n - $1 < $2 THEN s.n - $1 ELSE $2 END
-                   FROM (SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n FROM tallies WHERE kind = 0 AND slot = 6) AS s)
+                   FROM (SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n FROM tallies WHERE kind = {kind_state} AND slot = {complete}) AS s)
             {skip_locked}) AS oldest) AS counted
     WHERE before < 32768)
 RETURNING queue, seq, tags, state, scope, id";

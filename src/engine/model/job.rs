@@ -9,7 +9,7 @@ use crate::engine::clock::Time;
 use crate::engine::model::body::Body;
 use crate::engine::model::history::History;
 
-/// The longest qless name or ID in bytes (`spec` of the HTTP table, envelope).
+/// Maximum length of a qless name or ID, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
 
 /// The protocol of a job and its queue. A claim returns only jobs of its own protocol.
@@ -186,7 +186,7 @@ pub enum State {
     Complete = 6,
     /// Taken from its worker: it is claimed before all waiting jobs.
     Stalled = 7,
-    /// No attempts are left. It stays dead until it is respawned or deleted.
+    /// Dead-lettered (lmstfy, Relay), because no attempts are left.
     Dead = 8,
     /// A Jobq record. It cannot be claimed; its own state is [`Job::work_state`].
     Record = 9,

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_large_together_are_read_apart() {
+    fn a_batch_stops_before_it_exceeds_its_bytes() {
         let half = 1 << 20;
         for (second, expected) in [(half - 1, 3), (half, 2), (half + 1, 1)] {
             assert_eq!(

@@ -79,14 +79,15 @@ impl Engine {
 const DEAD_BY_SEQ: &str = concat!(
     "SELECT ",
     job_columns!(),
-    " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) AND j.queue = $2 AND j.state = 8"
+    " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) AND j.queue = $2 AND j.state = {dead}"
 );
 
 const DEAD_KEYS: &str = "
 SELECT since, seq, scope, id FROM jobs
-WHERE queue = $1 AND state = 8 AND since <= $2 AND (since, seq) > ($3, $4) ORDER BY since, seq LIMIT $5 + 0";
+WHERE queue = $1 AND state = {dead} AND since <= $2 AND (since, seq) > ($3, $4) ORDER BY since, seq LIMIT $5 + 0";
 
 const COUNT: &str = "
-SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM tallies WHERE kind = 0 AND queue = $1 AND slot = 8";
+SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM tallies WHERE kind = {kind_state} AND queue = $1 AND slot = {dead}";
 
-const HEAD: &str = "SELECT id FROM jobs WHERE queue = $1 AND state = 8 ORDER BY since, seq LIMIT 1";
+const HEAD: &str =
+    "SELECT id FROM jobs WHERE queue = $1 AND state = {dead} ORDER BY since, seq LIMIT 1";

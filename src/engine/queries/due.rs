@@ -43,6 +43,6 @@ impl Engine {
 
 const BY_HOUR: &str = "
 SELECT (ready_at - $1) / 3600000000 AS hour, count(*), max(ready_at) FROM (
-    SELECT ready_at FROM jobs WHERE state = 2 AND ready_at > $1 AND ready_at < $2
+    SELECT ready_at FROM jobs WHERE state = {scheduled} AND ready_at > $1 AND ready_at < $2
     ORDER BY ready_at, seq LIMIT $3 + 0) AS due
 GROUP BY (ready_at - $1) / 3600000000";

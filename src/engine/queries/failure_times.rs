@@ -147,12 +147,12 @@ impl Engine {
 
 const TIMES: &str = "
 SELECT (since - $2) / $3, count(*) FROM (
-    SELECT j.since FROM jobs AS j WHERE j.state = 5 AND j.failure_group = $1 AND j.since >= $2
+    SELECT j.since FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = $1 AND j.since >= $2
     ORDER BY j.since DESC LIMIT $4 + 0) AS newest GROUP BY 1";
 
 const FAILING: &str = "
 SELECT j.seq, j.since, substr(coalesce(j.failure_message, ''), 1, CAST($4 AS INTEGER)), coalesce(j.failure_worker, ''), j.queue
-FROM jobs AS j WHERE j.state = 5 AND j.failure_group = $1 AND j.since >= $2
+FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = $1 AND j.since >= $2
 ORDER BY j.since DESC, j.seq DESC LIMIT $3 + 0";
 
 /// The most pairs of failure group and queue that are read.
@@ -165,12 +165,12 @@ GROUP BY failure_group, queue HAVING sum(n) > 0 ORDER BY failure_group, queue LI
 const BY_SEQ: &str = concat!(
     "SELECT ",
     job_columns!(brief: "1000"),
-    " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) AND j.state = 5"
+    " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) AND j.state = {failed}"
 );
 
 // In characters; a message has at most as many bytes.
 const WITH_MESSAGE: &str = concat!(
     "SELECT ",
     job_columns!(brief: "65536"),
-    " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) AND j.state = 5"
+    " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) AND j.state = {failed}"
 );

@@ -67,15 +67,15 @@ impl Engine {
 
 const FAILURES: &str = "
 SELECT c.failure_group, c.n,
-    (SELECT min(j.since) FROM jobs AS j WHERE j.state = 5 AND j.failure_group = c.failure_group),
-    (SELECT max(j.since) FROM jobs AS j WHERE j.state = 5 AND j.failure_group = c.failure_group),
-    (SELECT substr(j.failure_message, 1, 1000) FROM jobs AS j WHERE j.state = 5 AND j.failure_group = c.failure_group
+    (SELECT min(j.since) FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = c.failure_group),
+    (SELECT max(j.since) FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = c.failure_group),
+    (SELECT substr(j.failure_message, 1, 1000) FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = c.failure_group
      ORDER BY j.since DESC, j.seq DESC LIMIT 1)
 FROM (SELECT failure_group, CAST(sum(n) AS BIGINT) AS n FROM failure_counts GROUP BY failure_group) AS c
 WHERE c.n > 0 ORDER BY c.failure_group LIMIT $1 + 0";
 
 const FAILED_WITH: List = list!(
-    "jobs AS j WHERE j.state = 5 AND j.failure_group = $3
+    "jobs AS j WHERE j.state = {failed} AND j.failure_group = $3
      ORDER BY j.since DESC, j.seq DESC LIMIT $1 + 0 OFFSET $2 + 0"
 );
 

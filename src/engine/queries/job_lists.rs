@@ -196,60 +196,60 @@ const BY_KEY: List =
 // have not been promoted yet.
 const WAITING_IN: List = list!(
     "(
-        SELECT seq FROM (SELECT w.seq FROM jobs AS w WHERE w.queue = $3 AND w.state = 1
+        SELECT seq FROM (SELECT w.seq FROM jobs AS w WHERE w.queue = $3 AND w.state = {waiting}
                          ORDER BY w.priority, w.ready_at, w.seq LIMIT $1 + $2) AS waiting
         UNION ALL
-        SELECT seq FROM (SELECT t.seq FROM jobs AS t WHERE t.queue = $3 AND t.state = 7
+        SELECT seq FROM (SELECT t.seq FROM jobs AS t WHERE t.queue = $3 AND t.state = {stalled}
                          ORDER BY t.since, t.seq LIMIT $1 + $2) AS taken_away
         UNION ALL
-        SELECT seq FROM (SELECT s.seq FROM jobs AS s WHERE s.queue = $3 AND s.state = 2 AND s.ready_at <= $4
+        SELECT seq FROM (SELECT s.seq FROM jobs AS s WHERE s.queue = $3 AND s.state = {scheduled} AND s.ready_at <= $4
                          ORDER BY s.priority, s.ready_at, s.seq LIMIT $1 + $2) AS due
     ) AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq
-    ORDER BY CASE WHEN j.state = 7 THEN 0 ELSE 1 END, CASE WHEN j.state = 7 THEN 0 ELSE j.priority END,
+    ORDER BY CASE WHEN j.state = {stalled} THEN 0 ELSE 1 END, CASE WHEN j.state = {stalled} THEN 0 ELSE j.priority END,
         j.ready_at, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
 );
 
 const SCHEDULED_IN: List = list!(
-    "jobs AS j WHERE j.queue = $3 AND j.state = 2 AND j.ready_at > $4
+    "jobs AS j WHERE j.queue = $3 AND j.state = {scheduled} AND j.ready_at > $4
      ORDER BY j.ready_at, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
 );
 
 const DEPENDS_IN: List = list!(
-    "jobs AS j WHERE j.queue = $3 AND j.state = 3 ORDER BY j.since, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
+    "jobs AS j WHERE j.queue = $3 AND j.state = {depends} ORDER BY j.since, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
 );
 
 const RUNNING_IN: List = list!(
-    "jobs AS j WHERE j.queue = $3 AND j.state = 4 AND j.lease_until > $4
+    "jobs AS j WHERE j.queue = $3 AND j.state = {running} AND j.lease_until > $4
      ORDER BY j.lease_until, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
 );
 
 const STALLED_IN: List = list!(
-    "jobs AS j WHERE j.queue = $3 AND j.state = 4 AND j.lease_until <= $4
+    "jobs AS j WHERE j.queue = $3 AND j.state = {running} AND j.lease_until <= $4
      ORDER BY j.lease_until, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
 );
 
 const FAILED_IN: List = list!(
-    "jobs AS j WHERE j.queue = $3 AND j.state = 5
+    "jobs AS j WHERE j.queue = $3 AND j.state = {failed}
      ORDER BY j.since DESC, j.seq DESC LIMIT $1 + 0 OFFSET $2 + 0"
 );
 
 const COMPLETE_IN: List = list!(
-    "jobs AS j WHERE j.queue = $3 AND j.state = 6
+    "jobs AS j WHERE j.queue = $3 AND j.state = {complete}
      ORDER BY j.since DESC, j.seq DESC LIMIT $1 + 0 OFFSET $2 + 0"
 );
 
 const DEAD_IN: List = list!(
-    "jobs AS j WHERE j.queue = $3 AND j.state = 8 ORDER BY j.since, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
+    "jobs AS j WHERE j.queue = $3 AND j.state = {dead} ORDER BY j.since, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
 );
 
 const RECORDS_IN: List = list!(
-    "jobs AS j WHERE j.queue = $3 AND j.state = 9 ORDER BY j.updated_at, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
+    "jobs AS j WHERE j.queue = $3 AND j.state = {record} ORDER BY j.updated_at, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
 );
 
 const COMPLETE: List = list!(
-    "jobs AS j WHERE j.state = 6 ORDER BY j.since DESC, j.seq DESC LIMIT $1 + 0 OFFSET $2 + 0"
+    "jobs AS j WHERE j.state = {complete} ORDER BY j.since DESC, j.seq DESC LIMIT $1 + 0 OFFSET $2 + 0"
 );
 
 const SCHEDULED: List = list!(
-    "jobs AS j WHERE j.state = 2 AND j.ready_at > $3 ORDER BY j.ready_at, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
+    "jobs AS j WHERE j.state = {scheduled} AND j.ready_at > $3 ORDER BY j.ready_at, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
 );

@@ -52,29 +52,29 @@ impl Engine {
 /// Uses the counter of waiting jobs and looks up the few others. The unary plus makes SQLite use the index by expiry
 /// instead of scanning all waiting jobs.
 const READY: &str = "
-SELECT (SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM tallies WHERE kind = 0 AND queue = $1 AND slot = 1)
-    + (SELECT count(*) FROM jobs WHERE queue = $1 AND state = 2 AND ready_at <= $2
+SELECT (SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM tallies WHERE kind = {kind_state} AND queue = $1 AND slot = {waiting})
+    + (SELECT count(*) FROM jobs WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2
            AND (expires_at IS NULL OR expires_at > $2))
-    + (SELECT count(*) FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2 AND remaining > 0
+    + (SELECT count(*) FROM jobs WHERE queue = $1 AND state = {running} AND lease_until <= $2 AND remaining > 0
            AND (expires_at IS NULL OR expires_at > $2))
-    - (SELECT count(*) FROM jobs WHERE expires_at <= $2 AND +queue = $1 AND +state = 1)";
+    - (SELECT count(*) FROM jobs WHERE expires_at <= $2 AND +queue = $1 AND +state = {waiting})";
 
 const HEAD: &str = concat!(
     "SELECT ",
     job_columns!(),
     " FROM (
         SELECT seq, at FROM (
-            SELECT seq, ready_at AS at FROM jobs WHERE queue = $1 AND state = 1
+            SELECT seq, ready_at AS at FROM jobs WHERE queue = $1 AND state = {waiting}
                 AND (expires_at IS NULL OR expires_at > $2)
             ORDER BY priority, ready_at, seq LIMIT 1) AS waiting
         UNION ALL
         SELECT seq, at FROM (
-            SELECT seq, ready_at AS at FROM jobs WHERE queue = $1 AND state = 2 AND ready_at <= $2
+            SELECT seq, ready_at AS at FROM jobs WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2
                 AND (expires_at IS NULL OR expires_at > $2)
             ORDER BY ready_at, seq LIMIT 1) AS due
         UNION ALL
         SELECT seq, at FROM (
-            SELECT seq, lease_until AS at FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2
+            SELECT seq, lease_until AS at FROM jobs WHERE queue = $1 AND state = {running} AND lease_until <= $2
                 AND remaining > 0 AND (expires_at IS NULL OR expires_at > $2)
             ORDER BY lease_until, seq LIMIT 1) AS lost
     ) AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq ORDER BY c.at, j.seq LIMIT 1"

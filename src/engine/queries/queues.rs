@@ -171,21 +171,20 @@ fn counts(answers: Vec<StatementResult>) -> Result<Found> {
     Ok((counts, oldest, recurring))
 }
 
-pub const COUNTS: &str =
-    "SELECT queue, CAST(sum(n) AS BIGINT), slot FROM tallies WHERE kind = 0 GROUP BY queue, slot";
+pub const COUNTS: &str = "SELECT queue, CAST(sum(n) AS BIGINT), slot FROM tallies WHERE kind = {kind_state} GROUP BY queue, slot";
 
 // The join with `queues` finds expired leases and due jobs at the start of an index, queue by queue.
 const COUNT_STALLED: &str = "
 SELECT q.id, count(*) FROM queues AS q CROSS JOIN jobs AS j
-WHERE j.queue = q.id AND j.state = 4 AND j.lease_until <= $1 GROUP BY q.id";
+WHERE j.queue = q.id AND j.state = {running} AND j.lease_until <= $1 GROUP BY q.id";
 
 const COUNT_DUE: &str = "
 SELECT q.id, count(*) FROM queues AS q CROSS JOIN jobs AS j
-WHERE j.queue = q.id AND j.state = 2 AND j.ready_at <= $1 GROUP BY q.id";
+WHERE j.queue = q.id AND j.state = {scheduled} AND j.ready_at <= $1 GROUP BY q.id";
 
 const OLDEST_WAITING: &str = "
 SELECT queue, ready_at FROM (
-    SELECT q.id AS queue, (SELECT j.ready_at FROM jobs AS j WHERE j.queue = q.id AND j.state = 1
+    SELECT q.id AS queue, (SELECT j.ready_at FROM jobs AS j WHERE j.queue = q.id AND j.state = {waiting}
                            ORDER BY j.priority, j.ready_at, j.seq LIMIT 1) AS ready_at
     FROM queues AS q) AS o WHERE ready_at IS NOT NULL";
 
@@ -193,11 +192,11 @@ const RECURRING: &str = "SELECT queue, count(*) FROM recurring GROUP BY queue";
 
 const RECURRING_OF: &str = "SELECT queue, count(*) FROM recurring WHERE queue = $1 GROUP BY queue";
 
-const COUNTS_OF: &str = "SELECT queue, CAST(sum(n) AS BIGINT), slot FROM tallies WHERE kind = 0 AND queue = $1 GROUP BY queue, slot";
+const COUNTS_OF: &str = "SELECT queue, CAST(sum(n) AS BIGINT), slot FROM tallies WHERE kind = {kind_state} AND queue = $1 GROUP BY queue, slot";
 
-const COUNT_STALLED_OF: &str = "SELECT queue, count(*) FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2 GROUP BY queue";
+const COUNT_STALLED_OF: &str = "SELECT queue, count(*) FROM jobs WHERE queue = $1 AND state = {running} AND lease_until <= $2 GROUP BY queue";
 
-const COUNT_DUE_OF: &str = "SELECT queue, count(*) FROM jobs WHERE queue = $1 AND state = 2 AND ready_at <= $2 GROUP BY queue";
+const COUNT_DUE_OF: &str = "SELECT queue, count(*) FROM jobs WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2 GROUP BY queue";
 
 const OLDEST_WAITING_OF: &str = "
-SELECT queue, ready_at FROM jobs WHERE queue = $1 AND state = 1 ORDER BY priority, ready_at, seq LIMIT 1";
+SELECT queue, ready_at FROM jobs WHERE queue = $1 AND state = {waiting} ORDER BY priority, ready_at, seq LIMIT 1";

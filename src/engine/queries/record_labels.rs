@@ -80,15 +80,15 @@ impl Engine {
 }
 
 const LABELS: &str = "
-SELECT label, count(*) FROM jobs WHERE queue = $1 AND state = 9
+SELECT label, count(*) FROM jobs WHERE queue = $1 AND state = {record}
 GROUP BY label ORDER BY count(*) DESC, label LIMIT $2 + 0";
 
 const ALL: &str = records!(brief: "queue = $1 ORDER BY updated_at, seq LIMIT $2 + 0 OFFSET $3 + 0");
 const LABELLED: &str = records!(brief: "queue = $1 AND label = $4 ORDER BY updated_at, seq LIMIT $2 + 0 OFFSET $3 + 0");
 const OTHERS: &str = records!(brief: "queue = $1 AND label IS NULL ORDER BY updated_at, seq LIMIT $2 + 0 OFFSET $3 + 0");
 
-const COUNT_ALL: &str = "SELECT count(*) FROM jobs WHERE queue = $1 AND state = 9";
+const COUNT_ALL: &str = "SELECT count(*) FROM jobs WHERE queue = $1 AND state = {record}";
 const COUNT_LABELLED: &str =
-    "SELECT count(*) FROM jobs WHERE queue = $1 AND state = 9 AND label = $2";
+    "SELECT count(*) FROM jobs WHERE queue = $1 AND state = {record} AND label = $2";
 const COUNT_OTHERS: &str =
-    "SELECT count(*) FROM jobs WHERE queue = $1 AND state = 9 AND label IS NULL";
+    "SELECT count(*) FROM jobs WHERE queue = $1 AND state = {record} AND label IS NULL";

@@ -329,13 +329,13 @@ macro_rules! records {
         concat!(
             "SELECT id, seq, substr(body, 1, 1000), substr(work_state, 1, 1000),
                 CASE WHEN octet_length(history) <= 16384 THEN history END, updated_at, created_at
-             FROM jobs WHERE state = 9 AND ",
+             FROM jobs WHERE state = {record} AND ",
             $rest
         )
     };
     ($rest:literal) => {
         concat!(
-            "SELECT id, seq, body, work_state, history, updated_at, created_at FROM jobs WHERE state = 9 AND ",
+            "SELECT id, seq, body, work_state, history, updated_at, created_at FROM jobs WHERE state = {record} AND ",
             $rest
         )
     };
@@ -355,7 +355,7 @@ macro_rules! walk {
             records: records!($rest),
             sizes: concat!(
                 "SELECT CAST(octet_length(body) + octet_length(history) + coalesce(octet_length(work_state), 0) AS BIGINT)
-                 FROM jobs WHERE state = 9 AND ",
+                 FROM jobs WHERE state = {record} AND ",
                 $rest
             ),
         }

@@ -173,9 +173,10 @@ WHERE t.kind = $1 AND t.queue = $5 AND t.day >= $2 AND t.day < $3 GROUP BY 1, 2"
 
 const THROUGHPUTS: &str = "
 SELECT t.queue, t.day - $1, CAST(sum(t.n) AS BIGINT) FROM queues AS q CROSS JOIN tallies AS t
-WHERE t.kind = 4 AND t.queue = q.id AND t.day >= $1 AND t.day < $2 AND t.slot >= $3 GROUP BY 1, 2";
+WHERE t.kind = {kind_minute} AND t.queue = q.id AND t.day >= $1 AND t.day < $2 AND t.slot >= $3 GROUP BY 1, 2";
 
-const LAST_DAY: &str = "SELECT max(day) FROM tallies WHERE kind = 3 AND slot = 0 AND n > 0";
+const LAST_DAY: &str =
+    "SELECT max(day) FROM tallies WHERE kind = {kind_outcome} AND slot = 0 AND n > 0";
 
 const LAST: &str = "
 SELECT max(t.day) FROM (SELECT id FROM queues UNION ALL SELECT 0) AS q CROSS JOIN tallies AS t
@@ -187,7 +188,7 @@ mod tests {
     use crate::engine::unit_of_work::time_series::{SeriesEvent, class, minute};
 
     #[test]
-    fn a_duration_belongs_to_the_class_that_ends_after_it() {
+    fn a_duration_is_in_the_first_bucket_that_ends_after_it() {
         assert_eq!([-1.0, 0.0, 0.009].map(class), [0, 0, 0]);
         assert_eq!([0.01, 0.99, 1.0, 3_599.0].map(class), [1, 4, 5, 10]);
         assert_eq!([3_600.0, 1e12].map(class), [11, 11]);
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_end_within_their_class() {
+    fn quantiles_are_interpolated_within_a_bucket() {
         let mut classes = [0; CLASSES];
         assert_eq!(quantile(&classes, 0.5), None);
         classes[5] = 10; // one to three seconds
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_is_found_again_in_its_place() {
+    fn counted_events_are_summed_by_kind() {
         let mut sums = SeriesTotals::default();
         let events = [
             SeriesEvent::Put,

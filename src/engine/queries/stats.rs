@@ -82,4 +82,4 @@ impl Engine {
 }
 
 const OF_DAY: &str = "
-SELECT kind, slot, n, mean, m2 FROM tallies WHERE kind IN (1, 2, 3) AND queue = $1 AND day = $2";
+SELECT kind, slot, n, mean, m2 FROM tallies WHERE kind IN ({kind_wait}, {kind_run}, {kind_outcome}) AND queue = $1 AND day = $2";

@@ -91,10 +91,10 @@ SELECT name, last_seen FROM workers WHERE protocol = 'qless' ORDER BY last_seen 
 // Running jobs are few, and the index covers all columns of the query.
 const HELD: &str = "
 SELECT worker, count(CASE WHEN lease_until > $1 THEN 1 END), count(CASE WHEN lease_until <= $1 THEN 1 END)
-FROM jobs WHERE state = 4 AND warned = 0 GROUP BY worker";
+FROM jobs WHERE state = {running} AND warned = 0 GROUP BY worker";
 
 const HELD_BY: &str = concat!(
     "SELECT ",
     job_columns!(brief: "1000"),
-    " FROM jobs AS j WHERE j.state = 4 AND j.worker = $1 AND j.warned = 0 ORDER BY j.lease_until DESC, j.seq DESC LIMIT 10000"
+    " FROM jobs AS j WHERE j.state = {running} AND j.worker = $1 AND j.warned = 0 ORDER BY j.lease_until DESC, j.seq DESC LIMIT 10000"
 );

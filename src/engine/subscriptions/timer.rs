@@ -151,8 +151,8 @@ impl Engine {
 
 const NEXT_AVAILABLE: &str = "
 SELECT k.int(0),
-    (SELECT min(j.ready_at) FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = 2 AND j.ready_at > $2),
-    (SELECT min(j.lease_until) FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = 4 AND j.lease_until > $2),
+    (SELECT min(j.ready_at) FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = {scheduled} AND j.ready_at > $2),
+    (SELECT min(j.lease_until) FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = {running} AND j.lease_until > $2),
     (SELECT min(r.next_at) FROM recurring AS r WHERE r.queue = k.int(0) AND r.next_at > $2)
 FROM rows($1) AS k";
 
@@ -160,12 +160,12 @@ FROM rows($1) AS k";
 // each state, because no index covers two.
 const AVAILABLE: &str = "
 SELECT k.int(0),
-    (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = 2 AND j.ready_at <= $2
+    (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = {scheduled} AND j.ready_at <= $2
                            LIMIT 1000) AS due)
-    + (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = 4
+    + (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = {running}
                              AND j.lease_until <= $2 LIMIT 1000) AS lost)
-    + (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = 1 LIMIT 1000) AS waiting)
-    + (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = 7 LIMIT 1000) AS taken)
+    + (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = {waiting} LIMIT 1000) AS waiting)
+    + (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = {stalled} LIMIT 1000) AS taken)
     + (SELECT count(*) FROM (SELECT 1 FROM recurring AS r WHERE r.queue = k.int(0) AND r.next_at <= $2
                              LIMIT 1000) AS children)
 FROM rows($1) AS k";

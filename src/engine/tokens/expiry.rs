@@ -9,12 +9,12 @@ use crate::engine::tokens::TokenError;
 use crate::search::span;
 
 /// The longest lifetime of a token, in days.
-pub const LIFE_DAYS_MAX: i64 = 3_650;
+pub const LIFETIME_DAYS_MAX: i64 = 3_650;
 
 /// The shortest lifetime of a token, 1 s, in microseconds.
 const LIFE_MIN: i64 = 1_000_000;
 
-const LIFE_MAX: i64 = LIFE_DAYS_MAX * 86_400 * 1_000_000;
+const LIFE_MAX: i64 = LIFETIME_DAYS_MAX * 86_400 * 1_000_000;
 
 /// The longest text, in bytes.
 const TEXT_BYTES_MAX: usize = 64;
@@ -107,9 +107,9 @@ mod tests {
     }
 
     #[test]
-    fn a_life_is_from_one_second_to_ten_years_of_days() {
+    fn a_lifetime_is_from_1_second_to_3650_days() {
         let day = 86_400;
-        let longest = LIFE_DAYS_MAX * day;
+        let longest = LIFETIME_DAYS_MAX * day;
         for (seconds, is_allowed) in [
             (0, false),
             (1, true),
@@ -126,7 +126,7 @@ mod tests {
             assert_eq!(resolve(&format!("{seconds}s")), expected, "{seconds} s");
         }
         for (days, is_allowed) in [(-1, true), (0, true), (1, false)] {
-            let text = format!("{}d", LIFE_DAYS_MAX + days);
+            let text = format!("{}d", LIFETIME_DAYS_MAX + days);
             assert_eq!(resolve(&text).is_ok(), is_allowed, "{text}");
         }
     }

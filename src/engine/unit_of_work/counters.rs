@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn two_sets_merge_into_what_they_would_be_as_one() {
+    fn merged_summaries_equal_the_summary_of_all_values() {
         let set = |range: std::ops::Range<i32>| {
             let mut summary = Summary::default();
             range.for_each(|value| summary.add(f64::from(value * value)));

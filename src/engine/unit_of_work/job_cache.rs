@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_workers_keep_with_a_job_counts_as_its_body_does() {
+    fn the_work_state_counts_toward_the_cached_size() {
         let mut held = JobCache::default();
         held.insert(job("small", 100), 1);
         held.insert(job("large", JOB_BYTES_MAX), 1);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_of_up_to_16_kib_is_at_hand() {
+    fn jobs_of_up_to_16_kib_are_cached() {
         let mut held = JobCache::default();
         for (bytes, is_kept) in [(16_383, true), (16_384, true), (16_385, false)] {
             held.insert(of_bytes("a", bytes), 1);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_has_grown_too_large_is_not_at_hand_as_it_was() {
+    fn a_job_that_outgrows_the_cache_is_removed_from_it() {
         let mut held = JobCache::default();
         held.insert(job("grows", 1), 1);
         held.insert(job("grows", JOB_BYTES_MAX), 2);

@@ -385,18 +385,18 @@ WHERE queues.id = k.int(0) AND queues.forgotten = 0 RETURNING queues.id, queues.
 const LOAD_FAILURES: &str = concat!(
     "SELECT ",
     job_columns!(short),
-    " FROM jobs AS j WHERE j.state = 5 AND j.failure_group = $1 ORDER BY j.since, j.seq LIMIT $2 + 0"
+    " FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = $1 ORDER BY j.since, j.seq LIMIT $2 + 0"
 );
 
 const LOAD_DEAD: &str = concat!(
     "SELECT ",
     job_columns!(short),
-    " FROM jobs AS j WHERE j.queue = $1 AND j.state = 8 AND j.since <= $3 ORDER BY j.since, j.seq LIMIT $2 + 0"
+    " FROM jobs AS j WHERE j.queue = $1 AND j.state = {dead} AND j.since <= $3 ORDER BY j.since, j.seq LIMIT $2 + 0"
 );
 
 /// The number of jobs of a queue that run with an unexpired lease.
 const RUNNING: &str =
-    "SELECT count(*) FROM jobs WHERE queue = $1 AND state = 4 AND lease_until > $2";
+    "SELECT count(*) FROM jobs WHERE queue = $1 AND state = {running} AND lease_until > $2";
 
 /// Changes nothing, but locks the rows until the end of the transaction.
 const LOCK_QUEUES: &str = "
@@ -409,20 +409,20 @@ const NEXT: &str = concat!(
     "SELECT ",
     job_columns!(short),
     " FROM (
-        SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 4 AND lease_until <= $2
+        SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = {running} AND lease_until <= $2
                              AND (expires_at IS NULL OR expires_at > $2)
                          ORDER BY lease_until, seq LIMIT $3 + 0 {skip_locked}) AS lost
         UNION ALL
-        SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 7
+        SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = {stalled}
                          ORDER BY since, seq LIMIT $3 + 0 {skip_locked}) AS taken_away
         UNION ALL
-        SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = 1
+        SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = {waiting}
                              AND (expires_at IS NULL OR expires_at > $2)
                          ORDER BY priority, ready_at, seq LIMIT $3 + 0 {skip_locked}) AS waiting
         UNION ALL
         SELECT seq FROM (SELECT seq FROM (
                              SELECT seq, priority, ready_at FROM jobs
-                             WHERE queue = $1 AND state = 2 AND ready_at <= $2
+                             WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2
                                  AND (expires_at IS NULL OR expires_at > $2)
                              ORDER BY ready_at, seq LIMIT 10000) AS soonest
                          ORDER BY priority, ready_at, seq LIMIT $3 + 0) AS due

@@ -36,8 +36,8 @@ pub use request::{Task, Verb, WriteRequest};
 /// Servers whose insertion numbers do not collide.
 const SERVERS_MAX: i64 = 1_024;
 
-/// The assumed items of a request whose transaction was too large: six such requests share the next one, and leave items
-/// for small requests.
+/// The number of items that a request counts as after its transaction was too large. Six such requests fit into one
+/// transaction of 2,048 items, with room for small requests.
 const LARGE_ITEMS: usize = 300;
 
 /// Transactions between two deletions of old events.
@@ -97,7 +97,7 @@ impl BatchRunner for Runner {
             || request.task.system_task().is_some()
     }
 
-    fn weigh_more(request: &mut WriteRequest) {
+    fn raise_item_count(request: &mut WriteRequest) {
         request.items = if request.items < LARGE_ITEMS {
             LARGE_ITEMS
         } else {

@@ -74,7 +74,8 @@ const ATTEMPTS_MAX: u32 = 3;
 
 const RETRY_DELAY: Duration = Duration::from_millis(4);
 
-/// Consecutive transactions of a claim that get no jobs although more are available. They fail jobs without retries.
+/// Maximum number of consecutive transactions of a claim that lease no job although more are available, because they
+/// only fail jobs whose lease has expired and that have no retries left.
 const EMPTY_MAX: u32 = 64;
 
 /// Queues that one transaction claims from.
@@ -161,8 +162,8 @@ impl Engine {
         Ok(jobs)
     }
 
-    /// Whether a claim that got nothing should be retried shortly: claims by other servers lock more jobs than they
-    /// lease (expired leases that may yet be failed instead), and claims skip locked jobs.
+    /// Whether a claim that got nothing should be retried shortly: claims skip jobs that another server has locked, and
+    /// other servers also lock jobs that they do not lease.
     async fn is_locked_by_peers(&self, claim: &Claim, attempts: &mut u32) -> bool {
         if *attempts >= ATTEMPTS_MAX || !self.peers().any() {
             return false;

@@ -33,7 +33,7 @@ impl BatchRunner for CountingRunner {
         false
     }
 
-    fn weigh_more(step: &mut usize) {
+    fn raise_item_count(step: &mut usize) {
         *step = if *step < 256 { 256 } else { usize::MAX };
     }
 

@@ -55,7 +55,7 @@ fn page(view: &DeadView, namespace: &str, queue: &str, request: &PageRequest) ->
                 view! {
                     <p class="lead">
                         {format!(
-                            "{} in {}. Dead jobs stay until you respawn, requeue or delete them; Relay deletes its dead jobs after 30 days.",
+                            "{} in {}. Dead jobs stay until you respawn, requeue or delete them; dead Relay jobs are deleted after 30 days.",
                             plural(view.jobs, "dead job", "dead jobs"),
                             plural(n(view.queues), "queue", "queues"),
                         )}

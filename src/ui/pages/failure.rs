@@ -231,7 +231,7 @@ fn where_from(view: &FailingView) -> AnyView {
     view! {
         <div class="columns">
             <div class="card">{table("Queues of these jobs", "Queue", queues.collect())}</div>
-            <div class="card">{table("Workers that failed them", "Worker", workers.collect())}</div>
+            <div class="card">{table("Workers that reported the failures", "Worker", workers.collect())}</div>
         </div>
     }
     .into_any()

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_survives_its_address() {
+    fn a_sort_order_survives_the_url() {
         for by in COLUMNS.map(|(_, _, by)| by) {
             assert_eq!(Sort::parse(by.as_str()), by);
         }

@@ -36,7 +36,7 @@ async fn undo_restores_canceled_jobs_unchanged() {
 }
 
 #[tokio::test]
-async fn undo_skips_jobs_that_changes_have_made_impossible() {
+async fn undo_skips_jobs_that_can_no_longer_be_restored() {
     let engine = opened(Duration::from_millis(500)).await;
     fill(&engine).await;
     let operation = run(&engine, Action::Cancel, "-queue:desk").await;
@@ -134,7 +134,7 @@ async fn a_stopped_operation_can_be_undone() {
     once(&engine, id, |operation| operation.done > 0).await;
     engine.cancel_operation(id).await.unwrap().unwrap();
     let operation = ended(&engine, id).await;
-    assert_eq!(operation.stage, Stage::Cancelled);
+    assert_eq!(operation.stage, Stage::Stopped);
     let done = usize::try_from(operation.done).unwrap();
     assert!((1..JOBS).contains(&done), "{done}");
     assert_eq!(count(&engine, "queue:q").await + done, JOBS);

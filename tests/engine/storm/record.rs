@@ -231,7 +231,7 @@ fn told(tell: impl FnOnce(&Record)) -> Verdict {
 const LONG: Duration = Duration::from_secs(60);
 
 #[test]
-fn an_ordinary_story_violates_no_guarantee() {
+fn a_valid_history_has_no_violations() {
     let verdict = told(|record| {
         record.acknowledged(1);
         record.came(1, record.now(), LONG);
@@ -254,7 +254,7 @@ fn an_acknowledged_job_that_never_ends_is_lost() {
 }
 
 #[test]
-fn a_second_claim_needs_a_reason() {
+fn a_second_claim_before_expiry_is_a_violation() {
     let verdict = told(|record| {
         record.came(1, record.now(), LONG);
         record.came(1, record.now(), LONG);

@@ -137,7 +137,7 @@ const MISTAKES: [(&str, Option<usize>); 49] = [
 ];
 
 #[tokio::test]
-async fn errors_have_the_place_in_the_query() {
+async fn errors_have_their_position_in_the_query() {
     let (server, jobq) = start_with_queue().await;
     jobq.put("q", &json!(1)).await;
     for (text, column) in MISTAKES {

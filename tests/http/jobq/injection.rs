@@ -142,7 +142,7 @@ async fn expressions_that_reach_beyond_the_job_are_rejected() {
 
 /// Within a larger expression they are rejected as well.
 #[tokio::test]
-async fn wrapping_such_an_expression_does_not_help() {
+async fn a_wrapped_expression_is_rejected_too() {
     let (server, jobq) = start_with_queue().await;
     let before = fill(&jobq).await;
     let own = jobq.all("q").await;

@@ -105,7 +105,7 @@ pub const GROUP_COUNT: &str =
 pub const TAGGED: &str = "SELECT t.job FROM tags AS t WHERE +t.job < $1 AND t.tag = $2 ORDER BY +t.job DESC LIMIT $3 + 0";
 
 pub const FAILED_WITH: &str = "
-SELECT j.seq FROM jobs AS j WHERE +j.seq < $1 AND j.state = 5 AND j.failure_group = $2
+SELECT j.seq FROM jobs AS j WHERE +j.seq < $1 AND j.state = {failed} AND j.failure_group = $2
 ORDER BY +j.seq DESC LIMIT $3 + 0";
 
 // The state is a literal, because each state has its own partial index.
@@ -135,5 +135,5 @@ pub fn in_state(state: State) -> &'static str {
 }
 
 const IN_COMPLETE: &str = "
-SELECT j.seq FROM jobs AS j WHERE j.state = 6 AND +j.seq < $2 AND j.queue IN (SELECT int(0) FROM rows($1))
+SELECT j.seq FROM jobs AS j WHERE j.state = {complete} AND +j.seq < $2 AND j.queue IN (SELECT int(0) FROM rows($1))
 ORDER BY +j.seq DESC LIMIT $3 + 0";

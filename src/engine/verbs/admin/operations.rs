@@ -92,7 +92,7 @@ impl Engine {
             if operation.stage != Stage::Running {
                 return Err(OperationError::Ended);
             }
-            operation.end(Stage::Cancelled, now);
+            operation.end(Stage::Stopped, now);
             Ok(())
         })
         .await

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_named_twice_goes_once_and_too_many_edges_are_refused() {
+    fn a_duplicate_job_is_ordered_once_and_too_many_edges_are_rejected() {
         assert_eq!(order(&[("a", &[]), ("a", &[])]), ["a"]);
         let many = vec!["b".to_owned(); EDGES_MAX];
         let keys = || vec![JobKey::qless("a"), JobKey::qless("b")];

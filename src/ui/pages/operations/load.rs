@@ -108,7 +108,7 @@ fn row(engine: &Engine, operation: &Operation) -> OperationRow {
             Stage::Running if operation.started_at.is_none() => Phase::Waiting,
             Stage::Running => Phase::Running,
             Stage::Done => Phase::Done,
-            Stage::Cancelled => Phase::Stopped,
+            Stage::Stopped => Phase::Stopped,
             Stage::Failed => Phase::Failed,
             Stage::Undoing => Phase::Undoing,
             Stage::Undone => Phase::Undone,

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_a_query_are_shown_with_their_place() {
+    fn errors_of_a_query_are_shown_with_their_position() {
         let text = r#"[["IS", "j.state", null], ["=", "length('ä') +", 1]]"#;
         assert_eq!(
             mark(text, 1, Some(1), Some(14)),

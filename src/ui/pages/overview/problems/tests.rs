@@ -167,7 +167,11 @@ fn further_dead_letters_are_summarized() {
         oldest: None,
     }];
     let found = problems(&overview, 0);
-    assert_eq!(found.len(), 2, "nobody knows whether anybody consumes");
+    assert_eq!(
+        found.len(),
+        2,
+        "lmstfy consumers have no names, so no problem reports their absence"
+    );
     assert_eq!(found[0].text, "7 dead jobs in shop/mail");
     assert_eq!(found[0].address, "/ui/lmstfy/shop/mail/dead");
     assert_eq!(found[0].remedy, Some(Remedy::RequeueDead(queue_ref, 7)));

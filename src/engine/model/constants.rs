@@ -1,0 +1,38 @@
+//! Names for numbers in SQL: `state = {running}`, `kind = {kind_wait}`.
+
+use crate::engine::model::job::State;
+use crate::engine::unit_of_work::counters::Kind;
+
+/// The numbers of states and of kinds of counters, by the names that statements use.
+pub static CONSTANTS: [(&str, i64); 15] = [
+    ("waiting", State::Waiting as i64),
+    ("scheduled", State::Scheduled as i64),
+    ("depends", State::Depends as i64),
+    ("running", State::Running as i64),
+    ("failed", State::Failed as i64),
+    ("complete", State::Complete as i64),
+    ("stalled", State::Stalled as i64),
+    ("dead", State::Dead as i64),
+    ("record", State::Record as i64),
+    ("kind_state", Kind::State as i64),
+    ("kind_wait", Kind::Wait as i64),
+    ("kind_run", Kind::Run as i64),
+    ("kind_outcome", Kind::Outcome as i64),
+    ("kind_minute", Kind::Minute as i64),
+    ("kind_hour", Kind::Hour as i64),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_know_the_number_of_each_state() {
+        for state in State::ALL {
+            assert!(
+                CONSTANTS.contains(&(state.as_str(), state.code())),
+                "{state}"
+            );
+        }
+    }
+}
