@@ -306,7 +306,7 @@ for (const javaScriptEnabled of [true, false]) {
     await api.dead(...Array.from({ length: 12 }, (_, i) => `${i}`));
     await page.goto("/ui");
     const problem = page.getByRole("list", { name: "Problems" }).getByRole("listitem").filter({ hasText: `${ns}/loud` });
-    await problem.getByText(/12 dead jobs in \w+\/loud, oldest for \d/).waitFor();
+    await problem.getByText(/12 dead jobs in \w+\/loud, the oldest dead for \d/).waitFor();
     await problem.getByRole("button", { name: "Respawn all 12…" }).click();
     await problem.getByRole("button", { name: "Respawn 12 jobs" }).click();
     await flash(page, `Respawned 12 dead jobs in ${ns}/loud.`);

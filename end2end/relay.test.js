@@ -265,7 +265,7 @@ for (const javaScriptEnabled of [true, false]) {
     await flash(page, `Deleted 2 dead jobs in ${own}/many.`);
     await page.goto("/ui");
     const problem = page.getByRole("list", { name: "Problems" }).getByRole("listitem").filter({ hasText: `${own}/many` });
-    await problem.getByText(/4 dead jobs in \w+\/many, oldest for \d/).waitFor();
+    await problem.getByText(/4 dead jobs in \w+\/many, the oldest dead for \d/).waitFor();
     await problem.getByRole("button", { name: "Requeue all 4…" }).click();
     await problem.getByRole("button", { name: "Requeue 4 jobs" }).click();
     await flash(page, `Requeued 4 dead jobs in ${own}/many.`);

@@ -35,7 +35,7 @@ pub fn ids_of_children(due: &DueRecurring) -> impl Iterator<Item = String> {
 }
 
 /// Bytes of the children's bodies and tags that a transaction creates; one child may exceed it.
-const CHILDREN_BYTES_MAX: usize = 8 * 1024 * 1024;
+const CHILDREN_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Distributes the `wanted` jobs of each queue over its due recurring jobs, in order. None gets more children than are
 /// due. Also returns the queues with more due children than one transaction creates.
