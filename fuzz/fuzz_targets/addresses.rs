@@ -4,7 +4,7 @@
 //! `cargo fuzz run addresses` (see `fuzz/Cargo.toml`).
 #![no_main]
 
-use encoding::{decode, is_ambiguous, is_ours, name_of, segment};
+use encoding::{decode, is_ambiguous, is_dashboard_page, name_of, segment};
 use libfuzzer_sys::fuzz_target;
 
 #[allow(dead_code, reason = "the server uses all of it")]
@@ -19,9 +19,9 @@ fuzz_target!(|data: &[u8]| {
     // Names cannot contain NUL.
     assert_eq!(name_of(&segment), text.replace('\0', "\u{FFFD}"));
     assert!(!segment.contains(['/', '?', '#', '\\']) && !is_ambiguous(&segment));
-    assert!(is_ours(&format!("/ui/jobs/{segment}")));
+    assert!(is_dashboard_page(&format!("/ui/jobs/{segment}")));
     assert!(decode(text).len() <= text.len() * 3);
-    if is_ours(text) {
+    if is_dashboard_page(text) {
         // A browser resolves the address against this server and stays below `/ui`.
         assert!(text == "/ui" || text.starts_with("/ui/") || text.starts_with("/ui?"));
         assert!(text.bytes().all(|byte| byte.is_ascii_graphic()));
