@@ -75,7 +75,7 @@ async fn a_job_with_many_dependents_keeps_them_all() {
     assert_eq!(pop(&engine, 5.0, "w", 200).await.len(), 150);
 }
 
-/// More than 8 MiB, which one transaction does not load.
+/// More than 16 MiB, which one transaction does not load.
 #[tokio::test]
 async fn one_request_changes_many_jobs_with_long_histories() {
     let engine = engine().await;

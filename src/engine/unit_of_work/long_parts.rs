@@ -12,7 +12,7 @@ use crate::engine::unit_of_work::{Candidates, Needs, Slot, UnitOfWork};
 use crate::store::{Statement, StatementResult, StoreError};
 
 /// Bytes of long parts that a transaction loads if it can be split.
-pub const LONG_PARTS_MAX: usize = 8 * 1024 * 1024;
+pub const LONG_PARTS_MAX: usize = 16 * 1024 * 1024;
 
 /// Bytes of long parts that a transaction loads for claims, not counting the last job.
 const CLAIMED_MAX: usize = 4 * 1024 * 1024;

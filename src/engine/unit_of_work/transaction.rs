@@ -36,9 +36,10 @@ pub use request::{Task, Verb, WriteRequest};
 /// Servers whose insertion numbers do not collide.
 const SERVERS_MAX: i64 = 1_024;
 
-/// The number of items that a request counts as after its transaction was too large. Six such requests fit into one
-/// transaction of 2,048 items, with room for small requests.
+/// The assumed items of a request whose transaction was too large, at first and the second time: six, then one of them
+/// share a transaction with small requests. After that, it runs alone.
 const LARGE_ITEMS: usize = 300;
+const VERY_LARGE_ITEMS: usize = 1_700;
 
 /// Transactions between two deletions of old events.
 const DROP_EVENTS_EVERY: u64 = 1_000;
@@ -98,10 +99,10 @@ impl BatchRunner for Runner {
     }
 
     fn raise_item_count(request: &mut WriteRequest) {
-        request.items = if request.items < LARGE_ITEMS {
-            LARGE_ITEMS
-        } else {
-            usize::MAX
+        request.items = match request.items {
+            0..LARGE_ITEMS => LARGE_ITEMS,
+            LARGE_ITEMS..VERY_LARGE_ITEMS => VERY_LARGE_ITEMS,
+            _ => usize::MAX,
         };
     }
 
