@@ -53,14 +53,11 @@ pub trait BatchRunner: Send + 'static {
     /// Whether the step needs its own transaction.
     fn needs_own_transaction(step: &Self::Step) -> bool;
 
-    /// Raises the number of items of a step whose transaction was too large, first so that several such steps share a
-    /// transaction, then so that it runs alone.
-    fn raise_item_count(step: &mut Self::Step);
-
     /// Whether the step adds jobs and must be rejected while the disk is full.
     fn adds_jobs(step: &Self::Step) -> bool;
 
-    /// Runs the steps and commits. It is called again with the same steps after a conflict.
+    /// Runs the steps and commits. It is called again with the same steps after a conflict. If they are too large
+    /// together, it raises their numbers of items, so that fewer share a group.
     fn run(
         &mut self,
         connection: &mut Connection,
@@ -244,7 +241,6 @@ async fn run_and_respond<R: BatchRunner>(
                 continue;
             }
             if steps.len() > 1 && matches!(error, StoreError::TransactionTooLarge) {
-                steps.iter_mut().for_each(R::raise_item_count);
                 oversized.extend(steps);
                 continue;
             }

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
+use crate::engine::ITEM_BYTES;
 use crate::engine::cache;
 use crate::engine::clock::{Clock, Time};
 use crate::engine::error::{Error, Result};
@@ -36,10 +37,8 @@ pub use request::{Task, Verb, WriteRequest};
 /// Servers whose insertion numbers do not collide.
 const SERVERS_MAX: i64 = 1_024;
 
-/// The assumed items of a request whose transaction was too large, at first and the second time: six, then one of them
-/// share a transaction with small requests. After that, it runs alone.
-const LARGE_ITEMS: usize = 300;
-const VERY_LARGE_ITEMS: usize = 1_700;
+/// The items that a request counts as if its walk through dependents was incomplete: two do not share a transaction.
+const WALK_ITEMS: usize = 1_100;
 
 /// Transactions between two deletions of old events.
 const DROP_EVENTS_EVERY: u64 = 1_000;
@@ -96,14 +95,6 @@ impl BatchRunner for Runner {
             || request.needs.oldest.is_some()
             || request.actor.is_some()
             || request.task.system_task().is_some()
-    }
-
-    fn raise_item_count(request: &mut WriteRequest) {
-        request.items = match request.items {
-            0..LARGE_ITEMS => LARGE_ITEMS,
-            LARGE_ITEMS..VERY_LARGE_ITEMS => VERY_LARGE_ITEMS,
-            _ => usize::MAX,
-        };
     }
 
     fn adds_jobs(request: &WriteRequest) -> bool {
@@ -403,6 +394,11 @@ async fn run_named(
     let long = work.long_parts(requests.iter().map(|request| &request.needs));
     let divisible = requests.len() > 1 || requests.iter().any(|it| it.needs.divisible);
     if long.bytes > LONG_PARTS_MAX && divisible {
+        // Run again later, in groups that are bounded by what the requests load.
+        for request in requests {
+            let long = work.long_parts(std::iter::once(&request.needs));
+            request.items = request.items.max(long.bytes / ITEM_BYTES);
+        }
         return Err(StoreError::TransactionTooLarge);
     }
     let long = long.statements();
@@ -420,7 +416,11 @@ async fn run_named(
         let answers = connection.read(vec![level]).await?;
         walk.loaded(work, &answers)?;
     }
-    if walk.is_incomplete() && requests.len() > 1 {
+    let walks = |request: &&mut WriteRequest| !request.needs.dependencies.is_empty();
+    if walk.is_incomplete() && requests.iter_mut().filter(walks).count() > 1 {
+        for request in requests.iter_mut().filter(walks) {
+            request.items = request.items.max(WALK_ITEMS);
+        }
         return Err(StoreError::TransactionTooLarge);
     }
     work.is_walk_incomplete = walk.is_incomplete();

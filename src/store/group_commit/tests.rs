@@ -33,16 +33,15 @@ impl BatchRunner for CountingRunner {
         false
     }
 
-    fn raise_item_count(step: &mut usize) {
-        *step = if *step < 256 { 256 } else { usize::MAX };
-    }
-
     fn adds_jobs(_: &usize) -> bool {
         false
     }
 
     async fn run(&mut self, _: &mut Connection, steps: &mut [usize]) -> Result<(), StoreError> {
         if steps.iter().filter(|step| **step != 1).count() > self.large_max.unwrap_or(usize::MAX) {
+            for step in steps {
+                *step = if *step < 256 { 256 } else { usize::MAX };
+            }
             return Err(StoreError::TransactionTooLarge);
         }
         self.runs.fetch_add(1, Ordering::SeqCst);
