@@ -106,7 +106,7 @@ pub use crate::store::Durability;
 use crate::store::{self, Readers, Statement, Store, Writer};
 
 /// Every 1,024 bytes to write or load count as one item of a transaction.
-pub const ITEM_BYTES: usize = 1_024;
+const ITEM_BYTES: usize = 1_024;
 
 /// Every 4 tags and dependency edges count as one item of a transaction.
 const ITEM_LINKS: usize = 4;

@@ -9,7 +9,6 @@ use crate::engine::model::job_rows::job_columns;
 use crate::engine::model::recurring;
 use crate::engine::model::recurring::Recurring;
 use crate::engine::operations;
-use crate::engine::unit_of_work::needs::only_dependencies;
 use crate::engine::unit_of_work::{Candidates, Needs, Oldest, RecurringSlot, UnitOfWork};
 use crate::store::{Row, Statement, StatementResult, StoreError};
 
@@ -94,18 +93,19 @@ impl UnitOfWork {
         Ok(())
     }
 
-    /// The scopes and IDs of the named jobs.
-    pub fn keys_of<'a>(&self, needs: &'a Needs) -> impl Iterator<Item = (i64, &'a str)> {
+    /// The scopes and IDs of the named jobs, without those that are only dependencies.
+    pub fn named_keys<'a>(&self, needs: &'a Needs) -> impl Iterator<Item = (i64, &'a str)> {
         let by_key = needs.jobs.iter().map(|key| (key.scope, key.id.as_str()));
         let in_queue =
             |(queue, id): &'a (QueueKey, String)| Some((self.queue(queue)?.id, id.as_str()));
-        let dependencies = needs
-            .dependencies
-            .iter()
-            .map(|id| (QLESS_SCOPE, id.as_str()));
-        by_key
-            .chain(needs.in_queues.iter().filter_map(in_queue))
-            .chain(dependencies)
+        by_key.chain(needs.in_queues.iter().filter_map(in_queue))
+    }
+
+    /// The scopes and IDs of the named jobs and of dependencies.
+    pub fn keys_of<'a>(&self, needs: &'a Needs) -> impl Iterator<Item = (i64, &'a str)> {
+        let dependencies = needs.dependencies.iter();
+        let dependencies = dependencies.map(|id| (QLESS_SCOPE, id.as_str()));
+        self.named_keys(needs).chain(dependencies)
     }
 
     fn has(&self, scope: i64, id: &str) -> bool {
@@ -145,7 +145,7 @@ impl UnitOfWork {
     /// may be thousands, are not needed.
     pub fn neighbor_statement<'a>(
         &self,
-        needs: impl Iterator<Item = &'a Needs> + Clone,
+        needs: impl Iterator<Item = &'a Needs>,
     ) -> Option<Statement> {
         let has_edges = |job: &&Job| !job.dependencies.is_empty() || !job.dependents.is_empty();
         let with_edges = self.slots.values().map(|slot| &slot.job).filter(has_edges);
@@ -153,12 +153,8 @@ impl UnitOfWork {
         if with_edges.is_empty() {
             return None;
         }
-        let dependencies = only_dependencies(needs.clone());
         let changing = needs.filter(|needs| !needs.keeps_edges);
-        let changing: HashSet<_> = changing
-            .flat_map(|needs| self.keys_of(needs))
-            .filter(|(scope, id)| *scope != QLESS_SCOPE || !dependencies.contains(id))
-            .collect();
+        let changing: HashSet<_> = changing.flat_map(|needs| self.named_keys(needs)).collect();
         let mut missing = HashSet::new();
         for job in with_edges {
             let scope = job.key.scope;

@@ -5,9 +5,8 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::engine::model::history::History;
-use crate::engine::model::job::{JobKey, QLESS_SCOPE};
+use crate::engine::model::job::JobKey;
 use crate::engine::model::job_rows;
-use crate::engine::unit_of_work::needs::only_dependencies;
 use crate::engine::unit_of_work::{Candidates, Needs, Slot, UnitOfWork};
 use crate::store::{Statement, StatementResult, StoreError};
 
@@ -89,24 +88,27 @@ impl Slot {
 
 impl UnitOfWork {
     /// The long parts that the verbs need, except for claims.
-    pub fn long_parts<'a>(&self, needs: impl Iterator<Item = &'a Needs> + Clone) -> LongParts {
+    pub fn long_parts<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> LongParts {
         let mut parts = LongParts::default();
         if !self.slots.values().any(Slot::has_long_parts) {
             return parts;
         }
-        let dependencies = only_dependencies(needs.clone());
+        let key_of = |(scope, id): (i64, &str)| {
+            let id = id.to_owned();
+            JobKey { scope, id }
+        };
         let mut wanted: HashMap<JobKey, Wanted> = HashMap::new();
         let mut candidates: HashSet<i64> = HashSet::new();
         for need in needs {
             candidates.extend(&need.poll_candidates);
-            for (scope, id) in self.keys_of(need) {
-                let is_dependency = scope == QLESS_SCOPE && dependencies.contains(id);
-                let id = id.to_owned();
-                let part = wanted.entry(JobKey { scope, id }).or_default();
+            for key in self.named_keys(need).map(key_of) {
+                let part = wanted.entry(key).or_default();
                 part.body |= need.bodies;
-                part.texts |= !is_dependency && !need.only_checks;
-                part.edges |= !is_dependency && !need.only_checks && !need.keeps_edges;
-                part.count |= is_dependency;
+                part.texts |= !need.only_checks;
+                part.edges |= !need.only_checks && !need.keeps_edges;
+            }
+            for id in &need.dependencies {
+                wanted.entry(JobKey::qless(id)).or_default().count = true;
             }
         }
         for key in &self.oldest {

@@ -1,7 +1,5 @@
 //! What a verb needs loaded.
 
-use std::collections::HashSet;
-
 use crate::engine::clock::Time;
 use crate::engine::model::job::{JobKey, QueueKey};
 
@@ -82,14 +80,4 @@ pub struct Wanted {
     pub count: usize,
     /// Whether to load them even if the queue is paused.
     pub include_paused: bool,
-}
-
-/// IDs of the qless jobs that are named only as dependencies.
-pub fn only_dependencies<'a>(needs: impl Iterator<Item = &'a Needs> + Clone) -> HashSet<&'a str> {
-    let dependencies = needs.clone().flat_map(|needs| &needs.dependencies);
-    let mut dependencies: HashSet<&str> = dependencies.map(String::as_str).collect();
-    for key in needs.flat_map(|needs| &needs.jobs) {
-        dependencies.remove(key.id.as_str());
-    }
-    dependencies
 }

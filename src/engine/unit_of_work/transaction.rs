@@ -394,10 +394,12 @@ async fn run_named(
     let long = work.long_parts(requests.iter().map(|request| &request.needs));
     let divisible = requests.len() > 1 || requests.iter().any(|it| it.needs.divisible);
     if long.bytes > LONG_PARTS_MAX && divisible {
-        // Run again later, in groups that are bounded by what the requests load.
+        // Run again later, in groups that are bounded by what the requests load. Doubling ensures that the same group
+        // does not form again.
         for request in requests {
             let long = work.long_parts(std::iter::once(&request.needs));
-            request.items = request.items.max(long.bytes / ITEM_BYTES);
+            let doubled = request.items.saturating_mul(2).max(1);
+            request.items = doubled.max(long.bytes / ITEM_BYTES);
         }
         return Err(StoreError::TransactionTooLarge);
     }
