@@ -132,7 +132,7 @@ pub struct Operation {
     pub processed_down_to: i64,
     pub done: i64,
     pub skipped: i64,
-    /// Removed jobs that were restored, and those that could not be.
+    /// The numbers of removed jobs that were restored and that could not be restored.
     pub restored: i64,
     pub not_restored: i64,
     /// Whether removed jobs are kept for undo.

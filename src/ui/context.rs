@@ -1,4 +1,4 @@
-//! The context of server functions: [`PageContext`] for those that read, [`ActionContext`] for actions.
+//! The context of server functions: [`PageContext`] for reads, [`ActionContext`] for actions.
 
 use std::fmt;
 

@@ -90,7 +90,7 @@ impl MaintenanceTask {
         MaintenanceTask::AgeStatistics,
     ];
 
-    /// The tasks to run. If requests carry the client's time, excludes those that delete qless data by age.
+    /// The tasks to run. If requests carry the client's time, tasks that delete qless data by age are left out.
     pub fn all(trust_client_clock: bool) -> impl Iterator<Item = MaintenanceTask> {
         let is_by_clock = |task: &MaintenanceTask| {
             use MaintenanceTask::{
