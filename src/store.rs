@@ -20,6 +20,7 @@ mod row_serializer;
 mod rows;
 mod sqlite;
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::time::Duration;
 
@@ -39,6 +40,9 @@ pub use rows::{Arg, Row, Statement, StatementResult};
 pub enum StoreError {
     #[error("{0}")]
     Database(#[from] sqlx::Error),
+    /// An error of SQLite's writing connection.
+    #[error("{0}")]
+    Sqlite(#[from] rusqlite::Error),
     #[error("migration failed: {0}")]
     Migration(#[from] sqlx::migrate::MigrateError),
     /// Another server changed a row after this group read it and before it wrote it. The group is run again.
@@ -85,8 +89,7 @@ impl StoreError {
         match self {
             StoreError::Conflict => true,
             // Serialization failure, deadlock, and unique violation (two servers created the same row at once).
-            StoreError::Database(error) => has_code(error, &["40001", "40P01", "23505"]),
-            _ => false,
+            _ => self.has_code(&["40001", "40P01", "23505"]),
         }
     }
 
@@ -99,15 +102,12 @@ impl StoreError {
             | StoreError::Corrupt(_)
             | StoreError::Panicked
             | StoreError::TransactionTooLarge => true,
-            StoreError::Database(error) => match error {
-                sqlx::Error::Database(error) => {
-                    !error.code().is_some_and(|code| is_system_error(&code))
-                }
-                sqlx::Error::Encode(_)
-                | sqlx::Error::Decode(_)
-                | sqlx::Error::ColumnDecode { .. } => true,
-                _ => false,
-            },
+            StoreError::Database(
+                sqlx::Error::Encode(_) | sqlx::Error::Decode(_) | sqlx::Error::ColumnDecode { .. },
+            ) => true,
+            StoreError::Database(sqlx::Error::Database(_)) | StoreError::Sqlite(_) => {
+                !self.code().is_some_and(|code| is_system_error(&code))
+            }
             _ => false,
         }
     }
@@ -118,14 +118,13 @@ impl StoreError {
             StoreError::Full => true,
             // SQLite reports SQLITE_FULL (13) for ENOSPC only. An exceeded quota is a failed write (778); a full tmpfs
             // can also be shared memory that cannot grow (4874).
-            StoreError::Database(error) => has_code(error, &["13", "778", "4874", "53100"]),
-            _ => false,
+            _ => self.has_code(&["13", "778", "4874", "53100"]),
         }
     }
 
     /// Whether a text is too long for an index. Postgres indexes at most 2,704 bytes after compression.
     pub fn is_too_long(&self) -> bool {
-        matches!(self, StoreError::Database(error) if has_code(error, &["54000"]))
+        self.has_code(&["54000"])
     }
 
     /// Whether the database is unreachable, so that a later retry can succeed.
@@ -145,15 +144,27 @@ impl StoreError {
             ) => true,
             // Shutdown, crash, starting up, idle session timeout; too many connections; idle in transaction timeout;
             // read-only (a standby); connection exceptions.
-            StoreError::Database(error) => has_code(
-                error,
-                &[
-                    "57P01", "57P02", "57P03", "57P05", "53300", "25P03", "25006", "08000",
-                    "08003", "08006",
-                ],
-            ),
-            _ => false,
+            _ => self.has_code(&[
+                "57P01", "57P02", "57P03", "57P05", "53300", "25P03", "25006", "08000", "08003",
+                "08006",
+            ]),
         }
+    }
+
+    /// The database's code: five characters of Postgres, or the extended result code of SQLite, a number that is shorter.
+    fn code(&self) -> Option<Cow<'_, str>> {
+        match self {
+            StoreError::Database(error) => error.as_database_error()?.code(),
+            StoreError::Sqlite(error) => {
+                Some(error.sqlite_error()?.extended_code.to_string().into())
+            }
+            _ => None,
+        }
+    }
+
+    fn has_code(&self, codes: &[&str]) -> bool {
+        self.code()
+            .is_some_and(|code| codes.contains(&code.as_ref()))
     }
 }
 
@@ -168,14 +179,6 @@ fn is_system_error(code: &str) -> bool {
         Ok(number) if code.len() < 5 => SQLITE.contains(&(number & 0xff)),
         _ => POSTGRES.iter().any(|class| code.starts_with(class)),
     }
-}
-
-fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
-    let error = error.as_database_error();
-    // Codes of SQLite and Postgres do not collide: Postgres codes have five characters, SQLite codes fewer.
-    error
-        .and_then(sqlx::error::DatabaseError::code)
-        .is_some_and(|code| codes.contains(&code.as_ref()))
 }
 
 /// What an acknowledged write survives.
@@ -290,13 +293,13 @@ impl Store {
             connection.migrate().await?;
         }
         if !settings.alongside_server && !is_scratch {
-            connection.allocate_reserve(path).await?;
+            connection.allocate_reserve()?;
         }
         Ok((connection, server))
     }
 }
 
-/// The connection that writes.
+/// The connection that writes. The calls of SQLite's block.
 pub enum Connection {
     Sqlite(sqlite::Connection),
     Postgres(Box<postgres::Connection>),
@@ -307,7 +310,10 @@ impl Connection {
     /// state, so the exclusive groups of several servers run one after another.
     pub async fn begin(&mut self, exclusive: bool) -> Result<Option<SharedState>, StoreError> {
         match self {
-            Connection::Sqlite(_) => Ok(None),
+            Connection::Sqlite(connection) => {
+                connection.begin();
+                Ok(None)
+            }
             Connection::Postgres(connection) => connection.begin(exclusive).await.map(Some),
         }
     }
@@ -318,7 +324,7 @@ impl Connection {
         batch: Vec<Statement>,
     ) -> Result<Vec<StatementResult>, StoreError> {
         match self {
-            Connection::Sqlite(connection) => connection.read(batch).await,
+            Connection::Sqlite(connection) => connection.read(batch),
             Connection::Postgres(connection) => connection.run(batch).await,
         }
     }
@@ -326,7 +332,7 @@ impl Connection {
     /// Runs the statements in the group's transaction. Returns one result per statement.
     pub async fn run(&mut self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
         match self {
-            Connection::Sqlite(connection) => connection.run(batch).await,
+            Connection::Sqlite(connection) => connection.run(batch),
             Connection::Postgres(connection) => connection.run(batch).await,
         }
     }
@@ -338,19 +344,16 @@ impl Connection {
         batch: Vec<Statement>,
     ) -> Result<Vec<StatementResult>, StoreError> {
         match self {
-            Connection::Sqlite(connection) => connection.commit_with(batch).await,
+            Connection::Sqlite(connection) => connection.commit_with(batch),
             Connection::Postgres(connection) => connection.commit_with(batch).await,
         }
     }
 
     /// Rolls back the group's transaction, if one is open.
-    pub async fn roll_back(&mut self) -> Result<(), StoreError> {
+    pub async fn roll_back(&mut self) {
         match self {
-            Connection::Sqlite(connection) => connection.roll_back().await,
-            Connection::Postgres(connection) => {
-                connection.roll_back().await;
-                Ok(())
-            }
+            Connection::Sqlite(connection) => connection.roll_back(),
+            Connection::Postgres(connection) => connection.roll_back().await,
         }
     }
 
@@ -365,7 +368,7 @@ impl Connection {
     /// Releases the disk reserve after a group found the disk full. False if it was released before.
     pub async fn release_reserve(&mut self) -> bool {
         match self {
-            Connection::Sqlite(connection) => connection.release_reserve().await,
+            Connection::Sqlite(connection) => connection.release_reserve(),
             Connection::Postgres(connection) => connection.record_full(),
         }
     }
@@ -373,14 +376,19 @@ impl Connection {
     /// Checks whether a full disk has space again, at most once a second.
     pub async fn restore_reserve_if_possible(&mut self) -> Result<(), StoreError> {
         match self {
-            Connection::Sqlite(connection) => connection.restore_reserve_if_possible().await,
+            Connection::Sqlite(connection) => connection.restore_reserve_if_possible(),
             Connection::Postgres(_) => Ok(()),
         }
     }
 
+    /// Whether calls block their thread.
+    pub fn blocks(&self) -> bool {
+        matches!(self, Connection::Sqlite(_))
+    }
+
     pub async fn close(self) -> Result<(), StoreError> {
         match self {
-            Connection::Sqlite(connection) => connection.close().await,
+            Connection::Sqlite(connection) => connection.close(),
             Connection::Postgres(connection) => connection.close().await,
         }
     }

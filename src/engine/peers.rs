@@ -85,7 +85,7 @@ impl Peers {
                         ..Peers::default()
                     });
                 }
-                Err(error) if error.is_conflict() => connection.roll_back().await?,
+                Err(error) if error.is_conflict() => connection.roll_back().await,
                 Err(error) => return Err(error),
             }
         }

@@ -35,7 +35,7 @@ pub async fn open_exclusive(
 ) -> Result<Connection, StoreError> {
     let until = Instant::now() + BRIEF_OPEN_MAX;
     loop {
-        match Connection::open(path, durability, scratch).await {
+        match Connection::open(path, durability, scratch) {
             Err(StoreError::InUse) if Instant::now() < until => sleep(RETRY_DELAY).await,
             opened => return opened,
         }
@@ -47,7 +47,7 @@ pub async fn open_exclusive(
 pub async fn open_or_join(path: &Path) -> Result<(Connection, Option<FileOwner>), StoreError> {
     let until = Instant::now() + BUSY_TIMEOUT;
     loop {
-        match Connection::open(path, Durability::Full, false).await {
+        match Connection::open(path, Durability::Full, false) {
             Err(StoreError::InUse) => {}
             opened => return Ok((opened?, None)),
         }

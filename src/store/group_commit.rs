@@ -7,11 +7,12 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -68,52 +69,63 @@ pub trait BatchRunner: Send + 'static {
     fn respond(&mut self, steps: Vec<Self::Step>, outcome: Result<(), StoreError>);
 }
 
-/// A handle to the writer task.
+/// A handle to the writer.
 pub struct Writer<S> {
     queue: mpsc::Sender<S>,
     is_full: Arc<AtomicBool>,
     stop: CancellationToken,
-    task: Mutex<Option<JoinHandle<()>>>,
+    /// Completes when the writer has ended.
+    ended: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
 impl<S: Send + 'static> Writer<S> {
-    /// Starts the writer task, which owns the connection.
+    /// Starts the writer, which owns the connection: as a task, or in a thread of its own if calls of the connection
+    /// block.
     pub fn start<R: BatchRunner<Step = S>>(connection: Connection, runner: R) -> Writer<S> {
         let (queue, steps) = mpsc::channel(QUEUED_MAX);
+        let (end, ended) = oneshot::channel();
         let stop = CancellationToken::new();
         let is_full = Arc::new(AtomicBool::new(connection.is_full()));
-        let writing = write(
-            connection,
-            runner,
-            steps,
-            stop.clone(),
-            Arc::clone(&is_full),
-        );
-        let task = tokio::spawn(writing);
+        let blocks = connection.blocks();
+        let (stopped, full) = (stop.clone(), Arc::clone(&is_full));
+        let writing = async move {
+            write(connection, runner, steps, stopped, full).await;
+            end.send(()).ok();
+        };
+        if blocks {
+            let runtime = Handle::current();
+            let thread = thread::Builder::new().name("writer".to_owned());
+            // Without a thread, the queue is closed, and the server reports that it cannot write.
+            if let Err(error) = thread.spawn(move || runtime.block_on(writing)) {
+                tracing::error!(%error, "failed to start the thread of the writer");
+            }
+        } else {
+            tokio::spawn(writing);
+        }
         Writer {
             queue,
             is_full,
             stop,
-            task: Mutex::new(Some(task)),
+            ended: Mutex::new(Some(ended)),
         }
     }
 
     /// Rejects further steps, runs the queued ones and closes the connection.
     pub async fn close(&self) {
         self.stop.cancel();
-        let task = self
-            .task
+        let ended = self
+            .ended
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        if let Some(task) = task
-            && let Err(error) = task.await
+        if let Some(ended) = ended
+            && ended.await.is_err()
         {
-            tracing::error!(%error, "the writer ended with an error");
+            tracing::error!("the writer ended with an error");
         }
     }
 
-    /// Whether the writer task has ended, so that nothing can be written.
+    /// Whether the writer has ended, so that nothing can be written.
     pub fn has_ended(&self) -> bool {
         self.queue.is_closed()
     }
@@ -273,7 +285,7 @@ async fn attempt<R: BatchRunner>(
         let running = AssertUnwindSafe(runner.run(connection, steps)).catch_unwind();
         let outcome = running.await.unwrap_or(Err(StoreError::Panicked));
         if outcome.is_err() {
-            connection.roll_back().await?;
+            connection.roll_back().await;
         }
         match outcome {
             Err(error) if error.is_conflict() && attempts < ATTEMPTS_MAX => {

@@ -1,5 +1,6 @@
 //! Statements, their arguments and their results, the same for every database.
 
+use rusqlite::types::Value;
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
@@ -143,50 +144,94 @@ pub struct StatementResult {
 /// One row of a result. Columns are read by position; integers have 64 bits.
 #[derive(Debug)]
 pub enum Row {
+    /// From SQLite's writing connection.
+    Values(Box<[Value]>),
+    /// From SQLite's reading connections.
     Sqlite(SqliteRow),
     Postgres(PgRow),
 }
 
-/// Reads a column of a row of either kind.
+/// Reads a column of a row of any kind; of values, with this function.
 macro_rules! get {
-    ($row:expr, $column:expr) => {
+    ($row:expr, $column:expr, $of_value:expr) => {
         match $row {
+            Row::Values(values) => match values.get($column) {
+                Some(value) => $of_value(value),
+                None => Err(StoreError::Corrupt("a column is missing")),
+            },
             Row::Sqlite(row) => Ok(row.try_get_unchecked($column)?),
             Row::Postgres(row) => Ok(row.try_get_unchecked($column)?),
         }
     };
 }
 
+/// Numbers convert as SQLite converts them.
+#[expect(clippy::cast_possible_truncation, reason = "as SQLite does")]
+fn int(value: &Value) -> Result<i64, StoreError> {
+    match value {
+        Value::Integer(value) => Ok(*value),
+        Value::Real(value) => Ok(*value as i64),
+        _ => Err(StoreError::Corrupt("expected an integer")),
+    }
+}
+
+fn real(value: &Value) -> Result<f64, StoreError> {
+    match value {
+        Value::Integer(value) => Ok(*value as f64),
+        Value::Real(value) => Ok(*value),
+        _ => Err(StoreError::Corrupt("expected a number")),
+    }
+}
+
+fn text(value: &Value) -> Result<String, StoreError> {
+    match value {
+        Value::Integer(value) => Ok(value.to_string()),
+        Value::Text(value) => Ok(value.clone()),
+        _ => Err(StoreError::Corrupt("expected text")),
+    }
+}
+
+/// `read`, or `None` for null.
+fn or_null<T>(
+    read: impl Fn(&Value) -> Result<T, StoreError>,
+) -> impl Fn(&Value) -> Result<Option<T>, StoreError> {
+    move |value| match value {
+        Value::Null => Ok(None),
+        value => read(value).map(Some),
+    }
+}
+
 impl Row {
     /// The number of columns.
     pub fn columns(&self) -> usize {
         match self {
+            Row::Values(values) => values.len(),
             Row::Sqlite(row) => row.len(),
             Row::Postgres(row) => row.len(),
         }
     }
 
     pub fn int(&self, column: usize) -> Result<i64, StoreError> {
-        get!(self, column)
+        get!(self, column, int)
     }
 
     pub fn real(&self, column: usize) -> Result<f64, StoreError> {
-        get!(self, column)
+        get!(self, column, real)
     }
 
     pub fn real_or_null(&self, column: usize) -> Result<Option<f64>, StoreError> {
-        get!(self, column)
+        get!(self, column, or_null(real))
     }
 
     pub fn text(&self, column: usize) -> Result<String, StoreError> {
-        get!(self, column)
+        get!(self, column, text)
     }
 
     pub fn int_or_null(&self, column: usize) -> Result<Option<i64>, StoreError> {
-        get!(self, column)
+        get!(self, column, or_null(int))
     }
 
     pub fn text_or_null(&self, column: usize) -> Result<Option<String>, StoreError> {
-        get!(self, column)
+        get!(self, column, or_null(text))
     }
 }

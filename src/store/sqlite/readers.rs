@@ -1,0 +1,134 @@
+//! The connections that read. Each has a thread of the driver, and every call switches to that thread and back, which
+//! costs more than most statements. A batch is therefore sent as one text of several statements, including `BEGIN` and
+//! `COMMIT`; the driver caches its prepared form.
+
+use std::path::Path;
+
+use futures::TryStreamExt;
+use sqlx::sqlite::{
+    SqliteArguments, SqliteConnection, SqlitePool, SqlitePoolOptions, SqliteQueryResult, SqliteRow,
+};
+use sqlx::{Arguments, AssertSqlSafe, Either, Executor};
+
+use super::{PREPARED_BYTES_MAX, options};
+use crate::store::StoreError;
+use crate::store::binding;
+use crate::store::rows::{Arg, Row, Statement, StatementResult};
+
+/// Maximum number of read-only connections.
+const READERS: u32 = 4;
+
+/// The pool of read-only connections. They see committed data and never wait for the writer.
+#[derive(Clone)]
+pub struct Readers(SqlitePool);
+
+impl Readers {
+    pub(in crate::store) async fn open(path: &Path) -> Result<Readers, StoreError> {
+        let pool = SqlitePoolOptions::new()
+            .max_connections(READERS)
+            .connect_with(options(path)?.pragma("query_only", "true"))
+            .await?;
+        Ok(Readers(pool))
+    }
+
+    /// Runs the statements on one snapshot of the database. Returns one result per statement. Dropping the future does
+    /// not cancel the read, because an unfinished read would leave its snapshot open on the pooled connection.
+    pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
+        let pool = self.0.clone();
+        let reading = tokio::spawn(async move { read(&pool, batch).await });
+        reading.await.map_err(|_| StoreError::Stopped)?
+    }
+
+    pub async fn close(&self) {
+        self.0.close().await;
+    }
+}
+
+async fn read(
+    pool: &SqlitePool,
+    batch: Vec<Statement>,
+) -> Result<Vec<StatementResult>, StoreError> {
+    let statements = batch.len();
+    let snapshot = statements > 1;
+    let (mut text, arguments) = joined(batch)?;
+    if snapshot {
+        text = format!("BEGIN;{text}COMMIT;");
+    }
+    let mut connection = pool.acquire().await?;
+    let mut results = match fetch(&mut connection, text, arguments).await {
+        Ok(results) => results,
+        Err(error) => {
+            drop(connection.execute("ROLLBACK").await);
+            return Err(error);
+        }
+    };
+    if snapshot && !results.is_empty() {
+        results.remove(0);
+    }
+    results.truncate(statements);
+    Ok(results)
+}
+
+/// The statements joined into one text, and their arguments in its order.
+fn joined(batch: Vec<Statement>) -> Result<(String, SqliteArguments), StoreError> {
+    let mut text =
+        String::with_capacity(batch.iter().map(|statement| statement.sql.len() + 16).sum());
+    let capacity = binding::capacity(&batch);
+    let mut arguments = SqliteArguments::default();
+    let mut outcome = Ok(());
+    for Statement { sql, args, .. } in batch {
+        binding::write(sql, args, capacity, &mut text, |arg| {
+            let done = match arg {
+                Arg::Null | Arg::Rows(_) => arguments.add(None::<i64>),
+                Arg::Int(value) => arguments.add(value),
+                Arg::Real(value) => arguments.add(value),
+                Arg::Text(value) => arguments.add(value),
+            };
+            if let Err(error) = done {
+                outcome = Err(sqlx::Error::Encode(error));
+            }
+        });
+        text.push(';');
+    }
+    outcome?;
+    Ok((text, arguments))
+}
+
+/// Runs the text and collects its results.
+async fn fetch(
+    connection: &mut SqliteConnection,
+    text: String,
+    arguments: SqliteArguments,
+) -> Result<Vec<StatementResult>, StoreError> {
+    // Safe: the text is joined from literals of this program, and every value is bound.
+    let persistent = text.len() <= PREPARED_BYTES_MAX;
+    let query = sqlx::query_with(AssertSqlSafe(text), arguments).persistent(persistent);
+    let mut stream = connection.fetch_many(query);
+    let mut collected = Collected::default();
+    while let Some(part) = stream.try_next().await? {
+        collected.add(part);
+    }
+    Ok(collected.results)
+}
+
+/// Collects the rows and completions that the driver reports.
+#[derive(Default)]
+struct Collected {
+    results: Vec<StatementResult>,
+    rows: Vec<Row>,
+}
+
+impl Collected {
+    fn add(&mut self, part: Either<SqliteQueryResult, SqliteRow>) {
+        match part {
+            Either::Right(row) => self.rows.push(Row::Sqlite(row)),
+            Either::Left(done) => {
+                let rows = std::mem::take(&mut self.rows);
+                self.results.push(StatementResult {
+                    rows,
+                    affected: done.rows_affected(),
+                });
+            }
+        }
+    }
+}
