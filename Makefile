@@ -74,12 +74,14 @@ of_claims := $(if $(findstring run,$(nextest)),-E 'test(/(^|::)(claims?|waits?|c
 tests := $(clippy) cargo $(nextest) $(features)
 
 unit: lint ## run all Rust tests on SQLite; ARGS=name runs those whose name contains it
+	@scripts/prometheus.sh
 	$(tests) $(ARGS)
 
 # SKIP LOCKED and NOTIFY matter only to the tests of the second run.
 # Each test creates its own database. Autovacuum is off because it would have to visit about a thousand of them.
 postgres: export POSTGRES_OPTIONS ?= -c autovacuum=off -c checkpoint_timeout=1h -c max_wal_size=8GB -c full_page_writes=off
 postgres: lint ## run the Rust tests on a temporary Postgres, and some without SKIP LOCKED and NOTIFY
+	@scripts/prometheus.sh
 	$(clippy) scripts/postgres.sh cargo $(nextest) $(features) $(with_database) $(ARGS)
 	$(clippy) SWITCHYARD_TEST_OPTIONS="--no-skip-locked --no-notify" scripts/postgres.sh cargo $(nextest) $(features) \
 		$(with_database) $(of_claims)

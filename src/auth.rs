@@ -73,13 +73,14 @@ impl Auth {
         self.ui_open_as.or(open)
     }
 
-    /// The layer in front of the admin API (`/token`). It is open only if every dashboard user is an admin, so that a
+    /// The layer in front of the admin API (`/token`, `/metrics`). It is open only if every dashboard user is an admin, so that a
     /// guest with a lesser role cannot do more there.
     pub fn admin(&self, unauthorized: UnauthorizedResponse) -> AuthLayer {
         self.layer(Api::Admin, self.admin_is_open(), unauthorized)
     }
 
-    fn admin_is_open(&self) -> bool {
+    /// Whether `/token` and `/metrics` need no credentials.
+    pub fn admin_is_open(&self) -> bool {
         !self.ui_has_keys() && self.guest_role() == Some(Role::Admin)
     }
 

@@ -3,6 +3,7 @@
 mod banner;
 mod copy;
 mod dev;
+mod log;
 mod serve;
 mod token;
 
@@ -13,7 +14,6 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use tracing_subscriber::EnvFilter;
 
 use crate::config::{Command, Subcommand};
 use crate::http::raise_open_files;
@@ -23,13 +23,8 @@ type Outcome = Result<(), Box<dyn Error>>;
 
 /// Parses the command line and runs the subcommand.
 pub fn main() -> ExitCode {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        // Otherwise tracing panics when standard error is a closed pipe.
-        .log_internal_errors(false)
-        .init();
+    let subcommand = Command::parse().subcommand;
+    log::start(&subcommand);
     // Leaves one core to the database's thread: with more runnable threads than cores, each handover of a request or a
     // result waits for the scheduler.
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -38,7 +33,7 @@ pub fn main() -> ExitCode {
         .enable_all()
         .build();
     match runtime {
-        Ok(runtime) => runtime.block_on(run()),
+        Ok(runtime) => runtime.block_on(run(subcommand)),
         Err(error) => {
             tracing::error!("cannot start the worker threads: {error}");
             ExitCode::FAILURE
@@ -46,9 +41,9 @@ pub fn main() -> ExitCode {
     }
 }
 
-async fn run() -> ExitCode {
+async fn run(subcommand: Subcommand) -> ExitCode {
     raise_open_files();
-    let outcome = match Command::parse().subcommand {
+    let outcome = match subcommand {
         Subcommand::Serve(options) => serve::run(&options).await,
         Subcommand::Dev(options) => dev::run(&options).await,
         Subcommand::Token(command) => token::run(command).await,

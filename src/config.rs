@@ -2,6 +2,7 @@
 
 mod access;
 mod exposure;
+mod monitoring;
 mod network;
 mod secrets;
 
@@ -13,9 +14,10 @@ use clap::{Args, Parser};
 
 use crate::auth::Hosts;
 use crate::engine::{Durability, Expiry, Options};
-use crate::http::{JOBQ_BODY_MAX, LMSTFY_BODY_MAX, RELAY_BODY_MAX, Settings};
+use crate::http::{JOBQ_BODY_MAX, LMSTFY_BODY_MAX, MetricsAccess, RELAY_BODY_MAX, Settings};
 use crate::secret::read_file;
 pub use access::Access;
+pub use monitoring::{LogFormat, Monitoring};
 pub use network::Network;
 
 /// A durable job queue server with a live dashboard, for qless, lmstfy, Relay and Jobq clients.
@@ -52,6 +54,8 @@ pub struct Dev {
     pub access: Access,
     #[command(flatten)]
     pub network: Network,
+    #[command(flatten)]
+    pub monitoring: Monitoring,
 }
 
 /// The source and the target of a copy.
@@ -179,6 +183,8 @@ pub struct Serve {
     pub access: Access,
     #[command(flatten)]
     pub network: Network,
+    #[command(flatten)]
+    pub monitoring: Monitoring,
 }
 
 /// Maximum length of an environment name, in characters.
@@ -210,6 +216,7 @@ impl Serve {
                 trust_client_clock: self.trust_client_clock,
                 empty_queue_age: Some(Duration::from_secs(u64::from(self.empty_queue_age))),
                 without_tasks: false,
+                counted_queues: Some(self.monitoring.metrics_queues),
             },
             allow_flush: self.allow_flush,
             auth: self.access.auth()?,
@@ -223,6 +230,8 @@ impl Serve {
             proxies: self.network.proxies(),
             tls: self.network.tls()?,
             hsts: self.network.hsts()?,
+            metrics: MetricsAccess::default(),
+            log_requests: self.monitoring.log_requests,
         })
     }
 }

@@ -14,6 +14,7 @@ mod consistency;
 mod error;
 mod events;
 mod maintenance;
+mod metrics;
 mod model;
 mod operations;
 mod peers;
@@ -40,6 +41,8 @@ pub use error::{Error, RESPONSE_BYTES_MAX, Result};
 use maintenance::empty_queues::{DEFAULT_AGE, EmptyQueues};
 pub use maintenance::fold_series::{HOURS_KEPT, MINUTES_KEPT};
 use maintenance::{SystemRequest, SystemTask};
+use metrics::Metrics;
+pub use metrics::{COUNTED_QUEUES, EventTotals, QueueTotals, WriterMetrics};
 pub use model::config::{Config, OPTION_BYTES_MAX};
 use model::constants::CONSTANTS;
 pub use model::history::{Event, EventKind, History, NOTE_BYTES_MAX};
@@ -102,8 +105,8 @@ pub use verbs::relay::complete::Run;
 pub use verbs::relay::dead_letter::Reenqueued;
 pub use verbs::relay::enqueue::{Enqueue, Mode};
 
-pub use crate::store::Durability;
 use crate::store::{self, Readers, Statement, Store, Writer};
+pub use crate::store::{DatabaseInfo, Durability, ReaderUse};
 
 /// Every 1,024 bytes to write or load count as one item of a transaction.
 const ITEM_BYTES: usize = 1_024;
@@ -128,6 +131,8 @@ pub struct Options {
     pub trust_client_clock: bool,
     /// Empty queues that were created implicitly are deleted after this time without activity.
     pub empty_queue_age: Option<Duration>,
+    /// Queues with metrics of their own; [`COUNTED_QUEUES`] by default.
+    pub counted_queues: Option<usize>,
     /// Opened for one command, beside the server that has the database open, if any: no background tasks run.
     pub without_tasks: bool,
 }
@@ -151,6 +156,7 @@ struct Inner {
     poll_candidates: PollCandidates,
     changes: watch::Sender<u64>,
     commits: Arc<CommitTimes>,
+    metrics: Arc<Metrics>,
     trust_client_clock: bool,
     opened: Opened,
     stop: CancellationToken,
@@ -193,6 +199,8 @@ impl Engine {
         let changes = watch::Sender::new(0);
         let operation_runner = operations::OperationRunner::default();
         let commits = Arc::<CommitTimes>::default();
+        let counted = options.counted_queues.unwrap_or(COUNTED_QUEUES);
+        let metrics = Arc::new(Metrics::new(counted));
         let runner = Runner {
             shared: shared.clone(),
             clock: Arc::clone(&clock),
@@ -200,6 +208,7 @@ impl Engine {
             subscriptions: Arc::clone(&subscriptions),
             changes: changes.clone(),
             commits: Arc::clone(&commits),
+            metrics: Arc::clone(&metrics),
             trust_client_clock: options.trust_client_clock,
             peers: Arc::clone(&peers),
             leads: operation_runner.leads(),
@@ -227,6 +236,7 @@ impl Engine {
             poll_candidates: PollCandidates::default(),
             changes,
             commits,
+            metrics,
             trust_client_clock: options.trust_client_clock,
             stop: CancellationToken::new(),
             stop_polls: CancellationToken::new(),

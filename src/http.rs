@@ -3,9 +3,12 @@
 
 mod accept;
 mod connections;
+mod counts;
 mod guard;
+mod health;
 mod io;
 mod limits;
+mod metrics;
 mod proxies;
 mod reload;
 mod request_id;
@@ -17,29 +20,38 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::extract::Request;
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
+pub use counts::REQUESTS;
 pub use limits::{Limits, raise_open_files};
 pub use proxies::Proxies;
 pub use reload::{Reload, hangups, reload_on};
 pub use tls::Tls;
 
 use self::accept::Transport;
+use self::health::Health;
+use self::metrics::{Gauges, Monitor};
+use self::request_id::Observer;
 use crate::assets::Assets;
 use crate::auth::{Auth, Hosts};
 use crate::engine::{Engine, Options, Result};
+use crate::metrics::Gauge;
 use crate::protocol::{jobq, lmstfy, qless, relay, token};
 use crate::ui::http::{self as ui, Dashboard};
 
 /// How long requests may run after the stop signal.
 const GRACE: Duration = Duration::from_secs(8);
+
+/// Maximum number of connections to the listener for metrics.
+const METRICS_CONNECTIONS: usize = 64;
+
+/// How long requests for metrics may run after all other requests.
+const METRICS_GRACE: Duration = Duration::from_secs(1);
 
 /// Maximum size of a Relay request body, as in the original.
 pub const RELAY_BODY_MAX: usize = 2 << 20;
@@ -76,6 +88,19 @@ pub struct Settings {
     pub tls: Option<Arc<Tls>>,
     /// Seconds of `Strict-Transport-Security` in responses over HTTPS; `None` omits the header.
     pub hsts: Option<u32>,
+    /// The listener for metrics, if there is one.
+    pub metrics: MetricsAccess,
+    /// Whether each request is logged.
+    pub log_requests: bool,
+}
+
+/// Who can read the metrics at their own listener.
+#[derive(Clone, Debug, Default)]
+pub struct MetricsAccess {
+    /// Whether admin credentials are required.
+    pub requires_credentials: bool,
+    /// The hosts that requests may name.
+    pub hosts: Hosts,
 }
 
 impl Default for Settings {
@@ -94,7 +119,23 @@ impl Default for Settings {
             proxies: Proxies::default(),
             tls: None,
             hsts: None,
+            metrics: MetricsAccess::default(),
+            log_requests: false,
         }
+    }
+}
+
+/// Where a server listens.
+pub struct Listeners {
+    pub main: TcpListener,
+    /// Serves only metrics and health checks.
+    pub metrics: Option<TcpListener>,
+}
+
+impl From<TcpListener> for Listeners {
+    fn from(main: TcpListener) -> Listeners {
+        let metrics = None;
+        Listeners { main, metrics }
     }
 }
 
@@ -117,13 +158,15 @@ pub async fn serve(
 /// # Errors
 /// None at present.
 pub async fn serve_engine(
-    listener: TcpListener,
+    listeners: impl Into<Listeners>,
     engine: Engine,
     settings: &Settings,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<()> {
+    let listeners = listeners.into();
     let stopping = CancellationToken::new();
-    let router = router(&engine, settings, &stopping);
+    let (router, monitor) = routes(&engine, settings, &stopping);
+    let health = Health::new(engine.clone(), stopping.clone());
     let (stopped, waiting) = (stopping.clone(), engine.clone());
     tokio::spawn(async move {
         stop.await;
@@ -134,9 +177,25 @@ pub async fn serve_engine(
         tls: settings.tls.clone(),
         hsts: settings.hsts,
         proxies: settings.proxies.clone(),
+        connections: monitor.connections(),
     };
+    // Health checks and metrics remain available while the last requests finish.
+    let drained = CancellationToken::new();
+    let monitoring = listeners.metrics.map(|listener| {
+        let auth = settings.metrics.requires_credentials;
+        let auth = auth.then(|| settings.auth.admin(metrics::unauthorized));
+        let routes = monitor.router(auth).merge(health.router());
+        let routes = with_layers(routes, &settings.metrics.hosts, Observer::default());
+        let transport = Transport {
+            connections: Gauge::default(),
+            ..transport.clone()
+        };
+        let limits = Limits::with_connections(METRICS_CONNECTIONS);
+        let stop = drained.clone();
+        tokio::spawn(accept::serve(listener, routes, limits, transport, stop))
+    });
     let server = accept::serve(
-        listener,
+        listeners.main,
         router,
         settings.limits,
         transport,
@@ -150,16 +209,66 @@ pub async fn serve_engine(
         () = server => {}
         () = too_late => tracing::warn!("some requests did not end before shutdown"),
     }
+    drained.cancel();
+    if let Some(monitoring) = monitoring {
+        drop(tokio::time::timeout(METRICS_GRACE, monitoring).await);
+    }
     engine.close().await;
     Ok(())
 }
 
 /// The routes of the whole server. Live feeds end when `stop` is canceled.
 pub fn router(engine: &Engine, settings: &Settings, stop: &CancellationToken) -> Router {
+    routes(engine, settings, stop).0
+}
+
+/// The routes of the whole server, and what reads its metrics.
+fn routes(engine: &Engine, settings: &Settings, stop: &CancellationToken) -> (Router, Monitor) {
+    let observer = Observer {
+        log_requests: settings.log_requests,
+        ..Observer::default()
+    };
+    let dashboard = Dashboard::new(
+        engine.clone(),
+        Assets::load(),
+        &settings.auth,
+        settings.environment.as_deref(),
+        settings.no_auth,
+        stop.clone(),
+    );
+    let gauges = Gauges::default();
+    let monitor = Monitor::new(
+        engine.clone(),
+        Arc::clone(&observer.counts),
+        dashboard.feed.clone(),
+        gauges.clone(),
+    );
+    let auth = &settings.auth;
+    let routes = Health::new(engine.clone(), stop.clone())
+        .router()
+        .merge(
+            monitor
+                .clone()
+                .router(Some(auth.admin(metrics::unauthorized))),
+        )
+        .merge(ui::router(dashboard))
+        .merge(protocols(engine, settings, stop, gauges.qless_streams))
+        .fallback(no_such_endpoint);
+    (with_layers(routes, &settings.hosts, observer), monitor)
+}
+
+/// The routes of the protocols, each behind its authentication.
+fn protocols(
+    engine: &Engine,
+    settings: &Settings,
+    stop: &CancellationToken,
+    streams: Gauge,
+) -> Router {
     let qless_api = qless::Api {
         engine: engine.clone(),
         allow_flush: settings.allow_flush,
         stop: stop.clone(),
+        streams,
     };
     let lmstfy_api = lmstfy::Api {
         engine: engine.clone(),
@@ -174,18 +283,8 @@ pub fn router(engine: &Engine, settings: &Settings, stop: &CancellationToken) ->
         engine: engine.clone(),
         body_max: settings.jobq_body_max,
     };
-    let dashboard = Dashboard::new(
-        engine.clone(),
-        Assets::load(),
-        &settings.auth,
-        settings.environment.as_deref(),
-        settings.no_auth,
-        stop.clone(),
-    );
     let auth = &settings.auth;
-    let routes = Router::new()
-        .route("/health", get(health).with_state(engine.clone()))
-        .merge(ui::router(dashboard))
+    Router::new()
         .merge(lmstfy::router(lmstfy_api))
         .merge(
             auth.relay(relay::unauthorized)
@@ -203,15 +302,13 @@ pub fn router(engine: &Engine, settings: &Settings, stop: &CancellationToken) ->
             auth.qless(qless::unauthorized)
                 .protect(qless::router(qless_api)),
         )
-        .fallback(no_such_endpoint);
-    with_layers(routes, &settings.hosts)
 }
 
-/// Adds the layers around all routes, outermost first: the request ID, the response to panics, and the checks of host
-/// and site. They are one layer, because axum allocates for each.
-fn with_layers(routes: Router, hosts: &Hosts) -> Router {
+/// Adds the layers around all routes, outermost first: the request ID and the counts, the response to panics, and the
+/// checks of host and site. They are one layer, because axum allocates for each.
+fn with_layers(routes: Router, hosts: &Hosts, observer: Observer) -> Router {
     routes.layer((
-        middleware::from_fn(request_id::assign_request_id),
+        middleware::from_fn_with_state(observer, request_id::assign_request_id),
         CatchPanicLayer::custom(panicked),
         guard::layer(hosts),
     ))
@@ -263,22 +360,6 @@ async fn no_such_endpoint(request: Request) -> Response {
     }
 }
 
-/// Whether the database responds and is writable.
-async fn health(State(engine): State<Engine>) -> Response {
-    let problem = match engine.ping().await {
-        Ok(()) if !engine.can_write() => {
-            "the server can no longer write to the database; restart it\n"
-        }
-        Ok(()) if engine.is_full() => "the disk is full; new jobs are refused\n",
-        Ok(()) => return "ok\n".into_response(),
-        Err(error) => {
-            tracing::error!(error = error.detail(), "the database is unavailable");
-            "the database is unavailable\n"
-        }
-    };
-    (StatusCode::SERVICE_UNAVAILABLE, problem).into_response()
-}
-
 /// A panic ends its request, not the server.
 fn panicked(_: Box<dyn Any + Send>) -> Response {
     tracing::error!("a request panicked");
@@ -289,14 +370,19 @@ fn panicked(_: Box<dyn Any + Send>) -> Response {
 mod tests {
     use axum::body::Body;
     use axum::extract::Request;
+    use axum::http::StatusCode;
     use tower::ServiceExt;
 
     use super::*;
 
     #[tokio::test]
     async fn a_request_that_panics_gets_a_response_with_its_id() {
-        let panics = get(async || -> &'static str { panic!("a bug") });
-        let routes = with_layers(Router::new().route("/", panics), &Hosts::default());
+        let panics = async || -> &'static str { panic!("a bug") };
+        let routes = with_layers(
+            Router::new().fallback(panics),
+            &Hosts::default(),
+            Observer::default(),
+        );
         let request = Request::builder().header("host", "localhost");
         let request = request.body(Body::empty()).unwrap();
         let response = routes.oneshot(request).await.unwrap();

@@ -29,6 +29,9 @@ pub mod engine;
 pub mod http;
 /// Components that run in the browser.
 pub mod islands;
+/// Counters, gauges and histograms, and Prometheus' text formats.
+#[cfg(feature = "ssr")]
+pub mod metrics;
 /// The protocols, one module each.
 #[cfg(feature = "ssr")]
 pub mod protocol;

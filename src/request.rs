@@ -21,6 +21,14 @@ const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct RequestId(pub String);
 
+/// The code of the error that a response reports, for metrics and the log. An extension of the response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ErrorCode {
+    /// The protocol.
+    pub api: &'static str,
+    pub code: &'static str,
+}
+
 /// The error of a request body that did not arrive in time.
 #[derive(Debug)]
 pub struct BodyTimeout;

@@ -30,7 +30,7 @@ pub use copy::{Copied, CopyError, Progress, copy};
 use dialect::Dialect;
 pub use file::FileOwner;
 pub use group_commit::{BatchRunner, Writer};
-pub use info::DatabaseInfo;
+pub use info::{DatabaseInfo, ReaderUse};
 pub use postgres::Listener;
 use reserve::Reserve;
 pub use rows::{Arg, Row, Statement, StatementResult};

@@ -25,9 +25,10 @@ pub async fn first_token(
     Ok(Some(token))
 }
 
-/// The startup banner. Its first line has the address, which programs may parse.
+/// The startup banner. Its first line has the address, which programs may parse, and the line `metrics` that of the
+/// second listener, if there is one.
 pub fn banner(
-    address: SocketAddr,
+    (address, metrics): (SocketAddr, Option<SocketAddr>),
     database: &str,
     settings: &Settings,
     token: Option<&str>,
@@ -35,6 +36,10 @@ pub fn banner(
     let scheme = match settings.tls {
         Some(_) => "https",
         None => "http",
+    };
+    let metrics = match metrics {
+        Some(metrics) => format!("  metrics    {scheme}://{metrics}/metrics\n"),
+        None => String::new(),
     };
     let key = if settings.auth.has_token(Api::Qless) {
         r#" -H "Authorization: Bearer $SWITCHYARD_QLESS_TOKEN""#
@@ -60,7 +65,7 @@ pub fn banner(
   dashboard  {scheme}://{address}/ui
   API        {scheme}://{address} (qless, lmstfy, Relay, Jobq)
   database   {database}
-Add a job:
+{metrics}Add a job:
   curl {scheme}://{address}/add/work{key} -d '{{"data": {{"meta": {{"hello": "world"}}}}}}'
 {of_lmstfy}
 "#

@@ -9,16 +9,21 @@ use crate::http::Settings;
 pub async fn run(options: &Dev) -> Outcome {
     let settings = settings(options)?;
     let jobs = Some(options.jobs);
-    serve::serve(options.listen, settings, &options.access, jobs).await
+    let (access, monitoring) = (&options.access, &options.monitoring);
+    serve::serve(options.listen, settings, access, monitoring, jobs).await
 }
 
 fn settings(options: &Dev) -> Result<Settings, String> {
     let Dev {
-        access, network, ..
+        access,
+        network,
+        monitoring,
+        ..
     } = options;
     Ok(Settings {
         engine: Options {
             database: "sqlite::memory:".to_owned(),
+            counted_queues: Some(monitoring.metrics_queues),
             ..Options::default()
         },
         allow_flush: true,
@@ -28,6 +33,7 @@ fn settings(options: &Dev) -> Result<Settings, String> {
         proxies: network.proxies(),
         tls: network.tls()?,
         hsts: network.hsts()?,
+        log_requests: monitoring.log_requests,
         ..Settings::default()
     })
 }

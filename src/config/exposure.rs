@@ -20,13 +20,9 @@ impl Access {
                 "accepting unauthenticated requests at {listen}: {open}"
             ));
         }
-        let short = self.short_secrets();
-        let are_short = format!(
-            "secrets need at least {SECRET_CHARS_MIN} characters; too short: {}",
-            short.join(", ")
-        );
+        let long_enough = self.check_lengths();
         if is_loopback(listen) {
-            warnings.extend((!short.is_empty()).then_some(are_short));
+            warnings.extend(long_enough.err());
             return Ok(warnings);
         }
         let omitted = self.open_by_omission(auth);
@@ -37,9 +33,7 @@ impl Access {
                 omitted.join(", ")
             ));
         }
-        if !short.is_empty() {
-            return Err(format!("cannot listen on {listen}: {are_short}"));
-        }
+        long_enough.map_err(|why| format!("cannot listen on {listen}: {why}"))?;
         Ok(warnings)
     }
 
@@ -62,22 +56,21 @@ impl Access {
             ..self.clone()
         };
         let credentials = access.credentials()?;
-        let short = access.short_secrets();
-        if !is_loopback(listen) && !short.is_empty() {
-            return Err(format!(
-                "secrets need at least {SECRET_CHARS_MIN} characters; too short: {}",
-                short.join(", ")
-            ));
+        if !is_loopback(listen) {
+            access.check_lengths()?;
         }
         Ok(credentials)
     }
 
     /// The hosts that requests may name. If every API needs credentials, only `--allowed-host` limits them.
     pub fn hosts(&self, listen: SocketAddr, auth: &Auth) -> Hosts {
-        let is_limited = is_loopback(listen)
-            || !auth.open_apis(self.no_auth).is_empty()
-            || !self.allowed_hosts.is_empty();
-        if is_limited {
+        let is_limited = is_loopback(listen) || !auth.open_apis(self.no_auth).is_empty();
+        self.hosts_of(is_limited)
+    }
+
+    /// The hosts that requests may name at a listener. If they are not limited, `--allowed-host` limits them.
+    pub fn hosts_of(&self, is_limited: bool) -> Hosts {
+        if is_limited || !self.allowed_hosts.is_empty() {
             Hosts::Only(self.allowed_hosts.clone())
         } else {
             Hosts::Any
@@ -106,6 +99,21 @@ impl Access {
         ];
         let omitted = apis.into_iter().filter(|(is_omitted, _)| *is_omitted);
         omitted.map(|(_, api)| api).collect()
+    }
+
+    /// Checks the lengths of all secrets.
+    ///
+    /// # Errors
+    /// If one is too short for a server that others can reach.
+    pub fn check_lengths(&self) -> Result<(), String> {
+        let short = self.short_secrets();
+        if short.is_empty() {
+            return Ok(());
+        }
+        Err(format!(
+            "secrets need at least {SECRET_CHARS_MIN} characters; too short: {}",
+            short.join(", ")
+        ))
     }
 
     /// The flags whose secrets are short.

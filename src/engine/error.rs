@@ -77,6 +77,36 @@ pub enum Error {
 }
 
 impl Error {
+    /// The code in metrics, and in the responses of qless, which knows most of these errors.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::NoSuchJob { .. } => "no_such_job",
+            Error::NoSuchRun { .. } => "no_such_run",
+            Error::NoSuchRecurring { .. } => "no_such_recurring",
+            Error::NotRunning { .. } => "not_running",
+            Error::WrongWorker { .. } => "wrong_worker",
+            Error::WrongQueue { .. } => "wrong_queue",
+            Error::HasDependents { .. } => "has_dependents",
+            Error::AlreadyComplete { .. } => "already_complete",
+            Error::DependencyCycle { .. } => "dependency_cycle",
+            Error::NotDepending { .. } => "not_depending",
+            Error::BadOption { .. } | Error::BadToken(_) | Error::TooMany { .. } => "bad_request",
+            Error::NotFailed { .. } => "not_failed",
+            Error::NotDead { .. } => "not_dead",
+            Error::JobExists { .. } => "job_exists",
+            Error::NoSuchQueue { .. } => "no_such_queue",
+            Error::QueueExists { .. } => "queue_exists",
+            Error::LogFull { .. } => "log_full",
+            Error::TooMuchWork { .. } => "too_much_work",
+            Error::ResponseTooLarge => "too_large",
+            Error::Revoked => "revoked",
+            Error::NameTooLong => "name_too_long",
+            Error::Full => "disk_full",
+            Error::Unavailable => "unavailable",
+            Error::Oversized | Error::Store(_) => "internal",
+        }
+    }
+
     /// The error including the driver's message: for operators, not for clients.
     pub fn detail(&self) -> String {
         match self {

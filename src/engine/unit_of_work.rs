@@ -27,6 +27,7 @@ use foldhash::fast::RandomState;
 
 use crate::engine::clock::Time;
 use crate::engine::events::Events;
+use crate::engine::metrics::CountedEvents;
 use crate::engine::model::config::Config;
 use crate::engine::model::job::{Job, JobKey, QLESS_SCOPE, QueueId, QueueKey};
 use crate::engine::model::job_rows::{self, Omitted};
@@ -135,6 +136,8 @@ pub struct UnitOfWork {
     numbers: HashMap<QueueId, VecDeque<i64>>,
     /// Queues to which a recurring job was added.
     recurring_in: HashSet<QueueId>,
+    /// What metrics count after the commit; known once the writes have been made.
+    counted: CountedEvents,
     /// Subscribers to wake per queue: one for each job that became available.
     wake_ups: HashMap<QueueId, usize>,
     /// When the next job becomes available in a queue.
@@ -195,6 +198,7 @@ impl UnitOfWork {
             recurring: HashMap::new(),
             numbers: HashMap::new(),
             recurring_in: HashSet::new(),
+            counted: CountedEvents::default(),
             wake_ups: HashMap::new(),
             next_available: HashMap::new(),
             seen_workers: HashSet::new(),

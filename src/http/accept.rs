@@ -27,6 +27,7 @@ use super::io::{TimedRequestBody, TrackedResponseBody, TrackedSocket};
 use super::limits::Limits;
 use super::proxies::Proxies;
 use super::tls::{Tls, is_plain, refuse_plain};
+use crate::metrics::Gauge;
 use crate::request::Https;
 
 /// The pause after the system failed to accept a connection, for example without free file descriptors.
@@ -50,12 +51,15 @@ struct Shared {
 }
 
 /// TLS, HSTS and trusted proxies of a listener.
+#[derive(Clone)]
 pub struct Transport {
     /// `None` for plain HTTP.
     pub tls: Option<Arc<Tls>>,
     /// Seconds of `Strict-Transport-Security`.
     pub hsts: Option<u32>,
     pub proxies: Proxies,
+    /// Counts the open connections.
+    pub connections: Gauge,
 }
 
 /// Serves until `stopping` is canceled, and then until all requests have completed.
@@ -66,8 +70,13 @@ pub async fn serve(
     transport: Transport,
     stopping: CancellationToken,
 ) {
-    let Transport { tls, hsts, proxies } = transport;
-    let connections = Connections::new(limits);
+    let Transport {
+        tls,
+        hsts,
+        proxies,
+        connections,
+    } = transport;
+    let connections = Connections::new(limits, connections);
     let tasks = TaskTracker::new();
     let shared = Arc::new(Shared {
         router,

@@ -14,6 +14,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::limits::Limits;
+use crate::metrics::{Gauge, Held};
 use crate::request::network;
 
 /// The interval between two checks of all connections.
@@ -186,6 +187,7 @@ pub struct Connections {
     open: Mutex<Open>,
     /// Wakes [`watch`] when the first connection is opened.
     opened: Arc<Notify>,
+    gauge: Gauge,
 }
 
 impl Drop for Connections {
@@ -240,13 +242,14 @@ impl Open {
 }
 
 impl Connections {
-    /// Starts without connections. The time limits are enforced while this exists.
-    pub fn new(limits: Limits) -> Arc<Connections> {
+    /// Starts without connections. The time limits are enforced while this exists. `gauge` counts the open ones.
+    pub fn new(limits: Limits, gauge: Gauge) -> Arc<Connections> {
         let connections = Arc::new(Connections {
             limits,
             clock: Arc::default(),
             open: Mutex::default(),
             opened: Arc::default(),
+            gauge,
         });
         tokio::spawn(watch(Arc::downgrade(&connections), Ticks::of(&limits)));
         connections
@@ -278,6 +281,7 @@ impl Connections {
             number,
             connection,
             of: Arc::clone(self),
+            _counted: self.gauge.hold(),
         })
     }
 
@@ -320,6 +324,7 @@ pub struct Admitted {
     number: u64,
     pub connection: Arc<Connection>,
     of: Arc<Connections>,
+    _counted: Held,
 }
 
 impl Drop for Admitted {
@@ -351,7 +356,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn at_the_limit_the_longest_waiting_connection_is_closed() {
-        let connections = Connections::new(limits(3, 3));
+        let connections = Connections::new(limits(3, 3), Gauge::default());
         let busy = connections.admit(address(1)).unwrap();
         busy.connection.begin_request();
         let first = connections.admit(address(2)).unwrap();
@@ -373,7 +378,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_address_at_its_limit_replaces_its_own_connection() {
-        let connections = Connections::new(limits(10, 2));
+        let connections = Connections::new(limits(10, 2), Gauge::default());
         let other = connections.admit(address(9)).unwrap();
         connections.clock.fetch_add(1, Ordering::Relaxed);
         let first = connections.admit(address(1)).unwrap();
@@ -399,7 +404,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn each_time_limit_ends_a_connection_in_its_tick() {
         let limits = limits(10, 10);
-        let connections = Connections::new(limits);
+        let connections = Connections::new(limits, Gauge::default());
         let phases: [(Prepare, u32); 3] = [
             (|_| {}, 30),
             (|connection| connection.end_request(), 60),
@@ -427,7 +432,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn time_limits_depend_on_the_phase() {
-        let connections = Connections::new(limits(10, 10));
+        let connections = Connections::new(limits(10, 10), Gauge::default());
         let admitted = connections.admit(address(1)).unwrap();
         let connection = &admitted.connection;
         let ticks = Ticks {

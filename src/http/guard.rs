@@ -62,7 +62,10 @@ fn is_browser(request: &Request) -> bool {
 
 /// Paths outside the dashboard that people open in browsers. They change nothing.
 fn is_for_browsers(path: &str) -> bool {
-    path == "/" || path == "/health"
+    matches!(
+        path,
+        "/" | "/health" | "/health/live" | "/health/ready" | "/metrics"
+    )
 }
 
 fn has_bearer(request: &Request) -> bool {

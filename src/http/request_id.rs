@@ -2,14 +2,16 @@
 //! IDs from clients, because a client could repeat the ID of another request.
 
 use std::fmt;
+use std::sync::Arc;
 
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 use tracing::Instrument;
 use uuid::Uuid;
 
+use super::counts::{HttpCounts, Observed};
 use crate::request::RequestId;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -17,7 +19,20 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The first segment of `/token/{namespace}/{token}`.
 const TOKEN: &str = "token";
 
-pub async fn assign_request_id(mut request: Request, next: Next) -> Response {
+/// What is done for every request, beside assigning its ID.
+#[derive(Clone, Default)]
+pub struct Observer {
+    pub counts: Arc<HttpCounts>,
+    /// Whether each request is logged.
+    pub log_requests: bool,
+}
+
+pub async fn assign_request_id(
+    State(observer): State<Observer>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let observed = Observed::begin(&observer.counts, &request);
     let mut id = [0; 32];
     let id = &*Uuid::now_v7().simple().encode_lower(&mut id);
     // At the highest level, so that the ID is logged at every level. Without the query, which can contain tokens.
@@ -32,6 +47,8 @@ pub async fn assign_request_id(mut request: Request, next: Next) -> Response {
     }
     let value = HeaderValue::from_str(id);
     let mut response = next.run(request).instrument(span).await;
+    // Outside of the span, which shows the path.
+    observed.end(&response, id, observer.log_requests);
     if let Ok(value) = value {
         response.headers_mut().insert(X_REQUEST_ID, value);
     }

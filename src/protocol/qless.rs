@@ -41,6 +41,7 @@ use response::{JobView, Results, response};
 
 use crate::auth::{BEARER, Rejected};
 use crate::engine::{Engine, Job, Time};
+use crate::metrics::Gauge;
 use crate::request::drain;
 
 const GET: MethodFilter = MethodFilter::GET;
@@ -55,6 +56,8 @@ pub struct Api {
     pub allow_flush: bool,
     /// Ends event streams when the server stops.
     pub stop: CancellationToken,
+    /// Open event streams.
+    pub streams: Gauge,
 }
 
 type Outcome = Result<Results, ApiError>;

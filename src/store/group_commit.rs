@@ -130,6 +130,11 @@ impl<S: Send + 'static> Writer<S> {
         self.queue.is_closed()
     }
 
+    /// The number of steps that wait for the writer.
+    pub fn queued(&self) -> usize {
+        self.queue.max_capacity() - self.queue.capacity()
+    }
+
     /// Whether the disk is full, so that no jobs are added.
     pub fn is_full(&self) -> bool {
         self.is_full.load(Ordering::Relaxed)

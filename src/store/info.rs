@@ -13,6 +13,18 @@ pub struct DatabaseInfo {
     pub migration: i64,
     /// Number of servers that use the database.
     pub servers: i64,
+    /// Size of SQLite's write-ahead log; `None` for PostgreSQL.
+    pub log_bytes: Option<u64>,
+}
+
+/// The use of the connections that read.
+#[derive(Clone, Copy, Debug)]
+pub struct ReaderUse {
+    /// Connections that run a statement.
+    pub busy: usize,
+    pub idle: usize,
+    /// Maximum number of connections.
+    pub max: u32,
 }
 
 impl Readers {
@@ -30,7 +42,26 @@ impl Readers {
             bytes: row.int(1)?,
             migration: row.int(2)?,
             servers: row.int(3)?.max(1),
+            log_bytes: match self {
+                Readers::Sqlite(readers) => Some(readers.log_bytes().await),
+                Readers::Postgres(_) => None,
+            },
         })
+    }
+
+    /// The use of the connections at this moment.
+    pub fn usage(&self) -> ReaderUse {
+        let (open, idle, max) = match self {
+            Readers::Sqlite(readers) => readers.usage(),
+            Readers::Postgres(readers) => readers.usage(),
+        };
+        ReaderUse {
+            busy: usize::try_from(open)
+                .unwrap_or_default()
+                .saturating_sub(idle),
+            idle,
+            max,
+        }
     }
 }
 

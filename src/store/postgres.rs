@@ -284,6 +284,11 @@ impl Readers {
         })
     }
 
+    /// Open connections, idle ones among them, and the maximum.
+    pub fn usage(&self) -> (u32, usize, u32) {
+        (self.pool.size(), self.pool.num_idle(), READERS)
+    }
+
     /// Runs the statements on one snapshot of the database. Returns one result per statement. Dropping the future does
     /// not cancel the read.
     pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {

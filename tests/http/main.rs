@@ -52,6 +52,8 @@ mod get;
 #[cfg(test)]
 mod grace;
 #[cfg(test)]
+mod health;
+#[cfg(test)]
 mod heartbeat;
 #[cfg(test)]
 mod jobq;
@@ -64,9 +66,13 @@ mod lmstfy;
 #[cfg(test)]
 mod log;
 #[cfg(test)]
+mod logs;
+#[cfg(test)]
 mod max_concurrency;
 #[cfg(test)]
 mod meta;
+#[cfg(test)]
+mod metrics;
 #[cfg(test)]
 mod names;
 #[cfg(test)]

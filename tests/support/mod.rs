@@ -10,6 +10,7 @@ pub mod keys;
 pub mod lmstfy;
 pub mod load;
 pub mod log;
+pub mod metrics;
 pub mod ports;
 pub mod postgres;
 pub mod raw;

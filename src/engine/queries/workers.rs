@@ -74,6 +74,15 @@ impl Engine {
         Ok(workers)
     }
 
+    /// The number of workers that were active within `max-worker-age`, at most 10,000.
+    pub async fn count_workers(&self) -> Result<i64> {
+        let since = self.config().number("max-worker-age");
+        let since = self.now(None).plus_seconds(-since);
+        let statement = Statement::new(COUNT, [since.0.into(), (LISTED_MAX as i64).into()]);
+        let rows = self.readers().rows(statement).await?;
+        Ok(rows.first().map_or(Ok(0), |row| row.int(0))?)
+    }
+
     /// The jobs whose lease `worker` holds, with shortened texts, latest expiry first: those with unexpired and those
     /// with expired leases.
     pub async fn worker(&self, worker: &str, now: Option<Time>) -> Result<(Vec<Job>, Vec<Job>)> {
@@ -87,6 +96,10 @@ impl Engine {
 
 const WORKERS: &str = "
 SELECT name, last_seen FROM workers WHERE protocol = 'qless' ORDER BY last_seen DESC LIMIT $1 + 0";
+
+const COUNT: &str = "
+SELECT count(*) FROM (
+    SELECT 1 AS one FROM workers WHERE protocol = 'qless' AND last_seen > $1 LIMIT $2 + 0) AS active";
 
 // Running jobs are few, and the index covers all columns of the query.
 const HELD: &str = "

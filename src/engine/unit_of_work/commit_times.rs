@@ -13,10 +13,12 @@ const COMMITS_MIN: usize = 5;
 pub struct CommitTimes(Mutex<VecDeque<(Instant, Duration)>>);
 
 impl CommitTimes {
-    /// Records a commit that began at `began` and ended now.
-    pub fn record(&self, began: Instant) {
+    /// Records a commit that began at `began` and ended now. Returns how long it took.
+    pub fn record(&self, began: Instant) -> Duration {
         let now = Instant::now();
-        self.add(now, now - began);
+        let took = now - began;
+        self.add(now, took);
+        took
     }
 
     fn add(&self, now: Instant, took: Duration) {

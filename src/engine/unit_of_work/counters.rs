@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use crate::engine::clock::Time;
+use crate::engine::metrics::CountedEvents;
 use crate::engine::model::job::{Job, QueueId, State};
 use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::time_series::SeriesEvent;
@@ -123,6 +124,8 @@ pub struct Counters {
     summaries: HashMap<Counter, Summary, RandomState>,
     failures: HashMap<(String, QueueId), i64>,
     tags: HashMap<String, i64>,
+    /// The queues of the jobs that workers returned for another attempt, for metrics only.
+    retried: Vec<QueueId>,
 }
 
 /// The key of a counter.
@@ -247,8 +250,13 @@ impl Counters {
         self.add(Kind::Outcome, queue, now.day(), Outcome::Retries as i64, 1);
     }
 
-    /// The statements that add the deltas to the rows of `server`.
-    pub fn into_statements(self, server: i64) -> Vec<Statement> {
+    /// Counts a job that a worker returned to its queue for another attempt.
+    pub fn retried(&mut self, queue: QueueId) {
+        self.retried.push(queue);
+    }
+
+    /// The statements that add the deltas to the rows of `server`, and the deltas that metrics count.
+    pub fn into_statements(self, server: i64) -> (Vec<Statement>, CountedEvents) {
         let row = |key: Counter, n, summary: Option<Summary>| {
             let (mean, m2) = summary.map(|summary| (summary.mean, summary.m2)).unzip();
             (key.kind as u8, key.queue, key.day, key.slot, n, mean, m2)
@@ -282,7 +290,8 @@ impl Counters {
         if !tags.is_empty() {
             statements.push(Statement::of_rows(FOLD_TAGS, &tags).with(server));
         }
-        statements
+        let retried = self.retried;
+        (statements, CountedEvents { tallies, retried })
     }
 }
 

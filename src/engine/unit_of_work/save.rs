@@ -2,6 +2,7 @@
 
 use crate::engine::clock::Time;
 use crate::engine::maintenance::empty_queues;
+use crate::engine::metrics::CountedEvents;
 use crate::engine::model::config;
 use crate::engine::model::job::{Job, JobKey, QueueId, State};
 use crate::engine::model::queue::{self, Queue};
@@ -204,7 +205,9 @@ impl UnitOfWork {
         writes.extend(self.audit_write());
         writes.append(&mut self.extra_statements);
         let counters = std::mem::take(&mut self.counters);
-        writes.extend(counters.into_statements(server));
+        let (statements, counted) = counters.into_statements(server);
+        writes.extend(statements);
+        self.counted = counted;
         let events = std::mem::take(&mut self.events);
         writes.extend(self.revision_write());
         writes.extend(events.into_statements(self.now));
@@ -251,6 +254,7 @@ impl UnitOfWork {
             tracking: self.tracking,
             tokens: self.tokens.changes,
             recurring_in: self.recurring_in.into_iter().collect(),
+            counted: self.counted,
             wake_ups: self.wake_ups,
             next_available: self.next_available,
             last_seq: self.insertion_numbers.last,
@@ -302,6 +306,8 @@ pub struct Committed {
     pub tracking: HashMap<String, Option<Time>>,
     pub tokens: Vec<TokenChange>,
     pub recurring_in: Vec<QueueId>,
+    /// What metrics count.
+    pub counted: CountedEvents,
     pub wake_ups: HashMap<QueueId, usize>,
     pub next_available: HashMap<QueueId, Time>,
     pub last_seq: i64,

@@ -18,6 +18,7 @@ use crate::engine::events;
 use crate::engine::maintenance::SystemTask;
 use crate::engine::maintenance::empty_queues::EmptyQueues;
 use crate::engine::maintenance::tasks;
+use crate::engine::metrics::Metrics;
 use crate::engine::model::job::{JobKey, QueueId};
 
 use crate::engine::peers::Peers;
@@ -55,6 +56,7 @@ pub struct Runner {
     pub subscriptions: Arc<Subscriptions>,
     pub changes: watch::Sender<u64>,
     pub commits: Arc<CommitTimes>,
+    pub metrics: Arc<Metrics>,
     pub trust_client_clock: bool,
     /// The other servers on the database.
     pub peers: Arc<Peers>,
@@ -157,7 +159,8 @@ impl BatchRunner for Runner {
         let began = Instant::now();
         connection.commit_with(writes).await?;
         if written {
-            self.commits.record(began);
+            self.metrics
+                .committed(self.commits.record(began), requests.len());
         }
         if let Some(system_task) = &system_task {
             self.after_system_task(system_task, connection).await?;
@@ -173,8 +176,11 @@ impl BatchRunner for Runner {
     }
 
     fn respond(&mut self, requests: Vec<WriteRequest>, outcome: Result<(), StoreError>) {
-        if outcome.is_err() {
+        if let Err(error) = &outcome {
             self.job_cache.clear();
+            if !matches!(error, StoreError::Full | StoreError::TransactionTooLarge) {
+                self.metrics.transaction_failed();
+            }
         }
         let outcome = outcome.map_err(Error::from);
         for request in requests {
@@ -359,6 +365,7 @@ impl Runner {
         {
             self.subscriptions.available_at(&queue.key, at);
         }
+        self.metrics.count(&finished.counted);
         if written {
             let touched = finished
                 .wake_ups

@@ -1,14 +1,15 @@
 //! Jobq's errors: a status, and an object with a message.
 
-use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde_json::{Value, json};
 
 use crate::auth::Rejected;
 use crate::engine::Error;
 use crate::protocol::request::NotText;
 use crate::query;
+use crate::request::ErrorCode;
 
 /// Why a request failed.
 #[derive(Debug)]
@@ -25,8 +26,32 @@ pub enum ApiError {
     Engine(Error),
 }
 
+impl ApiError {
+    /// The code in metrics and in the log.
+    fn code(&self) -> &'static str {
+        match self {
+            ApiError::Bad(_) => "bad_request",
+            ApiError::BadQuery(_) => "bad_query",
+            ApiError::TooLarge => "too_large",
+            ApiError::NotFound(_) => "not_found",
+            ApiError::NoSuchEndpoint => "no_such_endpoint",
+            ApiError::MethodNotAllowed => "method_not_allowed",
+            ApiError::Unauthorized => "unauthorized",
+            ApiError::Rejected(why) => why.code(),
+            ApiError::Engine(error) => error.code(),
+        }
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
+        let (api, code) = ("jobq", self.code());
+        (Extension(ErrorCode { api, code }), self.response()).into_response()
+    }
+}
+
+impl ApiError {
+    fn response(self) -> Response {
         let (status, error) = match self {
             ApiError::Bad(why) => (StatusCode::BAD_REQUEST, why),
             ApiError::BadQuery(error) => {

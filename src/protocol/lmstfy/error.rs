@@ -1,13 +1,14 @@
 //! lmstfy's errors.
 
-use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde_json::json;
 
 use crate::auth::Rejected;
 use crate::engine::Error;
 use crate::protocol::request::NotText;
+use crate::request::ErrorCode;
 
 /// Why a request failed.
 #[derive(Debug)]
@@ -26,8 +27,34 @@ pub enum ApiError {
     Engine(Error),
 }
 
+impl ApiError {
+    /// The code in metrics and in the log.
+    fn code(&self) -> Option<&'static str> {
+        Some(match self {
+            ApiError::Bad(_) => "bad_request",
+            ApiError::NoToken | ApiError::WrongToken => "unauthorized",
+            ApiError::NoSuchPool => "no_such_pool",
+            ApiError::NoSuchJob => "no_such_job",
+            // Not an error for metrics: a consumer that finds no job.
+            ApiError::NoJobAvailable => return None,
+            ApiError::TooLarge => "too_large",
+            ApiError::NoSuchEndpoint => "no_such_endpoint",
+            ApiError::Rejected(why) => why.code(),
+            ApiError::Engine(error) => error.code(),
+        })
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
+        let api = "lmstfy";
+        let code = self.code().map(|code| Extension(ErrorCode { api, code }));
+        (code, self.response()).into_response()
+    }
+}
+
+impl ApiError {
+    fn response(self) -> Response {
         let (status, error) = match self {
             ApiError::Bad(what) => (StatusCode::BAD_REQUEST, what),
             ApiError::NoToken => (StatusCode::UNAUTHORIZED, "token not found"),

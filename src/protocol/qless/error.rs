@@ -61,6 +61,10 @@ impl ApiError {
         self.parts().0
     }
 
+    pub fn code(&self) -> &'static str {
+        self.parts().1
+    }
+
     fn message(&self) -> String {
         match self {
             ApiError::Bad { message, .. } => message.clone(),

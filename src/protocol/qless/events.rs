@@ -18,6 +18,7 @@ use super::error::ApiError;
 use super::response::{Results, json_text, number, response};
 use super::{Api, Outcome};
 use crate::engine::PublishedEvent;
+use crate::metrics::Held;
 
 /// Maximum number of events that a stream reads at a time.
 const READY_MAX: usize = 1_000;
@@ -116,6 +117,7 @@ async fn event_stream(
         channel: call.parameter("channel").map(str::to_owned),
         last: after,
         ready: VecDeque::new(),
+        _open: api.streams.hold(),
         api,
     })
 }
@@ -127,6 +129,8 @@ struct EventStream {
     channel: Option<String>,
     last: i64,
     ready: VecDeque<PublishedEvent>,
+    /// Counts the stream while it is open.
+    _open: Held,
 }
 
 impl EventStream {

@@ -14,6 +14,7 @@ use crate::engine::{
     Config, EffectiveState, Error, Event, EventKind, Failure, Job, Queues, State, Time, Tracked,
 };
 use crate::protocol::body;
+use crate::request::ErrorCode;
 
 /// The result of a handler, as JSON texts: `results`, unless they are too large, and further keys.
 pub struct Results {
@@ -94,6 +95,7 @@ const RETRY_AFTER_S: &str = "1";
 pub fn response(outcome: Result<Results, ApiError>, started: Instant) -> Response<Body> {
     let outcome = outcome.and_then(|Results { results, extra }| Ok((results?, extra)));
     let retry_after = outcome.as_ref().is_err_and(ApiError::is_retryable);
+    let code = outcome.as_ref().err().map(ApiError::code);
     let (status, mut body) = match outcome {
         Ok((results, extra)) => {
             let mut body = format!("{{\"results\":{results}");
@@ -120,6 +122,10 @@ pub fn response(outcome: Result<Results, ApiError>, started: Instant) -> Respons
     body.push_str(&format!(",\"time\":{{\"total\":{total_ms}}}}}"));
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
+    if let Some(code) = code {
+        let api = "qless";
+        response.extensions_mut().insert(ErrorCode { api, code });
+    }
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,

@@ -1,11 +1,13 @@
 //! Relay's errors: a status, and a message in plain text.
 
+use axum::Extension;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
 use crate::auth::Rejected;
 use crate::engine::Error;
 use crate::protocol::request::NotText;
+use crate::request::ErrorCode;
 
 /// Why a request failed.
 #[derive(Debug)]
@@ -38,8 +40,32 @@ PUT    /v2/queues/{queue}/jobs/{id}/run-id/{run_id}
 DELETE /v2/queues/{queue}/jobs/{id}/run-id/{run_id}
 ";
 
+impl ApiError {
+    /// The code in metrics and in the log.
+    fn code(&self) -> &'static str {
+        match self {
+            ApiError::Bad(_) | ApiError::Unprocessable(_) => "bad_request",
+            ApiError::NotJson => "not_json",
+            ApiError::TooLarge => "too_large",
+            ApiError::NoSuchJob => "no_such_job",
+            ApiError::NoSuchEndpoint => "no_such_endpoint",
+            ApiError::MethodNotAllowed => "method_not_allowed",
+            ApiError::Unauthorized => "unauthorized",
+            ApiError::Rejected(why) => why.code(),
+            ApiError::Engine(error) => error.code(),
+        }
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
+        let (api, code) = ("relay", self.code());
+        (Extension(ErrorCode { api, code }), self.response()).into_response()
+    }
+}
+
+impl ApiError {
+    fn response(self) -> Response {
         let (status, text) = match self {
             ApiError::Bad(why) => (StatusCode::BAD_REQUEST, why),
             ApiError::Unprocessable(why) => (StatusCode::UNPROCESSABLE_ENTITY, why),

@@ -2,7 +2,7 @@
 //! costs more than most statements. A batch is therefore sent as one text of several statements, including `BEGIN` and
 //! `COMMIT`; the driver caches its prepared form.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use futures::TryStreamExt;
 use sqlx::sqlite::{
@@ -20,7 +20,11 @@ const READERS: u32 = 4;
 
 /// The pool of read-only connections. They see committed data and never wait for the writer.
 #[derive(Clone)]
-pub struct Readers(SqlitePool);
+pub struct Readers {
+    pool: SqlitePool,
+    /// The write-ahead log.
+    log: PathBuf,
+}
 
 impl Readers {
     pub(in crate::store) async fn open(path: &Path) -> Result<Readers, StoreError> {
@@ -28,19 +32,33 @@ impl Readers {
             .max_connections(READERS)
             .connect_with(options(path)?.pragma("query_only", "true"))
             .await?;
-        Ok(Readers(pool))
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        let log = PathBuf::from(log);
+        Ok(Readers { pool, log })
     }
 
     /// Runs the statements on one snapshot of the database. Returns one result per statement. Dropping the future does
     /// not cancel the read, because an unfinished read would leave its snapshot open on the pooled connection.
     pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
-        let pool = self.0.clone();
+        let pool = self.pool.clone();
         let reading = tokio::spawn(async move { read(&pool, batch).await });
         reading.await.map_err(|_| StoreError::Stopped)?
     }
 
+    /// The size of the write-ahead log; 0 if there is none.
+    pub async fn log_bytes(&self) -> u64 {
+        let file = tokio::fs::metadata(&self.log).await;
+        file.map_or(0, |file| file.len())
+    }
+
+    /// Open connections, idle ones among them, and the maximum.
+    pub fn usage(&self) -> (u32, usize, u32) {
+        (self.pool.size(), self.pool.num_idle(), READERS)
+    }
+
     pub async fn close(&self) {
-        self.0.close().await;
+        self.pool.close().await;
     }
 }
 

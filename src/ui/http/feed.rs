@@ -85,6 +85,11 @@ impl Feed {
         self.0.news.borrow().seq
     }
 
+    /// The number of open event streams.
+    pub fn listeners(&self) -> usize {
+        self.0.news.receiver_count()
+    }
+
     /// The counts of the whole server, at most 1 s old.
     pub async fn counts(&self) -> Result<Counts> {
         let mut cached = self.0.cached.lock().await;

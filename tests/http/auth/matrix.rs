@@ -70,7 +70,8 @@ pub fn routes(source: &str) -> Vec<String> {
 fn all() -> Vec<(String, Behind)> {
     let mut all = Vec::new();
     for (source, behind) in [
-        ("http.rs", Behind::Nothing),
+        ("http/health.rs", Behind::Nothing),
+        ("http/metrics.rs", Behind::Admin),
         ("ui/http.rs", Behind::Admin),
         ("protocol/token.rs", Behind::Admin),
         ("protocol/qless.rs", Behind::Qless),
@@ -122,7 +123,8 @@ fn all_sources_with_routes_are_listed() {
     let mut found: Vec<_> = found.iter().map(name).collect();
     found.sort();
     let known = [
-        "http.rs",
+        "http/health.rs",
+        "http/metrics.rs",
         "protocol/jobq.rs",
         "protocol/lmstfy.rs",
         "protocol/qless.rs",
@@ -180,6 +182,10 @@ async fn unknown_paths_reveal_nothing_and_health_is_public() {
     let server = Server::with(&["--qless-token", QLESS, "--admin-token", ADMIN]);
     for (path, expected) in [
         ("/health", 200),
+        ("/health/live", 200),
+        ("/health/ready", 200),
+        ("/health/nope", 404),
+        ("/metrics", 401),
         ("/ui/favicon.svg", 200),
         ("/nope", 404),
         ("/token", 404),

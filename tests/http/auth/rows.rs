@@ -120,7 +120,8 @@ fn paths() -> BTreeSet<String> {
     let mut all: BTreeSet<String> = pages().into_iter().collect();
     assert!(all.len() > 40, "{all:?}");
     for source in [
-        "http.rs",
+        "http/health.rs",
+        "http/metrics.rs",
         "ui/http.rs",
         "protocol/token.rs",
         "protocol/qless.rs",

@@ -67,6 +67,7 @@ pub fn retry(work: &mut UnitOfWork, holder: &LeaseHolder, retry: &Retry) -> Resu
             job.failure = failure;
         }
         set_available(job, now, retry.delay);
+        work.counters.retried(queue);
         return Ok(remaining);
     }
     match failure {

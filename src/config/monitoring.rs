@@ -1,0 +1,160 @@
+//! Settings of metrics and logs.
+
+use std::net::SocketAddr;
+
+use clap::builder::FalseyValueParser;
+use clap::{Args, ValueEnum};
+
+use super::Access;
+use crate::auth::{Auth, is_loopback};
+use crate::engine::COUNTED_QUEUES;
+use crate::http::MetricsAccess;
+
+/// Metrics and logs.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Monitoring")]
+pub struct Monitoring {
+    /// Address of a second listener that serves only /metrics and the health checks; port 0 picks a free port. On
+    /// loopback it needs no credentials; on other addresses it accepts the admin credentials, unless --open-metrics is
+    /// set.
+    #[arg(long, env = "SWITCHYARD_METRICS_LISTEN", value_name = "ADDRESS")]
+    pub metrics_listen: Option<SocketAddr>,
+    /// Accept requests without credentials at --metrics-listen on addresses beyond loopback.
+    #[arg(long, env = "SWITCHYARD_OPEN_METRICS", value_parser = FalseyValueParser::new())]
+    #[arg(requires = "metrics_listen")]
+    pub open_metrics: bool,
+    /// Number of queues with metrics of their own; the others share the labels "other".
+    #[arg(long, env = "SWITCHYARD_METRICS_QUEUES", value_name = "N", default_value_t = COUNTED_QUEUES)]
+    #[arg(value_parser = queues)]
+    pub metrics_queues: usize,
+    /// Format of the log, which is written to standard error.
+    #[arg(long, env = "SWITCHYARD_LOG_FORMAT", value_enum, default_value_t)]
+    pub log_format: LogFormat,
+    /// Log one line per request: its ID, method, route, status, error code and duration.
+    #[arg(long, env = "SWITCHYARD_LOG_REQUESTS", value_parser = FalseyValueParser::new())]
+    pub log_requests: bool,
+}
+
+/// The format of the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people, colored on a terminal.
+    #[default]
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Maximum of `--metrics-queues`: each queue has about 50 lines in an answer.
+const QUEUES_MAX: usize = 1_000;
+
+fn queues(text: &str) -> Result<usize, String> {
+    let number = text.parse::<usize>().ok();
+    let number = number.filter(|number| *number <= QUEUES_MAX);
+    number.ok_or_else(|| format!("expected a number from 0 to {QUEUES_MAX}"))
+}
+
+impl Monitoring {
+    /// Who can read the metrics at `--metrics-listen`, and a warning if everybody can.
+    ///
+    /// # Errors
+    /// If metrics would be open beyond loopback without a flag that says so, or if a secret is too short.
+    pub fn access(
+        &self,
+        access: &Access,
+        auth: &Auth,
+    ) -> Result<(MetricsAccess, Option<String>), String> {
+        let Some(listen) = self.metrics_listen else {
+            return Ok(Default::default());
+        };
+        let requires_credentials =
+            !is_loopback(listen) && !self.open_metrics && !auth.admin_is_open();
+        let is_omitted = !is_loopback(listen) && !requires_credentials && !self.open_metrics;
+        if is_omitted && !access.insecure {
+            return Err(format!(
+                "cannot listen on {listen}: the metrics would accept unauthenticated requests; set --admin-token, or \
+                 open them with --open-metrics"
+            ));
+        }
+        if requires_credentials {
+            let long_enough = access.check_lengths();
+            long_enough.map_err(|why| format!("cannot listen on {listen}: {why}"))?;
+        }
+        let is_open = !requires_credentials && !is_loopback(listen);
+        let warning =
+            is_open.then(|| format!("accepting unauthenticated requests at {listen}: metrics"));
+        let hosts = access.hosts_of(is_loopback(listen) || is_open);
+        let access = MetricsAccess {
+            requires_credentials,
+            hosts,
+        };
+        Ok((access, warning))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::auth::Hosts;
+
+    #[derive(Debug, Parser)]
+    struct Flags {
+        #[command(flatten)]
+        monitoring: Monitoring,
+        #[command(flatten)]
+        access: Access,
+    }
+
+    fn accessed(flags: &str) -> Result<(MetricsAccess, Option<String>), String> {
+        let words = ["switchyard"].into_iter().chain(flags.split_whitespace());
+        let flags = Flags::try_parse_from(words).map_err(|error| error.to_string())?;
+        let auth = flags.access.auth()?;
+        flags.monitoring.access(&flags.access, &auth)
+    }
+
+    #[test]
+    fn metrics_beyond_loopback_need_credentials_or_a_flag() {
+        const ADMIN: &str = "--admin-token the-secret-of-the-admin";
+        for (flags, credentials, warns) in [
+            ("--metrics-listen 127.0.0.1:1", false, false),
+            (&*format!("--metrics-listen [::1]:1 {ADMIN}"), false, false),
+            (&*format!("--metrics-listen 0.0.0.0:1 {ADMIN}"), true, false),
+            (
+                &*format!("--metrics-listen 0.0.0.0:1 --open-metrics {ADMIN}"),
+                false,
+                true,
+            ),
+            ("--metrics-listen 0.0.0.0:1 --open-metrics", false, true),
+            ("--metrics-listen 0.0.0.0:1 --insecure", false, true),
+            (
+                "--metrics-listen 0.0.0.0:1 --ui-open-as viewer",
+                true,
+                false,
+            ),
+        ] {
+            let (access, warning) = accessed(flags).unwrap();
+            assert_eq!(access.requires_credentials, credentials, "{flags}");
+            assert_eq!(warning.is_some(), warns, "{flags}");
+            let is_limited = matches!(access.hosts, Hosts::Only(_));
+            assert_eq!(is_limited, !credentials, "{flags}");
+        }
+        for flags in [
+            "--metrics-listen 0.0.0.0:1",
+            "--metrics-listen [::]:1 --ui-open-as admin",
+            "--metrics-listen 0.0.0.0:1 --admin-token short",
+            "--open-metrics",
+        ] {
+            assert!(accessed(flags).is_err(), "{flags}");
+        }
+    }
+
+    #[test]
+    fn the_number_of_queues_has_its_limit() {
+        for (number, is_accepted) in [("0", true), ("1000", true), ("1001", false), ("x", false)] {
+            let flags = format!("--metrics-queues {number}");
+            assert_eq!(accessed(&flags).is_ok(), is_accepted, "{number}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The health checks.
+
+use reqwest::StatusCode;
+use tokio::net::TcpStream;
+
+use crate::support::{Server, raw};
+
+async fn status(server: &Server, address: &str, path: &str) -> StatusCode {
+    let url = format!("http://{address}{path}");
+    server.http.get(url).send().await.unwrap().status()
+}
+
+#[tokio::test]
+async fn a_server_that_works_is_alive_and_ready() {
+    let server = Server::with(&["--admin-token", "the-token-of-the-admin"]);
+    for path in ["/health", "/health/live", "/health/ready"] {
+        let url = format!("http://{}{path}", server.address);
+        let response = server.http.get(url).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        assert_eq!(response.text().await.unwrap(), "ok\n", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_stops_is_alive_but_not_ready() {
+    let mut server = Server::with(&["--metrics-listen", "127.0.0.1:0"]);
+    let metrics = super::metrics::second_address(&mut server).await;
+    assert_eq!(status(&server, &metrics, "/health/ready").await, 200);
+    let mut running = raw::Connection::to(&server).await;
+    let head = "POST /add/work HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 28\r\n\r\n";
+    running.write(head).await;
+    running.read_until("\r\n\r\n").await;
+    server.terminate();
+    while TcpStream::connect(&server.address).await.is_ok() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    // The second listener answers while the last request of the first one runs.
+    assert_eq!(status(&server, &metrics, "/health/ready").await, 503);
+    assert_eq!(status(&server, &metrics, "/health/live").await, 200);
+    assert_eq!(status(&server, &metrics, "/metrics").await, 200);
+    running.write(r#"{"data": {"meta": "ending"}}"#).await;
+    let answer = running.read_to_end().await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert_eq!(server.stopped().await.code(), Some(0));
+}
