@@ -2,6 +2,8 @@
 
 #![cfg(test)]
 
+#[path = "tidy/logs.rs"]
+mod logs;
 #[path = "tidy/migrations.rs"]
 mod migrations;
 #[path = "tidy/walks.rs"]
