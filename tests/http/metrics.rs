@@ -1,5 +1,7 @@
 //! `/metrics`: its contents, formats, limits and access.
 
+mod shipped;
+
 use std::collections::HashSet;
 
 use reqwest::Method;
