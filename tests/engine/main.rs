@@ -13,6 +13,7 @@ mod events;
 mod idle;
 mod limits;
 mod long_parts;
+mod oldest;
 mod operations;
 mod readers;
 mod requests;

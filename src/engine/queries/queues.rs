@@ -69,11 +69,15 @@ impl Counts {
     }
 }
 
+/// The priorities of a queue in which its oldest waiting job is looked for.
+const PRIORITIES_MAX: i64 = 100;
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueCounts {
     pub queue: Arc<Queue>,
     pub counts: Counts,
-    /// When the first waiting job became available: the oldest of those with the lowest priority number.
+    /// When the job that has waited longest became available. With more than [`PRIORITIES_MAX`] priorities in the
+    /// queue: of those with the lowest priority numbers, and the highest.
     pub oldest_waiting: Option<Time>,
     /// The number of its recurring jobs.
     pub recurring: i64,
@@ -88,7 +92,7 @@ impl Engine {
             Statement::new(COUNTS, []),
             Statement::new(COUNT_STALLED, [now.into()]),
             Statement::new(COUNT_DUE, [now.into()]),
-            Statement::new(OLDEST_WAITING, []),
+            Statement::new(OLDEST_WAITING, [PRIORITIES_MAX.into()]),
             Statement::new(RECURRING, []),
         ];
         let (mut counts, oldest, recurring) = counts(self.readers().read(batch).await?)?;
@@ -117,7 +121,7 @@ impl Engine {
             Statement::new(COUNTS_OF, [queue.id.into()]),
             Statement::new(COUNT_STALLED_OF, [queue.id.into(), now.into()]),
             Statement::new(COUNT_DUE_OF, [queue.id.into(), now.into()]),
-            Statement::new(OLDEST_WAITING_OF, [queue.id.into()]),
+            Statement::new(OLDEST_WAITING_OF, [PRIORITIES_MAX.into(), queue.id.into()]),
             Statement::new(RECURRING_OF, [queue.id.into()]),
         ];
         let (mut counts, oldest, recurring) = counts(self.readers().read(batch).await?)?;
@@ -137,7 +141,7 @@ type Found = (
     HashMap<QueueId, i64>,
 );
 
-/// Counts by queue, when each queue's first waiting job became available, and numbers of recurring jobs.
+/// Counts by queue, when each queue's oldest waiting job became available, and numbers of recurring jobs.
 fn counts(answers: Vec<StatementResult>) -> Result<Found> {
     let mut counts: HashMap<QueueId, Counts> = HashMap::new();
     let (mut oldest, mut recurring) = (HashMap::new(), HashMap::new());
@@ -182,11 +186,40 @@ const COUNT_DUE: &str = "
 SELECT q.id, count(*) FROM queues AS q CROSS JOIN jobs AS j
 WHERE j.queue = q.id AND j.state = {scheduled} AND j.ready_at <= $1 GROUP BY q.id";
 
-const OLDEST_WAITING: &str = "
-SELECT queue, ready_at FROM (
-    SELECT q.id AS queue, (SELECT j.ready_at FROM jobs AS j WHERE j.queue = q.id AND j.state = {waiting}
-                           ORDER BY j.priority, j.ready_at, j.seq LIMIT 1) AS ready_at
-    FROM queues AS q) AS o WHERE ready_at IS NOT NULL";
+// `jobs_waiting` orders the jobs of a queue by priority, then by age. So the oldest job of each priority is one lookup,
+// and so is the next priority; the jobs in between are never read. The last priority is looked up as well, because its
+// jobs wait longest.
+macro_rules! oldest_waiting {
+    ($queues:literal) => {
+        concat!(
+            "WITH RECURSIVE steps (queue, priority, n) AS (
+                 SELECT q.id, (SELECT j.priority FROM jobs AS j WHERE j.queue = q.id AND j.state = {waiting}
+                               ORDER BY j.priority LIMIT 1), 1
+                 FROM queues AS q",
+            $queues,
+            "    UNION ALL
+                 SELECT s.queue, (SELECT j.priority FROM jobs AS j WHERE j.queue = s.queue AND j.state = {waiting}
+                                      AND j.priority > s.priority ORDER BY j.priority LIMIT 1), s.n + 1
+                 FROM steps AS s WHERE s.priority IS NOT NULL AND s.n < $1
+             ), priorities (queue, priority) AS (
+                 SELECT s.queue, s.priority FROM steps AS s WHERE s.priority IS NOT NULL
+                 UNION ALL
+                 SELECT s.queue, (SELECT j.priority FROM jobs AS j WHERE j.queue = s.queue AND j.state = {waiting}
+                                  ORDER BY j.priority DESC LIMIT 1)
+                 FROM steps AS s WHERE s.n = $1 AND s.priority IS NOT NULL
+             )
+             SELECT o.queue, min(o.ready_at) FROM (
+                 SELECT p.queue, (SELECT j.ready_at FROM jobs AS j WHERE j.queue = p.queue AND j.state = {waiting}
+                                      AND j.priority = p.priority ORDER BY j.ready_at LIMIT 1) AS ready_at
+                 FROM priorities AS p) AS o
+             WHERE o.ready_at IS NOT NULL GROUP BY o.queue"
+        )
+    };
+}
+
+const OLDEST_WAITING: &str = oldest_waiting!("");
+
+const OLDEST_WAITING_OF: &str = oldest_waiting!(" WHERE q.id = $2");
 
 const RECURRING: &str = "SELECT queue, count(*) FROM recurring GROUP BY queue";
 
@@ -197,6 +230,3 @@ const COUNTS_OF: &str = "SELECT queue, CAST(sum(n) AS BIGINT), slot FROM tallies
 const COUNT_STALLED_OF: &str = "SELECT queue, count(*) FROM jobs WHERE queue = $1 AND state = {running} AND lease_until <= $2 GROUP BY queue";
 
 const COUNT_DUE_OF: &str = "SELECT queue, count(*) FROM jobs WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2 GROUP BY queue";
-
-const OLDEST_WAITING_OF: &str = "
-SELECT queue, ready_at FROM jobs WHERE queue = $1 AND state = {waiting} ORDER BY priority, ready_at, seq LIMIT 1";
