@@ -81,7 +81,7 @@ pub use tokens::{Grant, Token, TokenError, Tokens};
 use unit_of_work::commit_times::CommitTimes;
 pub use unit_of_work::counters::{SLOTS, Summary};
 use unit_of_work::job_cache::JobCache;
-pub use unit_of_work::time_series::{BOUNDS_S, HOUR, minute};
+pub use unit_of_work::time_series::{HOUR, minute};
 use unit_of_work::transaction::{Aging, Runner, SeenWorkers, Verb, WriteRequest};
 use unit_of_work::{Needs, Shared, UnitOfWork};
 pub use verbs::admin::saved_searches::{SEARCHES_MAX, Saved};

@@ -9,76 +9,111 @@ use crate::engine::error::Result;
 use crate::engine::model::job::{QueueId, QueueKey};
 use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::unit_of_work::time_series::{
-    BOUNDS_S, CLASSES, FAILED, HOUR, MINUTE_US, PUT, RUNS, WAITS,
+    CLASSES, FAILED, FORMER_BOUNDS_S, FORMER_RUNS, FORMER_WAITS, HOUR, MINUTE_US, PUT, RUNS, WAITS,
+    classes_of_former, value,
 };
 use crate::store::Statement;
 
 /// Totals over a period.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeriesTotals {
     pub put: i64,
     /// Jobs that entered the state failed or were dead-lettered.
     pub failed: i64,
-    /// Claims by waiting time; see [`BOUNDS_S`].
-    pub waits: [i64; CLASSES],
+    /// Claims by waiting time.
+    pub waits: DurationCounts,
     /// Completions by run time.
-    pub runs: [i64; CLASSES],
+    pub runs: DurationCounts,
+}
+
+/// The number of durations in each class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DurationCounts([i64; CLASSES]);
+
+impl Default for DurationCounts {
+    fn default() -> Self {
+        DurationCounts([0; CLASSES])
+    }
+}
+
+impl DurationCounts {
+    fn total(&self) -> i64 {
+        self.0.iter().sum()
+    }
+
+    fn plus(&mut self, other: &DurationCounts) {
+        self.0.iter_mut().zip(other.0).for_each(|(a, b)| *a += b);
+    }
+
+    /// Adds `n` durations of class `class`, which is ignored if there is no such class.
+    fn add(&mut self, class: i64, n: i64) {
+        let class = usize::try_from(class).ok();
+        if let Some(count) = class.and_then(|class| self.0.get_mut(class)) {
+            *count += n;
+        }
+    }
+
+    /// Adds `n` durations that an earlier version counted in its class `former`: spread over the classes in its place,
+    /// a single one in the middle.
+    fn add_former(&mut self, former: i64, n: i64) {
+        let Some(former) = usize::try_from(former)
+            .ok()
+            .filter(|it| *it <= FORMER_BOUNDS_S.len())
+        else {
+            return;
+        };
+        let classes = classes_of_former(former);
+        let parts = (classes.end() - classes.start() + 1) as i64;
+        let up_to = |part: i64| (n * part + parts / 2) / parts;
+        for (class, part) in classes.zip(0..) {
+            self.add(class as i64, up_to(part + 1) - up_to(part));
+        }
+    }
 }
 
 impl SeriesTotals {
     pub fn claimed(&self) -> i64 {
-        self.waits.iter().sum()
+        self.waits.total()
     }
 
     pub fn completed(&self) -> i64 {
-        self.runs.iter().sum()
+        self.runs.total()
     }
 
     pub fn plus(mut self, other: &SeriesTotals) -> SeriesTotals {
         self.put += other.put;
         self.failed += other.failed;
-        let add = |ours: &mut [i64; CLASSES], theirs: &[i64; CLASSES]| {
-            ours.iter_mut().zip(theirs).for_each(|(a, b)| *a += b);
-        };
-        add(&mut self.waits, &other.waits);
-        add(&mut self.runs, &other.runs);
+        self.waits.plus(&other.waits);
+        self.runs.plus(&other.runs);
         self
     }
 
     fn add(&mut self, slot: i64, n: i64) {
-        let class = |classes: &mut [i64; CLASSES], from: i64| {
-            let class = usize::try_from(slot - from).ok();
-            if let Some(count) = class.and_then(|class| classes.get_mut(class)) {
-                *count += n;
-            }
-        };
         match slot {
             PUT => self.put += n,
             FAILED => self.failed += n,
-            RUNS.. => class(&mut self.runs, RUNS),
-            _ => class(&mut self.waits, WAITS),
+            RUNS.. => self.runs.add(slot - RUNS, n),
+            WAITS.. => self.waits.add(slot - WAITS, n),
+            FORMER_RUNS.. => self.runs.add_former(slot - FORMER_RUNS, n),
+            _ => self.waits.add_former(slot - FORMER_WAITS, n),
         }
     }
 }
 
-/// The quantile `share` of durations, in seconds, interpolated linearly within its class. Durations beyond the last
-/// bound count as that bound. `None` without durations.
-pub fn quantile(classes: &[i64; CLASSES], share: f64) -> Option<f64> {
-    let total: i64 = classes.iter().sum();
+/// The quantile `share` of durations, in seconds: within 10 % for durations from 0.1 ms to 100 days, with two significant
+/// digits. `None` without durations.
+pub fn quantile(durations: &DurationCounts, share: f64) -> Option<f64> {
+    let total = durations.total();
     if total <= 0 {
         return None;
     }
-    let wanted = share * total as f64;
-    let (mut below, mut from) = (0.0, 0.0);
-    for (n, to) in classes.iter().zip(BOUNDS_S) {
-        let n = *n as f64;
-        if n > 0.0 && below + n >= wanted {
-            return Some(from + (to - from) * (wanted - below) / n);
-        }
-        below += n;
-        from = to;
-    }
-    Some(from)
+    let wanted = (share * total as f64).max(1.0);
+    let mut counted = 0;
+    let class = durations.0.iter().position(|n| {
+        counted += n;
+        counted as f64 >= wanted
+    });
+    Some(value(class.unwrap_or(CLASSES - 1)))
 }
 
 impl Engine {
@@ -124,7 +159,10 @@ impl Engine {
     /// Completions per queue in each of `count` minutes, starting at the minute `from`. Omits queues without any.
     pub async fn throughputs(&self, from: i64, count: usize) -> Result<HashMap<QueueId, Vec<i64>>> {
         let to = from.saturating_add(count as i64);
-        let statement = Statement::new(THROUGHPUTS, [from.into(), to.into(), RUNS.into()]);
+        let statement = Statement::new(
+            THROUGHPUTS,
+            [from, to, RUNS, FORMER_RUNS, WAITS].map(Into::into),
+        );
         let mut found: HashMap<QueueId, Vec<i64>> = HashMap::new();
         for row in self.readers().rows(statement).await? {
             let of_queue = found.entry(row.int(0)?).or_insert_with(|| vec![0; count]);
@@ -173,7 +211,8 @@ WHERE t.kind = $1 AND t.queue = $5 AND t.day >= $2 AND t.day < $3 GROUP BY 1, 2"
 
 const THROUGHPUTS: &str = "
 SELECT t.queue, t.day - $1, CAST(sum(t.n) AS BIGINT) FROM queues AS q CROSS JOIN tallies AS t
-WHERE t.kind = {kind_minute} AND t.queue = q.id AND t.day >= $1 AND t.day < $2 AND t.slot >= $3 GROUP BY 1, 2";
+WHERE t.kind = {kind_minute} AND t.queue = q.id AND t.day >= $1 AND t.day < $2 
+    AND (t.slot >= $3 OR (t.slot >= $4 AND t.slot < $5)) GROUP BY 1, 2";
 
 const LAST_DAY: &str =
     "SELECT max(day) FROM tallies WHERE kind = {kind_outcome} AND slot = 0 AND n > 0";
@@ -187,24 +226,47 @@ mod tests {
     use super::*;
     use crate::engine::unit_of_work::time_series::{SeriesEvent, class, minute};
 
-    #[test]
-    fn a_duration_is_in_the_first_bucket_that_ends_after_it() {
-        assert_eq!([-1.0, 0.0, 0.009].map(class), [0, 0, 0]);
-        assert_eq!([0.01, 0.99, 1.0, 3_599.0].map(class), [1, 4, 5, 10]);
-        assert_eq!([3_600.0, 1e12].map(class), [11, 11]);
-        assert!(WAITS + (CLASSES as i64) <= RUNS);
+    /// The counts of these durations.
+    fn counts(durations: impl IntoIterator<Item = f64>) -> DurationCounts {
+        let mut counts = DurationCounts::default();
+        for seconds in durations {
+            counts.add(class(seconds) as i64, 1);
+        }
+        counts
     }
 
     #[test]
-    fn quantiles_are_interpolated_within_a_bucket() {
-        let mut classes = [0; CLASSES];
-        assert_eq!(quantile(&classes, 0.5), None);
-        classes[5] = 10; // one to three seconds
-        assert_eq!(quantile(&classes, 0.5), Some(2.0));
-        assert_eq!(quantile(&classes, 1.0), Some(3.0));
-        classes[11] = 90;
-        assert_eq!(quantile(&classes, 0.5), Some(3_600.0), "or longer");
-        assert_eq!(quantile(&classes, 0.05), Some(2.0));
+    fn quantiles_are_within_10_percent() {
+        assert_eq!(quantile(&DurationCounts::default(), 0.5), None);
+        // 90 to 150 s, evenly.
+        let waits = counts((0..=600).map(|n| 90.0 + f64::from(n) / 10.0));
+        for (share, exact) in [(0.0, 90.0), (0.5, 120.0), (0.95, 147.0), (1.0, 150.0)] {
+            let found = quantile(&waits, share).unwrap();
+            assert!((found - exact).abs() <= exact * 0.1, "{share}: {found}");
+        }
+        assert_eq!(quantile(&counts([2.0; 10]), 0.95), Some(2.0));
+        assert_eq!(quantile(&counts([1e-9]), 0.5), Some(0.000_1));
+    }
+
+    #[test]
+    fn durations_that_an_earlier_version_counted_keep_their_number_and_range() {
+        // Class 8: 30 to 120 s.
+        for n in [1, 2, 3, 100, 1_001] {
+            let mut sums = SeriesTotals::default();
+            sums.add(FORMER_WAITS + 8, n);
+            sums.add(FORMER_RUNS + 11, n);
+            assert_eq!((sums.claimed(), sums.completed()), (n, n));
+            let (least, most) = (quantile(&sums.waits, 0.0), quantile(&sums.waits, 1.0));
+            assert!(least.unwrap() >= 30.0 && most.unwrap() <= 120.0, "{n}");
+            assert_eq!(
+                quantile(&sums.runs, 0.5),
+                Some(3_500.0),
+                "an hour or longer"
+            );
+        }
+        let mut one = DurationCounts::default();
+        one.add_former(8, 1);
+        assert_eq!(quantile(&one, 0.5), Some(60.0));
     }
 
     #[test]
@@ -222,8 +284,9 @@ mod tests {
         }
         assert_eq!((sums.put, sums.failed), (2, 2));
         assert_eq!((sums.claimed(), sums.completed()), (4, 2));
-        assert_eq!((sums.waits[3], sums.waits[11], sums.runs[5]), (2, 2, 2));
-        assert_eq!(sums.plus(&sums).claimed(), 8);
+        assert_eq!(quantile(&sums.waits, 0.5), Some(0.2));
+        assert_eq!(quantile(&sums.runs, 0.5), Some(2.0));
+        assert_eq!(sums.clone().plus(&sums).claimed(), 8);
     }
 
     #[test]

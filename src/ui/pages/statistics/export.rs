@@ -30,13 +30,13 @@ fn values(span: &Span) -> [Option<f64>; 8] {
         count(span.completed),
         count(span.failed),
         span.failure_rate().map(rounded),
-        span.wait_p50.map(rounded),
-        span.wait_p95.map(rounded),
-        span.run_p95.map(rounded),
+        span.wait_p50,
+        span.wait_p95,
+        span.run_p95,
     ]
 }
 
-/// Rounds estimates to four digits after the point.
+/// Rounds a rate to four digits after the point.
 fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }
