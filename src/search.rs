@@ -203,6 +203,24 @@ impl Search {
         })
     }
 
+    /// The class that all matching jobs have.
+    pub fn class(&self) -> Option<&str> {
+        self.required(|condition| match condition {
+            Condition::Class(pattern) => pattern.exact(),
+            _ => None,
+        })
+    }
+
+    /// Whether the queue, the state and the class of a job decide whether it matches.
+    pub fn needs_only_indexes(&self) -> bool {
+        self.terms.iter().all(|term| match &term.condition {
+            Condition::State(_) | Condition::Api(_) | Condition::Namespace(_) => true,
+            Condition::Queue(_) => true,
+            Condition::Class(pattern) => !term.is_negated && pattern.exact().is_some(),
+            _ => false,
+        })
+    }
+
     /// Whether only jobs with a worker can match.
     pub fn requires_worker(&self) -> bool {
         let needs_worker =

@@ -29,6 +29,7 @@ pub(super) fn sqlite() -> Migrator {
         "0013_revisions"
         "0014_quotas"
         "0015_token_use"
+        "0016_lists"
     ))
 }
 
@@ -49,6 +50,7 @@ pub(super) fn postgres() -> Migrator {
         "0013_revisions"
         "0014_quotas"
         "0015_token_use"
+        "0016_lists"
     ))
 }
 

@@ -301,3 +301,73 @@ async fn a_search_that_stops_at_a_limit_says_so_and_can_continue() {
     assert!((500..2_001).contains(&found.scanned), "{found:?}");
     assert!(found.is_cut && found.next.is_some() && found.scanned_down_to.is_some());
 }
+
+/// Puts `count` jobs into the queue, claims them and completes them.
+async fn complete_many(engine: &Engine, queue: &str, count: usize) {
+    let jobs = (0..count).map(|n| new(&format!("{queue}-{n}")));
+    add(engine, queue, jobs.collect()).await;
+    let claim = Claim::of(QueueKey::qless(queue), "w", count);
+    let claimed = engine.claim(claim, None).await.unwrap();
+    let done = claimed
+        .into_iter()
+        .map(|job| (job.key, "{}".to_owned(), None));
+    for result in engine
+        .complete(done.collect(), holder("w"), None)
+        .await
+        .unwrap()
+    {
+        result.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_queue_a_class_and_a_state_are_found_below_any_number_of_other_jobs() {
+    let engine = open(false).await;
+    complete_many(&engine, "old", 5).await;
+    let rare = |n: i32| Put {
+        klass: Some("Rare".to_owned()),
+        ..new(&format!("rare-{n}"))
+    };
+    add(&engine, "old", (0..7).map(rare).collect()).await;
+    complete_many(&engine, "busy", 900).await;
+    // Newer jobs that are scheduled, and not due.
+    let later = |n: i32| Put {
+        delay: Some(600.0),
+        ..new(&format!("later-{n}"))
+    };
+    add(&engine, "busy", (0..600).map(later).collect()).await;
+    let few = SearchLimits {
+        scanned: 60,
+        ..patient()
+    };
+    for (text, count) in [
+        ("queue:old", 12),
+        ("queue:old state:complete", 5),
+        ("state:waiting", 7),
+        ("state:waiting queue:busy", 0),
+        ("class:Rare", 7),
+        ("class:Rare state:waiting queue:o*", 7),
+        ("class:Rare state:failed", 0),
+        ("class:Rare rare-3", 1),
+        ("class:Nothing", 0),
+    ] {
+        let found = look(&engine, text, None, few, 0).await;
+        assert_eq!(found.jobs.len(), count, "{text}");
+        assert!(!found.is_cut && found.next.is_none(), "{text}: {found:?}");
+        assert!(found.scanned <= count.max(7), "{text}: {}", found.scanned);
+    }
+    // A queue with most of the jobs is read page by page, without gaps.
+    let mut all = Vec::new();
+    let mut after = None;
+    loop {
+        let page = look(&engine, "queue:busy", after, patient(), 0).await;
+        assert!(!page.is_cut, "{page:?}");
+        all.extend(page.jobs.iter().map(|job| job.seq));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(all.len(), 1_500);
+    assert!(all.is_sorted_by(|a, b| a > b));
+}

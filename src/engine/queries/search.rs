@@ -2,34 +2,26 @@
 //! newest job first, batch by batch, within limits. The result says how far the search came and where to continue.
 
 pub mod matching;
+mod plan;
 pub mod rows;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
-use crate::engine::model::job::{EffectiveState, Job, Protocol, QueueId, State};
+use crate::engine::model::job::{Job, Protocol, QueueId};
 use crate::engine::model::queue::Queue;
 use crate::engine::queries::batch_size::BatchSizer;
-use crate::engine::queries::queues::COUNTS;
 use crate::search::Search;
 use crate::store::{Row, Statement, StoreError};
 
 pub use matching::matches;
 use matching::{ScanBudget, ScannedJob};
-use rows::{
-    BY_SEQ, EXACT, FAILED_WITH, GROUP_COUNT, NEXT, SIZE, SUMMARIES, TAG_COUNT, TAGGED, in_state,
-    scanned_job,
-};
-
-/// The most index entries that are sorted by number. If there are more, the search scans all jobs, newest first.
-const INDEXED_MAX: i64 = 200_000;
-
-/// Cost factor of complete jobs: no index has them by queue, so all complete jobs must be read.
-const COMPLETE_COST: i64 = 4;
+use plan::Source;
+use rows::{BY_SEQ, EXACT, NEXT, SIZE, SUMMARIES, scanned_job};
 
 /// Jobs with exactly the searched ID that are shown first.
 const EXACT_MAX: i64 = 20;
@@ -82,14 +74,6 @@ pub struct Hit<'a> {
     pub bytes: i64,
 }
 
-/// The jobs to scan.
-enum Source {
-    /// All jobs, newest first.
-    All,
-    /// The jobs with these numbers, highest first, and whether there are more.
-    Numbers(Vec<i64>, bool),
-}
-
 /// Visible queues by ID.
 pub type QueuesById = HashMap<QueueId, Arc<Queue>>;
 
@@ -130,9 +114,13 @@ impl Engine {
     ) -> Result<SearchResult> {
         let mut budget = ScanBudget::within(limits.time);
         let mut after = after.unwrap_or(i64::MAX);
-        let (mut source, considered) = self.source(search, queues, after, limits).await?;
+        let plan = self.plan(search, queues, limits, now).await?;
+        let mut source = match plan.first() {
+            Some(source) => source,
+            None => self.numbers(&plan, search, after).await?,
+        };
         let mut found = SearchResult {
-            considered,
+            considered: plan.considered,
             ..SearchResult::default()
         };
         let (mut hits, mut last, mut sizer) = (0, None, BatchSizer::default());
@@ -180,11 +168,13 @@ impl Engine {
             if read.is_all {
                 break;
             }
-            let is_over = found.scanned >= limits.scanned || budget.is_over();
-            if is_over || read.needs_index {
+            if found.scanned >= limits.scanned || budget.is_over() {
                 found.next = Some(after);
                 found.is_cut = true;
                 break;
+            }
+            if read.needs_index {
+                source = self.numbers(&plan, search, after).await?;
             }
             tokio::task::yield_now().await;
         }
@@ -198,58 +188,6 @@ impl Engine {
         all.map(|queue| (queue.id, queue)).collect()
     }
 
-    /// Chooses the jobs to scan, and estimates their number.
-    async fn source(
-        &self,
-        search: &Search,
-        queues: &QueuesById,
-        after: i64,
-        limits: SearchLimits,
-    ) -> Result<(Source, i64)> {
-        let mut batch = vec![Statement::new(COUNTS, [])];
-        batch.extend(
-            search
-                .tag()
-                .map(|tag| Statement::new(TAG_COUNT, [tag.into()])),
-        );
-        // No index covers the last failure of a job that is no longer failed.
-        let states = states(search);
-        let group = search.failure().filter(|_| states == [State::Failed]);
-        batch.extend(group.map(|group| Statement::new(GROUP_COUNT, [group.into()])));
-        let mut answers = self.readers().read(batch).await?.into_iter();
-        let counts = answers.next().unwrap_or_default().rows;
-        let of_states = StateCounts::count(&counts, search, &states, queues)?;
-        let (args, limit) = ([after.into()], (limits.scanned + 1) as i64);
-        let mut plans = vec![of_states.plan(after, limit)];
-        let mut one = |name: &str, sql| -> Result<()> {
-            let rows = answers.next().unwrap_or_default().rows;
-            let count = rows.first().map_or(Ok(0), |row| row.int(0))?;
-            let statement = Statement::new(sql, args.clone()).with(name).with(limit);
-            plans.push((count, count, vec![statement]));
-            Ok(())
-        };
-        search.tag().map_or(Ok(()), |tag| one(tag, TAGGED))?;
-        group.map_or(Ok(()), |group| one(group, FAILED_WITH))?;
-        let best = plans.into_iter().min_by_key(|(cost, ..)| *cost);
-        let best = best.filter(|(cost, ..)| *cost <= INDEXED_MAX && *cost < of_states.all);
-        let Some((_, count, statements)) = best else {
-            return Ok((Source::All, of_states.all));
-        };
-        if statements.is_empty() {
-            return Ok((Source::Numbers(Vec::new(), false), count));
-        }
-        let mut numbers: Vec<i64> = Vec::new();
-        for answer in self.readers().read(statements).await? {
-            for row in &answer.rows {
-                numbers.push(row.int(0)?);
-            }
-        }
-        numbers.sort_unstable_by(|a, b| b.cmp(a));
-        let more = numbers.len() > limits.scanned;
-        numbers.truncate(limits.scanned);
-        Ok((Source::Numbers(numbers, more), count))
-    }
-
     /// Reads the next jobs, with the fields that the search needs.
     async fn batch(
         &self,
@@ -258,12 +196,14 @@ impl Engine {
         wanted: usize,
     ) -> Result<(Vec<Row>, Read)> {
         match source {
-            Source::All => {
+            Source::All(left) => {
+                let wanted = wanted.min(*left);
                 let args = [after.into(), (wanted as i64).into()];
                 let rows = self.readers().rows(Statement::new(NEXT, args)).await?;
+                *left -= rows.len();
                 let read = Read {
                     is_all: rows.len() < wanted,
-                    needs_index: false,
+                    needs_index: *left == 0,
                     last: after,
                 };
                 Ok((rows, read))
@@ -363,92 +303,8 @@ fn all_of(rows: &[Row]) -> Result<Vec<Job>, StoreError> {
 struct Read {
     /// There are no more jobs.
     is_all: bool,
-    /// The numbers are used up; more must be read from the index.
+    /// All jobs of the source have been read; more must be read from the index.
     needs_index: bool,
     /// The last number that was requested.
     last: i64,
-}
-
-/// Counts of the jobs in the queues and states that may match.
-struct StateCounts {
-    /// All jobs.
-    all: i64,
-    /// Jobs that may match.
-    count: i64,
-    /// Index entries to read to find their numbers.
-    cost: i64,
-    /// The matching queues of each state.
-    queues: HashMap<State, Vec<(QueueId,)>>,
-}
-
-impl StateCounts {
-    fn count(
-        counts: &[Row],
-        search: &Search,
-        states: &[State],
-        queues: &QueuesById,
-    ) -> Result<StateCounts, StoreError> {
-        let (mut all, mut count, mut complete) = (0, 0, 0);
-        let mut of_states: HashMap<State, Vec<(QueueId,)>> = HashMap::new();
-        for row in counts {
-            let (queue, n, state) = (row.int(0)?, row.int(1)?, State::from_code(row.int(2)?));
-            all += n;
-            if state == Some(State::Complete) {
-                complete += n;
-            }
-            let state = state.filter(|state| n > 0 && states.contains(state));
-            let may_match = queues.get(&queue).is_some_and(|queue| {
-                let key = &queue.key;
-                search.may_match_queue(key.protocol.as_str(), &key.namespace, &key.name)
-            });
-            if let Some(state) = state.filter(|_| may_match) {
-                count += n;
-                of_states.entry(state).or_default().push((queue,));
-            }
-        }
-        let has_complete = of_states.contains_key(&State::Complete);
-        Ok(StateCounts {
-            all,
-            count,
-            cost: if has_complete {
-                count.saturating_add(complete * COMPLETE_COST)
-            } else {
-                count
-            },
-            queues: of_states,
-        })
-    }
-
-    /// The cost, the number of jobs, and the statements.
-    fn plan(&self, after: i64, limit: i64) -> (i64, i64, Vec<Statement>) {
-        let statement = |(state, queues): (&State, &Vec<(QueueId,)>)| {
-            let statement = Statement::of_rows(in_state(*state), queues);
-            statement.with(after).with(limit)
-        };
-        let statements = self.queues.iter().map(statement).collect();
-        (self.cost, self.count, statements)
-    }
-}
-
-/// The stored states that matching jobs can have.
-fn states(search: &Search) -> Vec<State> {
-    let mut states: HashSet<State> = HashSet::new();
-    let may_match = |state: &EffectiveState| search.may_match_state(state.as_str());
-    for state in EffectiveState::ALL.into_iter().filter(may_match) {
-        states.extend(match state {
-            EffectiveState::Waiting => [State::Waiting, State::Scheduled],
-            EffectiveState::Scheduled => [State::Scheduled; 2],
-            EffectiveState::Depends => [State::Depends; 2],
-            EffectiveState::Running => [State::Running; 2],
-            EffectiveState::Stalled => [State::Stalled, State::Running],
-            EffectiveState::Failed => [State::Failed; 2],
-            EffectiveState::Complete => [State::Complete; 2],
-            EffectiveState::Dead => [State::Dead; 2],
-            EffectiveState::Record => [State::Record; 2],
-        });
-    }
-    if search.requires_worker() {
-        states.retain(|state| *state == State::Running);
-    }
-    states.into_iter().collect()
 }

@@ -108,32 +108,49 @@ pub const FAILED_WITH: &str = "
 SELECT j.seq FROM jobs AS j WHERE +j.seq < $1 AND j.state = {failed} AND j.failure_group = $2
 ORDER BY +j.seq DESC LIMIT $3 + 0";
 
+pub const OF_CLASS: &str = "SELECT j.seq FROM jobs AS j WHERE j.klass = $2 AND j.seq < $1 ORDER BY j.seq DESC LIMIT $3 + 0";
+
+/// Which jobs of a state: of scheduled jobs by the time when they are due, of running ones by the end of the lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    Any,
+    Past,
+    Future,
+}
+
 // The state is a literal, because each state has its own partial index.
 macro_rules! in_state {
-    ($state:literal) => {
+    ($state:literal $(, $condition:literal)?) => {
         concat!(
             "SELECT j.seq FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.queue = k.int(0) AND j.state = ",
             $state,
+            $(" AND j.", $condition, " $4",)?
             " AND +j.seq < $2 ORDER BY +j.seq DESC LIMIT $3 + 0"
         )
     };
 }
 
-/// The statement that reads the numbers of the jobs in this state, in the given queues.
-pub fn in_state(state: State) -> &'static str {
-    match state {
-        State::Waiting => in_state!("1"),
-        State::Scheduled => in_state!("2"),
-        State::Depends => in_state!("3"),
-        State::Running => in_state!("4"),
-        State::Failed => in_state!("5"),
-        State::Complete => IN_COMPLETE,
-        State::Stalled => in_state!("7"),
-        State::Dead => in_state!("8"),
-        State::Record => in_state!("9"),
+/// The statement that reads the numbers of the jobs in this state, in the given queues; unless `when` is any, with the
+/// time as its last argument.
+pub fn in_state(state: State, when: When) -> &'static str {
+    match (state, when) {
+        (State::Scheduled, When::Past) => in_state!("2", "ready_at <="),
+        (State::Scheduled, When::Future) => in_state!("2", "ready_at >"),
+        (State::Running, When::Past) => in_state!("4", "lease_until <="),
+        (State::Running, When::Future) => in_state!("4", "lease_until >"),
+        (State::Waiting, _) => in_state!("1"),
+        (State::Scheduled, When::Any) => in_state!("2"),
+        (State::Depends, _) => in_state!("3"),
+        (State::Running, When::Any) => in_state!("4"),
+        (State::Failed, _) => in_state!("5"),
+        (State::Complete, _) => IN_COMPLETE,
+        (State::Stalled, _) => in_state!("7"),
+        (State::Dead, _) => in_state!("8"),
+        (State::Record, _) => in_state!("9"),
     }
 }
 
+// `jobs_complete` has the queue of each job, so that the jobs themselves are not read.
 const IN_COMPLETE: &str = "
 SELECT j.seq FROM jobs AS j WHERE j.state = {complete} AND +j.seq < $2 AND j.queue IN (SELECT int(0) FROM rows($1))
 ORDER BY +j.seq DESC LIMIT $3 + 0";

@@ -1,0 +1,302 @@
+//! Chooses what a search reads: the index that narrows it down most, or all jobs.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::model::job::{EffectiveState, QueueId, State};
+use crate::engine::queries::queues::COUNTS;
+use crate::engine::queries::search::rows::{
+    FAILED_WITH, GROUP_COUNT, OF_CLASS, TAG_COUNT, TAGGED, When, in_state,
+};
+use crate::engine::queries::search::{QueuesById, SearchLimits};
+use crate::search::Search;
+use crate::store::{Arg, Row, Statement, StoreError};
+
+/// The most index entries that are sorted by number, for a page of a list and for a larger search. If there are more,
+/// the search scans all jobs, newest first.
+const PAGE_ENTRIES_MAX: i64 = 2_000_000;
+const ENTRIES_MAX: i64 = 200_000;
+
+/// The most jobs that a page of a list shows.
+const PAGE_JOBS: usize = 1_000;
+
+/// An index with more entries is read only after the newest jobs, if matches are frequent enough: one of `DENSE` jobs.
+const FEW_ENTRIES: i64 = 10_000;
+const DENSE: i64 = 10;
+
+/// How many of the newest jobs are then read.
+const NEWEST: usize = 2_000;
+
+/// Numbers read at once from an index with more than [`ENTRIES_MAX`] entries, and beyond the limit of a search that only
+/// needs the index.
+const CHUNK: usize = 2_000;
+const SPARE: usize = 50;
+
+/// The index that a search reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Index {
+    /// The jobs of some queues in some states.
+    States,
+    Tag,
+    FailureGroup,
+    Class,
+}
+
+/// What a search reads.
+pub struct Plan {
+    /// `None`: all jobs.
+    index: Option<Index>,
+    /// The approximate number of jobs to consider.
+    pub considered: i64,
+    /// Whether the newest jobs are read first, because many of them may match.
+    is_dense: bool,
+    /// The most numbers to read at once.
+    chunk: usize,
+    parts: Vec<(State, When, Vec<(QueueId,)>)>,
+    now: Time,
+}
+
+/// The jobs to scan.
+pub enum Source {
+    /// All jobs, newest first; at most this many.
+    All(usize),
+    /// The jobs with these numbers, highest first, and whether there are more.
+    Numbers(Vec<i64>, bool),
+}
+
+impl Plan {
+    /// What to scan first; `None` if it is in an index.
+    pub fn first(&self) -> Option<Source> {
+        match self.index {
+            None => Some(Source::All(usize::MAX)),
+            Some(_) => self.is_dense.then_some(Source::All(NEWEST)),
+        }
+    }
+
+    /// The statements that read the next numbers from the index.
+    fn statements(&self, search: &Search, after: i64) -> Vec<Statement> {
+        let limit = Arg::from(self.chunk as i64 + 1);
+        let one = |sql, name: Option<&str>| {
+            let name = name.unwrap_or_default();
+            vec![Statement::new(
+                sql,
+                [after.into(), name.into(), limit.clone()],
+            )]
+        };
+        match self.index {
+            None => Vec::new(),
+            Some(Index::Tag) => one(TAGGED, search.tag()),
+            Some(Index::FailureGroup) => one(FAILED_WITH, search.failure()),
+            Some(Index::Class) => one(OF_CLASS, search.class()),
+            Some(Index::States) => {
+                let part = |(state, when, queues): &(State, When, Vec<(QueueId,)>)| {
+                    let statement = Statement::of_rows(in_state(*state, *when), queues);
+                    let statement = statement.with(after).with(limit.clone());
+                    match when {
+                        When::Any => statement,
+                        When::Past | When::Future => statement.with(self.now.0),
+                    }
+                };
+                self.parts.iter().map(part).collect()
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// Chooses what to read.
+    pub(super) async fn plan(
+        &self,
+        search: &Search,
+        queues: &QueuesById,
+        limits: SearchLimits,
+        now: Time,
+    ) -> Result<Plan> {
+        let states = states(search);
+        // No index covers the last failure of a job that is no longer failed.
+        let group = search.failure();
+        let group = group.filter(|_| states.len() == 1 && states.contains_key(&State::Failed));
+        let mut batch = vec![Statement::new(COUNTS, [])];
+        let names = [
+            (Index::Tag, TAG_COUNT, search.tag()),
+            (Index::FailureGroup, GROUP_COUNT, group),
+        ];
+        let named = names
+            .into_iter()
+            .filter_map(|(index, sql, name)| Some((index, sql, name?)));
+        let named: Vec<_> = named.collect();
+        batch.extend((named.iter()).map(|(_, sql, name)| Statement::new(sql, [(*name).into()])));
+        let mut answers = self.readers().read(batch).await?.into_iter();
+        let counts = answers.next().unwrap_or_default().rows;
+        let counts = StateCounts::count(&counts, search, &states, queues)?;
+        // The cost of each index, in entries, and how many jobs it leads to.
+        let mut indexes = vec![(counts.entries, counts.matching, Index::States)];
+        for ((index, ..), answer) in named.iter().zip(answers) {
+            let count = answer.rows.first().map_or(Ok(0), |row| row.int(0))?;
+            indexes.push((count, count, *index));
+        }
+        let best = indexes.into_iter().min_by_key(|(entries, ..)| *entries);
+        Ok(counts.into_plan(best, search, limits, now))
+    }
+
+    /// Reads the next numbers of an index.
+    pub(super) async fn numbers(&self, plan: &Plan, search: &Search, after: i64) -> Result<Source> {
+        let statements = plan.statements(search, after);
+        let mut numbers: Vec<i64> = Vec::new();
+        if !statements.is_empty() {
+            for answer in self.readers().read(statements).await? {
+                for row in &answer.rows {
+                    numbers.push(row.int(0)?);
+                }
+            }
+        }
+        numbers.sort_unstable_by(|a, b| b.cmp(a));
+        let more = numbers.len() > plan.chunk;
+        numbers.truncate(plan.chunk);
+        Ok(Source::Numbers(numbers, more))
+    }
+}
+
+/// Counts of the jobs in the queues and states that may match.
+struct StateCounts {
+    /// All jobs.
+    all: i64,
+    /// Jobs that may match.
+    matching: i64,
+    /// Index entries to read to find their numbers.
+    entries: i64,
+    /// The matching queues of each state.
+    parts: Vec<(State, When, Vec<(QueueId,)>)>,
+}
+
+impl StateCounts {
+    fn count(
+        counts: &[Row],
+        search: &Search,
+        states: &HashMap<State, When>,
+        queues: &QueuesById,
+    ) -> Result<StateCounts, StoreError> {
+        let (mut all, mut matching, mut complete) = (0, 0, 0);
+        let mut of_states: HashMap<State, Vec<(QueueId,)>> = HashMap::new();
+        let mut matching_complete = 0;
+        for row in counts {
+            let (queue, n, state) = (row.int(0)?, row.int(1)?, State::from_code(row.int(2)?));
+            all += n;
+            if state == Some(State::Complete) {
+                complete += n;
+            }
+            let state = state.filter(|state| n > 0 && states.contains_key(state));
+            let may_match = queues.get(&queue).is_some_and(|queue| {
+                let key = &queue.key;
+                search.may_match_queue(key.protocol.as_str(), &key.namespace, &key.name)
+            });
+            if let Some(state) = state.filter(|_| may_match) {
+                // Maintenance leaves few scheduled jobs that are due.
+                let is_few = (state, states.get(&state)) == (State::Scheduled, Some(&When::Past));
+                matching += if is_few { 0 } else { n };
+                if state == State::Complete {
+                    matching_complete += n;
+                }
+                of_states.entry(state).or_default().push((queue,));
+            }
+        }
+        // No index has complete jobs by queue, so the entries of all of them are read.
+        let other = if of_states.contains_key(&State::Complete) {
+            complete - matching_complete
+        } else {
+            0
+        };
+        let part = |(state, queues)| Some((state, *states.get(&state)?, queues));
+        Ok(StateCounts {
+            all,
+            matching,
+            entries: matching + other,
+            parts: of_states.into_iter().filter_map(part).collect(),
+        })
+    }
+
+    fn into_plan(
+        self,
+        best: Option<(i64, i64, Index)>,
+        search: &Search,
+        limits: SearchLimits,
+        now: Time,
+    ) -> Plan {
+        let is_page = limits.jobs <= PAGE_JOBS;
+        let entries_max = if is_page {
+            PAGE_ENTRIES_MAX
+        } else {
+            ENTRIES_MAX
+        };
+        let narrows = |(entries, matching, _): &(i64, i64, Index)| {
+            *entries <= entries_max && *matching < self.all && (is_page || *entries < self.all)
+        };
+        let mut best = best.filter(narrows);
+        let is_frequent = |matching: i64| matching.saturating_mul(DENSE) >= self.all;
+        // The index of classes is in the order of the search. What it leads to must be likely to match.
+        let is_large = best
+            .is_none_or(|(entries, matching, _)| entries > FEW_ENTRIES && is_frequent(matching));
+        if search.class().is_some() && is_large {
+            best = Some((0, self.matching, Index::Class));
+        }
+        let (entries, considered) =
+            best.map_or((0, self.all), |(entries, matching, _)| (entries, matching));
+        let chunk = match best {
+            Some((.., Index::States | Index::Class)) if search.needs_only_indexes() => {
+                limits.jobs.saturating_add(SPARE).min(limits.scanned)
+            }
+            Some((.., Index::Class)) => limits.scanned.min(CHUNK),
+            Some((entries, ..)) if entries > ENTRIES_MAX => limits.scanned.min(CHUNK),
+            _ => limits.scanned,
+        };
+        Plan {
+            index: best.map(|(.., index)| index),
+            considered,
+            is_dense: is_page && entries > FEW_ENTRIES && is_frequent(considered),
+            chunk,
+            parts: self.parts,
+            now,
+        }
+    }
+}
+
+/// The stored states that matching jobs can have; of scheduled and running jobs, which ones.
+fn states(search: &Search) -> HashMap<State, When> {
+    let matches: HashSet<EffectiveState> = (EffectiveState::ALL.into_iter())
+        .filter(|state| search.may_match_state(state.as_str()))
+        .collect();
+    let is = |state: EffectiveState| matches.contains(&state);
+    let split = |past: EffectiveState, future: EffectiveState| match (is(past), is(future)) {
+        (true, true) => Some(When::Any),
+        (true, false) => Some(When::Past),
+        (false, true) => Some(When::Future),
+        (false, false) => None,
+    };
+    let whole = |state: EffectiveState| is(state).then_some(When::Any);
+    let mut states: HashMap<State, When> = [
+        (State::Waiting, whole(EffectiveState::Waiting)),
+        (
+            State::Scheduled,
+            split(EffectiveState::Waiting, EffectiveState::Scheduled),
+        ),
+        (State::Depends, whole(EffectiveState::Depends)),
+        (
+            State::Running,
+            split(EffectiveState::Stalled, EffectiveState::Running),
+        ),
+        (State::Stalled, whole(EffectiveState::Stalled)),
+        (State::Failed, whole(EffectiveState::Failed)),
+        (State::Complete, whole(EffectiveState::Complete)),
+        (State::Dead, whole(EffectiveState::Dead)),
+        (State::Record, whole(EffectiveState::Record)),
+    ]
+    .into_iter()
+    .filter_map(|(state, when)| Some((state, when?)))
+    .collect();
+    if search.requires_worker() {
+        states.retain(|state, _| *state == State::Running);
+    }
+    states
+}
