@@ -147,6 +147,7 @@ pub fn entry(event: crate::engine::Event) -> Entry {
         when: event.when.0,
         subject: event.subject,
         detail: event.detail,
+        message: event.message,
     }
 }
 

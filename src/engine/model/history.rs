@@ -7,6 +7,13 @@ use crate::engine::clock::Time;
 /// The longest note, with its data, in bytes.
 pub const NOTE_BYTES_MAX: usize = 4_096;
 
+/// How much of the message of a failure its event keeps, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = 2_048;
+
+/// In a history longer than this many bytes, only so many newest failures keep their messages.
+const MESSAGES_BYTES_MAX: usize = 32 << 10;
+const MESSAGES_KEPT: usize = 10;
+
 /// The limits of a history, in events and bytes, regardless of `max-job-history`.
 const EVENTS_MAX: usize = 10_000;
 const BYTES_MAX: usize = 1 << 20;
@@ -51,7 +58,31 @@ pub struct Event {
     pub when: Time,
     pub subject: Option<String>,
     pub detail: Option<String>,
+    /// The message of a failure, up to [`MESSAGE_BYTES_MAX`].
+    pub message: Option<String>,
 }
+
+impl Event {
+    /// The event as it is stored.
+    fn as_text(&self) -> String {
+        let (what, when, subject, detail) = (self.what, self.when, &self.subject, &self.detail);
+        match &self.message {
+            Some(message) => serde_json::to_string(&(what, when, subject, detail, message)),
+            None => serde_json::to_string(&(what, when, subject, detail)),
+        }
+        .unwrap_or_default()
+    }
+}
+
+/// An event in the row: an array whose last element is missing without a message.
+#[derive(Deserialize)]
+struct StoredEvent(
+    EventKind,
+    Time,
+    Option<String>,
+    Option<String>,
+    #[serde(default)] Option<String>,
+);
 
 /// The events of a job, oldest first. Parsed only on demand.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,21 +114,22 @@ impl History {
         History(text)
     }
 
-    /// The text for the row: a JSON array of `[what, when, subject, detail]`.
+    /// The text for the row: a JSON array of `[what, when, subject, detail]`, of failures with a message
+    /// `[what, when, subject, detail, message]`.
     pub fn as_text(&self) -> &str {
         &self.0
     }
 
     /// The events, oldest first.
     pub fn events(&self) -> Vec<Event> {
-        let rows: Vec<(EventKind, Time, Option<String>, Option<String>)> =
-            serde_json::from_str(&self.0).unwrap_or_default();
+        let rows: Vec<StoredEvent> = serde_json::from_str(&self.0).unwrap_or_default();
         rows.into_iter()
-            .map(|(what, when, subject, detail)| Event {
+            .map(|StoredEvent(what, when, subject, detail, message)| Event {
                 what,
                 when,
                 subject,
                 detail,
+                message,
             })
             .collect()
     }
@@ -115,9 +147,45 @@ impl History {
         subject: Option<&str>,
         detail: Option<&str>,
     ) {
-        let Ok(event) = serde_json::to_string(&(what, when, subject, detail)) else {
-            return;
-        };
+        if let Ok(event) = serde_json::to_string(&(what, when, subject, detail)) {
+            self.push_text(&event);
+        }
+    }
+
+    /// Appends an event with the beginning of a failure's message.
+    pub fn push_failure(
+        &mut self,
+        what: EventKind,
+        when: Time,
+        group: &str,
+        worker: Option<&str>,
+        message: &str,
+    ) {
+        let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
+        let message = message.get(..end).unwrap_or_default();
+        if let Ok(event) = serde_json::to_string(&(what, when, group, worker, message)) {
+            self.push_text(&event);
+        }
+        if self.0.len() > MESSAGES_BYTES_MAX {
+            self.drop_old_messages();
+        }
+    }
+
+    /// Removes the messages of all failures but the newest ones.
+    fn drop_old_messages(&mut self) {
+        let mut events = self.events();
+        let with_message = events.iter_mut().rev().filter(|it| it.message.is_some());
+        for event in with_message.skip(MESSAGES_KEPT) {
+            event.message = None;
+        }
+        // A text that cannot be parsed has no events, and stays.
+        if !events.is_empty() {
+            let texts: Vec<String> = events.iter().map(Event::as_text).collect();
+            self.0 = format!("[{}]", texts.join(","));
+        }
+    }
+
+    fn push_text(&mut self, event: &str) {
         if self.read().is_none() {
             debug_assert!(false, "a verb changes a history that it did not ask for");
             return;
@@ -126,7 +194,7 @@ impl History {
         if self.0.len() > 1 {
             self.0.push(',');
         }
-        self.0.push_str(&event);
+        self.0.push_str(event);
         self.0.push(']');
     }
 
@@ -137,17 +205,19 @@ impl History {
             return;
         }
         let events = self.events();
-        let text = |event: &Event| {
-            let row = (event.what, event.when, &event.subject, &event.detail);
-            serde_json::to_string(&row).unwrap_or_default()
-        };
         // Leaves a text that cannot be parsed unchanged.
-        let Some(first) = events.first().map(text) else {
+        let Some(first) = events.first().map(Event::as_text) else {
             return;
         };
         let mut bytes = first.len() + "[]".len();
         let mut kept: Vec<String> = Vec::new();
-        for event in events.iter().skip(1).rev().take(max - 1).map(text) {
+        for event in events
+            .iter()
+            .skip(1)
+            .rev()
+            .take(max - 1)
+            .map(Event::as_text)
+        {
             bytes += event.len() + ",".len();
             if bytes > BYTES_MAX {
                 break;
@@ -197,6 +267,53 @@ mod tests {
         history.shorten(usize::MAX);
         let events = history.events();
         assert_eq!((events.len(), events[1].when), (10_000, Time(2)));
+    }
+
+    #[test]
+    fn a_failure_keeps_up_to_2_kib_of_its_message() {
+        let mut history = History::default();
+        history.push(EventKind::Put, Time(1), Some("q"), None);
+        let long = format!("{}é", "m".repeat(MESSAGE_BYTES_MAX - 1));
+        for (n, message) in ["", "connection \"reset\"", &long].into_iter().enumerate() {
+            let when = Time(2 + n as i64);
+            history.push_failure(EventKind::Failed, when, "group", Some("worker"), message);
+        }
+        history.push(EventKind::Failed, Time(9), Some("group"), None);
+        let messages = |history: &History| -> Vec<Option<String>> {
+            let events = history.events().into_iter();
+            events.map(|event| event.message).collect()
+        };
+        let cut = "m".repeat(MESSAGE_BYTES_MAX - 1);
+        let expected = [
+            None,
+            Some(""),
+            Some("connection \"reset\""),
+            Some(&cut),
+            None,
+        ];
+        let expected = expected.map(|message| message.map(str::to_owned));
+        assert_eq!(messages(&history), expected);
+        history.shorten(4);
+        assert_eq!(messages(&history)[1..], expected[2..]);
+        assert_eq!(history.events()[1].detail.as_deref(), Some("worker"));
+    }
+
+    #[test]
+    fn in_a_long_history_the_newest_failures_keep_their_messages() {
+        let mut history = History::default();
+        for n in 0..40 {
+            let message = format!("{n} {}", "m".repeat(2_000));
+            history.push_failure(EventKind::Retried, Time(n), "group", None, &message);
+        }
+        let events = history.events();
+        assert_eq!(events.len(), 40);
+        let kept = events
+            .iter()
+            .filter(|event| event.message.is_some())
+            .count();
+        assert!((MESSAGES_KEPT..20).contains(&kept), "{kept}");
+        assert!(history.as_text().len() <= MESSAGES_BYTES_MAX);
+        assert!(events[39].message.as_ref().unwrap().starts_with("39 m"));
     }
 
     #[test]

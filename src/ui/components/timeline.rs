@@ -86,13 +86,23 @@ fn attempts(
                 EffectiveState::Failed | EffectiveState::Complete | EffectiveState::Dead
             );
         if let (false, Some(attempt)) = (over, attempts.last_mut()) {
-            add_periods(
-                attempt,
-                state,
-                entry.when,
-                next.map_or(now, |next| next.when),
-                times.available_at,
-            );
+            let mut from = entry.when;
+            // Until the lease ended, the job ran.
+            if let (EventKind::Popped, EffectiveState::Stalled, Some(end)) =
+                (entry.what, state, times.expires)
+            {
+                let end = end.clamp(from, now.max(from));
+                add_periods(
+                    attempt,
+                    EffectiveState::Running,
+                    from,
+                    end,
+                    times.available_at,
+                );
+                from = end;
+            }
+            let to = next.map_or(now, |next| next.when);
+            add_periods(attempt, state, from, to, times.available_at);
         }
     }
     attempts.retain(|attempt| !attempt.is_empty());
@@ -313,6 +323,7 @@ mod tests {
             when: *when,
             subject: None,
             detail: None,
+            message: None,
         };
         let times = JobTimes {
             created: 0,
@@ -410,6 +421,34 @@ mod tests {
                 (EffectiveState::Waiting, 0, 5),
                 (EffectiveState::Running, 5, 30)
             ]]
+        );
+    }
+
+    #[test]
+    fn a_stalled_job_ran_until_its_lease_ended() {
+        let entry = |what, when| Entry {
+            what,
+            when,
+            subject: None,
+            detail: None,
+            message: None,
+        };
+        let times = JobTimes {
+            created: 0,
+            state_since: 5,
+            available_at: 0,
+            expires: Some(95),
+            history: vec![entry(EventKind::Put, 0), entry(EventKind::Popped, 5)],
+        };
+        let found = attempts(Protocol::Qless, EffectiveState::Stalled, &times, 96);
+        let found: Vec<_> = found[0].iter().map(|s| (s.state, s.from, s.to)).collect();
+        assert_eq!(
+            found,
+            [
+                (EffectiveState::Waiting, 0, 5),
+                (EffectiveState::Running, 5, 95),
+                (EffectiveState::Stalled, 95, 96),
+            ]
         );
     }
 

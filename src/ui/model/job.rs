@@ -91,6 +91,8 @@ pub struct Entry {
     /// The queue, worker or failure group, depending on the kind.
     pub subject: Option<String>,
     pub detail: Option<String>,
+    /// The beginning of the message of a failure.
+    pub message: Option<String>,
 }
 
 /// The times of a job of any protocol.

@@ -2,6 +2,7 @@
 
 pub mod actions;
 pub mod curl;
+pub mod errors;
 pub mod graph;
 pub mod load;
 pub mod model;
@@ -19,9 +20,8 @@ use crate::ui::components::links::{queue_link, queue_name, tag_link, worker_link
 use crate::ui::components::payload::payload;
 use crate::ui::components::state::{chip, protocol_badge, state_view};
 use crate::ui::components::tables;
-use crate::ui::components::time::{ago, when};
+use crate::ui::components::time::when;
 use crate::ui::components::timeline::timeline;
-use crate::ui::model::job::FailureNote;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::job::model::{JobView, RelatedJobs};
@@ -57,7 +57,7 @@ fn page(job: &JobView, request: &PageRequest) -> AnyView {
         <p class="lead row">
             <code id="jid" class="id">{row.id.clone()}</code> {shortcut("y", copy("jid".to_owned(), "Copy ID".to_owned()))}
         </p>
-        {row.failure.as_ref().map(|failure| failure_card(failure, row.state, request))}
+        {errors::errors_card(row, &job.times.history, request)}
         <div class="columns even">
             <section class="card padded" aria-labelledby="facts">
                 <h2 id="facts">"Details"</h2>
@@ -165,27 +165,6 @@ fn tags(job: &JobView, request: &PageRequest) -> AnyView {
             {(more > 0).then(|| view! { <li class="aside">{format!("and {more} more")}</li> })}
             <li data-key="">{shortcut("", actions::tag_form(&row.id, request))}</li>
         </ul>
-    }
-    .into_any()
-}
-
-fn failure_card(failure: &FailureNote, state: EffectiveState, request: &PageRequest) -> AnyView {
-    let title = if state == EffectiveState::Failed {
-        "Failure"
-    } else {
-        "Last failure"
-    };
-    view! {
-        <section class="card padded failure" aria-labelledby="failure">
-            <div class="card-title">
-                <h2 id="failure">{title} ": " <a class="name" href=urls::failure(&failure.group)>{failure.group.clone()}</a></h2>
-                <span class="aside">
-                    {ago(failure.when, request.now)}
-                    {(!failure.worker.is_empty()).then(|| view! { " on " {worker_link(&failure.worker)} })}
-                </span>
-            </div>
-            <pre class="message" tabindex="0" aria-label="Message">{failure.message.clone()}</pre>
-        </section>
     }
     .into_any()
 }

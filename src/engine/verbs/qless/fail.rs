@@ -94,8 +94,13 @@ pub fn fail_exhausted(job: &mut Job, queue_name: &str, worker: String, now: Time
 
 /// Ends the job's run with a failure. `by` is the worker that reported it, if any.
 pub fn become_failed(job: &mut Job, failure: Failure, by: Option<&str>) {
-    job.history
-        .push(EventKind::Failed, failure.at, Some(&failure.group), by);
+    job.history.push_failure(
+        EventKind::Failed,
+        failure.at,
+        &failure.group,
+        by,
+        &failure.message,
+    );
     job.lease = None;
     job.state = State::Failed;
     job.since = failure.at;

@@ -57,14 +57,15 @@ pub fn retry(work: &mut UnitOfWork, holder: &LeaseHolder, retry: &Retry) -> Resu
     let reason = retry.reason.as_ref();
     let failure = reason.map(|(group, message)| failure(group, message, holder, now));
     if remaining >= 0 {
-        job.history.push(
-            EventKind::Retried,
-            now,
-            failure.as_ref().map(|failure| failure.group.as_str()),
-            None,
-        );
-        if failure.is_some() {
-            job.failure = failure;
+        match failure {
+            Some(failure) => {
+                let (group, message) = (&failure.group, &failure.message);
+                let worker = Some(failure.worker.as_str());
+                let what = EventKind::Retried;
+                job.history.push_failure(what, now, group, worker, message);
+                job.failure = Some(failure);
+            }
+            None => job.history.push(EventKind::Retried, now, None, None),
         }
         set_available(job, now, retry.delay);
         work.counters.retried(queue);
