@@ -16,8 +16,9 @@ mod wire {
     use super::Link;
     use leptos::prelude::RwSignal;
 
-    pub fn start(_: RwSignal<Link>, _: RwSignal<String>, _: i64, _: u64) {}
+    pub fn start(_: RwSignal<Link>, _: RwSignal<String>, _: RwSignal<String>, _: i64, _: u64) {}
     pub fn set_paused(_: bool) {}
+    pub fn show_held() {}
 }
 
 use leptos::prelude::*;
@@ -62,7 +63,8 @@ pub fn Live(
 ) -> impl IntoView {
     let link = RwSignal::new(Link::Connecting);
     let clock_warning = RwSignal::new(String::new());
-    Effect::new(move |_| wire::start(link, clock_warning, now, seq));
+    let held = RwSignal::new(String::new());
+    Effect::new(move |_| wire::start(link, clock_warning, held, now, seq));
     let paused = move || link.get() == Link::Paused;
     view! {
         <span class="live" class:on=move || link.get() == Link::Live class:off=move || link.get() == Link::Stale>
@@ -77,6 +79,15 @@ pub fn Live(
                 aria-label=move || if paused() { "Resume live updates" } else { "Pause live updates" }
             >
                 {move || if paused() { "Resume" } else { "Pause" }}
+            </button>
+            <button
+                type="button"
+                class="button strong fresh"
+                hidden=move || held.with(String::is_empty)
+                title="The list does not move while you use it. Click to update it."
+                on:click=move |_| wire::show_held()
+            >
+                {move || held.get()}
             </button>
         </span>
     }

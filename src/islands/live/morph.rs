@@ -1,5 +1,5 @@
 //! Applies the differences between two trees to the first one. Equal nodes are not touched, so focus, selection, open
-//! elements and typed text are kept.
+//! elements and typed text are kept. The rows of a list that is in use stay in their places.
 
 use std::collections::HashSet;
 
@@ -12,13 +12,36 @@ const KEEP: &str = "data-keep";
 /// Marks elements that a refresh must not change once the user has typed into them.
 const KEEP_TYPED: &str = "data-keep-typed";
 
-/// Changes `old` to equal `new`.
-pub fn element(old: &Element, new: &Element) {
-    if old.is_equal_node(Some(new)) || old.has_attribute(KEEP) || is_typed(old) {
-        return;
+/// Marks rows of a list in use that are no longer in it.
+const GONE: &str = "data-gone";
+
+/// Lists at which the user points, in which the focus is, or with selected rows.
+pub const IN_USE: &str = "tbody:is(:hover, :focus-within, :has(:checked))";
+
+/// One refresh.
+#[derive(Default)]
+pub struct Refresh {
+    /// Changes lists that are in use, too.
+    pub is_forced: bool,
+    /// New rows that were not added to lists in use.
+    pub held_new: usize,
+    /// Whether the rows of a list in use have changed.
+    pub is_held: bool,
+}
+
+impl Refresh {
+    /// Changes `old` to equal `new`.
+    pub fn element(&mut self, old: &Element, new: &Element) {
+        if old.is_equal_node(Some(new)) || old.has_attribute(KEEP) || is_typed(old) {
+            return;
+        }
+        attributes(old, new);
+        if !self.is_forced && old.matches(IN_USE).unwrap_or(false) {
+            self.hold(old, new);
+        } else {
+            self.children(old, new);
+        }
     }
-    attributes(old, new);
-    children(old, new);
 }
 
 fn is_typed(old: &Element) -> bool {
@@ -54,56 +77,77 @@ fn names(element: &Element) -> Vec<String> {
         .collect()
 }
 
-/// Matches rows by key, and other nodes by position. Removes nodes first, so that the others need not move: a moved
-/// node loses its focus.
-fn children(old: &Element, new: &Element) {
-    let wanted: Vec<Node> = list(new);
-    let keys: HashSet<String> = wanted.iter().filter_map(key).collect();
-    for child in list(old) {
-        if key(&child).is_some_and(|key| !keys.contains(&key)) {
-            old.remove_child(&child).ok();
-        }
-    }
-    let mut at = old.first_child();
-    for node in wanted {
-        let place = at.clone();
-        let found = match (key(&node), &place) {
-            (Some(wanted), _) => {
-                from(place.clone()).find(|child| key(child).as_ref() == Some(&wanted))
-            }
-            (None, Some(place))
-                if key(place).is_none() && place.node_name() == node.node_name() =>
-            {
-                Some(place.clone())
-            }
-            (None, _) => None,
-        };
-        match found {
-            Some(found) => {
-                if place.as_ref() == Some(&found) {
-                    at = found.next_sibling();
-                } else {
-                    old.insert_before(&found, place.as_ref()).ok();
-                }
-                one(&found, &node);
-            }
-            None => {
-                old.insert_before(&node, place.as_ref()).ok();
+impl Refresh {
+    /// Changes the rows of a list in place: adds, removes and moves none.
+    fn hold(&mut self, old: &Element, new: &Element) {
+        let (ours, wanted) = (list(old), list(new));
+        let keys = |rows: &[Node]| -> Vec<String> { rows.iter().filter_map(key).collect() };
+        let our_keys = keys(&ours);
+        let wanted_keys = keys(&wanted);
+        self.is_held |= our_keys != wanted_keys;
+        let is_new = |key: &&String| !our_keys.contains(key);
+        self.held_new += wanted_keys.iter().filter(is_new).count();
+        for row in ours {
+            let same = |node: &&Node| key(&row).is_some() && key(node) == key(&row);
+            match (wanted.iter().find(same), row.dyn_ref::<Element>()) {
+                (Some(node), _) => self.one(&row, node),
+                (None, Some(row)) => drop(row.set_attribute(GONE, "")),
+                (None, None) => {}
             }
         }
     }
-    for surplus in from(at).collect::<Vec<_>>() {
-        old.remove_child(&surplus).ok();
-    }
-}
 
-fn one(old: &Node, new: &Node) {
-    match (old.dyn_ref::<Element>(), new.dyn_ref::<Element>()) {
-        (Some(old), Some(new)) => element(old, new),
-        _ => {
-            let value = new.node_value();
-            if old.node_value() != value {
-                old.set_node_value(value.as_deref());
+    /// Matches rows by key, and other nodes by position. Removes nodes first, so that the others need not move: a moved
+    /// node loses its focus.
+    fn children(&mut self, old: &Element, new: &Element) {
+        let wanted: Vec<Node> = list(new);
+        let keys: HashSet<String> = wanted.iter().filter_map(key).collect();
+        for child in list(old) {
+            if key(&child).is_some_and(|key| !keys.contains(&key)) {
+                old.remove_child(&child).ok();
+            }
+        }
+        let mut at = old.first_child();
+        for node in wanted {
+            let place = at.clone();
+            let found = match (key(&node), &place) {
+                (Some(wanted), _) => {
+                    from(place.clone()).find(|child| key(child).as_ref() == Some(&wanted))
+                }
+                (None, Some(place))
+                    if key(place).is_none() && place.node_name() == node.node_name() =>
+                {
+                    Some(place.clone())
+                }
+                (None, _) => None,
+            };
+            match found {
+                Some(found) => {
+                    if place.as_ref() == Some(&found) {
+                        at = found.next_sibling();
+                    } else {
+                        old.insert_before(&found, place.as_ref()).ok();
+                    }
+                    self.one(&found, &node);
+                }
+                None => {
+                    old.insert_before(&node, place.as_ref()).ok();
+                }
+            }
+        }
+        for surplus in from(at).collect::<Vec<_>>() {
+            old.remove_child(&surplus).ok();
+        }
+    }
+
+    fn one(&mut self, old: &Node, new: &Node) {
+        match (old.dyn_ref::<Element>(), new.dyn_ref::<Element>()) {
+            (Some(old), Some(new)) => self.element(old, new),
+            _ => {
+                let value = new.node_value();
+                if old.node_value() != value {
+                    old.set_node_value(value.as_deref());
+                }
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Updates the times of a page, in the format of the display settings.
 
+use std::ops::Range;
+
 use js_sys::Date;
 use leptos::prelude::document;
 use leptos::wasm_bindgen::{JsCast, JsValue};
@@ -12,7 +14,7 @@ pub fn show(now: i64) {
     let html = document().document_element();
     let clock = html.and_then(|html| html.get_attribute("data-clock"));
     let is_local = clock.as_deref() == Some("local");
-    let Ok(times) = document().query_selector_all("time[data-t]") else {
+    let Ok(times) = document().query_selector_all("[data-t]") else {
         return;
     };
     for node in (0..times.length()).filter_map(|i| times.item(i)) {
@@ -26,6 +28,8 @@ pub fn show(now: i64) {
         let text = match element.get_attribute("data-as").as_deref() {
             Some("ago") => time::relative(moment, now),
             None if clock.is_none() => time::relative(moment, now),
+            Some("axis") if is_local => part(moment, 11..16),
+            Some("minute") if is_local => part(moment, 0..16),
             kind if is_local => time::local(moment, ahead_of_utc(moment), kind == Some("millis")),
             _ => continue,
         };
@@ -33,6 +37,12 @@ pub fn show(now: i64) {
             element.set_text_content(Some(&text));
         }
     }
+}
+
+/// A part of a local time, such as hour and minute.
+fn part(moment: i64, range: Range<usize>) -> String {
+    let text = time::local(moment, ahead_of_utc(moment), false);
+    text.get(range).unwrap_or_default().to_owned()
 }
 
 /// The offset of the browser's time zone from UTC at a time, in minutes.

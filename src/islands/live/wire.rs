@@ -10,7 +10,8 @@ use leptos::task::spawn_local;
 use leptos::wasm_bindgen::{JsCast, JsValue};
 use web_sys::{DomParser, Event, EventSource, MessageEvent, SupportedType};
 
-use super::{Link, copy, morph, times};
+use super::morph::{IN_USE, Refresh};
+use super::{Link, copy, times};
 use crate::islands::browser::{fetch, listen, storage};
 use crate::time;
 
@@ -28,6 +29,8 @@ struct FeedClient {
     link: RwSignal<Link>,
     /// A warning about the device's clock; empty if it is right.
     clock_warning: RwSignal<String>,
+    /// What a refresh left out of lists in use; empty if nothing.
+    held: RwSignal<String>,
     source: RefCell<Option<EventSource>>,
     /// The sequence number of the feed's state that the page shows.
     seq: Cell<u64>,
@@ -39,6 +42,8 @@ struct FeedClient {
     /// Whether the page is being fetched, and whether it must be fetched again afterwards.
     is_fetching: Cell<bool>,
     must_refetch: Cell<bool>,
+    /// Whether the next refresh also changes lists in use.
+    is_forced: Cell<bool>,
 }
 
 thread_local! {
@@ -46,10 +51,17 @@ thread_local! {
 }
 
 /// Connects to the feed, unless this tab is paused.
-pub fn start(link: RwSignal<Link>, clock_warning: RwSignal<String>, now: i64, seq: u64) {
+pub fn start(
+    link: RwSignal<Link>,
+    clock_warning: RwSignal<String>,
+    held: RwSignal<String>,
+    now: i64,
+    seq: u64,
+) {
     let client = Rc::new(FeedClient {
         link,
         clock_warning,
+        held,
         source: RefCell::new(None),
         seq: Cell::new(seq),
         server_offset_us: Cell::new(now as f64 - Date::now() * 1000.0),
@@ -57,6 +69,7 @@ pub fn start(link: RwSignal<Link>, clock_warning: RwSignal<String>, now: i64, se
         last_request_ms: Cell::new(Date::now()),
         is_fetching: Cell::new(false),
         must_refetch: Cell::new(false),
+        is_forced: Cell::new(false),
     });
     CLIENT.set(Some(Rc::clone(&client)));
     copy::start();
@@ -91,10 +104,19 @@ pub fn set_paused(paused: bool) {
     }
     if paused {
         client.disconnect();
+        client.held.set(String::new());
         client.link.set(Link::Paused);
     } else {
         client.link.set(Link::Connecting);
         client.connect();
+        client.refresh();
+    }
+}
+
+/// Shows what refreshes left out of lists in use.
+pub fn show_held() {
+    if let Some(client) = CLIENT.with_borrow(Clone::clone) {
+        client.is_forced.set(true);
         client.refresh();
     }
 }
@@ -188,6 +210,10 @@ impl FeedClient {
         if now - self.last_event_ms.get() > SILENCE_MS {
             self.link.set(Link::Stale);
         }
+        let is_held = !self.held.with_untracked(String::is_empty);
+        if is_held && matches!(document().query_selector(IN_USE), Ok(None)) {
+            self.refresh();
+        }
         if self.link.get_untracked() == Link::Stale && now - self.last_request_ms.get() > RETRY_MS {
             self.connect();
             self.refresh();
@@ -226,11 +252,15 @@ impl FeedClient {
         let Ok(page) = parser.parse_from_string(html, SupportedType::TextHtml) else {
             return;
         };
+        let mut refresh = Refresh {
+            is_forced: self.is_forced.replace(false),
+            ..Refresh::default()
+        };
         for id in ["rail", "main"] {
             if let (Some(old), Some(new)) =
                 (document().get_element_by_id(id), page.get_element_by_id(id))
             {
-                morph::element(&old, &new);
+                refresh.element(&old, &new);
                 if let Some(seq) = new
                     .get_attribute("data-seq")
                     .and_then(|seq| seq.parse().ok())
@@ -238,6 +268,14 @@ impl FeedClient {
                     self.seq.set(seq);
                 }
             }
+        }
+        let held = match refresh.held_new {
+            0 if refresh.is_held => "List changed".to_owned(),
+            0 => String::new(),
+            n => format!("{n} new"),
+        };
+        if self.held.with_untracked(|shown| *shown != held) {
+            self.held.set(held);
         }
         if document().title() != page.title() {
             document().set_title(&page.title());
