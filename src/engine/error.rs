@@ -21,7 +21,10 @@ pub enum Error {
     WrongWorker { id: String, worker: String },
     #[error("job \"{id}\" is in another queue, \"{queue}\"")]
     WrongQueue { id: String, queue: String },
-    #[error("job \"{id}\" cannot be canceled because other jobs depend on it: {}", dependents.join(", "))]
+    #[error(
+        "job \"{id}\" cannot be canceled because other jobs depend on it: {}",
+        first_of(dependents)
+    )]
     HasDependents { id: String, dependents: Vec<String> },
     #[error("job \"{id}\" is already complete")]
     AlreadyComplete { id: String },
@@ -133,5 +136,16 @@ impl From<crate::store::StoreError> for Error {
             tracing::error!(error = detail, "a database statement failed");
             Error::Store(detail)
         }
+    }
+}
+/// The IDs that a message names.
+const IDS_NAMED: usize = 10;
+
+/// The first IDs, and how many others there are.
+fn first_of(ids: &[String]) -> String {
+    let named = ids.get(..IDS_NAMED).unwrap_or(ids).join(", ");
+    match ids.len().saturating_sub(IDS_NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
     }
 }

@@ -13,7 +13,7 @@ use crate::ui::model::operation::{BulkAction, BulkRequest, Confirmation};
 use crate::ui::urls;
 
 /// The number of jobs above which the user must type the number to confirm.
-const TYPED_ABOVE: i64 = 1_000;
+pub const TYPED_ABOVE: i64 = 1_000;
 
 pub static OPERATE: Action = Action::new("operate", Operate::PATH, Role::Operator, |form| {
     let jobs = match form.field("of") {
@@ -52,7 +52,7 @@ pub async fn operate(
 }
 
 /// Starts the operation if it would still change what the confirmation showed. Returns its ID and the message.
-async fn start(
+pub async fn start(
     engine: &Engine,
     user: &str,
     request: &BulkRequest,

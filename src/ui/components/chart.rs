@@ -13,6 +13,7 @@ use crate::ui::components::chart::geometry::{
     y_position,
 };
 use crate::ui::components::tables;
+use crate::ui::components::time::minute;
 
 pub const MINUTE: i64 = 60_000_000;
 
@@ -127,6 +128,13 @@ pub fn span_start(at: i64, width: i64) -> String {
     }
 }
 
+/// Events per minute in the span that starts at `from`; in a span in progress, per minute until `now`, but at least a
+/// tenth of the span.
+pub fn per_minute(n: i64, from: i64, width: i64, now: i64) -> f64 {
+    let elapsed = now.saturating_sub(from).clamp(width / 10, width);
+    n as f64 * MINUTE as f64 / elapsed.max(1) as f64
+}
+
 /// The length of a span, as text.
 pub fn span_name(width: i64) -> &'static str {
     match (width, width < HOUR, width < DAY) {
@@ -194,7 +202,7 @@ pub fn chart(chart: &Chart) -> AnyView {
             <text class="level-n" x="0" y=format!("{:.1}", y - 4.0)>{chart.unit.text(level)}</text>
         }
     });
-    let times = labels(chart.from, chart.width, count).into_iter().map(|(index, word)| {
+    let times = labels(chart.from, chart.width, count).into_iter().map(|(index, at, word)| {
         let share = index as f64 / count.max(1) as f64 * 100.0;
         let x = format!("{share:.2}%");
         let class = match share {
@@ -204,7 +212,11 @@ pub fn chart(chart: &Chart) -> AnyView {
         };
         view! {
             <line class="tick" x1=x.clone() x2=x.clone() y1=FLOOR.to_string() y2=(FLOOR + 5.0).to_string() />
-            <text class=class x=x y=LABEL_Y.to_string()>{word}</text>
+            // The browser shows the time in the zone of the display settings, dates of whole days stay.
+            {match word.contains(':') {
+                true => view! { <text class=class x=x y=LABEL_Y.to_string() data-t=at.to_string() data-as="axis">{word}</text> }.into_any(),
+                false => view! { <text class=class x=x y=LABEL_Y.to_string()>{word}</text> }.into_any(),
+            }}
         }
     });
     view! {
@@ -267,7 +279,7 @@ pub fn data_table(caption: &str, charts: &[&Chart]) -> AnyView {
             .iter()
             .flat_map(|chart| chart.lines.iter().map(move |line| (chart, line)))
     };
-    let mut head = vec![view! { <th scope="col" class="first">{format!("{} starting (UTC)", capital(span_name(first.width)))}</th> }.into_any()];
+    let mut head = vec![view! { <th scope="col" class="first">{format!("{} starting", capital(span_name(first.width)))}</th> }.into_any()];
     head.extend(lines().map(|(chart, line)| {
         let word = if charts.len() == 1 {
             line.name.to_owned()
@@ -290,7 +302,9 @@ pub fn data_table(caption: &str, charts: &[&Chart]) -> AnyView {
         });
         view! {
             <tr>
-                <th scope="row" class="first">{span_start(at, first.width)}</th>
+                <th scope="row" class="first">
+                    {if first.width < DAY { minute(at) } else { span_start(at, first.width).into_any() }}
+                </th>
                 {cells.collect_view()}
             </tr>
         }
@@ -343,6 +357,13 @@ mod tests {
         );
         assert_eq!(Unit::Share.text(0.125), "12.5%");
         assert_eq!(Unit::Seconds.text(0.25), "250 ms");
+    }
+
+    #[test]
+    fn a_span_in_progress_is_divided_by_the_time_so_far() {
+        let rate = |now| per_minute(60, 0, HOUR, now);
+        assert_eq!([2 * HOUR, HOUR, HOUR / 2].map(rate), [1.0, 1.0, 2.0]);
+        assert_eq!(rate(0), 10.0, "at least six minutes");
     }
 
     #[test]

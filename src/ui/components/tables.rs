@@ -6,13 +6,14 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
 use crate::time;
-use crate::ui::actions::failures::RetryGroup;
+use crate::ui::actions::failures::{RetryGroup, retry_request};
 use crate::ui::actions::jobs::Retry;
+use crate::ui::actions::operations::TYPED_ABOVE;
 use crate::ui::components::basics::{element_id, plural};
 use crate::ui::components::bulk;
 use crate::ui::components::chart::spark;
 use crate::ui::components::forms::{
-    ConfirmDialog, action_button, confirm_dialog, may_post, shortcut,
+    ConfirmDialog, action_button, allowed, confirm_dialog, may_post, shortcut,
 };
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{job_link, queue_name, quoted_if_blank, tag_link, worker_link};
@@ -311,6 +312,13 @@ pub fn retry_all(group: &GroupRow, request: &PageRequest) -> AnyView {
 /// Like [`retry_all`], with a prefix for the dialog's ID, for pages that show the button twice.
 pub fn retry_all_with_prefix(prefix: &str, group: &GroupRow, request: &PageRequest) -> AnyView {
     let jobs = plural(group.count, "job", "jobs");
+    // The confirmation page asks to type the number.
+    if group.count > TYPED_ABOVE {
+        let button = format!("Retry all {}…", time::number(group.count));
+        let address = urls::confirm(&retry_request(&group.group), "");
+        let link = view! { <a class="button" href=address>{button}</a> }.into_any();
+        return allowed(RetryGroup::PATH, || shortcut("r", link));
+    }
     let fields = vec![
         ("group", group.group.clone()),
         ("count", group.count.to_string()),

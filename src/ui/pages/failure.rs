@@ -50,7 +50,8 @@ fn nothing() -> impl IntoView {
     view! {
         <div class="card">
             <p class="empty">
-                "No failed jobs in this group. Its jobs were retried, moved or canceled, or the group never existed."
+                "No failed jobs in this group. Its jobs were retried, moved or canceled, or the group never existed. "
+                <a href="/ui/operations">"Operations"</a> " lists bulk actions and their results."
             </p>
         </div>
     }
@@ -165,11 +166,13 @@ fn messages(view: &FailingView) -> AnyView {
             "" => "(no message)".to_owned(),
             text => text.to_owned(),
         };
+        let example = (!kind.example.is_empty() && kind.example != kind.text)
+            .then(|| view! { <span class="note">{format!("e.g. {}", kind.example)}</span> });
         view! {
             <li>
                 <a href=urls::failure_group(group, &view.range, fp) aria-current=is_selected.then_some("true")>
                     <span class="count">{time::number(kind.count)}</span>
-                    <span>{text}</span>
+                    <span>{text} {example}</span>
                 </a>
             </li>
         }
@@ -304,6 +307,7 @@ mod tests {
             selected_kind: selected_kind.map(|hash| MessageKind {
                 hash: hash.to_owned(),
                 text: String::new(),
+                example: String::new(),
                 count: 1,
             }),
             queues: vec![],

@@ -9,7 +9,7 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::components::basics::loaded;
-use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, data_table};
+use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, data_table, per_minute};
 use crate::ui::components::commands::{api, commands, shell_quote};
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::link_if_allowed;
@@ -53,7 +53,7 @@ fn content(mut overview: OverviewView, request: &PageRequest) -> AnyView {
         <h1>"Overview"</h1>
         {problem_list(&overview, request)}
         {count_tiles(&overview.totals)}
-        {recent_activity(&overview.recent)}
+        {recent_activity(&overview.recent, request.now)}
         {by_api(&overview)}
         <div class="card">
             {title("Queues", "/ui/queues", overview.queues.len())}
@@ -187,13 +187,13 @@ fn count_tiles(totals: &[(Protocol, Counts)]) -> AnyView {
 }
 
 /// The last hour as a chart, and the last five minutes.
-fn recent_activity(recent: &RecentActivity) -> AnyView {
+fn recent_activity(recent: &RecentActivity, now: i64) -> AnyView {
     let line = |name, class, dash, value: fn(&Span) -> i64| Line {
         name,
         class,
         dash,
         values: (recent.hour.spans.iter())
-            .map(|span| Some(value(span) as f64))
+            .map(|span| Some(per_minute(value(span), span.from, recent.hour.width, now)))
             .collect(),
     };
     let drawing = Chart {
@@ -210,20 +210,21 @@ fn recent_activity(recent: &RecentActivity) -> AnyView {
             line("failed", "s-failed", Dash::Long, |span| span.failed),
         ],
     };
-    let now = &recent.now;
+    let latest = &recent.now;
     let tiles = [
         (
             "s-complete",
             "complete",
             "Completed/min",
-            Unit::Rate.text(now.completed as f64 / 5.0),
+            Unit::Rate.text(latest.completed as f64 / 5.0),
             "/ui/stats?range=1h",
         ),
         (
             "s-failed",
             "failed",
             "Failure rate",
-            now.failure_rate()
+            latest
+                .failure_rate()
                 .map_or("–".to_owned(), |rate| Unit::Share.text(rate)),
             "/ui/failures?range=1h",
         ),
@@ -231,7 +232,7 @@ fn recent_activity(recent: &RecentActivity) -> AnyView {
             "s-waiting",
             "waiting",
             "Wait p95",
-            now.wait_p95.map_or("–".to_owned(), time::seconds),
+            latest.wait_p95.map_or("–".to_owned(), time::seconds),
             "/ui/queues?sort=wait",
         ),
     ];

@@ -85,23 +85,31 @@ pub fn paths(values: &[Option<f64>], top: f64, is_in_progress: bool) -> (String,
     for segment in segments(values) {
         let open = is_in_progress && segment.last().is_some_and(|(index, _)| index + 1 == count);
         let closed = segment.len() - usize::from(open);
-        let drawn = segment.iter().take(closed).copied();
-        let mut points: Vec<String> = drawn.map(point).collect();
-        if points.len() == 1 {
-            // A line of length 0 is drawn as a dot.
-            points.extend(points.first().cloned());
-        }
-        if !points.is_empty() {
-            done.push_str(&format!("M{}", points.join("L")));
+        // A single value is a line over the whole span.
+        let across = |(index, value): (usize, f64)| {
+            let [from, to] = [index, index + 1].map(|at| at as f64 / count.max(1) as f64 * WIDTH);
+            let y = y_position(value, top);
+            format!("M{from:.1} {y:.1}L{to:.1} {y:.1}")
+        };
+        let drawn: Vec<(usize, f64)> = segment.iter().take(closed).copied().collect();
+        match drawn.as_slice() {
+            [] => {}
+            [one] => done.push_str(&across(*one)),
+            _ => {
+                let points: Vec<String> = drawn.into_iter().map(point).collect();
+                done.push_str(&format!("M{}", points.join("L")));
+            }
         }
         if open {
             let from = closed.saturating_sub(1);
-            let way: Vec<String> = segment.iter().skip(from).copied().map(point).collect();
-            let way = match way.as_slice() {
-                [one] => format!("M{one}L{one}"),
-                _ => format!("M{}", way.join("L")),
-            };
-            last.push_str(&way);
+            let way: Vec<(usize, f64)> = segment.iter().skip(from).copied().collect();
+            match way.as_slice() {
+                [one] => last.push_str(&across(*one)),
+                _ => {
+                    let way: Vec<String> = way.into_iter().map(point).collect();
+                    last.push_str(&format!("M{}", way.join("L")));
+                }
+            }
         }
     }
     (done, last)
@@ -143,8 +151,8 @@ pub fn spread_labels(heights: &[f64]) -> Vec<f64> {
     placed
 }
 
-/// The labels of the time axis: the index of a span, and the time at its start.
-pub fn labels(from: i64, width: i64, count: usize) -> Vec<(usize, String)> {
+/// The labels of the time axis: the index of a span, the time at its start, and that time as text.
+pub fn labels(from: i64, width: i64, count: usize) -> Vec<(usize, i64, String)> {
     let all = width.saturating_mul(i64::try_from(count).unwrap_or(i64::MAX));
     let steps = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720].map(|minutes| minutes * MINUTE);
     let days = [1, 2, 7, 14, 30].map(|days| days * DAY);
@@ -159,7 +167,7 @@ pub fn labels(from: i64, width: i64, count: usize) -> Vec<(usize, String)> {
             from.saturating_add(width.saturating_mul(i64::try_from(index).unwrap_or_default()));
         // Labels the first span that starts in a new step, because spans need not start exactly at the step.
         if at.rem_euclid(step) < width {
-            labels.push((index, axis_time(at, step)));
+            labels.push((index, at, axis_time(at, step)));
         }
     }
     labels
@@ -188,7 +196,7 @@ mod tests {
         let values = [Some(1.0), Some(2.0), None, Some(4.0)];
         assert_eq!(segments(&values).len(), 2);
         let (done, last) = paths(&values, 4.0, false);
-        assert_eq!(done, "M125.0 75.0L375.0 50.0M875.0 0.0L875.0 0.0");
+        assert_eq!(done, "M125.0 75.0L375.0 50.0M750.0 0.0L1000.0 0.0");
         assert_eq!(last, "");
         assert_eq!(segments(&[None, None]), Vec::<Vec<(usize, f64)>>::new());
         assert_eq!(paths(&[], 1.0, true), (String::new(), String::new()));
@@ -198,10 +206,13 @@ mod tests {
     fn the_line_to_the_span_in_progress_is_separate() {
         let values = [Some(0.0), Some(4.0)];
         let (done, last) = paths(&values, 4.0, true);
-        assert_eq!(done, "M250.0 100.0L250.0 100.0");
+        assert_eq!(done, "M0.0 100.0L500.0 100.0");
         assert_eq!(last, "M250.0 100.0L750.0 0.0");
         let (done, last) = paths(&[None, Some(4.0)], 4.0, true);
-        assert_eq!((done.as_str(), last.as_str()), ("", "M750.0 0.0L750.0 0.0"));
+        assert_eq!(
+            (done.as_str(), last.as_str()),
+            ("", "M500.0 0.0L1000.0 0.0")
+        );
     }
 
     #[test]
@@ -247,7 +258,7 @@ mod tests {
         let words = |from, width, count| -> Vec<String> {
             labels(from, width, count)
                 .into_iter()
-                .map(|(_, word)| word)
+                .map(|(.., word)| word)
                 .collect()
         };
         let morning = 3 * HOUR + 7 * MINUTE;

@@ -26,6 +26,9 @@ use crate::ui::present::queue_refs::queue_of;
 /// Maximum number of failed jobs of a group that are counted by time.
 pub const FAILURES_COUNTED_MAX: i64 = 10_000;
 
+/// Characters of the example of a kind of message.
+const EXAMPLE_CHARS: usize = 120;
+
 /// The failure groups whose name or newest message contains `text`, with failures in a range (`1h`, `24h`, `7d`,
 /// otherwise all).
 #[server]
@@ -147,7 +150,7 @@ async fn load_details(
             day: day.spans,
             queues: named(engine, queues),
             analyzed: count(newest.len()),
-            top_kind: message_kinds(&prints).into_iter().next(),
+            top_kind: message_kinds(&newest, &prints).into_iter().next(),
             row,
         });
     }
@@ -174,7 +177,7 @@ pub async fn load_failure(
     let newest = newest.into_iter().next().unwrap_or_default();
     let mut allowance = Allowance::new(FINGERPRINT_CHARS_MAX);
     let (newest, prints) = fingerprints(newest, &mut allowance).await;
-    let mut kinds = message_kinds(&prints);
+    let mut kinds = message_kinds(&newest, &prints);
     let selected_kind = find_kind(&kinds, fingerprint);
     let matching: Vec<&Failing> = newest
         .iter()
@@ -233,6 +236,7 @@ fn find_kind(kinds: &[MessageKind], fingerprint: &str) -> Option<MessageKind> {
     Some(found.cloned().unwrap_or(MessageKind {
         hash: fingerprint.to_owned(),
         text: String::new(),
+        example: String::new(),
         count: 0,
     }))
 }
@@ -304,20 +308,30 @@ async fn fingerprints(
 }
 
 /// The kinds of messages, most frequent first, then newest first.
-fn message_kinds(newest: &[Fingerprint]) -> Vec<MessageKind> {
+fn message_kinds(newest: &[Failing], prints: &[Fingerprint]) -> Vec<MessageKind> {
     let mut kinds: HashMap<&Fingerprint, (i64, usize)> = HashMap::new();
-    for (index, print) in newest.iter().enumerate() {
+    for (index, print) in prints.iter().enumerate() {
         let kind = kinds.entry(print).or_insert((0, index));
         kind.0 += 1;
     }
     let mut kinds: Vec<_> = kinds.into_iter().collect();
     kinds.sort_by_key(|(_, (count, index))| (Reverse(*count), *index));
-    let kind = |(kind, (count, _)): (&Fingerprint, (i64, usize))| MessageKind {
+    let kind = |(kind, (count, index)): (&Fingerprint, (i64, usize))| MessageKind {
         hash: kind.hash.clone(),
         text: kind.text.clone(),
+        example: newest
+            .get(index)
+            .map(|job| beginning(&job.message))
+            .unwrap_or_default(),
         count,
     };
     kinds.into_iter().map(kind).collect()
+}
+
+/// The beginning of a message, on one line.
+fn beginning(message: &str) -> String {
+    let words: Vec<&str> = message.split_whitespace().take(EXAMPLE_CHARS).collect();
+    words.join(" ").chars().take(EXAMPLE_CHARS).collect()
 }
 
 /// How often each value occurs, most frequent first.
@@ -348,7 +362,7 @@ mod tests {
     #[test]
     fn kinds_are_sorted_by_frequency_then_by_age() {
         let newest = ["c", "no 1", "b", "no 22", "b 'x'"].map(Fingerprint::of);
-        let found: Vec<_> = message_kinds(&newest)
+        let found: Vec<_> = message_kinds(&[], &newest)
             .into_iter()
             .map(|kind| (kind.text, kind.count))
             .collect();

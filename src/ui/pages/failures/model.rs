@@ -42,6 +42,8 @@ pub struct MessageKind {
     /// Eight hexadecimal digits.
     pub hash: String,
     pub text: String,
+    /// The beginning of the newest such message, on one line.
+    pub example: String,
     pub count: i64,
 }
 

@@ -39,7 +39,7 @@ pub fn graph(graph: &Graph) -> Option<AnyView> {
         <section class="card padded" aria-labelledby="graph">
             <h2 id="graph">"Dependencies"</h2>
             {more}
-            <div class="scroll" role="region" tabindex="0" aria-label="Dependency graph">{drawing(graph)}</div>
+            <div class="scroll tall" role="region" tabindex="0" aria-label="Dependency graph">{drawing(graph)}</div>
             <details class="more">
                 <summary>"Show data table"</summary>
                 {table(graph)}
@@ -121,6 +121,11 @@ fn job(node: &Node, (x, y): (usize, usize), is_here: bool) -> AnyView {
     let name = node.klass.as_ref().unwrap_or(&node.id);
     let text = |dy: usize| (y + dy).to_string();
     let here = if is_here { ", this job" } else { "" };
+    // The class alone does not tell jobs apart.
+    let second = match node.klass {
+        Some(_) => short(&format!("{state} · {}", node.id)),
+        None => state.to_owned(),
+    };
     view! {
         <a
             href=urls::qless_job(&node.id)
@@ -133,7 +138,7 @@ fn job(node: &Node, (x, y): (usize, usize), is_here: bool) -> AnyView {
             <text x=(x + 12).to_string() y=text(18)>{short(name)}</text>
             // Separates the two texts for screen readers.
             " "
-            <text class="state" x=(x + 12).to_string() y=text(35)>{state}</text>
+            <text class="state" x=(x + 12).to_string() y=text(35)>{second}</text>
         </a>
     }
     .into_any()
