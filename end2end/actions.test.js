@@ -33,8 +33,13 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole("button", { name: "Close" }).click();
     await page.getByRole("row", { name: id("Busy") }).getByRole("button", { name: "Retry all 60…" }).click();
     await page.getByRole("button", { name: "Retry 60 jobs" }).click();
-    await flash(page, `Retried 60 jobs of “${id("Busy")}”.`);
-    for (const job of jobs) assert.equal((await api.job(job)).state, "waiting");
+    await flash(page, "Operation started.");
+    await page.getByRole("heading", { level: 1, name: "Retry 60 jobs" }).waitFor();
+    for (const job of jobs) {
+      while ((await api.job(job)).state !== "waiting") await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    await page.goto("/ui/operations");
+    await page.getByRole("link", { name: "Retry 60 jobs" }).first().waitFor();
   });
 
   test("a job can be moved, and canceled after a confirmation", async (page, api) => {

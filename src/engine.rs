@@ -181,7 +181,8 @@ impl Options {
 impl Engine {
     /// Opens the database, creating it if necessary, and starts the writer and the background tasks.
     pub async fn open(options: &Options) -> Result<Engine> {
-        let mut store = Store::open(&options.database, options.store())
+        // In a box, because its future is large.
+        let mut store = Box::pin(Store::open(&options.database, options.store()))
             .await
             .map_err(|error| Error::Store(error.to_string()))?;
         let peers = Arc::new(Peers::join(&mut store.connection).await?);

@@ -8,6 +8,8 @@ mod listen;
 mod palette;
 #[cfg(feature = "hydrate")]
 mod rows;
+#[cfg(feature = "hydrate")]
+pub use listen::announce;
 #[cfg(not(feature = "hydrate"))]
 mod listen {
     //! On the server, the islands' functions are empty.

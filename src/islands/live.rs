@@ -7,6 +7,8 @@ mod copy;
 #[cfg(feature = "hydrate")]
 mod morph;
 #[cfg(feature = "hydrate")]
+mod suggest;
+#[cfg(feature = "hydrate")]
 mod times;
 #[cfg(feature = "hydrate")]
 mod wire;
@@ -76,9 +78,8 @@ pub fn Live(
                 class="button quiet"
                 data-shortcut="p"
                 on:click=move |_| wire::set_paused(!paused())
-                aria-label=move || if paused() { "Resume live updates" } else { "Pause live updates" }
             >
-                {move || if paused() { "Resume" } else { "Pause" }}
+                {move || if paused() { "Resume" } else { "Pause" }} <span class="of-live">" live updates"</span>
             </button>
             <button
                 type="button"

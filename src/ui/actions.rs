@@ -260,6 +260,8 @@ pub struct Done {
     message: String,
     /// `None`: the page of the form.
     next: Option<String>,
+    /// The operation that undoes the action.
+    undo: Option<i64>,
 }
 
 impl Done {
@@ -268,6 +270,15 @@ impl Done {
         Done {
             message,
             next: Some(next),
+            undo: None,
+        }
+    }
+
+    /// Offers to undo the action, which is an operation.
+    fn or_undo(self, operation: i64) -> Done {
+        Done {
+            undo: Some(operation),
+            ..self
         }
     }
 }
@@ -278,6 +289,7 @@ impl From<String> for Done {
         Done {
             message,
             next: None,
+            undo: None,
         }
     }
 }
@@ -306,11 +318,12 @@ async fn act(
 ) -> Result<(), PageError> {
     let context = ActionContext::new(action.role)?;
     match run(context.clone()).await {
-        Ok(Done { message, next }) => {
-            context.redirect_with_message(next.as_deref().unwrap_or(back), true, message)
+        Ok(done) => {
+            let next = done.next.as_deref().unwrap_or(back);
+            context.redirect_with_message(next, true, done.message, done.undo)
         }
         Err(ActionError(why)) => {
-            context.redirect_with_message(back, false, super::context::sentence(&why))
+            context.redirect_with_message(back, false, super::context::sentence(&why), None)
         }
     }
 }

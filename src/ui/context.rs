@@ -133,6 +133,7 @@ impl ActionContext {
         page: &str,
         is_done: bool,
         text: String,
+        undo: Option<i64>,
     ) -> Result<(), PageError> {
         if let Some(audit) = &self.audit {
             audit.set_outcome(is_done, &text);
@@ -140,6 +141,7 @@ impl ActionContext {
         let flash = Flash {
             done: is_done,
             text,
+            undo,
         };
         self.set_cookie(&cookies::flash(&flash));
         self.redirect(page)

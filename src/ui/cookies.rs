@@ -4,7 +4,8 @@ use super::display::Setting;
 use super::page_request::Flash;
 use super::urls::encoding::{name_of, segment};
 
-/// Carries a [`Flash`] from an action to the next page: `done.<text>` or `refused.<text>`, the text percent-encoded.
+/// Carries a [`Flash`] from an action to the next page: `done.<text>`, `refused.<text>`, or with an
+/// operation to undo `done-<id>.<text>`; the text is percent-encoded.
 pub const FLASH: &str = "switchyard_flash";
 
 /// Carries the secret of a session.
@@ -31,9 +32,11 @@ pub fn get<'a>(header: &'a str, name: &str) -> Option<&'a str> {
 /// The flash in a `Cookie` header.
 pub fn get_flash(header: &str) -> Option<Flash> {
     let (outcome, text) = get(header, FLASH)?.split_once('.')?;
+    let undo = outcome.strip_prefix("done-");
     Some(Flash {
-        done: outcome == "done",
+        done: outcome == "done" || undo.is_some(),
         text: name_of(text),
+        undo: undo.and_then(|id| id.parse().ok()),
     })
 }
 
@@ -41,7 +44,11 @@ pub fn get_flash(header: &str) -> Option<Flash> {
 pub fn flash(flash: &Flash) -> String {
     let mut short: String = flash.text.chars().take(FLASH_CHARS_MAX).collect();
     short.truncate(short.floor_char_boundary(FLASH_BYTES_MAX));
-    let outcome = if flash.done { "done" } else { "refused" };
+    let outcome = match (flash.done, flash.undo) {
+        (true, Some(id)) => format!("done-{id}"),
+        (true, None) => "done".to_owned(),
+        (false, _) => "refused".to_owned(),
+    };
     let value = format!("{outcome}.{}", segment(&short));
     set(FLASH, &value, FLASH_AGE_S, "Strict")
 }

@@ -40,6 +40,8 @@ pub struct Flash {
     /// Whether the action succeeded.
     pub done: bool,
     pub text: String,
+    /// The operation that undoes the action.
+    pub undo: Option<i64>,
 }
 
 /// The request for the current page.

@@ -14,6 +14,9 @@ use crate::islands::browser::listen;
 /// Timeout of a two-key shortcut, in milliseconds.
 const SECOND_KEY_MS: f64 = 3_000.0;
 
+/// The field of the search over all jobs.
+const SEARCH_FIELD: &str = "/ui/jobs#q";
+
 /// How long an announcement is visible.
 const ANNOUNCEMENT_DURATION: Duration = Duration::from_secs(4);
 
@@ -38,6 +41,10 @@ fn on_keydown(event: &KeyboardEvent) {
         return;
     }
     let key = event.key();
+    if key == "Tab" && keep_focus_in_dialog(event.shift_key()) {
+        event.prevent_default();
+        return;
+    }
     let first = FIRST.take();
     let commands = event.ctrl_key() || event.meta_key();
     if commands && !event.alt_key() && !event.shift_key() && key.eq_ignore_ascii_case("k") {
@@ -63,6 +70,31 @@ fn on_keydown(event: &KeyboardEvent) {
     }
 }
 
+/// Moves the focus from the last control of an open confirmation to the first, and back. Returns whether it did.
+fn keep_focus_in_dialog(backward: bool) -> bool {
+    let Some(dialog) = query(".ask:popover-open") else {
+        return false;
+    };
+    let controls =
+        dialog.query_selector_all("a[href], button, input:not([type=hidden]), select, textarea");
+    let Ok(controls) = controls else { return false };
+    let at = |index: u32| controls.item(index)?.dyn_into::<HtmlElement>().ok();
+    let (Some(first), Some(last)) = (at(0), at(controls.length().saturating_sub(1))) else {
+        return false;
+    };
+    let (end, other) = if backward {
+        (first, last)
+    } else {
+        (last, first)
+    };
+    let active = document().active_element();
+    let is_inside = dialog.contains(active.as_deref());
+    if is_inside && active.as_ref() != Some(end.as_ref()) {
+        return false;
+    }
+    other.focus().is_ok()
+}
+
 /// Handles a shortcut. Returns whether there was one.
 fn run_shortcut(keys: &str, event: &KeyboardEvent) -> bool {
     match keys {
@@ -76,17 +108,13 @@ fn run_shortcut(keys: &str, event: &KeyboardEvent) -> bool {
         "[" => rows::open_neighbor(false),
         "u" => return query("[data-undo]").map(|undo| press(&undo)).is_some(),
         keys => {
-            // Pages without a search field open the search over all jobs.
-            let found = control_with_shortcut(keys).or_else(|| {
-                (keys == "/")
-                    .then(|| control_with_shortcut("g j"))
-                    .flatten()
-            });
+            let found = control_with_shortcut(keys);
             if let Some(found) = &found {
                 press(found);
-                if matches!(keys, "y" | ".") {
-                    announce("Copied");
-                }
+            } else if keys == "/" {
+                // Pages without a search field open the search over all jobs, with the focus in its field.
+                window().location().assign(SEARCH_FIELD).ok();
+                return true;
             }
             return found.is_some();
         }

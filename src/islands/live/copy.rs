@@ -1,11 +1,14 @@
 //! Copy buttons: one listener for all of them, because refreshes add and remove buttons.
 
+use js_sys::futures::JsFuture;
 use leptos::prelude::{document, set_timeout, window};
+use leptos::task::spawn_local;
 use leptos::wasm_bindgen::JsCast;
 use std::time::Duration;
 use web_sys::Element;
 
 use crate::islands::browser::listen;
+use crate::islands::keys::announce;
 
 /// How long a button confirms the copy.
 const CONFIRMATION_DURATION: Duration = Duration::from_secs(2);
@@ -29,18 +32,25 @@ fn copy(button: &Element) {
         return;
     };
     let text = source.text_content().unwrap_or_default();
-    if window().is_secure_context() {
-        // Does not await the promise: if the clipboard API is available, writing succeeds.
-        drop(window().navigator().clipboard().write_text(&text));
-        show_label(button, "Copied");
-    } else if let Ok(Some(selection)) = window().get_selection() {
-        // Over plain HTTP there is no clipboard: selects the text, so that the user can copy it.
-        selection.select_all_children(&source).ok();
-        show_label(button, "Selected");
-    }
+    let button = button.clone();
+    spawn_local(async move {
+        // Over plain HTTP there is no clipboard, and a browser can refuse access to it.
+        let is_copied = window().is_secure_context() && {
+            let written = window().navigator().clipboard().write_text(&text);
+            JsFuture::from(written).await.is_ok()
+        };
+        if is_copied {
+            show_label(&button, "Copied");
+        } else if let Ok(Some(selection)) = window().get_selection() {
+            // Selects the text, so that the user can copy it.
+            selection.select_all_children(&source).ok();
+            show_label(&button, "Selected");
+        }
+    });
 }
 
 fn show_label(button: &Element, word: &str) {
+    announce(word);
     button.set_text_content(Some(word));
     let button = button.clone();
     set_timeout(

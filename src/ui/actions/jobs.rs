@@ -7,7 +7,7 @@ use super::input::{check_name, number, only, shortened};
 use super::records::delete_record;
 use super::{Action, Done, Target, act};
 use crate::auth::Role;
-use crate::engine::{Depend, Engine, Error, JobKey, NOTE_BYTES_MAX, QueueKey};
+use crate::engine::{Depend, Engine, JobKey, NOTE_BYTES_MAX, QueueKey};
 use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::present::queue_refs::key;
@@ -36,17 +36,14 @@ pub async fn retry(id: String, back: String) -> Result<(), PageError> {
 
 pub static CANCEL: Action = operator("cancel", Cancel::PATH);
 
-/// Cancels a job. It has no page afterwards, so the message is shown on the page `after`.
+/// Cancels a job, which can be undone for a while. It has no page afterwards, so the message is shown on the page
+/// `after`.
 #[server]
 pub async fn cancel(id: String, back: String, after: String) -> Result<(), PageError> {
     act(&CANCEL, &back, async |context| {
-        let key = JobKey::qless(&id);
-        // Canceling a job that does not exist is not an error in the engine.
-        if context.engine.job(&key).await?.is_none() {
-            return Err(Error::NoSuchJob { id }.into());
-        }
-        context.engine.cancel(vec![key], None).await?;
-        Ok(Done::at(after, format!("Job “{id}” canceled.")))
+        let (key, user) = (JobKey::qless(&id), context.user.clone());
+        let operation = context.engine.cancel_with_undo(key, user).await?;
+        Ok(Done::at(after, format!("Job “{id}” canceled.")).or_undo(operation))
     })
     .await
 }

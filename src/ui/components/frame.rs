@@ -1,12 +1,16 @@
 //! The frame of every page: navigation, live indicator, display settings, flash.
 
 use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
 
 use crate::auth::{AuthMethod, Role};
 use crate::islands::{Keys, Live};
-use crate::time;
 use crate::ui::access::role_to_read;
+use crate::ui::actions::operations::UndoOperation;
+use crate::ui::components::forms::hidden;
+use crate::ui::components::histogram::short;
 use crate::ui::components::icons::{icon, sprite};
+use crate::ui::components::time::ago;
 use crate::ui::components::{display_panel, keyboard};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
@@ -89,6 +93,8 @@ pub fn Frame(children: Children) -> impl IntoView {
                 {icon("more")} <span>"More"</span> {badge(|counts| counts.dead, " dead jobs", "s-dead")}
             </button>
             <div id="more" class="rail-rest" popover="auto">
+                // On phones, where the bar has no room for it.
+                <a href=SEARCH class="on-phones">{icon("search")} "Jobs"</a>
                 {more.into_iter().map(|page| rail_link(&request, page)).collect_view()}
                 {identity(&request)}
             </div>
@@ -202,7 +208,7 @@ fn badge(count: fn(&Counts) -> i64, what: &'static str, class: &'static str) -> 
         (n > 0).then(|| {
             view! {
                 <span class=format!("badge {class}")>
-                    {time::number(n)} <span class="unseen">{what}</span>
+                    {short(n)} <span class="unseen">{what}</span>
                 </span>
             }
         })
@@ -210,7 +216,18 @@ fn badge(count: fn(&Counts) -> i64, what: &'static str, class: &'static str) -> 
     .into_any()
 }
 
-/// The message of the last action. A refresh keeps it.
+/// The button that undoes the last action: an operation with this ID.
+fn undo_button(id: i64, request: &PageRequest) -> AnyView {
+    let fields = hidden(vec![("id", id.to_string()), ("back", request.here())]);
+    view! {
+        <form method="post" action=UndoOperation::PATH>
+            {fields} <button type="submit" class="button" data-undo="">"Undo"</button>
+        </form>
+    }
+    .into_any()
+}
+
+/// The message of the last action, and how long ago that was. A refresh keeps it.
 fn flash(request: &PageRequest) -> AnyView {
     let flash = request.flash.clone();
     let class = match &flash {
@@ -225,7 +242,13 @@ fn flash(request: &PageRequest) -> AnyView {
     };
     view! {
         <div id="flash" class=class role="status" data-keep="">
-            {flash.map(|flash| view! { {icon(shape)} <span>{flash.text}</span> })}
+            {flash.map(|flash| {
+                let undo = flash.undo.map(|id| undo_button(id, request));
+                view! {
+                    {icon(shape)} <span>{flash.text}</span> {undo}
+                    <span class="aside">{ago(request.now, request.now)}</span>
+                }
+            })}
         </div>
     }
     .into_any()

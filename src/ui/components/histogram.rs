@@ -147,7 +147,7 @@ fn ceiling(highest: i64) -> i64 {
 }
 
 /// A number in at most four characters: `999`, `1.2k`, `34k`, `5.6M`.
-fn short(n: i64) -> String {
+pub fn short(n: i64) -> String {
     match n {
         ..1_000 => n.to_string(),
         1_000..9_950 => format!("{:.1}k", n as f64 / 1e3),

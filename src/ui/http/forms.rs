@@ -125,6 +125,7 @@ pub fn redirect_with_message(info: &RequestInfo, page: &str, message: String) ->
     let flash = Flash {
         done: true,
         text: message,
+        undo: None,
     };
     let headers = [
         (header::LOCATION, page.to_owned()),

@@ -1,6 +1,9 @@
 //! Forms whose own page is the response. They can contain long texts, which an error must not lose, or create a secret
 //! that is shown once.
 
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, Uri, header};
 use axum::response::Response;
@@ -122,6 +125,34 @@ pub struct TokenForm {
     description: String,
     #[serde(default)]
     expires: String,
+    /// Differs each time the form is shown.
+    #[serde(default)]
+    once: String,
+}
+
+/// The forms for tokens that were sent last: user, namespace and [`TokenForm::once`].
+static SENT: Mutex<VecDeque<[String; 3]>> = Mutex::new(VecDeque::new());
+
+/// How many of them are remembered.
+const SENT_MAX: usize = 1_000;
+
+/// Whether the form is sent for the first time. Other programs need not send the field.
+fn is_first(user: &str, form: &TokenForm) -> bool {
+    if form.once.is_empty() {
+        return true;
+    }
+    // Bounds the memory; the server's own values are shorter.
+    let once: String = form.once.chars().take(32).collect();
+    let sent = [user.to_owned(), form.namespace.trim().to_owned(), once];
+    let mut all = SENT.lock().unwrap_or_else(PoisonError::into_inner);
+    if all.contains(&sent) {
+        return false;
+    }
+    if all.len() >= SENT_MAX {
+        all.pop_front();
+    }
+    all.push_back(sent);
+    true
 }
 
 /// `POST /ui/namespaces`
@@ -150,7 +181,15 @@ async fn show_new_token(dashboard: Dashboard, info: RequestInfo, form: TokenForm
     }
     let namespace = form.namespace.trim();
     let engine = info.engine(&dashboard);
-    let made = create_secret(&engine, namespace, &form.description, &form.expires).await;
+    let user = info
+        .principal
+        .as_ref()
+        .map_or("", |principal| &principal.identity.name);
+    let made = if is_first(user, &form) {
+        create_secret(&engine, namespace, &form.description, &form.expires).await
+    } else {
+        Err("this form was already sent; if you lost the token, send the form again".to_owned())
+    };
     match &made {
         Ok(_) => info.set_outcome(true, &format!("Token created for {namespace}.")),
         Err(why) => info.set_outcome(false, &format!("Token not created: {why}.")),

@@ -11,7 +11,7 @@ use crate::time;
 use crate::ui::actions::tokens::RevokeToken;
 use crate::ui::components::basics::{element_id, loaded, plural};
 use crate::ui::components::commands::{api, commands, copy, shell_quote};
-use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
+use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, hidden};
 use crate::ui::components::icons::icon;
 use crate::ui::components::paging::paged;
 use crate::ui::components::state::count_cell;
@@ -283,6 +283,8 @@ fn token_form(namespace: Option<&str>) -> AnyView {
         <section class="card padded" aria-labelledby="new-token">
             <h2 id="new-token">"Create token"</h2>
             <form method="post" action=action class="fields">
+                // Repeating the request, such as by a reload, creates no second token.
+                {hidden(vec![("once", page_request().now.to_string())])}
                 {namespace
                     .is_none()
                     .then(|| {

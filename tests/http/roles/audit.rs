@@ -92,28 +92,58 @@ async fn the_audit_log_records_a_job_before_and_after() {
 #[tokio::test]
 async fn changes_of_many_jobs_are_counted_and_the_first_are_named() {
     let (server, anna) = scene().await;
-    let worker = server.by("w");
-    let ids: Vec<String> = (0..60).map(|n| format!("job-{n:02}")).collect();
-    let borrowed: Vec<&str> = ids.iter().map(String::as_str).collect();
-    worker.add_ids("mail", &borrowed).await;
-    worker.pop_ids("mail", 60).await;
-    for id in &ids {
-        worker.fail(id, "Lost").await;
+    let mail = format!("http://{}/api/shop/mail", server.address);
+    for n in 0..60 {
+        let request = server.http.put(format!("{mail}?tries=1"));
+        let answer = request.body(format!("letter {n}")).send().await.unwrap();
+        assert_eq!(answer.status(), 201);
     }
-    let form = [("group", "Lost"), ("count", "60")];
-    let (before, after, target) = noted(&anna, "retry_group", &form).await;
-    assert_eq!(target, "failures Lost");
+    let consumed = server.http.get(format!("{mail}?count=60&ttr=0"));
+    assert_eq!(consumed.send().await.unwrap().status(), 200);
+    // Maintenance dead-letters them.
+    loop {
+        let size = server.http.get(format!("{mail}/deadletter"));
+        let size: Value = size.send().await.unwrap().json().await.unwrap();
+        if size["deadletter_size"] == 60 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let form = [
+        ("protocol", "lmstfy"),
+        ("namespace", "shop"),
+        ("queue", "mail"),
+        ("count", "60"),
+        ("ttl", "3600"),
+    ];
+    let (before, after, target) = noted(&anna, "respawn", &form).await;
+    assert_eq!(target, "queue shop/mail");
     let (before, after) = (before.as_array().unwrap(), after.as_array().unwrap());
     assert_eq!(before.len(), after.len());
     assert!((10..60).contains(&before.len()), "{}", before.len());
     assert!(json!(before).to_string().len() <= 4_096);
     assert_eq!(
         (&before[0]["state"], &after[0]["state"]),
-        (&json!("failed"), &json!("waiting"))
+        (&json!("dead"), &json!("waiting"))
     );
-    let entry = newest(&anna, "retry_group").await;
+    let entry = newest(&anna, "respawn").await;
     assert_eq!(entry["items"], 60);
-    assert_eq!(entry["said"], "Retried 60 jobs of “Lost”.");
+    assert_eq!(entry["said"], "Respawned 60 dead jobs in shop/mail.");
+}
+
+#[tokio::test]
+async fn the_audit_log_names_the_group_of_a_retry() {
+    let (server, anna) = scene().await;
+    let worker = server.by("w");
+    worker.add_ids("mail", &["a", "b"]).await;
+    worker.pop_ids("mail", 2).await;
+    worker.fail("a", "Lost").await;
+    worker.fail("b", "Lost").await;
+    let form = [("group", "Lost"), ("count", "2")];
+    let (.., target) = noted(&anna, "retry_group", &form).await;
+    assert_eq!(target, "failures Lost");
+    let entry = newest(&anna, "retry_group").await;
+    assert_eq!(entry["said"], "Operation started.");
 }
 
 #[tokio::test]

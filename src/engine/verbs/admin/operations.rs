@@ -2,14 +2,17 @@
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
-use crate::engine::error::Result;
+use crate::engine::error::{Error, Result};
+use crate::engine::model::job::JobKey;
 use crate::engine::operations::rows;
+use crate::engine::operations::undo::RemovedJob;
 use crate::engine::operations::{
     ACTIVE_MAX, Action, COUNT_LIMITS, LISTED_MAX, NewOperation, Operation, OperationError,
     OperationEstimate, SAMPLES, Stage, Subject,
 };
 use crate::engine::queries::search::Hit;
-use crate::engine::unit_of_work::Needs;
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
+use crate::engine::verbs::qless::cancel::cancel;
 use crate::search::Search;
 use crate::store::Statement;
 
@@ -86,6 +89,20 @@ impl Engine {
         Ok(Ok(id))
     }
 
+    /// Cancels a qless job and keeps it, so that the operation with the returned ID can be undone.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchJob`], and those of [`Engine::cancel`].
+    pub async fn cancel_with_undo(&self, key: JobKey, who: String) -> Result<i64> {
+        let needs = Needs {
+            jobs: vec![key.clone()],
+            bodies: true,
+            ..Needs::default()
+        };
+        let cancel = move |work: &mut UnitOfWork| cancel_with_undo(work, &key, &who);
+        self.write(needs, None, 1, cancel).await
+    }
+
     /// Stops a running operation. Changes made so far remain.
     pub async fn cancel_operation(&self, id: i64) -> Result<Result<(), OperationError>> {
         self.change_operation(id, |operation, now| {
@@ -111,6 +128,34 @@ impl Engine {
         self.operation_runner().wake();
         Ok(done)
     }
+}
+
+/// Cancels the job, and adds an operation that has done so.
+fn cancel_with_undo(work: &mut UnitOfWork, key: &JobKey, who: &str) -> Result<i64> {
+    let missing = || Error::NoSuchJob { id: key.id.clone() };
+    let job = work.job(key).cloned().ok_or_else(missing)?;
+    let queue = work.queue_key(job.queue).ok_or_else(missing)?;
+    cancel(work, std::slice::from_ref(key))?;
+    let id = work.next_seq();
+    let new = NewOperation {
+        who: who.to_owned(),
+        action: Action::Cancel,
+        subject: Subject::Jobs(vec![job.seq]),
+        estimate: OperationEstimate {
+            jobs: 1,
+            applicable: 1,
+            ..OperationEstimate::default()
+        },
+    };
+    let mut operation = initial_operation(id, work.now, &new);
+    operation.started_at = Some(work.now);
+    operation.done = 1;
+    operation.removed_bytes = (job.body.bytes() + job.history.as_text().len()) as i64;
+    operation.end(Stage::Done, work.now);
+    let removed = RemovedJob { queue, job };
+    work.operations.keep_removed(id, 0, removed.as_text());
+    work.operations.add(operation);
+    Ok(id)
 }
 
 /// The operation in its initial state.

@@ -1,0 +1,82 @@
+// Live lists: rows stay in their places while somebody uses them. Long and hostile names.
+
+import assert from "node:assert/strict";
+import { assertPresentable, live, startDashboard } from "./dashboard.js";
+import { client } from "./client.js";
+
+const dashboard = startDashboard();
+
+const ids = (page) => page.locator("tbody tr .id").allTextContents();
+const fresh = (page, text) => page.getByRole("button", { name: text, exact: true });
+
+dashboard.test("a list does not move under the pointer, and says how many jobs are new", async ({ page, url }) => {
+  const api = client(url);
+  for (const id of ["a", "b", "c"]) await api.failed("pointed", "Lost", "no answer", id);
+  await page.goto("/ui/queues/pointed/failed");
+  await live(page);
+  assert.deepEqual(await ids(page), ["c", "b", "a"]);
+  await page.getByRole("row", { name: "b Lost" }).hover();
+  await api.failed("pointed", "Lost", "no answer", "d");
+  await api.failed("pointed", "Lost", "no answer", "e");
+  await fresh(page, "2 new").waitFor();
+  assert.deepEqual(await ids(page), ["c", "b", "a"]);
+  // The counts around the list change.
+  await page.getByRole("link", { name: "failed 5" }).waitFor();
+  await fresh(page, "2 new").click();
+  await page.getByRole("row", { name: "e Lost" }).waitFor();
+  assert.deepEqual(await ids(page), ["e", "d", "c", "b", "a"]);
+  assert.equal(await fresh(page, "2 new").count(), 0);
+});
+
+dashboard.test("a list does not move while the focus is in it, and follows when it leaves", async ({ page, url }) => {
+  const api = client(url);
+  for (const id of ["k", "l"]) await api.failed("focused", "Lost", "no answer", id);
+  await page.goto("/ui/queues/focused/failed");
+  await live(page);
+  await page.getByRole("button", { name: "Retry job k" }).focus();
+  await api.failed("focused", "Lost", "no answer", "m");
+  await fresh(page, "1 new").waitFor();
+  assert.deepEqual(await ids(page), ["l", "k"]);
+  // A job that is no longer in the list is marked.
+  await api.post("/unfail/focused", { group: "Lost", count: 1 });
+  await page.locator("tr[data-gone]").waitFor();
+  assert.deepEqual(await ids(page), ["l", "k"]);
+  await page.getByRole("main").focus();
+  await page.getByRole("row", { name: "m Lost" }).waitFor();
+  assert.deepEqual(await ids(page), ["m", "l"]);
+});
+
+for (const width of [1440, 390]) {
+  dashboard.test(`names of 250 characters and numbers of six digits fit, ${width} px`, { viewport: { width, height: 900 } }, async ({ page, url }) => {
+    const api = client(url);
+    const [queue, group] = ["q".repeat(250), "G".repeat(250)];
+    if ((await api.get(`/queue/${queue}`))?.waiting === undefined) {
+      await api.failed(queue, group, "m".repeat(2_000), "long");
+      await api.add(queue, {}, "other", { tags: ["t".repeat(250)] });
+      for (let n = 0; n < 11; n++) {
+        const jobs = Array.from({ length: 10_000 }, () => ({ meta: {} }));
+        await fetch(`${url}/add/many`, { method: "POST", body: JSON.stringify({ data: jobs }) });
+      }
+    }
+    for (const path of [
+      "/ui", "/ui/queues", `/ui/queues/${queue}`, `/ui/queues/${queue}/failed`, "/ui/failures", `/ui/failures/${group}`,
+      "/ui/jobs", "/ui/jobs/long", "/ui/jobs/other", "/ui/stats", `/ui/queues/${queue}/stats`, "/ui/tags",
+      `/ui/confirm?do=retry&of=all&q=queue:${queue}`,
+    ]) {
+      await page.goto(path);
+      await assertPresentable(page, path.slice(0, 40));
+      const beyond = await page.evaluate(() =>
+        [...document.querySelectorAll(".tile > *, tbody tr")].filter((it) =>
+          it.matches("tr") ? it.offsetHeight > 120 : it.scrollWidth > it.clientWidth).map((it) => it.textContent.slice(0, 40)));
+      assert.deepEqual(beyond, [], path.slice(0, 40));
+    }
+  });
+}
+
+dashboard.test("the direction of a name does not affect its neighbors", async ({ page, url }) => {
+  const api = client(url);
+  await api.add("left\u202Eright", {}, "id\u202Eid");
+  await page.goto("/ui/queues");
+  const isolated = await page.locator("tbody .name").first().evaluate((name) => getComputedStyle(name).unicodeBidi);
+  assert.equal(isolated, "isolate");
+});
