@@ -15,7 +15,7 @@ for (const javaScriptEnabled of [true, false]) {
     await api.add("tries", {}, id);
     for (const [worker, message] of [["ada", "no answer from db-1 after 5 s"], ["bob", "no answer from db-2 after 5 s"]]) {
       assert.equal((await api.take("tries", worker)).id, id);
-      await api.post("/retry", { id, group: "Timeout", message }, worker);
+      await api.post("/retry/tries", { id, group: "Timeout", message }, worker);
     }
     assert.equal((await api.take("tries", "cleo")).id, id);
     await api.post("/complete/tries", { id, meta: {} }, "cleo");
@@ -56,7 +56,7 @@ dashboard.test("the keyboard stays in an open confirmation", async ({ page, url 
 
 dashboard.test("/ opens the search with the focus in its field, and suggests every term", async ({ page, url }) => {
   await client(url).add("suggested", {}, "one");
-  await page.goto("/ui/queues");
+  await page.goto("/ui/about");
   await live(page);
   await page.keyboard.press("/");
   await page.waitForURL(/\/ui\/jobs/);

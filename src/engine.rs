@@ -9,6 +9,7 @@
 
 mod audit;
 mod cache;
+pub mod claimants;
 mod clock;
 mod consistency;
 mod error;
@@ -35,6 +36,7 @@ pub use audit::{
     AUDIT_DAYS_MAX, AUDIT_ENTRIES_MAX, AUDIT_ENTRIES_OF_NAME_MAX, AUDIT_TEXT_BYTES_MAX, Actor,
     AuditEntry, AuditFilter,
 };
+use claimants::Claimants;
 pub use clock::{Clock, Time};
 pub use consistency::Inconsistency;
 pub use error::{Error, RESPONSE_BYTES_MAX, Result};
@@ -154,6 +156,7 @@ struct Inner {
     /// Audited actions whose outcome was recorded.
     outcomes_recorded: AtomicU64,
     poll_candidates: PollCandidates,
+    claimants: Claimants,
     changes: watch::Sender<u64>,
     commits: Arc<CommitTimes>,
     metrics: Arc<Metrics>,
@@ -235,6 +238,7 @@ impl Engine {
             round_robin: RoundRobin::default(),
             outcomes_recorded: AtomicU64::new(0),
             poll_candidates: PollCandidates::default(),
+            claimants: Claimants::default(),
             changes,
             commits,
             metrics,

@@ -70,6 +70,11 @@ pub fn queue_row(queue: &QueueCounts) -> QueueRow {
         paused: queue.queue.paused,
         forgotten: queue.queue.forgotten,
         recurring: queue.recurring,
+        last_claim: queue.claims.as_ref().map(|claims| claims.last.0),
+        claimants: (queue.claims.iter())
+            .flat_map(|claims| &claims.workers)
+            .map(|(name, at)| (name.clone(), at.0))
+            .collect(),
     }
 }
 

@@ -83,7 +83,12 @@ pub fn add(operation: &Operation) -> Statement {
         operation.total,
         i64::from(operation.is_lower_bound),
         operation.processed_down_to,
+        operation.done,
         i64::from(operation.keeps_removed),
+        operation.removed_bytes,
+        operation.started_at,
+        operation.ended_at,
+        operation.undo_until,
     );
     Statement::of_rows(ADD, &[row]).exactly(1)
 }
@@ -176,8 +181,9 @@ pub const COUNT_ACTIVE: &str = "SELECT count(*) FROM operations WHERE stage IN (
 
 const ADD: &str = "
 INSERT INTO operations (id, version, created_at, who, action, search, jobs, stage, total, is_least, down_to, done,
-    skipped, restored, lost, keeps, kept_bytes)
-SELECT int(0), 1, int(1), text(2), text(3), text(4), text(5), int(6), int(7), int(8), int(9), 0, 0, 0, 0, int(10), 0
+    skipped, restored, lost, keeps, kept_bytes, started_at, ended_at, undo_until)
+SELECT int(0), 1, int(1), text(2), text(3), text(4), text(5), int(6), int(7), int(8), int(9), int(10), 0, 0, 0,
+    int(11), int(12), int(13), int(14), int(15)
 FROM rows($1)";
 
 const SAVE: &str = "

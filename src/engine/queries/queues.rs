@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Engine;
+use crate::engine::claimants::LastClaims;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{EffectiveState, QueueId, QueueKey, State};
@@ -81,6 +82,8 @@ pub struct QueueCounts {
     pub oldest_waiting: Option<Time>,
     /// The number of its recurring jobs.
     pub recurring: i64,
+    /// The last claims of its jobs; `None` if other servers may have had claims.
+    pub claims: Option<LastClaims>,
 }
 
 impl Engine {
@@ -100,6 +103,7 @@ impl Engine {
             counts: counts.remove(&queue.id).unwrap_or_default(),
             oldest_waiting: oldest.get(&queue.id).copied(),
             recurring: recurring.get(&queue.id).copied().unwrap_or_default(),
+            claims: self.last_claims(queue.id),
             queue,
         };
         Ok(self
@@ -130,6 +134,7 @@ impl Engine {
             counts,
             oldest_waiting: oldest.get(&queue.id).copied(),
             recurring: recurring.get(&queue.id).copied().unwrap_or_default(),
+            claims: self.last_claims(queue.id),
             queue,
         }))
     }

@@ -93,6 +93,7 @@ impl Engine {
     /// Leases jobs to a worker, in the order described at [`Order`]. If the caller disconnects meanwhile, none are
     /// leased. Large claims use several transactions.
     pub async fn claim(&self, claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
+        self.note_claim(&claim, now);
         if claim.order == Order::Ordered && claim.queues.len() > QUEUES_MAX {
             return self.claim_from_many(&claim, now).await;
         }

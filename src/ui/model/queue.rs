@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::state::{Counts, EffectiveState};
 
+/// Long polls last up to a minute. After twice that without a claim, nobody asks for the jobs of a queue.
+const UNCLAIMED_US: i64 = 120_000_000;
+
 /// A queue and its counts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueueRow {
@@ -18,6 +21,10 @@ pub struct QueueRow {
     pub forgotten: bool,
     /// The number of its recurring jobs.
     pub recurring: i64,
+    /// When a worker last asked for jobs, or when the server started; `None` if other servers may know better.
+    pub last_claim: Option<i64>,
+    /// The workers with names that last asked for jobs, latest first, and when.
+    pub claimants: Vec<(String, i64)>,
 }
 
 impl QueueRow {
@@ -39,6 +46,15 @@ impl QueueRow {
             self.queue_ref.protocol.has(*state) || self.counts.of(*state) > 0
         };
         EffectiveState::ALL.into_iter().filter(shown)
+    }
+
+    /// The time since which no worker has asked for the waiting jobs; `None` unless that is longer than a long poll.
+    pub fn unclaimed_since(&self, now: i64) -> Option<i64> {
+        let waits = self.counts.waiting > 0 && !self.paused;
+        let since = self
+            .last_claim
+            .filter(|_| waits && self.queue_ref.protocol != Protocol::Jobq);
+        since.filter(|since| now.saturating_sub(*since) > UNCLAIMED_US)
     }
 
     /// Whether the queue can be removed from the lists. Jobq queues are deleted instead.

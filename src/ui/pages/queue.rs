@@ -20,11 +20,11 @@ use crate::ui::components::forms::{
     ConfirmDialog, action_button, confirm_dialog, may_post, shortcut,
 };
 use crate::ui::components::icons::icon;
-use crate::ui::components::links::link_if_allowed;
+use crate::ui::components::links::{link_if_allowed, worker_link};
 use crate::ui::components::paging::pager;
 use crate::ui::components::state::{bar, paused_chip, protocol_badge, state_label};
 use crate::ui::components::tables::{self, JobList};
-use crate::ui::components::time::ago;
+use crate::ui::components::time::{ago, exact};
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::state::EffectiveState;
@@ -140,9 +140,29 @@ pub fn head(queue: &QueueRow, here: Tab, request: &PageRequest) -> AnyView {
             {bar(counts)}
             {oldest.map(|since| view! { <span class="aside">"Oldest waiting: " {ago(since, request.now)}</span> })}
         </div>
+        {claimants(queue, request)}
         {tabs(queue, here)}
     }
     .into_any()
+}
+
+/// Who asks for jobs of the queue; a warning if nobody does.
+fn claimants(queue: &QueueRow, request: &PageRequest) -> AnyView {
+    if let Some(since) = queue.unclaimed_since(request.now) {
+        return view! {
+            <p class="notice s-stalled">
+                {icon("stalled")}
+                <span>"No worker has asked for jobs of this queue since " {exact(since)} ", " {ago(since, request.now)} "."</span>
+            </p>
+        }
+        .into_any();
+    }
+    let names = queue.claimants.iter().map(|(name, at)| {
+        view! { <li>{worker_link(name)} " " <span class="aside">{ago(*at, request.now)}</span></li> }
+    });
+    (!queue.claimants.is_empty())
+        .then(|| view! { <div class="row wrap"><span class="aside">"Asking for jobs:"</span> <ul class="row wrap">{names.collect_view()}</ul></div> })
+        .into_any()
 }
 
 /// The note that the queue is paused.

@@ -268,6 +268,8 @@ mod tests {
             paused: false,
             forgotten: false,
             recurring: 0,
+            last_claim: None,
+            claimants: Vec::new(),
         }
     }
 

@@ -63,7 +63,10 @@ pub fn has_problem(queue: &QueueRow, now: i64) -> bool {
     let long = queue
         .oldest_waiting
         .is_some_and(|since| now.saturating_sub(since) > LONG_US);
-    counts.stalled + counts.failed + counts.dead > 0 || waits && (queue.paused || long)
+    let is_unclaimed = queue.unclaimed_since(now).is_some();
+    counts.stalled + counts.failed + counts.dead > 0
+        || waits && (queue.paused || long)
+        || is_unclaimed
 }
 
 /// The problems, worst first.
@@ -71,13 +74,32 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
     let mut problems = Vec::new();
     let queues = &overview.queues;
     problems.extend(full_disk(&overview.recent));
-    problems.extend(no_workers(overview, now));
+    let no_workers = no_workers(overview, now);
+    // Says the same about all qless queues.
+    let is_named =
+        |queue: &&QueueRow| no_workers.is_none() || queue.queue_ref.protocol != Protocol::Qless;
+    let unclaimed: Vec<QueueRow> = queues.iter().filter(is_named).cloned().collect();
+    problems.extend(no_workers);
+    unclaimed_queues(&mut problems, &unclaimed, now);
     queue_problems(&mut problems, queues, now);
     problems.extend(failed_groups(overview));
     problems.extend(failing_more(&overview.recent));
     problems.extend(slow_commits(&overview.recent));
     dead(&mut problems, overview, now);
     problems
+}
+
+/// Queues with waiting jobs for which no worker asks.
+fn unclaimed_queues(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64) {
+    let list = EffectiveState::Waiting;
+    per_queue(problems, queues, "unclaimed", list, |queue| {
+        queue.unclaimed_since(now)?;
+        Some(format!(
+            "{} has {}, but no worker has asked for jobs of this queue",
+            queue.queue_ref.label(),
+            plural(queue.counts.waiting, "waiting job", "waiting jobs")
+        ))
+    });
 }
 
 /// Problems of queues: paused, stalled, and long waits.
@@ -122,7 +144,8 @@ fn queue_problems(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64) {
         EffectiveState::Waiting,
         |queue| {
             let wait = now.saturating_sub(queue.oldest_waiting?);
-            (!queue.paused && queue.counts.waiting > 0 && wait > LONG_US).then(|| {
+            let is_new = queue.unclaimed_since(now).is_none();
+            (is_new && !queue.paused && queue.counts.waiting > 0 && wait > LONG_US).then(|| {
                 format!(
                     "{}: oldest job has been waiting {}",
                     queue.queue_ref.label(),
@@ -265,10 +288,18 @@ fn no_workers(overview: &OverviewView, now: i64) -> Option<Problem> {
     })
 }
 
+/// The icon of a kind of problem of queues.
+fn icon_of(kind: &'static str) -> &'static str {
+    match kind {
+        "unclaimed" => "stalled",
+        kind => kind,
+    }
+}
+
 fn per_queue(
     problems: &mut Vec<Problem>,
     queues: &[QueueRow],
-    shape: &'static str,
+    kind: &'static str,
     list: EffectiveState,
     check: impl Fn(&QueueRow) -> Option<String>,
 ) {
@@ -276,15 +307,18 @@ fn per_queue(
         .iter()
         .filter_map(|queue| {
             Some(Problem {
-                shape,
+                shape: icon_of(kind),
                 text: check(queue)?,
                 protocol: Some(queue.queue_ref.protocol),
                 address: urls::state(&queue.queue_ref, list),
-                since: queue
-                    .oldest_waiting
-                    .filter(|_| shape == "paused")
-                    .map(|since| ("oldest available", since)),
-                remedy: (shape == "paused").then(|| Remedy::ResumeQueue(queue.queue_ref.clone())),
+                since: match kind {
+                    "paused" => queue
+                        .oldest_waiting
+                        .map(|since| ("oldest available", since)),
+                    "unclaimed" => queue.last_claim.map(|last| ("since", last)),
+                    _ => None,
+                },
+                remedy: (kind == "paused").then(|| Remedy::ResumeQueue(queue.queue_ref.clone())),
             })
         })
         .collect();
@@ -292,7 +326,7 @@ fn per_queue(
         let more = found.len() - NAMED_MAX;
         found.truncate(NAMED_MAX);
         found.push(Problem {
-            shape,
+            shape: icon_of(kind),
             text: format!(
                 "… and {}",
                 plural(

@@ -17,6 +17,8 @@ fn queue(name: &str, counts: Counts, oldest_waiting: Option<i64>) -> QueueRow {
         paused: false,
         forgotten: false,
         recurring: 0,
+        last_claim: None,
+        claimants: Vec::new(),
     }
 }
 
