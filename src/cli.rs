@@ -25,7 +25,7 @@ type Outcome = Result<(), Box<dyn Error>>;
 pub fn main() -> ExitCode {
     let subcommand = Command::parse().subcommand;
     log::start(&subcommand);
-    // Leaves one core to the database's thread: with more runnable threads than cores, each handover of a request or a
+    // Leaves one core to the writer's thread: with more runnable threads than cores, each handover of a request or a
     // result waits for the scheduler.
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::engine::Engine;
@@ -13,7 +13,7 @@ use crate::engine::error::Result;
 use crate::engine::model::job::QueueId;
 use crate::engine::model::queue::Queue;
 use crate::engine::unit_of_work::counters::{Kind, Outcome, SUMMARY_SLOT};
-use crate::engine::unit_of_work::time_series::{BOUNDS_S, CLASSES, FAILED, PUT, RUNS, WAITS};
+use crate::engine::unit_of_work::time_series::{self, FAILED, PUT, RUNS, WAITS};
 use crate::metrics::{Buckets, Counter, Gauge, Histogram};
 use crate::store::{DatabaseInfo, ReaderUse};
 
@@ -52,7 +52,23 @@ struct Counted {
     other: QueueTotals,
 }
 
-/// CountedEvents of a queue.
+/// Upper bounds, in seconds, of all buckets of durations but the last.
+const BOUNDS_S: [f64; 11] = [
+    0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 120.0, 600.0, 3_600.0,
+];
+
+const BUCKETS: usize = BOUNDS_S.len() + 1;
+
+/// The bucket of each class of durations that the statistics have. Their classes are narrower.
+static BUCKET_OF_CLASS: LazyLock<Vec<usize>> = LazyLock::new(|| {
+    let bucket = |class| {
+        let value = time_series::value(class);
+        BOUNDS_S.partition_point(|bound| value > *bound)
+    };
+    (0..time_series::CLASSES).map(bucket).collect()
+});
+
+/// Counted events of a queue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueueTotals {
     /// Jobs that entered the queue.
@@ -65,11 +81,11 @@ pub struct QueueTotals {
     pub expired: u64,
     /// Dead-lettered jobs, once all events of a transaction have been added.
     dead_lettered: i64,
-    /// Claims by waiting time, in the classes of [`BOUNDS_S`].
-    waits: [u64; CLASSES],
+    /// Claims by waiting time, in the buckets of [`BOUNDS_S`].
+    waits: [u64; BUCKETS],
     waited_s: f64,
     /// Completions by run time.
-    runs: [u64; CLASSES],
+    runs: [u64; BUCKETS],
     ran_s: f64,
 }
 
@@ -102,8 +118,8 @@ impl QueueTotals {
             (MINUTE, PUT) => self.put += n,
             // Counts failures too, which the same transaction counts as outcomes.
             (MINUTE, FAILED) => self.dead_lettered += delta.n,
-            (MINUTE, slot @ RUNS..) => add_class(&mut self.runs, slot - RUNS, n),
-            (MINUTE, slot @ WAITS..) => add_class(&mut self.waits, slot - WAITS, n),
+            (MINUTE, slot @ RUNS..) => add_duration(&mut self.runs, slot - RUNS, n),
+            (MINUTE, slot @ WAITS..) => add_duration(&mut self.waits, slot - WAITS, n),
             (OUTCOME, slot) => match Outcome::from_slot(slot) {
                 Some(Outcome::Failures) => {
                     self.failed += n;
@@ -119,17 +135,18 @@ impl QueueTotals {
     }
 }
 
-fn add_class(classes: &mut [u64; CLASSES], class: i64, n: u64) {
+fn add_duration(buckets: &mut [u64; BUCKETS], class: i64, n: u64) {
     let class = usize::try_from(class).ok();
-    if let Some(count) = class.and_then(|class| classes.get_mut(class)) {
+    let bucket = class.and_then(|class| BUCKET_OF_CLASS.get(class));
+    if let Some(count) = bucket.and_then(|bucket| buckets.get_mut(*bucket)) {
         *count += n;
     }
 }
 
-fn buckets(classes: &[u64; CLASSES], sum: f64) -> Buckets {
+fn buckets(counts: &[u64; BUCKETS], sum: f64) -> Buckets {
     Buckets {
         bounds: BOUNDS_S.to_vec(),
-        counts: classes.to_vec(),
+        counts: counts.to_vec(),
         sum,
     }
 }
@@ -325,8 +342,20 @@ mod tests {
                 row(Kind::Outcome, 1, Outcome::Retries as i64, 4, None),
                 row(Kind::Minute, 1, PUT, 3, None),
                 row(Kind::Minute, 1, FAILED, 3, None),
-                row(Kind::Minute, 1, WAITS + 2, 5, None),
-                row(Kind::Minute, 1, RUNS + 11, 6, None),
+                row(
+                    Kind::Minute,
+                    1,
+                    WAITS + time_series::class(0.05) as i64,
+                    5,
+                    None,
+                ),
+                row(
+                    Kind::Minute,
+                    1,
+                    RUNS + time_series::class(9_000.0) as i64,
+                    6,
+                    None,
+                ),
             ],
             retried: vec![1, 1],
         });
