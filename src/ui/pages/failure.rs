@@ -172,7 +172,7 @@ fn messages(view: &FailingView) -> AnyView {
             <li>
                 <a href=urls::failure_group(group, &view.range, fp) aria-current=is_selected.then_some("true")>
                     <span class="count">{time::number(kind.count)}</span>
-                    <span>{text} {example}</span>
+                    <span>{text}</span> {example}
                 </a>
             </li>
         }
