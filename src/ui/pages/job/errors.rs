@@ -92,7 +92,9 @@ fn difference<'t>(old: &str, new: &'t str) -> (&'t str, &'t str, &'t str) {
         .collect();
     let after = new.len() - same(&ours, &theirs);
     let part = |from: usize, to: usize| new.get(from..to).unwrap_or_default();
-    (part(0, before), part(before, after), part(after, new.len()))
+    let changed = part(before, after).trim_end();
+    let end = before + changed.len();
+    (part(0, before), changed, part(end, new.len()))
 }
 
 /// The errors of all attempts; nothing if there are none.
@@ -245,7 +247,7 @@ mod tests {
     #[test]
     fn the_difference_between_messages_is_the_words_in_the_middle() {
         for (old, new, expected) in [
-            ("after 5 s", "after 12 s", ("after ", "12 ", "s")),
+            ("after 5 s", "after 12 s", ("after ", "12", " s")),
             ("same", "same", ("same", "", "")),
             ("", "new", ("", "new", "")),
             ("a b", "a b c", ("a ", "b c", "")),
