@@ -12,17 +12,24 @@ use crate::engine::verbs::claim::Claim;
 /// The workers that are remembered per queue.
 const WORKERS_MAX: usize = 5;
 
-/// Entries of deleted queues are dropped when there are this many more entries than queues.
-const SPARE: usize = 1_000;
+/// The queues that are remembered. Beyond that, all are forgotten.
+const QUEUES_MAX: usize = 10_000;
 
 /// The last claims of each queue.
 #[derive(Debug, Default)]
-pub struct Claimants(Mutex<HashMap<QueueId, LastClaims>>);
+pub struct Claimants(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    queues: HashMap<QueueId, LastClaims>,
+    /// When queues were forgotten.
+    forgotten_at: Option<Time>,
+}
 
 /// The last claims of a queue, whether or not they got jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LastClaims {
-    /// The last claim; if there was none, when the server started.
+    /// The last claim; if none is known, when the server started or forgot it.
     pub last: Time,
     /// Worker and time of its last claim, latest first; at most 5. Without workers that have no names.
     pub workers: Vec<(String, Time)>,
@@ -53,16 +60,13 @@ impl Engine {
         let ids: Vec<QueueId> = queues.map(|queue| queue.id).collect();
         let claims = &self.0.claimants.0;
         let mut claims = claims.lock().unwrap_or_else(PoisonError::into_inner);
-        if claims.len() > SPARE {
-            let count = claims.len();
-            let is_known = |id: &QueueId| known.by_id(*id).is_some();
-            // Rarely: most entries are of queues that exist.
-            if count.is_multiple_of(SPARE) {
-                claims.retain(|id, _| is_known(id));
-            }
+        if claims.queues.len() >= QUEUES_MAX {
+            claims.queues.clear();
+            claims.forgotten_at = Some(now);
         }
         for id in ids {
-            claims.entry(id).or_default().add(&claim.worker, now);
+            let of_queue = claims.queues.entry(id).or_default();
+            of_queue.add(&claim.worker, now);
         }
     }
 
@@ -73,9 +77,9 @@ impl Engine {
         }
         let claims = &self.0.claimants.0;
         let claims = claims.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = claims.get(&queue).cloned();
+        let found = claims.queues.get(&queue).cloned();
         Some(found.unwrap_or_else(|| LastClaims {
-            last: self.0.opened.at,
+            last: claims.forgotten_at.unwrap_or(self.0.opened.at),
             workers: Vec::new(),
         }))
     }

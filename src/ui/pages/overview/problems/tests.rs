@@ -193,3 +193,32 @@ fn many_queues_with_the_same_problem_are_summarized() {
     assert_eq!(found.len(), NAMED_MAX + 1);
     assert_eq!(found[NAMED_MAX].text, "… and 7 more queues");
 }
+
+#[test]
+fn a_queue_for_which_no_worker_asks_is_a_problem_after_two_minutes() {
+    let waiting = Counts {
+        waiting: 2,
+        ..Counts::default()
+    };
+    let queue = QueueRow {
+        queue_ref: QueueRef::lmstfy("shop", "mail"),
+        last_claim: Some(0),
+        ..queue("", waiting, Some(0))
+    };
+    let found = |now| problems(&overview(vec![queue.clone()], vec![]), now);
+    assert_eq!(found(120_000_000), []);
+    // Later, too, the row about long waits would only repeat it.
+    for now in [120_000_001, 2 * LONG_US] {
+        let found = found(now);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(
+            found[0].text,
+            "shop/mail has 2 waiting jobs, but no worker has asked for jobs of this queue"
+        );
+        assert_eq!(
+            (found[0].shape, found[0].since),
+            ("stalled", Some(("since", 0)))
+        );
+    }
+    assert!(has_problem(&queue, 120_000_001) && !has_problem(&queue, 1));
+}
