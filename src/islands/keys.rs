@@ -3,13 +3,11 @@
 //! shortcut can do only what its control can.
 
 #[cfg(feature = "hydrate")]
-mod listen;
+pub mod listen;
 #[cfg(feature = "hydrate")]
 mod palette;
 #[cfg(feature = "hydrate")]
 mod rows;
-#[cfg(feature = "hydrate")]
-pub use listen::announce;
 #[cfg(not(feature = "hydrate"))]
 mod listen {
     //! On the server, the islands' functions are empty.

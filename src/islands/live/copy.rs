@@ -8,7 +8,7 @@ use std::time::Duration;
 use web_sys::Element;
 
 use crate::islands::browser::listen;
-use crate::islands::keys::announce;
+use crate::islands::keys::listen::announce;
 
 /// How long a button confirms the copy.
 const CONFIRMATION_DURATION: Duration = Duration::from_secs(2);
