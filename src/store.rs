@@ -324,7 +324,7 @@ impl Connection {
         batch: Vec<Statement>,
     ) -> Result<Vec<StatementResult>, StoreError> {
         match self {
-            Connection::Sqlite(connection) => connection.read(batch),
+            Connection::Sqlite(connection) => connection.read(&batch),
             Connection::Postgres(connection) => connection.run(batch).await,
         }
     }
@@ -332,7 +332,7 @@ impl Connection {
     /// Runs the statements in the group's transaction. Returns one result per statement.
     pub async fn run(&mut self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
         match self {
-            Connection::Sqlite(connection) => connection.run(batch),
+            Connection::Sqlite(connection) => connection.run(&batch),
             Connection::Postgres(connection) => connection.run(batch).await,
         }
     }
@@ -344,7 +344,7 @@ impl Connection {
         batch: Vec<Statement>,
     ) -> Result<Vec<StatementResult>, StoreError> {
         match self {
-            Connection::Sqlite(connection) => connection.commit_with(batch),
+            Connection::Sqlite(connection) => connection.commit_with(&batch),
             Connection::Postgres(connection) => connection.commit_with(batch).await,
         }
     }

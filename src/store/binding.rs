@@ -3,6 +3,7 @@
 //! Numbered placeholders would have to be renumbered when several statements are joined into one text, and SQLite looks
 //! up their numbers one by one.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
@@ -39,6 +40,8 @@ fn rows(args: &[Arg]) -> Option<usize> {
 
 /// A statement, split at its placeholders.
 struct Template {
+    /// The text with a `?` for each placeholder.
+    text: String,
     /// The text before the first placeholder.
     head: &'static str,
     parts: Vec<Part>,
@@ -49,8 +52,6 @@ struct Part {
     arg: usize,
     /// The index of the column, if the argument is a set of one row.
     column: Option<usize>,
-    /// Whether a later placeholder uses the same value.
-    is_used_again: bool,
     /// The text up to the next placeholder.
     rest: &'static str,
 }
@@ -77,15 +78,13 @@ fn template(set: RowBinding, sql: &'static str) -> &'static Template {
 fn split(sql: &'static str) -> Template {
     let mut texts = sql.split('$');
     let head = texts.next().unwrap_or_default();
-    let mut parts: Vec<Part> = texts.map(part).collect();
-    for index in 0..parts.len() {
-        let (before, after) = parts.split_at_mut(index + 1);
-        if let Some(part) = before.last_mut() {
-            let is_same = |other: &Part| (other.arg, other.column) == (part.arg, part.column);
-            part.is_used_again = after.iter().any(is_same);
-        }
+    let parts: Vec<Part> = texts.map(part).collect();
+    let mut text = head.to_owned();
+    for part in &parts {
+        text.push('?');
+        text.push_str(part.rest);
     }
-    Template { head, parts }
+    Template { text, head, parts }
 }
 
 /// Parses the text after a `$`: an argument number, or `1:0` for a column of a set of one row, and the rest.
@@ -103,53 +102,57 @@ fn part(text: &'static str) -> Part {
     Part {
         arg: arg.wrapping_sub(1),
         column,
-        is_used_again: false,
         rest,
     }
 }
 
-/// Appends the statement with a `?` for each use of an argument, and passes the arguments to `bind` in that order.
-/// `capacity` is the number of rows of a table with several rows.
-pub fn write(
-    sql: &'static str,
-    mut args: Vec<Arg>,
-    capacity: usize,
-    text: &mut String,
-    mut bind: impl FnMut(Arg),
-) {
-    let set = match rows(&args) {
+/// A statement with a `?` for each use of an argument, and the arguments in that order.
+pub struct Bound<'a> {
+    pub text: Cow<'static, str>,
+    pub args: Vec<Cow<'a, Arg>>,
+}
+
+/// Binds the arguments of a statement. `capacity` is the number of rows of a table with several rows.
+pub fn bind<'a>(sql: &'static str, args: &'a [Arg], capacity: usize) -> Bound<'a> {
+    let set = match rows(args) {
         Some(1) => RowBinding::Single,
         Some(2..=ROWS_BOUND_MAX) => RowBinding::Values,
         // The number of columns of a set without rows is not known.
         _ => RowBinding::Json,
     };
     let template = template(set, sql);
-    text.push_str(template.head);
-    for part in &template.parts {
-        let arg = match (args.get_mut(part.arg), part.column) {
-            (Some(Arg::Rows(rows)), Some(column)) => rows.values.get_mut(column),
-            (arg, _) => arg,
+    let mut bound = Vec::with_capacity(template.parts.len());
+    if set != RowBinding::Values {
+        let bind = |part: &Part| match (args.get(part.arg), part.column) {
+            (Some(Arg::Rows(rows)), Some(column)) => rows.values.get(column).map(Cow::Borrowed),
+            (Some(Arg::Rows(rows)), None) => Some(Cow::Owned(Arg::Text(rows.json()))),
+            (arg, _) => arg.map(Cow::Borrowed),
         };
-        let arg = arg.map(|arg| match part.is_used_again {
-            true => arg.clone(),
-            false => std::mem::take(arg),
-        });
-        match arg.unwrap_or_default() {
-            Arg::Rows(rows) if set == RowBinding::Values => {
-                let left_over = write_values(&rows, capacity, text);
-                rows.values.into_iter().for_each(&mut bind);
-                (0..left_over).for_each(|_| bind(Arg::Null));
-            }
-            Arg::Rows(rows) => {
-                text.push('?');
-                bind(Arg::Text(rows.json()));
+        let values = template.parts.iter().map(bind);
+        bound.extend(values.map(|value| value.unwrap_or(Cow::Owned(Arg::Null))));
+        return Bound {
+            text: Cow::Borrowed(&template.text),
+            args: bound,
+        };
+    }
+    let mut text = template.head.to_owned();
+    for part in &template.parts {
+        match args.get(part.arg) {
+            Some(Arg::Rows(rows)) => {
+                let left_over = write_values(rows, capacity, &mut text);
+                bound.extend(rows.values.iter().map(Cow::Borrowed));
+                bound.extend((0..left_over).map(|_| Cow::Owned(Arg::Null)));
             }
             arg => {
                 text.push('?');
-                bind(arg);
+                bound.push(arg.map_or(Cow::Owned(Arg::Null), Cow::Borrowed));
             }
         }
         text.push_str(part.rest);
+    }
+    Bound {
+        text: Cow::Owned(text),
+        args: bound,
     }
 }
 
@@ -180,10 +183,10 @@ mod tests {
     #[test]
     fn values_are_bound_where_they_are_used_and_unused_rows_are_null() {
         let written = |sql, args: Vec<Arg>| {
-            let (mut text, mut bound) = (String::new(), Vec::new());
             let capacity = capacity(&[Statement::new(sql, args.clone())]);
-            write(sql, args, capacity, &mut text, |arg| bound.push(arg));
-            (text, serde_json::to_string(&bound).unwrap())
+            let bound = bind(sql, &args, capacity);
+            let args = serde_json::to_string(&bound.args).unwrap();
+            (bound.text.into_owned(), args)
         };
         let sql = "SELECT int(0), $2 FROM rows($1) WHERE x = $2";
         let rows = |count: i64| {

@@ -68,7 +68,7 @@ async fn read(
 ) -> Result<Vec<StatementResult>, StoreError> {
     let statements = batch.len();
     let snapshot = statements > 1;
-    let (mut text, arguments) = joined(batch)?;
+    let (mut text, arguments) = joined(&batch)?;
     if snapshot {
         text = format!("BEGIN;{text}COMMIT;");
     }
@@ -88,27 +88,25 @@ async fn read(
 }
 
 /// The statements joined into one text, and their arguments in its order.
-fn joined(batch: Vec<Statement>) -> Result<(String, SqliteArguments), StoreError> {
+fn joined(batch: &[Statement]) -> Result<(String, SqliteArguments), StoreError> {
     let mut text =
         String::with_capacity(batch.iter().map(|statement| statement.sql.len() + 16).sum());
-    let capacity = binding::capacity(&batch);
+    let capacity = binding::capacity(batch);
     let mut arguments = SqliteArguments::default();
-    let mut outcome = Ok(());
-    for Statement { sql, args, .. } in batch {
-        binding::write(sql, args, capacity, &mut text, |arg| {
-            let done = match arg {
+    for statement in batch {
+        let bound = binding::bind(statement.sql, &statement.args, capacity);
+        for arg in bound.args {
+            let done = match arg.into_owned() {
                 Arg::Null | Arg::Rows(_) => arguments.add(None::<i64>),
                 Arg::Int(value) => arguments.add(value),
                 Arg::Real(value) => arguments.add(value),
                 Arg::Text(value) => arguments.add(value),
             };
-            if let Err(error) = done {
-                outcome = Err(sqlx::Error::Encode(error));
-            }
-        });
+            done.map_err(sqlx::Error::Encode)?;
+        }
+        text.push_str(&bound.text);
         text.push(';');
     }
-    outcome?;
     Ok((text, arguments))
 }
 

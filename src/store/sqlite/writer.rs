@@ -4,6 +4,7 @@
 //! transaction, cost more than the statements. Its calls block, so the writer of a store has a thread of its own
 //! (`store/group_commit.rs`).
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -185,21 +186,21 @@ impl Connection {
     /// Runs read-only statements; in a group, in its transaction.
     pub(in crate::store) fn read(
         &mut self,
-        batch: Vec<Statement>,
+        batch: &[Statement],
     ) -> Result<Vec<StatementResult>, StoreError> {
         if self.in_group {
             self.begin_transaction()?;
         }
-        batch.into_iter().map(|it| self.execute(it)).collect()
+        batch.iter().map(|it| self.execute(it)).collect()
     }
 
     /// Runs the statements in the group's transaction. Returns one result per statement.
     pub(in crate::store) fn run(
         &mut self,
-        batch: Vec<Statement>,
+        batch: &[Statement],
     ) -> Result<Vec<StatementResult>, StoreError> {
         self.begin_transaction()?;
-        let results = batch.into_iter().map(|it| self.execute(it)).collect();
+        let results = batch.iter().map(|it| self.execute(it)).collect();
         match results {
             // The next attempt waits for the other process when it begins. This one cannot: it has read, and what it
             // has read may be outdated.
@@ -214,7 +215,7 @@ impl Connection {
     /// with.
     pub(in crate::store) fn commit_with(
         &mut self,
-        batch: Vec<Statement>,
+        batch: &[Statement],
     ) -> Result<Vec<StatementResult>, StoreError> {
         let results = match batch.is_empty() {
             true => Vec::new(),
@@ -250,23 +251,19 @@ impl Connection {
     }
 
     /// Runs one statement and collects its rows.
-    fn execute(&self, statement: Statement) -> Result<StatementResult, StoreError> {
-        let capacity = binding::capacity([&statement]);
-        let Statement {
-            sql,
-            args,
-            expected,
-        } = statement;
-        let mut text = String::with_capacity(sql.len() + 16);
-        let mut bound = Vec::with_capacity(32);
-        binding::write(sql, args, capacity, &mut text, |arg| bound.push(arg));
-        let rows = match text.len() <= PREPARED_BYTES_MAX {
-            true => run_prepared(&mut *self.inner.prepare_cached(&text)?, &bound)?,
-            false => run_prepared(&mut self.inner.prepare(&text)?, &bound)?,
+    fn execute(&self, statement: &Statement) -> Result<StatementResult, StoreError> {
+        let capacity = binding::capacity([statement]);
+        let bound = binding::bind(statement.sql, &statement.args, capacity);
+        let rows = match bound.text.len() <= PREPARED_BYTES_MAX {
+            true => run_prepared(&mut *self.inner.prepare_cached(&bound.text)?, &bound.args)?,
+            false => run_prepared(&mut self.inner.prepare(&bound.text)?, &bound.args)?,
         };
         let affected = self.inner.changes();
         // With a single writer, this fails only if the engine is wrong about what it wrote.
-        if expected.is_some_and(|expected| expected != affected) {
+        if statement
+            .expected
+            .is_some_and(|expected| expected != affected)
+        {
             return Err(StoreError::Conflict);
         }
         Ok(StatementResult { rows, affected })
@@ -280,10 +277,10 @@ impl Connection {
 
 fn run_prepared(
     statement: &mut rusqlite::Statement<'_>,
-    args: &[Arg],
+    args: &[Cow<'_, Arg>],
 ) -> Result<Vec<Row>, StoreError> {
     for (index, arg) in (1..).zip(args) {
-        match arg {
+        match &**arg {
             // What is not bound is null.
             Arg::Null | Arg::Rows(_) => {}
             Arg::Int(value) => statement.raw_bind_parameter(index, value)?,
