@@ -9,6 +9,7 @@ mod health;
 mod io;
 mod limits;
 mod metrics;
+mod openapi;
 mod proxies;
 mod reload;
 mod request_id;
@@ -251,6 +252,7 @@ fn routes(engine: &Engine, settings: &Settings, stop: &CancellationToken) -> (Ro
                 .clone()
                 .router(Some(auth.admin(metrics::unauthorized))),
         )
+        .merge(openapi::router())
         .merge(ui::router(dashboard))
         .merge(protocols(engine, settings, stop, gauges.qless_streams))
         .fallback(no_such_endpoint);

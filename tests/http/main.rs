@@ -76,6 +76,8 @@ mod metrics;
 #[cfg(test)]
 mod names;
 #[cfg(test)]
+mod openapi;
+#[cfg(test)]
 mod operations;
 #[cfg(test)]
 mod order;

@@ -72,6 +72,7 @@ fn all() -> Vec<(String, Behind)> {
     for (source, behind) in [
         ("http/health.rs", Behind::Nothing),
         ("http/metrics.rs", Behind::Admin),
+        ("http/openapi.rs", Behind::Nothing),
         ("ui/http.rs", Behind::Admin),
         ("protocol/token.rs", Behind::Admin),
         ("protocol/qless.rs", Behind::Qless),
@@ -125,6 +126,7 @@ fn all_sources_with_routes_are_listed() {
     let known = [
         "http/health.rs",
         "http/metrics.rs",
+        "http/openapi.rs",
         "protocol/jobq.rs",
         "protocol/lmstfy.rs",
         "protocol/qless.rs",

@@ -122,6 +122,7 @@ fn paths() -> BTreeSet<String> {
     for source in [
         "http/health.rs",
         "http/metrics.rs",
+        "http/openapi.rs",
         "ui/http.rs",
         "protocol/token.rs",
         "protocol/qless.rs",
