@@ -1,8 +1,12 @@
 //! The command line: one file per subcommand. Each reports an error as one log line and exit code 1.
 
+mod backup;
 mod banner;
+mod completions;
+mod config;
 mod copy;
 mod dev;
+mod doctor;
 mod log;
 mod serve;
 mod token;
@@ -13,9 +17,7 @@ use std::num::NonZero;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use clap::Parser;
-
-use crate::config::{Command, Subcommand};
+use crate::config::{LoadError, Loaded, Subcommand, load};
 use crate::http::raise_open_files;
 
 /// The result of a subcommand.
@@ -23,8 +25,18 @@ type Outcome = Result<(), Box<dyn Error>>;
 
 /// Parses the command line and runs the subcommand.
 pub fn main() -> ExitCode {
-    let subcommand = Command::parse().subcommand;
-    log::start(&subcommand);
+    let loaded = match load(std::env::args_os().collect()) {
+        Ok(loaded) => loaded,
+        Err(LoadError::Usage(error)) => error.exit(),
+        Err(LoadError::File { path, problems }) => {
+            log::start(None);
+            for problem in problems {
+                tracing::error!("{}: {problem}", path.display());
+            }
+            return ExitCode::FAILURE;
+        }
+    };
+    log::start(Some(&loaded.command.subcommand));
     // Leaves one core to the writer's thread: with more runnable threads than cores, each handover of a request or a
     // result waits for the scheduler.
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -33,7 +45,7 @@ pub fn main() -> ExitCode {
         .enable_all()
         .build();
     match runtime {
-        Ok(runtime) => runtime.block_on(run(subcommand)),
+        Ok(runtime) => runtime.block_on(run(loaded)),
         Err(error) => {
             tracing::error!("cannot start the worker threads: {error}");
             ExitCode::FAILURE
@@ -41,20 +53,29 @@ pub fn main() -> ExitCode {
     }
 }
 
-async fn run(subcommand: Subcommand) -> ExitCode {
+async fn run(loaded: Loaded) -> ExitCode {
     raise_open_files();
-    let outcome = match subcommand {
-        Subcommand::Serve(options) => serve::run(&options).await,
-        Subcommand::Dev(options) => dev::run(&options).await,
-        Subcommand::Token(command) => token::run(command).await,
-        Subcommand::Copy(databases) => copy::run(&databases.from, &databases.to).await,
-    };
-    match outcome {
+    match dispatch(loaded).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+async fn dispatch(loaded: Loaded) -> Outcome {
+    match &loaded.command.subcommand {
+        Subcommand::Serve(_) => serve::run(loaded).await,
+        Subcommand::Dev(options) => dev::run(options).await,
+        Subcommand::Token(command) => token::run(command).await,
+        Subcommand::Copy(databases) => copy::run(&databases.from, &databases.to).await,
+        Subcommand::Backup(options) => backup::run(options).await,
+        Subcommand::Restore(options) => backup::restore(options).await,
+        Subcommand::Doctor(options) => doctor::run(&loaded, options).await,
+        Subcommand::Config(command) => config::run(&loaded, command),
+        Subcommand::Completions(options) => completions::run(options.shell),
+        Subcommand::Man => completions::man(),
     }
 }
 

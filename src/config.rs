@@ -1,24 +1,33 @@
-//! Settings from flags and environment variables.
+//! Settings from flags, environment variables and the configuration file.
 
 mod access;
+mod commands;
 mod exposure;
+mod file;
+mod load;
 mod monitoring;
 mod network;
+mod reference;
 mod secrets;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 use clap::{Args, Parser};
+use tracing_subscriber::EnvFilter;
 
 use crate::auth::Hosts;
 use crate::engine::{Durability, Expiry, Options};
 use crate::http::{JOBQ_BODY_MAX, LMSTFY_BODY_MAX, MetricsAccess, RELAY_BODY_MAX, Settings};
 use crate::secret::read_file;
 pub use access::Access;
+pub use commands::{Backup, Completions, ConfigCommand, Doctor, Restore};
+pub use load::{LoadError, Loaded, Setting, Source, Value, load};
 pub use monitoring::{LogFormat, Monitoring};
 pub use network::Network;
+pub use reference::{example, quoted, reference};
 
 /// A durable job queue server with a live dashboard, for qless, lmstfy, Relay and Jobq clients.
 #[derive(Debug, Parser)]
@@ -39,6 +48,19 @@ pub enum Subcommand {
     Token(Token),
     /// Copy a database to an empty one. Stop all servers that use either database first.
     Copy(Databases),
+    /// Write a verified copy of an SQLite database to a file, even while a server is running.
+    Backup(Backup),
+    /// Replace an SQLite database by a backup. Stop its server first.
+    Restore(Restore),
+    /// Report what is wrong with this installation. Takes the flags of `switchyard serve`.
+    Doctor(Box<Doctor>),
+    /// Check and print the configuration of the server.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print a completion script for a shell.
+    Completions(Completions),
+    /// Print the manual page.
+    Man,
 }
 
 /// The options of `switchyard dev`.
@@ -122,6 +144,9 @@ pub enum Token {
 /// The database of a command.
 #[derive(Debug, Args)]
 pub struct Database {
+    /// Configuration file whose `database` is used.
+    #[arg(long, env = "SWITCHYARD_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Database: sqlite://FILE or postgres://USER@HOST/DATABASE.
     #[arg(
         long,
@@ -137,6 +162,14 @@ const DATABASE: &str = "sqlite://switchyard.db";
 
 #[derive(Debug, Args)]
 pub struct Serve {
+    /// Configuration file in TOML, whose keys are the names of these flags. Environment variables and flags take
+    /// precedence. SIGHUP reloads secrets and the log level; other changes need a restart.
+    #[arg(long, env = "SWITCHYARD_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Log level, or a filter such as switchyard=debug. SIGHUP reloads it from the configuration file.
+    #[arg(long, env = "RUST_LOG", default_value = "info", value_parser = log_level)]
+    #[arg(value_name = "FILTER")]
+    pub log_level: String,
     /// Address to listen on; port 0 picks a free port.
     #[arg(long, env = "SWITCHYARD_LISTEN", default_value = "127.0.0.1:3000")]
     pub listen: SocketAddr,
@@ -199,6 +232,12 @@ fn environment(text: &str) -> Result<String, String> {
         ));
     }
     Ok(name.to_owned())
+}
+
+fn log_level(text: &str) -> Result<String, String> {
+    let filter = EnvFilter::try_new(text);
+    filter.map_err(|error| error.to_string())?;
+    Ok(text.to_owned())
 }
 
 impl Serve {

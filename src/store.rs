@@ -6,12 +6,14 @@
 //! SQLite and Postgres are in the files of those names and in `store/dialect.rs`.
 
 mod address;
+mod backup;
 mod binding;
 mod copy;
 mod dialect;
 mod file;
 mod group_commit;
 mod info;
+mod inspect;
 mod migrations;
 mod pooled;
 mod postgres;
@@ -25,12 +27,14 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use address::without_password;
+pub use backup::{BackupError, Prepared, back_up, restore};
 pub use binding::ROWS_BOUND_MAX;
 pub use copy::{Copied, CopyError, Progress, copy};
 use dialect::Dialect;
 pub use file::FileOwner;
 pub use group_commit::{BatchRunner, Writer};
 pub use info::{DatabaseInfo, ReaderUse};
+pub use inspect::{Inspection, database_file, inspect};
 pub use postgres::Listener;
 use reserve::Reserve;
 pub use rows::{Arg, Row, Statement, StatementResult};

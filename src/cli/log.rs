@@ -1,35 +1,73 @@
-//! The log: its format and its level.
+//! The log: its format, and its level, which can change while the server runs.
 
 use std::io;
+use std::sync::OnceLock;
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::Directive;
+use tracing_subscriber::reload::Handle;
 
 use crate::config::{LogFormat, Subcommand};
 use crate::http::REQUESTS;
 
-/// Starts the log, as the flags of the subcommand and `RUST_LOG` say.
-pub fn start(subcommand: &Subcommand) {
-    let monitoring = match subcommand {
-        Subcommand::Serve(options) => Some(&options.monitoring),
-        Subcommand::Dev(options) => Some(&options.monitoring),
-        Subcommand::Token(_) | Subcommand::Copy(_) => None,
+/// Replaces the filter of the log.
+type SetFilter = Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>;
+
+static FILTER: OnceLock<SetFilter> = OnceLock::new();
+
+/// Starts the log, as the options of the subcommand and `RUST_LOG` say. There is none if the command line is wrong.
+pub fn start(subcommand: Option<&Subcommand>) {
+    let (monitoring, level) = match subcommand {
+        Some(Subcommand::Serve(options)) => (Some(&options.monitoring), Some(&options.log_level)),
+        Some(Subcommand::Dev(options)) => (Some(&options.monitoring), None),
+        _ => (None, None),
     };
-    let mut filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    if monitoring.is_some_and(|it| it.log_requests)
-        && let Ok(directive) = format!("{REQUESTS}={}", LevelFilter::INFO).parse::<Directive>()
-    {
-        // Whatever the level of the other lines.
-        filter = filter.add_directive(directive);
-    }
+    let log_requests = monitoring.is_some_and(|it| it.log_requests);
+    let filter = match level {
+        Some(level) => EnvFilter::try_new(level).ok(),
+        None => EnvFilter::try_from_default_env().ok(),
+    };
+    let filter = filter.unwrap_or_else(|| EnvFilter::new("info"));
     let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(with_requests(filter, log_requests))
         .with_writer(io::stderr)
         // Otherwise tracing panics when standard error is a closed pipe.
-        .log_internal_errors(false);
+        .log_internal_errors(false)
+        .with_filter_reloading();
     match monitoring.map(|it| it.log_format).unwrap_or_default() {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().flatten_event(true).with_span_list(false).init(),
+        LogFormat::Text => {
+            keep(log.reload_handle());
+            log.init();
+        }
+        LogFormat::Json => {
+            let log = log.json().flatten_event(true).with_span_list(false);
+            keep(log.reload_handle());
+            log.init();
+        }
     }
+}
+
+/// Changes the level of the log.
+///
+/// # Errors
+/// If it is not a valid filter.
+pub fn set_level(level: &str, log_requests: bool) -> Result<(), String> {
+    let filter = EnvFilter::try_new(level).map_err(|error| error.to_string())?;
+    let filter = with_requests(filter, log_requests);
+    FILTER.get().map_or(Ok(()), |set| set(filter))
+}
+
+/// The filter, with the lines of requests if they are logged, whatever the level of the other lines.
+fn with_requests(filter: EnvFilter, log_requests: bool) -> EnvFilter {
+    let directive = format!("{REQUESTS}={}", LevelFilter::INFO).parse::<Directive>();
+    match directive {
+        Ok(directive) if log_requests => filter.add_directive(directive),
+        _ => filter,
+    }
+}
+
+fn keep<S: 'static>(handle: Handle<EnvFilter, S>) {
+    let set = move |filter| handle.reload(filter).map_err(|error| error.to_string());
+    drop(FILTER.set(Box::new(set)));
 }

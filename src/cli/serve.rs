@@ -6,21 +6,25 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::banner::{banner, first_token};
-use super::{Outcome, dev, print};
-use crate::auth::Keyring;
-use crate::config::{Access, Monitoring, Serve};
+use super::{Outcome, dev, log, print};
+use crate::auth::{Auth, Keyring};
+use crate::config::{Access, LoadError, Loaded, Monitoring, Subcommand};
 use crate::engine::Engine;
 use crate::http::{Listeners, Reload, Settings, hangups, reload_on, serve_engine};
 use crate::store::without_password;
 
-pub async fn run(options: &Serve) -> Outcome {
+pub async fn run(loaded: Loaded) -> Outcome {
+    let Subcommand::Serve(options) = &loaded.command.subcommand else {
+        return Ok(());
+    };
     let settings = options.settings()?;
-    let (access, monitoring) = (&options.access, &options.monitoring);
-    serve(options.listen, settings, access, monitoring, None).await
+    let (access, monitoring) = (options.access.clone(), options.monitoring.clone());
+    let listen = options.listen;
+    serve(listen, settings, &access, &monitoring, Some(loaded), None).await
 }
 
-/// Serves until SIGTERM or SIGINT. With `generated_jobs`, first adds that many generated jobs, and then keeps adding
-/// and working on some.
+/// Serves until SIGTERM or SIGINT. SIGHUP reloads the configuration file of `loaded`, or otherwise the files with keys.
+/// With `generated_jobs`, first adds that many generated jobs, and then keeps adding and working on some.
 ///
 /// # Errors
 /// If the configuration is unsafe, the address cannot be bound, or the database cannot be opened.
@@ -29,6 +33,7 @@ pub async fn serve(
     mut settings: Settings,
     access: &Access,
     monitoring: &Monitoring,
+    loaded: Option<Loaded>,
     generated_jobs: Option<usize>,
 ) -> Outcome {
     for warning in access.check(listen, &settings.auth)? {
@@ -51,7 +56,10 @@ pub async fn serve(
         .metrics_listen
         .filter(|_| settings.metrics.requires_credentials);
     let strictest = strictest.unwrap_or(listen);
-    let mut reloads = vec![reload_keys(access, strictest, &settings.auth.keyring)];
+    let mut reloads = vec![match loaded.filter(|loaded| loaded.file.is_some()) {
+        Some(loaded) => reload_config(loaded, strictest, settings.auth.clone()),
+        None => reload_keys(access, strictest, &settings.auth.keyring),
+    }];
     if let Some(tls) = settings.tls.clone() {
         let what = "the TLS certificate";
         let run = Box::new(move || tls.reload());
@@ -109,6 +117,56 @@ fn reload_keys(access: &Access, listen: SocketAddr, keyring: &Keyring) -> Reload
         what: "keys",
         run: Box::new(run),
     }
+}
+
+/// Reloads the configuration file and the files with keys. `auth` is that of the running server.
+fn reload_config(started: Loaded, listen: SocketAddr, auth: Auth) -> Reload {
+    let mut last: Option<Loaded> = None;
+    let run = move || {
+        let new = reloaded(&started, last.as_ref().unwrap_or(&started), listen, &auth)?;
+        last = Some(new);
+        Ok(())
+    };
+    Reload {
+        what: "the configuration file",
+        run: Box::new(run),
+    }
+}
+
+/// Applies what can be applied, and logs what has changed since the last reload and since the start.
+fn reloaded(
+    started: &Loaded,
+    last: &Loaded,
+    listen: SocketAddr,
+    auth: &Auth,
+) -> Result<Loaded, String> {
+    let (Subcommand::Serve(at_start), Subcommand::Serve(before)) =
+        (&started.command.subcommand, &last.command.subcommand)
+    else {
+        return Err("not a server".to_owned());
+    };
+    before.access.check_files()?;
+    let one_line = |error: LoadError| error.to_string().replace('\n', " ");
+    let new = started.reload().map_err(one_line)?;
+    let Subcommand::Serve(options) = &new.command.subcommand else {
+        return Err("not a server".to_owned());
+    };
+    let no_auth = at_start.access.no_auth;
+    let credentials = options.access.replacements(listen, auth, no_auth)?;
+    log::set_level(&options.log_level, at_start.monitoring.log_requests)?;
+    auth.keyring.replace(credentials);
+    let (applied, _) = last.changes(&new);
+    if !applied.is_empty() {
+        tracing::info!("changed: {}", applied.join(", "));
+    }
+    let (_, pending) = started.changes(&new);
+    if !pending.is_empty() {
+        tracing::warn!(
+            "changed, but takes effect only after a restart: {}",
+            pending.join(", ")
+        );
+    }
+    Ok(new)
 }
 
 /// Ends with the first SIGTERM or SIGINT; the second ends the process at once.

@@ -8,10 +8,10 @@ use crate::engine::{self, Engine, Options, Time};
 use crate::secret::read_stdin;
 use crate::store::without_password;
 
-pub async fn run(command: Token) -> Outcome {
+pub async fn run(command: &Token) -> Outcome {
     let (Token::Create { database, .. }
     | Token::List { database, .. }
-    | Token::Revoke { database, .. }) = &command;
+    | Token::Revoke { database, .. }) = command;
     let url = database.database.clone();
     let database = without_password(&url);
     if database.contains(":memory:") {
@@ -33,7 +33,7 @@ pub async fn run(command: Token) -> Outcome {
     outcome
 }
 
-async fn run_on(engine: &Engine, command: Token) -> Outcome {
+async fn run_on(engine: &Engine, command: &Token) -> Outcome {
     match command {
         Token::Create {
             namespace,
@@ -43,9 +43,10 @@ async fn run_on(engine: &Engine, command: Token) -> Outcome {
             expires,
             ..
         } => {
-            let token = token.or(token_file).map(read_argument).transpose()?;
+            let token = token.as_ref().or(token_file.as_ref());
+            let token = token.map(|it| read_argument(it)).transpose()?;
             let token = engine
-                .create_token_until(&namespace, &description, token, expires)
+                .create_token_until(namespace, description, token, *expires)
                 .await?;
             let applied = wait_until_applied(engine).await;
             print_notice(&format!(
@@ -65,7 +66,7 @@ async fn run_on(engine: &Engine, command: Token) -> Outcome {
             namespace, token, ..
         } => {
             let token = read_argument(token)?;
-            if !engine.revoke_token(&namespace, &token).await? {
+            if !engine.revoke_token(namespace, &token).await? {
                 return Err(format!("namespace {namespace} has no such token").into());
             }
             wait_until_applied(engine).await?;
@@ -76,11 +77,11 @@ async fn run_on(engine: &Engine, command: Token) -> Outcome {
 }
 
 /// The token of an argument; a hyphen reads it from standard input.
-fn read_argument(argument: String) -> Result<String, String> {
+fn read_argument(argument: &str) -> Result<String, String> {
     if argument == "-" {
         return read_stdin();
     }
-    Ok(argument)
+    Ok(argument.to_owned())
 }
 
 /// Waits until the server that has the file open, if any, applies the change.

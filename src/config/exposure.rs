@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::Access;
-use super::secrets::{FromFile, SECRET_CHARS_MIN, Secret, SecretFile};
+use super::secrets::{FromFile, SECRET_CHARS_MIN, Secret, SecretFile, check_regular};
 use crate::auth::{Api, Auth, Credentials, Hosts, is_loopback};
 
 impl Access {
@@ -55,11 +55,66 @@ impl Access {
             jobq_token_file: reload("--jobq-token-file", self.jobq_token_file.as_ref())?,
             ..self.clone()
         };
-        let credentials = access.credentials()?;
+        access.long_enough_credentials(listen)
+    }
+
+    /// The credentials for a server that listens on this address.
+    ///
+    /// # Errors
+    /// As [`Access::credentials`]; also if a secret is too short.
+    fn long_enough_credentials(&self, listen: SocketAddr) -> Result<Credentials, String> {
+        let credentials = self.credentials()?;
         if !is_loopback(listen) {
-            access.check_lengths()?;
+            self.check_lengths()?;
         }
         Ok(credentials)
+    }
+
+    /// The credentials of a reloaded configuration, for a server that was started with `auth` and `no_auth`.
+    ///
+    /// # Errors
+    /// As [`Access::reload`]; also if an API would get its first credentials or lose its last, because a running
+    /// server neither opens nor closes an API.
+    pub fn replacements(
+        &self,
+        listen: SocketAddr,
+        auth: &Auth,
+        no_auth: bool,
+    ) -> Result<Credentials, String> {
+        let credentials = self.long_enough_credentials(listen)?;
+        let new = Auth::new(credentials.clone(), auth.ui_open_as);
+        let is_same = new.open_apis(no_auth) == auth.open_apis(no_auth)
+            && new.ui_has_keys() == auth.ui_has_keys();
+        if !is_same {
+            let why = "an API got its first credentials or lost its last; restart the server to apply that";
+            return Err(why.to_owned());
+        }
+        Ok(credentials)
+    }
+
+    /// Checks that all files with secrets can be read again.
+    ///
+    /// # Errors
+    /// If one is not a regular file: a pipe would have nothing left to read.
+    pub fn check_files(&self) -> Result<(), String> {
+        for path in self.secret_files() {
+            check_regular(path).map_err(|why| format!("{path}: {why}"))?;
+        }
+        Ok(())
+    }
+
+    /// The paths of the files with secrets.
+    pub fn secret_files(&self) -> impl Iterator<Item = &str> {
+        let tokens = [
+            &self.admin_token_file,
+            &self.admin_password_file,
+            &self.qless_token_file,
+            &self.relay_token_file,
+            &self.jobq_token_file,
+        ];
+        let keys = self.ui_keys_file.iter().map(FromFile::path);
+        let tokens = tokens.into_iter().flatten().map(FromFile::path);
+        tokens.chain(keys)
     }
 
     /// The hosts that requests may name. If every API needs credentials, only `--allowed-host` limits them.

@@ -56,13 +56,26 @@ impl<T> FromFile<T> {
     /// If it is not a regular file, cannot be read, or has no valid content.
     pub fn reload(&self) -> Result<FromFile<T>, String> {
         let path = &self.path;
-        let is_regular = fs::metadata(path).map(|found| found.is_file());
-        let read = match is_regular {
-            Ok(true) => FromFile::read(path, self.parse),
-            Ok(false) => Err("not a regular file".to_owned()),
+        let read = match fs::metadata(path) {
+            Ok(_) => check_regular(path).and_then(|()| FromFile::read(path, self.parse)),
             Err(error) => Err(error.to_string()),
         };
         read.map_err(|why| format!("{path}: {why}"))
+    }
+
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+/// Checks that a file can be read again: a pipe would have nothing left to read.
+///
+/// # Errors
+/// If it exists and is not a regular file.
+pub fn check_regular(path: &str) -> Result<(), String> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err("not a regular file".to_owned()),
+        _ => Ok(()),
     }
 }
 

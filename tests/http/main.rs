@@ -10,6 +10,8 @@ mod add;
 #[cfg(test)]
 mod auth;
 #[cfg(test)]
+mod backup;
+#[cfg(test)]
 mod cancel;
 #[cfg(test)]
 mod check;
@@ -26,6 +28,8 @@ mod concurrency;
 #[cfg(test)]
 mod config;
 #[cfg(test)]
+mod configuration;
+#[cfg(test)]
 mod connections;
 #[cfg(test)]
 mod copy;
@@ -35,6 +39,8 @@ mod crash;
 mod depends;
 #[cfg(test)]
 mod disk;
+#[cfg(test)]
+mod doctor;
 #[cfg(test)]
 mod due;
 #[cfg(test)]

@@ -1,0 +1,296 @@
+//! The configuration file: TOML whose keys are the long names of the flags of `switchyard serve`. Each value becomes a
+//! flag, so that it is parsed and checked exactly like one.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::ops::Range;
+use std::path::Path;
+
+use clap::builder::{OsStr, Resettable};
+use clap::error::{ContextKind, ErrorKind};
+use clap::{Arg, ArgAction, Command as Definition};
+use toml::de::{DeTable, DeValue};
+
+/// Maximum size of a configuration file, in bytes.
+pub const CONFIG_FILE_BYTES_MAX: u64 = 256 << 10;
+
+/// How far a misspelled key may be from the name that is suggested: 0 is unrelated, 1 is equal.
+const SIMILARITY_MIN: f64 = 0.7;
+
+/// A key of the file, as flags.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// The key: the long name of the flag.
+    pub name: String,
+    pub line: usize,
+    /// The flags with their values.
+    pub flags: Vec<OsString>,
+}
+
+/// Whether the file can set this option.
+pub fn is_key(arg: &Arg) -> bool {
+    let name = arg.get_long().unwrap_or_default();
+    !arg.is_hide_set() && !matches!(name, "" | "config" | "help" | "version")
+}
+
+/// Whether an option has several values.
+pub fn is_list(arg: &Arg) -> bool {
+    matches!(arg.get_action(), ArgAction::Append) || arg.get_value_delimiter().is_some()
+}
+
+/// Whether an option is a switch, without a value.
+pub fn is_switch(arg: &Arg) -> bool {
+    matches!(arg.get_action(), ArgAction::SetTrue)
+}
+
+/// Reads the file. `serve` defines its keys.
+///
+/// # Errors
+/// All problems of the file, each with its line. They contain no values, which may be secrets.
+pub fn read(path: &Path, serve: &Definition) -> Result<Vec<Given>, Vec<String>> {
+    let text = read_text(path).map_err(|why| vec![why])?;
+    parse(&text, serve)
+}
+
+fn read_text(path: &Path) -> Result<String, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let mut text = String::new();
+    file.take(CONFIG_FILE_BYTES_MAX + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| error.to_string())?;
+    if u64::try_from(text.len()).is_ok_and(|length| length > CONFIG_FILE_BYTES_MAX) {
+        return Err(format!(
+            "larger than the limit of {CONFIG_FILE_BYTES_MAX} bytes"
+        ));
+    }
+    Ok(text)
+}
+
+fn parse(text: &str, serve: &Definition) -> Result<Vec<Given>, Vec<String>> {
+    let table = DeTable::parse(text).map_err(|error| {
+        // The error's own text would quote the line, and with it perhaps a secret.
+        let at = error.span().map_or(String::new(), |span| at(text, &span));
+        vec![format!("{at}{}", error.message())]
+    })?;
+    let (mut given, mut problems) = (Vec::new(), Vec::new());
+    for (key, value) in table.get_ref() {
+        let line = line(text, &key.span());
+        let name: &str = key.get_ref();
+        let found = serve
+            .get_arguments()
+            .find(|arg| is_key(arg) && arg.get_long() == Some(name));
+        let flags = match found {
+            None => Err(unknown(name, serve)),
+            Some(arg) => flags(arg, name, value.get_ref()),
+        };
+        match flags {
+            Ok(flags) => given.push(Given {
+                name: name.to_owned(),
+                line,
+                flags,
+            }),
+            Err(why) => problems.push((line, why)),
+        }
+    }
+    if problems.is_empty() {
+        given.sort_by_key(|given| given.line);
+        return Ok(given);
+    }
+    problems.sort();
+    let problems = problems.into_iter();
+    Err(problems
+        .map(|(line, why)| format!("line {line}: {why}"))
+        .collect())
+}
+
+fn at(text: &str, span: &Range<usize>) -> String {
+    format!("line {}: ", line(text, span))
+}
+
+/// The number of the line where the span starts.
+fn line(text: &str, span: &Range<usize>) -> usize {
+    let before = text.bytes().take(span.start);
+    before.filter(|byte| *byte == b'\n').count() + 1
+}
+
+fn unknown(name: &str, serve: &Definition) -> String {
+    let names = serve
+        .get_arguments()
+        .filter(|arg| is_key(arg))
+        .filter_map(Arg::get_long);
+    let near = names.map(|known| (strsim::jaro(known, &name.replace('_', "-")), known));
+    let near = near
+        .filter(|(similarity, _)| *similarity >= SIMILARITY_MIN)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other));
+    match near {
+        Some((_, near)) => format!("unknown key \"{name}\"; did you mean \"{near}\"?"),
+        None => format!("unknown key \"{name}\"; `switchyard config example` lists all keys"),
+    }
+}
+
+/// The flags with the value of this key.
+fn flags(arg: &Arg, name: &str, value: &DeValue<'_>) -> Result<Vec<OsString>, String> {
+    let flag = || vec![OsString::from(format!("--{name}"))];
+    let with = |value: String| OsString::from(format!("--{name}={value}"));
+    // The value is optional (`--hsts`).
+    let is_optional = arg
+        .get_num_args()
+        .is_some_and(|count| count.min_values() == 0);
+    match value {
+        DeValue::Boolean(is_on) if is_switch(arg) || is_optional => {
+            Ok(if *is_on { flag() } else { Vec::new() })
+        }
+        _ if is_switch(arg) => Err(format!("{name}: expected true or false")),
+        DeValue::Array(values) if is_list(arg) => {
+            let values = values.iter().map(|value| scalar(value.get_ref()));
+            let values = values.map(|value| value.map(with)).collect::<Option<_>>();
+            values.ok_or_else(|| format!("{name}: expected an array of strings"))
+        }
+        value => match scalar(value) {
+            Some(value) => Ok(vec![with(value)]),
+            None if is_list(arg) => Err(format!("{name}: expected an array of strings")),
+            None => Err(format!("{name}: expected a string or a whole number")),
+        },
+    }
+}
+
+/// The text of a string or a whole number.
+fn scalar(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) => {
+            let number = i64::from_str_radix(number.as_str(), number.radix()).ok()?;
+            Some(number.to_string())
+        }
+        _ => None,
+    }
+}
+
+/// The values that the options refuse, each with its line.
+pub fn refused(given: &[Given], serve: &Definition) -> Vec<String> {
+    // Without the environment, so that only the file can be wrong.
+    let serve = serve.clone().no_binary_name(true);
+    let serve = serve.mut_args(|arg| arg.env(Resettable::<OsStr>::Reset));
+    let refused = given.iter().filter_map(|given| {
+        let error = serve.clone().try_get_matches_from(&given.flags).err()?;
+        let why = match error.kind() {
+            ErrorKind::ValueValidation => std::error::Error::source(&error)?.to_string(),
+            ErrorKind::InvalidValue => match error.get(ContextKind::ValidValue) {
+                Some(valid) => format!("expected one of {valid}"),
+                None => "expected a value".to_owned(),
+            },
+            // Options that belong together are checked when all are known.
+            ErrorKind::MissingRequiredArgument | ErrorKind::ArgumentConflict => return None,
+            _ => "the value is not valid".to_owned(),
+        };
+        Some(format!("line {}: {}: {why}", given.line, given.name))
+    });
+    refused.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::config::Command;
+
+    fn serve() -> Definition {
+        let mut command = Command::command();
+        command.build();
+        command.find_subcommand("serve").unwrap().clone()
+    }
+
+    #[test]
+    fn values_become_flags() {
+        let text = r#"
+listen = "[::1]:3000"      # a comment
+"no-auth" = true
+open-qless = false
+lmstfy-body-max = 65_535
+hsts = true
+allowed-host = ["a.example", "b.example"]
+trusted-proxy = "10.0.0.0/8"
+"#;
+        let given = parse(text, &serve()).unwrap();
+        let flags = given.iter().flat_map(|given| &given.flags);
+        let flags: Vec<_> = flags.map(|flag| flag.to_str().unwrap()).collect();
+        let expected = [
+            "--listen=[::1]:3000",
+            "--no-auth",
+            "--lmstfy-body-max=65535",
+            "--hsts",
+            "--allowed-host=a.example",
+            "--allowed-host=b.example",
+            "--trusted-proxy=10.0.0.0/8",
+        ];
+        assert_eq!(flags, expected);
+        assert_eq!(given[1].line, 3);
+    }
+
+    #[test]
+    fn problems_name_their_line_and_no_value() {
+        for (text, expected) in [
+            (
+                "lisen = 1",
+                r#"line 1: unknown key "lisen"; did you mean "listen"?"#,
+            ),
+            (
+                "\nopen_qless = true",
+                r#"line 2: unknown key "open_qless"; did you mean "open-qless"?"#,
+            ),
+            (
+                "connection-timeout = 1",
+                r#"line 1: unknown key "connection-timeout""#,
+            ),
+            ("[server]\nlisten = 1", "line 1: unknown key \"server\""),
+            ("config = 'other.toml'", "line 1: unknown key \"config\""),
+            (
+                "no-auth = 'secret'",
+                "line 1: no-auth: expected true or false",
+            ),
+            (
+                "listen = ['secret']",
+                "line 1: listen: expected a string or a whole number",
+            ),
+            (
+                "allowed-host = [1.5]",
+                "line 1: allowed-host: expected an array of strings",
+            ),
+            ("\n\nadmin-token = \"secret", "line 3: "),
+            ("listen = 'a'\nlisten = 'b'", "line 2: duplicate key"),
+        ] {
+            let problems = parse(text, &serve()).unwrap_err();
+            assert!(problems[0].starts_with(expected), "{problems:?}");
+            assert!(!problems[0].contains("secret"), "{problems:?}");
+        }
+        let problems = parse("a = 1\nb = 2", &serve()).unwrap_err();
+        assert_eq!(problems.len(), 2, "all problems are reported at once");
+    }
+
+    #[test]
+    fn values_are_checked_like_those_of_flags() {
+        for (text, expected) in [
+            (
+                "listen = 'nowhere'",
+                Some("line 1: listen: invalid socket address syntax"),
+            ),
+            (
+                "durability = 'secret'",
+                Some("line 1: durability: expected one of full, process"),
+            ),
+            ("hsts = -1", Some("line 1: hsts: -1 is not in 0..=63072000")),
+            (
+                "admin-token = ''",
+                Some("line 1: admin-token: must not be empty"),
+            ),
+            ("tls-cert = 'a.pem'", None),
+            ("max-connections = 10", None),
+        ] {
+            let given = parse(text, &serve()).unwrap();
+            let refused = refused(&given, &serve());
+            assert_eq!(refused.first().map(String::as_str), expected);
+        }
+    }
+}
