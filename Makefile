@@ -15,8 +15,8 @@ server := target/serve/switchyard
 release := target/release/switchyard
 site := target/site.stamp
 
-.PHONY: help setup serve dev watch build package test check fmt lint unit postgres browser size audit fuzz cost stress \
-	bench pictures clean
+.PHONY: help setup serve dev watch build deb package test check fmt lint unit postgres packages browser size audit fuzz cost stress \
+	bench reference pictures clean
 
 help: ## print this help
 	@sed -n -e 's/^##@ \(.*\)/\n\1/p' -e 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | awk -F'\t' 'NF == 2 { printf "%-16s%s\n", $$1, $$2 } NF != 2'
@@ -39,6 +39,9 @@ watch: setup ## rebuild and restart the server on every change, unoptimized
 
 build: $(release) ## build the release binary, dashboard included: target/release/switchyard
 
+deb: $(release) ## build the Debian package, in target/package
+	@scripts/deb.sh $(CURDIR)/$(release) target/package
+
 package: $(release) ## create an archive of binary and documents, and its checksum, in target/package
 	@scripts/package.sh
 
@@ -46,7 +49,7 @@ package: $(release) ## create an archive of binary and documents, and its checks
 
 test: ## run every check that CI runs
 	@$(MAKE) --no-print-directory -j2 $(site) $(server) fmt
-	@$(MAKE) --no-print-directory audit lint unit postgres size browser cost fuzz
+	@$(MAKE) --no-print-directory audit lint unit postgres packages size browser cost fuzz
 	@echo "All checks passed."
 
 check: test ## the same as test
@@ -90,6 +93,9 @@ browser: $(site) $(server) ## run the browser tests in headless Chromium; ARGS=e
 	SWITCHYARD=$(CURDIR)/$(server) CHROMIUM="$$(scripts/chromium.sh)" \
 		node --test --test-concurrency=2 --test-reporter=spec $(or $(ARGS),end2end/*.test.js)
 
+packages: $(server) ## build and check the Debian package; as root, install it in a copy of the system
+	@scripts/deb-test.sh $(CURDIR)/$(server)
+
 size: $(site) ## check the size of styles, script and WebAssembly against their budgets
 	@scripts/size.sh
 
@@ -113,6 +119,9 @@ setup: node_modules/.package-lock.json ## install the tools: WebAssembly target,
 
 bench: $(release) ## measure throughput, latency and CPU time per job, on SQLite and Postgres; ARGS="--help"
 	POSTGRES_OPTIONS="-c fsync=on" scripts/postgres.sh cargo bench --locked --features ssr,embed-site --bench load -- --postgres 1,2 $(ARGS)
+
+reference: $(server) ## write switchyard.example.toml and the reference in docs/configuration.md again
+	@scripts/reference.sh $(CURDIR)/$(server)
 
 pictures: $(site) $(server) ## take the screenshots of the documentation again, in docs/images
 	SWITCHYARD=$(CURDIR)/$(server) CHROMIUM="$$(scripts/chromium.sh)" node end2end/pictures.js
