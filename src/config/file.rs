@@ -2,9 +2,10 @@
 //! flag, so that it is parsed and checked exactly like one.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::ops::Range;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use clap::builder::{OsStr, Resettable};
@@ -172,7 +173,10 @@ pub fn refused(given: &[Given], serve: &Definition) -> Vec<String> {
     // Without the environment, so that only the file can be wrong.
     let serve = serve.clone().no_binary_name(true);
     let serve = serve.mut_args(|arg| arg.env(Resettable::<OsStr>::Reset));
-    let refused = given.iter().filter_map(|given| {
+    let readable = given
+        .iter()
+        .filter(|given| !given.flags.iter().any(is_pipe));
+    let refused = readable.filter_map(|given| {
         let error = serve.clone().try_get_matches_from(&given.flags).err()?;
         let why = match error.kind() {
             ErrorKind::ValueValidation => std::error::Error::source(&error)?.to_string(),
@@ -187,6 +191,13 @@ pub fn refused(given: &[Given], serve: &Definition) -> Vec<String> {
         Some(format!("line {}: {}: {why}", given.line, given.name))
     });
     refused.collect()
+}
+
+/// Whether the flag names a pipe with a secret, which cannot be read a second time.
+fn is_pipe(flag: &OsString) -> bool {
+    let path = flag.to_str().and_then(|flag| flag.split_once("-file="));
+    let found = path.and_then(|(_, path)| fs::metadata(path).ok());
+    found.is_some_and(|found| found.file_type().is_fifo())
 }
 
 #[cfg(test)]

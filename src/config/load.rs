@@ -185,7 +185,8 @@ fn finish(
         .map_err(LoadError::Usage)?;
     let (_, found, _) = leaf(&definition, &matches);
     let given = file.map_or(&[][..], |(_, given)| given);
-    let settings = of.get_arguments().filter(|arg| is_key(arg));
+    let is_option = |arg: &&Arg| is_key(arg) && is_of_serve(&definition, arg);
+    let settings = of.get_arguments().filter(is_option);
     let settings = settings
         .filter_map(|arg| setting(arg, found, given))
         .collect();
@@ -197,6 +198,13 @@ fn finish(
         settings,
         words,
     })
+}
+
+/// Whether `switchyard serve` has the option too, which `--json` of `switchyard doctor` is not.
+fn is_of_serve(definition: &Definition, arg: &Arg) -> bool {
+    let serve = definition.find_subcommand("serve");
+    let mut options = serve.into_iter().flat_map(Definition::get_arguments);
+    options.any(|option| option.get_id() == arg.get_id())
 }
 
 /// The same commands and options without types and rules, to see which options a command line contains.

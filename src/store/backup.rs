@@ -161,7 +161,6 @@ pub async fn restore(backup: &Path, address: &str, force: bool) -> Result<Prepar
     if log.is_ok_and(|log| log.len() > 0) {
         return Err(BackupError::HasLog(text(backup)));
     }
-    let folder = folder_beside(&target)?;
     let lock = file::lock(&target).map_err(|error| match error {
         StoreError::InUse => BackupError::InUse,
         error => BackupError::Store(error),
@@ -172,6 +171,9 @@ pub async fn restore(backup: &Path, address: &str, force: bool) -> Result<Prepar
             text(&target)
         )));
     }
+    // A link stays one: the file that it names is replaced.
+    let target = fs::canonicalize(&target).unwrap_or(target);
+    let folder = folder_beside(&target)?;
     let copy = folder.path().join("switchyard.db");
     file::create(&copy)?;
     let mut from = File::open(backup).map_err(|error| BackupError::File(text(backup), error))?;

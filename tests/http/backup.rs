@@ -265,6 +265,24 @@ async fn files_are_neither_overwritten_nor_replaced_by_accident() {
 }
 
 #[tokio::test]
+async fn a_link_to_the_database_stays_a_link() {
+    let place = Place::new();
+    let server = place.server("jobs.db");
+    server
+        .client()
+        .post("/add/work", json!({"id": "kept", "meta": 1}))
+        .await
+        .ok();
+    succeeded(&place.backup("jobs.db", "backup"));
+    server.stop().await;
+    std::os::unix::fs::symlink(place.path("jobs.db"), place.path("link.db")).unwrap();
+    succeeded(&place.restore("backup", "link.db", &["--force"]));
+    assert!(place.path("link.db").is_symlink());
+    let server = place.server("jobs.db");
+    assert_eq!(waiting(&server).await.len(), 1);
+}
+
+#[tokio::test]
 async fn damaged_and_foreign_files_are_not_restored() {
     let place = Place::new();
     let server = place.server("jobs.db");

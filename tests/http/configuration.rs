@@ -81,6 +81,7 @@ fn a_flag_overrides_the_environment_which_overrides_the_file() {
         let line = line.unwrap_or_else(|| panic!("{start}: {shown}"));
         assert!(line.ends_with(&source), "{line}");
     }
+    assert!(!shown.contains("sources ="), "{shown}");
     assert!(
         !shown.contains("no-auth"),
         "the environment turns it off: {shown}"
