@@ -31,7 +31,8 @@ pub fn main() -> ExitCode {
         Err(LoadError::File { path, problems }) => {
             log::start(None);
             for problem in problems {
-                tracing::error!("{}: {problem}", path.display());
+                let problem = format!("{}: {problem}", path.display());
+                tracing::error!("{problem}");
             }
             return ExitCode::FAILURE;
         }

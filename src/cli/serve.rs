@@ -161,10 +161,8 @@ fn reloaded(
     }
     let (_, pending) = started.changes(&new);
     if !pending.is_empty() {
-        tracing::warn!(
-            "changed, but takes effect only after a restart: {}",
-            pending.join(", ")
-        );
+        let pending = pending.join(", ");
+        tracing::warn!("changed, but takes effect only after a restart: {pending}");
     }
     Ok(new)
 }
