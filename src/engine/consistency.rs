@@ -1,9 +1,11 @@
 //! The consistency check: compares derived data with its source on one snapshot while the server runs, and repairs
 //! differences.
 //!
-//! Each kind of problem has two statements. `find` returns a JSON array with the keys of the problem, and a sentence.
+//! Most kinds of problems have two statements. `find` returns a JSON array with the keys of the problem, and a sentence.
 //! `repair` takes a JSON array of such arrays and checks the condition again, because the server may have changed the
-//! rows meanwhile.
+//! rows meanwhile. Texts that cannot be parsed are found by `consistency/texts.rs`.
+
+mod texts;
 
 use std::collections::HashSet;
 
@@ -11,6 +13,7 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::maintenance::SystemTask;
+use crate::engine::model::damage;
 use crate::store::{Connection, Statement, StoreError};
 
 /// Rounds of repair: repairing a job may change the counters it belongs to.
@@ -19,7 +22,7 @@ const ROUNDS_MAX: usize = 4;
 /// A difference between derived data and its source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Inconsistency {
-    /// The name of one of [`KINDS`].
+    /// The name of one of [`KINDS`] or [`texts::REPAIRS`].
     pub kind: &'static str,
     /// What is wrong, as a sentence.
     pub message: String,
@@ -52,14 +55,19 @@ impl Engine {
     /// All inconsistencies, up to 1,000 of each kind.
     pub async fn check(&self, now: Option<Time>) -> Result<Vec<Inconsistency>> {
         self.refresh_cache().await?;
-        let args = self.check_parameters(now).args();
-        let find = |kind: &Kind| Statement::new(kind.find, args.clone());
-        let answers = self
-            .readers()
-            .read(KINDS.iter().map(find).collect())
-            .await?;
-        let mut problems = Vec::new();
-        for (kind, answer) in KINDS.iter().zip(answers) {
+        let parameters = self.check_parameters(now);
+        let texts = self.damaged_texts().await?;
+        let damaged = serde_json::to_string(&texts.tags).unwrap_or_default();
+        let find = |kind: &&Kind| Statement::new(kind.find, parameters.args()).with(&*damaged);
+        // With tags that cannot be parsed, those statements would fail.
+        let kinds: Vec<&Kind> = KINDS
+            .iter()
+            .filter(|kind| !(texts.is_cut && READING_TAGS.contains(&kind.name)))
+            .collect();
+        let statements = kinds.iter().map(find).collect();
+        let answers = self.readers().read(statements).await?;
+        let mut problems = texts.problems;
+        for (kind, answer) in kinds.into_iter().zip(answers) {
             for row in answer.rows {
                 problems.push(Inconsistency {
                     kind: kind.name,
@@ -87,6 +95,7 @@ impl Engine {
                 .await?;
             left = self.check(now).await?;
         }
+        damage::forget();
         let resolved = found.len().saturating_sub(left.len());
         Ok((found, resolved))
     }
@@ -119,15 +128,16 @@ pub async fn repair(
     parameters: CheckParameters,
     problems: &[Inconsistency],
 ) -> Result<(), StoreError> {
-    for kind in &KINDS {
-        let of_kind = problems.iter().filter(|problem| problem.kind == kind.name);
+    let of_kinds = KINDS.iter().map(|kind| (kind.name, kind.repair));
+    for (name, repair) in texts::REPAIRS.into_iter().chain(of_kinds) {
+        let of_kind = problems.iter().filter(|problem| problem.kind == name);
         let concerns: Vec<_> = of_kind.map(|problem| problem.concerns.as_str()).collect();
         if concerns.is_empty() {
             continue;
         }
         let set = format!("[{}]", concerns.join(","));
         let [now, pruned, clients] = parameters.args();
-        let statement = Statement::new(kind.repair, [set.into(), now, pruned, clients]);
+        let statement = Statement::new(repair, [set.into(), now, pruned, clients]);
         connection.run(vec![statement]).await?;
     }
     Ok(())
@@ -139,6 +149,9 @@ struct Kind {
     find: &'static str,
     repair: &'static str,
 }
+
+/// The kinds that parse tags. They leave out the jobs in `$4`, whose tags cannot be parsed.
+const READING_TAGS: [&str; 2] = ["tag", "tagged"];
 
 /// In the order of repair: jobs first, then the counters derived from them.
 const KINDS: [Kind; 14] = [
@@ -220,7 +233,8 @@ FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0) WHERE jobs.seq = j.seq AND
         name: "tag",
         find: "
 SELECT list(j.seq, t.value), 'job \"' || j.id || '\" has the tag \"' || t.value || '\" but is missing from the tag index'
-FROM jobs AS j, elements(j.tags) AS t
+FROM (SELECT seq, id, CASE WHEN seq IN (SELECT k.int(0) FROM rows($4) AS k) THEN '[]' ELSE tags END AS tags FROM jobs) AS j,
+    elements(j.tags) AS t
 WHERE NOT EXISTS (SELECT 1 FROM tags AS x WHERE x.job = j.seq AND x.tag = t.value) LIMIT 1000",
         repair: "
 INSERT INTO tags (job, tag, tagged_at, id)
@@ -232,8 +246,11 @@ ON CONFLICT DO NOTHING",
         name: "tagged",
         find: "
 SELECT list(x.job, x.tag), 'job \"' || x.id || '\" is in the tag index for \"' || x.tag || '\" but does not have the tag'
-FROM tags AS x LEFT JOIN jobs AS j ON j.seq = x.job
-WHERE j.id IS NULL OR NOT EXISTS (SELECT 1 FROM elements(j.tags) AS t WHERE t.value = x.tag) LIMIT 1000",
+FROM tags AS x LEFT JOIN (
+    SELECT seq, id, CASE WHEN seq IN (SELECT k.int(0) FROM rows($4) AS k) THEN NULL ELSE tags END AS tags FROM jobs
+) AS j ON j.seq = x.job
+WHERE j.id IS NULL
+    OR j.tags IS NOT NULL AND NOT EXISTS (SELECT 1 FROM elements(j.tags) AS t WHERE t.value = x.tag) LIMIT 1000",
         repair: "
 DELETE FROM tags WHERE (job, tag) IN (
     SELECT k.int(0), k.text(1) FROM rows($1) AS k LEFT JOIN jobs AS j ON j.seq = k.int(0)

@@ -50,6 +50,8 @@ pub enum Error {
     QueueExists { name: String },
     #[error("the log of job \"{id}\" is full; the limit is {max}")]
     LogFull { id: String, max: &'static str },
+    #[error("the stored tags of job \"{id}\" cannot be read; run the consistency check")]
+    DamagedTags { id: String },
     /// The query would have to read more than one request may.
     #[error(
         "the query needs too much work and stopped after {scanned} jobs; narrow it with a condition on the state's label, the id or `modified`"

@@ -3,6 +3,7 @@
 pub mod body;
 pub mod config;
 pub mod constants;
+pub mod damage;
 pub mod history;
 pub mod job;
 pub mod job_rows;

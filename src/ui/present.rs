@@ -58,7 +58,7 @@ pub fn times(job: &Job) -> JobTimes {
         state_since: job.since.0,
         available_at: job.ready_at.0,
         expires: job.lease.as_ref().map(|lease| lease.until.0),
-        history: job.history.events().into_iter().map(entry).collect(),
+        history: job.events().into_iter().map(entry).collect(),
     }
 }
 

@@ -19,7 +19,7 @@ async fn add_long_history(engine: &Engine, id: &str) {
 
 /// The notes of a job, by their first two characters.
 async fn notes(engine: &Engine, id: &str) -> Vec<String> {
-    let events = job(engine, id).await.history.events().into_iter();
+    let events = job(engine, id).await.events().into_iter();
     let texts = events.filter_map(|event| event.subject);
     let notes = texts.filter(|text| text.len() > 4_000);
     notes.map(|text| text.chars().take(2).collect()).collect()

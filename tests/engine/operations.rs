@@ -425,7 +425,7 @@ async fn operations_continue_after_a_restart() {
     assert_eq!(count(&engine, "state:waiting").await, 10_000 - 1_111);
     // Each job was retried once.
     for job in look(&engine, "").await {
-        let puts = job.history.events();
+        let puts = job.events();
         let puts = puts
             .iter()
             .filter(|event| event.what == switchyard::engine::EventKind::Put);

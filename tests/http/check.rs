@@ -9,10 +9,11 @@ use sqlx::{Connection, Executor};
 use tempfile::TempDir;
 
 use crate::support::jobq::Jobq;
+use crate::support::log::Logged;
 use crate::support::{Caller, Server, database};
 
 /// A kind of inconsistency, the statement that creates it, and a word of its description.
-const BREAKAGES: [(&str, &str, &str); 23] = [
+const BREAKAGES: [(&str, &str, &str); 28] = [
     (
         "number",
         "UPDATE queues SET last_number = 0 WHERE protocol = 'jobq'",
@@ -43,6 +44,31 @@ const BREAKAGES: [(&str, &str, &str); 23] = [
         "tagged",
         "INSERT INTO tags (job, tag, tagged_at, id) VALUES (4711, 'blue', 1, 'nobody')",
         "nobody",
+    ),
+    (
+        "tags",
+        "UPDATE jobs SET tags = 'red' WHERE id = 'waiting'",
+        "\"waiting\" has tags that cannot be read",
+    ),
+    (
+        "tags",
+        "UPDATE jobs SET tags = '[\"red\", 7]' WHERE id = 'waiting'",
+        "\"waiting\" has tags that cannot be read",
+    ),
+    (
+        "history",
+        "UPDATE jobs SET history = '[[\"put\",1,' WHERE id = 'running'",
+        "\"running\" has a history that cannot be read",
+    ),
+    (
+        "history",
+        "UPDATE jobs SET history = 'x', tags = '' WHERE id = 'waiting'",
+        "\"waiting\" has a history that cannot be read",
+    ),
+    (
+        "history",
+        "UPDATE jobs SET history = '' WHERE state = 9",
+        "\"1\" has a history that cannot be read",
     ),
     ("tag-count", "UPDATE tag_counts SET n = 7", "red"),
     ("tag-count", "DELETE FROM tag_counts", "red"),
@@ -190,6 +216,81 @@ async fn each_kind_of_inconsistency_is_found_and_repaired() {
         worker.complete("work", "next").await;
         assert_eq!(problems(worker).await, [], "at work: {breakage}");
     }
+}
+
+#[tokio::test]
+async fn tags_that_cannot_be_read_are_logged_and_kept_until_they_are_repaired() {
+    let logged = Logged::with("info", &[]);
+    let client = logged.server.by("w");
+    let jobs = json!([
+        {"id": "damaged", "meta": 1, "tags": ["red", "big"]},
+        {"id": "whole", "meta": 1, "tags": ["red"]},
+    ]);
+    client.post("/add/work", jobs).await.ok();
+    let path = logged.database_path();
+    break_by_hand(
+        &path,
+        "UPDATE jobs SET tags = '[\"red\"' WHERE id = 'damaged'",
+    )
+    .await;
+
+    // Changes of the job keep the text, so that it is still found.
+    let priority = json!({"id": "damaged", "priority": -1});
+    client.post("/priority", priority).await.ok();
+    let tag = |tags: Value| json!({"id": "damaged", "tags": tags});
+    for path in ["/tag", "/untag"] {
+        let refused = client.post(path, tag(json!(["big"]))).await;
+        assert_eq!(refused.status, 500);
+        assert!(
+            refused.text.contains("the stored tags of job"),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(client.job("damaged").await["tags"], json!([]));
+    let found = problems(client).await;
+    let expected = "job \"damaged\" has tags that cannot be read";
+    assert_eq!(found, [("tags".to_owned(), expected.to_owned())]);
+    let log = logged.log();
+    let lines = log
+        .lines()
+        .filter(|line| line.contains("the stored tags of a job cannot be read"));
+    let lines: Vec<_> = lines.collect();
+    assert!(lines.len() == 1 && lines[0].contains("damaged"), "{log}");
+
+    // The repair takes the tags from the tag index.
+    let repaired = client.post("/check", json!({"resolve": true})).await.ok();
+    assert_eq!(repaired["resolved"], 1, "{repaired}");
+    assert_eq!(client.job("damaged").await["tags"], json!(["big", "red"]));
+    assert_eq!(client.get("/tag/red").await.ok()["total"], 2);
+    client.post("/untag", tag(json!(["big"]))).await.ok();
+    assert_eq!(problems(client).await, []);
+}
+
+#[tokio::test]
+async fn a_history_that_cannot_be_read_is_logged_and_replaced_by_a_note() {
+    let logged = Logged::with("info", &[]);
+    let client = logged.server.by("w");
+    client
+        .add("work", json!({"id": "damaged", "meta": 1}))
+        .await;
+    let path = logged.database_path();
+    let sql = "UPDATE jobs SET history = '[[\"put\"' || history WHERE id = 'damaged'";
+    break_by_hand(&path, sql).await;
+    assert_eq!(client.pop("work").await["history"], json!([]));
+    client.complete("work", "damaged").await;
+    let log = logged.log();
+    assert!(
+        log.contains("the stored history of a job cannot be read"),
+        "{log}"
+    );
+    client.post("/check", json!({"resolve": true})).await.ok();
+    let history = client.job("damaged").await["history"].clone();
+    assert_eq!(history.as_array().unwrap().len(), 1);
+    assert_eq!(
+        history[0]["what"],
+        "the earlier history could not be read and was removed"
+    );
+    assert_eq!(problems(client).await, []);
 }
 
 #[tokio::test]

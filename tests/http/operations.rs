@@ -410,7 +410,7 @@ async fn kill_9_during_an_operation_repeats_and_loses_nothing() {
     let found = engine.search(&all, None, reach, None).await.unwrap();
     assert_eq!(found.jobs.len(), JOBS);
     for job in found.jobs {
-        let events = job.history.events();
+        let events = job.events();
         let puts: Vec<_> = events
             .iter()
             .filter(|event| event.what == EventKind::Put)

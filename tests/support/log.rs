@@ -35,6 +35,11 @@ impl Logged {
         }
     }
 
+    /// The file of its database.
+    pub fn database_path(&self) -> PathBuf {
+        self.folder.path().join("jobs.db")
+    }
+
     /// The log so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).expect("the log")

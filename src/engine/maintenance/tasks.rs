@@ -279,8 +279,8 @@ async fn run_deletion(
         work.affected += 1;
         let (scope, id) = (row.int(4)?, row.text(5)?);
         work.forget_cached(JobKey { scope, id });
-        let tags: Vec<String> = serde_json::from_str(&row.text(2)?).unwrap_or_default();
-        for tag in tags {
+        // The consistency check removes what remains of tags that cannot be parsed.
+        for tag in job_rows::tags(&row.text(2)?).unwrap_or_default() {
             work.counters.count_tag(&tag, -1);
             tagged.push((row.int(1)?, tag));
         }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine::clock::Time;
+use crate::engine::model::damage::{self, Text};
 
 /// The longest note, with its data, in bytes.
 pub const NOTE_BYTES_MAX: usize = 4_096;
@@ -100,18 +101,18 @@ impl History {
         History(String::new())
     }
 
-    /// The number of events, if the history was loaded.
-    pub fn count(&self) -> Option<usize> {
-        self.read().map(|_| self.events().len())
-    }
-
     /// The text for the row, if the history was loaded.
     pub(in crate::engine) fn read(&self) -> Option<&str> {
         (!self.0.is_empty()).then_some(&self.0)
     }
 
+    /// The history with the text of the row. An empty text, which is not a list either, becomes a space, so that it is
+    /// not taken for one that was not loaded.
     pub fn from_text(text: String) -> History {
-        History(text)
+        match text.is_empty() {
+            true => History(" ".to_owned()),
+            false => History(text),
+        }
     }
 
     /// The text for the row: a JSON array of `[what, when, subject, detail]`, of failures with a message
@@ -120,26 +121,42 @@ impl History {
         &self.0
     }
 
-    /// The events, oldest first.
-    pub fn events(&self) -> Vec<Event> {
-        let rows: Vec<StoredEvent> = serde_json::from_str(&self.0).unwrap_or_default();
-        rows.into_iter()
-            .map(|StoredEvent(what, when, subject, detail, message)| Event {
-                what,
-                when,
-                subject,
-                detail,
-                message,
-            })
-            .collect()
+    /// The events, oldest first; `None` if the text was not loaded or cannot be parsed.
+    fn parse(&self) -> Option<Vec<Event>> {
+        let rows: Vec<StoredEvent> = serde_json::from_str(&self.0).ok()?;
+        let event = |StoredEvent(what, when, subject, detail, message)| Event {
+            what,
+            when,
+            subject,
+            detail,
+            message,
+        };
+        Some(rows.into_iter().map(event).collect())
+    }
+
+    /// The events, oldest first; `None` if the text was not loaded, or cannot be parsed, which is logged with the job's
+    /// number and ID.
+    pub(in crate::engine) fn events_of(&self, seq: i64, id: &str) -> Option<Vec<Event>> {
+        self.read()?;
+        let events = self.parse();
+        if events.is_none() {
+            damage::report(Text::History, seq, id);
+        }
+        events
+    }
+
+    /// Whether the text can be parsed.
+    pub(in crate::engine) fn is_readable(&self) -> bool {
+        self.parse().is_some()
     }
 
     /// Whether there are more than `max` events.
     pub fn is_longer_than(&self, max: usize) -> bool {
-        self.0.len() > max.saturating_mul(EVENT_BYTES_MIN) && self.events().len() > max
+        self.0.len() > max.saturating_mul(EVENT_BYTES_MIN)
+            && self.parse().is_some_and(|events| events.len() > max)
     }
 
-    /// Appends an event.
+    /// Appends an event. Leaves a text that is not a list unchanged.
     pub fn push(
         &mut self,
         what: EventKind,
@@ -173,21 +190,23 @@ impl History {
 
     /// Removes the messages of all failures but the newest ones.
     fn drop_old_messages(&mut self) {
-        let mut events = self.events();
+        let Some(mut events) = self.parse() else {
+            return;
+        };
         let with_message = events.iter_mut().rev().filter(|it| it.message.is_some());
         for event in with_message.skip(MESSAGES_KEPT) {
             event.message = None;
         }
-        // A text that cannot be parsed has no events, and stays.
-        if !events.is_empty() {
-            let texts: Vec<String> = events.iter().map(Event::as_text).collect();
-            self.0 = format!("[{}]", texts.join(","));
-        }
+        let texts: Vec<String> = events.iter().map(Event::as_text).collect();
+        self.0 = format!("[{}]", texts.join(","));
     }
 
     fn push_text(&mut self, event: &str) {
         if self.read().is_none() {
             debug_assert!(false, "a verb changes a history that it did not ask for");
+            return;
+        }
+        if !self.0.ends_with(']') {
             return;
         }
         self.0.pop();
@@ -198,14 +217,17 @@ impl History {
         self.0.push(']');
     }
 
-    /// Keeps the first event and the newest ones after it: `max` (at least 1) in total, and up to [`BYTES_MAX`].
+    /// Keeps the first event and the newest ones after it: `max` (at least 1) in total, and up to [`BYTES_MAX`]. Of a text
+    /// that cannot be parsed, keeps the first [`BYTES_MAX`].
     pub fn shorten(&mut self, max: usize) {
         let max = max.clamp(1, EVENTS_MAX);
         if self.0.len() <= BYTES_MAX && !self.is_longer_than(max) {
             return;
         }
-        let events = self.events();
-        // Leaves a text that cannot be parsed unchanged.
+        let Some(events) = self.parse() else {
+            self.0.truncate(self.0.floor_char_boundary(BYTES_MAX));
+            return;
+        };
         let Some(first) = events.first().map(Event::as_text) else {
             return;
         };
@@ -239,7 +261,7 @@ mod tests {
         let mut history = History::default();
         history.push(EventKind::Put, Time(1), Some("a \"queue\""), None);
         history.push(EventKind::Failed, Time(2), Some("group"), Some("worker"));
-        let events = history.events();
+        let events = history.parse().unwrap();
         assert_eq!(events.len(), 2);
         assert_eq!(events[0].subject.as_deref(), Some("a \"queue\""));
         assert_eq!(events[1].detail.as_deref(), Some("worker"));
@@ -255,7 +277,7 @@ mod tests {
         history.shorten(usize::MAX);
         let bytes = history.as_text().len();
         assert!((BYTES_MAX - 4_100..=BYTES_MAX).contains(&bytes), "{bytes}");
-        let events = history.events();
+        let events = history.parse().unwrap();
         assert_eq!(
             (events[0].when, events[1].when),
             (Time(0), Time(300 - events.len() as i64 + 1))
@@ -265,7 +287,7 @@ mod tests {
             history.push(EventKind::Note, Time(n), None, None);
         }
         history.shorten(usize::MAX);
-        let events = history.events();
+        let events = history.parse().unwrap();
         assert_eq!((events.len(), events[1].when), (10_000, Time(2)));
     }
 
@@ -280,7 +302,7 @@ mod tests {
         }
         history.push(EventKind::Failed, Time(9), Some("group"), None);
         let messages = |history: &History| -> Vec<Option<String>> {
-            let events = history.events().into_iter();
+            let events = history.parse().unwrap().into_iter();
             events.map(|event| event.message).collect()
         };
         let cut = "m".repeat(MESSAGE_BYTES_MAX - 1);
@@ -295,7 +317,10 @@ mod tests {
         assert_eq!(messages(&history), expected);
         history.shorten(4);
         assert_eq!(messages(&history)[1..], expected[2..]);
-        assert_eq!(history.events()[1].detail.as_deref(), Some("worker"));
+        assert_eq!(
+            history.parse().unwrap()[1].detail.as_deref(),
+            Some("worker")
+        );
     }
 
     #[test]
@@ -305,7 +330,7 @@ mod tests {
             let message = format!("{n} {}", "m".repeat(2_000));
             history.push_failure(EventKind::Retried, Time(n), "group", None, &message);
         }
-        let events = history.events();
+        let events = history.parse().unwrap();
         assert_eq!(events.len(), 40);
         let kept = events
             .iter()
@@ -317,13 +342,44 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_cannot_be_parsed_stays_and_does_not_grow() {
+        for text in [
+            "[[\"put\",1,\"q\"",
+            "x",
+            "{}",
+            "[[\"unknown\",1,null,null]] ",
+        ] {
+            let mut history = History::from_text(text.to_owned());
+            assert!(!history.is_readable(), "{text}");
+            history.push(EventKind::Put, Time(2), None, None);
+            history.shorten(1);
+            assert_eq!(history.as_text(), text);
+            assert_eq!(history.events_of(1, "a"), None);
+        }
+        let empty = History::from_text(String::new());
+        assert!(empty.read().is_some() && !empty.is_readable());
+        let mut history = History::from_text("[x]".to_owned());
+        for n in 0..300 {
+            history.push(EventKind::Note, Time(n), Some(&"ä".repeat(2_000)), None);
+            history.shorten(10);
+        }
+        assert!(!history.is_readable());
+        assert!(history.as_text().len() <= BYTES_MAX);
+    }
+
+    #[test]
     fn the_first_event_and_the_newest_survive() {
         let mut history = History::default();
         for moment in 0..250 {
             history.push(EventKind::Put, Time(moment), Some("q"), None);
         }
         let times = |history: &History| -> Vec<i64> {
-            history.events().iter().map(|event| event.when.0).collect()
+            history
+                .parse()
+                .unwrap()
+                .iter()
+                .map(|event| event.when.0)
+                .collect()
         };
         assert!(history.is_longer_than(249) && !history.is_longer_than(250));
         history.shorten(250);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::clock::Time;
 use crate::engine::model::body::Body;
-use crate::engine::model::history::History;
+use crate::engine::model::history::{Event, History};
 
 /// Maximum length of a qless name or ID, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
@@ -346,6 +346,9 @@ pub struct Job {
     pub klass: Option<String>,
     /// In the order in which they were added.
     pub tags: Vec<String>,
+    /// The stored text of the tags if it cannot be parsed; `tags` is then empty. Written back until the tags are replaced.
+    #[serde(default)]
+    pub damaged_tags: Option<String>,
     pub history: History,
     pub failure: Option<Failure>,
     /// The duration of a lease in seconds, if the job specifies it (Relay's `timeout`).
@@ -370,6 +373,17 @@ pub struct Job {
 }
 
 impl Job {
+    /// The events of its history, oldest first. One that cannot be parsed is logged, and has none.
+    pub fn events(&self) -> Vec<Event> {
+        let events = self.history.events_of(self.seq, &self.key.id);
+        events.unwrap_or_default()
+    }
+
+    /// Replaces the tags.
+    pub(in crate::engine) fn set_tags(&mut self, tags: Vec<String>) {
+        (self.tags, self.damaged_tags) = (tags, None);
+    }
+
     /// Whether the job's lease has expired at `now`. It may not have been processed yet.
     pub fn is_stalled(&self, now: Time) -> bool {
         self.lease.as_ref().is_some_and(|lease| lease.until <= now)

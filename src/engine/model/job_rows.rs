@@ -6,6 +6,7 @@ use serde::ser::{Serialize, SerializeSeq, Serializer};
 
 use crate::engine::clock::Time;
 use crate::engine::model::body::{self, Body};
+use crate::engine::model::damage::{self, Text};
 use crate::engine::model::history::History;
 use crate::engine::model::job::{Failure, Job, JobKey, Lease, State};
 use crate::query;
@@ -130,16 +131,7 @@ pub fn short_job(row: &Row) -> Result<(Job, i64, Omitted), StoreError> {
         }),
         _ => None,
     };
-    let failure = match row.text_or_null(16)? {
-        Some(group) => Some(Failure {
-            group,
-            message: row.text_or_null(17)?.unwrap_or_default(),
-            worker: row.text_or_null(18)?.unwrap_or_default(),
-            at: Time(row.int_or_null(19)?.unwrap_or_default()),
-        }),
-        None => None,
-    };
-    let job = Job {
+    let mut job = Job {
         seq: row.int(0)?,
         key: JobKey {
             scope: row.int(1)?,
@@ -154,9 +146,10 @@ pub fn short_job(row: &Row) -> Result<(Job, i64, Omitted), StoreError> {
         retries: row.int(11)?,
         remaining: row.int(12)?,
         klass: row.text_or_null(13)?,
-        tags: tags_text.map(|text| tags(&text)).unwrap_or_default(),
+        tags: Vec::new(),
+        damaged_tags: None,
         history: history.map_or(History::unread(), History::from_text),
-        failure,
+        failure: failure(row)?,
         body: match row.text_or_null(20)? {
             Some(text) => Body::from(text),
             None => Body::unread(usize::try_from(row.int(32)?).unwrap_or(usize::MAX)),
@@ -171,9 +164,24 @@ pub fn short_job(row: &Row) -> Result<(Job, i64, Omitted), StoreError> {
         dependencies: lines(row.text_or_null(30)?),
         dependents: lines(row.text_or_null(31)?),
     };
+    if let Some(text) = tags_text {
+        read_tags(&mut job, text);
+    }
     omitted.edges =
         job.dependencies.len() > EDGES_SHORT_MAX || job.dependents.len() > EDGES_SHORT_MAX;
     Ok((job, row.int(22)?, omitted))
+}
+
+fn failure(row: &Row) -> Result<Option<Failure>, StoreError> {
+    let Some(group) = row.text_or_null(16)? else {
+        return Ok(None);
+    };
+    Ok(Some(Failure {
+        group,
+        message: row.text_or_null(17)?.unwrap_or_default(),
+        worker: row.text_or_null(18)?.unwrap_or_default(),
+        at: Time(row.int_or_null(19)?.unwrap_or_default()),
+    }))
 }
 
 /// The parts of a job that were left out of its row because they are long.
@@ -190,12 +198,23 @@ pub struct Omitted {
 /// Dependencies, and dependents, of a row of `job_columns!(short)`; the statement reads one more.
 const EDGES_SHORT_MAX: usize = 100;
 
-/// Parses the column `tags`.
-pub fn tags(text: &str) -> Vec<String> {
+/// Parses the column `tags`; `None` if that is not possible.
+pub fn tags(text: &str) -> Option<Vec<String>> {
     if text == NO_TAGS {
-        Vec::new()
+        Some(Vec::new())
     } else {
-        serde_json::from_str(text).unwrap_or_default()
+        serde_json::from_str(text).ok()
+    }
+}
+
+/// Sets the tags of a job from its column `tags`. A text that cannot be parsed is logged, and kept.
+pub fn read_tags(job: &mut Job, text: String) {
+    if let Some(tags) = tags(&text) {
+        job.set_tags(tags);
+    } else {
+        damage::report(Text::Tags, job.seq, &job.key.id);
+        job.set_tags(Vec::new());
+        job.damaged_tags = Some(text);
     }
 }
 
@@ -262,7 +281,7 @@ impl Serialize for Values<'_> {
             row.serialize_element(&job.priority)?;
             row.serialize_element(&job.retries)?;
             row.serialize_element(&job.klass)?; // 15
-            row.serialize_element(&tags_text(&job.tags))?;
+            row.serialize_element(&tags_text(job))?;
             row.serialize_element(&failure.map(|failure| &failure.group))?;
             row.serialize_element(&failure.map(|failure| &failure.message))?;
             row.serialize_element(&failure.map(|failure| &failure.worker))?;
@@ -297,11 +316,11 @@ pub fn label(job: &Job) -> Option<String> {
     }
 }
 
-fn tags_text(tags: &[String]) -> Cow<'static, str> {
-    if tags.is_empty() {
-        Cow::Borrowed(NO_TAGS)
-    } else {
-        Cow::Owned(serde_json::to_string(tags).unwrap_or_default())
+fn tags_text(job: &Job) -> Cow<'_, str> {
+    match &job.damaged_tags {
+        Some(text) => Cow::Borrowed(text),
+        None if job.tags.is_empty() => Cow::Borrowed(NO_TAGS),
+        None => Cow::Owned(serde_json::to_string(&job.tags).unwrap_or_default()),
     }
 }
 
@@ -323,6 +342,7 @@ pub fn settings_differ(a: &Job, b: &Job) -> bool {
         || a.work_state != b.work_state
         || a.failure != b.failure
         || a.tags != b.tags
+        || a.damaged_tags != b.damaged_tags
         || a.klass != b.klass
         || a.retries != b.retries
         || a.priority.to_bits() != b.priority.to_bits()

@@ -9,6 +9,8 @@ use crate::engine::model::queue::Queue;
 /// A Jobq job as its clients see it. Payload and state are JSON text without white space.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
+    /// The insertion number of the job.
+    pub seq: i64,
     /// Unique within its queue; starts at 1.
     pub id: i64,
     pub payload: String,
@@ -23,6 +25,7 @@ pub struct Record {
 impl Record {
     pub fn of(job: &Job) -> Record {
         Record {
+            seq: job.seq,
             id: job.key.id.parse().unwrap_or_default(),
             payload: job.body.to_string(),
             state: job.work_state.clone(),
@@ -37,9 +40,23 @@ impl Record {
         self.state.as_deref().unwrap_or(NULL)
     }
 
+    /// The log, oldest event first. One that cannot be parsed is logged, and has no events.
+    pub fn log(&self) -> Vec<Event> {
+        self.known_log().unwrap_or_default()
+    }
+
+    /// The number of events, if the log was loaded and can be parsed.
+    pub fn event_count(&self) -> Option<usize> {
+        self.known_log().map(|events| events.len())
+    }
+
+    fn known_log(&self) -> Option<Vec<Event>> {
+        self.history.events_of(self.seq, &self.id.to_string())
+    }
+
     /// The log as JSON text (document, Events): a list of `[kind, data]` with timestamps in seconds, as strings.
     pub fn events(&self) -> String {
-        let events: Vec<_> = self.history.events().iter().filter_map(shown).collect();
+        let events: Vec<_> = self.log().iter().filter_map(shown).collect();
         format!("[{}]", events.join(","))
     }
 }

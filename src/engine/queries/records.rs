@@ -311,6 +311,7 @@ pub fn found(row: &Row) -> Result<Found, StoreError> {
     Ok(Found {
         seq: row.int(1)?,
         record: Record {
+            seq: row.int(1)?,
             id: id.map_err(|_| StoreError::Corrupt("a record without a number"))?,
             payload: row.text(2)?,
             state: row.text_or_null(3)?,
@@ -386,6 +387,7 @@ mod tests {
 
     fn record(payload: usize) -> Record {
         Record {
+            seq: 1,
             id: 1,
             payload: format!("\"{}\"", "x".repeat(payload - 2)),
             state: None,

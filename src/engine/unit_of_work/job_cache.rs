@@ -54,7 +54,12 @@ impl JobCache {
 
 /// The total size of those texts of a job whose length clients control.
 fn bytes(job: &Job) -> usize {
-    let optional = [&job.work_state, &job.attributes, &job.klass];
+    let optional = [
+        &job.work_state,
+        &job.attributes,
+        &job.klass,
+        &job.damaged_tags,
+    ];
     let optional: usize = optional.into_iter().flatten().map(String::len).sum();
     let lists = [&job.tags, &job.dependencies, &job.dependents];
     let lists: usize = lists.into_iter().flatten().map(String::len).sum();
@@ -88,6 +93,7 @@ mod tests {
             remaining: 0,
             klass: None,
             tags: Vec::new(),
+            damaged_tags: None,
             history: History::default(),
             failure: None,
             timeout_s: None,

@@ -208,7 +208,7 @@ impl UnitOfWork {
                 }
                 4 => {
                     slot.job.history = History::from_text(row.text(1)?);
-                    slot.job.tags = job_rows::tags(&row.text(2)?);
+                    job_rows::read_tags(&mut slot.job, row.text(2)?);
                     slot.job.work_state = row.text_or_null(3)?;
                     slot.omitted.texts = 0;
                 }

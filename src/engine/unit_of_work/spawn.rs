@@ -134,6 +134,7 @@ fn child(work: &mut UnitOfWork, recurring: &Recurring, id: String) -> Job {
         remaining: recurring.retries,
         klass: recurring.klass.clone(),
         tags: recurring.tags.clone(),
+        damaged_tags: None,
         history,
         failure: None,
         body: recurring.body.as_str().into(),

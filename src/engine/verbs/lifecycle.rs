@@ -35,6 +35,7 @@ pub fn new_job(work: &mut UnitOfWork, key: &JobKey) -> Job {
         remaining: RETRIES,
         klass: None,
         tags: Vec::new(),
+        damaged_tags: None,
         history: History::default(),
         failure: None,
         body: Body::default(),

@@ -178,7 +178,8 @@ fn of_engine(error: &Error) -> (StatusCode, &'static str, Value) {
         Error::Full => (StatusCode::INSUFFICIENT_STORAGE, "disk_full", Value::Null),
         Error::ResponseTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too_large", Value::Null),
         Error::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", Value::Null),
-        // qless has no dead letters, records or grants, and checks the length of names itself.
+        // qless has no dead letters, records or grants, and checks the length of names itself. Damaged tags are not the
+        // client's error.
         Error::NotDead { .. }
         | Error::NoSuchRun { .. }
         | Error::JobExists { .. }
@@ -186,6 +187,7 @@ fn of_engine(error: &Error) -> (StatusCode, &'static str, Value) {
         | Error::QueueExists { .. }
         | Error::LogFull { .. }
         | Error::TooMuchWork { .. }
+        | Error::DamagedTags { .. }
         | Error::NameTooLong
         | Error::Oversized
         | Error::Revoked

@@ -198,7 +198,7 @@ impl Serialize for JobView<'_> {
         map.serialize_entry("dependencies", &job.dependencies)?;
         map.serialize_entry("dependents", &job.dependents)?;
         map.serialize_entry("failure", &job.failure.as_ref().map(FailureView))?;
-        let events = job.history.events();
+        let events = job.events();
         let shown = |event: &&Event| event.what != EventKind::Retried;
         map.serialize_entry(
             "history",

@@ -35,7 +35,7 @@ pub fn CheckPage() -> impl IntoView {
         <Title text="Consistency check" />
         <h1>"Consistency check"</h1>
         <p class="lead">
-            "Verifies derived data (counts, tags, dependencies) against the jobs, on one snapshot, while the server keeps running. The check reads the whole database, so it takes a while if the database is large."
+            "Verifies derived data (counts, tags, dependencies) against the jobs, on one snapshot, while the server keeps running, and that tags and histories can be read. The check reads the whole database, so it takes a while if the database is large."
         </p>
         <form method="get" action="/ui/check">
             <input type="hidden" name="run" value="1" />
@@ -106,7 +106,8 @@ fn title(kind: &str) -> String {
         "lease" => "Leases".to_owned(),
         "failure" => "Failures".to_owned(),
         "dependency" | "depends" => "Dependencies".to_owned(),
-        "tag" | "tagged" => "Tags".to_owned(),
+        "tag" | "tagged" | "tags" => "Tags".to_owned(),
+        "history" => "Histories".to_owned(),
         "tag-count" => "Job counts by tag".to_owned(),
         "failure-count" => "Job counts by failure group".to_owned(),
         "count" => "Job counts by state".to_owned(),

@@ -27,7 +27,7 @@ pub fn scanned_job(row: &Row) -> Result<Job, StoreError> {
         }),
         None => None,
     };
-    Ok(Job {
+    let mut job = Job {
         seq: row.int(0)?,
         key: JobKey {
             scope: row.int(1)?,
@@ -42,7 +42,8 @@ pub fn scanned_job(row: &Row) -> Result<Job, StoreError> {
         retries: 0,
         remaining: row.int(10)?,
         klass: row.text_or_null(11)?,
-        tags: job_rows::tags(&row.text(12)?),
+        tags: Vec::new(),
+        damaged_tags: None,
         history: History::default(),
         failure,
         created_at: Time(row.int(15)?),
@@ -56,7 +57,9 @@ pub fn scanned_job(row: &Row) -> Result<Job, StoreError> {
         spawned_from: None,
         dependencies: Vec::new(),
         dependents: Vec::new(),
-    })
+    };
+    job_rows::read_tags(&mut job, row.text(12)?);
+    Ok(job)
 }
 
 /// The column with the size of a job's texts; [`scanned_job`] reads the columns before it.

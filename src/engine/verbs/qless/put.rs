@@ -97,7 +97,7 @@ pub fn put(work: &mut UnitOfWork, queue: &QueueKey, put: &Put, client: &str) -> 
         job.priority = put.priority.unwrap_or(job.priority);
         job.retries = put.retries.unwrap_or(job.retries);
         if put.tags.is_some() {
-            job.tags = tags;
+            job.set_tags(tags);
         }
         job.queue = queue_id;
     }

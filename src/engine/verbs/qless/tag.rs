@@ -47,7 +47,7 @@ pub fn need_of_tagged(needs: &mut Needs, (key, tags): &(JobKey, Vec<String>)) {
 /// Appends tags to a job's. Returns all of them.
 ///
 /// # Errors
-/// [`Error::NoSuchJob`], [`Error::TooMany`].
+/// [`Error::NoSuchJob`], [`Error::DamagedTags`], [`Error::TooMany`].
 pub fn tag(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<Vec<String>> {
     let all = added(&find(work, key)?.tags, tags)?;
     Ok(set(work, key, all))
@@ -56,7 +56,7 @@ pub fn tag(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<Vec<S
 /// Removes tags from a job, ignoring those it does not have. Returns the remaining ones.
 ///
 /// # Errors
-/// [`Error::NoSuchJob`].
+/// [`Error::NoSuchJob`], [`Error::DamagedTags`].
 pub fn untag(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<Vec<String>> {
     let mut left = find(work, key)?.tags.clone();
     remove(&mut left, tags);
@@ -92,13 +92,17 @@ pub fn remove(list: &mut Vec<String>, tags: &[String]) {
 }
 
 fn find<'w>(work: &'w UnitOfWork, key: &JobKey) -> Result<&'w Job> {
-    work.job(key)
-        .ok_or_else(|| Error::NoSuchJob { id: key.id.clone() })
+    let id = || key.id.clone();
+    let job = work.job(key).ok_or_else(|| Error::NoSuchJob { id: id() })?;
+    match job.damaged_tags {
+        None => Ok(job),
+        Some(_) => Err(Error::DamagedTags { id: id() }),
+    }
 }
 
 fn set(work: &mut UnitOfWork, key: &JobKey, tags: Vec<String>) -> Vec<String> {
     if let Some(job) = work.job_mut(key) {
-        job.tags.clone_from(&tags);
+        job.set_tags(tags.clone());
     }
     tags
 }

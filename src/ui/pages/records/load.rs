@@ -211,7 +211,7 @@ fn row(record: &Record) -> RecordRow {
         id: record.id,
         state: record.state.as_deref().map(preview),
         preview: preview(&record.payload),
-        events: record.history.count(),
+        events: record.event_count(),
         modified: record.modified.0,
     }
 }
@@ -243,7 +243,7 @@ async fn whole(engine: &Engine, queue: &QueueRef, id: &str) -> Result<RecordView
     let number = number(id).ok_or_else(missing)?;
     let record = engine.record_by_id(&queue, number).await?;
     let record = record.ok_or_else(missing)?;
-    let mut log = record.history.events();
+    let mut log = record.log();
     let events = log.len();
     if events > LOG_SHOWN {
         log.drain(1..=events - LOG_SHOWN);

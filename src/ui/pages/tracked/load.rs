@@ -43,7 +43,7 @@ pub async fn load_tracked(engine: &Engine) -> Result<TrackedView> {
             .iter()
             .take(TRACKED_SHOWN)
             .map(|job| {
-                let last = job.history.events().pop().map(entry);
+                let last = job.events().pop().map(entry);
                 (job_row(engine, job, now), last)
             })
             .collect(),
