@@ -37,7 +37,7 @@ use crate::ui::urls::encoding::segments;
 
 /// An action: the one place that says who may run it and how the audit log describes it.
 pub struct Action {
-    /// The name in the audit log.
+    /// The name stored in the audit log; [`shown_name`] is what people see.
     pub name: &'static str,
     /// The path to which the form is posted; `{…}` stands for any segment.
     pub path: &'static str,
@@ -126,7 +126,7 @@ static ACTIONS: &[&Action] = &[
     &queues::DELETE_QUEUE,
     &queues::DESTROY_QUEUE,
     &queues::FORGET_QUEUE,
-    &queues::MAKE_QUEUE,
+    &queues::CREATE_QUEUE,
     &queues::PAUSE_QUEUE,
     &queues::UNPAUSE_QUEUE,
     &records::APPEND_EVENT,
@@ -148,6 +148,27 @@ static ACTIONS: &[&Action] = &[
 /// All actions.
 pub fn all() -> impl Iterator<Item = &'static Action> {
     ACTIONS.iter().copied()
+}
+
+/// Stored names that are shown as another name. They stay as they are, because audit logs contain them.
+const SHOWN_NAMES: [(&str, &str); 5] = [
+    ("make_queue", "create_queue"),
+    ("mend", "repair"),
+    ("revive", "requeue"),
+    ("revive_job", "requeue_job"),
+    ("revive_jobs", "requeue_jobs"),
+];
+
+/// The name of an action as the audit page and its exports show it.
+pub fn shown_name(stored: &str) -> &str {
+    let found = SHOWN_NAMES.iter().find(|(name, _)| *name == stored);
+    found.map_or(stored, |(_, shown)| shown)
+}
+
+/// The stored name of an action, by either name.
+pub fn stored_name(shown: &str) -> &str {
+    let found = SHOWN_NAMES.iter().find(|(_, name)| *name == shown);
+    found.map_or(shown, |(stored, _)| stored)
 }
 
 /// The role of the actions with this path, if there are any.

@@ -121,15 +121,15 @@ pub async fn destroy_queue(
     .await
 }
 
-pub static MAKE_QUEUE: Action =
-    Action::new("make_queue", MakeQueue::PATH, Role::Operator, |form| {
+pub static CREATE_QUEUE: Action =
+    Action::new("make_queue", CreateQueue::PATH, Role::Operator, |form| {
         Target::queue(&QueueRef::jobq(form.field("name")))
     });
 
 /// Creates a Jobq queue and shows its page; on error, the form with the name.
-#[server]
-pub async fn make_queue(name: String) -> Result<(), PageError> {
-    act(&MAKE_QUEUE, &urls::queue_form(&name), async |context| {
+#[server(endpoint = "make_queue")]
+pub async fn create_queue(name: String) -> Result<(), PageError> {
+    act(&CREATE_QUEUE, &urls::queue_form(&name), async |context| {
         if let Some(flaw) = invalid_queue_name_reason(&name) {
             return Err(flaw.into());
         }

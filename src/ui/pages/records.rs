@@ -10,7 +10,7 @@ use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::actions::queues::{DeleteQueue, MakeQueue};
+use crate::ui::actions::queues::{CreateQueue, DeleteQueue};
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::commands::{commands, curl, json_string, shell_quote};
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, may_post};
@@ -235,7 +235,7 @@ fn delete(view: &RecordsView, request: &PageRequest) -> AnyView {
 
 /// The form for a new queue. The address contains the initial name, so that an error keeps the user's input.
 pub fn new_queue(request: &PageRequest) -> AnyView {
-    if !may_post(MakeQueue::PATH) {
+    if !may_post(CreateQueue::PATH) {
         return ().into_any();
     }
     let typed = request.param("new");
@@ -247,7 +247,7 @@ pub fn new_queue(request: &PageRequest) -> AnyView {
                 <p class="aside">
                     "Jobq queues must be created and stay until they are deleted. Queues of the other protocols are created by their first job."
                 </p>
-                <form method="post" action=MakeQueue::PATH class="fields">
+                <form method="post" action=CreateQueue::PATH class="fields">
                     <div class="grow">
                         <label for="new-name">"Name (up to 255 characters, not a number)"</label>
                         <input

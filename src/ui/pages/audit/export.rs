@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::engine::{AuditEntry, Time};
+use crate::ui::actions::shown_name;
 
 /// An entry in an export.
 #[derive(Serialize)]
@@ -45,7 +46,7 @@ pub fn audit_json(entries: &[AuditEntry], more: bool) -> String {
         at: iso(entry.at),
         who: &entry.actor.who,
         role: &entry.actor.role,
-        action: &entry.actor.action,
+        action: shown_name(&entry.actor.action),
         target: &entry.actor.target,
         link: &entry.actor.link,
         before: serde_json::from_str(&entry.before).ok(),
@@ -75,7 +76,7 @@ pub fn audit_csv(entries: &[AuditEntry]) -> String {
             &at,
             &actor.who,
             &actor.role,
-            &actor.action,
+            shown_name(&actor.action),
             &actor.target,
             &entry.before,
             &entry.after,

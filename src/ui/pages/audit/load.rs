@@ -7,6 +7,7 @@ use crate::auth::Role;
 use crate::engine::{
     AUDIT_DAYS_MAX, AUDIT_ENTRIES_MAX, AuditEntry, AuditFilter, Engine, Result, Time,
 };
+use crate::ui::actions::{shown_name, stored_name};
 use crate::ui::context::read;
 use crate::ui::dates::{DATETIME_LOCAL, parse_time};
 use crate::ui::error::PageError;
@@ -39,7 +40,10 @@ const KINDS: [&str; 7] = [
 
 /// A page of matching entries.
 pub async fn load_audit(engine: &Engine, query: &AuditQuery) -> Result<AuditView> {
-    let (users, actions) = engine.audit_filters().await?;
+    let (users, stored) = engine.audit_filters().await?;
+    let actions = stored.iter().map(|name| shown_name(name).to_owned());
+    let mut actions: Vec<String> = actions.collect();
+    actions.sort_unstable();
     let mut view = AuditView {
         rows: Vec::new(),
         next: None,
@@ -83,7 +87,7 @@ pub async fn load_export(
 fn filter(query: &AuditQuery) -> Result<AuditFilter, String> {
     Ok(AuditFilter {
         who: query.user.clone(),
-        action: query.action.clone(),
+        action: stored_name(&query.action).to_owned(),
         target: query.target.trim().to_owned(),
         from: time(&query.from)?,
         until: time(&query.until)?,
@@ -113,7 +117,7 @@ fn row(entry: &AuditEntry) -> AuditRow {
         at: entry.at.0,
         user: actor.who,
         role: actor.role,
-        action: actor.action,
+        action: shown_name(&actor.action).to_owned(),
         target: actor.target,
         link: actor.link,
         changes: changes(&entry.before, &entry.after),
