@@ -87,7 +87,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.getByRole("heading", { name: "Depends on", exact: true }).count(), 0);
   });
 
-  test("an error says why", async (page, api) => {
+  test("an error message gives the reason", async (page, api) => {
     const needed = await api.add("chain", {}, id("needed"));
     const needing = await api.add("chain", {}, id("needing"), { depends: [needed] });
     await page.goto(`/ui/jobs/${encodeURIComponent(needed)}`);
@@ -111,7 +111,7 @@ for (const javaScriptEnabled of [true, false]) {
   });
 }
 
-dashboard.test("other sites can do nothing", async ({ url }) => {
+dashboard.test("requests of other sites are rejected", async ({ url }) => {
   const post = (headers) =>
     fetch(`${url}/ui/fn/theme`, {
       method: "POST",
@@ -135,7 +135,7 @@ dashboard.test("other sites can do nothing", async ({ url }) => {
 });
 
 for (const accept of ["text/html", "*/*"]) {
-  dashboard.test(`a form that is not complete is answered with a page, asked for as ${accept}`, async ({ url }) => {
+  dashboard.test(`the response to an incomplete form is a page, with Accept: ${accept}`, async ({ url }) => {
     const forms = [
       ["retry", ""], ["retry_group", "group=g&back=/ui"], ["retry_group", "group=g&count=many&back=/ui"],
       ["retry_group", "group=g&count=-1&back=/ui"], ["move_job", "id=x&back=/ui"], ["theme", "back=/ui"],
@@ -187,7 +187,7 @@ dashboard.test("a page older than the server explains itself, and leads back", m
   assert.equal((await api.job(job)).state, "failed");
 });
 
-dashboard.test("what has gone while its page was open says so, without an error", async ({ page, url }) => {
+dashboard.test("the open page of a removed object says so, without an error", async ({ page, url }) => {
   const api = client(url);
   const job = await api.add("gone", {}, "mayfly");
   await page.goto(`/ui/jobs/${job}`);

@@ -34,7 +34,7 @@ for (const javaScriptEnabled of [true, false]) {
   test("the check of a consistent database finds no problems", async (page, api) => {
     await api.add("mail", {}, `letter ${javaScriptEnabled}`);
     await page.goto("/ui/check");
-    assert.equal(await page.getByText("No inconsistencies found.").count(), 0, "not by itself");
+    assert.equal(await page.getByText("No inconsistencies found.").count(), 0, "the check runs only on request");
     await page.getByRole("button", { name: "Run check" }).click();
     await page.getByText("No inconsistencies found.").waitFor();
     await page.getByText(/checked \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/).waitFor();
@@ -63,7 +63,7 @@ for (const javaScriptEnabled of [true, false]) {
   });
 }
 
-dashboard.test("what was found stays while the page lives, and nothing is checked anew", async ({ page, url }) => {
+dashboard.test("a refresh keeps the findings, and does not repeat the check", async ({ page, url }) => {
   const api = client(url);
   await page.goto("/ui/check?run=1");
   await live(page);
@@ -79,7 +79,7 @@ dashboard.test("what was found stays while the page lives, and nothing is checke
   assert.equal(await found.textContent(), before);
 });
 
-dashboard.test("the check, to look at", async ({ page }) => {
+dashboard.test("screenshot of the check", async ({ page }) => {
   if (canBreak) miscount(3);
   await page.goto("/ui/check?run=1");
   await screenshot(page, "check");

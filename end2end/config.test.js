@@ -102,7 +102,7 @@ for (const colorScheme of ["light", "dark"]) {
   }
 }
 
-dashboard.test("the configuration, to look at", async ({ page, url }) => {
+dashboard.test("screenshot of the configuration", async ({ page, url }) => {
   await client(url).set("mail-heartbeat", 20);
   await client(url).set("jobs-history", 86400);
   await page.goto("/ui/config");

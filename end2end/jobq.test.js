@@ -49,7 +49,7 @@ const pages = [
   "/ui/jobq/hosts/job/4",
 ];
 
-dashboard.test("without any queue, the overview tells how one is made", async ({ page, url }) => {
+dashboard.test("the overview of an empty server shows how to create a Jobq queue", async ({ page, url }) => {
   await page.goto("/ui");
   const lines = await page.getByRole("region", { name: "With Jobq" }).locator("code").allInnerTexts();
   assert.equal(lines.length, 3);
@@ -97,7 +97,7 @@ for (const colorScheme of ["light", "dark"]) {
   }
 }
 
-dashboard.test("what is not there answers 404 in its frame", { expected: /404/ }, async ({ page, url }) => {
+dashboard.test("unknown queues and records are 404 in the frame", { expected: /404/ }, async ({ page, url }) => {
   await fill(url);
   for (const path of [
     "/ui/jobq/none", "/ui/jobq/hosts/stats", "/ui/jobq/hosts/record", "/ui/jobq/hosts/job/99", "/ui/jobq/hosts/job/none", "/ui/jobq/hosts/job/01",
@@ -374,7 +374,7 @@ for (const javaScriptEnabled of [true, false]) {
   });
 }
 
-dashboard.test("a record's page moves by itself, and so does a form in which nobody has typed", async ({ page, url }) => {
+dashboard.test("a record's page updates live, and so does a form without user input", async ({ page, url }) => {
   const api = jobq(url, "moving");
   await api.make();
   const id = await api.create("{}", '["CREATED"]');
@@ -388,7 +388,7 @@ dashboard.test("a record's page moves by itself, and so does a form in which nob
   await page.locator("#flash").getByText('set to ["FINISHED"]').waitFor();
 });
 
-dashboard.test("a list moves by itself; what a query has found stays until it is run again", async ({ page, url, context }) => {
+dashboard.test("a list updates live; results of a query stay until it is run again", async ({ page, url, context }) => {
   const api = jobq(url, "lists");
   await api.make();
   await api.create("{}", '["CREATED"]');
@@ -406,7 +406,7 @@ dashboard.test("a list moves by itself; what a query has found stays until it is
   await found.getByRole("heading", { name: "2 matching jobs" }).waitFor();
 });
 
-dashboard.test("no other API's verbs are done to a queue of Jobq, and other sites cannot post", async ({ url }) => {
+dashboard.test("actions of other protocols do not affect Jobq queues, and other sites cannot post", async ({ url }) => {
   const api = jobq(url, "walls");
   await api.make();
   const id = await api.create("{}", '["CREATED"]');

@@ -68,7 +68,7 @@ for (const colorScheme of ["light", "dark"]) {
 }
 
 const missing = { expected: /404/ };
-dashboard.test("what is not there answers 404 in its frame", missing, async ({ page, url }) => {
+dashboard.test("unknown queues and jobs are 404 in the frame", missing, async ({ page, url }) => {
   const ids = await fill(url);
   for (const path of [
     "/ui/lmstfy/shop/none", "/ui/lmstfy/none/orders", "/ui/lmstfy/shop/orders/nonsense", "/ui/lmstfy/shop/orders/failed",
@@ -332,7 +332,7 @@ for (const javaScriptEnabled of [true, false]) {
   });
 }
 
-dashboard.test("a form that is not complete is answered with a page", async ({ url }) => {
+dashboard.test("the response to an incomplete form is a page", async ({ url }) => {
   const place = "protocol=lmstfy&namespace=shop&queue=orders";
   for (const [form, body] of [
     ["respawn", `${place}&ttl=0&back=/ui`], ["respawn", `${place}&count=-1&ttl=0&back=/ui`], ["respawn_jobs", `${place}&back=/ui`],
@@ -349,7 +349,7 @@ dashboard.test("a form that is not complete is answered with a page", async ({ u
   }
 });
 
-dashboard.test("a list of dead jobs moves by itself, and what is ticked and typed stays", async ({ page, url }) => {
+dashboard.test("a list of dead jobs updates live, and keeps selected rows and typed text", async ({ page, url }) => {
   const api = lmstfy(url, "moving", "queue");
   const [first] = await api.dead("first");
   await page.goto("/ui/lmstfy/moving/queue/dead");

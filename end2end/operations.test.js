@@ -9,7 +9,7 @@ const dashboard = startDashboard({ args: ["--no-auth"] });
 const HOSTILE = `<img src=x onerror=alert(1)> "'&`;
 
 const at = (q) => `/ui/jobs?q=${encodeURIComponent(q)}`;
-const confirm = (deed, q, more = "") => `/ui/confirm?do=${deed}&of=all&q=${encodeURIComponent(q)}${more}`;
+const confirm = (action, q, more = "") => `/ui/confirm?do=${action}&of=all&q=${encodeURIComponent(q)}${more}`;
 const ids = (page) => page.locator("#hits tbody th .id").allTextContents();
 
 /** Adds `count` jobs to a new queue. */
@@ -107,7 +107,7 @@ for (const javaScriptEnabled of [true, false]) {
     await says(page, "done");
     assert.equal((await client(url).job(job)).queue, `to ${HOSTILE}`);
     await page.goto(confirm("priority", job));
-    await page.getByText("1 of them will be skipped because of their current state.").waitFor();
+    await page.getByText("1 of them will be skipped: the action does not apply to its protocol or state.").waitFor();
     await page.getByLabel("Priority").fill("7");
     await page.getByRole("button", { name: "Set the priority of 2 jobs" }).click();
     await says(page, "done");
@@ -118,7 +118,7 @@ for (const javaScriptEnabled of [true, false]) {
   });
 }
 
-dashboard.test("progress comes by itself, and an operation is stopped", async ({ page, url }) => {
+dashboard.test("progress updates live, and an operation can be stopped", async ({ page, url }) => {
   // So many that it takes longer than finding the button, even on a busy machine.
   for (let from = 0; from < 60; from += 1) await add(url, `crowd${from}`, 1_000);
   await page.goto(confirm("move", "queue:crowd*", "&arg=moved"));
@@ -173,7 +173,7 @@ for (const colorScheme of ["light", "dark"]) {
   }
 }
 
-dashboard.test("an operation that is not there has a page that says so", { expected: /404/ }, async ({ page }) => {
+dashboard.test("an unknown operation is 404 in the frame", { expected: /404/ }, async ({ page }) => {
   const answer = await page.goto("/ui/operations/7");
   assert.equal(answer.status(), 404);
   await page.getByText("Operation “7” not found").waitFor();

@@ -38,7 +38,7 @@ try {
     failure: `/ui/failures/${encodeURIComponent(group)}`,
     job: `/ui/jobs/${encodeURIComponent(job)}`,
     search: "/ui/jobs?q=state%3Afailed",
-    confirm: "/ui/confirm?deed=retry&of=all&q=state%3Afailed",
+    confirm: "/ui/confirm?do=retry&of=all&q=state%3Afailed",
     workers: "/ui/workers",
   };
   for (const colorScheme of ["light", "dark"]) {

@@ -25,7 +25,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByLabel("Retries").fill("7");
     await page.getByLabel("Delay (s)").fill("3600");
     await page.getByLabel("Tags (comma-separated)").fill("vip, eu");
-    await page.getByLabel("Data (JSON)").fill('{"big": 12345678901234567890, "html": "</textarea><b>"}');
+    await page.getByLabel("Payload (JSON)").fill('{"big": 12345678901234567890, "html": "</textarea><b>"}');
     await page.getByRole("button", { name: "Add job" }).click();
     await flash(page, `Job “${id("by hand")}” added.`);
     const put = await api.job(id("by hand"));
@@ -36,7 +36,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.match(await page.locator("#payload").textContent(), /"big": 12345678901234567890,/);
 
     await page.getByRole("link", { name: "Clone…" }).click();
-    assert.equal(await page.getByLabel("Data (JSON)").inputValue(), '{"big":12345678901234567890,"html":"</textarea><b>"}');
+    assert.equal(await page.getByLabel("Payload (JSON)").inputValue(), '{"big":12345678901234567890,"html":"</textarea><b>"}');
     assert.equal(await page.getByLabel("ID (optional)").inputValue(), "");
     assert.equal(await page.getByLabel("Retries").inputValue(), "7");
     await page.getByLabel("Depends on job IDs (optional, separated by spaces)").fill("  ");
@@ -51,11 +51,11 @@ for (const javaScriptEnabled of [true, false]) {
     await api.add(id("refusals"), {}, id("taken"));
     await page.goto("/ui/put");
     await page.getByLabel("Queue", { exact: true }).fill(id("refusals"));
-    await page.getByLabel("Data (JSON)").fill('{"a": </textarea><script>');
+    await page.getByLabel("Payload (JSON)").fill('{"a": </textarea><script>');
     await page.getByLabel("Tags (comma-separated)").fill("kept");
     await page.getByRole("button", { name: "Add job" }).click();
-    await page.getByRole("alert").getByText("The data is not valid JSON").waitFor();
-    assert.equal(await page.getByLabel("Data (JSON)").inputValue(), '{"a": </textarea><script>');
+    await page.getByRole("alert").getByText("The payload is not valid JSON").waitFor();
+    assert.equal(await page.getByLabel("Payload (JSON)").inputValue(), '{"a": </textarea><script>');
     assert.equal(await page.getByLabel("Tags (comma-separated)").inputValue(), "kept");
     if (javaScriptEnabled) await assertPresentable(page, "a refusal");
     // The user's input is kept, also when the page is refreshed.
@@ -65,7 +65,7 @@ for (const javaScriptEnabled of [true, false]) {
       await api.add(id("elsewhere"), {}, id("another"));
       await refreshed;
     }
-    await page.getByLabel("Data (JSON)").fill("[1]");
+    await page.getByLabel("Payload (JSON)").fill("[1]");
     await page.getByLabel("ID (optional)").fill(id("taken"));
     await page.getByRole("button", { name: "Add job" }).click();
     await page.getByRole("alert").getByText(`Job “${id("taken")}” already exists.`).waitFor();
@@ -108,7 +108,7 @@ for (const colorScheme of ["light", "dark"]) {
   }
 }
 
-dashboard.test("the server tells about itself", async ({ page, url }) => {
+dashboard.test("the page About describes the server", async ({ page, url }) => {
   await page.goto("/ui/about");
   await page.getByText(/^Switchyard \d+\.\d+\.\d+, up for/).waitFor();
   await page.getByText("SQLite 3.").waitFor();

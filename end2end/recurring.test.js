@@ -27,7 +27,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByLabel("Interval", { exact: true }).fill("1.5");
     await page.getByLabel("Interval unit").selectOption("hours");
     await page.getByLabel("First run after (s)").fill("7200");
-    await page.getByLabel("Data of each job (JSON)").fill('{"big": 12345678901234567890, "one": 1.0}');
+    await page.getByLabel("Payload of each job (JSON)").fill('{"big": 12345678901234567890, "one": 1.0}');
     await page.getByRole("button", { name: "Create" }).click();
     await flash(page, `Recurring job “${recurring}” created.`);
     assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "Digest");
@@ -66,15 +66,15 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByLabel("ID (optional)").fill(id("slip"));
     await page.getByLabel("Interval", { exact: true }).fill("7");
     await page.getByLabel("Interval unit").selectOption("days");
-    await page.getByLabel("Data of each job (JSON)").fill('{"to": <Ada> & co}');
+    await page.getByLabel("Payload of each job (JSON)").fill('{"to": <Ada> & co}');
     await page.getByRole("button", { name: "Create" }).click();
-    await flash(page, "The data is not valid JSON");
+    await flash(page, "The payload is not valid JSON");
     assert.equal(await get(api, id("slip")), null);
     assert.equal(await page.getByLabel("Queue", { exact: true }).inputValue(), id("post"));
     assert.equal(await page.getByLabel("Interval unit").inputValue(), "86400");
-    assert.equal(await page.getByLabel("Data of each job (JSON)").inputValue(), '{"to": <Ada> & co}');
+    assert.equal(await page.getByLabel("Payload of each job (JSON)").inputValue(), '{"to": <Ada> & co}');
 
-    await page.getByLabel("Data of each job (JSON)").fill('{"to": "Ada"}');
+    await page.getByLabel("Payload of each job (JSON)").fill('{"to": "Ada"}');
     await page.getByLabel("Interval", { exact: true }).fill("0");
     await page.getByRole("button", { name: "Create" }).click();
     await flash(page, "The interval must be greater than 0 s.");
@@ -132,10 +132,10 @@ dashboard.test("a long list of recurring jobs has pages, of one queue too", asyn
   await page.getByRole("link", { name: "many-59" }).waitFor();
 });
 
-dashboard.test("what an address puts into the form stays in its field", async ({ page }) => {
+dashboard.test("values from the address are shown in their fields, escaped", async ({ page }) => {
   const data = '{"a": "</textarea><img src=x onerror=alert(1)>&lt;"}';
   await page.goto(`/ui/recurring?data=${encodeURIComponent(data)}&to=${encodeURIComponent(data)}`);
-  assert.equal(await page.getByLabel("Data of each job (JSON)").inputValue(), data);
+  assert.equal(await page.getByLabel("Payload of each job (JSON)").inputValue(), data);
   assert.equal(await page.getByLabel("Queue", { exact: true }).inputValue(), data);
   assert.equal(await page.locator("main img").count(), 0);
 });
@@ -146,7 +146,7 @@ for (const colorScheme of ["light", "dark"]) {
     dashboard.test(`the form for a recurring job is accessible and fits, ${colorScheme}, ${width} px`, options, async ({ page }) => {
       await page.goto("/ui/recurring");
       await page.getByText("Create recurring job").click();
-      await page.getByLabel("Data of each job (JSON)").waitFor();
+      await page.getByLabel("Payload of each job (JSON)").waitFor();
       await assertAccessible(page);
       const beyond = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
       assert.equal(beyond, 0);
@@ -154,7 +154,7 @@ for (const colorScheme of ["light", "dark"]) {
   }
 }
 
-dashboard.test("recurring jobs, to look at", async ({ page, url }) => {
+dashboard.test("screenshot of the recurring jobs", async ({ page, url }) => {
   await client(url).post("/recur/reports", { id: "nightly", klass: "Report::Nightly", meta: { full: true }, interval: 86_400 });
   await page.goto("/ui/recurring/nightly");
   await screenshot(page, "recurring");

@@ -45,7 +45,7 @@ const pages = [
   `/ui/relay/orders/job/${"x".repeat(1_024)}`, "/ui/relay/imports/job/run", "/ui/relay/a%2Fb%20%C3%BC/job/~..",
 ];
 
-dashboard.test("without any queue, the overview tells how one is made", async ({ page, url }) => {
+dashboard.test("the overview of an empty server shows how to enqueue a Relay job", async ({ page, url }) => {
   await page.goto("/ui");
   const lines = await page.getByRole("region", { name: "With Relay" }).locator("code").allInnerTexts();
   assert.equal(lines.length, 2);
@@ -77,7 +77,7 @@ for (const colorScheme of ["light", "dark"]) {
   }
 }
 
-dashboard.test("what is not there answers 404 in its frame", { expected: /404/ }, async ({ page, url }) => {
+dashboard.test("unknown queues and jobs are 404 in the frame", { expected: /404/ }, async ({ page, url }) => {
   await fill(url);
   const [letter] = (await dead(page, "mail")).map((address) => address.split("/").at(-1));
   for (const path of [
@@ -300,7 +300,7 @@ for (const javaScriptEnabled of [true, false]) {
   });
 }
 
-dashboard.test("a job's page moves by itself", async ({ page, url }) => {
+dashboard.test("a job's page updates live", async ({ page, url }) => {
   const api = relay(url, "moving");
   await api.enqueue("job");
   await page.goto("/ui/relay/moving/job/job");

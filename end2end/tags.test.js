@@ -128,7 +128,7 @@ for (const javaScriptEnabled of [true, false]) {
   });
 }
 
-dashboard.test("tags and tracking show by themselves", async ({ page, url }) => {
+dashboard.test("tags and tracking update live", async ({ page, url }) => {
   const api = client(url);
   const job = await api.add("moving", {}, "mover");
   await open(page, job);
@@ -162,7 +162,7 @@ for (const colorScheme of ["light", "dark"]) {
   }
 }
 
-dashboard.test("a tagged and tracked job, to look at", async ({ page, url }) => {
+dashboard.test("screenshot of a tagged and tracked job", async ({ page, url }) => {
   const api = client(url);
   await api.add("look", { to: "Ada" }, "to look at", { klass: "Letter", tags: ["vip", "eu"] });
   await api.post("/track", "to look at");

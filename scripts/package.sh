@@ -7,7 +7,8 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 name=switchyard-$version-$(rustc -vV | sed -n 's/^host: //p')
 rm -rf target/package
 mkdir -p "target/package/$name"
-cp -R target/release/switchyard README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs monitoring "target/package/$name/"
+cp -R target/release/switchyard README.md CHANGELOG.md SECURITY.md LICENSE-APACHE LICENSE-MIT docs monitoring \
+    "target/package/$name/"
 cd target/package
 # With GNU tar, archives are reproducible: the options below remove owner and time.
 reproducible=()

@@ -191,7 +191,7 @@ pub struct Serve {
     /// Postgres: do not use LISTEN and NOTIFY; poll once a second for the work of other servers instead.
     #[arg(long, env = "SWITCHYARD_NO_NOTIFY", value_parser = FalseyValueParser::new())]
     pub no_notify: bool,
-    /// Use the `now` of a request as its time, and run no background tasks. For client tests.
+    /// Use the `now` of a qless request as its time, and run no maintenance on qless jobs. For client tests.
     #[arg(long, env = "SWITCHYARD_TRUST_CLIENT_CLOCK", value_parser = FalseyValueParser::new())]
     pub trust_client_clock: bool,
     /// Enable POST /flush, which deletes all jobs, queues, options and statistics.

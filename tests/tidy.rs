@@ -167,7 +167,7 @@ fn imports() -> BTreeMap<String, BTreeMap<String, String>> {
 }
 
 #[test]
-fn rooms_import_only_the_rooms_that_the_architecture_allows() {
+fn modules_import_only_the_modules_that_the_architecture_allows() {
     let (allowed, imports) = (allowed_imports(), imports());
     let modules: Vec<&String> = imports.keys().collect();
     assert_eq!(modules, allowed.keys().collect::<Vec<_>>(), "the modules");
@@ -189,7 +189,7 @@ fn rooms_import_only_the_rooms_that_the_architecture_allows() {
 }
 
 #[test]
-fn rooms_import_each_other_without_cycles() {
+fn modules_import_each_other_without_cycles() {
     let mut left = allowed_imports();
     while !left.is_empty() {
         let modules: BTreeSet<String> = left.keys().cloned().collect();
@@ -250,7 +250,7 @@ fn only_queries_use_the_grammar_of_sqlite() {
 
 /// Queries are only a language: other modules run them and use the results.
 #[test]
-fn the_query_language_imports_no_other_room() {
+fn the_query_language_imports_no_other_module() {
     let words = [
         "crate::",
         "axum",
@@ -271,7 +271,7 @@ fn the_query_language_imports_no_other_room() {
 
 /// The search language is only a language, too: the engine runs searches.
 #[test]
-fn the_search_language_imports_no_other_room() {
+fn the_search_language_imports_no_other_module() {
     let words = [
         "crate::",
         "axum",

@@ -5,14 +5,14 @@
 
 use budget::Budget;
 use libfuzzer_sys::fuzz_target;
-use room::query::{Query, Record, minified, are_equal};
+use source::query::{Query, Record, minified, are_equal};
 
 #[allow(dead_code, reason = "the server uses all of it")]
 #[path = "../../src/budget.rs"]
 mod budget;
 
 #[path = "../../src"]
-mod room {
+mod source {
     pub mod query;
 }
 

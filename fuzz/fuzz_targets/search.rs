@@ -5,7 +5,7 @@
 
 use budget::Budget;
 use libfuzzer_sys::fuzz_target;
-use room::search::{Body, Search, JobFacts};
+use source::search::{Body, Search, JobFacts};
 
 #[allow(dead_code, reason = "the server uses all of it")]
 #[path = "../../src/budget.rs"]
@@ -13,7 +13,7 @@ mod budget;
 
 #[allow(dead_code, reason = "the server uses all of it")]
 #[path = "../../src"]
-mod room {
+mod source {
     pub mod search;
 }
 

@@ -301,7 +301,7 @@ async fn invalid_operations_are_rejected_with_a_reason() {
         ("", "No action was given."),
         (
             "do=retry&of=all",
-            "1 of them will be skipped because of their current state.",
+            "1 of them will be skipped: the action does not apply to its protocol or state.",
         ),
     ] {
         let page = person.page(&format!("/ui/confirm?{query}")).await;
@@ -321,7 +321,7 @@ async fn invalid_operations_are_rejected_with_a_reason() {
     let evil = server.http.post(url).header("sec-fetch-site", "cross-site");
     let evil = evil.header("content-type", "application/x-www-form-urlencoded");
     let evil = evil
-        .body("deed=cancel&of=all&counted=1")
+        .body("action=cancel&of=all&counted=1")
         .send()
         .await
         .unwrap();

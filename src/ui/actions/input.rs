@@ -31,7 +31,7 @@ pub fn check_protocol(protocol: Protocol, queue: &QueueRef) -> Result<(), String
         return Ok(());
     }
     Err(format!(
-        "{}: {} queues do not support this action",
+        "queue {}: {} queues do not support this action",
         queue.label(),
         queue.protocol.as_str()
     ))

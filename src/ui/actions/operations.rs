@@ -21,7 +21,7 @@ pub static OPERATE: Action = Action::new("operate", Operate::PATH, Role::Operato
         _ => "selected jobs",
     };
     Target::new(
-        format!("{} of {jobs}", form.field("deed")),
+        format!("{} of {jobs}", form.field("action")),
         urls::search(form.field("q")),
     )
 });
@@ -29,7 +29,7 @@ pub static OPERATE: Action = Action::new("operate", Operate::PATH, Role::Operato
 /// Starts an operation and shows its page. On error, shows the confirmation again with the user's input.
 #[server]
 pub async fn operate(
-    deed: String,
+    action: String,
     #[server(default)] of: String,
     #[server(default)] q: String,
     #[server(default)] jobs: Vec<String>,
@@ -37,7 +37,7 @@ pub async fn operate(
     #[server(flatten)] seen: Confirmation,
 ) -> Result<(), PageError> {
     let request = BulkRequest {
-        action: deed,
+        action,
         all: of == "all",
         q,
         jobs,

@@ -49,7 +49,7 @@ fn read(form: &NewJob) -> Result<Put, String> {
     let id = optional(&form.id);
     id.map_or(Ok(()), |id| check_name("the job ID", id))?;
     let body = minified(optional(&form.data).unwrap_or("{}"))
-        .map_err(|why| format!("the data is not valid JSON: {why}"))?;
+        .map_err(|why| format!("the payload is not valid JSON: {why}"))?;
     let delay = optional(&form.delay).map(|text| seconds("the delay", text, "1"));
     let priority = optional(&form.priority).map(|text| number("the priority", text));
     let retries = optional(&form.retries).map(|text| count("the number of retries", text));

@@ -49,7 +49,7 @@ async fn create(engine: &Engine, form: &RecurringForm) -> Result<String, String>
     }
     let body = optional(&form.data).unwrap_or("{}");
     if let Err(error) = serde_json::from_str::<IgnoredAny>(body) {
-        return Err(format!("the data is not valid JSON: {error}"));
+        return Err(format!("the payload is not valid JSON: {error}"));
     }
     let offset_s = match optional(&form.offset) {
         Some(offset) => seconds("the time until the first run", offset, "1")?,

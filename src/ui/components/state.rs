@@ -69,7 +69,13 @@ pub fn bar(counts: &Counts) -> AnyView {
     }
     let words: Vec<String> = shown
         .iter()
-        .map(|(state, n)| format!("{} {}", time::number(*n), state_label(*state)))
+        .map(|(state, n)| {
+            let label = match state {
+                EffectiveState::Record if *n != 1 => "records",
+                state => state_label(*state),
+            };
+            format!("{} {label}", time::number(*n))
+        })
         .collect();
     let label = if words.is_empty() {
         "empty".to_owned()

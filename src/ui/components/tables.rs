@@ -388,12 +388,28 @@ pub fn groups(groups: &[GroupRow], request: &PageRequest, full: bool) -> AnyView
 
 /// Whether a worker is active.
 pub fn pulse(worker: &WorkerRow, now: i64) -> AnyView {
-    let (class, shape, word) = match worker.pulse(now) {
-        Pulse::Alive => ("s-complete", "complete", "alive"),
-        Pulse::Late => ("s-waiting", "waiting", "late"),
-        Pulse::Silent => ("s-paused", "failed", "silent"),
+    let (class, shape, word, meaning) = match worker.pulse(now) {
+        Pulse::Alive => (
+            "s-complete",
+            "complete",
+            "alive",
+            "Active in the last minute",
+        ),
+        Pulse::Late => (
+            "s-waiting",
+            "waiting",
+            "late",
+            "Active in the last 5 minutes",
+        ),
+        Pulse::Silent => (
+            "s-paused",
+            "failed",
+            "silent",
+            "Inactive for 5 minutes or more",
+        ),
     };
-    view! { <span class=format!("chip {class}")>{icon(shape)} {word}</span> }.into_any()
+    view! { <span class=format!("chip {class}") title=meaning>{icon(shape)} {word}</span> }
+        .into_any()
 }
 
 /// The workers.

@@ -185,7 +185,7 @@ pub fn timeline(job: &JobRow, times: &JobTimes, now: i64) -> AnyView {
             <li>
                 <span class="lane-name">{format!("Attempt {}", i + 1)}</span>
                 {drawing(attempt, start, whole)}
-                <span class="lane-told">{description(attempt)}</span>
+                <span class="lane-text">{description(attempt)}</span>
             </li>
         }
     });

@@ -18,6 +18,7 @@ pub enum Pulse {
     Alive,
     /// Within the last five minutes.
     Late,
+    /// Not within the last five minutes.
     Silent,
 }
 

@@ -73,7 +73,7 @@ fn health(view: &AboutView) -> AnyView {
 
 fn server(view: &AboutView, request: &PageRequest) -> Vec<(&'static str, AnyView)> {
     let clock = if view.trusts_client_clock {
-        "set by clients (--trust-client-clock); no background tasks"
+        "set by qless clients (--trust-client-clock); no maintenance of qless jobs"
     } else {
         "server"
     };

@@ -113,7 +113,7 @@ fn question(
     let of = if bulk.all { "all" } else { "" };
     let undo = if view.can_be_undone { "yes" } else { "" };
     let mut fields = vec![
-        ("deed", bulk.action.clone()),
+        ("action", bulk.action.clone()),
         ("of", of.to_owned()),
         ("q", bulk.q.clone()),
         ("counted", view.jobs.to_string()),
@@ -171,8 +171,8 @@ fn effect(action: BulkAction, view: &ConfirmView) -> Vec<String> {
              requeued; lmstfy jobs then no longer expire. Other jobs are skipped."
         }
         BulkAction::Cancel => {
-            "Cancels qless jobs and deletes lmstfy, Relay and Jobq jobs in any state. Workers lose the jobs they are \
-             running. Complete jobs, and jobs that other remaining jobs depend on, are skipped."
+            "Cancels qless jobs and deletes lmstfy, Relay and Jobq jobs. Workers lose the jobs they are running. \
+             Complete jobs, and jobs that other remaining jobs depend on, are skipped."
         }
         BulkAction::Move => {
             "Moves qless jobs to that queue in any state. Workers lose the jobs they are running, and complete jobs \
@@ -190,13 +190,14 @@ fn effect(action: BulkAction, view: &ConfirmView) -> Vec<String> {
     let inapplicable = view.jobs - view.applicable;
     if inapplicable > 0 {
         lines.push(format!(
-            "{} of them will be skipped because of their current state.",
-            time::number(inapplicable)
+            "{} of them will be skipped: the action does not apply to {} protocol or state.",
+            time::number(inapplicable),
+            if inapplicable == 1 { "its" } else { "their" },
         ));
     }
     if view.is_minimum {
         lines.push(
-            "There are too many jobs to count exactly; counting stopped after 2 s. There may be more."
+            "The number is a minimum: counting stopped after 2 s, or after reading 1,000,000 jobs."
                 .to_owned(),
         );
     }

@@ -127,7 +127,7 @@ fn problem_list(overview: &OverviewView, request: &PageRequest) -> AnyView {
                     .remedy
                     .map(|remedy| match remedy {
                         Remedy::ResumeQueue(queue) => view! { <div class="remedy">{resume_button(&queue, request)}</div> }.into_any(),
-                        Remedy::RetryGroup(group) => view! { <div class="remedy">{tables::retry_all_with_prefix("mend-", &group, request)}</div> }.into_any(),
+                        Remedy::RetryGroup(group) => view! { <div class="remedy">{tables::retry_all_with_prefix("problem-", &group, request)}</div> }.into_any(),
                         Remedy::RequeueDead(queue, count) => view! { <div class="remedy">{requeue_all_button(&queue, count, request)}</div> }.into_any(),
                     })}
             </li>

@@ -141,7 +141,7 @@ fn fields(form: &NewJob, queues: &[String]) -> AnyView {
             {queue_field("put-queue", "queue", &form.queue, queues)}
             {lines.into_iter().collect_view()}
             <div class="whole">
-                <label for="put-data">"Data (JSON)"</label>
+                <label for="put-data">"Payload (JSON)"</label>
                 <textarea id="put-data" name="data" rows="8" spellcheck="false" autocomplete="off">{escape_textarea(&form.data)}</textarea>
             </div>
             <div class="whole">

@@ -325,20 +325,38 @@ fn curl(view: &QueueView, request: &PageRequest) -> AnyView {
 }
 
 fn lines(view: &QueueView, request: &PageRequest) -> Vec<(&'static str, String)> {
-    let name = api_segment(&view.queue.queue_ref.name);
-    let list = match view.state {
-        EffectiveState::Complete => "/jobs/complete".to_owned(),
-        EffectiveState::Failed => "/failed".to_owned(),
-        other => format!("/jobs/{}/{name}", other.as_str()),
-    };
+    let queue = &view.queue.queue_ref;
+    let name = api_segment(&queue.name);
     let call = |path: String| shell_quote(&api(request, &path));
+    let get = |path: String| format!("curl {}", call(path));
+    let mut lines = match view.state {
+        EffectiveState::Complete => vec![(
+            "List the complete jobs of all queues",
+            get("/jobs/complete".to_owned()),
+        )],
+        EffectiveState::Failed => vec![(
+            "Count the failed jobs of all queues by group",
+            get("/failed".to_owned()),
+        )],
+        other => vec![(
+            "List these jobs",
+            get(format!("/jobs/{}/{name}", other.as_str())),
+        )],
+    };
+    // The API lists neither the complete nor the failed jobs of one queue.
+    if matches!(
+        view.state,
+        EffectiveState::Complete | EffectiveState::Failed
+    ) {
+        let page = api(request, &urls::state(queue, view.state));
+        lines.push(("Address of this list (not in the API)", page));
+    }
     let (what, path) = if view.queue.paused {
         ("Resume the queue", "unpause")
     } else {
         ("Pause the queue", "pause")
     };
-    vec![
-        ("List these jobs", format!("curl {}", call(list))),
+    lines.extend([
         (
             "Add a job",
             format!(
@@ -347,19 +365,14 @@ fn lines(view: &QueueView, request: &PageRequest) -> Vec<(&'static str, String)>
                 shell_quote(r#"{"data": {"meta": {}}}"#)
             ),
         ),
-        (
-            "Claim a job",
-            format!("curl {}", call(format!("/get/{name}?host=me"))),
-        ),
+        ("Claim a job", get(format!("/get/{name}?host=me"))),
         (
             what,
             format!("curl -X POST {}", call(format!("/{path}/{name}"))),
         ),
-        (
-            "Show the queue’s counts",
-            format!("curl {}", call(format!("/queue/{name}"))),
-        ),
-    ]
+        ("Show the queue’s counts", get(format!("/queue/{name}"))),
+    ]);
+    lines
 }
 
 /// A name in a path of the API.

@@ -236,7 +236,7 @@ fn form(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> An
                     {number_field(offset)}
                     {job_fields("new", priority, retries, backlog)}
                     <div class="whole">
-                        <label for="new-data">"Data of each job (JSON)"</label>
+                        <label for="new-data">"Payload of each job (JSON)"</label>
                         <textarea id="new-data" name="form[data]" rows="4" spellcheck="false" autocomplete="off">{escape_textarea(&or("data", "{}"))}</textarea>
                     </div>
                     <button type="submit" class="button strong">"Create"</button>

@@ -57,7 +57,10 @@ fn page(view: &TrackedView, request: &PageRequest) -> AnyView {
                 "curl",
                 vec![
                     ("List tracked jobs", format!("curl {}", shell_quote(&api(request, "/tracked")))),
-                    ("Follow their events", format!("curl -N {}", shell_quote(&api(request, "/events")))),
+                    (
+                        "Follow all events",
+                        format!("curl -N -H 'Accept: text/event-stream' {}", shell_quote(&api(request, "/events"))),
+                    ),
                 ],
             )}
         </details>

@@ -37,7 +37,11 @@ pub fn WorkersPage() -> impl IntoView {
             } else {
                 view! {
                     <p class="lead">
-                        {format!("{} seen recently, {} alive", plural(n(workers.len()), "worker", "workers"), alive)}
+                        {format!(
+                            "{} seen recently, {} alive. Alive: active in the last minute; late: in the last 5 minutes; silent: before.",
+                            plural(n(workers.len()), "worker", "workers"),
+                            alive,
+                        )}
                     </p>
                     <div class="card">{tables::workers(shown, request.now)}</div>
                     {pages}

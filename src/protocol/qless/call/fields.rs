@@ -171,7 +171,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Checks that a name is not empty, not too long and contains no NUL.
+/// Checks that a name is not empty, not too long and contains no control characters.
 pub fn check_name(field: &'static str, name: &str, bytes_max: usize) -> Result<(), ApiError> {
     if name.is_empty() {
         return Err(ApiError::bad(field, &format!("{field} must not be empty")));

@@ -53,7 +53,10 @@ pub async fn queue(
         async |context| load_queue(&context.engine, &queue_ref, &state, offset).await,
         || {
             let name = queue_ref.label();
-            format!("Queue “{name}” not found, or it has no list “{state}”.")
+            match state.as_str() {
+                "waiting" => format!("Queue “{name}” not found."),
+                state => format!("Queue “{name}” not found, or it has no list “{state}”."),
+            }
         },
     )
     .await
