@@ -33,15 +33,16 @@ pub fn start(subcommand: Option<&Subcommand>) {
         .with_env_filter(with_requests(filter, log_requests))
         .with_writer(io::stderr)
         // Otherwise tracing panics when standard error is a closed pipe.
-        .log_internal_errors(false)
-        .with_filter_reloading();
+        .log_internal_errors(false);
     match monitoring.map(|it| it.log_format).unwrap_or_default() {
         LogFormat::Text => {
+            let log = log.with_filter_reloading();
             keep(log.reload_handle());
             log.init();
         }
         LogFormat::Json => {
             let log = log.json().flatten_event(true).with_span_list(false);
+            let log = log.with_filter_reloading();
             keep(log.reload_handle());
             log.init();
         }

@@ -91,6 +91,7 @@ impl Error {
             Error::NotRunning { .. } => "not_running",
             Error::WrongWorker { .. } => "wrong_worker",
             Error::WrongQueue { .. } => "wrong_queue",
+            Error::DamagedTags { .. } => "damaged_tags",
             Error::HasDependents { .. } => "has_dependents",
             Error::AlreadyComplete { .. } => "already_complete",
             Error::DependencyCycle { .. } => "dependency_cycle",
