@@ -2,7 +2,8 @@
 //! never waits for further steps, so an idle server responds immediately; on a busy server the next group queues up
 //! while the current one is written.
 
-use std::collections::VecDeque;
+mod queue;
+
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,24 +12,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
+use queue::{Queue, Sender, is_small, queue, split};
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::{Connection, StoreError};
-
-/// Maximum number of queued steps; beyond that, callers wait.
-const QUEUED_MAX: usize = 4_096;
-
-/// Maximum number of steps in a group.
-const STEPS_MAX: usize = 512;
-
-/// Maximum number of items (such as jobs) in a group, unless a single step has more.
-const ITEMS_MAX: usize = 2_048;
-
-/// Maximum number of steps that are held over because they did not fit a group.
-const HELD_OVER_MAX: usize = 2 * STEPS_MAX;
 
 /// How often a group is run in total when it conflicts with other servers.
 const ATTEMPTS_MAX: u32 = 20;
@@ -57,6 +47,9 @@ pub trait BatchRunner: Send + 'static {
     /// Whether the step adds jobs and must be rejected while the disk is full.
     fn adds_jobs(step: &Self::Step) -> bool;
 
+    /// Whether the caller no longer waits for the step.
+    fn is_abandoned(step: &Self::Step) -> bool;
+
     /// Runs the steps and commits. It is called again with the same steps after a conflict. If they are too large
     /// together, it raises their numbers of items, so that fewer share a group.
     fn run(
@@ -71,7 +64,7 @@ pub trait BatchRunner: Send + 'static {
 
 /// A handle to the writer.
 pub struct Writer<S> {
-    queue: mpsc::Sender<S>,
+    queue: Sender<S>,
     is_full: Arc<AtomicBool>,
     stop: CancellationToken,
     /// Completes when the writer has ended.
@@ -82,7 +75,7 @@ impl<S: Send + 'static> Writer<S> {
     /// Starts the writer, which owns the connection: as a task, or in a thread of its own if calls of the connection
     /// block.
     pub fn start<R: BatchRunner<Step = S>>(connection: Connection, runner: R) -> Writer<S> {
-        let (queue, steps) = mpsc::channel(QUEUED_MAX);
+        let (queue, steps) = queue::<R>();
         let (end, ended) = oneshot::channel();
         let stop = CancellationToken::new();
         let is_full = Arc::new(AtomicBool::new(connection.is_full()));
@@ -130,9 +123,9 @@ impl<S: Send + 'static> Writer<S> {
         self.queue.is_closed()
     }
 
-    /// The number of steps that wait for the writer.
+    /// The number of steps that wait for the writer or run in it.
     pub fn queued(&self) -> usize {
-        self.queue.max_capacity() - self.queue.capacity()
+        self.queue.count()
     }
 
     /// Whether the disk is full, so that no jobs are added.
@@ -140,81 +133,38 @@ impl<S: Send + 'static> Writer<S> {
         self.is_full.load(Ordering::Relaxed)
     }
 
-    /// Queues a step. The step runs even if the caller stops waiting for its result.
+    /// Queues a step. The step runs even if the caller stops waiting for its result, unless it is large and has not
+    /// begun.
     pub async fn submit(&self, step: S) -> Result<(), StoreError> {
-        self.queue.send(step).await.map_err(|_| StoreError::Stopped)
+        self.queue.send(step).await
     }
 }
 
 async fn write<R: BatchRunner>(
     mut connection: Connection,
     mut runner: R,
-    mut queue: mpsc::Receiver<R::Step>,
+    mut queue: Queue<R>,
     stop: CancellationToken,
     is_full: Arc<AtomicBool>,
 ) {
-    let (mut held_over, mut outage) = (VecDeque::new(), None);
-    loop {
-        // Read once per iteration: with a stop between two reads, the queue would stay open and the `select!` would
-        // wait for a step forever.
-        let stopping = stop.is_cancelled();
-        if stopping {
-            queue.close();
+    let mut outage = None;
+    while let Some(steps) = queue.next_group(&stop).await {
+        if steps.is_empty() {
+            continue;
         }
-        let next = match held_over.pop_front() {
-            Some(step) => Some(step),
-            None => tokio::select! {
-                biased;
-                step = queue.recv() => step,
-                () = stop.cancelled(), if !stopping => continue,
-            },
-        };
-        let Some(first) = next else { break };
-        let steps = gather::<R>(first, &mut queue, &mut held_over);
         if let Err(error) = connection.restore_reserve_if_possible().await {
             tracing::warn!(%error, "failed to read the free space of the database");
         }
+        let count = steps.len();
         let oversized =
             run_and_respond(&mut connection, &mut runner, steps, &mut outage, &stop).await;
-        oversized
-            .into_iter()
-            .rev()
-            .for_each(|step| held_over.push_front(step));
+        queue.release(count - oversized.len());
+        queue.put_back(oversized);
         update_disk_full(&is_full, connection.is_full());
     }
     if let Err(error) = connection.close().await {
         tracing::error!(%error, "failed to close the database");
     }
-}
-
-/// The steps that share a transaction with the first one. A step that does not fit is held over while later steps may
-/// pass it; it cannot starve, because each group begins with the oldest step held over.
-fn gather<R: BatchRunner>(
-    first: R::Step,
-    queue: &mut mpsc::Receiver<R::Step>,
-    held_over: &mut VecDeque<R::Step>,
-) -> Vec<R::Step> {
-    let mut items = R::item_count(&first);
-    let needs_own_transaction = R::needs_own_transaction(&first);
-    let mut steps = vec![first];
-    if needs_own_transaction {
-        return steps;
-    }
-    let mut earlier = std::mem::take(held_over).into_iter();
-    while steps.len() < STEPS_MAX && items < ITEMS_MAX && held_over.len() < HELD_OVER_MAX {
-        let Some(step) = earlier.next().or_else(|| queue.try_recv().ok()) else {
-            break;
-        };
-        if R::needs_own_transaction(&step) || items.saturating_add(R::item_count(&step)) > ITEMS_MAX
-        {
-            held_over.push_back(step);
-        } else {
-            items += R::item_count(&step);
-            steps.push(step);
-        }
-    }
-    held_over.extend(earlier);
-    steps
 }
 
 /// Stores whether the disk is full, and logs changes.
@@ -229,8 +179,9 @@ fn update_disk_full(known: &AtomicBool, is_full: bool) {
 }
 
 /// Runs the group and delivers its outcome. If a single step may have caused a failure, the group is split into halves
-/// that run separately, so that only that step fails: finding one among 512 takes 18 more runs. Returns steps that are too
-/// large together: they run later with fewer others, so that small steps can run in between.
+/// that run separately, so that only that step fails: finding one among 512 takes 18 more runs. Steps that are too large
+/// together run in smaller groups: small steps at once, without steps of unknown size; large ones are returned, and run
+/// later, so that small steps can run in between.
 async fn run_and_respond<R: BatchRunner>(
     connection: &mut Connection,
     runner: &mut R,
@@ -258,7 +209,8 @@ async fn run_and_respond<R: BatchRunner>(
                 continue;
             }
             if steps.len() > 1 && matches!(error, StoreError::TransactionTooLarge) {
-                oversized.extend(steps);
+                oversized.extend(steps.extract_if(.., |step| !is_small::<R>(step)));
+                batches.extend(split::<R>(steps).into_iter().rev());
                 continue;
             }
             if steps.len() > 1 && error.may_be_caused_by_one_step() {

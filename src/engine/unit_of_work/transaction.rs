@@ -104,6 +104,10 @@ impl BatchRunner for Runner {
         request.needs.adds_jobs
     }
 
+    fn is_abandoned(request: &WriteRequest) -> bool {
+        request.task.is_abandoned()
+    }
+
     async fn run(
         &mut self,
         connection: &mut Connection,

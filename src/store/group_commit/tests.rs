@@ -5,8 +5,15 @@ use std::sync::atomic::AtomicU32;
 use tokio::sync::Semaphore;
 use tokio::task::unconstrained;
 
+use super::queue::QUEUED_MAX;
 use super::*;
 use crate::store::{Settings, Store};
+
+/// A step that needs its own transaction.
+const ALONE: usize = 0;
+
+/// A large step whose caller is gone.
+const ABANDONED: usize = 999;
 
 /// A group in which a step is its number of items.
 #[derive(Default)]
@@ -29,12 +36,16 @@ impl BatchRunner for CountingRunner {
         *step
     }
 
-    fn needs_own_transaction(_: &usize) -> bool {
-        false
+    fn needs_own_transaction(step: &usize) -> bool {
+        *step == ALONE
     }
 
     fn adds_jobs(_: &usize) -> bool {
         false
+    }
+
+    fn is_abandoned(step: &usize) -> bool {
+        *step == ABANDONED
     }
 
     async fn run(&mut self, _: &mut Connection, steps: &mut [usize]) -> Result<(), StoreError> {
@@ -67,55 +78,111 @@ async fn store() -> Store {
     opened.expect("a database")
 }
 
-/// The steps that share the group of the first one, and those that are held over.
-fn gathered(first: usize, rest: &[usize]) -> (Vec<usize>, Vec<usize>) {
-    let (sender, mut queue) = mpsc::channel(QUEUED_MAX);
-    for step in rest {
-        sender.try_send(*step).expect("the queue has room");
+/// The groups in which these steps run if no others arrive.
+async fn groups(steps: impl IntoIterator<Item = usize>) -> Vec<Vec<usize>> {
+    let (sender, mut queue) = queue::<CountingRunner>();
+    for step in steps {
+        sender.send(step).await.expect("the queue is open");
     }
-    let mut held_over = VecDeque::new();
-    let steps = gather::<CountingRunner>(first, &mut queue, &mut held_over);
-    (steps, held_over.into())
+    let stop = CancellationToken::new();
+    stop.cancel();
+    let mut groups = Vec::new();
+    while let Some(group) = queue.next_group(&stop).await {
+        groups.push(group);
+    }
+    groups
 }
 
-#[test]
-fn a_group_has_512_steps() {
-    for (rest, expected) in [(510, 511), (511, 512), (512, 512)] {
-        let (steps, held_over) = gathered(1, &vec![1; rest]);
-        assert_eq!((steps.len(), held_over), (expected, vec![]), "1 + {rest}");
-    }
-}
-
-#[test]
-fn a_group_has_2048_items_unless_one_step_has_more() {
-    for (first, rest, shared, held_over) in [
-        (1, &[2_046, 1][..], 3, &[][..]),
-        (1, &[2_047, 1], 2, &[]),
-        (1, &[2_048, 1], 2, &[2_048]),
-        (2_047, &[1, 1], 2, &[]),
-        (2_047, &[2, 1], 2, &[2]),
-        (2_048, &[1], 1, &[]),
-        (2_049, &[1], 1, &[]),
-        (10_000, &[1], 1, &[]),
-        (1_000, &[2_000, 1, 3_000, 1], 3, &[2_000, 3_000]),
+#[tokio::test]
+async fn a_group_has_512_steps() {
+    for (count, expected) in [
+        (511, vec![511]),
+        (512, vec![512]),
+        (513, vec![512, 1]),
+        (1_025, vec![512, 512, 1]),
     ] {
-        let (steps, left) = gathered(first, rest);
-        let context = format!("{first} and {rest:?}");
-        assert_eq!(
-            (steps.len(), left.as_slice()),
-            (shared, held_over),
-            "{context}"
-        );
+        let groups = groups(vec![1; count]).await;
+        let lengths: Vec<usize> = groups.iter().map(Vec::len).collect();
+        assert_eq!(lengths, expected, "{count}");
     }
 }
 
-#[test]
-fn steps_that_are_held_over_come_first_and_no_more_than_1024_wait() {
-    let (sender, mut queue) = mpsc::channel(QUEUED_MAX);
-    (0..2_000).for_each(|_| sender.try_send(2_000).expect("the queue has room"));
-    let mut held_over = VecDeque::from([2_000, 500, 2_000]);
-    let steps = gather::<CountingRunner>(1_000, &mut queue, &mut held_over);
-    assert_eq!((steps, held_over.len()), (vec![1_000, 500], 1_024));
+#[tokio::test]
+async fn a_group_has_2048_items_unless_one_step_has_more() {
+    for (steps, expected) in [
+        (&[1, 2_046, 1][..], vec![vec![1, 1, 2_046]]),
+        (&[1, 2_047, 1], vec![vec![1, 1], vec![2_047]]),
+        (&[2_047, 1], vec![vec![1, 2_047]]),
+        (&[2_047, 2, 1], vec![vec![2, 1], vec![2_047]]),
+        (&[2_048, 1], vec![vec![1], vec![2_048]]),
+        (&[10_000, 1], vec![vec![1], vec![10_000]]),
+        (&[1_000, 1_000, 1_000], vec![vec![1_000; 2], vec![1_000]]),
+        (
+            &[1_000, 2_000, 1, 3_000, 1],
+            vec![vec![1, 1, 1_000], vec![2_000], vec![3_000]],
+        ),
+    ] {
+        assert_eq!(groups(steps.iter().copied()).await, expected, "{steps:?}");
+    }
+}
+
+#[tokio::test]
+async fn lanes_begin_groups_in_turn_and_small_steps_pass_any_number_of_large_ones() {
+    let (sender, mut queue) = queue::<CountingRunner>();
+    for _ in 0..2_000 {
+        sender.send(2_048).await.expect("the queue is open");
+    }
+    for _ in 0..3 {
+        sender.send(ALONE).await.expect("the queue is open");
+    }
+    let stop = CancellationToken::new();
+    let mut order = Vec::new();
+    for small in 1..=5 {
+        // This one arrives last, and waits for at most one group of each other lane.
+        sender.send(small).await.expect("the queue is open");
+        while order.last() != Some(&vec![small]) {
+            order.push(queue.next_group(&stop).await.expect("a group"));
+        }
+    }
+    let steps = order.into_iter().flatten().collect::<Vec<_>>();
+    let expected = [
+        1, 2_048, ALONE, 2, 2_048, ALONE, 3, 2_048, ALONE, 4, 2_048, 5,
+    ];
+    assert_eq!(steps, expected);
+}
+
+#[tokio::test]
+async fn large_steps_without_a_caller_are_skipped_and_make_room() {
+    let (sender, mut queue) = queue::<CountingRunner>();
+    let stop = CancellationToken::new();
+    for _ in 0..QUEUED_MAX - 1 {
+        sender.send(ABANDONED).await.expect("the queue is open");
+    }
+    sender.send(1_000).await.expect("the queue is open");
+    assert!(sender.send(1).now_or_never().is_none(), "the queue is full");
+    assert_eq!(queue.next_group(&stop).await, Some(vec![1_000]));
+    for n in 1..QUEUED_MAX {
+        let sent = unconstrained(sender.send(1)).now_or_never();
+        assert!(matches!(sent, Some(Ok(()))), "{n} steps are queued");
+    }
+    // The step of the group counts until it is released.
+    assert!(unconstrained(sender.send(1)).now_or_never().is_none());
+    queue.release(1);
+    assert!(unconstrained(sender.send(1)).now_or_never().is_some());
+}
+
+#[tokio::test]
+async fn steps_that_are_put_back_come_first_in_order_and_still_count() {
+    let (sender, mut queue) = queue::<CountingRunner>();
+    let stop = CancellationToken::new();
+    for _ in 0..QUEUED_MAX {
+        sender.send(2_000).await.expect("the queue is open");
+    }
+    assert_eq!(queue.next_group(&stop).await, Some(vec![2_000]));
+    queue.put_back(vec![3_000, 4_000]);
+    assert!(unconstrained(sender.send(1)).now_or_never().is_none());
+    assert_eq!(queue.next_group(&stop).await, Some(vec![3_000]));
+    assert_eq!(queue.next_group(&stop).await, Some(vec![4_000]));
 }
 
 #[tokio::test]
@@ -136,7 +203,7 @@ async fn a_group_runs_20_times_before_it_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_step_waits_for_its_place_behind_4096_others() {
+async fn a_step_waits_until_fewer_than_4096_wait_or_run() {
     let gate = Arc::new(Semaphore::new(0));
     let runner = CountingRunner {
         gate: Some(Arc::clone(&gate)),
@@ -150,8 +217,8 @@ async fn a_step_waits_for_its_place_behind_4096_others() {
     }
     // `unconstrained`, because Tokio's cooperative budget would end the loop early.
     let submit = || unconstrained(writer.submit(1)).now_or_never();
-    for n in 1..=4_096 {
-        assert!(matches!(submit(), Some(Ok(()))), "{n} steps are queued");
+    for n in 2..=4_096 {
+        assert!(matches!(submit(), Some(Ok(()))), "{n} steps wait or run");
     }
     assert!(submit().is_none());
     gate.add_permits(Semaphore::MAX_PERMITS);
