@@ -159,3 +159,49 @@ async fn a_cycle_through_a_job_with_many_dependents_is_found() {
         assert_eq!(a.unwrap_err(), cycle, "through {last}");
     }
 }
+
+/// The lists of dependents are too long for one transaction, so the cancel is checked and run in several.
+#[tokio::test]
+async fn jobs_with_too_many_dependents_for_one_transaction_are_canceled_all_or_none() {
+    const ROOTS: usize = 60;
+    let engine = engine().await;
+    let roots: Vec<String> = (0..ROOTS).map(|n| format!("root{n}")).collect();
+    let jobs = roots.iter().map(|id| new(id)).collect();
+    drop(
+        engine
+            .put(q(), jobs, "client".to_owned(), at(0.0))
+            .await
+            .unwrap(),
+    );
+    let dependents: Vec<String> = (0..110).map(|n| format!("d{n:03}")).collect();
+    let jobs = dependents.iter().map(|id| Put {
+        depends: Some(roots.clone()),
+        ..new(id)
+    });
+    let put = engine.put(q(), jobs.collect(), "client".to_owned(), at(0.0));
+    put.await
+        .unwrap()
+        .into_iter()
+        .for_each(|id| drop(id.unwrap()));
+    let cancel = async |ids: Vec<&String>| {
+        let keys = ids.into_iter().map(|id| key(id)).collect();
+        engine.cancel(keys, at(1.0)).await
+    };
+    // One dependent is not named: none of the first 101, and one of them.
+    for (missing, in_first) in [(109, false), (0, true)] {
+        let some = dependents.iter().enumerate();
+        let some = some.filter(|(n, _)| *n != missing).map(|(_, id)| id);
+        let refused = cancel(roots.iter().chain(some).collect()).await;
+        let Err(Error::HasDependents { dependents, .. }) = refused else {
+            panic!("{missing} is missing: {refused:?}");
+        };
+        assert_eq!(dependents, [format!("d{missing:03}")], "{in_first}");
+        assert_eq!(job(&engine, "root7").await.dependents.len(), 110);
+    }
+    cancel(roots.iter().chain(&dependents).collect())
+        .await
+        .unwrap();
+    for id in roots.iter().chain(&dependents) {
+        assert!(engine.job(&key(id)).await.unwrap().is_none(), "{id}");
+    }
+}

@@ -16,21 +16,42 @@ use crate::engine::verbs::{EACH_MAX, needs_of_jobs};
 const EDGES_MAX: usize = 1_000_000;
 
 impl Engine {
-    /// Cancels all of the jobs, or none if one cannot be cancelled (qless-core's `cancel`). More than [`EACH_MAX`] jobs
-    /// are cancelled in several transactions: all are checked first, and dependents are deleted before the jobs they
-    /// depend on. Only a concurrent change by another client can then leave some uncancelled.
+    /// Cancels all of the jobs, or none if one cannot be cancelled (qless-core's `cancel`). More than [`EACH_MAX`] jobs,
+    /// and jobs that are too large for one transaction, are cancelled in several: all are checked first, and dependents
+    /// are deleted before the jobs they depend on. Only a concurrent change by another client can then leave some
+    /// uncancelled.
     ///
     /// # Errors
     /// [`AlreadyComplete`, `HasDependents`, `TooMany`](crate::engine::Error).
     pub async fn cancel(&self, keys: Vec<JobKey>, now: Option<Time>) -> Result<()> {
-        if keys.len() <= EACH_MAX {
-            let (needs, count) = (needs_of_jobs(&keys), keys.len());
-            let cancel = move |work: &mut UnitOfWork| cancel(work, &keys);
-            return self.write(needs, now, count, cancel).await;
+        if keys.len() > EACH_MAX {
+            return self.cancel_in_parts(keys, now).await;
         }
+        let (mut needs, count, named) = (needs_of_jobs(&keys), keys.len(), keys.clone());
+        needs.divisible = keys.len() > 1;
+        let cancel = move |work: &mut UnitOfWork| cancel(work, &named);
+        match self.write(needs, now, count, cancel).await {
+            Err(Error::Oversized) => self.cancel_in_parts(keys, now).await,
+            outcome => outcome,
+        }
+    }
+
+    /// Cancels jobs in several transactions.
+    async fn cancel_in_parts(&self, keys: Vec<JobKey>, now: Option<Time>) -> Result<()> {
         let ids: Arc<HashSet<String>> = Arc::new(keys.iter().map(|key| key.id.clone()).collect());
         let check =
             move |work: &mut UnitOfWork, key: &JobKey| dependents_if_cancellable(work, key, &ids);
+        // The first dependents of each job suffice to refuse most requests. They are loaded with the job.
+        let need_first = |needs: &mut Needs, key: &JobKey| {
+            needs.job(key);
+            needs.only_checks = true;
+            needs.keeps_edges = true;
+        };
+        for keys in keys.chunks(EACH_MAX) {
+            let checked = self.each(keys.to_vec(), now, need_first, check.clone());
+            let checked = checked.await?.into_iter().collect::<Result<Vec<_>>>();
+            drop(checked?);
+        }
         let checked = self.each(keys.clone(), now, Needs::job, check).await?;
         let checked = checked.into_iter().collect::<Result<Vec<_>>>()?;
         let cancel = |work: &mut UnitOfWork, key: &JobKey| cancel(work, std::slice::from_ref(key));
