@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::Directive;
+use tracing_subscriber::filter::{Directive, ParseError};
 use tracing_subscriber::reload::Handle;
 
 use crate::config::{LogFormat, Subcommand};
@@ -25,10 +25,10 @@ pub fn start(subcommand: Option<&Subcommand>) {
     };
     let log_requests = monitoring.is_some_and(|it| it.log_requests);
     let filter = match level {
-        Some(level) => EnvFilter::try_new(level).ok(),
-        None => EnvFilter::try_from_default_env().ok(),
+        Some(level) => filter(level).ok(),
+        None => std::env::var("RUST_LOG").ok().and_then(|level| filter(&level).ok()),
     };
-    let filter = filter.unwrap_or_else(|| EnvFilter::new("info"));
+    let filter = filter.unwrap_or_else(|| without_queries(EnvFilter::new("info")));
     let log = tracing_subscriber::fmt()
         .with_env_filter(with_requests(filter, log_requests))
         .with_writer(io::stderr)
@@ -54,7 +54,7 @@ pub fn start(subcommand: Option<&Subcommand>) {
 /// # Errors
 /// If it is not a valid filter.
 pub fn set_level(level: &str, log_requests: bool) -> Result<(), String> {
-    let filter = EnvFilter::try_new(level).map_err(|error| error.to_string())?;
+    let filter = filter(level).map_err(|error| error.to_string())?;
     let filter = with_requests(filter, log_requests);
     FILTER.get().map_or(Ok(()), |set| set(filter))
 }
@@ -71,4 +71,24 @@ fn with_requests(filter: EnvFilter, log_requests: bool) -> EnvFilter {
 fn keep<S: 'static>(handle: Handle<EnvFilter, S>) {
     let set = move |filter| handle.reload(filter).map_err(|error| error.to_string());
     drop(FILTER.set(Box::new(set)));
+}
+
+/// The log target of the parser of Jobq queries.
+const QUERY_PARSER: &str = "sqlite3Parser";
+
+/// What is logged at this level, or with these directives, whatever they say about the parser of queries.
+fn filter(level: &str) -> Result<EnvFilter, ParseError> {
+    let kept = level.split(',').map(str::trim);
+    let kept = kept.filter(|directive| !directive.contains(QUERY_PARSER));
+    let filter = EnvFilter::try_new(kept.collect::<Vec<_>>().join(","))?;
+    Ok(without_queries(filter))
+}
+
+/// The parser of Jobq queries logs parts of a wrong query as they are, line breaks included, so a client could forge log
+/// lines. The error of the query already says what is wrong, so the parser never logs.
+fn without_queries(filter: EnvFilter) -> EnvFilter {
+    match format!("{QUERY_PARSER}={}", LevelFilter::OFF).parse() {
+        Ok(directive) => filter.add_directive(directive),
+        Err(_) => filter,
+    }
 }

@@ -1,7 +1,7 @@
 //! Locks on an SQLite file. One server has it open; `switchyard token` can open it alongside, briefly.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -75,8 +75,21 @@ pub fn create(path: &Path) -> Result<(), StoreError> {
     // An existing file is not opened, because closing it would release SQLite's POSIX locks on it.
     if !path.exists() {
         private(path)?;
+    } else if is_open_to_others(path) {
+        let file = path.display();
+        tracing::warn!(
+            "every user of this machine can access {file}; to prevent this, stop the server and run: chmod o= {file}*"
+        );
     }
     Ok(())
+}
+
+/// Whether users other than the file's owner and group have access to it.
+fn is_open_to_others(path: &Path) -> bool {
+    let mode = path
+        .metadata()
+        .map(|metadata| metadata.permissions().mode());
+    mode.is_ok_and(|mode| mode & 0o007 != 0)
 }
 
 /// Opens a file, or creates one that only its owner can read.
@@ -88,4 +101,34 @@ fn private(path: &Path) -> Result<File, StoreError> {
         .mode(0o600)
         .open(path)
         .map_err(|error| StoreError::Database(error.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{Permissions, set_permissions};
+
+    use super::*;
+
+    #[test]
+    fn a_new_file_is_private_and_an_existing_one_with_access_for_all_is_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("jobs.db");
+        create(&path).unwrap();
+        let mode = path.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        for (mode, expected) in [
+            (0o600, false),
+            (0o640, false),
+            (0o660, false),
+            (0o644, true),
+            (0o602, true),
+            (0o666, true),
+        ] {
+            set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            assert_eq!(is_open_to_others(&path), expected, "{mode:o}");
+            create(&path).unwrap();
+            let kept = path.metadata().unwrap().permissions().mode();
+            assert_eq!(kept & 0o777, mode, "the mode stays");
+        }
+    }
 }

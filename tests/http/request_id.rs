@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use reqwest::Method;
 use serde_json::json;
 
+use crate::support::jobq::Jobq;
 use crate::support::{Server, log::Logged};
 
 /// The request ID of the response to a request with these headers.
@@ -102,4 +103,23 @@ async fn a_successful_request_is_not_logged() {
     let logged = Logged::with("info", &[]);
     logged.server.client().add("q", json!({"meta": 1})).await;
     assert!(!logged.log().contains("/add/q"), "{}", logged.log());
+}
+
+/// Whatever `RUST_LOG` says, the parser of queries does not write a client's text to the log, where it could look like
+/// another line.
+#[tokio::test]
+async fn a_wrong_query_is_not_logged() {
+    for level in ["trace", "warn", "info,sqlite3Parser=trace"] {
+        let logged = Logged::with(level, &["--no-auth"]);
+        let jobq = Jobq::new(&logged.server);
+        jobq.create("q").await;
+        let query = json!({"query": [["=", "1 a 'x\nFORGED\u{1b}[31m", 1]]});
+        let reply = jobq.post("/queue/q/query_jobs", &query).await;
+        assert_eq!(reply.status, 400, "{reply:?}");
+        let log = logged.log();
+        assert!(
+            !log.contains("FORGED") && !log.contains("sqlite3Parser"),
+            "{log}"
+        );
+    }
 }
