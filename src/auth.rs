@@ -169,6 +169,8 @@ pub enum Rejected {
     UnknownHost,
     /// A page of another site caused a browser to send the request.
     CrossSite,
+    /// Requests and responses occupy all of their memory; see [`memory`](crate::memory).
+    Busy,
 }
 
 impl Rejected {
@@ -177,6 +179,7 @@ impl Rejected {
             Rejected::NoHost | Rejected::SeveralHosts => StatusCode::BAD_REQUEST,
             Rejected::UnknownHost => StatusCode::MISDIRECTED_REQUEST,
             Rejected::CrossSite => StatusCode::FORBIDDEN,
+            Rejected::Busy => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -186,6 +189,7 @@ impl Rejected {
             Rejected::NoHost | Rejected::SeveralHosts => "bad_host",
             Rejected::UnknownHost => "unknown_host",
             Rejected::CrossSite => "cross_site",
+            Rejected::Busy => "busy",
         }
     }
 
@@ -198,6 +202,9 @@ impl Rejected {
                  --allowed-host NAME"
             }
             Rejected::CrossSite => "the request comes from a page of another site",
+            Rejected::Busy => {
+                "other requests occupy the memory for large requests and responses; try again"
+            }
         }
     }
 }

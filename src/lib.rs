@@ -29,6 +29,9 @@ pub mod engine;
 pub mod http;
 /// Components that run in the browser.
 pub mod islands;
+/// Limits on the memory of all requests together.
+#[cfg(feature = "ssr")]
+pub mod memory;
 /// Counters, gauges and histograms, and Prometheus' text formats.
 #[cfg(feature = "ssr")]
 pub mod metrics;

@@ -26,7 +26,9 @@ pub fn start(subcommand: Option<&Subcommand>) {
     let log_requests = monitoring.is_some_and(|it| it.log_requests);
     let filter = match level {
         Some(level) => filter(level).ok(),
-        None => std::env::var("RUST_LOG").ok().and_then(|level| filter(&level).ok()),
+        None => std::env::var("RUST_LOG")
+            .ok()
+            .and_then(|level| filter(&level).ok()),
     };
     let filter = filter.unwrap_or_else(|| without_queries(EnvFilter::new("info")));
     let log = tracing_subscriber::fmt()

@@ -2,6 +2,7 @@
 
 use crate::engine::model::job::EffectiveState;
 use crate::engine::tokens::TokenError;
+use crate::memory::Busy;
 
 /// Bytes that one response may have. Queries that list jobs check their sizes before they load them.
 pub const RESPONSE_BYTES_MAX: usize = 64 << 20;
@@ -60,6 +61,9 @@ pub enum Error {
     /// The listed jobs are too large together.
     #[error("the response would exceed {} MiB; request fewer jobs", RESPONSE_BYTES_MAX >> 20)]
     ResponseTooLarge,
+    /// Other requests occupy the memory for large responses. Nothing was changed.
+    #[error("other requests occupy the memory for large requests and responses; try again")]
+    Busy,
     /// The token used for the request has been revoked.
     #[error("the token was revoked")]
     Revoked,
@@ -123,6 +127,12 @@ impl Error {
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl From<Busy> for Error {
+    fn from(_: Busy) -> Self {
+        Error::Busy
+    }
+}
 
 impl From<crate::store::StoreError> for Error {
     fn from(error: crate::store::StoreError) -> Self {

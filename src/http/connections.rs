@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -23,6 +23,9 @@ const TICK: Duration = Duration::from_millis(500);
 /// At the limit, 1 in this many waiting connections is closed at once, so that a flood of new connections does not
 /// cause a scan of all connections for each.
 const EVICTED_SHARE: usize = 16;
+
+/// Bytes of a large response that a client must read in the time in which it must read something of a small one.
+const PROGRESS_MIN: usize = 64 << 10;
 
 /// What a connection is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,10 @@ pub struct Connection {
     phase: AtomicU64,
     /// The tick after the one in which the client stopped reading the response; 0 if it reads.
     stalled: AtomicU32,
+    /// Bytes of a large response that must be sent before the client counts as reading; 0 for other responses.
+    progress: AtomicUsize,
+    /// Bytes sent since the client stopped reading.
+    sent: AtomicUsize,
     clock: Arc<AtomicU32>,
     task: OnceLock<AbortHandle>,
 }
@@ -54,6 +61,8 @@ impl Connection {
         Connection {
             phase: AtomicU64::new(packed(Phase::Header, now)),
             stalled: AtomicU32::new(0),
+            progress: AtomicUsize::new(0),
+            sent: AtomicUsize::new(0),
             clock,
             task: OnceLock::new(),
         }
@@ -88,6 +97,15 @@ impl Connection {
     /// Called when the header of a request is complete.
     pub fn begin_request(&self) {
         self.enter(Phase::Busy);
+        if self.progress.load(Ordering::Relaxed) != 0 {
+            self.progress.store(0, Ordering::Relaxed);
+            self.flushed();
+        }
+    }
+
+    /// Called when a large response begins. A client that reads it too slowly counts as one that does not read.
+    pub fn begin_large_response(&self) {
+        self.progress.store(PROGRESS_MIN, Ordering::Relaxed);
     }
 
     /// Called when the server waits for the rest of a body.
@@ -107,8 +125,18 @@ impl Connection {
 
     /// Called when bytes were sent. The client can still be reading a long response after its body is complete, so
     /// this restarts the idle time.
-    pub fn sent(&self) {
+    pub fn sent(&self, bytes: usize) {
         self.enter_from(Phase::Idle, Phase::Idle);
+        if self.stalled.load(Ordering::Relaxed) != 0 {
+            let sent = self.sent.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            if sent > self.progress.load(Ordering::Relaxed) {
+                self.stalled.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Called when all bytes were sent.
+    pub fn flushed(&self) {
         if self.stalled.load(Ordering::Relaxed) != 0 {
             self.stalled.store(0, Ordering::Relaxed);
         }
@@ -118,6 +146,7 @@ impl Connection {
     pub fn stall(&self) {
         if self.stalled.load(Ordering::Relaxed) == 0 {
             let now = self.now().saturating_add(1);
+            self.sent.store(0, Ordering::Relaxed);
             self.stalled.store(now, Ordering::Relaxed);
         }
     }
@@ -335,133 +364,4 @@ impl Drop for Admitted {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn address(last: u8) -> Option<IpAddr> {
-        Some(IpAddr::from([192, 0, 2, last]))
-    }
-
-    fn limits(connections: usize, per_address: usize) -> Limits {
-        Limits {
-            per_address,
-            ..Limits::with_connections(connections)
-        }
-    }
-
-    fn is_open(connections: &Connections, admitted: &Admitted) -> bool {
-        let open = connections.open.lock().unwrap();
-        open.all.contains_key(&admitted.number)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn at_the_limit_the_longest_waiting_connection_is_closed() {
-        let connections = Connections::new(limits(3, 3), Gauge::default());
-        let busy = connections.admit(address(1)).unwrap();
-        busy.connection.begin_request();
-        let first = connections.admit(address(2)).unwrap();
-        connections.clock.fetch_add(1, Ordering::Relaxed);
-        let second = connections.admit(address(3)).unwrap();
-        connections.clock.fetch_add(1, Ordering::Relaxed);
-        // Received bytes do not extend the time limit.
-        first.connection.received();
-        let third = connections.admit(address(4)).unwrap();
-        let open = [&busy, &first, &second, &third].map(|it| is_open(&connections, it));
-        assert_eq!(open, [true, false, true, true]);
-        second.connection.begin_request();
-        third.connection.begin_request();
-        assert!(connections.admit(address(5)).is_none(), "all are busy");
-        third.connection.end_request();
-        assert!(connections.admit(address(5)).is_some());
-        assert!(!is_open(&connections, &third));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_address_at_its_limit_replaces_its_own_connection() {
-        let connections = Connections::new(limits(10, 2), Gauge::default());
-        let other = connections.admit(address(9)).unwrap();
-        connections.clock.fetch_add(1, Ordering::Relaxed);
-        let first = connections.admit(address(1)).unwrap();
-        let second = connections.admit(address(1)).unwrap();
-        second.connection.begin_request();
-        let third = connections.admit(address(1)).unwrap();
-        assert!(!is_open(&connections, &first) && is_open(&connections, &other));
-        third.connection.begin_request();
-        assert!(connections.admit(address(1)).is_none());
-        let of_proxy: Vec<_> = (0..3).map(|_| connections.admit(None)).collect();
-        assert!(of_proxy.iter().all(Option::is_some));
-        drop(second);
-        let fourth = connections.admit(address(1)).unwrap();
-        assert!(is_open(&connections, &fourth));
-        drop((other, first, third, fourth, of_proxy));
-        let open = connections.open.lock().unwrap();
-        assert!(open.all.is_empty() && open.of_address.is_empty());
-    }
-
-    /// Brings a connection into the phase of a limit.
-    type Prepare = fn(&Connection);
-
-    #[tokio::test(start_paused = true)]
-    async fn each_time_limit_ends_a_connection_in_its_tick() {
-        let limits = limits(10, 10);
-        let connections = Connections::new(limits, Gauge::default());
-        let phases: [(Prepare, u32); 3] = [
-            (|_| {}, 30),
-            (|connection| connection.end_request(), 60),
-            (
-                |connection| {
-                    connection.begin_request();
-                    connection.stall();
-                },
-                30,
-            ),
-        ];
-        for (prepare, seconds) in phases {
-            let admitted = connections.admit(None).unwrap();
-            prepare(&admitted.connection);
-            let is_over_after = |ticks: u32| {
-                connections.clock.fetch_add(ticks, Ordering::Relaxed);
-                admitted.connection.is_over(Ticks::of(&limits))
-            };
-            // A second has two ticks.
-            assert!(!is_over_after(2 * seconds - 1), "{seconds} s");
-            assert!(is_over_after(1), "{seconds} s");
-            assert!(is_over_after(1), "{seconds} s");
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn time_limits_depend_on_the_phase() {
-        let connections = Connections::new(limits(10, 10), Gauge::default());
-        let admitted = connections.admit(address(1)).unwrap();
-        let connection = &admitted.connection;
-        let ticks = Ticks {
-            header: 2,
-            idle: 4,
-            stalled: 3,
-        };
-        let after = |count: u32| {
-            connections.clock.fetch_add(count, Ordering::Relaxed);
-            connection.is_over(ticks)
-        };
-        assert!(!after(1));
-        connection.received();
-        assert!(after(1), "a header takes two ticks at most");
-        connection.begin_request();
-        assert!(!after(100), "an answer may take any time");
-        connection.stall();
-        assert!(!after(2));
-        assert!(after(1), "unless the client does not take it");
-        connection.sent();
-        connection.end_request();
-        assert!(!after(3));
-        connection.sent();
-        assert!(!after(3), "the rest of the answer");
-        connection.received();
-        assert!(!after(1), "a header has begun");
-        assert!(after(1));
-        connection.end_request();
-        assert!(!after(3));
-        assert!(after(1));
-    }
-}
+mod tests;

@@ -75,7 +75,7 @@ fn has_bearer(request: &Request) -> bool {
 }
 
 /// The rejection in the form of the API that owns the path.
-fn response(owner: Owner, why: Rejected) -> Response {
+pub(super) fn response(owner: Owner, why: Rejected) -> Response {
     match owner {
         Owner::Dashboard => (why.status(), format!("{}\n", why.message())).into_response(),
         Owner::Token => token::rejected(why),

@@ -14,7 +14,11 @@ use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 use super::connections::Connection;
+use crate::memory::Reserved;
 use crate::request::BodyTimeout;
+
+/// A response over this size, in bytes, must progress.
+const LARGE_RESPONSE: u64 = 1 << 20;
 
 /// The socket of a connection. With TLS, it carries the encrypted bytes.
 pub struct TrackedSocket {
@@ -32,11 +36,11 @@ impl TrackedSocket {
         &self.stream
     }
 
-    fn track_write<T>(&self, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if written.is_pending() {
-            self.connection.stall();
-        } else {
-            self.connection.sent();
+    fn track_write(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match &written {
+            Poll::Pending => self.connection.stall(),
+            Poll::Ready(Ok(bytes)) => self.connection.sent(*bytes),
+            Poll::Ready(Err(_)) => {}
         }
         written
     }
@@ -81,6 +85,8 @@ impl AsyncWrite for TrackedSocket {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Called when everything has been written.
+        self.connection.flushed();
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
@@ -152,12 +158,22 @@ impl Drop for TimedRequestBody {
 /// The body of a response. At its end, the connection waits for the next request.
 pub struct TrackedResponseBody {
     body: Body,
+    /// The memory of the parts that have not been passed on.
+    reserved: Reserved,
     connection: Arc<Connection>,
 }
 
 impl TrackedResponseBody {
-    pub fn new(body: Body, connection: Arc<Connection>) -> TrackedResponseBody {
-        TrackedResponseBody { body, connection }
+    pub fn new(body: Body, reserved: Reserved, connection: Arc<Connection>) -> TrackedResponseBody {
+        let bytes = body.size_hint().exact().unwrap_or_default();
+        if bytes > LARGE_RESPONSE {
+            connection.begin_large_response();
+        }
+        TrackedResponseBody {
+            body,
+            reserved,
+            connection,
+        }
     }
 }
 
@@ -169,7 +185,11 @@ impl HttpBody for TrackedResponseBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let this = &mut *self;
+        let frame = Pin::new(&mut this.body).poll_frame(cx);
+        // Memory is released when the bytes have been sent, not when they are passed on to be sent.
+        let with_memory = |frame: Frame<Bytes>| frame.map_data(|data| this.reserved.attach(data));
+        frame.map(|frame| frame.map(|frame| frame.map(with_memory)))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::future::Future;
 use std::ops::Deref;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
@@ -14,6 +14,7 @@ use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use serde::Serialize;
 
+use crate::memory::{SMALL_MAX, reserve};
 use crate::request::{BodyTimeout, discard};
 
 /// A body that is too large is read and discarded up to this multiple of its limit, because clients read the response
@@ -65,6 +66,8 @@ pub enum BodyError {
     TooLarge,
     Incomplete,
     TimedOut,
+    /// Other requests occupy the memory for bodies.
+    Busy,
 }
 
 /// A request without its body.
@@ -174,25 +177,35 @@ impl Head {
     }
 }
 
-/// Reads a body of at most `max` bytes. The HTTP server limits the time.
+/// Reads a body of at most `max` bytes. The HTTP server limits the time. Reserves memory for what exceeds 64 KiB, as it
+/// arrives: a client that announces a long body has not sent it yet.
 pub async fn body(body: Body, max: usize) -> Result<Bytes, BodyError> {
+    let expected = HttpBody::size_hint(&body).exact().unwrap_or_default();
+    let expected = usize::try_from(expected).unwrap_or(usize::MAX).min(max);
     let mut stream = body.into_data_stream();
     let mut first: Option<Bytes> = None;
     let mut rest = BytesMut::new();
-    let mut length = 0;
+    let (mut length, mut is_busy) = (0, false);
     while let Some(part) = stream.next().await {
         let part = part.map_err(|error| body_error(&error))?;
         length += part.len();
         if length > max.saturating_mul(DISCARD_FACTOR) {
             break;
         }
-        if length > max {
+        if length > max || is_busy {
+            continue;
+        }
+        if length > SMALL_MAX && reserve(part.len()).await.is_err() {
+            // The rest is read and discarded, because clients read the response only after they have written the body.
+            is_busy = true;
+            (first, rest) = (None, BytesMut::new());
             continue;
         }
         match &first {
             None => first = Some(part),
             Some(first) => {
                 if rest.is_empty() {
+                    rest.reserve(expected);
                     rest.extend_from_slice(first);
                 }
                 rest.extend_from_slice(&part);
@@ -201,6 +214,9 @@ pub async fn body(body: Body, max: usize) -> Result<Bytes, BodyError> {
     }
     if length > max {
         return Err(BodyError::TooLarge);
+    }
+    if is_busy {
+        return Err(BodyError::Busy);
     }
     Ok(if rest.is_empty() {
         first.unwrap_or_default()

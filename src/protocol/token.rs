@@ -135,6 +135,7 @@ async fn parameters(request: Request) -> Result<Vec<(String, String)>, Response>
     let form = request::body(request.into_body(), FORM_BYTES_MAX).await;
     let form = form.map_err(|why| match why {
         BodyError::TooLarge => error_response(StatusCode::PAYLOAD_TOO_LARGE, "body too large"),
+        BodyError::Busy => rejected(Rejected::Busy),
         BodyError::Incomplete | BodyError::TimedOut => {
             error_response(StatusCode::BAD_REQUEST, "failed to read body")
         }

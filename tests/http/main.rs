@@ -76,6 +76,8 @@ mod logs;
 #[cfg(test)]
 mod max_concurrency;
 #[cfg(test)]
+mod memory;
+#[cfg(test)]
 mod meta;
 #[cfg(test)]
 mod metrics;

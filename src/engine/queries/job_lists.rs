@@ -8,6 +8,7 @@ use crate::engine::error::{Error, RESPONSE_BYTES_MAX, Result};
 use crate::engine::model::job::{EffectiveState, Job, JobKey, QueueKey, is_valid_id};
 use crate::engine::model::job_rows::{self};
 use crate::engine::model::page::Page;
+use crate::memory::{SMALL_MAX, reserve};
 use crate::store::{Arg, Row, Statement, StoreError};
 
 pub struct List {
@@ -47,7 +48,7 @@ impl Engine {
     pub async fn jobs_by_key(&self, keys: &[JobKey]) -> Result<Vec<Option<Job>>> {
         self.refresh_cache().await?;
         let found = self.by_key(keys, BY_KEY.bytes).await?;
-        fits(found.first())?;
+        make_room(size(found.first())?).await?;
         let found = self.by_key(keys, BY_KEY.whole).await?;
         in_order(keys, &found)
     }
@@ -164,18 +165,30 @@ impl Engine {
         args: &[Arg],
     ) -> Result<Vec<Job>> {
         let statement = |sql| Statement::new(sql, args.iter().cloned());
-        fits(self.readers().rows(statement(list.bytes)).await?.first())?;
+        let found = self.readers().rows(statement(list.bytes)).await?;
+        make_room(size(found.first())?).await?;
         jobs(&self.readers().rows(statement(list.whole)).await?)
     }
 }
 
-/// Fails if the size in this row exceeds the limit of a response.
-fn fits(row: Option<&Row>) -> Result<()> {
+/// The size in this row.
+fn size(row: Option<&Row>) -> Result<usize> {
     let bytes = row.map_or(Ok(0), |row| row.int(0))?;
-    if usize::try_from(bytes).is_ok_and(|bytes| bytes <= RESPONSE_BYTES_MAX) {
-        return Ok(());
+    Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
+}
+
+/// Reserves memory for jobs of this size, and for the response with them.
+///
+/// # Errors
+/// [`Error::ResponseTooLarge`], [`Error::Busy`].
+async fn make_room(bytes: usize) -> Result<()> {
+    if bytes > RESPONSE_BYTES_MAX {
+        return Err(Error::ResponseTooLarge);
     }
-    Err(Error::ResponseTooLarge)
+    if bytes > SMALL_MAX {
+        reserve(2 * bytes).await?;
+    }
+    Ok(())
 }
 
 pub fn jobs(rows: &[Row]) -> Result<Vec<Job>> {

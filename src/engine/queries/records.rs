@@ -14,6 +14,7 @@ use crate::engine::model::record::Record;
 use crate::engine::queries::batch_size::BatchSizer;
 use crate::engine::queries::evaluate::{Allowance, Evaluated};
 use crate::engine::verbs::jobq::changes::no_such_queue;
+use crate::memory::{SMALL_MAX, reserve};
 use crate::query::{Hint, Query};
 use crate::store::{Row, Statement, StoreError};
 
@@ -162,11 +163,13 @@ impl Engine {
             let batch = self.fitting(batch, sizes).await?;
             let statement = Statement::new(LIST.records, args(batch));
             let rows = self.readers().rows(statement).await?;
+            let before = sizer.bytes;
             for row in &rows {
                 let record = found(row)?.record;
                 sizer.count_row(record.bytes());
                 records.push(record);
             }
+            make_room(before, sizer.bytes).await?;
             let more = records.len() > limit;
             if more || rows.len() < batch || sizer.bytes >= RESPONSE_BYTES_MAX {
                 let more = more || rows.len() == batch;
@@ -236,6 +239,7 @@ impl Engine {
             }
             let mut matching = matching.value.into_iter().peekable();
             let rows = Arc::unwrap_or_clone(rows).into_iter().enumerate();
+            let before = bytes;
             for (_, row) in rows.filter(|(index, _)| matching.next_if_eq(index).is_some()) {
                 bytes += row.record.bytes();
                 all.push(row);
@@ -243,6 +247,7 @@ impl Engine {
             if bytes > RESPONSE_BYTES_MAX {
                 return Err(Error::ResponseTooLarge);
             }
+            make_room(before, bytes).await?;
             if all.len() == limit || bytes >= bytes_max || is_all {
                 return Ok(all);
             }
@@ -252,6 +257,17 @@ impl Engine {
             tokio::task::yield_now().await;
         }
     }
+}
+
+/// Reserves memory for records that were `before` bytes and are now `bytes`, and for the response with them.
+///
+/// # Errors
+/// [`Error::Busy`].
+async fn make_room(before: usize, bytes: usize) -> Result<()> {
+    if bytes > SMALL_MAX {
+        reserve(2 * (bytes - before)).await?;
+    }
+    Ok(())
 }
 
 impl Record {

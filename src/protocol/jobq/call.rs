@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::error::ApiError;
+use crate::auth::Rejected;
 use crate::engine::{Engine, Error, Queue, invalid_queue_name_reason};
 use crate::protocol::request::{BodyError, RequestWithBody};
 use crate::query::{self, Query};
@@ -192,6 +193,7 @@ impl Call {
         let body = match &self.0.body {
             Ok(body) => body,
             Err(BodyError::TooLarge) => return Err(ApiError::TooLarge),
+            Err(BodyError::Busy) => return Err(ApiError::Rejected(Rejected::Busy)),
             Err(BodyError::Incomplete) => return bad("the request body ended early"),
             Err(BodyError::TimedOut) => return bad("the request body did not arrive in time"),
         };

@@ -124,6 +124,9 @@ impl From<query::QueryError> for ApiError {
 
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
-        ApiError::Engine(error)
+        match error {
+            Error::Busy => ApiError::Rejected(Rejected::Busy),
+            error => ApiError::Engine(error),
+        }
     }
 }

@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use super::Api;
 use super::error::ApiError;
+use crate::auth::Rejected;
 use crate::engine::{Grant, QueueKey};
 use crate::protocol::request::{BodyError, Head, RequestWithBody};
 
@@ -80,6 +81,7 @@ impl Call {
             Ok(body) if body.len() > max => Err(ApiError::TooLarge),
             Ok(body) => Ok(body),
             Err(BodyError::TooLarge) => Err(ApiError::TooLarge),
+            Err(BodyError::Busy) => Err(ApiError::Rejected(Rejected::Busy)),
             Err(BodyError::Incomplete | BodyError::TimedOut) => {
                 Err(ApiError::Bad("failed to read body"))
             }

@@ -17,6 +17,7 @@ pub use fields::Fields;
 use fields::check_name;
 
 use super::error::ApiError;
+use crate::auth::Rejected;
 use crate::engine::{NAME_BYTES_MAX, Page, Time};
 use crate::protocol::body;
 use crate::protocol::request::{self, BodyError};
@@ -80,6 +81,7 @@ fn body_error(why: BodyError) -> ApiError {
         BodyError::TooLarge => ApiError::TooLarge,
         BodyError::Incomplete => ApiError::bad("body", "the request body ended early"),
         BodyError::TimedOut => ApiError::bad("body", "the request body did not arrive in time"),
+        BodyError::Busy => ApiError::Rejected(Rejected::Busy),
     }
 }
 

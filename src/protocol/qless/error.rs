@@ -54,7 +54,10 @@ impl ApiError {
 
     /// Whether the same request can succeed later.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, ApiError::Engine(Error::Unavailable))
+        matches!(
+            self,
+            ApiError::Engine(Error::Unavailable | Error::Busy) | ApiError::Rejected(Rejected::Busy)
+        )
     }
 
     pub fn status(&self) -> StatusCode {
@@ -178,6 +181,7 @@ fn of_engine(error: &Error) -> (StatusCode, &'static str, Value) {
         Error::Full => (StatusCode::INSUFFICIENT_STORAGE, "disk_full", Value::Null),
         Error::ResponseTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too_large", Value::Null),
         Error::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", Value::Null),
+        Error::Busy => (Rejected::Busy.status(), Rejected::Busy.code(), Value::Null),
         // qless has no dead letters, records or grants, and checks the length of names itself. Damaged tags are not the
         // client's error.
         Error::NotDead { .. }

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::error::ApiError;
+use crate::auth::Rejected;
 use crate::engine::{Enqueue, Mode, QueueKey, Run, Time};
 use crate::protocol::body;
 use crate::protocol::request::{BodyError, RequestWithBody};
@@ -91,6 +92,7 @@ impl Call {
         match &self.0.body {
             Ok(body) => Ok(body),
             Err(BodyError::TooLarge) => Err(ApiError::TooLarge),
+            Err(BodyError::Busy) => Err(ApiError::Rejected(Rejected::Busy)),
             Err(BodyError::Incomplete) => {
                 Err(ApiError::Bad("the request body ended early".to_owned()))
             }

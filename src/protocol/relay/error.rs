@@ -121,6 +121,9 @@ impl From<NotText> for ApiError {
 
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
-        ApiError::Engine(error)
+        match error {
+            Error::Busy => ApiError::Rejected(Rejected::Busy),
+            error => ApiError::Engine(error),
+        }
     }
 }

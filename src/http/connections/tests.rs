@@ -1,0 +1,166 @@
+//! The number of connections, and their limits on time.
+
+use super::*;
+
+fn address(last: u8) -> Option<IpAddr> {
+    Some(IpAddr::from([192, 0, 2, last]))
+}
+
+fn limits(connections: usize, per_address: usize) -> Limits {
+    Limits {
+        per_address,
+        ..Limits::with_connections(connections)
+    }
+}
+
+fn is_open(connections: &Connections, admitted: &Admitted) -> bool {
+    let open = connections.open.lock().unwrap();
+    open.all.contains_key(&admitted.number)
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_limit_the_longest_waiting_connection_is_closed() {
+    let connections = Connections::new(limits(3, 3), Gauge::default());
+    let busy = connections.admit(address(1)).unwrap();
+    busy.connection.begin_request();
+    let first = connections.admit(address(2)).unwrap();
+    connections.clock.fetch_add(1, Ordering::Relaxed);
+    let second = connections.admit(address(3)).unwrap();
+    connections.clock.fetch_add(1, Ordering::Relaxed);
+    // Received bytes do not extend the time limit.
+    first.connection.received();
+    let third = connections.admit(address(4)).unwrap();
+    let open = [&busy, &first, &second, &third].map(|it| is_open(&connections, it));
+    assert_eq!(open, [true, false, true, true]);
+    second.connection.begin_request();
+    third.connection.begin_request();
+    assert!(connections.admit(address(5)).is_none(), "all are busy");
+    third.connection.end_request();
+    assert!(connections.admit(address(5)).is_some());
+    assert!(!is_open(&connections, &third));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_at_its_limit_replaces_its_own_connection() {
+    let connections = Connections::new(limits(10, 2), Gauge::default());
+    let other = connections.admit(address(9)).unwrap();
+    connections.clock.fetch_add(1, Ordering::Relaxed);
+    let first = connections.admit(address(1)).unwrap();
+    let second = connections.admit(address(1)).unwrap();
+    second.connection.begin_request();
+    let third = connections.admit(address(1)).unwrap();
+    assert!(!is_open(&connections, &first) && is_open(&connections, &other));
+    third.connection.begin_request();
+    assert!(connections.admit(address(1)).is_none());
+    let of_proxy: Vec<_> = (0..3).map(|_| connections.admit(None)).collect();
+    assert!(of_proxy.iter().all(Option::is_some));
+    drop(second);
+    let fourth = connections.admit(address(1)).unwrap();
+    assert!(is_open(&connections, &fourth));
+    drop((other, first, third, fourth, of_proxy));
+    let open = connections.open.lock().unwrap();
+    assert!(open.all.is_empty() && open.of_address.is_empty());
+}
+
+/// Brings a connection into the phase of a limit.
+type Prepare = fn(&Connection);
+
+#[tokio::test(start_paused = true)]
+async fn each_time_limit_ends_a_connection_in_its_tick() {
+    let limits = limits(10, 10);
+    let connections = Connections::new(limits, Gauge::default());
+    let phases: [(Prepare, u32); 3] = [
+        (|_| {}, 30),
+        (|connection| connection.end_request(), 60),
+        (
+            |connection| {
+                connection.begin_request();
+                connection.stall();
+            },
+            30,
+        ),
+    ];
+    for (prepare, seconds) in phases {
+        let admitted = connections.admit(None).unwrap();
+        prepare(&admitted.connection);
+        let is_over_after = |ticks: u32| {
+            connections.clock.fetch_add(ticks, Ordering::Relaxed);
+            admitted.connection.is_over(Ticks::of(&limits))
+        };
+        // A second has two ticks.
+        assert!(!is_over_after(2 * seconds - 1), "{seconds} s");
+        assert!(is_over_after(1), "{seconds} s");
+        assert!(is_over_after(1), "{seconds} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_response_must_progress_by_more_than_64_kib_in_30_s() {
+    let limits = limits(10, 10);
+    let connections = Connections::new(limits, Gauge::default());
+    for (is_large, bytes, is_slow) in [
+        (false, 1, false),
+        (true, PROGRESS_MIN, true),
+        (true, PROGRESS_MIN + 1, false),
+    ] {
+        let admitted = connections.admit(None).unwrap();
+        let connection = &admitted.connection;
+        connection.begin_request();
+        if is_large {
+            connection.begin_large_response();
+        }
+        for _ in 0..2 {
+            connection.stall();
+            connections.clock.fetch_add(30, Ordering::Relaxed);
+            // In two parts.
+            connection.sent(bytes - bytes / 2);
+            connection.stall();
+            connection.sent(bytes / 2);
+            connection.stall();
+            connections.clock.fetch_add(30, Ordering::Relaxed);
+            if is_slow {
+                break;
+            }
+            connection.sent(bytes);
+        }
+        let is_over = connection.is_over(Ticks::of(&limits));
+        assert_eq!(is_over, is_slow, "{bytes} bytes");
+        connection.flushed();
+        assert!(!connection.is_over(Ticks::of(&limits)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_limits_depend_on_the_phase() {
+    let connections = Connections::new(limits(10, 10), Gauge::default());
+    let admitted = connections.admit(address(1)).unwrap();
+    let connection = &admitted.connection;
+    let ticks = Ticks {
+        header: 2,
+        idle: 4,
+        stalled: 3,
+    };
+    let after = |count: u32| {
+        connections.clock.fetch_add(count, Ordering::Relaxed);
+        connection.is_over(ticks)
+    };
+    assert!(!after(1));
+    connection.received();
+    assert!(after(1), "a header takes two ticks at most");
+    connection.begin_request();
+    assert!(!after(100), "an answer may take any time");
+    connection.stall();
+    assert!(!after(2));
+    assert!(after(1), "unless the client does not take it");
+    connection.sent(1);
+    connection.end_request();
+    assert!(!after(3));
+    connection.sent(1);
+    assert!(!after(3), "the rest of the answer");
+    connection.received();
+    assert!(!after(1), "a header has begun");
+    assert!(after(1));
+    connection.end_request();
+    assert!(!after(3));
+    assert!(after(1));
+}

@@ -1,0 +1,193 @@
+//! Limits the memory that the bodies and responses of all requests occupy together.
+//!
+//! A request reserves memory in its own task: before it keeps more than 64 KiB of a body, and before it loads a large
+//! response. Smaller requests reserve nothing, so they are never refused.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::task_local;
+use tokio::time::timeout;
+
+/// Bytes of all requests together.
+pub const MEMORY_MAX: usize = 256 << 20;
+
+/// Bodies and responses up to this size, in bytes, reserve nothing.
+pub const SMALL_MAX: usize = 64 << 10;
+
+/// Bytes of responses that wait, complete, for memory.
+const WAITING_MAX: usize = 64 << 20;
+
+/// How long a request waits for memory.
+const WAIT_MAX: Duration = Duration::from_secs(2);
+
+static MEMORY: Semaphore = Semaphore::const_new(MEMORY_MAX);
+static WAITING: Semaphore = Semaphore::const_new(WAITING_MAX);
+
+task_local! {
+    /// What the request of this task has reserved.
+    static RESERVED: RefCell<Reserved>;
+}
+
+/// No memory was free within the time that a request waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy;
+
+/// Reserved memory, which is released when this is dropped.
+#[derive(Debug, Default)]
+pub struct Reserved(Option<SemaphorePermit<'static>>);
+
+impl Reserved {
+    fn bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, SemaphorePermit::num_permits)
+    }
+
+    fn add(&mut self, more: SemaphorePermit<'static>) {
+        match &mut self.0 {
+            Some(permit) => permit.merge(more),
+            None => self.0 = Some(more),
+        }
+    }
+
+    /// Takes `bytes` of it, or all if it is less.
+    fn split(&mut self, bytes: usize) -> Reserved {
+        let bytes = bytes.min(self.bytes());
+        Reserved(self.0.as_mut().and_then(|permit| permit.split(bytes)))
+    }
+
+    /// Bytes that keep their share of the memory reserved until they are dropped.
+    pub fn attach(&mut self, bytes: Bytes) -> Bytes {
+        if self.0.is_none() {
+            return bytes;
+        }
+        let reserved = self.split(bytes.len());
+        Bytes::from_owner(ReservedBytes {
+            bytes,
+            _reserved: reserved,
+        })
+    }
+
+    /// The memory of a complete response: releases what exceeds its size, and reserves what is missing.
+    ///
+    /// # Errors
+    /// [`Busy`].
+    pub async fn for_response(mut self, bytes: u64) -> Result<Reserved, Busy> {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let bytes = if bytes > SMALL_MAX { bytes } else { 0 };
+        let missing = bytes.saturating_sub(self.bytes());
+        if missing == 0 {
+            return Ok(self.split(bytes));
+        }
+        let more = match MEMORY.try_acquire_many(permits(missing)) {
+            Ok(more) => more,
+            Err(_) => {
+                // The response occupies memory while it waits.
+                let waiting = WAITING.try_acquire_many(permits(missing));
+                let _waiting = waiting.map_err(|_| Busy)?;
+                acquire(missing).await?
+            }
+        };
+        self.add(more);
+        Ok(self)
+    }
+}
+
+/// A part of a response, with its memory.
+struct ReservedBytes {
+    bytes: Bytes,
+    _reserved: Reserved,
+}
+
+impl AsRef<[u8]> for ReservedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+fn permits(bytes: usize) -> u32 {
+    u32::try_from(bytes.min(MEMORY_MAX)).unwrap_or(u32::MAX)
+}
+
+async fn acquire(bytes: usize) -> Result<SemaphorePermit<'static>, Busy> {
+    let acquired = timeout(WAIT_MAX, MEMORY.acquire_many(permits(bytes))).await;
+    acquired.map_err(|_| Busy)?.map_err(|_| Busy)
+}
+
+/// Runs a request. Returns its result with the memory that it has reserved.
+pub async fn of_request<F: Future>(request: F) -> (F::Output, Reserved) {
+    let request = async {
+        let output = request.await;
+        (output, RESERVED.with(RefCell::take))
+    };
+    RESERVED.scope(RefCell::default(), request).await
+}
+
+/// Reserves `bytes` more for the request of this task, until its response has been sent. Waits up to 2 s. Does nothing
+/// in a task that serves no request.
+///
+/// # Errors
+/// [`Busy`].
+pub async fn reserve(bytes: usize) -> Result<(), Busy> {
+    if RESERVED.try_with(|_| ()).is_err() {
+        return Ok(());
+    }
+    let more = acquire(bytes).await?;
+    let kept = RESERVED.try_with(|reserved| reserved.borrow_mut().add(more));
+    kept.map_err(|_| Busy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn free() -> usize {
+        MEMORY.available_permits()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_keeps_what_its_response_needs_until_that_is_sent() {
+        let half = MEMORY_MAX / 2;
+        let ((), reserved) = of_request(async {
+            reserve(half).await.unwrap();
+            reserve(1).await.unwrap();
+            assert_eq!(free(), half - 1);
+        })
+        .await;
+        let body = vec![0; SMALL_MAX + 1];
+        let mut reserved = reserved.for_response(body.len() as u64).await.unwrap();
+        assert_eq!(free(), MEMORY_MAX - body.len(), "the rest is released");
+        let body = reserved.attach(body.into());
+        drop(reserved);
+        let (part, rest) = (body.slice(..9), body);
+        drop(rest);
+        assert!(free() < MEMORY_MAX, "a part is still being sent");
+        drop(part);
+        assert_eq!(free(), MEMORY_MAX);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn small_responses_reserve_nothing_and_large_ones_wait() {
+        let all = MEMORY.try_acquire_many(permits(MEMORY_MAX)).unwrap();
+        let small = Reserved::default().for_response(SMALL_MAX as u64).await;
+        assert_eq!(small.unwrap().bytes(), 0);
+        let large = || Reserved::default().for_response(WAITING_MAX as u64);
+        let (one, other) = tokio::join!(large(), large());
+        // The first one waits in vain. The second one does not wait, because the first one occupies all of the memory
+        // for waiting responses.
+        assert!(one.is_err() && other.is_err());
+        let outcome = of_request(reserve(1)).await.0;
+        assert_eq!(outcome, Err(Busy));
+        let (waiting, ()) = tokio::join!(large(), async { drop(all) });
+        assert_eq!(waiting.unwrap().bytes(), WAITING_MAX);
+        assert_eq!(free(), MEMORY_MAX);
+    }
+
+    #[tokio::test]
+    async fn a_task_without_a_request_reserves_nothing() {
+        assert_eq!(reserve(MEMORY_MAX + 1).await, Ok(()));
+        assert_eq!(free(), MEMORY_MAX);
+    }
+}

@@ -1,0 +1,93 @@
+//! The memory that the bodies and responses of all requests share.
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use crate::support::Server;
+use crate::support::raw::Connection;
+
+/// The status and the JSON of a response.
+fn parsed(response: &str) -> (u16, Value) {
+    let status = response.split(' ').nth(1).expect("a status");
+    let body = response.split("\r\n\r\n").nth(1).unwrap_or_default();
+    (
+        status.parse().expect("a status"),
+        serde_json::from_str(body).unwrap_or_default(),
+    )
+}
+
+#[tokio::test]
+async fn large_bodies_share_256_mib_and_small_ones_need_none() {
+    const BYTES: usize = 16 << 20;
+    let server = Server::start();
+    let head = format!(
+        "POST /add/work HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-length: {BYTES}\r\n\r\n"
+    );
+    let all_but_one_byte = vec![b' '; BYTES - 1];
+    let uploads = (0..40).map(async |_| {
+        let mut connection = Connection::to(&server).await;
+        connection.write(&head).await;
+        connection.write(&all_but_one_byte).await;
+        connection
+    });
+    let uploads = join_all(uploads).await;
+    server.by("w").at(0).add_ids("work", &["small"]).await;
+    let responses = uploads.into_iter().map(async |mut connection| {
+        connection.write(" ").await;
+        parsed(&connection.read_to_end().await)
+    });
+    let responses = join_all(responses).await;
+    let is_busy = |(status, body): &&(u16, Value)| *status == 503 && body["code"] == "busy";
+    let busy = responses.iter().filter(is_busy).count();
+    let bad = responses
+        .iter()
+        .filter(|(status, _)| *status == 400)
+        .count();
+    assert_eq!(busy + bad, 40, "{responses:?}");
+    assert!((8..40).contains(&busy), "{busy} of 40 were refused");
+    // All of the memory is free again.
+    let meta = "x".repeat(15 << 20);
+    let client = server.by("w").at(0);
+    client
+        .add("work", json!({"id": "large", "meta": meta}))
+        .await;
+}
+
+#[tokio::test]
+async fn large_responses_that_are_not_read_share_256_mib() {
+    let server = Server::start();
+    let client = server.by("w").at(0);
+    let meta = "x".repeat(15 << 20);
+    let mut path = "/jobs?".to_owned();
+    for n in 0..4 {
+        client
+            .add("work", json!({"id": format!("j{n}"), "meta": meta}))
+            .await;
+        path += &format!("id=j{n}&");
+    }
+    let get = async || {
+        let mut connection = Connection::to(&server).await;
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n");
+        connection.write(request).await;
+        let head = connection.read_until("\r\n\r\n").await;
+        (connection, parsed(&head).0)
+    };
+    // Each of 60 MiB, and another 60 MiB while it is loaded.
+    let mut unread = Vec::new();
+    for _ in 0..3 {
+        let (connection, status) = get().await;
+        assert_eq!(status, 200);
+        unread.push(connection);
+    }
+    let (mut refused, status) = get().await;
+    assert_eq!(status, 503);
+    let body: Value = serde_json::from_str(&refused.read_to_end().await).unwrap();
+    assert_eq!(body["code"], "busy", "{body}");
+    assert_eq!(client.job("j0").await["state"], "waiting");
+    let jobq = crate::support::jobq::Jobq::new(&server);
+    assert_eq!(jobq.get("/queue").await.status, 200);
+    drop(unread);
+    let (_, status) = get().await;
+    assert_eq!(status, 200);
+}
