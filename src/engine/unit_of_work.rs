@@ -73,6 +73,8 @@ struct Candidates {
     free_slots: Option<usize>,
     /// There are more candidates than the transaction has memory for.
     has_more: bool,
+    /// As many were loaded as requested, so there may be more.
+    is_cut: bool,
 }
 
 /// State shared by all transactions of a server.
@@ -306,6 +308,32 @@ impl UnitOfWork {
         if let Some(candidates) = self.candidates.get_mut(&queue) {
             candidates.has_more = true;
         }
+    }
+
+    /// Notes the queues of which as many candidates were loaded as requested.
+    pub fn note_cut(&mut self, wanted: &[(QueueId, usize)]) {
+        for (queue, count) in wanted {
+            if let Some(candidates) = self.candidates.get_mut(queue) {
+                let loaded = candidates.expired.len() + candidates.waiting.len();
+                candidates.is_cut = loaded >= *count;
+            }
+        }
+    }
+
+    /// Whether the queue may have more jobs to claim than were loaded.
+    pub fn is_cut(&self, queue: QueueId) -> bool {
+        let candidates = self.candidates.get(&queue);
+        candidates.is_some_and(|candidates| candidates.is_cut && candidates.free_slots != Some(0))
+    }
+
+    /// Whether more jobs of the queue can be claimed, loaded or not.
+    pub fn may_have_more(&self, queue: QueueId) -> bool {
+        let candidates = self.candidates.get(&queue);
+        let has_loaded = candidates.is_some_and(|candidates| {
+            let count = candidates.expired.len() + candidates.waiting.len();
+            count > 0 && candidates.free_slots != Some(0)
+        });
+        has_loaded || self.is_cut(queue) || self.has_more(queue)
     }
 
     /// Counts one more running job of the queue.

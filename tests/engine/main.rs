@@ -17,6 +17,7 @@ mod oldest;
 mod operations;
 mod readers;
 mod requests;
+mod rounds;
 mod search;
 mod series;
 mod sessions;

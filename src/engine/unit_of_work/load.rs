@@ -305,6 +305,7 @@ impl UnitOfWork {
                     waiting,
                     free_slots,
                     has_more: false,
+                    is_cut: false,
                 },
             );
         }

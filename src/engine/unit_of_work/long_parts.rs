@@ -151,6 +151,7 @@ impl UnitOfWork {
             waiting,
             free_slots,
             has_more,
+            ..
         } in candidates.values_mut()
         {
             for list in [expired, waiting] {

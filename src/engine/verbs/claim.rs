@@ -15,6 +15,8 @@ use crate::engine::subscriptions::timer::QUEUES_PER_STATEMENT;
 use crate::engine::tokens::Grant;
 use crate::engine::unit_of_work::{Needs, UnitOfWork, Wanted};
 use crate::engine::verbs::claim::lease::Claimed;
+use crate::engine::verbs::claim::round_robin::Turns;
+use crate::memory::{SMALL_MAX, reserve};
 
 /// Bytes that the bodies of a claim's jobs may have, not counting the last one, because a response must have room for
 /// all leased jobs.
@@ -62,10 +64,22 @@ impl Claim {
     pub(in crate::engine) fn wanted(&self) -> Vec<Wanted> {
         let wanted = |queue: &QueueKey| Wanted {
             queue: queue.clone(),
-            count: self.count,
+            count: self.count_per_queue(),
             include_paused: false,
         };
         self.queues.iter().map(wanted).collect()
+    }
+
+    /// The number of jobs that a transaction loads from each queue. Round robin shares [`CLAIM_MAX`] among the queues,
+    /// and continues in the next transaction where a queue has more.
+    fn count_per_queue(&self) -> usize {
+        match self.order {
+            Order::Ordered => self.count,
+            Order::RoundRobin => {
+                let share = CLAIM_MAX / self.queues.len().max(1);
+                self.count.min(share.max(1))
+            }
+        }
     }
 }
 
@@ -144,6 +158,7 @@ impl Engine {
         let count = claim.count;
         let mut jobs = Vec::new();
         let (mut attempts, mut empty) = (0, 0);
+        let round_robin = Turns::begin(&self.0.round_robin, &mut claim);
         while jobs.len() < count && !is_full(&jobs) {
             claim.count = (count - jobs.len()).min(CLAIM_MAX);
             let batch = match self.claim_batch(claim.clone(), now).await {
@@ -154,8 +169,18 @@ impl Engine {
             empty = if batch.jobs.is_empty() { empty + 1 } else { 0 };
             let has_more = batch.has_more && empty < EMPTY_MAX;
             let is_all = batch.jobs.len() < claim.count && !has_more;
+            let bytes = batch.jobs.iter().map(|job| job.body.bytes()).sum::<usize>();
             jobs.extend(batch.jobs);
-            if is_all && !(jobs.is_empty() && self.is_locked_by_peers(&claim, &mut attempts).await)
+            if let (Some(turns), Some(round)) = (&round_robin, batch.round) {
+                turns.set_last(&round);
+                claim.queues = round.left;
+            }
+            // These jobs are leased, so they are returned, but without memory no more are claimed.
+            let is_busy = bytes > SMALL_MAX && reserve(bytes).await.is_err();
+            if is_busy
+                || claim.queues.is_empty()
+                || is_all
+                    && !(jobs.is_empty() && self.is_locked_by_peers(&claim, &mut attempts).await)
             {
                 break;
             }
@@ -183,16 +208,35 @@ impl Engine {
             claim: claim.wanted(),
             ..Needs::default()
         };
-        let items = claim.count;
-        let in_turn = (claim.order == Order::RoundRobin).then(|| claim.clone());
-        let first = in_turn
-            .as_ref()
-            .map_or(0, |claim| self.0.round_robin.next(claim));
-        let verb = move |work: &mut UnitOfWork| lease::claim(work, &claim, first);
-        let claimed = self.write(needs, now, items, verb).await?;
-        if let Some(claim) = in_turn {
-            self.0.round_robin.set(&claim, claimed.next);
+        let items = claim.count_per_queue() * claim.queues.len();
+        let verb = move |work: &mut UnitOfWork| lease::claim(work, &claim);
+        self.write(needs, now, items, verb).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_loads_250_jobs_for_a_round_robin_claim_or_one_of_each_queue() {
+        for (queues, count, expected) in [
+            (1, 1, 1),
+            (1, 250, 250),
+            (3, 250, 83),
+            (3, 10, 10),
+            (100, 1, 1),
+            (100, 250, 2),
+            (300, 250, 1),
+        ] {
+            let keys = (0..queues).map(|n| QueueKey::qless(format!("q{n}")));
+            let claim = Claim {
+                queues: keys.collect(),
+                order: Order::RoundRobin,
+                ..Claim::of(QueueKey::qless("q"), "w", count)
+            };
+            let wanted: Vec<usize> = claim.wanted().iter().map(|it| it.count).collect();
+            assert_eq!(wanted, vec![expected; queues], "{queues} queues");
         }
-        Ok(claimed)
     }
 }

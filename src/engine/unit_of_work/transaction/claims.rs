@@ -56,6 +56,9 @@ pub async fn run_claims(
             let taken = rows.map(|row| row.text(0)).collect::<Result<_, _>>()?;
             work.spawn(&wanted, due, &taken);
         }
+        if requests.iter().any(|it| it.needs.claim.len() > 1) {
+            work.note_cut(&wanted);
+        }
         writes = Vec::new();
     }
     for request in requests.iter_mut().filter(claims) {

@@ -16,18 +16,25 @@ use crate::engine::verbs::qless::fail::fail_exhausted;
 /// The result of a claim.
 pub struct Claimed {
     pub jobs: Vec<Job>,
-    /// The index of the queue at which the worker's next claim starts.
-    pub next: usize,
-    /// More jobs are available, which this transaction had no memory for.
+    /// More jobs are available, which this transaction did not load.
     pub has_more: bool,
+    /// Where a round-robin claim continues.
+    pub round: Option<Round>,
 }
 
-/// Leases up to `count` jobs to the worker. Round robin starts with the queue at index `first`.
+/// The end of a transaction of a round-robin claim.
+pub struct Round {
+    /// The queue of the last job.
+    pub last: Option<QueueKey>,
+    /// The queues that may have more jobs, starting with the one whose turn it is; all of them if no job was found.
+    pub left: Vec<QueueKey>,
+}
+
+/// Leases up to `count` jobs to the worker. Round robin starts with the first queue.
 ///
 /// # Errors
 /// [`Error::Revoked`].
-pub fn claim(work: &mut UnitOfWork, claim: &Claim, first: usize) -> Result<Claimed> {
-    let (mut jobs, mut next) = (Vec::<Job>::new(), first);
+pub fn claim(work: &mut UnitOfWork, claim: &Claim) -> Result<Claimed> {
     if claim
         .grant
         .as_ref()
@@ -35,36 +42,74 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim, first: usize) -> Result<Claim
     {
         return Err(Error::Revoked);
     }
-    match claim.order {
-        Order::Ordered => {
-            let mut room = CLAIM_BYTES_MAX;
-            for queue in &claim.queues {
-                let rest = claim.count - jobs.len();
-                jobs.extend(claim_from_queue(work, claim, queue, rest, &mut room));
-            }
-        }
-        Order::RoundRobin => {
-            let (mut empty, mut room) = (0, CLAIM_BYTES_MAX);
-            while jobs.len() < claim.count && empty < claim.queues.len() {
-                let Some(queue) = claim.queues.get(next % claim.queues.len()) else {
-                    break;
-                };
-                let found = claim_from_queue(work, claim, queue, 1, &mut room);
-                empty = if found.is_empty() { empty + 1 } else { 0 };
-                next = (next + 1) % claim.queues.len();
-                jobs.extend(found);
-            }
-        }
-    }
-    let has_more = claim.queues.iter().any(|key| {
+    let mut claimed = match claim.order {
+        Order::Ordered => claim_in_order(work, claim),
+        Order::RoundRobin => claim_in_turn(work, claim),
+    };
+    claimed.has_more |= claim.queues.iter().any(|key| {
         let queue = work.queue(key);
         queue.is_some_and(|queue| work.has_more(queue.id))
     });
-    Ok(Claimed {
+    Ok(claimed)
+}
+
+fn claim_in_order(work: &mut UnitOfWork, claim: &Claim) -> Claimed {
+    let (mut jobs, mut room) = (Vec::<Job>::new(), CLAIM_BYTES_MAX);
+    for queue in &claim.queues {
+        let rest = claim.count - jobs.len();
+        jobs.extend(claim_from_queue(work, claim, queue, rest, &mut room));
+    }
+    Claimed {
         jobs,
-        next,
+        has_more: false,
+        round: None,
+    }
+}
+
+/// Leases one job of each queue in turn. Ends at a queue that has more jobs than the transaction loaded for this claim,
+/// because they come before the next jobs of the queues after it.
+fn claim_in_turn(work: &mut UnitOfWork, claim: &Claim) -> Claimed {
+    let (count, per_queue) = (claim.queues.len(), claim.count_per_queue());
+    let (mut jobs, mut room) = (Vec::<Job>::new(), CLAIM_BYTES_MAX);
+    let (mut next, mut empty, mut last, mut has_more) = (0, 0, None, false);
+    let mut visits = vec![0; count];
+    while jobs.len() < claim.count && empty < count {
+        let (Some(queue), Some(visits)) = (claim.queues.get(next), visits.get_mut(next)) else {
+            break;
+        };
+        if *visits >= per_queue && is_cut(work, queue) {
+            has_more = true;
+            break;
+        }
+        *visits += 1;
+        let found = claim_from_queue(work, claim, queue, 1, &mut room);
+        if found.is_empty() {
+            empty += 1;
+        } else {
+            (empty, last) = (0, Some(queue.clone()));
+        }
+        next = (next + 1) % count;
+        jobs.extend(found);
+    }
+    let (before, after) = claim.queues.split_at_checked(next).unwrap_or_default();
+    let left = after.iter().chain(before);
+    let left = left.filter(|queue| last.is_none() || may_have_more(work, queue));
+    let left = left.cloned().collect();
+    Claimed {
+        jobs,
         has_more,
-    })
+        round: Some(Round { last, left }),
+    }
+}
+
+fn is_cut(work: &UnitOfWork, queue: &QueueKey) -> bool {
+    let queue = work.queue(queue);
+    queue.is_some_and(|queue| work.is_cut(queue.id))
+}
+
+fn may_have_more(work: &UnitOfWork, queue: &QueueKey) -> bool {
+    let queue = work.queue(queue);
+    queue.is_some_and(|queue| work.may_have_more(queue.id))
 }
 
 /// Leases up to `count` jobs of `queue` to the worker, unless it is paused. `room` is the remaining size for bodies in

@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::engine::verbs::claim::Claim;
+use crate::engine::model::job::QueueKey;
+use crate::engine::verbs::claim::lease::Round;
+use crate::engine::verbs::claim::{Claim, Order};
 
 /// Combinations of worker and queues that are remembered.
 const ENTRIES_MAX: usize = 10_000;
@@ -18,31 +20,58 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
+    fn next_queues(&self) -> MutexGuard<'_, HashMap<u64, usize>> {
+        let next_queues = self.next_queues.lock();
+        next_queues.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The index of the queue at which the worker's next claim starts.
-    pub fn next(&self, claim: &Claim) -> usize {
-        let next_queues = self
-            .next_queues
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        next_queues
-            .get(&self.hash(claim))
-            .copied()
-            .unwrap_or_default()
+    fn next(&self, worker_and_queues: u64) -> usize {
+        let next = self.next_queues().get(&worker_and_queues).copied();
+        next.unwrap_or_default()
     }
 
     /// Sets the index of that queue.
-    pub fn set(&self, claim: &Claim, next: usize) {
-        let mut next_queues = self
-            .next_queues
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+    fn set(&self, worker_and_queues: u64, next: usize) {
+        let mut next_queues = self.next_queues();
         if next_queues.len() >= ENTRIES_MAX {
             next_queues.clear();
         }
-        next_queues.insert(self.hash(claim), next);
+        next_queues.insert(worker_and_queues, next);
+    }
+}
+
+/// The turns of one round-robin claim.
+pub struct Turns<'a> {
+    of: &'a RoundRobin,
+    /// A hash of the worker and its queues.
+    worker_and_queues: u64,
+    queues: Vec<QueueKey>,
+}
+
+impl Turns<'_> {
+    /// Moves the queue whose turn it is to the beginning of the claim's queues. `None` for another order.
+    pub fn begin<'a>(of: &'a RoundRobin, claim: &mut Claim) -> Option<Turns<'a>> {
+        if claim.order != Order::RoundRobin || claim.queues.is_empty() {
+            return None;
+        }
+        let worker_and_queues = of.hashes.hash_one((&claim.worker, &claim.queues));
+        let queues = claim.queues.clone();
+        let next = of.next(worker_and_queues) % queues.len();
+        claim.queues.rotate_left(next);
+        Some(Turns {
+            of,
+            worker_and_queues,
+            queues,
+        })
     }
 
-    fn hash(&self, claim: &Claim) -> u64 {
-        self.hashes.hash_one((&claim.worker, &claim.queues))
+    /// Has the worker's next claim start after the queue of the last job.
+    pub fn set_last(&self, round: &Round) {
+        let of_last = |last: &QueueKey| self.queues.iter().position(|queue| queue == last);
+        if let Some(last) = round.last.as_ref().and_then(of_last) {
+            let next = (last + 1) % self.queues.len();
+            self.of.set(self.worker_and_queues, next);
+        }
     }
 }

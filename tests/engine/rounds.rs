@@ -1,0 +1,139 @@
+//! Round-robin claims: one job of each queue in turn, in as many transactions as needed.
+
+use std::collections::VecDeque;
+
+use switchyard::engine::{Order, QueueKey, Recur};
+
+use super::*;
+
+fn queue(n: usize) -> QueueKey {
+    QueueKey::qless(format!("q{n:03}"))
+}
+
+fn round_robin(queues: usize, count: usize) -> Claim {
+    Claim {
+        queues: (0..queues).map(queue).collect(),
+        order: Order::RoundRobin,
+        ..Claim::of(q(), "w", count)
+    }
+}
+
+/// A number of queues, and the number of jobs of each.
+type Case = (usize, fn(usize) -> usize);
+
+/// What claims return, without a limit on what is loaded.
+struct Model {
+    queues: Vec<VecDeque<String>>,
+    next: usize,
+}
+
+impl Model {
+    fn claim(&mut self, count: usize) -> Vec<String> {
+        let (mut jobs, mut empty) = (Vec::new(), 0);
+        while jobs.len() < count && empty < self.queues.len() {
+            let job = self.queues[self.next].pop_front();
+            if let Some(job) = job {
+                jobs.push(job);
+                empty = 0;
+            } else {
+                empty += 1;
+            }
+            self.next = (self.next + 1) % self.queues.len();
+        }
+        jobs
+    }
+}
+
+#[tokio::test]
+async fn a_round_robin_claim_takes_one_job_of_each_queue_in_turn_however_many_they_have() {
+    // Queues with many, few, one and no jobs; some do not exist.
+    let cases: [Case; 4] = [
+        (3, |n| [400, 2, 90][n]),
+        (40, |n| match n % 10 {
+            0 => 60,
+            3 => 7,
+            5 => 1,
+            _ => 0,
+        }),
+        (100, |n| usize::from(n == 41 || n == 99) * 300),
+        (300, |n| 1 + n % 3),
+    ];
+    for (queues, has) in cases {
+        let engine = engine().await;
+        let mut model = Model {
+            queues: vec![VecDeque::new(); queues],
+            next: 0,
+        };
+        for n in 0..queues {
+            let ids: Vec<String> = (0..has(n)).map(|job| format!("{n}-{job:03}")).collect();
+            if !ids.is_empty() {
+                let jobs = ids.iter().map(|id| new(id)).collect();
+                let put = engine.put(queue(n), jobs, "client".to_owned(), at(0.0));
+                put.await
+                    .unwrap()
+                    .into_iter()
+                    .for_each(|id| drop(id.unwrap()));
+            }
+            model.queues[n] = ids.into();
+        }
+        for count in [1, 250, 5, 2, 400, 1, 37, 250, 300] {
+            let claimed = engine.claim(round_robin(queues, count), at(1.0)).await;
+            let expected = model.claim(count);
+            assert_eq!(
+                ids(&claimed.unwrap()),
+                expected,
+                "{count} of {queues} queues"
+            );
+        }
+        assert_counts(&engine, 1.0).await;
+    }
+}
+
+/// Each claim creates as many children of a recurring job as it loads.
+#[tokio::test]
+async fn a_round_robin_claim_loads_few_jobs_of_each_of_many_queues() {
+    let engine = engine().await;
+    for n in 0..100 {
+        let recurring = Recur {
+            id: Some(format!("r{n}")),
+            body: "{}".to_owned(),
+            klass: None,
+            interval_s: 0.001,
+            offset_s: 0.0,
+            priority: 0.0,
+            tags: Vec::new(),
+            retries: 0,
+            backlog: 0,
+        };
+        let made = engine.recur(queue(n), vec![recurring], at(0.0)).await;
+        made.unwrap().into_iter().for_each(|id| drop(id.unwrap()));
+    }
+    let claimed = engine.claim(round_robin(100, 250), at(10.0)).await.unwrap();
+    assert_eq!(claimed.len(), 250);
+    for n in 0..100 {
+        let recurring = engine.recurring(&format!("r{n}")).await.unwrap().unwrap();
+        // At most 250 / 100 in each of two transactions.
+        let created = recurring.children_count;
+        assert!((2..=4).contains(&created), "{created} of queue {n}");
+    }
+}
+
+#[tokio::test]
+async fn a_round_robin_claim_obeys_limits_on_running_jobs_and_skips_paused_queues() {
+    let engine = engine().await;
+    let limit = engine.configure("q001-max-concurrency", Some("1".to_owned()), at(0.0));
+    limit.await.unwrap();
+    for n in 0..3 {
+        let jobs = (0..200).map(|job| new(&format!("{n}-{job:03}"))).collect();
+        let put = engine.put(queue(n), jobs, "client".to_owned(), at(0.0));
+        drop(put.await.unwrap());
+    }
+    engine.pause(queue(2), true, at(0.0)).await.unwrap();
+    let claimed = engine.claim(round_robin(3, 250), at(1.0)).await.unwrap();
+    let of = |prefix: &str| {
+        let its = claimed.iter().filter(|job| job.key.id.starts_with(prefix));
+        its.count()
+    };
+    assert_eq!([of("0-"), of("1-"), of("2-")], [200, 1, 0]);
+    assert_eq!(ids(&claimed)[..3], ["0-000", "1-000", "0-001"]);
+}
