@@ -21,7 +21,6 @@ pub struct Monitoring {
     pub metrics_listen: Option<SocketAddr>,
     /// Accept requests without credentials at --metrics-listen on addresses beyond loopback.
     #[arg(long, env = "SWITCHYARD_OPEN_METRICS", value_parser = FalseyValueParser::new())]
-    #[arg(requires = "metrics_listen")]
     pub open_metrics: bool,
     /// Number of queues with metrics of their own; the others share the labels "other".
     #[arg(long, env = "SWITCHYARD_METRICS_QUEUES", value_name = "N", default_value_t = COUNTED_QUEUES)]
@@ -58,14 +57,19 @@ impl Monitoring {
     /// Who can read the metrics at `--metrics-listen`, and a warning if everybody can.
     ///
     /// # Errors
-    /// If metrics would be open beyond loopback without a flag that says so, or if a secret is too short.
+    /// If metrics would be open beyond loopback without a flag that says so, if that flag has no listener, or if a
+    /// secret is too short.
     pub fn access(
         &self,
         access: &Access,
         auth: &Auth,
     ) -> Result<(MetricsAccess, Option<String>), String> {
         let Some(listen) = self.metrics_listen else {
-            return Ok(Default::default());
+            let why = "--open-metrics needs --metrics-listen";
+            return match self.open_metrics {
+                true => Err(why.to_owned()),
+                false => Ok(Default::default()),
+            };
         };
         let requires_credentials =
             !is_loopback(listen) && !self.open_metrics && !auth.admin_is_open();

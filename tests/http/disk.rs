@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use crate::support::jobq::{self, Jobq};
 use crate::support::lmstfy::{Lmstfy, eventually};
+use crate::support::metrics::metrics_when;
 use crate::support::postgres::Postgres;
 use crate::support::relay::{self, Relay};
 use crate::support::{Response, Server, database};
@@ -86,9 +87,23 @@ async fn fill(server: &Server, prefix: &str) -> (Vec<String>, Response) {
 }
 
 async fn health(server: &Server) -> (u16, String) {
-    let url = format!("http://{}/health", server.address);
+    check(server, "/health").await
+}
+
+async fn check(server: &Server, path: &str) -> (u16, String) {
+    let url = format!("http://{}{path}", server.address);
     let answer = server.http.get(url).send().await.unwrap();
     (answer.status().as_u16(), answer.text().await.unwrap())
+}
+
+/// Checks that probes and metrics show the full disk.
+async fn assert_shown(server: &Server) {
+    assert_eq!(check(server, "/health/ready").await.0, 503);
+    assert_eq!(check(server, "/health/live").await.0, 200);
+    metrics_when(server, "the metrics show the full disk", |it| {
+        it.value("switchyard_disk_full") == Some(1.0)
+    })
+    .await;
 }
 
 async fn recovers(server: &Server) {
@@ -135,6 +150,7 @@ async fn a_full_disk_rejects_new_jobs_and_lets_workers_finish() {
     let (status, text) = health(&server).await;
     assert_eq!(status, 503);
     assert!(text.contains("disk is full"), "{text}");
+    assert_shown(&server).await;
 
     // Everything else works.
     worker.complete("work", "a").await;

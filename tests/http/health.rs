@@ -3,6 +3,9 @@
 use reqwest::StatusCode;
 use tokio::net::TcpStream;
 
+use crate::support::lmstfy::eventually;
+use crate::support::metrics::{Metrics, metrics_when};
+use crate::support::postgres::Postgres;
 use crate::support::{Server, raw};
 
 async fn status(server: &Server, address: &str, path: &str) -> StatusCode {
@@ -42,4 +45,39 @@ async fn a_server_that_stops_is_alive_but_not_ready() {
     let answer = running.read_to_end().await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     assert_eq!(server.stopped().await.code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_its_database_a_server_is_alive_but_not_ready() {
+    let Some(postgres) = Postgres::start() else {
+        return;
+    };
+    let server = Server::at_url(&postgres.address(), &[]);
+    server.client().add_ids("q", &["a"]).await;
+    let put = "switchyard_jobs_put_total{protocol=\"qless\",namespace=\"\",queue=\"q\"}";
+    let is_counted = |it: &Metrics| it.value(put) == Some(1.0);
+    metrics_when(&server, "the job is counted", is_counted).await;
+    let becomes_ready = async |expected: u16| {
+        eventually("the check answers differently", async || {
+            status(&server, &server.address, "/health/ready").await == expected
+        })
+        .await;
+    };
+    becomes_ready(200).await;
+    postgres.stop();
+    becomes_ready(503).await;
+    assert_eq!(status(&server, &server.address, "/health/live").await, 200);
+    // What the server counts itself remains.
+    let metrics = metrics_when(&server, "the metrics show the outage", |it| {
+        it.value("switchyard_database_up") == Some(0.0)
+    })
+    .await;
+    assert!(is_counted(&metrics), "{}", metrics.text);
+    assert_eq!(metrics.value("switchyard_queues"), None);
+    postgres.start_again();
+    becomes_ready(200).await;
+    metrics_when(&server, "the database responds again", |it| {
+        it.value("switchyard_database_up") == Some(1.0)
+    })
+    .await;
 }
