@@ -69,7 +69,7 @@ dashboard.test("the shortcut focuses the search, or opens its page", async ({ pa
   await open(page, "/ui/workers");
   // This page has no search field.
   await press(page, "/");
-  await page.waitForURL("**/ui/jobs");
+  await page.waitForURL("**/ui/jobs#q");
   for (const path of ["/ui/jobs", "/ui/queues"]) {
     await open(page, path);
     await press(page, "/");

@@ -1,7 +1,5 @@
 //! Updates the times of a page, in the format of the display settings.
 
-use std::ops::Range;
-
 use js_sys::Date;
 use leptos::prelude::document;
 use leptos::wasm_bindgen::{JsCast, JsValue};
@@ -28,8 +26,7 @@ pub fn show(now: i64) {
         let text = match element.get_attribute("data-as").as_deref() {
             Some("ago") => time::relative(moment, now),
             None if clock.is_none() => time::relative(moment, now),
-            Some("axis") if is_local => part(moment, 11..16),
-            Some("minute") if is_local => part(moment, 0..16),
+            Some("axis") if is_local => hour_and_minute(moment),
             kind if is_local => time::local(moment, ahead_of_utc(moment), kind == Some("millis")),
             _ => continue,
         };
@@ -39,10 +36,10 @@ pub fn show(now: i64) {
     }
 }
 
-/// A part of a local time, such as hour and minute.
-fn part(moment: i64, range: Range<usize>) -> String {
+/// The hour and the minute of a local time.
+fn hour_and_minute(moment: i64) -> String {
     let text = time::local(moment, ahead_of_utc(moment), false);
-    text.get(range).unwrap_or_default().to_owned()
+    text.get(11..16).unwrap_or_default().to_owned()
 }
 
 /// The offset of the browser's time zone from UTC at a time, in minutes.

@@ -13,7 +13,6 @@ use crate::ui::components::chart::geometry::{
     y_position,
 };
 use crate::ui::components::tables;
-use crate::ui::components::time::minute;
 
 pub const MINUTE: i64 = 60_000_000;
 
@@ -279,7 +278,7 @@ pub fn data_table(caption: &str, charts: &[&Chart]) -> AnyView {
             .iter()
             .flat_map(|chart| chart.lines.iter().map(move |line| (chart, line)))
     };
-    let mut head = vec![view! { <th scope="col" class="first">{format!("{} starting", capital(span_name(first.width)))}</th> }.into_any()];
+    let mut head = vec![view! { <th scope="col" class="first">{format!("{} starting (UTC)", capital(span_name(first.width)))}</th> }.into_any()];
     head.extend(lines().map(|(chart, line)| {
         let word = if charts.len() == 1 {
             line.name.to_owned()
@@ -302,9 +301,7 @@ pub fn data_table(caption: &str, charts: &[&Chart]) -> AnyView {
         });
         view! {
             <tr>
-                <th scope="row" class="first">
-                    {if first.width < DAY { minute(at) } else { span_start(at, first.width).into_any() }}
-                </th>
+                <th scope="row" class="first">{span_start(at, first.width)}</th>
                 {cells.collect_view()}
             </tr>
         }

@@ -25,13 +25,6 @@ pub fn exact_millis(moment: i64) -> AnyView {
     moment_as(Some("millis"), moment, time::utc_millis(moment))
 }
 
-/// A time to the minute.
-pub fn minute(moment: i64) -> AnyView {
-    let text = time::utc(moment);
-    let text = text.get(..16).unwrap_or_default();
-    moment_as(Some("minute"), moment, format!("{text} UTC"))
-}
-
 /// A time both relative and exact; the format of the display settings comes first.
 pub fn when(moment: i64, now: i64) -> AnyView {
     let other = if display().is_relative() {
