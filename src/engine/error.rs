@@ -112,6 +112,7 @@ impl Error {
             Error::Revoked => "revoked",
             Error::NameTooLong => "name_too_long",
             Error::Full => "disk_full",
+            Error::Busy => "busy",
             Error::Unavailable => "unavailable",
             Error::Oversized | Error::Store(_) => "internal",
         }
