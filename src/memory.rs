@@ -139,6 +139,11 @@ pub async fn reserve(bytes: usize) -> Result<(), Busy> {
     kept.map_err(|_| Busy)
 }
 
+/// Releases what the request of this task has reserved, so that requests that wait can continue.
+pub fn release() {
+    drop(RESERVED.try_with(RefCell::take));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,6 +159,9 @@ mod tests {
             reserve(half).await.unwrap();
             reserve(1).await.unwrap();
             assert_eq!(free(), half - 1);
+            release();
+            assert_eq!(free(), MEMORY_MAX);
+            reserve(half).await.unwrap();
         })
         .await;
         let body = vec![0; SMALL_MAX + 1];

@@ -92,8 +92,9 @@ impl StoreError {
     pub fn is_conflict(&self) -> bool {
         match self {
             StoreError::Conflict => true,
-            // Serialization failure, deadlock, and unique violation (two servers created the same row at once).
-            _ => self.has_code(&["40001", "40P01", "23505"]),
+            // Serialization failure, deadlock, lock timeout, and unique violation (two servers created the same row at
+            // once).
+            _ => self.has_code(&["40001", "40P01", "55P03", "23505"]),
         }
     }
 

@@ -373,12 +373,8 @@ fn features_select_modules_only() {
 /// the subselect. The version ensures that the row is still the one that was selected.
 #[test]
 fn statements_that_change_jobs_check_their_version() {
-    /// The first statement follows one that checks the version in the same transaction. The second one deletes all
-    /// jobs.
-    const OTHERS: [&str; 2] = [
-        "UPDATE jobs SET body = $2 WHERE seq = $1",
-        "DELETE FROM jobs",
-    ];
+    /// It deletes all jobs.
+    const ALL: &str = "DELETE FROM jobs";
     let (mut wrong, mut seen) = (Vec::new(), 0);
     for source in sources(&["src/engine"]) {
         for text in source.text.split("\";").chain(source.text.split("\",")) {
@@ -389,7 +385,7 @@ fn statements_that_change_jobs_check_their_version() {
                 continue;
             };
             let (_, statement) = text.split_at(at);
-            if statement.contains("\"") || OTHERS.contains(&statement) {
+            if statement.contains("\"") || statement == ALL {
                 continue;
             }
             seen += 1;

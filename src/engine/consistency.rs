@@ -154,7 +154,7 @@ struct Kind {
 const READING_TAGS: [&str; 2] = ["tag", "tagged"];
 
 /// In the order of repair: jobs first, then the counters derived from them.
-const KINDS: [Kind; 14] = [
+const KINDS: [Kind; 16] = [
     Kind {
         name: "queue",
         find: "
@@ -228,6 +228,30 @@ UPDATE jobs SET state = CASE WHEN jobs.ready_at > $2 THEN {scheduled} ELSE {wait
 FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0) WHERE jobs.seq = j.seq AND jobs.version = j.version
     AND jobs.state = {depends}
     AND NOT EXISTS (SELECT 1 FROM dependencies AS d WHERE d.job = jobs.seq)",
+    },
+    Kind {
+        name: "body",
+        find: "
+SELECT list(b.job), 'a long body belongs to job number ' || b.job
+    || CASE WHEN j.id IS NULL THEN ', which does not exist' ELSE ', which has another body' END
+FROM long_bodies AS b LEFT JOIN jobs AS j ON j.seq = b.job
+WHERE j.id IS NULL OR substr(j.body, 1, 1) <> '<' LIMIT 1000",
+        repair: "
+DELETE FROM long_bodies WHERE job IN (
+    SELECT k.int(0) FROM rows($1) AS k LEFT JOIN jobs AS j ON j.seq = k.int(0)
+    WHERE j.id IS NULL OR substr(j.body, 1, 1) <> '<')",
+    },
+    Kind {
+        name: "lost-body",
+        find: "
+SELECT list(j.seq), 'job \"' || j.id || '\" has lost its body of ' || CAST(substr(j.body, 2, 10) AS BIGINT)
+    || ' bytes; a repair sets it to null'
+FROM jobs AS j WHERE substr(j.body, 1, 1) = '<' AND NOT EXISTS (SELECT 1 FROM long_bodies AS b WHERE b.job = j.seq)
+LIMIT 1000",
+        repair: "
+UPDATE jobs SET body = 'null', version = jobs.version + 1
+FROM rows($1) AS k JOIN jobs AS j ON j.seq = k.int(0) WHERE jobs.seq = j.seq AND jobs.version = j.version
+    AND substr(jobs.body, 1, 1) = '<' AND NOT EXISTS (SELECT 1 FROM long_bodies AS b WHERE b.job = jobs.seq)",
     },
     Kind {
         name: "tag",

@@ -1,5 +1,6 @@
 //! Maintenance and administrative tasks. Each runs in a transaction of its own.
 
+pub mod deletions;
 pub mod empty_queues;
 pub mod fold_series;
 pub mod prune;
@@ -30,7 +31,7 @@ pub enum SystemTask {
     /// Deletes everything.
     Flush,
     /// Deletes a bounded batch of a queue's jobs.
-    DeleteJobs(tasks::DeleteJobs),
+    DeleteJobs(deletions::DeleteJobs),
     /// Repairs inconsistencies.
     Repair(
         consistency::CheckParameters,
@@ -99,7 +100,7 @@ impl Runner {
             SystemTask::Maintain(task) => {
                 tasks::run_task(connection, work, *task, self.trust_client_clock).await?;
             }
-            SystemTask::DeleteJobs(what) => tasks::delete_jobs(connection, work, what).await?,
+            SystemTask::DeleteJobs(what) => deletions::delete_jobs(connection, work, what).await?,
         }
         Ok(Vec::new())
     }

@@ -7,6 +7,7 @@ pub mod damage;
 pub mod history;
 pub mod job;
 pub mod job_rows;
+pub mod long_bodies;
 pub mod page;
 pub mod queue;
 pub mod record;

@@ -54,6 +54,8 @@ struct Slot {
     is_partial: bool,
     /// Its long parts that have not been loaded, apart from the body.
     omitted: Omitted,
+    /// Another job depends on it since this transaction.
+    has_new_dependent: bool,
 }
 
 /// A loaded recurring job; `None` if it is to be deleted.
@@ -124,6 +126,8 @@ pub struct UnitOfWork {
     /// Jobs tracked (with the time) or untracked (`None`) in this transaction.
     tracking: HashMap<String, Option<Time>>,
     slots: HashMap<JobKey, Slot, RandomState>,
+    /// The size in bytes of the texts of the jobs as they were loaded.
+    loaded_bytes: usize,
     removed: Vec<(Job, i64)>,
     /// Dependencies `(job, needs)` to add (true) or remove.
     edges: HashMap<(i64, i64), bool>,
@@ -191,6 +195,7 @@ impl UnitOfWork {
             tracked: Arc::clone(&shared.tracked),
             tracking: HashMap::new(),
             slots: HashMap::default(),
+            loaded_bytes: 0,
             removed: Vec::new(),
             edges: HashMap::new(),
             dependents: HashMap::new(),
@@ -254,32 +259,36 @@ impl UnitOfWork {
                 before: None,
                 is_partial: false,
                 omitted: Omitted::default(),
+                has_new_dependent: false,
             },
         );
     }
 
     /// Adds a job as loaded from the database.
     pub fn add_loaded(&mut self, job: Job, version: i64) {
-        self.add_with_omissions(job, version, Omitted::default());
+        self.add_slot(job, version, Omitted::default(), false);
     }
 
-    /// Adds a job as loaded by a statement with `job_columns!(short)`.
+    /// Adds a job as loaded by a statement with `job_columns!(short)` or `job_columns!(neighbor)`.
     pub fn add_row(&mut self, row: &Row) -> Result<JobKey, StoreError> {
         let (job, version, omitted) = job_rows::short_job(row)?;
         let key = job.key.clone();
         if !self.slots.contains_key(&key) {
-            self.add_with_omissions(job, version, omitted);
+            let is_partial = row.columns() == job_rows::NEIGHBOR_COLUMNS;
+            self.add_slot(job, version, omitted, is_partial);
         }
         Ok(key)
     }
 
-    fn add_with_omissions(&mut self, job: Job, version: i64, omitted: Omitted) {
+    fn add_slot(&mut self, job: Job, version: i64, omitted: Omitted, is_partial: bool) {
+        self.loaded_bytes += job.loaded_bytes();
         let slot = Slot {
             job,
             version: Some(version),
             before: None,
-            is_partial: false,
+            is_partial,
             omitted,
+            has_new_dependent: false,
         };
         self.slots.insert(slot.job.key.clone(), slot);
     }

@@ -14,7 +14,7 @@ use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use serde::Serialize;
 
-use crate::memory::{SMALL_MAX, reserve};
+use crate::memory::{SMALL_MAX, release, reserve};
 use crate::request::{BodyTimeout, discard};
 
 /// A body that is too large is read and discarded up to this multiple of its limit, because clients read the response
@@ -199,6 +199,7 @@ pub async fn body(body: Body, max: usize) -> Result<Bytes, BodyError> {
             // The rest is read and discarded, because clients read the response only after they have written the body.
             is_busy = true;
             (first, rest) = (None, BytesMut::new());
+            release();
             continue;
         }
         match &first {

@@ -30,6 +30,7 @@ pub(super) fn sqlite() -> Migrator {
         "0014_quotas"
         "0015_token_use"
         "0016_lists"
+        "0017_long_bodies"
     ))
 }
 
@@ -51,6 +52,7 @@ pub(super) fn postgres() -> Migrator {
         "0014_quotas"
         "0015_token_use"
         "0016_lists"
+        "0017_long_bodies"
     ))
 }
 

@@ -27,6 +27,10 @@ const READERS: u32 = 8;
 /// response.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How long a group waits for a row that another server has locked. Then it conflicts and runs again, before
+/// [`STATEMENT_TIMEOUT`] takes the wait for an outage.
+const LOCK_TIMEOUT: &str = "1500ms";
+
 /// How long new jobs are rejected after the disk was found full. After that, the next one tests the disk again.
 const FULL_FOR: Duration = Duration::from_secs(1);
 
@@ -84,11 +88,13 @@ pub struct Connection {
 
 impl Connection {
     pub(super) async fn open(address: &str, settings: Settings) -> Result<Connection, StoreError> {
-        let options = options(address, settings.durability)?.options(PLANS);
+        let options = options(address, settings.durability)?
+            .options(PLANS)
+            .options([("lock_timeout", LOCK_TIMEOUT)]);
         let send_mode = SendMode::new(address, &options, settings.dialect());
         let mut connection = Connection {
             begin: send_mode.begin("BEGIN", READ_STATE),
-            begin_exclusive: send_mode.begin("BEGIN", LOCK_STATE),
+            begin_exclusive: send_mode.begin("BEGIN", LOCK_AND_READ_STATE),
             send_mode,
             options,
             inner: None,
@@ -116,7 +122,11 @@ impl Connection {
             return self.is_up_to_date().await;
         }
         let inner = self.inner().await?;
-        Ok(migrations::postgres().run(inner).await?)
+        // A starting server waits until another one has migrated the tables.
+        inner.execute("SET lock_timeout = 0").await?;
+        migrations::postgres().run(&mut *inner).await?;
+        inner.execute("RESET lock_timeout").await?;
+        Ok(())
     }
 
     /// Checks the version of the schema. Migrations cannot run through a pooler, because they need session locks and
@@ -139,20 +149,17 @@ impl Connection {
         }
     }
 
-    /// Begins the group's transaction. An exclusive group locks the shared state until it commits; other groups cannot
-    /// commit before that.
+    /// Begins the group's transaction. An exclusive group waits until the exclusive groups of other servers have ended;
+    /// other groups run beside it.
     pub async fn begin(&mut self, exclusive: bool) -> Result<SharedState, StoreError> {
         let begin = if exclusive {
             &self.begin_exclusive
         } else {
             &self.begin
         };
-        let begun = self.run_text(begin.clone()).await?;
+        let mut begun = self.run_text(begin.clone()).await?;
         self.open = true;
-        let row = begun
-            .into_iter()
-            .next()
-            .ok_or(StoreError::Corrupt("no state"))?;
+        let row = begun.pop().ok_or(StoreError::Corrupt("no state"))?;
         Ok(SharedState {
             revision: row.try_get(0)?,
             now: row.try_get(1)?,
@@ -425,9 +432,10 @@ const NOTIFY: &str = "SELECT pg_notify('switchyard', $1)";
 const READ_STATE: &str = "
 SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event FROM state WHERE id = 1";
 
-// Locks the row that every group with events updates before it commits.
-const LOCK_STATE: &str = "
-SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event
-FROM state WHERE id = 1 FOR UPDATE";
+// The lock lasts until the end of the transaction. It is not that of a row that other groups write, so that these need
+// not wait. The statements after it see what the group that had it before has committed.
+const LOCK_AND_READ_STATE: &str = "
+SELECT pg_advisory_xact_lock(CAST(CAST('state' AS regclass) AS oid)::bigint);
+SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event FROM state WHERE id = 1";
 
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";

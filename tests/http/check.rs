@@ -110,6 +110,16 @@ const BREAKAGES: [(&str, &str, &str); 28] = [
         "UPDATE jobs SET failure_at = NULL WHERE id = 'failed'",
         "\"failed\"",
     ),
+    (
+        "body",
+        "INSERT INTO long_bodies (job, body) VALUES (4711, 'x')",
+        "4711",
+    ),
+    (
+        "lost-body",
+        "UPDATE jobs SET body = '<0000000020' WHERE id = 'waiting'",
+        "\"waiting\" has lost its body of 20 bytes",
+    ),
     ("failure-count", "UPDATE failure_counts SET n = 9", "Oops"),
     ("failure-count", "DELETE FROM failure_counts", "Oops"),
     (

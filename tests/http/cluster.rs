@@ -3,6 +3,7 @@
 mod claims;
 mod frozen;
 mod leader;
+mod locks;
 mod outage;
 mod together;
 mod waking;

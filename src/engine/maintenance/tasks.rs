@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use crate::engine::clock::Time;
-use crate::engine::model::job::{JobKey, QueueKey, State};
-use crate::engine::model::job_rows;
+use crate::engine::maintenance::deletions;
+use crate::engine::model::job::JobKey;
 use crate::engine::model::job_rows::job_columns;
 use crate::engine::tokens::EXPIRED_BATCH;
 use crate::engine::unit_of_work::long_parts::LONG_PARTS_MAX;
@@ -15,34 +15,8 @@ use crate::store::{Connection, Statement, StoreError};
 /// Rows per task and transaction: takes about 20 ms to write, so requests do not wait long.
 pub const BATCH: i64 = 2_000;
 
-/// Seconds for which dead Relay jobs are kept.
-const DEAD_KEPT_S: f64 = 30.0 * 86_400.0;
-
-/// Jobs deleted per transaction.
-pub const DELETE_BATCH: usize = 2_000;
-
-/// Leases expired per transaction. Their jobs are read with their bodies.
+/// Leases expired per transaction.
 const EXPIRE_BATCH: i64 = 500;
-
-/// Jobs of a queue to delete.
-#[derive(Clone, Debug)]
-pub struct DeleteJobs {
-    pub queue: QueueKey,
-    pub set: JobSet,
-    /// Deletes at most this many, the first in the queue.
-    pub count: usize,
-    /// Deletes only jobs that were available, or dead, at this time.
-    pub until: Time,
-}
-
-/// A set of jobs of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JobSet {
-    /// The jobs that a consumer could get now.
-    Ready,
-    /// The dead jobs.
-    Dead,
-}
 
 /// The maintenance tasks. Each runs in a transaction of its own, so that a failing or slow one does not hold up the
 /// others, and processes a bounded number of rows. It runs again at once while there are more.
@@ -125,8 +99,12 @@ impl MaintenanceTask {
     /// Whether there may be more to do after a transaction that processed `jobs` jobs.
     pub fn may_have_more(self, jobs: usize) -> bool {
         match self {
-            // The size of tags may have ended the batch early.
-            MaintenanceTask::DeleteOldComplete | MaintenanceTask::DeleteSurplusComplete => jobs > 0,
+            // The size of the jobs may have ended the batch early.
+            MaintenanceTask::DeleteExpired
+            | MaintenanceTask::DeleteOldDead
+            | MaintenanceTask::EmptyDeletedQueues
+            | MaintenanceTask::DeleteOldComplete
+            | MaintenanceTask::DeleteSurplusComplete => jobs > 0,
             _ => i64::try_from(jobs).is_ok_and(|jobs| jobs >= self.batch()),
         }
     }
@@ -141,7 +119,7 @@ pub async fn run_task(
 ) -> Result<(), StoreError> {
     let now = work.now;
     let batch = task.batch().into();
-    let deletion = match task {
+    let find = match task {
         MaintenanceTask::PromoteDue => {
             let clients = i64::from(trust_client_clock);
             let promote = Statement::new(PROMOTE, [now.0.into(), batch, clients.into()]);
@@ -160,10 +138,13 @@ pub async fn run_task(
                 .map(|row| work.add_row(row))
                 .collect::<Result<Vec<_>, _>>()?;
             // The next run of the task expires the others.
-            while work.long_texts_of(&keys).bytes > LONG_PARTS_MAX && keys.len() > 1 {
+            let long_parts = |keys: &[JobKey], work: &UnitOfWork| {
+                work.long_parts_of_expired(keys, leases::moves_at_expiry)
+            };
+            while long_parts(&keys, work).bytes > LONG_PARTS_MAX && keys.len() > 1 {
                 keys.truncate(keys.len() / 2);
             }
-            let long = work.long_texts_of(&keys).statements();
+            let long = long_parts(&keys, work).statements();
             if !long.is_empty() {
                 let answers = connection.run(long).await?;
                 work.take_long_parts(&answers)?;
@@ -186,109 +167,20 @@ pub async fn run_task(
             work.affected += usize::try_from(forgotten).unwrap_or(usize::MAX);
             return Ok(());
         }
-        MaintenanceTask::DeleteExpired => Statement::new(EXPIRE, [now.0.into(), batch]),
-        MaintenanceTask::DeleteOldDead => {
-            let oldest = now.plus_seconds(-DEAD_KEPT_S);
-            Statement::new(DELETE_OLD_DEAD, [oldest.0.into(), batch])
-        }
-        MaintenanceTask::EmptyDeletedQueues => Statement::new(EMPTY_DELETED, [batch]),
-        MaintenanceTask::DeleteOldComplete => old_complete(work),
-        MaintenanceTask::DeleteSurplusComplete => surplus_complete(work),
+        MaintenanceTask::DeleteExpired => deletions::expired(now),
+        MaintenanceTask::DeleteOldDead => deletions::old_dead(now),
+        MaintenanceTask::EmptyDeletedQueues => deletions::of_deleted_queues(),
+        MaintenanceTask::DeleteOldComplete => deletions::old_complete(work),
+        MaintenanceTask::DeleteSurplusComplete => deletions::surplus_complete(work),
         // `Runner::run_system_task` handles these.
         MaintenanceTask::DeleteEmptyQueues
         | MaintenanceTask::DeleteOldOperations
         | MaintenanceTask::DeleteExpiredTokens
         | MaintenanceTask::AgeStatistics => return Ok(()),
     };
-    run_deletion(connection, work, deletion).await
-}
-
-/// Deletes a bounded batch of a queue's jobs.
-pub async fn delete_jobs(
-    connection: &mut Connection,
-    work: &mut UnitOfWork,
-    what: &DeleteJobs,
-) -> Result<(), StoreError> {
-    let Some(queue) = work.queue(&what.queue) else {
-        return Ok(());
-    };
-    let sql = match what.set {
-        JobSet::Ready => FIND_READY,
-        JobSet::Dead => FIND_DEAD,
-    };
-    let count = what.count.min(DELETE_BATCH) as i64;
-    let args = [queue.id.into(), what.until.0.into(), count.into()];
-    let answers = connection.run(vec![Statement::new(sql, args)]).await?;
-    let rows = answers.iter().flat_map(|answer| &answer.rows);
-    let found: Vec<(i64, i64)> = rows
-        .map(|row| Ok((row.int(0)?, row.int(1)?)))
-        .collect::<Result<_, StoreError>>()?;
-    if found.is_empty() {
-        return Ok(());
-    }
-    let before = work.affected;
-    run_deletion(connection, work, Statement::of_rows(DELETE_FOUND, &found)).await?;
-    // Another server has changed one of them, so others may be first now: retry.
-    if work.affected - before < found.len() {
-        return Err(StoreError::Conflict);
-    }
-    Ok(())
-}
-
-/// Deletes complete jobs older than `jobs-history`, then the oldest ones above `jobs-history-count`; a bounded batch of
-/// each.
-pub async fn delete_complete(
-    connection: &mut Connection,
-    work: &mut UnitOfWork,
-) -> Result<(), StoreError> {
-    let old = old_complete(work);
-    run_deletion(connection, work, old).await?;
-    let surplus = surplus_complete(work);
-    run_deletion(connection, work, surplus).await
-}
-
-fn old_complete(work: &UnitOfWork) -> Statement {
-    let oldest = work.now.plus_seconds(-work.config.number("jobs-history"));
-    Statement::new(DELETE_OLD_COMPLETE, [oldest.0.into(), BATCH.into()])
-}
-
-fn surplus_complete(work: &UnitOfWork) -> Statement {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a count; a cast that saturates is right"
-    )]
-    let kept = work.config.number("jobs-history-count") as i64;
-    // The stored counters do not include this transaction's changes yet.
-    let kept = kept
-        .max(0)
-        .saturating_sub(work.counters.pending_change(State::Complete));
-    Statement::new(DELETE_SURPLUS_COMPLETE, [kept.into(), BATCH.into()])
-}
-
-/// Runs a statement that deletes jobs without dependencies and returns each one's queue, `seq`, tags, state and key.
-async fn run_deletion(
-    connection: &mut Connection,
-    work: &mut UnitOfWork,
-    statement: Statement,
-) -> Result<(), StoreError> {
-    let answers = connection.run(vec![statement]).await?;
-    let mut tagged = Vec::new();
-    for row in answers.into_iter().next().unwrap_or_default().rows {
-        let state = State::from_code(row.int(3)?).ok_or(StoreError::Corrupt("an unknown state"))?;
-        work.counters.count(row.int(0)?, state, -1);
-        work.affected += 1;
-        let (scope, id) = (row.int(4)?, row.text(5)?);
-        work.forget_cached(JobKey { scope, id });
-        // The consistency check removes what remains of tags that cannot be parsed.
-        for tag in job_rows::tags(&row.text(2)?).unwrap_or_default() {
-            work.counters.count_tag(&tag, -1);
-            tagged.push((row.int(1)?, tag));
-        }
-    }
-    if !tagged.is_empty() {
-        connection.run(vec![job_rows::remove_tags(&tagged)]).await?;
-    }
-    Ok(())
+    deletions::delete_found(connection, work, find)
+        .await
+        .map(drop)
 }
 
 /// The statement that saves when workers were last seen, unless the stored time is later; client time may run
@@ -326,70 +218,6 @@ const EXPIRED_LEASES: &str = concat!(
     CROSS JOIN jobs AS j WHERE j.seq = c.seq AND j.version = c.version"
 );
 
-const EXPIRE: &str = "
-DELETE FROM jobs WHERE (seq, version) IN (
-    SELECT seq, version FROM jobs WHERE expires_at <= $1 ORDER BY expires_at, seq LIMIT $2 + 0 {skip_locked})
-RETURNING queue, seq, tags, state, scope, id";
-
-/// Jobs that a consumer could get now, whether or not maintenance has promoted or expired them; with versions.
-const FIND_READY: &str = "
-SELECT seq, version FROM (
-    SELECT seq, version FROM (
-        SELECT seq, version FROM jobs WHERE queue = $1 AND state = {waiting} AND ready_at <= $2
-        ORDER BY priority, ready_at, seq LIMIT $3 + 0 {skip_locked}) AS waiting
-    UNION ALL
-    SELECT seq, version FROM (
-        SELECT seq, version FROM jobs WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2
-        ORDER BY ready_at, seq LIMIT $3 + 0 {skip_locked}) AS due
-    UNION ALL
-    SELECT seq, version FROM (
-        SELECT seq, version FROM jobs WHERE queue = $1 AND state = {running} AND lease_until <= $2 AND remaining > 0
-        ORDER BY lease_until, seq LIMIT $3 + 0 {skip_locked}) AS lost
-) AS c LIMIT $3 + 0";
-
-const FIND_DEAD: &str = "
-SELECT seq, version FROM jobs WHERE queue = $1 AND state = {dead} AND since <= $2
-ORDER BY since, seq LIMIT $3 + 0 {skip_locked}";
-
-const DELETE_FOUND: &str = "
-DELETE FROM jobs WHERE (seq, version) IN (SELECT int(0), int(1) FROM rows($1))
-RETURNING queue, seq, tags, state, scope, id";
-
-const DELETE_OLD_DEAD: &str = "
-DELETE FROM jobs WHERE (seq, version) IN (
-    SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
-    WHERE q.protocol = 'relay' AND j.queue = q.id AND j.state = {dead} AND j.since <= $1 LIMIT $2 + 0 {skip_locked:j})
-RETURNING queue, seq, tags, state, scope, id";
-
-/// The records of deleted queues.
-const EMPTY_DELETED: &str = "
-DELETE FROM jobs WHERE (seq, version) IN (
-    SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
-    WHERE q.protocol = 'jobq' AND q.forgotten = 1 AND j.queue = q.id AND j.state = {record} LIMIT $1 + 0 {skip_locked:j})
-RETURNING queue, seq, tags, state, scope, id";
-
-// Each tag of a deleted job is a row to delete, too. So a batch has up to 32 KiB of tags, or is a single job.
-const DELETE_OLD_COMPLETE: &str = "
-DELETE FROM jobs WHERE (seq, version) IN (
-    SELECT seq, version FROM (
-        SELECT seq, version, sum(octet_length(tags)) OVER (ORDER BY since, seq) - octet_length(tags) AS before FROM (
-            SELECT seq, version, since, tags FROM jobs WHERE state = {complete} AND since <= $1
-            ORDER BY since, seq LIMIT $2 + 0 {skip_locked}) AS oldest) AS counted
-    WHERE before < 32768)
-RETURNING queue, seq, tags, state, scope, id";
-
-// SQLite treats a negative limit as no limit.
-const DELETE_SURPLUS_COMPLETE: &str = "
-DELETE FROM jobs WHERE (seq, version) IN (
-    SELECT seq, version FROM (
-        SELECT seq, version, sum(octet_length(tags)) OVER (ORDER BY since, seq) - octet_length(tags) AS before FROM (
-            SELECT seq, version, since, tags FROM jobs WHERE state = {complete} ORDER BY since, seq
-            LIMIT (SELECT CASE WHEN s.n <= $1 THEN 0 WHEN s.n - $1 < $2 THEN s.n - $1 ELSE $2 END
-                   FROM (SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n FROM tallies WHERE kind = {kind_state} AND slot = {complete}) AS s)
-            {skip_locked}) AS oldest) AS counted
-    WHERE before < 32768)
-RETURNING queue, seq, tags, state, scope, id";
-
 const FORGET_WORKERS: &str = "
 DELETE FROM workers WHERE last_seen <= $1 AND (protocol, name) IN (
     SELECT protocol, name FROM workers WHERE last_seen <= $1 LIMIT $2 + 0)";
@@ -405,6 +233,7 @@ const FLUSH: &[&str] = &[
          SELECT coalesce(max(q.id), state.last_gone_queue) FROM queues AS q WHERE q.id > state.last_gone_queue)
      WHERE id = 1",
     "DELETE FROM jobs",
+    "DELETE FROM long_bodies",
     "DELETE FROM dependencies",
     "DELETE FROM queues",
     "DELETE FROM tallies",

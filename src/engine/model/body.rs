@@ -1,12 +1,17 @@
 //! The body of a job.
 
+use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 
-/// A body longer than this, in bytes, is read only for verbs that return it, and written separately from its row.
-pub const LONG: usize = 64 * 1024;
+/// A body longer than this, in bytes, has a row of its own in `long_bodies`, which is read only for verbs that return it
+/// and written only if the body changes.
+pub const LONG: usize = 16 * 1024;
+
+/// Characters of a long body that its stub repeats; lists show no more.
+const STUB_CHARS: usize = 1_000;
 
 /// Text that is opaque to the engine. Clones share it.
 #[derive(Clone, PartialEq, Eq)]
@@ -23,6 +28,35 @@ impl Body {
     /// A body of this size that was not loaded.
     pub fn unread(bytes: usize) -> Body {
         Body(Text::Unread(bytes))
+    }
+
+    /// The body in the column `jobs.body`: the text itself, or the stub of a long one, which is not loaded.
+    pub fn from_column(text: String) -> Body {
+        let size = text.strip_prefix('<').and_then(|stub| stub.get(..10));
+        match size.and_then(|size| size.parse().ok()) {
+            Some(bytes) => Body::unread(bytes),
+            None => Body::from(text),
+        }
+    }
+
+    /// What the column `jobs.body` has for this body: the text, or a stub of `<`, the size in bytes with 10 digits, and
+    /// the first 1,000 characters. `None` if the body was not loaded.
+    pub fn column(&self) -> Option<Cow<'_, str>> {
+        let text = self.read()?;
+        if !self.is_long() {
+            return Some(Cow::Borrowed(text));
+        }
+        let end = text.char_indices().nth(STUB_CHARS);
+        let start = end.and_then(|(end, _)| text.get(..end)).unwrap_or(text);
+        Some(Cow::Owned(format!("<{:010}{start}", text.len())))
+    }
+
+    /// Whether the body has a row of its own. So has a short one that could be taken for a stub.
+    pub fn is_long(&self) -> bool {
+        match &self.0 {
+            Text::Read(text) => text.len() > LONG || text.starts_with('<'),
+            Text::Unread(_) => true,
+        }
     }
 
     /// The text, if it was loaded.

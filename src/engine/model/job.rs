@@ -384,6 +384,31 @@ impl Job {
         (self.tags, self.damaged_tags) = (tags, None);
     }
 
+    /// The total size in bytes of those texts whose length clients control.
+    pub fn text_bytes(&self) -> usize {
+        let optional = [
+            &self.work_state,
+            &self.attributes,
+            &self.klass,
+            &self.damaged_tags,
+        ];
+        let optional: usize = optional.into_iter().flatten().map(String::len).sum();
+        let lists = [&self.tags, &self.dependencies, &self.dependents];
+        let lists: usize = lists.into_iter().flatten().map(String::len).sum();
+        let failure = self.failure.as_ref().map_or(0, |it| it.message.len());
+        let id = self.key.id.len();
+        id + self.body.bytes() + self.history.as_text().len() + optional + lists + failure
+    }
+
+    /// Like [`Job::text_bytes`], without a body that was not loaded.
+    pub fn loaded_bytes(&self) -> usize {
+        let unread = match self.body.read() {
+            Some(_) => 0,
+            None => self.body.bytes(),
+        };
+        self.text_bytes() - unread
+    }
+
     /// Whether the job's lease has expired at `now`. It may not have been processed yet.
     pub fn is_stalled(&self, now: Time) -> bool {
         self.lease.as_ref().is_some_and(|lease| lease.until <= now)

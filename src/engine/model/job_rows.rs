@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 
 use crate::engine::clock::Time;
-use crate::engine::model::body::{self, Body};
+use crate::engine::model::body::Body;
 use crate::engine::model::damage::{self, Text};
 use crate::engine::model::history::History;
 use crate::engine::model::job::{Failure, Job, JobKey, Lease, State};
@@ -22,14 +22,14 @@ macro_rules! job_columns {
     () => {
         concat!($crate::engine::model::job_rows::job_columns!(own: whole), ", ", $crate::engine::model::job_rows::job_columns!(edges))
     };
-    // Without long texts, but with their sizes (`<` and a number, which is not JSON), and with at most 101 dependencies and dependents. What is missing is
-    // read by the statements of `unit_of_work/long_parts.rs`.
+    // Without long texts, but with their sizes (`<` and a number, which is not JSON), and with at most 101 dependencies
+    // and dependents. What is missing is read by the statements of `unit_of_work/long_parts.rs`.
     (short) => {
-        concat!($crate::engine::model::job_rows::job_columns!(own: short), ", ", $crate::engine::model::job_rows::job_columns!(some_edges),
-         ", CAST(CASE WHEN octet_length(j.body) > 65536 THEN octet_length(j.body) END AS BIGINT)")
+        concat!($crate::engine::model::job_rows::job_columns!(own: short), ", ", $crate::engine::model::job_rows::job_columns!(some_edges))
     };
-    // Without texts and dependents, and with at most `$limit` dependencies.
-    (neighbor: $limit:literal) => {
+    // Without texts and dependents, and with at most `$limit` dependencies. The last column is the number of dependents,
+    // if `$count` counts them.
+    (neighbor: $limit:literal, $count:literal) => {
         concat!("j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
          j.lease_until, j.retries, j.remaining, j.klass, '[]', CAST(NULL AS TEXT), j.failure_group,
          CAST(NULL AS TEXT), j.failure_worker, j.failure_at, CAST(NULL AS TEXT), j.created_at, j.version, j.warned,
@@ -37,7 +37,9 @@ macro_rules! job_columns {
          (SELECT string_agg(o.id, '\n') FROM (SELECT needs FROM dependencies WHERE job = j.seq LIMIT ",
             $limit,
             ") AS d JOIN jobs AS o ON o.seq = d.needs),
-         CAST(NULL AS TEXT), CAST(0 AS BIGINT)"
+         CAST(NULL AS TEXT), CAST(",
+            $count,
+            " AS BIGINT)"
         )
     };
     // For lists: with shortened texts (`$message` characters of the failure message), with history and tags only if
@@ -47,7 +49,8 @@ macro_rules! job_columns {
          j.lease_until, j.retries, j.remaining, j.klass,
          CASE WHEN octet_length(j.tags) <= 16384 THEN j.tags ELSE '[]' END,
          CASE WHEN octet_length(j.history) <= 16384 THEN j.history ELSE '[]' END, j.failure_group,
-         substr(j.failure_message, 1, ", $message, "), j.failure_worker, j.failure_at, substr(j.body, 1, 1000), j.created_at,
+         substr(j.failure_message, 1, ", $message, "), j.failure_worker, j.failure_at,
+         ", $crate::engine::model::long_bodies::body!(start), ", j.created_at,
          j.version, j.warned, j.spawned_from, j.expires_at, CAST(NULL AS TEXT), j.timeout_s, CAST(NULL AS TEXT),
          j.updated_at,
          (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM (SELECT needs FROM dependencies WHERE job = j.seq
@@ -57,15 +60,15 @@ macro_rules! job_columns {
     };
     (own: short) => {
         $crate::engine::model::job_rows::job_columns!(own:
-            "CASE WHEN octet_length(j.tags) > 65536 THEN '<' || octet_length(j.tags) ELSE j.tags END",
-            "CASE WHEN octet_length(j.history) > 65536 THEN '<' || octet_length(j.history) ELSE j.history END",
-            "CASE WHEN octet_length(j.body) <= 65536 THEN j.body END",
-            "CASE WHEN octet_length(j.work_state) > 65536 THEN '<' || octet_length(j.work_state) ELSE j.work_state END")
+            "CASE WHEN octet_length(j.tags) > 16384 THEN '<' || octet_length(j.tags) ELSE j.tags END",
+            "CASE WHEN octet_length(j.history) > 16384 THEN '<' || octet_length(j.history) ELSE j.history END",
+            "j.body",
+            "CASE WHEN octet_length(j.work_state) > 16384 THEN '<' || octet_length(j.work_state) ELSE j.work_state END")
     };
     (own: whole) => {
-        $crate::engine::model::job_rows::job_columns!(own: "j.tags", "j.history", "j.body", "j.work_state")
+        $crate::engine::model::job_rows::job_columns!(own: "j.tags", "j.history", $crate::engine::model::long_bodies::body!(), "j.work_state")
     };
-    (own: $tags:literal, $history:literal, $body:literal, $state:literal) => {
+    (own: $tags:expr, $history:expr, $body:expr, $state:expr) => {
         concat!("j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
          j.lease_until, j.retries, j.remaining, j.klass, ", $tags, ", ", $history, ", j.failure_group,
          j.failure_message, j.failure_worker, j.failure_at, ", $body, ", j.created_at, j.version, j.warned, j.spawned_from,
@@ -93,19 +96,27 @@ pub(crate) use job_columns;
 /// The size in bytes of a job's texts, from `jobs AS j`; approximately its size in a response.
 macro_rules! job_bytes {
     () => {
-        "CAST(octet_length(j.body) + octet_length(j.history) + octet_length(j.tags)
-             + coalesce(octet_length(j.work_state), 0) + coalesce(octet_length(j.failure_message), 0) AS BIGINT)"
+        concat!("CAST(", $crate::engine::model::long_bodies::body!(bytes), " + octet_length(j.history) + octet_length(j.tags)
+             + coalesce(octet_length(j.work_state), 0) + coalesce(octet_length(j.failure_message), 0) AS BIGINT)")
     };
 }
 pub(crate) use job_bytes;
 
 /// A job and its version.
 pub fn job(row: &Row) -> Result<(Job, i64), StoreError> {
-    let (job, version, _) = short_job(row)?;
+    let (mut job, version, _) = short_job(row)?;
+    // Not a stub.
+    job.body = row.text(BODY)?.into();
     Ok((job, version))
 }
 
-/// A job, its version, and what `job_columns!(short)` leaves out of it, apart from the body.
+/// The position of the body among the columns of a job.
+const BODY: usize = 20;
+
+/// The number of columns of a row of `job_columns!(neighbor)`; other rows of jobs have one fewer.
+pub const NEIGHBOR_COLUMNS: usize = 33;
+
+/// A job, its version, and what `job_columns!(short)` or `job_columns!(neighbor)` leaves out of it, apart from the body.
 pub fn short_job(row: &Row) -> Result<(Job, i64, Omitted), StoreError> {
     let mut omitted = Omitted::default();
     let mut short = |column: usize| -> Result<Option<String>, StoreError> {
@@ -150,10 +161,9 @@ pub fn short_job(row: &Row) -> Result<(Job, i64, Omitted), StoreError> {
         damaged_tags: None,
         history: history.map_or(History::unread(), History::from_text),
         failure: failure(row)?,
-        body: match row.text_or_null(20)? {
-            Some(text) => Body::from(text),
-            None => Body::unread(usize::try_from(row.int(32)?).unwrap_or(usize::MAX)),
-        },
+        body: row
+            .text_or_null(BODY)?
+            .map_or(Body::unread(0), Body::from_column),
         created_at: Time(row.int(21)?),
         spawned_from: row.text_or_null(24)?,
         expires_at: row.int_or_null(25)?.map(Time),
@@ -166,6 +176,9 @@ pub fn short_job(row: &Row) -> Result<(Job, i64, Omitted), StoreError> {
     };
     if let Some(text) = tags_text {
         read_tags(&mut job, text);
+    }
+    if row.columns() == NEIGHBOR_COLUMNS {
+        omitted.dependents = usize::try_from(row.int(32)?).unwrap_or_default();
     }
     omitted.edges =
         job.dependencies.len() > EDGES_SHORT_MAX || job.dependents.len() > EDGES_SHORT_MAX;
@@ -239,12 +252,6 @@ enum Extent {
 /// The most rows whose values are bound as parameters.
 const BOUND_MAX: usize = 128 * ROWS_BOUND_MAX;
 
-/// The body, if it is long and must be written. It is bound as a separate parameter ([`bodies`]) and left empty in the
-/// row's JSON, which the database copies once per column.
-fn long_body(job: &Job) -> Option<&str> {
-    job.body.read().filter(|text| text.len() > body::LONG)
-}
-
 /// A job as a flat JSON array. The statements below address its elements by position.
 struct Values<'a> {
     job: &'a Job,
@@ -287,11 +294,7 @@ impl Serialize for Values<'_> {
             row.serialize_element(&failure.map(|failure| &failure.worker))?;
             row.serialize_element(&failure.map(|failure| failure.at))?; // 20
             // Null keeps the stored value.
-            let short = job
-                .body
-                .read()
-                .map(|text| if text.len() > body::LONG { "" } else { text });
-            row.serialize_element(&short)?;
+            row.serialize_element(&job.body.column())?;
             row.serialize_element(&job.expires_at)?;
             row.serialize_element(&job.timeout_s)?;
             row.serialize_element(&job.work_state)?;
@@ -348,16 +351,7 @@ pub fn settings_differ(a: &Job, b: &Job) -> bool {
         || a.priority.to_bits() != b.priority.to_bits()
 }
 
-/// Writes long bodies, after [`insert`] or [`update`] has written the rest of these jobs.
-pub fn bodies(jobs: &[(&Job, i64)]) -> Vec<Statement> {
-    let long = jobs
-        .iter()
-        .filter_map(|(job, _)| Some((job.seq, long_body(job)?)));
-    let set = |(seq, text): (i64, &str)| Statement::new(SET_BODY, [seq.into(), text.into()]);
-    long.map(set).collect()
-}
-
-/// Inserts new jobs, without long bodies: [`bodies`] must follow.
+/// Inserts new jobs, without [`LongBodies`](super::long_bodies::LongBodies).
 pub fn insert(jobs: &[(&Job, i64)]) -> Vec<Statement> {
     each_once(INSERT, &values(jobs, Extent::Identity))
 }
@@ -367,12 +361,17 @@ pub fn update_progress(jobs: &[(&Job, i64)]) -> Vec<Statement> {
     each_once(UPDATE_PROGRESS, &values(jobs, Extent::Progress))
 }
 
-/// Updates whole jobs, without long bodies: [`bodies`] must follow. Each comes with the version as read.
+/// Updates whole jobs, without [`LongBodies`](super::long_bodies::LongBodies). Each comes with the version as read.
 pub fn update(jobs: &[(&Job, i64)]) -> Vec<Statement> {
     each_once(UPDATE, &values(jobs, Extent::Settings))
 }
 
-/// Deletes jobs. Each comes with the version as read.
+/// Increments the versions of jobs that do not change otherwise. Each comes with the version as read.
+pub fn touch(jobs: &[(i64, i64)]) -> Vec<Statement> {
+    each_once(TOUCH, jobs)
+}
+
+/// Deletes jobs, without [`LongBodies`](super::long_bodies::LongBodies). Each comes with the version as read.
 pub fn delete(jobs: &[(i64, i64)]) -> Vec<Statement> {
     each_once(DELETE, jobs)
 }
@@ -448,11 +447,8 @@ pub const EDGES: &str = concat!(
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0)"
 );
 
-/// Bodies by `seq`.
-pub const BODIES: &str =
-    "SELECT j.seq, j.body FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0)";
-
-const SET_BODY: &str = "UPDATE jobs SET body = $2 WHERE seq = $1";
+const TOUCH: &str = "
+UPDATE jobs SET version = version + 1 FROM rows($1) WHERE jobs.seq = int(0) AND jobs.version = int(1)";
 
 // By both columns, so that Postgres checks the version again after it had to wait for another server.
 const DELETE: &str =

@@ -2,6 +2,7 @@
 
 use crate::engine::clock::Time;
 use crate::engine::model::job::QueueKey;
+use crate::engine::model::long_bodies::body;
 use crate::engine::operations::{Action, Operation, Skip, Stage, Subject, UNDO_S};
 use crate::store::{Connection, Row, Statement, StoreError};
 
@@ -210,9 +211,12 @@ pub const DELETE_REMOVED: &str = "
 DELETE FROM removed WHERE (operation, n) IN (SELECT int(0), int(1) FROM rows($1))";
 
 /// Jobs by number, with keys. The caller looks up their queues.
-pub const LISTED: &str = "
-SELECT j.seq, j.scope, j.id, j.queue, CAST(octet_length(j.body) + octet_length(j.history) AS BIGINT)
-FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0)";
+pub const LISTED: &str = concat!(
+    "SELECT j.seq, j.scope, j.id, j.queue, CAST(",
+    body!(bytes),
+    " + octet_length(j.history) AS BIGINT)
+    FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0)"
+);
 
 const DELETE_OLD_REMOVED: &str = "
 DELETE FROM removed WHERE (operation, n) IN (

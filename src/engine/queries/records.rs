@@ -9,6 +9,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::{Error, RESPONSE_BYTES_MAX, Result};
 use crate::engine::model::history::History;
 use crate::engine::model::job::QueueId;
+use crate::engine::model::long_bodies::body;
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::Record;
 use crate::engine::queries::batch_size::BatchSizer;
@@ -344,15 +345,16 @@ macro_rules! records {
     // With shortened payload and state.
     (brief: $rest:literal) => {
         concat!(
-            "SELECT id, seq, substr(body, 1, 1000), substr(work_state, 1, 1000),
+            "SELECT id, seq, ", $crate::engine::model::long_bodies::body!(start), ", substr(work_state, 1, 1000),
                 CASE WHEN octet_length(history) <= 16384 THEN history END, updated_at, created_at
-             FROM jobs WHERE state = {record} AND ",
+             FROM jobs AS j WHERE state = {record} AND ",
             $rest
         )
     };
     ($rest:literal) => {
         concat!(
-            "SELECT id, seq, body, work_state, history, updated_at, created_at FROM jobs WHERE state = {record} AND ",
+            "SELECT id, seq, ", $crate::engine::model::long_bodies::body!(), ", work_state, history, updated_at, created_at
+             FROM jobs AS j WHERE state = {record} AND ",
             $rest
         )
     };
@@ -371,8 +373,10 @@ macro_rules! walk {
         Walk {
             records: records!($rest),
             sizes: concat!(
-                "SELECT CAST(octet_length(body) + octet_length(history) + coalesce(octet_length(work_state), 0) AS BIGINT)
-                 FROM jobs WHERE state = {record} AND ",
+                "SELECT CAST(",
+                body!(bytes),
+                " + octet_length(history) + coalesce(octet_length(work_state), 0) AS BIGINT)
+                 FROM jobs AS j WHERE state = {record} AND ",
                 $rest
             ),
         }

@@ -43,12 +43,17 @@ impl UnitOfWork {
             if had.contains(id) {
                 continue;
             }
-            // The other job is written too: its version detects a concurrent completion that has not seen this
-            // dependency.
-            if let Some(other) = self.job_mut(&need) {
-                other.dependents.push(key.id.clone());
-                let edge = (seq, other.seq);
-                self.edges.insert(edge, true);
+            // With several servers the other job's version is written too: it detects a concurrent completion that has
+            // not seen this dependency.
+            if let Some(slot) = self.slots.get_mut(&need) {
+                slot.has_new_dependent = true;
+                slot.job.dependents.push(key.id.clone());
+                self.edges.insert((seq, slot.job.seq), true);
+                // The dependents of a job that was only loaded as a dependency are those that the walk has read.
+                if slot.is_partial {
+                    let known = self.dependents.entry(need.id).or_default();
+                    known.push(key.id.clone());
+                }
             }
         }
         if let Some(job) = self.job_mut(key) {

@@ -34,7 +34,7 @@ impl JobCache {
     }
 
     pub fn insert(&mut self, job: Job, version: i64) {
-        let bytes = bytes(&job);
+        let bytes = job.text_bytes();
         if bytes > JOB_BYTES_MAX {
             self.take(&job.key);
             return;
@@ -50,22 +50,6 @@ impl JobCache {
     pub fn clear(&mut self) {
         *self = JobCache::default();
     }
-}
-
-/// The total size of those texts of a job whose length clients control.
-fn bytes(job: &Job) -> usize {
-    let optional = [
-        &job.work_state,
-        &job.attributes,
-        &job.klass,
-        &job.damaged_tags,
-    ];
-    let optional: usize = optional.into_iter().flatten().map(String::len).sum();
-    let lists = [&job.tags, &job.dependencies, &job.dependents];
-    let lists: usize = lists.into_iter().flatten().map(String::len).sum();
-    let failure = job.failure.as_ref().map_or(0, |it| it.message.len());
-    let id = job.key.id.len();
-    id + job.body.bytes() + job.history.as_text().len() + optional + lists + failure
 }
 
 #[cfg(test)]
@@ -124,9 +108,9 @@ mod tests {
 
     /// A job whose texts have this total size in bytes.
     fn of_bytes(id: &str, all: usize) -> Job {
-        let around = bytes(&job(id, 0));
+        let around = job(id, 0).text_bytes();
         let job = job(id, all - around);
-        assert_eq!(bytes(&job), all);
+        assert_eq!(job.text_bytes(), all);
         job
     }
 

@@ -15,15 +15,19 @@ use crate::store::{Row, Statement, StatementResult, StoreError};
 impl UnitOfWork {
     /// The statements that read what the verbs need, except for claims.
     pub fn load_statements<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Vec<Statement> {
-        let mut keys = HashSet::new();
+        let (mut keys, mut checked) = (HashSet::new(), HashSet::new());
         let mut recurring: Vec<&str> = Vec::new();
         let mut poll_candidates: Vec<i64> = Vec::new();
         let mut operations: Vec<i64> = Vec::new();
         let mut batch = Vec::new();
         for need in needs {
-            let wanted = self.keys_of(need);
-            let missing = wanted.filter(|(scope, id)| is_valid_id(id) && !self.has(*scope, id));
-            keys.extend(missing);
+            let is_missing = |(scope, id): &(i64, &str)| is_valid_id(id) && !self.has(*scope, id);
+            let named = self.named_keys(need).filter(is_missing);
+            match need.only_checks {
+                true => checked.extend(named),
+                false => keys.extend(named),
+            }
+            checked.extend(dependencies(need).filter(is_missing));
             recurring.extend(need.recurring.iter().map(String::as_str));
             poll_candidates.extend(&need.poll_candidates);
             operations.extend(need.operation);
@@ -33,11 +37,14 @@ impl UnitOfWork {
                     .and_then(|oldest| self.loading_oldest(oldest)),
             );
         }
+        checked.retain(|key| !keys.contains(key));
         if !keys.is_empty() {
-            batch.push(Statement::of_rows(
-                LOAD_JOBS,
-                &keys.into_iter().collect::<Vec<_>>(),
-            ));
+            let keys: Vec<_> = keys.into_iter().collect();
+            batch.push(Statement::of_rows(LOAD_JOBS, &keys));
+        }
+        if !checked.is_empty() {
+            let checked: Vec<_> = checked.into_iter().collect();
+            batch.push(Statement::of_rows(LOAD_CHECKED, &checked));
         }
         if !recurring.is_empty() {
             batch.push(recurring::load(&recurring));
@@ -103,9 +110,7 @@ impl UnitOfWork {
 
     /// The scopes and IDs of the named jobs and of dependencies.
     pub fn keys_of<'a>(&self, needs: &'a Needs) -> impl Iterator<Item = (i64, &'a str)> {
-        let dependencies = needs.dependencies.iter();
-        let dependencies = dependencies.map(|id| (QLESS_SCOPE, id.as_str()));
-        self.named_keys(needs).chain(dependencies)
+        self.named_keys(needs).chain(dependencies(needs))
     }
 
     fn has(&self, scope: i64, id: &str) -> bool {
@@ -142,7 +147,7 @@ impl UnitOfWork {
     /// fully read whenever one of them completes. Texts of neighbors are never read.
     ///
     /// Jobs that are only depended on get a dependent and do not change otherwise, so their neighbors, of which there
-    /// may be thousands, are not needed.
+    /// may be thousands, are not needed, and neither are their texts.
     pub fn neighbor_statement<'a>(
         &self,
         needs: impl Iterator<Item = &'a Needs>,
@@ -199,10 +204,7 @@ impl UnitOfWork {
     /// Stores the result of [`UnitOfWork::neighbor_statement`].
     pub fn take_neighbors(&mut self, answers: &[StatementResult]) -> Result<(), StoreError> {
         for row in answers.iter().flat_map(|answer| &answer.rows) {
-            let key = self.add_row(row)?;
-            if let Some(slot) = self.slots.get_mut(&key) {
-                slot.is_partial = true;
-            }
+            self.add_row(row)?;
         }
         Ok(())
     }
@@ -339,6 +341,12 @@ impl UnitOfWork {
     }
 }
 
+/// The scopes and IDs of the jobs that are only dependencies.
+fn dependencies(needs: &Needs) -> impl Iterator<Item = (i64, &str)> {
+    let ids = needs.dependencies.iter();
+    ids.map(|id| (QLESS_SCOPE, id.as_str()))
+}
+
 /// Pairs of scope and ID. Each row repeats the scope because with a single scope in the condition, Postgres reads all
 /// jobs of the scope and compares each with every ID.
 pub fn qless_keys<T: AsRef<str>>(ids: &[T]) -> Vec<(i64, &str)> {
@@ -362,7 +370,14 @@ const LOAD_JOBS: &str = concat!(
 
 const LOAD_NEIGHBORS: &str = concat!(
     "SELECT ",
-    job_columns!(neighbor: "$2 + 0"),
+    job_columns!(neighbor: "$2 + 0", "0"),
+    " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)"
+);
+
+/// Jobs that are only checked, or that other jobs are going to depend on.
+const LOAD_CHECKED: &str = concat!(
+    "SELECT ",
+    job_columns!(neighbor: "0", "(SELECT count(*) FROM dependencies AS e WHERE e.needs = j.seq)"),
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)"
 );
 

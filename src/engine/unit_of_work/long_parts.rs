@@ -1,16 +1,18 @@
-//! Long parts of jobs: bodies, histories, tags and work states over 64 KiB, and over 100 dependencies or dependents. Jobs
+//! Long parts of jobs: bodies, histories, tags and work states over 16 KiB, and over 100 dependencies or dependents. Jobs
 //! are loaded without them at first, so that a transaction knows their size before it reads them. Bodies are read only
 //! for verbs that return them, dependencies only for verbs that change them.
+//!
+//! The limit of a transaction also counts the short texts, which are already loaded, and the long bodies that it deletes.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::engine::model::history::History;
-use crate::engine::model::job::JobKey;
-use crate::engine::model::job_rows;
+use crate::engine::model::job::{Job, JobKey};
+use crate::engine::model::{job_rows, long_bodies};
 use crate::engine::unit_of_work::{Candidates, Needs, Slot, UnitOfWork};
 use crate::store::{Statement, StatementResult, StoreError};
 
-/// Bytes of long parts that a transaction loads if it can be split.
+/// Bytes of jobs that a transaction loads or deletes if it can be split.
 pub const LONG_PARTS_MAX: usize = 16 * 1024 * 1024;
 
 /// Bytes of long parts that a transaction loads for claims, not counting the last job.
@@ -27,7 +29,7 @@ pub struct LongParts {
     edges: Vec<(i64,)>,
     /// Jobs whose dependents are only counted.
     counts: Vec<(i64,)>,
-    /// Their size, approximately.
+    /// Their size, approximately, and that of the texts that the jobs were loaded with.
     pub bytes: usize,
 }
 
@@ -39,6 +41,8 @@ struct Wanted {
     edges: bool,
     /// The number of dependents.
     count: bool,
+    /// The body is deleted, not read.
+    deletes_body: bool,
 }
 
 impl LongParts {
@@ -47,6 +51,8 @@ impl LongParts {
         if wanted.body && slot.job.body.read().is_none() {
             self.bytes += slot.job.body.bytes();
             self.bodies.push(seq);
+        } else if wanted.deletes_body && slot.job.body.is_long() {
+            self.bytes += slot.job.body.bytes();
         }
         if wanted.texts && slot.omitted.texts > 0 {
             self.bytes += slot.omitted.texts;
@@ -63,7 +69,7 @@ impl LongParts {
     /// The statements that read them.
     pub fn statements(&self) -> Vec<Statement> {
         let kinds = [
-            (job_rows::BODIES, &self.bodies),
+            (long_bodies::BODIES, &self.bodies),
             (job_rows::TEXTS, &self.texts),
             (job_rows::EDGES, &self.edges),
             (job_rows::DEPENDENTS_COUNT, &self.counts),
@@ -87,10 +93,11 @@ impl Slot {
 }
 
 impl UnitOfWork {
-    /// The long parts that the verbs need, except for claims.
+    /// The long parts that the verbs need, except for claims. Their size is 0 if there are none and the jobs are small.
     pub fn long_parts<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> LongParts {
         let mut parts = LongParts::default();
-        if !self.slots.values().any(Slot::has_long_parts) {
+        let has_long_parts = self.slots.values().any(Slot::has_long_parts);
+        if self.loaded_bytes <= LONG_PARTS_MAX && !has_long_parts {
             return parts;
         }
         let key_of = |(scope, id): (i64, &str)| {
@@ -104,6 +111,7 @@ impl UnitOfWork {
             for key in self.named_keys(need).map(key_of) {
                 let part = wanted.entry(key).or_default();
                 part.body |= need.bodies;
+                part.deletes_body |= need.deletes;
                 part.texts |= !need.only_checks;
                 part.edges |= !need.only_checks && !need.keeps_edges;
             }
@@ -115,8 +123,12 @@ impl UnitOfWork {
             wanted.entry(key.clone()).or_default().texts = true;
         }
         for (key, slot) in &self.slots {
-            let mut part = wanted.get(key).copied().unwrap_or_default();
+            let part = wanted.get(key).copied();
             let is_candidate = candidates.contains(&slot.job.seq);
+            if part.is_some() || is_candidate {
+                parts.bytes += slot.job.loaded_bytes();
+            }
+            let mut part = part.unwrap_or_default();
             part.body |= is_candidate;
             part.texts |= is_candidate;
             parts.add(slot, part);
@@ -135,7 +147,7 @@ impl UnitOfWork {
             body: true,
             texts: true,
             edges: true,
-            count: false,
+            ..Wanted::default()
         };
         let mut fits = |key: &JobKey| {
             let slot = slots.get(key).filter(|slot| slot.has_long_parts());
@@ -175,15 +187,19 @@ impl UnitOfWork {
         })
     }
 
-    /// The long texts of these loaded jobs.
-    pub fn long_texts_of(&self, keys: &[JobKey]) -> LongParts {
-        let texts = Wanted {
-            texts: true,
-            ..Wanted::default()
-        };
+    /// The long parts of these loaded jobs, whose leases expire. `moves` tells which of them get another row, and need
+    /// their bodies.
+    pub fn long_parts_of_expired(&self, keys: &[JobKey], moves: fn(&Job) -> bool) -> LongParts {
         let mut parts = LongParts::default();
-        let slots = keys.iter().filter_map(|key| self.slots.get(key));
-        slots.for_each(|slot| parts.add(slot, texts));
+        for slot in keys.iter().filter_map(|key| self.slots.get(key)) {
+            let wanted = Wanted {
+                texts: true,
+                body: moves(&slot.job),
+                ..Wanted::default()
+            };
+            parts.bytes += slot.job.loaded_bytes();
+            parts.add(slot, wanted);
+        }
         parts
     }
 
@@ -222,3 +238,6 @@ impl UnitOfWork {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

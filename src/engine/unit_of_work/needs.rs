@@ -25,15 +25,17 @@ pub struct Needs {
     pub oldest: Option<Oldest>,
     /// The ID of a bulk operation.
     pub operation: Option<i64>,
-    /// Whether to load large bodies of the named jobs.
+    /// Whether to load long bodies of the named jobs.
     pub bodies: bool,
+    /// Whether the verb deletes the named jobs, so that their bodies count towards the size of the transaction.
+    pub deletes: bool,
     /// Approximate number of bytes to write or compare.
     pub bytes: usize,
     /// The number of tags and dependencies that may change. Each is a row.
     pub links: usize,
     /// The verb changes no dependencies, so it does not need the neighbors of the named jobs.
     pub keeps_edges: bool,
-    /// The verb only checks whether the named jobs exist, unless it adds them.
+    /// The verb only checks whether the named jobs exist, unless it adds them. They are loaded without texts.
     pub only_checks: bool,
     /// The caller can split the request, so it fails if the jobs are too large for one transaction.
     pub divisible: bool,

@@ -5,6 +5,7 @@ use crate::engine::maintenance::empty_queues;
 use crate::engine::metrics::CountedEvents;
 use crate::engine::model::config;
 use crate::engine::model::job::{Job, JobKey, QueueId, State};
+use crate::engine::model::long_bodies::LongBodies;
 use crate::engine::model::queue::{self, Queue};
 use crate::engine::model::{job_rows, recurring};
 use crate::engine::tokens::TokenChange;
@@ -79,7 +80,8 @@ impl UnitOfWork {
         let mut removed = std::mem::take(&mut self.removed);
         removed.sort_unstable_by_key(|(job, _)| job.seq);
         let (mut new, mut moved, mut changed) = (Vec::new(), Vec::new(), Vec::new());
-        let mut tags = TagRows::default();
+        let mut touched = Vec::new();
+        let (mut tags, mut bodies) = (TagRows::default(), LongBodies::default());
         for slot in slots {
             match (&slot.before, slot.version) {
                 (_, None) => new.push((&slot.job, NEW)),
@@ -87,8 +89,12 @@ impl UnitOfWork {
                     changed.push((&slot.job, version));
                 }
                 (Some(_), Some(version)) => moved.push((&slot.job, version)),
-                (None, Some(_)) => continue,
+                (None, Some(version)) => {
+                    touched.extend(slot.has_new_dependent.then_some((slot.job.seq, version)));
+                    continue;
+                }
             }
+            bodies.compare(slot.before.as_ref(), Some(&slot.job));
             self.counters
                 .count_change(slot.before.as_ref(), Some(&slot.job));
             // A restored job gets its creation time here, since the original time of the tag is unknown.
@@ -106,6 +112,7 @@ impl UnitOfWork {
             gone.push((job.seq, *version));
             self.forget_cached(job.key.clone());
             self.counters.count_change(Some(job), None);
+            bodies.compare(Some(job), None);
             tags.compare(Some(job), None, self.now);
             if self.has_subscribers {
                 self.wake_if_limited(job);
@@ -114,10 +121,13 @@ impl UnitOfWork {
         let mut writes = Vec::new();
         writes.extend(job_rows::delete(&gone));
         writes.extend(job_rows::insert(&new));
-        writes.extend(job_rows::bodies(&new));
         writes.extend(job_rows::update_progress(&moved));
         writes.extend(job_rows::update(&changed));
-        writes.extend(job_rows::bodies(&changed));
+        // A single server cannot miss a concurrent change.
+        if self.revision.is_some() {
+            writes.extend(job_rows::touch(&touched));
+        }
+        writes.extend(bodies.statements());
         if !tags.off.is_empty() {
             writes.push(job_rows::remove_tags(&tags.off));
         }

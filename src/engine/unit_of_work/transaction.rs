@@ -17,7 +17,7 @@ use crate::engine::error::{Error, Result};
 use crate::engine::events;
 use crate::engine::maintenance::SystemTask;
 use crate::engine::maintenance::empty_queues::EmptyQueues;
-use crate::engine::maintenance::tasks;
+use crate::engine::maintenance::{deletions, tasks};
 use crate::engine::metrics::Metrics;
 use crate::engine::model::job::{JobKey, QueueId};
 
@@ -113,8 +113,7 @@ impl BatchRunner for Runner {
         connection: &mut Connection,
         requests: &mut [WriteRequest],
     ) -> Result<(), StoreError> {
-        // Without strict isolation, two servers that add dependencies at the same time could complete a cycle of which
-        // each sees a half.
+        // Two servers that add dependencies at the same time could complete a cycle of which each sees a half.
         let strict = requests.iter().any(|it| !it.needs.dependencies.is_empty());
         let insertion_numbers = self.begin(connection, strict).await?;
         let now = requests.iter().find_map(|request| request.now);
@@ -138,7 +137,7 @@ impl BatchRunner for Runner {
         let deletes_complete = work.completed && self.trust_client_clock;
         if deletes_complete {
             connection.run(std::mem::take(&mut writes)).await?;
-            tasks::delete_complete(connection, &mut work).await?;
+            deletions::delete_complete(connection, &mut work).await?;
         }
         let ages = system_task.as_ref().map(SystemTask::ages_statistics);
         let aging = match deletes_complete || ages.unwrap_or_default() {

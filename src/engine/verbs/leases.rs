@@ -99,6 +99,11 @@ pub fn expire_lease(work: &mut UnitOfWork, key: &JobKey) -> bool {
     waits
 }
 
+/// Whether the end of the job's lease gives it another row, for which its body is needed.
+pub fn moves_at_expiry(job: &Job) -> bool {
+    job.key.scope != LMSTFY_SCOPE && job.remaining <= 0
+}
+
 /// Dead-letters a job. Relay: the job gets a new key, so that another job may use the old one.
 fn dead_letter(work: &mut UnitOfWork, key: &JobKey, at: Time) {
     let Some(job) = work.job_mut(key) else { return };

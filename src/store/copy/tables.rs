@@ -96,6 +96,11 @@ pub const TABLES: &[Table] = &[
         ],
     },
     Table {
+        name: "long_bodies",
+        key: 1,
+        columns: &[("job", Int), ("body", Text)],
+    },
+    Table {
         name: "dependencies",
         key: 2,
         columns: &[("job", Int), ("needs", Int)],

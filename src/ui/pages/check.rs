@@ -106,6 +106,7 @@ fn title(kind: &str) -> String {
         "lease" => "Leases".to_owned(),
         "failure" => "Failures".to_owned(),
         "dependency" | "depends" => "Dependencies".to_owned(),
+        "body" | "lost-body" => "Payloads".to_owned(),
         "tag" | "tagged" | "tags" => "Tags".to_owned(),
         "history" => "Histories".to_owned(),
         "tag-count" => "Job counts by tag".to_owned(),

@@ -3,6 +3,8 @@
 use super::*;
 use crate::engine::audit;
 use crate::engine::maintenance::SystemTask;
+use crate::engine::maintenance::deletions::{DeleteJobs, JobSet};
+use crate::engine::model::job::QueueKey;
 use crate::engine::unit_of_work::Needs;
 use crate::engine::verbs::admin::sessions;
 use crate::engine::verbs::lmstfy::publish;

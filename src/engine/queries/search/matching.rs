@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{Job, Protocol, State};
-use crate::engine::model::job_rows::BODIES;
+use crate::engine::model::long_bodies::BODIES;
 use crate::engine::model::queue::Queue;
 use crate::engine::queries::batch_size::BatchSizer;
 use crate::engine::queries::evaluate::{Allowance, Evaluated};

@@ -3,15 +3,19 @@
 use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::model::job::{JobKey, QueueKey, State};
-use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::counters::Kind;
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::needs_of_jobs;
 
 impl Engine {
     /// Deletes jobs of the queue, in any state, so that they are not consumed again. Returns how many existed.
     pub async fn acknowledge(&self, queue: QueueKey, ids: Vec<String>) -> Result<usize> {
         let keys: Vec<_> = ids.into_iter().map(JobKey::lmstfy).collect();
-        self.write(needs_of_jobs(&keys), None, keys.len(), move |work| {
+        let needs = Needs {
+            deletes: true,
+            ..needs_of_jobs(&keys)
+        };
+        self.write(needs, None, keys.len(), move |work| {
             let gone = keys.iter().filter(|key| acknowledge(work, &queue, key));
             Ok(gone.count())
         })

@@ -2,10 +2,9 @@
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::maintenance::tasks::JobSet;
-use crate::engine::maintenance::{SystemTask, tasks};
+use crate::engine::maintenance::SystemTask;
+use crate::engine::maintenance::deletions::{DeleteJobs, JobSet};
 use crate::engine::model::job::QueueKey;
-use crate::engine::verbs::batches::Batches;
 
 impl Engine {
     /// Deletes the ready jobs of the queue, but not delayed, running or dead ones. Returns how many.
@@ -21,17 +20,19 @@ impl Engine {
 
     async fn delete_in_batches(&self, queue: QueueKey, set: JobSet, count: usize) -> Result<usize> {
         let until = self.now(None);
-        let mut batches = Batches::of(count, tasks::DELETE_BATCH);
-        while let Some(count) = batches.next() {
-            let queue = queue.clone();
-            let what = tasks::DeleteJobs {
-                queue,
+        let mut done = 0;
+        while done < count {
+            let what = DeleteJobs {
+                queue: queue.clone(),
                 set,
-                count,
+                count: count - done,
                 until,
             };
-            batches.found(self.run_system_task(SystemTask::DeleteJobs(what)).await?);
+            match self.run_system_task(SystemTask::DeleteJobs(what)).await? {
+                0 => break,
+                deleted => done += deleted,
+            }
         }
-        Ok(batches.done)
+        Ok(done)
     }
 }

@@ -29,6 +29,7 @@ impl Engine {
         }
         let (mut needs, count, named) = (needs_of_jobs(&keys), keys.len(), keys.clone());
         needs.divisible = keys.len() > 1;
+        needs.deletes = true;
         let cancel = move |work: &mut UnitOfWork| cancel(work, &named);
         match self.write(needs, now, count, cancel).await {
             Err(Error::Oversized) => self.cancel_in_parts(keys, now).await,
@@ -56,7 +57,11 @@ impl Engine {
         let checked = checked.into_iter().collect::<Result<Vec<_>>>()?;
         let cancel = |work: &mut UnitOfWork, key: &JobKey| cancel(work, std::slice::from_ref(key));
         let keys = dependents_first(keys, &checked)?;
-        let done = self.each(keys, now, Needs::job, cancel).await?;
+        let need = |needs: &mut Needs, key: &JobKey| {
+            needs.job(key);
+            needs.deletes = true;
+        };
+        let done = self.each(keys, now, need, cancel).await?;
         done.into_iter().collect()
     }
 }

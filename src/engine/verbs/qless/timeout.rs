@@ -27,14 +27,16 @@ impl Engine {
 pub fn time_out(work: &mut UnitOfWork, key: &JobKey) -> Result<()> {
     let now = work.now;
     let id = || key.id.clone();
-    let job = work
-        .job_mut(key)
-        .ok_or_else(|| Error::NoSuchJob { id: id() })?;
-    let (Some(lease), State::Running) = (job.lease.take(), job.state) else {
+    let job = work.job(key).ok_or_else(|| Error::NoSuchJob { id: id() })?;
+    if job.state != State::Running {
         return Err(Error::NotRunning {
             id: id(),
             state: job.effective_state(now),
         });
+    }
+    let lease = work.job_mut(key).and_then(|job| job.lease.take());
+    let (Some(lease), Some(job)) = (lease, work.job_mut(key)) else {
+        return Ok(());
     };
     job.history.push(EventKind::TimedOut, now, None, None);
     job.state = State::Stalled;

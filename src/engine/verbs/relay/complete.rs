@@ -3,8 +3,8 @@
 use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::model::job::{JobKey, QueueKey};
-use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::counters::Kind;
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::relay::needs_of_jobs;
 
 /// A run of a job. While it lasts, its ID authorizes the runner to update the job.
@@ -19,7 +19,10 @@ pub struct Run {
 impl Engine {
     /// Ends a run and deletes its job. Returns whether the run existed.
     pub async fn complete_run(&self, run: Run) -> Result<bool> {
-        let needs = needs_of_jobs([(&run.queue, &run.id)]);
+        let needs = Needs {
+            deletes: true,
+            ..needs_of_jobs([(&run.queue, &run.id)])
+        };
         self.write(needs, None, 1, move |work| Ok(complete(work, &run)))
             .await
     }

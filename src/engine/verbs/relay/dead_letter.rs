@@ -85,7 +85,11 @@ impl Engine {
     /// Deletes those of the jobs that are dead jobs of the queue. Returns how many.
     pub async fn delete_dead_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> Result<usize> {
         let delete = move |work: &mut UnitOfWork, key: &JobKey| Ok(delete_dead(work, &queue, key));
-        let deleted = self.each(dead, None, Needs::job, delete).await?;
+        let need = |needs: &mut Needs, key: &JobKey| {
+            needs.job(key);
+            needs.deletes = true;
+        };
+        let deleted = self.each(dead, None, need, delete).await?;
         Ok(deleted
             .iter()
             .filter(|deleted| matches!(deleted, Ok(true)))

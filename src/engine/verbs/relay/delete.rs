@@ -11,6 +11,7 @@ impl Engine {
         let of = queue.clone();
         let need = move |needs: &mut Needs, id: &String| {
             needs.in_queues.push((of.clone(), id.clone()));
+            needs.deletes = true;
         };
         let delete = move |work: &mut UnitOfWork, id: &String| Ok(delete(work, &queue, id));
         let gone = self.each(ids, None, need, delete).await?;

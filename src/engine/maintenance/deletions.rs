@@ -1,0 +1,257 @@
+//! Deletes jobs in bounded batches: a statement finds the jobs with their sizes, and another one deletes the first ones.
+
+use std::collections::HashSet;
+
+use crate::engine::clock::Time;
+use crate::engine::maintenance::tasks::BATCH;
+use crate::engine::model::job::{JobKey, QueueKey, State};
+use crate::engine::model::job_rows::{self, job_bytes};
+use crate::engine::model::long_bodies;
+use crate::engine::unit_of_work::UnitOfWork;
+use crate::store::{Connection, Row, Statement, StoreError};
+
+/// Bytes of jobs deleted per transaction, not counting the last job: SQLite visits each page of a long text.
+const BYTES_MAX: i64 = 32 << 20;
+
+/// Bytes of tags of the jobs deleted per transaction, not counting the last job: each tag is a row to delete, too.
+const TAG_BYTES_MAX: i64 = 32 << 10;
+
+/// Seconds for which dead Relay jobs are kept.
+const DEAD_KEPT_S: f64 = 30.0 * 86_400.0;
+
+/// Jobs of a queue to delete.
+#[derive(Clone, Debug)]
+pub struct DeleteJobs {
+    pub queue: QueueKey,
+    pub set: JobSet,
+    /// Deletes at most this many, the first in the queue.
+    pub count: usize,
+    /// Deletes only jobs that were available, or dead, at this time.
+    pub until: Time,
+}
+
+/// A set of jobs of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobSet {
+    /// The jobs that a consumer could get now.
+    Ready,
+    /// The dead jobs.
+    Dead,
+}
+
+/// Deletes a bounded batch of a queue's jobs.
+pub async fn delete_jobs(
+    connection: &mut Connection,
+    work: &mut UnitOfWork,
+    what: &DeleteJobs,
+) -> Result<(), StoreError> {
+    let Some(queue) = work.queue(&what.queue) else {
+        return Ok(());
+    };
+    let sql = match what.set {
+        JobSet::Ready => FIND_READY,
+        JobSet::Dead => FIND_DEAD,
+    };
+    let count = i64::try_from(what.count).unwrap_or(BATCH).min(BATCH);
+    let args = [queue.id.into(), what.until.0.into(), count.into()];
+    let before = work.affected;
+    let found = delete_found(connection, work, Statement::new(sql, args)).await?;
+    // Another server has changed one of them, so others may be first now: retry.
+    if work.affected - before < found {
+        return Err(StoreError::Conflict);
+    }
+    Ok(())
+}
+
+/// Deletes complete jobs older than `jobs-history`, then the oldest ones above `jobs-history-count`; a bounded batch of
+/// each.
+pub async fn delete_complete(
+    connection: &mut Connection,
+    work: &mut UnitOfWork,
+) -> Result<(), StoreError> {
+    let old = old_complete(work);
+    delete_found(connection, work, old).await?;
+    let surplus = surplus_complete(work);
+    delete_found(connection, work, surplus).await.map(drop)
+}
+
+/// Finds jobs whose time to live has ended.
+pub fn expired(now: Time) -> Statement {
+    Statement::new(FIND_EXPIRED, [now.0.into(), BATCH.into()])
+}
+
+/// Finds Relay jobs that died long ago.
+pub fn old_dead(now: Time) -> Statement {
+    let oldest = now.plus_seconds(-DEAD_KEPT_S);
+    Statement::new(FIND_OLD_DEAD, [oldest.0.into(), BATCH.into()])
+}
+
+/// Finds the records of deleted queues.
+pub fn of_deleted_queues() -> Statement {
+    Statement::new(FIND_OF_DELETED_QUEUES, [BATCH.into()])
+}
+
+/// Finds complete jobs older than `jobs-history`.
+pub fn old_complete(work: &UnitOfWork) -> Statement {
+    let oldest = work.now.plus_seconds(-work.config.number("jobs-history"));
+    Statement::new(FIND_OLD_COMPLETE, [oldest.0.into(), BATCH.into()])
+}
+
+/// Finds the oldest complete jobs above `jobs-history-count`.
+pub fn surplus_complete(work: &UnitOfWork) -> Statement {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a count; a cast that saturates is right"
+    )]
+    let kept = work.config.number("jobs-history-count") as i64;
+    // The stored counters do not include this transaction's changes yet.
+    let kept = kept
+        .max(0)
+        .saturating_sub(work.counters.pending_change(State::Complete));
+    Statement::new(FIND_SURPLUS_COMPLETE, [kept.into(), BATCH.into()])
+}
+
+/// A job to delete.
+struct Found {
+    seq: i64,
+    version: i64,
+    tag_bytes: i64,
+    bytes: i64,
+    /// Whether its body has a row of its own.
+    has_long_body: bool,
+}
+
+impl Found {
+    fn from_row(row: &Row) -> Result<Found, StoreError> {
+        Ok(Found {
+            seq: row.int(0)?,
+            version: row.int(1)?,
+            tag_bytes: row.int(2)?,
+            bytes: row.int(3)?,
+            has_long_body: row.int(4)? != 0,
+        })
+    }
+}
+
+/// The first of the jobs, up to the limits of a transaction.
+fn first(found: Vec<Found>) -> Vec<Found> {
+    let (mut bytes, mut tag_bytes) = (0, 0);
+    let fits = |job: &Found| {
+        let fits = bytes < BYTES_MAX && tag_bytes < TAG_BYTES_MAX;
+        bytes += job.bytes;
+        tag_bytes += job.tag_bytes;
+        fits
+    };
+    found.into_iter().take_while(fits).collect()
+}
+
+/// Deletes the first of the jobs that the statement finds, which have no dependencies. Returns how many were to be
+/// deleted.
+pub async fn delete_found(
+    connection: &mut Connection,
+    work: &mut UnitOfWork,
+    find: Statement,
+) -> Result<usize, StoreError> {
+    let answers = connection.run(vec![find]).await?;
+    let rows = answers.iter().flat_map(|answer| &answer.rows);
+    let found = first(rows.map(Found::from_row).collect::<Result<_, _>>()?);
+    if found.is_empty() {
+        return Ok(0);
+    }
+    let rows: Vec<_> = found.iter().map(|job| (job.seq, job.version)).collect();
+    let answers = connection
+        .run(vec![Statement::of_rows(DELETE_FOUND, &rows)])
+        .await?;
+    let (mut tagged, mut deleted) = (Vec::new(), HashSet::new());
+    for row in answers.into_iter().next().unwrap_or_default().rows {
+        let state = State::from_code(row.int(3)?).ok_or(StoreError::Corrupt("an unknown state"))?;
+        work.counters.count(row.int(0)?, state, -1);
+        work.affected += 1;
+        deleted.insert(row.int(1)?);
+        let (scope, id) = (row.int(4)?, row.text(5)?);
+        work.forget_cached(JobKey { scope, id });
+        // The consistency check removes what remains of tags that cannot be parsed.
+        for tag in job_rows::tags(&row.text(2)?).unwrap_or_default() {
+            work.counters.count_tag(&tag, -1);
+            tagged.push((row.int(1)?, tag));
+        }
+    }
+    let long = found.iter().filter(|job| job.has_long_body);
+    let long = long.map(|job| (job.seq,));
+    let long: Vec<_> = long.filter(|(seq,)| deleted.contains(seq)).collect();
+    let bodies = (!long.is_empty()).then(|| long_bodies::delete_bodies(&long));
+    let tags = (!tagged.is_empty()).then(|| job_rows::remove_tags(&tagged));
+    let others: Vec<_> = bodies.into_iter().chain(tags).collect();
+    if !others.is_empty() {
+        connection.run(others).await?;
+    }
+    Ok(found.len())
+}
+
+// Jobs are selected and deleted by `seq` and `version`: after waiting for a row lock, Postgres checks again only the
+// condition outside the subselect, and a changed row has another version.
+
+/// The columns of [`Found`], from `jobs AS j`.
+macro_rules! found {
+    ($rest:literal) => {
+        concat!(
+            "SELECT j.seq, j.version, CAST(octet_length(j.tags) AS BIGINT), ",
+            job_bytes!(),
+            ", CAST(CASE WHEN substr(j.body, 1, 1) = '<' THEN 1 ELSE 0 END AS BIGINT) FROM ",
+            $rest
+        )
+    };
+}
+
+const FIND_EXPIRED: &str = found!(
+    "jobs AS j WHERE j.expires_at <= $1 ORDER BY j.expires_at, j.seq LIMIT $2 + 0 {skip_locked}"
+);
+
+/// Jobs that a consumer could get now, whether or not maintenance has promoted or expired them.
+const FIND_READY: &str = found!(
+    "(
+    SELECT seq, version FROM (
+        SELECT seq, version FROM jobs WHERE queue = $1 AND state = {waiting} AND ready_at <= $2
+        ORDER BY priority, ready_at, seq LIMIT $3 + 0 {skip_locked}) AS waiting
+    UNION ALL
+    SELECT seq, version FROM (
+        SELECT seq, version FROM jobs WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2
+        ORDER BY ready_at, seq LIMIT $3 + 0 {skip_locked}) AS due
+    UNION ALL
+    SELECT seq, version FROM (
+        SELECT seq, version FROM jobs WHERE queue = $1 AND state = {running} AND lease_until <= $2 AND remaining > 0
+        ORDER BY lease_until, seq LIMIT $3 + 0 {skip_locked}) AS lost
+) AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq AND j.version = c.version LIMIT $3 + 0"
+);
+
+const FIND_DEAD: &str = found!(
+    "jobs AS j WHERE j.queue = $1 AND j.state = {dead} AND j.since <= $2
+    ORDER BY j.since, j.seq LIMIT $3 + 0 {skip_locked}"
+);
+
+const FIND_OLD_DEAD: &str = found!(
+    "queues AS q CROSS JOIN jobs AS j
+    WHERE q.protocol = 'relay' AND j.queue = q.id AND j.state = {dead} AND j.since <= $1 LIMIT $2 + 0 {skip_locked:j}"
+);
+
+const FIND_OF_DELETED_QUEUES: &str = found!(
+    "queues AS q CROSS JOIN jobs AS j
+    WHERE q.protocol = 'jobq' AND q.forgotten = 1 AND j.queue = q.id AND j.state = {record} LIMIT $1 + 0 {skip_locked:j}"
+);
+
+const FIND_OLD_COMPLETE: &str = found!(
+    "jobs AS j WHERE j.state = {complete} AND j.since <= $1
+    ORDER BY j.since, j.seq LIMIT $2 + 0 {skip_locked}"
+);
+
+// SQLite treats a negative limit as no limit.
+const FIND_SURPLUS_COMPLETE: &str = found!(
+    "jobs AS j WHERE j.state = {complete} ORDER BY j.since, j.seq
+    LIMIT (SELECT CASE WHEN s.n <= $1 THEN 0 WHEN s.n - $1 < $2 THEN s.n - $1 ELSE $2 END
+           FROM (SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n FROM tallies WHERE kind = {kind_state} AND slot = {complete}) AS s)
+    {skip_locked}"
+);
+
+const DELETE_FOUND: &str = "
+DELETE FROM jobs WHERE (seq, version) IN (SELECT int(0), int(1) FROM rows($1))
+RETURNING queue, seq, tags, state, scope, id";
