@@ -13,7 +13,7 @@ use crate::support::log::Logged;
 use crate::support::{Caller, Server, database};
 
 /// A kind of inconsistency, the statement that creates it, and a word of its description.
-const BREAKAGES: [(&str, &str, &str); 28] = [
+const BREAKAGES: [(&str, &str, &str); 30] = [
     (
         "number",
         "UPDATE queues SET last_number = 0 WHERE protocol = 'jobq'",
