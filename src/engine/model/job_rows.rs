@@ -28,12 +28,12 @@ macro_rules! job_columns {
         concat!($crate::engine::model::job_rows::job_columns!(own: short), ", ", $crate::engine::model::job_rows::job_columns!(some_edges))
     };
     // Without texts and dependents, and with at most `$limit` dependencies. The last column is the number of dependents,
-    // if `$count` counts them.
+    // if `$count` counts them. `updated_at`, which qless does not use, comes after a long text in the row.
     (neighbor: $limit:literal, $count:literal) => {
         concat!("j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
          j.lease_until, j.retries, j.remaining, j.klass, '[]', CAST(NULL AS TEXT), j.failure_group,
          CAST(NULL AS TEXT), j.failure_worker, j.failure_at, CAST(NULL AS TEXT), j.created_at, j.version, j.warned,
-         j.spawned_from, j.expires_at, CAST(NULL AS TEXT), j.timeout_s, CAST(NULL AS TEXT), j.updated_at,
+         j.spawned_from, j.expires_at, CAST(NULL AS TEXT), j.timeout_s, CAST(NULL AS TEXT), CAST(NULL AS BIGINT),
          (SELECT string_agg(o.id, '\n') FROM (SELECT needs FROM dependencies WHERE job = j.seq LIMIT ",
             $limit,
             ") AS d JOIN jobs AS o ON o.seq = d.needs),

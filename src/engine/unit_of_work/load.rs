@@ -23,7 +23,7 @@ impl UnitOfWork {
         for need in needs {
             let is_missing = |(scope, id): &(i64, &str)| is_valid_id(id) && !self.has(*scope, id);
             let named = self.named_keys(need).filter(is_missing);
-            match need.only_checks {
+            match need.only_existence {
                 true => checked.extend(named),
                 false => keys.extend(named),
             }
@@ -374,7 +374,7 @@ const LOAD_NEIGHBORS: &str = concat!(
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)"
 );
 
-/// Jobs that are only checked, or that other jobs are going to depend on.
+/// Jobs of which only the existence is checked, or that other jobs are going to depend on.
 const LOAD_CHECKED: &str = concat!(
     "SELECT ",
     job_columns!(neighbor: "0", "(SELECT count(*) FROM dependencies AS e WHERE e.needs = j.seq)"),

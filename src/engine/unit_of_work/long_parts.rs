@@ -112,8 +112,9 @@ impl UnitOfWork {
                 let part = wanted.entry(key).or_default();
                 part.body |= need.bodies;
                 part.deletes_body |= need.deletes;
-                part.texts |= !need.only_checks;
-                part.edges |= !need.only_checks && !need.keeps_edges;
+                let changes = !need.only_checks && !need.only_existence;
+                part.texts |= changes;
+                part.edges |= changes && !need.keeps_edges;
             }
             for id in &need.dependencies {
                 wanted.entry(JobKey::qless(id)).or_default().count = true;

@@ -35,7 +35,10 @@ pub struct Needs {
     pub links: usize,
     /// The verb changes no dependencies, so it does not need the neighbors of the named jobs.
     pub keeps_edges: bool,
-    /// The verb only checks whether the named jobs exist, unless it adds them. They are loaded without texts.
+    /// The verb only checks whether the named jobs exist, unless it adds them. They are loaded without texts,
+    /// dependencies and dependents.
+    pub only_existence: bool,
+    /// The verb only reads the named jobs, and needs none of their long parts.
     pub only_checks: bool,
     /// The caller can split the request, so it fails if the jobs are too large for one transaction.
     pub divisible: bool,

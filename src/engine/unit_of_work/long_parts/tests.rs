@@ -183,11 +183,11 @@ async fn short_texts_count_toward_the_size_of_a_transaction() {
     let jobs: Vec<Put> = (0..1_500).map(|n| job(&format!("j{n}"), 12_000)).collect();
     let keys: Vec<JobKey> = (0..1_500).map(|n| JobKey::qless(format!("j{n}"))).collect();
     put(&engine, jobs).await;
-    let load = async |only_checks: bool| {
+    let load = async |only_existence: bool| {
         let needs = Needs {
             jobs: keys.clone(),
             divisible: true,
-            only_checks,
+            only_existence,
             ..Needs::default()
         };
         engine
@@ -197,6 +197,29 @@ async fn short_texts_count_toward_the_size_of_a_transaction() {
     assert!(matches!(load(false).await, Err(Error::Oversized)));
     let bytes = load(true).await.unwrap();
     assert!(bytes < 100_000, "{bytes} bytes of 18,000,000");
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn a_verb_that_only_checks_a_job_sees_its_first_dependents() {
+    let engine = engine().await;
+    put(&engine, vec![job("root", 2)]).await;
+    let dependent = |n: usize| Put {
+        depends: Some(vec!["root".to_owned()]),
+        ..job(&format!("d{n}"), 2)
+    };
+    put(&engine, (0..150).map(dependent).collect()).await;
+    let root = || JobKey::qless("root");
+    let needs = Needs {
+        jobs: vec![root()],
+        only_checks: true,
+        keeps_edges: true,
+        ..Needs::default()
+    };
+    let dependents = engine.write(needs, None, 1, move |work| {
+        Ok(work.job(&root()).map(|job| job.dependents.len()))
+    });
+    assert_eq!(dependents.await.unwrap(), Some(101));
     engine.close().await;
 }
 

@@ -57,7 +57,7 @@ impl Engine {
             };
             let need = move |needs: &mut Needs, job: &Enqueue| {
                 need(needs, job);
-                needs.only_checks = mode == Mode::Ignore;
+                needs.only_existence = mode == Mode::Ignore;
             };
             let done = self.each(jobs, None, need, put).await?;
             return done.into_iter().collect();
@@ -65,7 +65,7 @@ impl Engine {
         check_atomic(&jobs)?;
         let mut needs = Needs::default();
         jobs.iter().for_each(|job| need(&mut needs, job));
-        needs.only_checks = true;
+        needs.only_existence = true;
         self.write(needs, None, jobs.len(), move |work| enqueue(work, &jobs))
             .await
     }
