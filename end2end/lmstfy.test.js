@@ -349,7 +349,7 @@ dashboard.test("the response to an incomplete form is a page", async ({ url }) =
   }
 });
 
-dashboard.test("a list of dead jobs updates live, and keeps selected rows and typed text", async ({ page, url }) => {
+dashboard.test("a list of dead jobs says how many are new, and keeps selected rows and typed text", async ({ page, url }) => {
   const api = lmstfy(url, "moving", "queue");
   const [first] = await api.dead("first");
   await page.goto("/ui/lmstfy/moving/queue/dead");
@@ -357,6 +357,7 @@ dashboard.test("a list of dead jobs updates live, and keeps selected rows and ty
   await page.getByLabel(`Select job ${first}`).check();
   await page.getByLabel("How many of the oldest").fill("7");
   const [second] = await api.dead("second");
+  await page.getByRole("button", { name: "1 new", exact: true }).click();
   await page.getByLabel(`Select job ${second}`).waitFor();
   assert.ok(await page.getByLabel(`Select job ${first}`).isChecked());
   assert.ok(!(await page.getByLabel(`Select job ${second}`).isChecked()));

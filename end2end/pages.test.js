@@ -191,13 +191,14 @@ dashboard.test("lists update live, and open elements stay open", async ({ page, 
   await api.add("moving", {}, "first");
   await page.goto("/ui/queues/moving");
   await page.locator(".live.on").waitFor();
+  // The focus and the pointer are outside of the list; a list that has one of them stays as it is.
   await page.getByText("API call (curl)").click();
-  await page.getByRole("link", { name: "first" }).focus();
+  await page.mouse.move(0, 0);
   for (let i = 0; i < 5; i++) {
     await api.add("moving", {}, `next ${i}`);
     await page.getByRole("link", { name: `next ${i}` }).waitFor();
   }
-  assert.equal(await page.evaluate(() => document.activeElement.textContent), "first");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "API call (curl)");
   assert.ok(await page.locator("details.more").evaluate((details) => details.open));
   await page.getByRole("navigation", { name: "This queue" }).getByRole("link", { name: "waiting 6" }).waitFor();
 });
