@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::{Directive, ParseError};
+use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::reload::Handle;
 
 use crate::config::{LogFormat, Subcommand};
@@ -61,12 +61,19 @@ pub fn set_level(level: &str, log_requests: bool) -> Result<(), String> {
     FILTER.get().map_or(Ok(()), |set| set(filter))
 }
 
-/// The filter, with the lines of requests if they are logged, whatever the level of the other lines.
+/// Adds the lines of requests, if they are logged. The level of other lines does not matter.
 fn with_requests(filter: EnvFilter, log_requests: bool) -> EnvFilter {
-    let directive = format!("{REQUESTS}={}", LevelFilter::INFO).parse::<Directive>();
-    match directive {
-        Ok(directive) if log_requests => filter.add_directive(directive),
-        _ => filter,
+    match log_requests {
+        true => with_level(filter, REQUESTS, LevelFilter::INFO),
+        false => filter,
+    }
+}
+
+/// Sets the level of a log target.
+fn with_level(filter: EnvFilter, target: &str, level: LevelFilter) -> EnvFilter {
+    match format!("{target}={level}").parse() {
+        Ok(directive) => filter.add_directive(directive),
+        Err(_) => filter,
     }
 }
 
@@ -78,7 +85,7 @@ fn keep<S: 'static>(handle: Handle<EnvFilter, S>) {
 /// The log target of the parser of Jobq queries.
 const QUERY_PARSER: &str = "sqlite3Parser";
 
-/// What is logged at this level, or with these directives, whatever they say about the parser of queries.
+/// The filter that a level or directives describe. Directives for the parser of queries have no effect.
 fn filter(level: &str) -> Result<EnvFilter, ParseError> {
     let kept = level.split(',').map(str::trim);
     let kept = kept.filter(|directive| !directive.contains(QUERY_PARSER));
@@ -89,8 +96,5 @@ fn filter(level: &str) -> Result<EnvFilter, ParseError> {
 /// The parser of Jobq queries logs parts of a wrong query as they are, line breaks included, so a client could forge log
 /// lines. The error of the query already says what is wrong, so the parser never logs.
 fn without_queries(filter: EnvFilter) -> EnvFilter {
-    match format!("{QUERY_PARSER}={}", LevelFilter::OFF).parse() {
-        Ok(directive) => filter.add_directive(directive),
-        Err(_) => filter,
-    }
+    with_level(filter, QUERY_PARSER, LevelFilter::OFF)
 }

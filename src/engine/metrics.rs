@@ -224,7 +224,7 @@ impl Metrics {
 }
 
 impl Counted {
-    /// The totals of the queue, or those that the queues beyond the limit share.
+    /// The totals of the queue. All queues beyond the limit share one set of totals.
     fn of(&mut self, queue: QueueId, max: usize) -> &mut QueueTotals {
         if self.by_queue.len() >= max && !self.by_queue.contains_key(&queue) {
             return &mut self.other;

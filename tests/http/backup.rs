@@ -119,10 +119,9 @@ async fn put_until_killed(
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_under_load_has_every_job_acknowledged_before_it_began() {
-    let place = Place::new();
-    let mut server = place.server("jobs.db");
+/// Starts clients that put jobs until the server is killed. Returns the IDs of acknowledged jobs as they come, and the
+/// clients.
+fn put_from_all_clients(server: &Server) -> (Arc<Mutex<BTreeSet<String>>>, JoinSet<()>) {
     let acknowledged = Arc::new(Mutex::new(BTreeSet::new()));
     let mut clients = JoinSet::new();
     for client in 0..CLIENTS {
@@ -134,6 +133,14 @@ async fn a_backup_under_load_has_every_job_acknowledged_before_it_began() {
             Arc::clone(&acknowledged),
         ));
     }
+    (acknowledged, clients)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_under_load_has_every_job_acknowledged_before_it_began() {
+    let place = Place::new();
+    let mut server = place.server("jobs.db");
+    let (acknowledged, clients) = put_from_all_clients(&server);
     let mut before = Vec::new();
     for number in 0..3 {
         let more = (number + 1) * 300;
@@ -395,17 +402,7 @@ async fn a_postgres_dump_under_load_is_consistent() {
     let place = Place::new();
     let address = database::address(&place.path("jobs"));
     let mut server = Server::at_url(&address, &[]);
-    let acknowledged = Arc::new(Mutex::new(BTreeSet::new()));
-    let mut clients = JoinSet::new();
-    for client in 0..CLIENTS {
-        let (http, address) = (server.http.clone(), server.address.clone());
-        clients.spawn(put_until_killed(
-            http,
-            address,
-            client,
-            Arc::clone(&acknowledged),
-        ));
-    }
+    let (acknowledged, clients) = put_from_all_clients(&server);
     while acknowledged.lock().unwrap().len() < 300 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

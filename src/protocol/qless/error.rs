@@ -136,52 +136,30 @@ impl ApiError {
 /// The status, code and details of an error of the engine.
 fn of_engine(error: &Error) -> (StatusCode, &'static str, Value) {
     let conflict = StatusCode::CONFLICT;
-    match error {
-        Error::NoSuchJob { id } => (StatusCode::NOT_FOUND, "no_such_job", json!({ "id": id })),
-        Error::NoSuchRecurring { id } => (
-            StatusCode::NOT_FOUND,
-            "no_such_recurring",
-            json!({ "id": id }),
-        ),
-        Error::NotDepending { id, state } => (
-            conflict,
-            "not_depending",
-            json!({ "id": id, "state": state.as_str() }),
-        ),
-        Error::TooMany { .. } | Error::BadOption { .. } | Error::BadToken(_) => (
-            StatusCode::BAD_REQUEST,
-            "bad_request",
-            json!({ "field": "data" }),
-        ),
-        Error::NotRunning { id, state } => (
-            conflict,
-            "not_running",
-            json!({ "id": id, "state": state.as_str() }),
-        ),
-        Error::WrongWorker { id, worker } => (
-            conflict,
-            "wrong_worker",
-            json!({ "id": id, "worker": worker }),
-        ),
-        Error::WrongQueue { id, queue } => {
-            (conflict, "wrong_queue", json!({ "id": id, "queue": queue }))
+    let (status, details) = match error {
+        Error::NoSuchJob { id } | Error::NoSuchRecurring { id } => {
+            (StatusCode::NOT_FOUND, json!({ "id": id }))
         }
-        Error::HasDependents { id, dependents } => (
-            conflict,
-            "has_dependents",
-            json!({ "id": id, "dependents": dependents }),
-        ),
-        Error::AlreadyComplete { id } => (conflict, "already_complete", json!({ "id": id })),
-        Error::DependencyCycle { id } => (conflict, "dependency_cycle", json!({ "id": id })),
-        Error::NotFailed { id, state } => (
-            conflict,
-            "not_failed",
-            json!({ "id": id, "state": state.as_str() }),
-        ),
-        Error::Full => (StatusCode::INSUFFICIENT_STORAGE, "disk_full", Value::Null),
-        Error::ResponseTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too_large", Value::Null),
-        Error::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", Value::Null),
-        Error::Busy => (Rejected::Busy.status(), Rejected::Busy.code(), Value::Null),
+        Error::TooMany { .. } | Error::BadOption { .. } | Error::BadToken(_) => {
+            (StatusCode::BAD_REQUEST, json!({ "field": "data" }))
+        }
+        Error::NotDepending { id, state }
+        | Error::NotRunning { id, state }
+        | Error::NotFailed { id, state } => {
+            (conflict, json!({ "id": id, "state": state.as_str() }))
+        }
+        Error::WrongWorker { id, worker } => (conflict, json!({ "id": id, "worker": worker })),
+        Error::WrongQueue { id, queue } => (conflict, json!({ "id": id, "queue": queue })),
+        Error::HasDependents { id, dependents } => {
+            (conflict, json!({ "id": id, "dependents": dependents }))
+        }
+        Error::AlreadyComplete { id } | Error::DependencyCycle { id } => {
+            (conflict, json!({ "id": id }))
+        }
+        Error::Full => (StatusCode::INSUFFICIENT_STORAGE, Value::Null),
+        Error::ResponseTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, Value::Null),
+        Error::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, Value::Null),
+        Error::Busy => (Rejected::Busy.status(), Value::Null),
         // qless has no dead letters, records or grants, and checks the length of names itself. Damaged tags are not the
         // client's error.
         Error::NotDead { .. }
@@ -195,8 +173,9 @@ fn of_engine(error: &Error) -> (StatusCode, &'static str, Value) {
         | Error::NameTooLong
         | Error::Oversized
         | Error::Revoked
-        | Error::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal", Value::Null),
-    }
+        | Error::Store(_) => return (StatusCode::INTERNAL_SERVER_ERROR, "internal", Value::Null),
+    };
+    (status, error.code(), details)
 }
 
 impl IntoResponse for ApiError {
