@@ -139,6 +139,14 @@ pub async fn reserve(bytes: usize) -> Result<(), Busy> {
     kept.map_err(|_| Busy)
 }
 
+/// Reserves `bytes` until the result is dropped, for what is loaded and dropped while a request runs. Waits up to 2 s.
+///
+/// # Errors
+/// [`Busy`].
+pub async fn hold(bytes: usize) -> Result<Reserved, Busy> {
+    Ok(Reserved(Some(acquire(bytes).await?)))
+}
+
 /// Releases what the request of this task has reserved, so that requests that wait can continue.
 pub fn release() {
     drop(RESERVED.try_with(RefCell::take));

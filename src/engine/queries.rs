@@ -14,6 +14,7 @@ pub mod lmstfy;
 pub mod names;
 pub mod operations;
 pub mod queues;
+pub mod record_batches;
 pub mod record_labels;
 pub mod record_queues;
 pub mod records;

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Method, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{self, MethodFilter, MethodRouter};
 use bytes::{Bytes, BytesMut};
@@ -115,7 +115,7 @@ impl RequestWithBody {
     /// If the path or the query is not valid UTF-8.
     pub async fn read(request: Request, max: usize) -> Result<RequestWithBody, NotText> {
         let (parts, body) = request.into_parts();
-        let body = self::body(body, max).await;
+        let body = BodyReader::of(&parts, body).read(max).await;
         let head = Head::of(parts).await?;
         Ok(RequestWithBody { head, body })
     }
@@ -130,18 +130,18 @@ impl RequestWithBody {
         authorize: impl AsyncFnOnce(&Head) -> Result<T, E>,
     ) -> Result<(RequestWithBody, T), E> {
         let (parts, body) = request.into_parts();
-        let asks_first = parts.headers.contains_key(header::EXPECT);
+        let body = BodyReader::of(&parts, body);
         let authorized = match Head::of(parts).await {
             Ok(head) => authorize(&head).await.map(|authorized| (head, authorized)),
             Err(not_text) => Err(not_text.into()),
         };
         match authorized {
             Ok((head, authorized)) => {
-                let body = self::body(body, max).await;
+                let body = body.read(max).await;
                 Ok((RequestWithBody { head, body }, authorized))
             }
             Err(refused) => {
-                discard(body, asks_first).await;
+                body.discard().await;
                 Err(refused)
             }
         }
@@ -174,6 +174,39 @@ impl Head {
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let found = self.query.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// The body of a request, which has not been read yet.
+pub struct BodyReader {
+    body: Body,
+    is_get: bool,
+    expects_continue: bool,
+}
+
+impl BodyReader {
+    pub fn of(parts: &Parts, body: Body) -> BodyReader {
+        BodyReader {
+            body,
+            is_get: parts.method == Method::GET,
+            expects_continue: parts.headers.contains_key(header::EXPECT),
+        }
+    }
+
+    /// Reads at most `max` bytes. The body of a GET has no meaning in any protocol, so it is discarded: a GET may wait
+    /// long for a job, and would keep memory reserved for its body.
+    pub async fn read(self, max: usize) -> Result<Bytes, BodyError> {
+        if !self.is_get {
+            return body(self.body, max).await;
+        }
+        self.discard().await;
+        Ok(Bytes::new())
+    }
+
+    async fn discard(self) {
+        if !self.body.is_end_stream() {
+            discard(self.body, self.expects_continue).await;
+        }
     }
 }
 

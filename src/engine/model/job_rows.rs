@@ -43,7 +43,7 @@ macro_rules! job_columns {
         )
     };
     // For lists: with shortened texts (`$message` characters of the failure message), with history and tags only if
-    // they are short, and with at most 1,000 dependencies and dependents.
+    // they are short, and with at most 100 dependencies and dependents.
     (brief: $message:literal) => {
         concat!("j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
          j.lease_until, j.retries, j.remaining, j.klass,
@@ -54,9 +54,9 @@ macro_rules! job_columns {
          j.version, j.warned, j.spawned_from, j.expires_at, CAST(NULL AS TEXT), j.timeout_s, CAST(NULL AS TEXT),
          j.updated_at,
          (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM (SELECT needs FROM dependencies WHERE job = j.seq
-            LIMIT 1000) AS d JOIN jobs AS o ON o.seq = d.needs),
+            LIMIT 100) AS d JOIN jobs AS o ON o.seq = d.needs),
          (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM (SELECT job FROM dependencies WHERE needs = j.seq
-            LIMIT 1000) AS d JOIN jobs AS o ON o.seq = d.job)")
+            LIMIT 100) AS d JOIN jobs AS o ON o.seq = d.job)")
     };
     (own: short) => {
         $crate::engine::model::job_rows::job_columns!(own:
@@ -98,6 +98,15 @@ macro_rules! job_bytes {
     () => {
         concat!("CAST(", $crate::engine::model::long_bodies::body!(bytes), " + octet_length(j.history) + octet_length(j.tags)
              + coalesce(octet_length(j.work_state), 0) + coalesce(octet_length(j.failure_message), 0) AS BIGINT)")
+    };
+    // With its dependencies and dependents. Each counts as an ID of the greatest length, because to read the IDs would
+    // cost as much as to load the job.
+    (with_edges) => {
+        concat!(
+            $crate::engine::model::job_rows::job_bytes!(),
+            " + 255 * ((SELECT count(*) FROM dependencies WHERE job = j.seq)
+             + (SELECT count(*) FROM dependencies WHERE needs = j.seq))"
+        )
     };
 }
 pub(crate) use job_bytes;
@@ -252,22 +261,33 @@ enum Extent {
 /// The most rows whose values are bound as parameters.
 const BOUND_MAX: usize = 128 * ROWS_BOUND_MAX;
 
+/// A job to write.
+pub struct Written<'a> {
+    pub job: &'a Job,
+    /// The job as read; `None` if it is new.
+    pub before: Option<&'a Job>,
+    /// The version as read.
+    pub version: i64,
+}
+
 /// A job as a flat JSON array. The statements below address its elements by position.
 struct Values<'a> {
-    job: &'a Job,
-    /// The version as read.
-    version: i64,
+    written: &'a Written<'a>,
     extent: Extent,
 }
 
 impl Serialize for Values<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Values {
+        let Values { written, extent } = self;
+        let Written {
             job,
+            before,
             version,
-            extent,
-        } = self;
+        } = written;
         let lease = job.lease.as_ref();
+        // Postgres would write a long text again even if it is the same.
+        let history = job.history.read();
+        let history = history.filter(|_| before.is_none_or(|it| it.history != job.history));
         let mut row = serializer.serialize_seq(None)?;
         row.serialize_element(&job.seq)?; // 0
         row.serialize_element(version)?;
@@ -280,7 +300,7 @@ impl Serialize for Values<'_> {
         row.serialize_element(&lease.map(|lease| lease.until))?;
         row.serialize_element(&job.remaining)?;
         // Null keeps the stored value.
-        row.serialize_element(&job.history.read())?; // 10
+        row.serialize_element(&history)?; // 10
         row.serialize_element(&lease.map_or(0, |lease| u8::from(lease.warned)))?;
         row.serialize_element(&job.updated_at)?;
         if *extent >= Extent::Settings {
@@ -327,14 +347,9 @@ fn tags_text(job: &Job) -> Cow<'_, str> {
     }
 }
 
-fn values<'a>(jobs: &[(&'a Job, i64)], extent: Extent) -> Vec<Values<'a>> {
-    jobs.iter()
-        .map(|(job, version)| Values {
-            job,
-            version: *version,
-            extent,
-        })
-        .collect()
+fn values<'a>(jobs: &'a [Written<'a>], extent: Extent) -> Vec<Values<'a>> {
+    let values = |written| Values { written, extent };
+    jobs.iter().map(values).collect()
 }
 
 /// Whether fields beyond [`Extent::Progress`] differ, so that the whole row must be written.
@@ -352,17 +367,17 @@ pub fn settings_differ(a: &Job, b: &Job) -> bool {
 }
 
 /// Inserts new jobs, without [`LongBodies`](super::long_bodies::LongBodies).
-pub fn insert(jobs: &[(&Job, i64)]) -> Vec<Statement> {
+pub fn insert(jobs: &[Written<'_>]) -> Vec<Statement> {
     each_once(INSERT, &values(jobs, Extent::Identity))
 }
 
-/// Updates jobs of which only the progress has changed. Each comes with the version as read.
-pub fn update_progress(jobs: &[(&Job, i64)]) -> Vec<Statement> {
+/// Updates jobs of which only the progress has changed.
+pub fn update_progress(jobs: &[Written<'_>]) -> Vec<Statement> {
     each_once(UPDATE_PROGRESS, &values(jobs, Extent::Progress))
 }
 
-/// Updates whole jobs, without [`LongBodies`](super::long_bodies::LongBodies). Each comes with the version as read.
-pub fn update(jobs: &[(&Job, i64)]) -> Vec<Statement> {
+/// Updates whole jobs, without [`LongBodies`](super::long_bodies::LongBodies).
+pub fn update(jobs: &[Written<'_>]) -> Vec<Statement> {
     each_once(UPDATE, &values(jobs, Extent::Settings))
 }
 

@@ -60,6 +60,32 @@ pub fn recurring(row: &Row) -> Result<(Recurring, i64), StoreError> {
     Ok((recurring, row.int(12)?))
 }
 
+/// A recurring job whose next child is due, without the options of its children.
+#[derive(Clone, Debug)]
+pub struct Due {
+    pub id: String,
+    pub queue: QueueId,
+    pub next_at: Time,
+    /// As in [`Recurring`].
+    pub interval: i64,
+    /// As in [`Recurring`].
+    pub children_count: i64,
+    /// The size of the body and the tags of each child.
+    pub bytes: usize,
+}
+
+/// A row of [`due`].
+pub fn is_due(row: &Row) -> Result<Due, StoreError> {
+    Ok(Due {
+        id: row.text(0)?,
+        queue: row.int(1)?,
+        next_at: Time(row.int(2)?),
+        interval: row.int(3)?,
+        children_count: row.int(4)?,
+        bytes: usize::try_from(row.int(5)?).unwrap_or_default(),
+    })
+}
+
 /// Columns of a recurring job. Rows of jobs have more.
 pub const COLUMNS: usize = 13;
 
@@ -107,34 +133,73 @@ pub fn load(ids: &[&str]) -> Statement {
     Statement::of_rows(LOAD, ids)
 }
 
-/// Reads the recurring jobs of a queue whose next child is due.
+/// Like [`load`], without bodies and tags, for verbs that replace or delete the recurring jobs.
+pub fn load_without_texts(ids: &[&str]) -> Statement {
+    Statement::of_rows(LOAD_WITHOUT_TEXTS, ids)
+}
+
+/// Reads [`Due`], up to `count` in a queue.
 pub fn due(queue: QueueId, now: Time, count: usize) -> Statement {
     let count = i64::try_from(count).unwrap_or(i64::MAX);
     Statement::new(DUE, [queue.into(), now.0.into(), count.into()])
 }
 
 macro_rules! select {
+    ($tags:literal, $body:literal, $rest:literal) => {
+        concat!(
+            "SELECT r.id, r.seq, r.queue, r.next_at, r.interval, r.made, r.backlog, r.priority, r.retries, r.klass, ",
+            $tags,
+            ", ",
+            $body,
+            ", r.version FROM ",
+            $rest
+        )
+    };
+    ($rest:literal) => {
+        select!("r.tags", "r.body", $rest)
+    };
+    // With tags only if they are short, and without bodies.
+    (brief: $rest:literal) => {
+        select!("CASE WHEN octet_length(r.tags) <= 16384 THEN r.tags ELSE '[]' END", "''", $rest)
+    };
+}
+
+macro_rules! bytes {
     ($rest:literal) => {
         concat!(
-            "SELECT r.id, r.seq, r.queue, r.next_at, r.interval, r.made, r.backlog, r.priority, r.retries,
-             r.klass, r.tags, r.body, r.version FROM ",
-            $rest
+            "SELECT CAST(coalesce(sum(s.bytes), 0) AS BIGINT) FROM (
+                SELECT octet_length(r.tags) + octet_length(r.body) AS bytes FROM ",
+            $rest,
+            ") AS s"
         )
     };
 }
 
 pub const LOAD: &str = select!("rows($1) AS k CROSS JOIN recurring AS r WHERE r.id = k.item()");
 
-const DUE: &str = select!(
-    "recurring AS r WHERE r.queue = $1 AND r.next_at <= $2 ORDER BY r.next_at, r.seq LIMIT $3 + 0"
+const LOAD_WITHOUT_TEXTS: &str = select!(
+    "'[]'",
+    "''",
+    "rows($1) AS k CROSS JOIN recurring AS r WHERE r.id = k.item()"
 );
 
+const DUE: &str = "
+SELECT r.id, r.queue, r.next_at, r.interval, r.made, CAST(octet_length(r.tags) + octet_length(r.body) AS BIGINT)
+FROM recurring AS r WHERE r.queue = $1 AND r.next_at <= $2 ORDER BY r.next_at, r.seq LIMIT $3 + 0";
+
+/// The recurring jobs of a queue by the time their next child is due, and the total size of their texts in bytes.
 pub const IN: &str = select!(
     "recurring AS r WHERE r.queue = $3 ORDER BY r.next_at, r.seq LIMIT $1 + 0 OFFSET $2 + 0"
 );
+pub const BYTES_IN: &str = bytes!(
+    "recurring AS r WHERE r.queue = $3 ORDER BY r.next_at, r.seq LIMIT $1 + 0 OFFSET $2 + 0"
+);
 
-pub const ALL: &str =
-    select!("recurring AS r ORDER BY r.next_at, r.seq LIMIT $1 + 0 OFFSET $2 + 0");
+/// Without bodies and long tags: the recurring jobs of a queue, and of all.
+pub const BRIEF_IN: &str = select!(brief:
+    "recurring AS r WHERE r.queue = $3 ORDER BY r.next_at, r.seq LIMIT $1 + 0 OFFSET $2 + 0");
+pub const BRIEF: &str =
+    select!(brief: "recurring AS r ORDER BY r.next_at, r.seq LIMIT $1 + 0 OFFSET $2 + 0");
 
 /// The queues that have recurring jobs.
 pub const QUEUES: &str = "SELECT DISTINCT queue FROM recurring";

@@ -48,15 +48,11 @@ pub fn apply(
         }
         Action::Tag { tag } => {
             only("jobs have no tags")?;
-            qless::tag::tag(work, key, one(tag))
-                .map(drop)
-                .map_err(to_text)
+            qless::tag::tag(work, key, one(tag)).map_err(to_text)
         }
         Action::Untag { tag } => {
             only("jobs have no tags")?;
-            qless::tag::untag(work, key, one(tag))
-                .map(drop)
-                .map_err(to_text)
+            qless::tag::untag(work, key, one(tag)).map_err(to_text)
         }
         Action::Track => {
             only("jobs cannot be tracked")?;

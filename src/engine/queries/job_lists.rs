@@ -1,6 +1,10 @@
 //! Lists of jobs: whole, with shortened texts, or only IDs. The size of whole jobs is checked before they are loaded.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -10,6 +14,14 @@ use crate::engine::model::job_rows::{self};
 use crate::engine::model::page::Page;
 use crate::memory::{SMALL_MAX, reserve};
 use crate::store::{Arg, Row, Statement, StoreError};
+
+/// Pages beyond this offset are read one at a time: the database reads and sorts all rows before them.
+const DEEP_OFFSET: usize = 10_000;
+
+static DEEP_PAGES: Semaphore = Semaphore::const_new(1);
+
+/// How long a request waits for its turn to read such a page.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(2);
 
 pub struct List {
     /// The whole jobs.
@@ -29,7 +41,7 @@ macro_rules! list {
             ids: concat!("SELECT j.id FROM ", $from),
             bytes: concat!(
                 "SELECT CAST(coalesce(sum(s.bytes), 0) AS BIGINT) FROM (SELECT ",
-                $crate::engine::model::job_rows::job_bytes!(),
+                $crate::engine::model::job_rows::job_bytes!(with_edges),
                 " AS bytes FROM ",
                 $from,
                 ") AS s"
@@ -48,23 +60,31 @@ impl Engine {
     pub async fn jobs_by_key(&self, keys: &[JobKey]) -> Result<Vec<Option<Job>>> {
         self.refresh_cache().await?;
         let found = self.by_key(keys, BY_KEY.bytes).await?;
-        make_room(size(found.first())?).await?;
+        let bytes = size(found.first())?;
+        make_room(bytes).await?;
         let found = self.by_key(keys, BY_KEY.whole).await?;
-        in_order(keys, &found)
+        let found = jobs(&found)?;
+        if found.len() < keys.len() {
+            make_room_for_repeated(keys, &found).await?;
+        }
+        Ok(in_order(keys, found))
     }
 
     /// Like [`Engine::jobs_by_key`], with shortened texts.
     pub async fn list_jobs_by_key(&self, keys: &[JobKey]) -> Result<Vec<Option<Job>>> {
         self.refresh_cache().await?;
         let found = self.by_key(keys, BY_KEY.brief).await?;
-        in_order(keys, &found)
+        Ok(in_order(keys, jobs(&found)?))
     }
 
+    /// Reads each job once, even if its key is repeated.
     async fn by_key(&self, keys: &[JobKey], sql: &'static str) -> Result<Vec<Row>> {
+        let mut seen = HashSet::new();
         let rows: Vec<_> = keys
             .iter()
             .filter(|key| is_valid_id(&key.id))
             .map(|key| (key.scope, key.id.as_str()))
+            .filter(|key| seen.insert(*key))
             .collect();
         Ok(self.readers().rows(Statement::of_rows(sql, &rows)).await?)
     }
@@ -83,6 +103,7 @@ impl Engine {
         let Some((list, args)) = self.list(state, queue, page, now).await? else {
             return Ok(Vec::new());
         };
+        let _turn = turn(page).await?;
         self.read_whole(list, &args).await
     }
 
@@ -97,6 +118,7 @@ impl Engine {
         let Some((list, args)) = self.list(state, queue, page, now).await? else {
             return Ok(Vec::new());
         };
+        let _turn = turn(page).await?;
         let statement = Statement::new(list.brief, args);
         jobs(&self.readers().rows(statement).await?)
     }
@@ -112,6 +134,7 @@ impl Engine {
         let Some((list, args)) = self.list(state, queue, page, now).await? else {
             return Ok(Vec::new());
         };
+        let _turn = turn(page).await?;
         let rows = self.readers().rows(Statement::new(list.ids, args)).await?;
         Ok(rows
             .iter()
@@ -171,8 +194,20 @@ impl Engine {
     }
 }
 
+/// Waits for the turn of a page with a large offset, so that such pages occupy only one of the readers.
+///
+/// # Errors
+/// [`Error::Busy`].
+async fn turn(page: Page) -> Result<Option<SemaphorePermit<'static>>> {
+    if page.offset <= DEEP_OFFSET {
+        return Ok(None);
+    }
+    let turn = timeout(TURN_WAIT_MAX, DEEP_PAGES.acquire()).await;
+    Ok(turn.map_err(|_| Error::Busy)?.ok())
+}
+
 /// The size in this row.
-fn size(row: Option<&Row>) -> Result<usize> {
+pub(super) fn size(row: Option<&Row>) -> Result<usize> {
     let bytes = row.map_or(Ok(0), |row| row.int(0))?;
     Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
 }
@@ -181,7 +216,7 @@ fn size(row: Option<&Row>) -> Result<usize> {
 ///
 /// # Errors
 /// [`Error::ResponseTooLarge`], [`Error::Busy`].
-async fn make_room(bytes: usize) -> Result<()> {
+pub(super) async fn make_room(bytes: usize) -> Result<()> {
     if bytes > RESPONSE_BYTES_MAX {
         return Err(Error::ResponseTooLarge);
     }
@@ -196,10 +231,21 @@ pub fn jobs(rows: &[Row]) -> Result<Vec<Job>> {
     Ok(jobs?)
 }
 
-fn in_order(keys: &[JobKey], rows: &[Row]) -> Result<Vec<Option<Job>>> {
-    let found = jobs(rows)?.into_iter();
-    let found: HashMap<JobKey, Job> = found.map(|job| (job.key.clone(), job)).collect();
-    Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
+/// Reserves memory for jobs that a list returns once for each time their key is repeated.
+///
+/// # Errors
+/// [`Error::ResponseTooLarge`], [`Error::Busy`].
+async fn make_room_for_repeated(keys: &[JobKey], found: &[Job]) -> Result<()> {
+    let sizes = found.iter().map(|job| (&job.key, job.loaded_bytes()));
+    let sizes: HashMap<_, _> = sizes.collect();
+    let all = keys.iter().filter_map(|key| sizes.get(key));
+    make_room(all.sum()).await
+}
+
+fn in_order(keys: &[JobKey], found: Vec<Job>) -> Vec<Option<Job>> {
+    let found = found.into_iter().map(|job| (job.key.clone(), job));
+    let found: HashMap<JobKey, Job> = found.collect();
+    keys.iter().map(|key| found.get(key).cloned()).collect()
 }
 
 const BY_KEY: List =

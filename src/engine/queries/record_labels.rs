@@ -5,7 +5,7 @@ use crate::engine::error::Result;
 use crate::engine::model::page::Page;
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::Record;
-use crate::engine::queries::records::{found, records};
+use crate::engine::queries::record_batches::{found, records};
 use crate::store::{Statement, StatementResult, StoreError};
 
 /// The most labels that are listed; the rarest are left out.

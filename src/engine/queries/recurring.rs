@@ -4,8 +4,9 @@ use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::model::job::QueueKey;
 use crate::engine::model::page::Page;
-use crate::engine::model::recurring::{ALL, IN, LOAD, Recurring, recurring};
-use crate::store::Statement;
+use crate::engine::model::recurring::{BRIEF, BRIEF_IN, BYTES_IN, IN, LOAD, Recurring, recurring};
+use crate::engine::queries::job_lists::{make_room, size};
+use crate::store::{Arg, Row, Statement};
 
 impl Engine {
     /// The recurring job; `None` if it does not exist.
@@ -16,22 +17,44 @@ impl Engine {
         rows.first().map(|row| Ok(recurring(row)?.0)).transpose()
     }
 
-    /// The recurring jobs of one queue, or of all, by the time their next child is due.
-    pub async fn recurring_in(
+    /// The recurring jobs of a queue by the time their next child is due.
+    ///
+    /// # Errors
+    /// [`Error::ResponseTooLarge`].
+    pub async fn recurring_in(&self, queue: &QueueKey, page: Page) -> Result<Vec<Recurring>> {
+        self.refresh_cache().await?;
+        let Some(queue) = self.known_queues().get(queue) else {
+            return Ok(Vec::new());
+        };
+        let statement = |sql| Statement::new(sql, args(page)).with(queue.id);
+        let found = self.readers().rows(statement(BYTES_IN)).await?;
+        make_room(size(found.first())?).await?;
+        all(&self.readers().rows(statement(IN)).await?)
+    }
+
+    /// The recurring jobs of a queue, or of all, by the time their next child is due. Without bodies, and without tags
+    /// of more than 16 KiB together.
+    pub async fn list_recurring(
         &self,
         queue: Option<&QueueKey>,
         page: Page,
     ) -> Result<Vec<Recurring>> {
         self.refresh_cache().await?;
-        let (limit, offset) = (page.limit as i64, page.offset as i64);
         let statement = match queue {
-            None => Statement::new(ALL, [limit.into(), offset.into()]),
+            None => Statement::new(BRIEF, args(page)),
             Some(key) => match self.known_queues().get(key) {
                 None => return Ok(Vec::new()),
-                Some(queue) => Statement::new(IN, [limit.into(), offset.into(), queue.id.into()]),
+                Some(queue) => Statement::new(BRIEF_IN, args(page)).with(queue.id),
             },
         };
-        let rows = self.readers().rows(statement).await?;
-        rows.iter().map(|row| Ok(recurring(row)?.0)).collect()
+        all(&self.readers().rows(statement).await?)
     }
+}
+
+fn args(page: Page) -> [Arg; 2] {
+    [(page.limit as i64).into(), (page.offset as i64).into()]
+}
+
+fn all(rows: &[Row]) -> Result<Vec<Recurring>> {
+    rows.iter().map(|row| Ok(recurring(row)?.0)).collect()
 }

@@ -12,6 +12,9 @@ use crate::store::{Statement, StatementResult, StoreError};
 pub const EDGES_WALKED_MAX: usize = 20_000;
 const LEVELS_MAX: usize = 200;
 
+/// Steps through dependencies and dependents that the items of a transaction take in memory, if it can be split.
+const STEPS_MAX: usize = 200_000;
+
 /// The direct and indirect dependents of the jobs that get dependencies, read level by level.
 pub struct Walk {
     /// Jobs whose dependents have not been read yet.
@@ -50,6 +53,21 @@ impl Walk {
     /// Whether there are more dependents than the limits allow.
     pub fn is_incomplete(&self) -> bool {
         self.edges_left == 0 || (self.levels_left == 0 && !self.open.is_empty())
+    }
+
+    /// Whether the items of these requests together take more than [`STEPS_MAX`] steps. Each item that changes the
+    /// dependencies of a job goes through all of them, and each that adds one walks through the dependents again.
+    pub fn is_long<'a>(&self, work: &UnitOfWork, needs: impl Iterator<Item = &'a Needs>) -> bool {
+        let walked = EDGES_WALKED_MAX - self.edges_left;
+        let mut steps: usize = 0;
+        for needs in needs.filter(|needs| !needs.keeps_edges && !needs.deletes) {
+            for job in needs.jobs.iter().filter_map(|key| work.job(key)) {
+                let walks = !needs.dependencies.is_empty() && !job.dependents.is_empty();
+                let dependents = job.dependents.len() + walked;
+                steps += job.dependencies.len() + if walks { dependents } else { 0 };
+            }
+        }
+        steps > STEPS_MAX
     }
 
     /// Stores the result of [`Walk::next_level`].

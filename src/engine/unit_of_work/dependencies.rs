@@ -26,23 +26,21 @@ impl UnitOfWork {
             return;
         }
         let (seq, scope) = (job.seq, key.scope);
-        let kept: HashSet<&str> = needs.iter().map(String::as_str).collect();
-        let had: HashSet<String> = job.dependencies.iter().cloned().collect();
-        let gone = job.dependencies.iter();
-        let gone = gone.filter(|id| !kept.contains(id.as_str())).cloned();
-        for id in gone.collect::<Vec<_>>() {
+        let missing_in = |list: &[String], other: &[String]| -> Vec<String> {
+            let list: HashSet<&String> = list.iter().collect();
+            other
+                .iter()
+                .filter(|id| !list.contains(id))
+                .cloned()
+                .collect()
+        };
+        let gone = missing_in(&needs, &job.dependencies);
+        let new = missing_in(&job.dependencies, &needs);
+        for id in gone {
             self.forget_dependent(seq, key, &JobKey { scope, id });
         }
-        for id in &needs {
-            let need = JobKey {
-                scope,
-                id: id.clone(),
-            };
-            // An existing dependency. Checked here because this job's list is usually shorter than the other's list of
-            // dependents.
-            if had.contains(id) {
-                continue;
-            }
+        for id in new {
+            let need = JobKey { scope, id };
             // With several servers the other job's version is written too: it detects a concurrent completion that has
             // not seen this dependency.
             if let Some(slot) = self.slots.get_mut(&need) {

@@ -6,8 +6,7 @@ use crate::engine::model::job::{
     Job, JobKey, Protocol, QLESS_SCOPE, QueueId, QueueKey, State, is_valid_id,
 };
 use crate::engine::model::job_rows::job_columns;
-use crate::engine::model::recurring;
-use crate::engine::model::recurring::Recurring;
+use crate::engine::model::recurring::{self, Due};
 use crate::engine::operations;
 use crate::engine::unit_of_work::{Candidates, Needs, Oldest, RecurringSlot, UnitOfWork};
 use crate::store::{Row, Statement, StatementResult, StoreError};
@@ -16,7 +15,7 @@ impl UnitOfWork {
     /// The statements that read what the verbs need, except for claims.
     pub fn load_statements<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Vec<Statement> {
         let (mut keys, mut checked) = (HashSet::new(), HashSet::new());
-        let mut recurring: Vec<&str> = Vec::new();
+        let (mut recurring, mut replaced) = (Vec::new(), Vec::new());
         let mut poll_candidates: Vec<i64> = Vec::new();
         let mut operations: Vec<i64> = Vec::new();
         let mut batch = Vec::new();
@@ -28,7 +27,10 @@ impl UnitOfWork {
                 false => keys.extend(named),
             }
             checked.extend(dependencies(need).filter(is_missing));
-            recurring.extend(need.recurring.iter().map(String::as_str));
+            match need.bodies {
+                true => recurring.extend(need.recurring.iter().map(String::as_str)),
+                false => replaced.extend(need.recurring.iter().map(String::as_str)),
+            }
             poll_candidates.extend(&need.poll_candidates);
             operations.extend(need.operation);
             batch.extend(
@@ -45,6 +47,10 @@ impl UnitOfWork {
         if !checked.is_empty() {
             let checked: Vec<_> = checked.into_iter().collect();
             batch.push(Statement::of_rows(LOAD_CHECKED, &checked));
+        }
+        // First those without texts: a recurring job may be named both ways.
+        if !replaced.is_empty() {
+            batch.push(recurring::load_without_texts(&replaced));
         }
         if !recurring.is_empty() {
             batch.push(recurring::load(&recurring));
@@ -209,14 +215,15 @@ impl UnitOfWork {
         Ok(())
     }
 
-    fn load_recurring(&mut self, row: &Row) -> Result<(), StoreError> {
+    pub(super) fn load_recurring(&mut self, row: &Row) -> Result<(), StoreError> {
         let (recurring, version) = recurring::recurring(row)?;
+        let id = recurring.id.clone();
         let slot = RecurringSlot {
-            recurring: Some(recurring.clone()),
+            recurring: Some(recurring),
             version,
             changed: false,
         };
-        self.recurring.insert(recurring.id, slot);
+        self.recurring.insert(id, slot);
         Ok(())
     }
 
@@ -271,7 +278,7 @@ impl UnitOfWork {
         wanted: &[(QueueId, usize)],
         recurring: &HashSet<QueueId>,
         mut answers: impl Iterator<Item = StatementResult>,
-    ) -> Result<Vec<Recurring>, StoreError> {
+    ) -> Result<Vec<Due>, StoreError> {
         let mut due = Vec::new();
         for (queue, _) in wanted {
             let (mut expired, mut waiting) = (Vec::new(), Vec::new());
@@ -295,8 +302,7 @@ impl UnitOfWork {
             };
             if recurring.contains(queue) || self.recurring_in.contains(queue) {
                 for row in answers.next().unwrap_or_default().rows {
-                    self.load_recurring(&row)?;
-                    due.push(recurring::recurring(&row)?.0);
+                    due.push(recurring::is_due(&row)?);
                 }
             }
             let waiting = self.in_order(waiting);

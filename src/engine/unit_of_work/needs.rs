@@ -25,7 +25,7 @@ pub struct Needs {
     pub oldest: Option<Oldest>,
     /// The ID of a bulk operation.
     pub operation: Option<i64>,
-    /// Whether to load long bodies of the named jobs.
+    /// Whether to load long bodies of the named jobs, and all texts of recurring jobs.
     pub bodies: bool,
     /// Whether the verb deletes the named jobs, so that their bodies count towards the size of the transaction.
     pub deletes: bool,

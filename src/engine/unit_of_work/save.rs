@@ -5,9 +5,10 @@ use crate::engine::maintenance::empty_queues;
 use crate::engine::metrics::CountedEvents;
 use crate::engine::model::config;
 use crate::engine::model::job::{Job, JobKey, QueueId, State};
+use crate::engine::model::job_rows::{self, Written};
 use crate::engine::model::long_bodies::LongBodies;
 use crate::engine::model::queue::{self, Queue};
-use crate::engine::model::{job_rows, recurring};
+use crate::engine::model::recurring;
 use crate::engine::tokens::TokenChange;
 use crate::engine::unit_of_work::{Slot, UnitOfWork};
 use crate::engine::verbs::qless::tag;
@@ -83,12 +84,17 @@ impl UnitOfWork {
         let mut touched = Vec::new();
         let (mut tags, mut bodies) = (TagRows::default(), LongBodies::default());
         for slot in slots {
+            let written = Written {
+                job: &slot.job,
+                before: slot.before.as_ref(),
+                version: slot.version.unwrap_or(NEW),
+            };
             match (&slot.before, slot.version) {
-                (_, None) => new.push((&slot.job, NEW)),
-                (Some(before), Some(version)) if job_rows::settings_differ(before, &slot.job) => {
-                    changed.push((&slot.job, version));
+                (_, None) => new.push(written),
+                (Some(before), Some(_)) if job_rows::settings_differ(before, &slot.job) => {
+                    changed.push(written);
                 }
-                (Some(_), Some(version)) => moved.push((&slot.job, version)),
+                (Some(_), Some(_)) => moved.push(written),
                 (None, Some(version)) => {
                     touched.extend(slot.has_new_dependent.then_some((slot.job.seq, version)));
                     continue;

@@ -6,10 +6,10 @@ use std::collections::{HashMap, HashSet};
 use crate::engine::clock::Time;
 use crate::engine::model::history::{EventKind, History};
 use crate::engine::model::job::{Job, JobKey, QLESS_SCOPE, QueueId, State};
-use crate::engine::model::recurring::Recurring;
+use crate::engine::model::recurring::{self, Due, Recurring};
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::load::qless_keys;
-use crate::store::Statement;
+use crate::store::{Statement, StatementResult, StoreError};
 
 /// Children that a transaction created, and the bytes of their bodies.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,18 +20,18 @@ pub struct Spawned {
 
 /// A due recurring job, and the most children to create.
 #[derive(Clone, Debug)]
-pub struct DueRecurring {
-    pub recurring: Recurring,
+pub struct Planned {
+    pub due: Due,
     pub children: usize,
 }
 
 /// The IDs that the children might get: twice as many as children, because some may be in use.
-pub fn ids_of_children(due: &DueRecurring) -> impl Iterator<Item = String> {
-    let next_available = i64::try_from(due.children)
+fn ids_of_children(planned: &Planned) -> impl Iterator<Item = String> {
+    let next_available = i64::try_from(planned.children)
         .unwrap_or(i64::MAX)
         .saturating_mul(2);
-    let recurring = &due.recurring;
-    (1..=next_available).map(|n| format!("{}-{}", recurring.id, recurring.children_count + n))
+    let due = &planned.due;
+    (1..=next_available).map(|n| format!("{}-{}", due.id, due.children_count + n))
 }
 
 /// Bytes of the children's bodies and tags that a transaction creates; one child may exceed it.
@@ -41,30 +41,26 @@ const CHILDREN_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// due. Also returns the queues with more due children than one transaction creates.
 pub fn planned(
     wanted: &[(QueueId, usize)],
-    due: Vec<Recurring>,
+    all: Vec<Due>,
     now: Time,
-) -> (Vec<DueRecurring>, Vec<QueueId>) {
+) -> (Vec<Planned>, Vec<QueueId>) {
     let mut left: HashMap<QueueId, usize> = wanted.iter().copied().collect();
     let (mut planned, mut cut) = (Vec::new(), Vec::new());
     let mut bytes_left = CHILDREN_BYTES_MAX;
-    for recurring in due {
-        let behind = now.0.saturating_sub(recurring.next_at.0);
-        let missed = usize::try_from(behind / recurring.interval.max(1)).unwrap_or(usize::MAX);
-        let left = left.entry(recurring.queue).or_default();
+    for due in all {
+        let behind = now.0.saturating_sub(due.next_at.0);
+        let missed = usize::try_from(behind / due.interval.max(1)).unwrap_or(usize::MAX);
+        let left = left.entry(due.queue).or_default();
         let wanted = missed.saturating_add(1).min(*left);
-        let tags: usize = recurring.tags.iter().map(String::len).sum();
-        let bytes = (recurring.body.len() + tags).max(1);
+        let bytes = due.bytes.max(1);
         let children = wanted.min(bytes_left.div_ceil(bytes));
         bytes_left = bytes_left.saturating_sub(children.saturating_mul(bytes));
         if children < wanted {
-            cut.push(recurring.queue);
+            cut.push(due.queue);
         }
         *left -= children;
         if children > 0 {
-            planned.push(DueRecurring {
-                recurring,
-                children,
-            });
+            planned.push(Planned { due, children });
         }
     }
     (planned, cut)
@@ -151,19 +147,31 @@ fn child(work: &mut UnitOfWork, recurring: &Recurring, id: String) -> Job {
 }
 
 impl UnitOfWork {
-    /// The statement that finds which of the children's possible IDs are in use.
-    pub fn taken_ids_statement(due: &[DueRecurring]) -> Statement {
-        let ids: Vec<_> = due.iter().flat_map(ids_of_children).collect();
-        Statement::of_rows(IDS_IN_USE, &qless_keys(&ids))
+    /// The statements that read the planned recurring jobs, and which of their children's possible IDs are in use.
+    pub fn spawn_statements(planned: &[Planned]) -> Vec<Statement> {
+        let ids: Vec<_> = planned.iter().flat_map(ids_of_children).collect();
+        let recurring: Vec<_> = planned.iter().map(|it| it.due.id.as_str()).collect();
+        vec![
+            recurring::load(&recurring),
+            Statement::of_rows(IDS_IN_USE, &qless_keys(&ids)),
+        ]
     }
 
-    /// Creates up to `wanted` due children in each queue, and adds them to the candidates.
+    /// Takes the results of [`UnitOfWork::spawn_statements`]. Creates up to `wanted` due children in each queue, and adds
+    /// them to the candidates.
     pub fn spawn(
         &mut self,
         wanted: &[(QueueId, usize)],
-        due: Vec<DueRecurring>,
-        taken: &HashSet<String>,
-    ) {
+        planned: &[Planned],
+        answers: &[StatementResult],
+    ) -> Result<(), StoreError> {
+        let mut taken = HashSet::new();
+        for row in answers.iter().flat_map(|answer| &answer.rows) {
+            match row.columns() {
+                recurring::COLUMNS => self.load_recurring(row)?,
+                _ => drop(taken.insert(row.text(0)?)),
+            }
+        }
         let left = |(queue, count): &(QueueId, usize)| {
             let expired = self.candidates.get(queue).map_or(0, |it| it.expired.len());
             (
@@ -174,15 +182,15 @@ impl UnitOfWork {
             )
         };
         let mut left: HashMap<QueueId, usize> = wanted.iter().map(left).collect();
-        for DueRecurring {
-            mut recurring,
-            children,
-        } in due
-        {
-            let Some(left) = left.get_mut(&recurring.queue) else {
+        for Planned { due, children } in planned {
+            let Some(left) = left.get_mut(&due.queue) else {
                 continue;
             };
-            let children = spawn(self, &mut recurring, taken, children.min(*left));
+            let slot = self.recurring.get_mut(&due.id);
+            let Some(mut recurring) = slot.and_then(|slot| slot.recurring.take()) else {
+                continue;
+            };
+            let children = spawn(self, &mut recurring, &taken, (*children).min(*left));
             *left -= children.len();
             self.spawned.count += children.len();
             self.spawned.bytes += children.len() * recurring.body.len();
@@ -191,6 +199,7 @@ impl UnitOfWork {
             self.add_waiting(recurring.queue, keys);
             self.children_created(recurring);
         }
+        Ok(())
     }
 
     /// Stores a recurring job after it had children. Its queue is known to have recurring jobs already.

@@ -405,12 +405,11 @@ async fn run_named(
     let long = work.long_parts(requests.iter().map(|request| &request.needs));
     let divisible = requests.len() > 1 || requests.iter().any(|it| it.needs.divisible);
     if long.bytes > LONG_PARTS_MAX && divisible {
-        // Run again later, in groups that are bounded by what the requests load. Doubling ensures that the same group
-        // does not form again.
+        // Run again later, in groups that are bounded by what the requests load.
         for request in requests {
             let long = work.long_parts(std::iter::once(&request.needs));
-            let doubled = request.items.saturating_mul(2).max(1);
-            request.items = doubled.max(long.bytes / ITEM_BYTES);
+            request.double_items();
+            request.items = request.items.max(long.bytes / ITEM_BYTES);
         }
         return Err(StoreError::TransactionTooLarge);
     }
@@ -434,6 +433,10 @@ async fn run_named(
         for request in requests.iter_mut().filter(walks) {
             request.items = request.items.max(WALK_ITEMS);
         }
+        return Err(StoreError::TransactionTooLarge);
+    }
+    if divisible && walk.is_long(work, requests.iter().map(|request| &request.needs)) {
+        requests.iter_mut().for_each(WriteRequest::double_items);
         return Err(StoreError::TransactionTooLarge);
     }
     work.is_walk_incomplete = walk.is_incomplete();

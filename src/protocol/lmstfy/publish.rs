@@ -14,6 +14,7 @@ use super::call::{BULK_MAX, Call};
 use super::error::ApiError;
 use super::{Api, Outcome};
 use crate::engine::Publish;
+use crate::protocol::body::{self, UpTo};
 
 /// Default time to live of a job, in seconds (document, Publish a job).
 pub const TTL_S: u32 = 86_400;
@@ -45,8 +46,10 @@ pub async fn republish(api: Api, call: Call) -> Outcome {
 /// `PUT /api/:namespace/:queue/bulk`: the text of each element of a JSON array is the body of a job.
 pub async fn publish_several(api: Api, call: Call) -> Outcome {
     let (queue, parameters) = (call.queue()?, PublishParameters::of(&call)?);
-    let elements: Vec<&RawValue> = serde_json::from_slice(call.body(usize::MAX)?)
-        .map_err(|_| ApiError::Bad("request body should be an array of objects"))?;
+    let text = call.body(usize::MAX)?;
+    let elements = body::read(text.len(), || serde_json::from_slice(text));
+    let UpTo::<BULK_MAX, &RawValue>(elements) =
+        elements.map_err(|_| ApiError::Bad("request body should be an array of objects"))?;
     if elements.is_empty() {
         return Err(ApiError::Bad("no jobs"));
     }

@@ -19,8 +19,8 @@ use fields::check_name;
 use super::error::ApiError;
 use crate::auth::Rejected;
 use crate::engine::{NAME_BYTES_MAX, Page, Time};
-use crate::protocol::body;
-use crate::protocol::request::{self, BodyError};
+use crate::protocol::body::{self, UpTo};
+use crate::protocol::request::{self, BodyError, BodyReader};
 use crate::request::ClientAddress;
 
 /// Maximum size of a request body, in bytes.
@@ -63,13 +63,12 @@ impl<S: Send + Sync> FromRequest<S> for Call {
         }
         let peer = ClientAddress::of(&parts.extensions).map(|address| address.to_string());
         let query = parts.uri.query().unwrap_or_default();
+        let body = BodyReader::of(&parts, body).read(BODY_BYTES_MAX).await;
         Ok(Call {
             path,
             query: request::pairs(query)
                 .ok_or_else(|| ApiError::bad("query", "the query string is not valid UTF-8"))?,
-            body: request::body(body, BODY_BYTES_MAX)
-                .await
-                .map_err(body_error)?,
+            body: body.map_err(body_error)?,
             peer: peer.unwrap_or_default(),
             has_body: matches!(parts.method, Method::POST | Method::PUT),
         })
@@ -294,7 +293,7 @@ impl<'a> Envelope<'a> {
             return Ok((vec![data], false));
         }
         let items = body::read(data.get().len(), || serde_json::from_str(data.get()));
-        let items: Vec<&RawValue> =
+        let UpTo::<ITEMS_MAX, &RawValue>(items) =
             items.map_err(|error| ApiError::bad("data", &error.to_string()))?;
         if items.len() > ITEMS_MAX {
             return Err(ApiError::bad(

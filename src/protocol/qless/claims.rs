@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use super::call::{Call, Envelope, Fields, one_to_max, wait};
+use super::call::{Call, Fields, one_to_max, wait};
 use super::error::ApiError;
 use super::response::{JobView, Results};
 use super::{Api, Outcome};
 use crate::engine::{Claim, Order, QueueKey};
+use crate::memory;
 
 /// Maximum number of queues that one request claims from.
 const QUEUES_MAX: usize = 100;
@@ -18,35 +19,39 @@ pub async fn claim(api: Api, call: Call) -> Outcome {
         order: Order::Ordered,
         wait: call.wait()?,
     };
-    claim_jobs(&api, &call.envelope()?, parameters).await
+    claim_jobs(&api, call, parameters).await
 }
 
 /// Claims from several queues, which a GET names in its query and a POST in its `data`.
 pub async fn claim_of_several(api: Api, call: Call) -> Outcome {
-    let envelope = call.envelope()?;
-    let parameters = if call.has_body() {
+    let parameters = of_several(&call)?;
+    claim_jobs(&api, call, parameters).await
+}
+
+fn of_several(call: &Call) -> Result<ClaimParameters, ApiError> {
+    if call.has_body() {
+        let envelope = call.envelope()?;
         let fields = Fields::of(envelope.data()?)?;
         let queues = fields.names("queues")?.unwrap_or_default();
-        ClaimParameters {
+        Ok(ClaimParameters {
             queues: several("queues", queues.iter().map(String::as_str))?,
             count: fields.integer("count", 1)?.map(limited).transpose()?,
             order: order(fields.text("order")?.as_deref())?,
             wait: wait(fields.number("wait")?.unwrap_or_default())?,
-        }
+        })
     } else {
         let queues = call.names("queue")?;
         if queues.is_empty() {
             // Without a queue, the path is unknown.
             return Err(ApiError::NoSuchEndpoint);
         }
-        ClaimParameters {
+        Ok(ClaimParameters {
             queues: several("queue", queues.into_iter())?,
             count: call.count()?,
             order: order(call.parameter("order"))?,
             wait: call.wait()?,
-        }
-    };
-    claim_jobs(&api, &envelope, parameters).await
+        })
+    }
 }
 
 pub async fn peek(api: Api, call: Call) -> Outcome {
@@ -67,10 +72,15 @@ struct ClaimParameters {
     wait: Duration,
 }
 
-async fn claim_jobs(api: &Api, envelope: &Envelope<'_>, parameters: ClaimParameters) -> Outcome {
-    let now = api.now(envelope)?;
+async fn claim_jobs(api: &Api, call: Call, parameters: ClaimParameters) -> Outcome {
+    let envelope = call.envelope()?;
+    let now = api.now(&envelope)?;
+    let worker = envelope.host;
+    // The request may wait for a job, and does not need its body for that.
+    drop(call);
+    memory::release();
     let claim = Claim {
-        worker: envelope.host.clone(),
+        worker,
         queues: parameters.queues,
         count: parameters.count.unwrap_or(1),
         order: parameters.order,

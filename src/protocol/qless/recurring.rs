@@ -93,12 +93,14 @@ pub async fn unrecur(api: Api, call: Call) -> Outcome {
 pub async fn list(api: &Api, call: &Call, queue: &QueueKey) -> Outcome {
     let (page, full) = (call.page()?, call.bool_parameter("full")?);
     api.now(&call.envelope()?)?;
-    let found = api.engine.recurring_in(Some(queue), page).await?;
-    Ok(if full {
-        Results::new(&found.iter().map(|it| view(api, it)).collect::<Vec<_>>())
-    } else {
-        Results::new(&found.iter().map(|it| it.id.as_str()).collect::<Vec<_>>())
-    })
+    if full {
+        let found = api.engine.recurring_in(queue, page).await?;
+        let views: Vec<_> = found.iter().map(|it| view(api, it)).collect();
+        return Ok(Results::new(&views));
+    }
+    let found = api.engine.list_recurring(Some(queue), page).await?;
+    let ids: Vec<_> = found.iter().map(|it| it.id.as_str()).collect();
+    Ok(Results::new(&ids))
 }
 
 fn view<'a>(api: &'a Api, recurring: &'a Recurring) -> RecurringView<'a> {

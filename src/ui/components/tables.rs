@@ -28,6 +28,9 @@ use crate::ui::model::worker::{Pulse, WorkerRow};
 use crate::ui::page_request::PageRequest;
 use crate::ui::urls;
 
+/// Lists load only so many dependencies of a job (`job_columns!(brief)`).
+const LISTED_EDGES_MAX: usize = 100;
+
 /// Maximum number of tags of a job in a list; the job's page shows the others.
 const TAGS_LISTED: usize = 20;
 
@@ -285,12 +288,10 @@ fn subject(list: JobList, job: &JobRow) -> AnyView {
             .as_ref()
             .map(|failure| view! { <span class="note">{failure.message.clone()}</span> })
             .into_any(),
-        JobList::Queue(EffectiveState::Depends) => plural(
-            i64::try_from(job.dependency_count).unwrap_or(i64::MAX),
-            "job",
-            "jobs",
-        )
-        .into_any(),
+        JobList::Queue(EffectiveState::Depends) => match job.dependency_count {
+            n if n >= LISTED_EDGES_MAX => format!("at least {n} jobs").into_any(),
+            n => plural(i64::try_from(n).unwrap_or(i64::MAX), "job", "jobs").into_any(),
+        },
         JobList::Queue(_) | JobList::Worker | JobList::Mixed | JobList::Due | JobList::Found => {
             job.worker.as_deref().map(worker_link).into_any()
         }

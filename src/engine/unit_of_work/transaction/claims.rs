@@ -48,13 +48,12 @@ pub async fn run_claims(
             work.take_long_parts(&answers)?;
         }
         if !due.is_empty() {
-            let (due, cut) = spawn::planned(&wanted, due, work.now);
+            let (planned, cut) = spawn::planned(&wanted, due, work.now);
             cut.into_iter().for_each(|queue| work.note_more(queue));
-            let taken = UnitOfWork::taken_ids_statement(&due);
-            let answers = connection.run(vec![taken]).await?;
-            let rows = answers.iter().flat_map(|answer| &answer.rows);
-            let taken = rows.map(|row| row.text(0)).collect::<Result<_, _>>()?;
-            work.spawn(&wanted, due, &taken);
+            let answers = connection
+                .run(UnitOfWork::spawn_statements(&planned))
+                .await?;
+            work.spawn(&wanted, &planned, &answers)?;
         }
         if requests.iter().any(|it| it.needs.claim.len() > 1) {
             work.note_cut(&wanted);

@@ -21,6 +21,13 @@ pub struct WriteRequest {
     pub actor: Option<Arc<Actor>>,
 }
 
+impl WriteRequest {
+    /// Counts twice as many items, so that the group that was too large does not form again.
+    pub fn double_items(&mut self) {
+        self.items = self.items.saturating_mul(2).max(1);
+    }
+}
+
 /// What a request runs, and how it responds.
 pub trait Task: Send {
     /// Runs the verbs, or reads the result of the system task, and keeps the result. Called again if the transaction is

@@ -6,7 +6,7 @@ use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{Job, JobKey};
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::{Record, key};
-use crate::engine::queries::records::Found;
+use crate::engine::queries::record_batches::Found;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::jobq::advance::ATTEMPTS_MAX;
 use crate::engine::verbs::jobq::candidates::Candidate;

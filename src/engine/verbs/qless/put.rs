@@ -75,7 +75,7 @@ pub fn need_of_put(needs: &mut Needs, job: &Put) {
 /// # Errors
 /// [`Error::DependencyCycle`] if it would depend on itself; [`Error::TooMany`] tags or dependencies.
 pub fn put(work: &mut UnitOfWork, queue: &QueueKey, put: &Put, client: &str) -> Result<String> {
-    let tags = tag::added(&[], put.tags.as_deref().unwrap_or_default())?;
+    let tags = tag::of_new_job(put.tags.as_deref().unwrap_or_default())?;
     let key = JobKey::qless(put.id.clone().unwrap_or_else(|| generated_id(work.now)));
     let depends = match &put.depends {
         Some(ids) => Some(unmet_dependencies(work, &key, ids)?),

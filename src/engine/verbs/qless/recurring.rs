@@ -69,6 +69,7 @@ impl Engine {
     ) -> Result<Recurring> {
         let id = id.to_owned();
         let mut needs = recurring(&id);
+        needs.bodies = true;
         needs.bytes = change.body.as_ref().map_or(0, String::len);
         needs.tags(&change.tag);
         needs.tags(&change.untag);
@@ -97,15 +98,17 @@ fn recurring(id: &str) -> Needs {
 }
 
 /// Creates or replaces a recurring job and returns its ID. A replaced one continues its numbering of children.
+///
+/// # Errors
+/// [`Error::TooMany`] tags.
 pub fn recur(work: &mut UnitOfWork, queue: &QueueKey, recur: &Recur) -> Result<String> {
+    let tags = tag::of_new_job(&recur.tags)?;
     let queue = work.get_or_create_queue(queue);
     let id = recur.id.clone().unwrap_or_else(|| generated_id(work.now));
     let (seq, children_count) = match work.recurring(&id) {
         Some(old) => (old.seq, old.children_count),
         None => (work.next_seq(), 0),
     };
-    let mut tags = Vec::new();
-    tag::add(&mut tags, &recur.tags);
     let recurring = Recurring {
         seq,
         id: id.clone(),
@@ -132,7 +135,7 @@ fn interval(seconds: f64) -> i64 {
 /// Changes a recurring job and returns it.
 ///
 /// # Errors
-/// [`Error::NoSuchRecurring`].
+/// [`Error::NoSuchRecurring`]; [`Error::TooMany`] tags.
 pub fn change_recurring(
     work: &mut UnitOfWork,
     id: &str,
@@ -140,6 +143,7 @@ pub fn change_recurring(
 ) -> Result<Recurring> {
     let found = work.recurring(id).cloned();
     let mut recurring = found.ok_or_else(|| Error::NoSuchRecurring { id: id.to_owned() })?;
+    let tags = tag::changed(&recurring.tags, &change.tag, &change.untag)?;
     recurring.priority = change.priority.unwrap_or(recurring.priority);
     recurring.retries = change.retries.unwrap_or(recurring.retries);
     recurring.backlog = change.backlog.unwrap_or(recurring.backlog);
@@ -161,8 +165,7 @@ pub fn change_recurring(
     if let Some(queue) = &change.queue {
         recurring.queue = work.get_or_create_queue(queue);
     }
-    tag::add(&mut recurring.tags, &change.tag);
-    tag::remove(&mut recurring.tags, &change.untag);
+    recurring.tags = tags;
     work.set_recurring(id, Some(recurring.clone()));
     Ok(recurring)
 }

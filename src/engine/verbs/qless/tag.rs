@@ -1,41 +1,86 @@
 //! Tag: adds and removes tags of a job.
 
 use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
-use crate::engine::error::{Error, Result};
-use crate::engine::model::job::{Job, JobKey};
+use crate::engine::error::{Error, RESPONSE_BYTES_MAX, Result};
+use crate::engine::model::job::JobKey;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
 
 /// Tags per job.
 const TAGS_MAX: usize = 10_000;
 
+/// The size of a tag in memory in addition to its text, in bytes.
+const TAG_BYTES: usize = 32;
+
 impl Engine {
-    /// Adds tags to jobs. Returns each job's tags.
+    /// Adds tags to jobs. Returns each job's tags. Once these are too large for one response, the remaining jobs stay
+    /// unchanged and get [`Error::ResponseTooLarge`].
     pub async fn tag(
         &self,
         jobs: Vec<(JobKey, Vec<String>)>,
         now: Option<Time>,
     ) -> Each<Vec<String>> {
-        self.each(jobs, now, need_of_tagged, |work, (key, tags)| {
-            tag(work, key, tags)
+        let left = ResultSpace::default();
+        self.each(jobs, now, need_of_tagged, move |work, (key, tags)| {
+            left.take(work, key, tags)?;
+            tag(work, key, tags)?;
+            Ok(tags_of(work, key))
         })
         .await
     }
 
-    /// Removes tags from jobs. Returns each job's remaining tags.
+    /// Removes tags from jobs. Returns each job's remaining tags, under the same limit as [`Engine::tag`].
     pub async fn untag(
         &self,
         jobs: Vec<(JobKey, Vec<String>)>,
         now: Option<Time>,
     ) -> Each<Vec<String>> {
-        self.each(jobs, now, need_of_tagged, |work, (key, tags)| {
-            untag(work, key, tags)
+        let left = ResultSpace::default();
+        self.each(jobs, now, need_of_tagged, move |work, (key, tags)| {
+            left.take(work, key, &[])?;
+            untag(work, key, tags)?;
+            Ok(tags_of(work, key))
         })
         .await
     }
+}
+
+/// How many bytes of tags the results of one request may still return. Many items may name the same job, whose tags
+/// would be returned as often.
+#[derive(Clone)]
+struct ResultSpace(Arc<AtomicUsize>);
+
+impl Default for ResultSpace {
+    fn default() -> Self {
+        ResultSpace(Arc::new(AtomicUsize::new(RESPONSE_BYTES_MAX)))
+    }
+}
+
+impl ResultSpace {
+    /// Takes the space for the tags of a job and for `new` ones.
+    ///
+    /// # Errors
+    /// [`Error::ResponseTooLarge`].
+    fn take(&self, work: &UnitOfWork, key: &JobKey, new: &[String]) -> Result<()> {
+        let tags = work.job(key).map(|job| &job.tags).into_iter().flatten();
+        let bytes = tags.chain(new).map(|tag| tag.len() + TAG_BYTES).sum();
+        let taken = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(bytes)
+            });
+        taken.map(drop).map_err(|_| Error::ResponseTooLarge)
+    }
+}
+
+fn tags_of(work: &UnitOfWork, key: &JobKey) -> Vec<String> {
+    let job = work.job(key);
+    job.map(|job| job.tags.clone()).unwrap_or_default()
 }
 
 pub fn need_of_tagged(needs: &mut Needs, (key, tags): &(JobKey, Vec<String>)) {
@@ -44,46 +89,73 @@ pub fn need_of_tagged(needs: &mut Needs, (key, tags): &(JobKey, Vec<String>)) {
     needs.tags(tags);
 }
 
-/// Appends tags to a job's. Returns all of them.
+/// Appends tags to a job's.
 ///
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::DamagedTags`], [`Error::TooMany`].
-pub fn tag(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<Vec<String>> {
-    let all = added(&find(work, key)?.tags, tags)?;
-    Ok(set(work, key, all))
+pub fn tag(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<()> {
+    let new = missing_in_job(find(work, key)?, tags)?;
+    if let Some(job) = work.job_mut(key).filter(|_| !new.is_empty()) {
+        job.tags.extend(new);
+    }
+    Ok(())
 }
 
-/// Removes tags from a job, ignoring those it does not have. Returns the remaining ones.
+/// Removes tags from a job, ignoring those it does not have.
 ///
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::DamagedTags`].
-pub fn untag(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<Vec<String>> {
-    let mut left = find(work, key)?.tags.clone();
-    remove(&mut left, tags);
-    Ok(set(work, key, left))
+pub fn untag(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<()> {
+    let gone: HashSet<&String> = tags.iter().collect();
+    let has_any = find(work, key)?.iter().any(|tag| gone.contains(tag));
+    if let Some(job) = work.job_mut(key).filter(|_| has_any) {
+        remove(&mut job.tags, tags);
+    }
+    Ok(())
 }
 
-/// Appends the tags that the list does not have yet.
-pub fn add(list: &mut Vec<String>, tags: &[String]) {
-    let mut known: HashSet<String> = list.iter().cloned().collect();
-    let new = tags.iter().filter(|tag| known.insert((*tag).clone()));
-    list.extend(new.cloned());
-}
-
-/// A job's tags, followed by the new ones among `tags`.
+/// Those of `tags` that a job with the tags `had` does not have.
 ///
 /// # Errors
 /// [`Error::TooMany`].
-pub fn added(had: &[String], tags: &[String]) -> Result<Vec<String>> {
-    let mut all = had.to_vec();
-    add(&mut all, tags);
-    if all.len() > TAGS_MAX {
+fn missing_in_job(had: &[String], tags: &[String]) -> Result<Vec<String>> {
+    let new = missing(had, tags);
+    if had.len() + new.len() > TAGS_MAX {
         return Err(Error::TooMany {
             what: "tags on one job",
             max: TAGS_MAX,
         });
     }
-    Ok(all)
+    Ok(new)
+}
+
+/// The tags of a new job, without duplicates.
+///
+/// # Errors
+/// [`Error::TooMany`].
+pub fn of_new_job(tags: &[String]) -> Result<Vec<String>> {
+    missing_in_job(&[], tags)
+}
+
+/// A job's tags after adding some and then removing some.
+///
+/// # Errors
+/// [`Error::TooMany`].
+pub fn changed(had: &[String], added: &[String], removed: &[String]) -> Result<Vec<String>> {
+    let new = missing_in_job(had, added)?;
+    let mut tags: Vec<String> = had.iter().cloned().chain(new).collect();
+    remove(&mut tags, removed);
+    Ok(tags)
+}
+
+/// Those of `tags` that the list does not have, without duplicates.
+fn missing(list: &[String], tags: &[String]) -> Vec<String> {
+    let mut new: HashSet<&String> = tags.iter().collect();
+    for tag in list {
+        new.remove(tag);
+    }
+    let new = tags.iter().filter(|tag| new.remove(tag));
+    new.cloned().collect()
 }
 
 pub fn remove(list: &mut Vec<String>, tags: &[String]) {
@@ -91,18 +163,12 @@ pub fn remove(list: &mut Vec<String>, tags: &[String]) {
     list.retain(|tag| !gone.contains(tag));
 }
 
-fn find<'w>(work: &'w UnitOfWork, key: &JobKey) -> Result<&'w Job> {
+/// The tags of a job.
+fn find<'w>(work: &'w UnitOfWork, key: &JobKey) -> Result<&'w [String]> {
     let id = || key.id.clone();
     let job = work.job(key).ok_or_else(|| Error::NoSuchJob { id: id() })?;
     match job.damaged_tags {
-        None => Ok(job),
+        None => Ok(&job.tags),
         Some(_) => Err(Error::DamagedTags { id: id() }),
     }
-}
-
-fn set(work: &mut UnitOfWork, key: &JobKey, tags: Vec<String>) -> Vec<String> {
-    if let Some(job) = work.job_mut(key) {
-        job.set_tags(tags.clone());
-    }
-    tags
 }

@@ -54,7 +54,7 @@ pub fn track(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<()>
         work.set_tracked(&key.id, Some(work.now));
         work.events.tracked("track", &key.id);
     }
-    tag::tag(work, key, tags).map(drop)
+    tag::tag(work, key, tags)
 }
 
 /// Stops tracking a job, which need not exist.

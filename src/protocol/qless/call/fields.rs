@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::ITEMS_MAX;
 use crate::engine::{NAME_BYTES_MAX, Time};
+use crate::protocol::body::UpTo;
 use crate::protocol::qless::error::ApiError;
 
 /// The fields of a JSON object, as JSON text. If a name repeats, the last one counts.
@@ -27,6 +28,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
                 let mut fields = Vec::with_capacity(4);
                 while let Some((Key(name), value)) = map.next_entry()? {
+                    if fields.len() == ITEMS_MAX {
+                        let message = format!("an object can have at most {ITEMS_MAX} fields");
+                        return Err(Error::custom(message));
+                    }
                     fields.push((name, value));
                 }
                 Ok(Fields(fields))
@@ -139,10 +144,9 @@ impl<'a> Fields<'a> {
 
     /// A list of names; `None` if it is missing.
     pub fn names(&self, field: &'static str) -> Result<Option<Vec<String>>, ApiError> {
-        let Some(names) = self
-            .read::<Option<Vec<String>>>(field, "an array of strings")?
-            .flatten()
-        else {
+        type Names = UpTo<ITEMS_MAX, String>;
+        let names = self.read::<Option<Names>>(field, "an array of strings")?;
+        let Some(UpTo(names)) = names.flatten() else {
             return Ok(None);
         };
         if names.len() > ITEMS_MAX {

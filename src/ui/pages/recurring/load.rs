@@ -31,7 +31,7 @@ pub async fn load_recurrings(
         offset,
         limit: PAGE_JOBS,
     };
-    let found = engine.recurring_in(key.as_ref(), page).await?;
+    let found = engine.list_recurring(key.as_ref(), page).await?;
     let total = match &key {
         Some(key) => engine
             .queue(key, None)

@@ -1,0 +1,242 @@
+//! Reads records batch by batch. Records with long texts are read only after memory has been reserved for them.
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::model::body::Body;
+use crate::engine::model::history::History;
+use crate::engine::model::job::QueueId;
+use crate::engine::model::long_bodies::body;
+use crate::engine::model::record::Record;
+use crate::engine::queries::batch_size::BatchSizer;
+use crate::memory::{self, Reserved, SMALL_MAX};
+use crate::query::Hint;
+use crate::store::{Row, Statement, StoreError};
+
+/// Of a batch of up to this many records, the short texts are read at once. They take at most 48 KiB for each record. Most
+/// scans end with such a batch, and to read the sizes costs as much as to read the records.
+const SMALL_BATCH: usize = 64;
+
+/// A record that was read.
+#[derive(Clone)]
+pub struct Found {
+    pub seq: i64,
+    pub record: Record,
+}
+
+/// A batch of records.
+pub struct Batch {
+    pub records: Vec<Found>,
+    /// Whether there are no more records after these.
+    pub is_last: bool,
+    /// The memory of long records.
+    _reserved: Reserved,
+}
+
+/// What to read of the records of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The records without texts over 16 KiB, of which only the sizes are read.
+    Short,
+    Sizes,
+    Whole,
+}
+
+impl Engine {
+    /// Reads a batch of up to `count` records, fewer if they are large together, but at least one. `statement` selects the
+    /// given part of the given number of records.
+    pub(super) async fn read_batch(
+        &self,
+        count: usize,
+        statement: impl Fn(Part, usize) -> Statement,
+    ) -> Result<Batch> {
+        let sizes = if count <= SMALL_BATCH {
+            let rows = self.readers().rows(statement(Part::Short, count)).await?;
+            let records: Vec<_> = rows.iter().map(found).collect::<Result<_, _>>()?;
+            let sizes: Vec<_> = rows.iter().map(size).collect::<Result<_, _>>()?;
+            if sizes.iter().all(|(_, is_long)| !is_long) {
+                return Ok(Batch {
+                    is_last: records.len() < count,
+                    records,
+                    _reserved: Reserved::default(),
+                });
+            }
+            sizes.into_iter().map(|(bytes, _)| bytes).collect()
+        } else {
+            let rows = self.readers().rows(statement(Part::Sizes, count)).await?;
+            let sizes = rows.iter().map(|row| row.int(0));
+            sizes.collect::<Result<Vec<i64>, _>>()?
+        };
+        let fitting = BatchSizer::fitting(&sizes);
+        let bytes: i64 = sizes.iter().take(fitting).sum();
+        let bytes = usize::try_from(bytes).unwrap_or_default();
+        let reserved = match bytes > SMALL_MAX {
+            true => memory::hold(2 * bytes).await?,
+            false => Reserved::default(),
+        };
+        let rows = self.readers().rows(statement(Part::Whole, fitting)).await?;
+        let records = rows.iter().map(found).collect::<Result<_, _>>()?;
+        Ok(Batch {
+            records,
+            // Fewer sizes than requested: the batch is the last, if all of it fits.
+            is_last: fitting == sizes.len() && fitting < count,
+            _reserved: reserved,
+        })
+    }
+}
+
+/// The size of a record in a row of [`Part::Short`], and whether a text was left out.
+fn size(row: &Row) -> Result<(i64, bool), StoreError> {
+    let body = Body::from_column(row.text(2)?);
+    let (mut bytes, mut is_long) = (body.bytes(), body.read().is_none());
+    for column in [3, 4] {
+        let text = row.text_or_null(column)?.unwrap_or_default();
+        let size = text.strip_prefix('<').and_then(|size| size.parse().ok());
+        bytes += size.unwrap_or(text.len());
+        is_long |= size.is_some();
+    }
+    Ok((i64::try_from(bytes).unwrap_or(i64::MAX), is_long))
+}
+
+/// The statement that reads the next records that may match a query, by the time of their last change and `seq`.
+pub fn next(queue: QueueId, hint: &Hint, after: (i64, i64), count: usize, part: Part) -> Statement {
+    let (first, last) = (*hint.ids.start(), *hint.ids.end());
+    if is_one(hint) {
+        return by_id(queue, first, part);
+    }
+    let until = micros(hint.modified.end().saturating_add(1)).saturating_sub(1);
+    let args = [
+        queue.into(),
+        after.0.into(),
+        after.1.into(),
+        until.into(),
+        first.into(),
+        last.into(),
+        (count as i64).into(),
+    ];
+    match crate::query::label_of(hint) {
+        Some(label) => Statement::new(NEXT_LABELLED.of(part), args).with(label),
+        None => Statement::new(NEXT.of(part), args),
+    }
+}
+
+/// The statement that reads the record with this ID.
+pub fn by_id(queue: QueueId, id: i64, part: Part) -> Statement {
+    Statement::new(BY_ID.of(part), [queue.into(), id.to_string().into()])
+}
+
+/// The statement that reads the records with IDs above `after`, by ID.
+pub fn list(queue: QueueId, after: i64, count: usize, part: Part) -> Statement {
+    let args = [queue.into(), after.into(), (count as i64).into()];
+    Statement::new(LIST.of(part), args)
+}
+
+/// Whether the query can match only one ID.
+pub fn is_one(hint: &Hint) -> bool {
+    hint.ids.start() == hint.ids.end()
+}
+
+pub fn micros(seconds: i64) -> i64 {
+    seconds.saturating_mul(1_000_000)
+}
+
+pub fn found(row: &Row) -> Result<Found, StoreError> {
+    let id = row.text(0)?.parse();
+    Ok(Found {
+        seq: row.int(1)?,
+        record: Record {
+            seq: row.int(1)?,
+            id: id.map_err(|_| StoreError::Corrupt("a record without a number"))?,
+            payload: row.text(2)?,
+            state: row.text_or_null(3)?,
+            history: row
+                .text_or_null(4)?
+                .map_or(History::unread(), History::from_text),
+            modified: Time(row.int(5)?),
+            created_at: Time(row.int(6)?),
+        },
+    })
+}
+
+macro_rules! records {
+    // With shortened payload and state.
+    (brief: $rest:literal) => {
+        concat!(
+            "SELECT id, seq, ", $crate::engine::model::long_bodies::body!(start), ", substr(work_state, 1, 1000),
+                CASE WHEN octet_length(history) <= 16384 THEN history END, updated_at, created_at
+             FROM jobs AS j WHERE state = {record} AND ",
+            $rest
+        )
+    };
+    // With the sizes of long texts (`<` and a number, which is not JSON) instead of the texts.
+    (short: $rest:literal) => {
+        concat!(
+            "SELECT id, seq, j.body,
+                CASE WHEN octet_length(work_state) > 16384 THEN '<' || octet_length(work_state) ELSE work_state END,
+                CASE WHEN octet_length(history) > 16384 THEN '<' || octet_length(history) ELSE history END,
+                updated_at, created_at
+             FROM jobs AS j WHERE state = {record} AND ",
+            $rest
+        )
+    };
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, seq, ", $crate::engine::model::long_bodies::body!(), ", work_state, history, updated_at, created_at
+             FROM jobs AS j WHERE state = {record} AND ",
+            $rest
+        )
+    };
+}
+
+pub(crate) use records;
+
+/// The statements that read the records of a batch.
+struct Walk {
+    short: &'static str,
+    sizes: &'static str,
+    whole: &'static str,
+}
+
+impl Walk {
+    fn of(&self, part: Part) -> &'static str {
+        match part {
+            Part::Short => self.short,
+            Part::Sizes => self.sizes,
+            Part::Whole => self.whole,
+        }
+    }
+}
+
+macro_rules! walk {
+    ($rest:literal) => {
+        Walk {
+            short: records!(short: $rest),
+            whole: records!($rest),
+            sizes: concat!(
+                "SELECT CAST(",
+                body!(bytes),
+                " + octet_length(history) + coalesce(octet_length(work_state), 0) AS BIGINT)
+                 FROM jobs AS j WHERE state = {record} AND ",
+                $rest
+            ),
+        }
+    };
+}
+
+const BY_ID: Walk = walk!("scope = $1 AND id = $2");
+
+const LIST: Walk =
+    walk!("queue = $1 AND CAST(id AS BIGINT) > $2 ORDER BY CAST(id AS BIGINT) LIMIT $3 + 0");
+
+// The unary plus keeps SQLite from using the index by ID and then sorting.
+const NEXT: Walk = walk!(
+    "queue = $1 AND (updated_at, seq) > ($2, $3) AND updated_at <= $4
+     AND +CAST(id AS BIGINT) BETWEEN $5 AND $6 ORDER BY updated_at, seq LIMIT $7 + 0"
+);
+
+// The plus before `updated_at` keeps SQLite on the index by label: with a range on both sides it would choose the index
+// without label.
+const NEXT_LABELLED: Walk = walk!(
+    "queue = $1 AND label = $8 AND (updated_at, seq) > ($2, $3) AND +updated_at <= $4
+     AND +CAST(id AS BIGINT) BETWEEN $5 AND $6 ORDER BY updated_at, seq LIMIT $7 + 0"
+);
