@@ -73,8 +73,8 @@ impl Auth {
         self.ui_open_as.or(open)
     }
 
-    /// The layer in front of the admin API (`/token`, `/metrics`). It is open only if every dashboard user is an admin, so that a
-    /// guest with a lesser role cannot do more there.
+    /// The layer in front of the admin API (`/token`, `/metrics`). It is open only if every dashboard user is an admin,
+    /// so that a guest with a lesser role cannot do more there.
     pub fn admin(&self, unauthorized: UnauthorizedResponse) -> AuthLayer {
         self.layer(Api::Admin, self.admin_is_open(), unauthorized)
     }

@@ -182,7 +182,7 @@ pub struct Serve {
         default_value = DATABASE
     )]
     pub database: String,
-    /// What an acknowledged write survives.
+    /// What acknowledged writes survive.
     #[arg(long, env = "SWITCHYARD_DURABILITY", value_enum, default_value_t)]
     pub durability: Durability,
     /// Postgres: do not use SKIP LOCKED. For compatible databases that lack it.

@@ -163,7 +163,7 @@ struct Inner {
     trust_client_clock: bool,
     opened: Opened,
     stop: CancellationToken,
-    /// Cancelled when long polls must end.
+    /// Canceled when long polls must end.
     stop_polls: CancellationToken,
     _scratch: Option<tempfile::TempDir>,
     /// The server that has the same database open, if it was opened beside one.

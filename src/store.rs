@@ -156,7 +156,8 @@ impl StoreError {
         }
     }
 
-    /// The database's code: five characters of Postgres, or the extended result code of SQLite, a number that is shorter.
+    /// The database's code: five characters of Postgres, or the extended result code of SQLite, a number that is
+    /// shorter.
     fn code(&self) -> Option<Cow<'_, str>> {
         match self {
             StoreError::Database(error) => error.as_database_error()?.code(),
@@ -186,13 +187,13 @@ fn is_system_error(code: &str) -> bool {
     }
 }
 
-/// What an acknowledged write survives.
+/// What acknowledged writes survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Durability {
-    /// Loss of power: each commit waits for the disk.
+    /// A power loss: each commit waits for the disk.
     #[default]
     Full,
-    /// The end of the process, `kill -9` included; a loss of power can lose the most recent writes.
+    /// A process crash, including kill -9. A power loss can lose the most recent writes.
     Process,
 }
 
@@ -311,8 +312,8 @@ pub enum Connection {
 }
 
 impl Connection {
-    /// Begins a group. Returns the shared state if other servers can have changed it. An exclusive group locks that
-    /// state, so the exclusive groups of several servers run one after another.
+    /// Begins a group. Returns the shared state if other servers can have changed it. An exclusive group also takes an
+    /// advisory lock, so the exclusive groups of several servers run one after another.
     pub async fn begin(&mut self, exclusive: bool) -> Result<Option<SharedState>, StoreError> {
         match self {
             Connection::Sqlite(connection) => {

@@ -1,7 +1,7 @@
 //! The dashboard: pages, the actions of their forms, and the HTTP around them.
 //!
-//! * [`pages`]: one file or folder per page: the component, its view model (`model.rs`), and the server functions that load
-//!   it from the engine (`load.rs`)
+//! * [`pages`]: one file or folder per page: the component, its view model (`model.rs`), and the server functions that
+//!   load it from the engine (`load.rs`)
 //! * [`actions`]: what forms change, one file per topic
 //! * [`components`]: what several pages show; [`model`] and [`present`]: their view models, and how these are made from
 //!   engine types

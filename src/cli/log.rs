@@ -93,8 +93,8 @@ fn filter(level: &str) -> Result<EnvFilter, ParseError> {
     Ok(without_queries(filter))
 }
 
-/// The parser of Jobq queries logs parts of a wrong query as they are, line breaks included, so a client could forge log
-/// lines. The error of the query already says what is wrong, so the parser never logs.
+/// The parser of Jobq queries logs parts of a wrong query as they are, line breaks included, so a client could forge
+/// log lines. The error of the query already says what is wrong, so the parser never logs.
 fn without_queries(filter: EnvFilter) -> EnvFilter {
     with_level(filter, QUERY_PARSER, LevelFilter::OFF)
 }

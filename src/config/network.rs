@@ -44,7 +44,8 @@ pub struct Network {
     #[arg(long, env = "SWITCHYARD_MAX_CONNECTIONS", value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections: Option<u32>,
-    /// Maximum number of open connections per client address; an IPv6 /64 network counts as one [default: half of --max-connections].
+    /// Maximum number of open connections per client address; an IPv6 /64 network counts as one [default: half of
+    /// --max-connections].
     #[arg(long, env = "SWITCHYARD_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections_per_address: Option<u32>,

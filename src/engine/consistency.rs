@@ -1,9 +1,9 @@
 //! The consistency check: compares derived data with its source on one snapshot while the server runs, and repairs
 //! differences.
 //!
-//! Most kinds of problems have two statements. `find` returns a JSON array with the keys of the problem, and a sentence.
-//! `repair` takes a JSON array of such arrays and checks the condition again, because the server may have changed the
-//! rows meanwhile. Texts that cannot be parsed are found by `consistency/texts.rs`.
+//! Most kinds of problems have two statements. `find` returns a JSON array with the keys of the problem, and a
+//! sentence. `repair` takes a JSON array of such arrays and checks the condition again, because the server may have
+//! changed the rows meanwhile. Texts that cannot be parsed are found by `consistency/texts.rs`.
 
 mod texts;
 

@@ -1,8 +1,8 @@
 //! Published events, on channels, in commit order. They are committed with the change they describe, one row per
 //! transaction, and kept for a while.
 //!
-//! Channels: `log` for the events in [`LogEvent`] and for options that are set; `w:<worker>` for what concerns a worker;
-//! and, for tracked jobs, one channel per kind of event, which carries only the ID.
+//! Channels: `log` for the events in [`LogEvent`] and for options that are set; `w:<worker>` for what concerns a
+//! worker; and, for tracked jobs, one channel per kind of event, which carries only the ID.
 
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! What the engine counts for metrics, since this server started.
 //!
-//! CountedEvents of queues are counted from the deltas that each transaction adds to the stored statistics, after its commit.
-//! Stored statistics expire, so they cannot serve as counters.
+//! The counters of a queue come from the deltas that each transaction adds to the stored statistics; they are added
+//! after its commit. Stored statistics expire, so they cannot serve as counters.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -255,8 +255,8 @@ pub struct WriterMetrics {
 }
 
 impl Engine {
-    /// The events of queues. The counters of deleted and forgotten queues are dropped, and queues that had none get counters of their
-    /// own, as far as the limit permits.
+    /// The events of queues. The counters of deleted and forgotten queues are dropped, and queues that had none get
+    /// counters of their own, as far as the limit permits.
     pub fn event_totals(&self) -> EventTotals {
         let metrics = &self.0.metrics;
         let (cache, known) = (self.known_queues(), self.known_queues().all());

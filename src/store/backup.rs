@@ -1,7 +1,7 @@
 //! Backups of an SQLite file while a server uses it, and their restoration.
 //!
-//! A backup is one complete file as of one commit, written by `VACUUM INTO` in a folder of its own beside the target, and
-//! given its name only when it is verified and on the disk. A restored file replaces the database in the same way.
+//! A backup is one complete file as of one commit, written by `VACUUM INTO` in a folder of its own beside the target,
+//! and given its name only when it is verified and on the disk. A restored file replaces the database in the same way.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -114,8 +114,8 @@ impl Prepared {
     }
 }
 
-/// Copies the database at `address` for a backup in `target`, as of now, and checks the copy's integrity. Writers do not
-/// wait for it.
+/// Copies the database at `address` for a backup in `target`, as of now, and checks the copy's integrity. Writers do
+/// not wait for it.
 ///
 /// # Errors
 /// If the target exists, or the database cannot be copied.

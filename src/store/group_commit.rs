@@ -179,9 +179,9 @@ fn update_disk_full(known: &AtomicBool, is_full: bool) {
 }
 
 /// Runs the group and delivers its outcome. If a single step may have caused a failure, the group is split into halves
-/// that run separately, so that only that step fails: finding one among 512 takes 18 more runs. Steps that are too large
-/// together run in smaller groups: small steps at once, without steps of unknown size; large ones are returned, and run
-/// later, so that small steps can run in between.
+/// that run separately, so that only that step fails: finding one among 512 takes 18 more runs. Steps that are too
+/// large together run in smaller groups: small steps at once, without steps of unknown size; large ones are returned,
+/// and run later, so that small steps can run in between.
 async fn run_and_respond<R: BatchRunner>(
     connection: &mut Connection,
     runner: &mut R,

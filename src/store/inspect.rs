@@ -34,8 +34,8 @@ pub fn database_file(address: &str) -> Option<PathBuf> {
     }
 }
 
-/// Reads facts about the database at `address`; `None` if it has no tables yet. `now` is in microseconds since 1970. Runs
-/// no migrations and creates no file.
+/// Reads facts about the database at `address`; `None` if it has no tables yet. `now` is in microseconds since 1970.
+/// Runs no migrations and creates no file.
 ///
 /// # Errors
 /// If the database cannot be opened or read.

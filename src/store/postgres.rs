@@ -39,8 +39,8 @@ const FULL_FOR: Duration = Duration::from_secs(1);
 const IDLE_IN_TRANSACTION_MAX: &str = "3s";
 
 /// Planner settings of the writer's connection. All of its statements read few rows through indexes. Plans must not
-/// depend on table statistics: the statistics of a recently filled table say that it is empty, and a claim would then scan
-/// all of it. Each statement is planned once.
+/// depend on table statistics: the statistics of a recently filled table say that it is empty, and a claim would then
+/// scan all of it. Each statement is planned once.
 const PLANS: [(&str, &str); 4] = [
     ("enable_seqscan", "off"),
     ("enable_hashjoin", "off"),

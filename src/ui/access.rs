@@ -1,5 +1,6 @@
 //! The minimum role for each path under `/ui`. The middleware rejects requests by this table, and pages omit links and
-//! forms that it would reject. Server functions check their role again, so authorization does not depend on the path alone.
+//! forms that it would reject. Server functions check their role again, so authorization does not depend on the path
+//! alone.
 
 use leptos::server_fn::ServerFn;
 

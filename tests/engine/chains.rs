@@ -176,8 +176,8 @@ async fn completing_a_job_releases_dependents_after_another_was_canceled() {
         put(&engine, 1.0, Put { depends, ..new(id) }).await;
     }
     assert_eq!(pop(&engine, 2.0, "w", 5).await, ["need"]);
-    let cancelled = engine.cancel(vec![JobKey::qless("b")], at(3.0));
-    cancelled.await.unwrap();
+    let canceled = engine.cancel(vec![JobKey::qless("b")], at(3.0));
+    canceled.await.unwrap();
     complete(&engine, 4.0, "w", "need").await.unwrap();
     assert_eq!(pop(&engine, 5.0, "w", 5).await, ["a", "c"]);
 }

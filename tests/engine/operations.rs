@@ -408,7 +408,7 @@ async fn operations_continue_after_a_restart() {
     add_many(&engine, "q", 10_000).await;
     fail_all(&engine, "q", "E").await;
     let retried = begin(&engine, Action::Retry, all("state:failed")).await;
-    let cancelled = begin(&engine, Action::Cancel, all("q-1")).await;
+    let canceled = begin(&engine, Action::Cancel, all("q-1")).await;
     let mut ends = 0;
     for least in [1, 3_000, 6_000] {
         let operation = once(&engine, retried, |operation| operation.done >= least).await;
@@ -418,9 +418,9 @@ async fn operations_continue_after_a_restart() {
     }
     assert!(ends > 0, "it never ended in the middle");
     let retried = ended(&engine, retried).await;
-    let cancelled = ended(&engine, cancelled).await;
+    let canceled = ended(&engine, canceled).await;
     // The IDs that start with q-1: 1, 10–19, 100–199, 1000–1999.
-    assert_eq!((cancelled.done, cancelled.skipped), (1_111, 0));
+    assert_eq!((canceled.done, canceled.skipped), (1_111, 0));
     assert!(retried.done + 1_111 >= 10_000 && retried.done <= 10_000);
     assert_eq!(count(&engine, "state:waiting").await, 10_000 - 1_111);
     // Each job was retried once.
@@ -432,7 +432,7 @@ async fn operations_continue_after_a_restart() {
         assert_eq!(puts.count(), 2, "{}", job.key.id);
     }
     assert_consistent(&engine).await;
-    let undone = undo(&engine, cancelled.id).await;
+    let undone = undo(&engine, canceled.id).await;
     assert_eq!(undone.restored, 1_111);
     assert_eq!(count(&engine, "").await, 10_000);
     assert_consistent(&engine).await;

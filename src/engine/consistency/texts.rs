@@ -93,7 +93,8 @@ impl Damaged {
 const TAGS: (&str, &str) = ("tags", "tags");
 const HISTORY: (&str, &str) = ("history", "a history");
 
-/// The statements that replace the texts of jobs that have not changed since, by kind. The tag index still has the tags.
+/// The statements that replace the texts of jobs that have not changed since, by kind. The tag index still has the
+/// tags.
 pub const REPAIRS: [(&str, &str); 2] = [
     (
         TAGS.0,

@@ -1,4 +1,5 @@
-//! Deletes jobs in bounded batches: a statement finds the jobs with their sizes, and another one deletes the first ones.
+//! Deletes jobs in bounded batches: a statement finds the jobs with their sizes, and another one deletes the first
+//! ones.
 
 use std::collections::HashSet;
 

@@ -217,8 +217,8 @@ impl History {
         self.0.push(']');
     }
 
-    /// Keeps the first event and the newest ones after it: `max` (at least 1) in total, and up to [`BYTES_MAX`]. Of a text
-    /// that cannot be parsed, keeps the first [`BYTES_MAX`].
+    /// Keeps the first event and the newest ones after it: `max` (at least 1) in total, and up to [`BYTES_MAX`]. Of a
+    /// text that cannot be parsed, keeps the first [`BYTES_MAX`].
     pub fn shorten(&mut self, max: usize) {
         let max = max.clamp(1, EVENTS_MAX);
         if self.0.len() <= BYTES_MAX && !self.is_longer_than(max) {

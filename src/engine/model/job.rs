@@ -346,7 +346,8 @@ pub struct Job {
     pub klass: Option<String>,
     /// In the order in which they were added.
     pub tags: Vec<String>,
-    /// The stored text of the tags if it cannot be parsed; `tags` is then empty. Written back until the tags are replaced.
+    /// The stored text of the tags if it cannot be parsed; `tags` is then empty. Written back until the tags are
+    /// replaced.
     #[serde(default)]
     pub damaged_tags: Option<String>,
     pub history: History,

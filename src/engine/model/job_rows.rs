@@ -27,8 +27,8 @@ macro_rules! job_columns {
     (short) => {
         concat!($crate::engine::model::job_rows::job_columns!(own: short), ", ", $crate::engine::model::job_rows::job_columns!(some_edges))
     };
-    // Without texts and dependents, and with at most `$limit` dependencies. The last column is the number of dependents,
-    // if `$count` counts them. `updated_at`, which qless does not use, comes after a long text in the row.
+    // Without texts and dependents, and with at most `$limit` dependencies. The last column is the number of
+    // dependents, if `$count` counts them. `updated_at`, which qless does not use, comes after a long text in the row.
     (neighbor: $limit:literal, $count:literal) => {
         concat!("j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
          j.lease_until, j.retries, j.remaining, j.klass, '[]', CAST(NULL AS TEXT), j.failure_group,
@@ -125,7 +125,8 @@ const BODY: usize = 20;
 /// The number of columns of a row of `job_columns!(neighbor)`; other rows of jobs have one fewer.
 pub const NEIGHBOR_COLUMNS: usize = 33;
 
-/// A job, its version, and what `job_columns!(short)` or `job_columns!(neighbor)` leaves out of it, apart from the body.
+/// A job, its version, and what `job_columns!(short)` or `job_columns!(neighbor)` leaves out of it, apart from the
+/// body.
 pub fn short_job(row: &Row) -> Result<(Job, i64, Omitted), StoreError> {
     let mut omitted = Omitted::default();
     let mut short = |column: usize| -> Result<Option<String>, StoreError> {

@@ -71,7 +71,7 @@ fn retry(work: &mut UnitOfWork, key: &JobKey, queue: &Queue) -> Result<(), Strin
         Protocol::Qless => qless::unfail::retry_failed(work, key),
         Protocol::Lmstfy => lmstfy::respawn::respawn(work, key, 0),
         Protocol::Relay => relay::dead_letter::reenqueue_dead(work, &queue.key, key),
-        Protocol::Jobq => return Err("Jobq records cannot be retried".to_owned()),
+        Protocol::Jobq => return Err("Jobq jobs cannot be retried".to_owned()),
     };
     done.map_err(|error| error.to_string())
 }

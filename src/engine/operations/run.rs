@@ -341,7 +341,7 @@ impl Batch {
 
     /// Applies the action to each job. Returns the reason if the operation must end.
     fn run_each(&self, work: &mut UnitOfWork, operation: &mut Operation) -> Option<String> {
-        // Jobs are cancelled after their dependents that are cancelled too.
+        // Jobs are canceled after their dependents that are canceled too.
         let mut open: Vec<&Target> = self.targets.iter().collect();
         let removes = operation.action.removes();
         let mut budget = Budget::new(MATCH_WORK_MAX);

@@ -100,8 +100,8 @@ impl SeriesTotals {
     }
 }
 
-/// The quantile `share` of durations, in seconds: within 10 % for durations from 0.1 ms to 100 days, with two significant
-/// digits. `None` without durations.
+/// The quantile `share` of durations, in seconds: within 10 % for durations from 0.1 ms to 100 days, with two
+/// significant digits. `None` without durations.
 pub fn quantile(durations: &DurationCounts, share: f64) -> Option<f64> {
     let total = durations.total();
     if total <= 0 {

@@ -47,7 +47,8 @@ impl UnitOfWork {
                 slot.has_new_dependent = true;
                 slot.job.dependents.push(key.id.clone());
                 self.edges.insert((seq, slot.job.seq), true);
-                // A job that was loaded only as a dependency has no dependents; the walk over dependencies has read them.
+                // A job that was loaded only as a dependency has no dependents; the walk over dependencies has read
+                // them.
                 if slot.is_partial {
                     let known = self.dependents.entry(need.id).or_default();
                     known.push(key.id.clone());

@@ -253,8 +253,8 @@ impl UnitOfWork {
         batch
     }
 
-    /// The statement that locks those of the queues that limit the number of running jobs, so that other servers wait
-    /// with their claims; `None` if there are none.
+    /// The statement that locks the queues with a concurrency limit, so that claims of other servers wait; `None` if no
+    /// queue has one.
     pub fn lock_limited_queues(&self, wanted: &[(QueueId, usize)]) -> Option<Statement> {
         let queues = wanted.iter().map(|(queue, _)| *queue);
         let limited = queues.filter(|id| self.limit(*id).is_some());

@@ -1,8 +1,9 @@
-//! Long parts of jobs: bodies, histories, tags and work states over 16 KiB, and over 100 dependencies or dependents. Jobs
-//! are loaded without them at first, so that a transaction knows their size before it reads them. Bodies are read only
-//! for verbs that return them, dependencies only for verbs that change them.
+//! Long parts of jobs: bodies, histories, tags and work states over 16 KiB, and over 100 dependencies or dependents.
+//! Jobs are loaded without them at first, so that a transaction knows their size before it reads them. Bodies are read
+//! only for verbs that return them, dependencies only for verbs that change them.
 //!
-//! The limit of a transaction also counts the short texts, which are already loaded, and the long bodies that it deletes.
+//! The limit of a transaction also counts the short texts, which are already loaded, and the long bodies that it
+//! deletes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -137,8 +138,8 @@ impl UnitOfWork {
         parts
     }
 
-    /// The long parts of the jobs that claims may lease. Drops candidates beyond [`CLAIMED_MAX`], and those for which the
-    /// queue has no free slot.
+    /// The long parts of the jobs that claims may lease. Drops candidates beyond [`CLAIMED_MAX`], and those for which
+    /// the queue has no free slot.
     pub fn long_parts_of_candidates(&mut self) -> LongParts {
         let mut parts = LongParts::default();
         let UnitOfWork {
@@ -188,8 +189,8 @@ impl UnitOfWork {
         })
     }
 
-    /// The long parts of these loaded jobs, whose leases expire. `moves` tells which of them get another row, and need
-    /// their bodies.
+    /// The long parts of these loaded jobs, whose leases have expired. `moves` selects the jobs that move to a new row,
+    /// for which their bodies are needed.
     pub fn long_parts_of_expired(&self, keys: &[JobKey], moves: fn(&Job) -> bool) -> LongParts {
         let mut parts = LongParts::default();
         for slot in keys.iter().filter_map(|key| self.slots.get(key)) {

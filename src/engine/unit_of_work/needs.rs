@@ -1,9 +1,9 @@
-//! What a verb needs loaded.
+//! What a verb loads, and what it may change: the input to loading, grouping and splitting.
 
 use crate::engine::clock::Time;
 use crate::engine::model::job::{JobKey, QueueKey};
 
-/// What a verb needs loaded in [`UnitOfWork`](crate::engine::unit_of_work::UnitOfWork).
+/// What a verb loads into the [`UnitOfWork`](crate::engine::unit_of_work::UnitOfWork), and how much it may change.
 #[derive(Debug, Default)]
 pub struct Needs {
     /// Jobs by key, with their dependencies and dependents.

@@ -1,6 +1,6 @@
-//! Time series: counters of events per queue, by minute and hour. The durations of waits and runs are counted in classes
-//! that are narrow enough for percentiles. The sum over the classes is the number of claims or completions, so each
-//! event updates one row.
+//! Time series: counters of events per queue, by minute and hour. The durations of waits and runs are counted in
+//! classes that are narrow enough for percentiles. The sum over the classes is the number of claims or completions, so
+//! each event updates one row.
 
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;

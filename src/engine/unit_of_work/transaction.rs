@@ -38,8 +38,8 @@ pub use request::{Task, Verb, WriteRequest};
 /// Servers whose insertion numbers do not collide.
 const SERVERS_MAX: i64 = 1_024;
 
-/// The number of items that a request counts as if its walk through dependents reached the read limit. It is more than
-/// half of the maximum of a group, so two such requests never share a transaction.
+/// The weight of a request whose cycle check reached its read limit. More than half of a group's maximum, so two such
+/// requests never share a transaction.
 const WALK_ITEMS: usize = 1_100;
 
 /// Transactions between two deletions of old events.

@@ -99,7 +99,7 @@ pub fn expire_lease(work: &mut UnitOfWork, key: &JobKey) -> bool {
     waits
 }
 
-/// Whether the end of the job's lease gives it another row, for which its body is needed.
+/// Whether the job moves to a new row when its lease expires. Its body is then needed.
 pub fn moves_at_expiry(job: &Job) -> bool {
     job.key.scope != LMSTFY_SCOPE && job.remaining <= 0
 }

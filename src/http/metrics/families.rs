@@ -274,7 +274,7 @@ impl Snapshot {
         let mut oldest = out.metric(
             "switchyard_oldest_waiting_job_seconds",
             Kind::Gauge,
-            "How long the job that is next in line has been waiting; 0 if none is.",
+            "How long the oldest waiting job has been available; 0 if none is waiting.",
         );
         for (queue, row) in &rows {
             let age = row
@@ -370,7 +370,7 @@ fn events(out: &mut Exposition, totals: &EventTotals) {
     let mut waits = out.metric(
         "switchyard_job_wait_seconds",
         Kind::Histogram,
-        "How long claimed jobs had been available.",
+        "Time from availability to claim; for qless, from the put, including delays.",
     );
     for (queue, totals) in &all {
         waits.histogram(&labels(*queue), &totals.waits());

@@ -216,7 +216,8 @@ pub fn press(element: &Element) {
         control.click();
         return;
     };
-    // Focuses the button first, so that the panel can restore the focus. In the panel, fields get the focus, never buttons.
+    // Focuses the button first, so that the panel can restore the focus. In the panel, fields get the focus, never
+    // buttons.
     control.focus().ok();
     control.click();
     let field = query(&format!("#{panel} input:not([type=hidden])"));

@@ -107,9 +107,9 @@ impl<R: BatchRunner> Queue<R> {
         self.steps.close();
     }
 
-    /// The steps of the next group, which together have at most [`ITEMS_MAX`] items, unless the first one has more. Waits
-    /// until there is one. `None` if the queue is closed and empty. It is empty if `stop` is cancelled meanwhile, or
-    /// if the callers of all steps are gone.
+    /// The steps of the next group. Together they have at most [`ITEMS_MAX`] items, unless the first one has more.
+    /// Waits for a step. `None` if the queue is closed and empty; an empty group if `stop` is canceled, or if the
+    /// callers of all steps are gone.
     pub async fn next_group(&mut self, stop: &CancellationToken) -> Option<Vec<R::Step>> {
         // Read once: with a stop between two reads, the queue would stay open and the `select!` would wait forever.
         let stopping = stop.is_cancelled();
@@ -155,8 +155,8 @@ impl<R: BatchRunner> Queue<R> {
         }
     }
 
-    /// Takes the oldest step of the lane whose turn it is, and those that fit: first of the same lane, then of the
-    /// other one.
+    /// Takes the oldest step of the lane whose turn it is, then further steps that fit: from the same lane first, then,
+    /// between small and large, from the other. A step of the third lane runs alone.
     fn gather(&mut self) -> Vec<R::Step> {
         self.drop_abandoned();
         let lanes = [self.turn, self.turn.next(), self.turn.next().next()];
@@ -190,7 +190,7 @@ impl<R: BatchRunner> Queue<R> {
         }
     }
 
-    /// Queues the large steps of a group again that has not run, as the first of their lane.
+    /// Returns the large steps of a group that has not run to the front of their lane.
     pub fn put_back(&mut self, steps: Vec<R::Step>) {
         for step in steps.into_iter().rev() {
             self.large.push_front(step);

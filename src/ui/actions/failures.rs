@@ -17,7 +17,8 @@ pub static RETRY_GROUP: Action =
         Target::new(format!("failures {group}"), urls::failure(group))
     });
 
-/// Starts an operation that retries the failed jobs of a group, and shows its page. `count` is the number on the button.
+/// Starts an operation that retries the failed jobs of a group, and shows its page. `count` is the number on the
+/// button.
 #[server]
 pub async fn retry_group(group: String, count: usize, back: String) -> Result<(), PageError> {
     act(&RETRY_GROUP, &back, async |context| {

@@ -68,8 +68,8 @@ async fn existing(engine: &Engine, queue: &QueueRef) -> Result<QueueCounts, Stri
 
 pub static FORGET_QUEUE: Action = action("forget_queue", ForgetQueue::PATH, Role::Admin);
 
-/// Removes a queue from the lists if it is not paused and has no unfinished or recurring jobs. The message is shown on the
-/// page `after`.
+/// Removes a queue from the lists if it is not paused and has no unfinished or recurring jobs. The message is shown on
+/// the page `after`.
 #[server]
 pub async fn forget_queue(
     #[server(flatten)] queue: QueueRef,

@@ -1,4 +1,5 @@
-//! Actions on Jobq records. The forms' own pages show errors, so that long JSON texts are not lost (`http/page_forms.rs`).
+//! Actions on Jobq records. The forms' own pages show errors, so that long JSON texts are not lost
+//! (`http/page_forms.rs`).
 
 use super::input::shortened;
 use super::{Action, Target};

@@ -1,7 +1,7 @@
 //! Line charts: a drawing, its description for screen readers, and its data table.
 //!
-//! Horizontal positions are shares of the width, vertical ones are pixels, so that text keeps its size at any width. Lines
-//! differ in their dashes, not only in color, and are labeled at their end.
+//! Horizontal positions are shares of the width, vertical ones are pixels, so that text keeps its size at any width.
+//! Lines differ in their dashes, not only in color, and are labeled at their end.
 
 pub mod geometry;
 

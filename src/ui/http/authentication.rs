@@ -1,5 +1,5 @@
-//! Authenticates every request under `/ui` except those for static files: by the key in the `Authorization` header, by the
-//! session, or as a guest. Then checks the role for the path (`access.rs`).
+//! Authenticates every request under `/ui` except those for static files: by the key in the `Authorization` header, by
+//! the session, or as a guest. Then checks the role for the path (`access.rs`).
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The body of an lmstfy job as a file. It can contain anything, so the headers keep browsers from displaying it or guessing
-//! its type.
+//! The body of an lmstfy job as a file. It can contain anything, so the headers keep browsers from displaying it or
+//! guessing its type.
 
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};

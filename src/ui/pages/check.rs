@@ -35,7 +35,7 @@ pub fn CheckPage() -> impl IntoView {
         <Title text="Consistency check" />
         <h1>"Consistency check"</h1>
         <p class="lead">
-            "Verifies derived data (counts, tags, dependencies) against the jobs, on one snapshot, while the server keeps running, and that tags and histories can be read. The check reads the whole database, so it takes a while if the database is large."
+            "Compares derived data (counts, tags, dependencies) with the jobs, and checks that tags and histories can be read. The check reads the whole database from one snapshot while the server keeps running; on a large database it takes a while."
         </p>
         <form method="get" action="/ui/check">
             <input type="hidden" name="run" value="1" />

@@ -152,7 +152,7 @@ fn claimants(queue: &QueueRow, request: &PageRequest) -> AnyView {
         return view! {
             <p class="notice s-stalled">
                 {icon("stalled")}
-                <span>"No worker has asked for jobs of this queue since " {exact(since)} ", " {ago(since, request.now)} "."</span>
+                <span>"No worker has asked for jobs from this queue since " {exact(since)} ", " {ago(since, request.now)} "."</span>
             </p>
         }
         .into_any();

@@ -56,7 +56,7 @@ const HELP: [(&[&str], &str); 16] = [
     ),
     (
         &["priority:>=5", "tries:0"],
-        "Priority; retries left. Records have neither.",
+        "Priority; retries left. Jobq jobs have neither.",
     ),
     (
         &["created:>2h", "created:<30m"],
@@ -68,7 +68,7 @@ const HELP: [(&[&str], &str); 16] = [
     ),
     (
         &["updated:>1d"],
-        "In its current state for more than 1 day; for a record, time of its last change. Dates as above.",
+        "In its current state for more than 1 day; for a Jobq job, the time of its last change. Dates as above.",
     ),
     (
         &["api:lmstfy", "ns:billing"],

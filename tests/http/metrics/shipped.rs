@@ -1,4 +1,5 @@
-//! The alert rules, the dashboard and the documentation of the metrics: what they name exists, and Prometheus accepts it.
+//! The alert rules, the dashboard and the documentation of the metrics: what they name exists, and Prometheus accepts
+//! it.
 
 use std::collections::BTreeSet;
 use std::fs;

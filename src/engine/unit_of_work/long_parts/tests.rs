@@ -255,7 +255,7 @@ async fn maintenance_deletes_up_to_32_mib_at_once() {
 }
 
 #[tokio::test]
-async fn jobs_cancelled_together_may_exceed_a_transaction() {
+async fn jobs_canceled_together_may_exceed_a_transaction() {
     let engine = engine().await;
     let ids: Vec<String> = (0..5).map(|n| format!("j{n}")).collect();
     put(&engine, ids.iter().map(|id| job(id, 5 << 20)).collect()).await;

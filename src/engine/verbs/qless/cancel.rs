@@ -16,10 +16,9 @@ use crate::engine::verbs::{EACH_MAX, needs_of_jobs};
 const EDGES_MAX: usize = 1_000_000;
 
 impl Engine {
-    /// Cancels all of the jobs, or none if one cannot be cancelled (qless-core's `cancel`). More than [`EACH_MAX`] jobs,
-    /// and jobs that are too large for one transaction, are cancelled in several: all are checked first, and dependents
-    /// are deleted before the jobs they depend on. Only a concurrent change by another client can then leave some
-    /// uncancelled.
+    /// Cancels all of the jobs, or none if one cannot be canceled (qless-core's `cancel`). More than [`EACH_MAX`] jobs,
+    /// and jobs that are too large for one transaction, are canceled in several: all are checked first, and dependents
+    /// are deleted before the jobs they depend on. Only a concurrent change by another client can then leave some jobs.
     ///
     /// # Errors
     /// [`AlreadyComplete`, `HasDependents`, `TooMany`](crate::engine::Error).
@@ -94,7 +93,7 @@ pub fn cancel(work: &mut UnitOfWork, keys: &[JobKey]) -> Result<()> {
     Ok(())
 }
 
-/// The dependents of a job, if it may be cancelled together with the jobs in `ids`.
+/// The dependents of a job, if it may be canceled together with the jobs in `ids`.
 ///
 /// # Errors
 /// [`Error::AlreadyComplete`]; [`Error::HasDependents`] if a job that is not in `ids` depends on it.

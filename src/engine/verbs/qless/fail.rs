@@ -1,4 +1,4 @@
-//! Fail: a job stays failed under a group until it is retried or cancelled.
+//! Fail: a job stays failed under a group until it is retried or canceled.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;

@@ -15,7 +15,7 @@ pub struct AboutView {
     pub bytes: i64,
     /// The number of the last migration.
     pub migration: i64,
-    /// Whether an acknowledged write survives a loss of power.
+    /// Whether acknowledged writes survive a power loss.
     pub survives_power: bool,
     /// The number of servers that use the database now.
     pub servers: i64,

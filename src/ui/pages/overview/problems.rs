@@ -95,7 +95,7 @@ fn unclaimed_queues(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64) 
     per_queue(problems, queues, "unclaimed", list, |queue| {
         queue.unclaimed_since(now)?;
         Some(format!(
-            "{} has {}, but no worker has asked for jobs of this queue",
+            "{} has {}, but no worker has asked for jobs from this queue",
             queue.queue_ref.label(),
             plural(queue.counts.waiting, "waiting job", "waiting jobs")
         ))

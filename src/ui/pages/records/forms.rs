@@ -121,7 +121,7 @@ pub fn advance(
             <form method="post" action=request.path.clone() class="fields">
                 {hidden(vec![("do", "state".to_owned()), ("old", old.clone())])}
                 <div class="whole aside">
-                    <p>"Updates the record only if its state is still this; otherwise shows both values."</p>
+                    <p>"Updates the job only if its state is still this; otherwise shows both values."</p>
                     <pre class="from" tabindex="0" aria-label="Expected state">{old.clone()}</pre>
                 </div>
                 {field(&Field {

@@ -213,7 +213,7 @@ fn a_queue_for_which_no_worker_asks_is_a_problem_after_two_minutes() {
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(
             found[0].text,
-            "shop/mail has 2 waiting jobs, but no worker has asked for jobs of this queue"
+            "shop/mail has 2 waiting jobs, but no worker has asked for jobs from this queue"
         );
         assert_eq!(
             (found[0].shape, found[0].since),
