@@ -105,6 +105,21 @@ async fn a_successful_request_is_not_logged() {
     assert!(!logged.log().contains("/add/q"), "{}", logged.log());
 }
 
+#[tokio::test]
+async fn a_rejected_form_is_logged_in_one_line() {
+    let logged = Logged::with("warn", &[]);
+    let origin = format!("http://{}", logged.server.address);
+    let form = [("protocol", "x\nFORGED"), ("queue", "q"), ("back", "/ui")];
+    let request = logged
+        .server
+        .http
+        .post(format!("{origin}/ui/fn/pause_queue"));
+    let request = request.header("origin", &origin).form(&form);
+    assert_eq!(request.send().await.unwrap().status(), 400);
+    let log = logged.log();
+    assert!(log.contains("x\\nFORGED"), "{log}");
+}
+
 /// Whatever `RUST_LOG` says, the parser of queries does not write a client's text to the log, where it could look like
 /// another line.
 #[tokio::test]

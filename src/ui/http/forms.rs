@@ -51,7 +51,13 @@ pub async fn error_page(dashboard: Dashboard, info: RequestInfo, error: PageErro
         PageError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         PageError::Request(_) => StatusCode::BAD_REQUEST,
     };
-    tracing::warn!(path = info.uri.path(), %error, "a dashboard request failed");
+    // As a string, because the log escapes only those, and the error can quote a field of the form.
+    let why = error.to_string();
+    tracing::warn!(
+        path = info.uri.path(),
+        error = why,
+        "a dashboard request failed"
+    );
     let origin = match error {
         // This address is a page, which the user can reload.
         PageError::Forbidden(_) if !info.uri.path().starts_with("/ui/fn/") => info.uri.clone(),
