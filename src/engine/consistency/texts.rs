@@ -110,8 +110,8 @@ FROM rows($1) AS k WHERE jobs.seq = k.int(0) AND jobs.version = k.int(1)",
 ];
 
 const NEXT: &str = "
-SELECT seq, id, CASE WHEN octet_length(tags) + octet_length(history) <= 16384 THEN tags END,
-    CASE WHEN octet_length(tags) + octet_length(history) <= 16384 THEN history END, version
+SELECT seq, id, CASE WHEN octet_length(tags) + octet_length(history) <= {long} THEN tags END,
+    CASE WHEN octet_length(tags) + octet_length(history) <= {long} THEN history END, version
 FROM jobs WHERE seq > $1 ORDER BY seq LIMIT $2 + 0";
 
 const ONE: &str = "SELECT seq, id, tags, history, version FROM jobs WHERE seq = $1";

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 
 /// A body longer than this, in bytes, has a row of its own in `long_bodies`, which is read only for verbs that return
-/// it and written only if the body changes.
+/// it and written only if the body changes. Other texts that are longer are read only for verbs that need them
+/// (`unit_of_work/long_parts.rs`).
 pub const LONG: usize = 16 * 1024;
 
 /// Characters of a long body that its stub repeats; lists show no more.

@@ -1,10 +1,11 @@
-//! Names for numbers in SQL: `state = {running}`, `kind = {kind_wait}`.
+//! Names for numbers in SQL: `state = {running}`, `kind = {kind_wait}`, `octet_length(tags) <= {long}`.
 
+use crate::engine::model::body::LONG;
 use crate::engine::model::job::State;
 use crate::engine::unit_of_work::counters::Kind;
 
-/// The numbers of states and of kinds of counters, by the names that statements use.
-pub static CONSTANTS: [(&str, i64); 15] = [
+/// The numbers of states and of kinds of counters, and the size of long texts, by the names that statements use.
+pub static CONSTANTS: [(&str, i64); 16] = [
     ("waiting", State::Waiting as i64),
     ("scheduled", State::Scheduled as i64),
     ("depends", State::Depends as i64),
@@ -20,6 +21,7 @@ pub static CONSTANTS: [(&str, i64); 15] = [
     ("kind_outcome", Kind::Outcome as i64),
     ("kind_minute", Kind::Minute as i64),
     ("kind_hour", Kind::Hour as i64),
+    ("long", LONG as i64),
 ];
 
 #[cfg(test)]

@@ -47,8 +47,8 @@ macro_rules! job_columns {
     (brief: $message:literal) => {
         concat!("j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
          j.lease_until, j.retries, j.remaining, j.klass,
-         CASE WHEN octet_length(j.tags) <= 16384 THEN j.tags ELSE '[]' END,
-         CASE WHEN octet_length(j.history) <= 16384 THEN j.history ELSE '[]' END, j.failure_group,
+         CASE WHEN octet_length(j.tags) <= {long} THEN j.tags ELSE '[]' END,
+         CASE WHEN octet_length(j.history) <= {long} THEN j.history ELSE '[]' END, j.failure_group,
          substr(j.failure_message, 1, ", $message, "), j.failure_worker, j.failure_at,
          ", $crate::engine::model::long_bodies::body!(start), ", j.created_at,
          j.version, j.warned, j.spawned_from, j.expires_at, CAST(NULL AS TEXT), j.timeout_s, CAST(NULL AS TEXT),
@@ -60,10 +60,10 @@ macro_rules! job_columns {
     };
     (own: short) => {
         $crate::engine::model::job_rows::job_columns!(own:
-            "CASE WHEN octet_length(j.tags) > 16384 THEN '<' || octet_length(j.tags) ELSE j.tags END",
-            "CASE WHEN octet_length(j.history) > 16384 THEN '<' || octet_length(j.history) ELSE j.history END",
+            "CASE WHEN octet_length(j.tags) > {long} THEN '<' || octet_length(j.tags) ELSE j.tags END",
+            "CASE WHEN octet_length(j.history) > {long} THEN '<' || octet_length(j.history) ELSE j.history END",
             "j.body",
-            "CASE WHEN octet_length(j.work_state) > 16384 THEN '<' || octet_length(j.work_state) ELSE j.work_state END")
+            "CASE WHEN octet_length(j.work_state) > {long} THEN '<' || octet_length(j.work_state) ELSE j.work_state END")
     };
     (own: whole) => {
         $crate::engine::model::job_rows::job_columns!(own: "j.tags", "j.history", $crate::engine::model::long_bodies::body!(), "j.work_state")

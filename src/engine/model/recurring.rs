@@ -160,7 +160,7 @@ macro_rules! select {
     };
     // With tags only if they are short, and without bodies.
     (brief: $rest:literal) => {
-        select!("CASE WHEN octet_length(r.tags) <= 16384 THEN r.tags ELSE '[]' END", "''", $rest)
+        select!("CASE WHEN octet_length(r.tags) <= {long} THEN r.tags ELSE '[]' END", "''", $rest)
     };
 }
 

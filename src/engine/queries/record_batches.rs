@@ -163,7 +163,7 @@ macro_rules! records {
     (brief: $rest:literal) => {
         concat!(
             "SELECT id, seq, ", $crate::engine::model::long_bodies::body!(start), ", substr(work_state, 1, 1000),
-                CASE WHEN octet_length(history) <= 16384 THEN history END, updated_at, created_at
+                CASE WHEN octet_length(history) <= {long} THEN history END, updated_at, created_at
              FROM jobs AS j WHERE state = {record} AND ",
             $rest
         )
@@ -172,8 +172,8 @@ macro_rules! records {
     (short: $rest:literal) => {
         concat!(
             "SELECT id, seq, j.body,
-                CASE WHEN octet_length(work_state) > 16384 THEN '<' || octet_length(work_state) ELSE work_state END,
-                CASE WHEN octet_length(history) > 16384 THEN '<' || octet_length(history) ELSE history END,
+                CASE WHEN octet_length(work_state) > {long} THEN '<' || octet_length(work_state) ELSE work_state END,
+                CASE WHEN octet_length(history) > {long} THEN '<' || octet_length(history) ELSE history END,
                 updated_at, created_at
              FROM jobs AS j WHERE state = {record} AND ",
             $rest

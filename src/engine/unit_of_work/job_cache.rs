@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use crate::engine::model::body::LONG;
 use crate::engine::model::job::{Job, JobKey};
 
 /// Jobs in one of the two generations.
@@ -13,7 +14,7 @@ const JOBS_MAX: usize = 4_096;
 const BYTES_MAX: usize = 32 << 20;
 
 /// Larger jobs are not cached.
-const JOB_BYTES_MAX: usize = 16 << 10;
+const JOB_BYTES_MAX: usize = LONG;
 
 /// Jobs with their versions, in two generations. When the young one is full it becomes the old one, and the previous
 /// old one is discarded, so unused entries do not stay.

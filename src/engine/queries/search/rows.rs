@@ -137,19 +137,19 @@ macro_rules! in_state {
 /// time as its last argument.
 pub fn in_state(state: State, when: When) -> &'static str {
     match (state, when) {
-        (State::Scheduled, When::Past) => in_state!("2", "ready_at <="),
-        (State::Scheduled, When::Future) => in_state!("2", "ready_at >"),
-        (State::Running, When::Past) => in_state!("4", "lease_until <="),
-        (State::Running, When::Future) => in_state!("4", "lease_until >"),
-        (State::Waiting, _) => in_state!("1"),
-        (State::Scheduled, When::Any) => in_state!("2"),
-        (State::Depends, _) => in_state!("3"),
-        (State::Running, When::Any) => in_state!("4"),
-        (State::Failed, _) => in_state!("5"),
+        (State::Scheduled, When::Past) => in_state!("{scheduled}", "ready_at <="),
+        (State::Scheduled, When::Future) => in_state!("{scheduled}", "ready_at >"),
+        (State::Running, When::Past) => in_state!("{running}", "lease_until <="),
+        (State::Running, When::Future) => in_state!("{running}", "lease_until >"),
+        (State::Waiting, _) => in_state!("{waiting}"),
+        (State::Scheduled, When::Any) => in_state!("{scheduled}"),
+        (State::Depends, _) => in_state!("{depends}"),
+        (State::Running, When::Any) => in_state!("{running}"),
+        (State::Failed, _) => in_state!("{failed}"),
         (State::Complete, _) => IN_COMPLETE,
-        (State::Stalled, _) => in_state!("7"),
-        (State::Dead, _) => in_state!("8"),
-        (State::Record, _) => in_state!("9"),
+        (State::Stalled, _) => in_state!("{stalled}"),
+        (State::Dead, _) => in_state!("{dead}"),
+        (State::Record, _) => in_state!("{record}"),
     }
 }
 
