@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use chrono::{NaiveDate, NaiveTime};
 use serde::{Deserialize, Serialize};
 
 const MICROS: f64 = 1_000_000.0;
@@ -25,6 +26,13 @@ impl Time {
     /// From Unix seconds; `None` if not finite or farther than 4e12 s from 1970.
     pub fn from_seconds(seconds: f64) -> Option<Time> {
         (seconds.is_finite() && seconds.abs() <= SECONDS_MAX).then(|| Time(micros(seconds)))
+    }
+
+    /// The start of a UTC day, `YYYY-MM-DD`.
+    pub fn from_date(text: &str) -> Option<Time> {
+        let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
+        let start = day.and_time(NaiveTime::MIN).and_utc();
+        Some(Time(start.timestamp_micros()))
     }
 
     /// Unix seconds.

@@ -1,6 +1,6 @@
 //! Dates and times that users type or addresses contain, in UTC.
 
-use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
+use chrono::NaiveDateTime;
 
 use crate::engine::Time;
 
@@ -14,12 +14,5 @@ pub fn parse_time(text: &str, formats: &[&str]) -> Option<Time> {
         .map(|format| NaiveDateTime::parse_from_str(text, format));
     let time = times.find_map(Result::ok);
     let time = time.map(|time| Time(time.and_utc().timestamp_micros()));
-    time.or_else(|| parse_day(text))
-}
-
-/// The start of a day, `YYYY-MM-DD`.
-pub fn parse_day(text: &str) -> Option<Time> {
-    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
-    let start = day.and_time(NaiveTime::MIN).and_utc();
-    Some(Time(start.timestamp_micros()))
+    time.or_else(|| Time::from_date(text))
 }

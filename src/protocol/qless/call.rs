@@ -10,7 +10,6 @@ use std::time::Duration;
 use axum::extract::{FromRequest, RawPathParams, Request};
 use axum::http::Method;
 use bytes::Bytes;
-use chrono::{NaiveDate, NaiveTime};
 use serde_json::value::RawValue;
 
 pub use fields::Fields;
@@ -159,17 +158,11 @@ impl Call {
         let Some(text) = self.path("date") else {
             return Ok(None);
         };
-        let day = || {
-            let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
-            Some(Time(
-                day.and_time(NaiveTime::MIN).and_utc().timestamp_micros(),
-            ))
-        };
         let moment = text
             .parse::<f64>()
             .ok()
             .and_then(Time::from_seconds)
-            .or_else(day);
+            .or_else(|| Time::from_date(text));
         moment
             .map(Some)
             .ok_or_else(|| ApiError::bad("date", "date must be Unix seconds or YYYY-MM-DD"))

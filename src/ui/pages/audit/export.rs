@@ -1,10 +1,10 @@
 //! The audit log as CSV and JSON.
 
-use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::engine::{AuditEntry, Time};
+use crate::engine::AuditEntry;
+use crate::time::iso;
 use crate::ui::actions::shown_name;
 
 /// An entry in an export.
@@ -25,11 +25,6 @@ struct Exported<'a> {
     source: &'a str,
 }
 
-fn iso(at: Time) -> String {
-    let at = DateTime::from_timestamp_micros(at.0).unwrap_or_default();
-    at.to_rfc3339_opts(SecondsFormat::Millis, true)
-}
-
 fn outcome(entry: &AuditEntry) -> &'static str {
     if entry.done { "done" } else { "refused" }
 }
@@ -43,7 +38,7 @@ pub fn audit_json(entries: &[AuditEntry], more: bool) -> String {
         more: bool,
     }
     let entries = entries.iter().map(|entry| Exported {
-        at: iso(entry.at),
+        at: iso(entry.at.0),
         who: &entry.actor.who,
         role: &entry.actor.role,
         action: shown_name(&entry.actor.action),
@@ -70,7 +65,7 @@ pub fn audit_csv(entries: &[AuditEntry]) -> String {
         "at,who,role,action,target,before,after,items,outcome,said,request_id,source\r\n",
     );
     for entry in entries {
-        let (at, items) = (iso(entry.at), entry.items.to_string());
+        let (at, items) = (iso(entry.at.0), entry.items.to_string());
         let actor = &entry.actor;
         let cells = [
             &at,

@@ -3,9 +3,8 @@
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Durations, Engine, Result};
+use crate::engine::{Durations, Engine, Result, Time};
 use crate::ui::context::read_or_missing;
-use crate::ui::dates::parse_day;
 use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::pages::daily_stats::model::{DurationStats, StatsView};
@@ -38,7 +37,7 @@ pub async fn load_stats(
     let moment = if day.is_empty() {
         Some(now)
     } else {
-        parse_day(day)
+        Time::from_date(day)
     };
     let found = engine.queue(&key, None).await?;
     let found = found.filter(|_| queue_ref.protocol != Protocol::Jobq);
