@@ -1,4 +1,5 @@
-//! Encodes names as path segments, and checks addresses.
+//! Encodes names as path segments, and checks addresses. Percent-encodes by hand and imports nothing, so that the fuzz
+//! target `addresses` can compile this file alone.
 
 /// Whether an address is a page of the dashboard.
 pub fn is_dashboard_page(address: &str) -> bool {
