@@ -196,10 +196,10 @@ impl Engine {
             clock.synchronize(fresh.now);
         }
         let answers = readers.read(cache::all()).await?;
-        let reloaded = cache::reload(&shared, answers)?;
+        let subscriptions = Arc::new(Subscriptions::default());
+        let reloaded = cache::reload(&shared, &subscriptions, answers)?;
         let highest = readers.rows(Statement::new(HIGHEST_SEQ, [])).await?;
         let seen = Arc::new(SeenWorkers::default());
-        let subscriptions = Arc::new(Subscriptions::default());
         let changes = watch::Sender::new(0);
         let operation_runner = operations::OperationRunner::default();
         let commits = Arc::<CommitTimes>::default();
@@ -452,9 +452,7 @@ impl Engine {
                 return Ok(());
             }
             let answers = self.readers().read(cache::all()).await?;
-            if cache::reload(&self.0.shared, answers)?.tokens_differ {
-                self.subscriptions().wake_all();
-            }
+            cache::reload(&self.0.shared, self.subscriptions(), answers)?;
         }
         Ok(())
     }

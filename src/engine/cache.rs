@@ -14,6 +14,7 @@ use crate::engine::model::config;
 use crate::engine::model::job::QueueId;
 use crate::engine::model::queue;
 use crate::engine::model::recurring;
+use crate::engine::subscriptions::Subscriptions;
 use crate::engine::tokens;
 use crate::engine::unit_of_work::Shared;
 use crate::engine::unit_of_work::transaction::Runner;
@@ -81,13 +82,15 @@ pub struct Reloaded {
     pub revision: i64,
     /// The queues with recurring jobs.
     pub recurring_in: HashSet<QueueId>,
-    /// Whether the set of tokens has changed.
-    pub tokens_differ: bool,
 }
 
 /// Replaces the cache with the result of [`all`], unless the cache has a later revision: concurrent reads may finish
 /// out of order.
-pub fn reload(shared: &Shared, answers: Vec<StatementResult>) -> Result<Reloaded, StoreError> {
+pub fn reload(
+    shared: &Shared,
+    subscriptions: &Subscriptions,
+    answers: Vec<StatementResult>,
+) -> Result<Reloaded, StoreError> {
     let mut answers = answers.into_iter().map(|answer| answer.rows);
     let mut next = || answers.next().unwrap_or_default();
     let state = next();
@@ -107,10 +110,14 @@ pub fn reload(shared: &Shared, answers: Vec<StatementResult>) -> Result<Reloaded
         tokens_differ = shared.tokens.reload(&tokens)?;
         *known = revision;
     }
+    drop(known);
+    if tokens_differ {
+        // A poll whose token was revoked must check again.
+        subscriptions.wake_all();
+    }
     Ok(Reloaded {
         revision,
         recurring_in: recurring_in?,
-        tokens_differ,
     })
 }
 

@@ -266,13 +266,9 @@ impl Runner {
         connection: &mut Connection,
     ) -> Result<(), StoreError> {
         let answers = connection.read(cache::all()).await?;
-        let reloaded = cache::reload(&self.shared, answers)?;
+        let reloaded = cache::reload(&self.shared, &self.subscriptions, answers)?;
         self.revision = reloaded.revision;
         self.recurring_in = reloaded.recurring_in;
-        if reloaded.tokens_differ {
-            // A poll whose token was revoked must check again.
-            self.subscriptions.wake_all();
-        }
         Ok(())
     }
 
