@@ -81,7 +81,7 @@ use subscriptions::Subscriptions;
 pub use tokens::expiry::Expiry;
 pub use tokens::{Grant, Token, TokenError, Tokens};
 use unit_of_work::commit_times::CommitTimes;
-pub use unit_of_work::counters::{SLOTS, Summary};
+pub use unit_of_work::counters::{Summary, daily_bucket, daily_bucket_end};
 use unit_of_work::job_cache::JobCache;
 pub use unit_of_work::time_series::{HOUR, minute};
 use unit_of_work::transaction::{Aging, Runner, SeenWorkers, Verb, WriteRequest};

@@ -2,7 +2,7 @@
 
 use crate::engine::error::Result;
 use crate::engine::model::job::QueueKey;
-use crate::engine::unit_of_work::counters::{Kind, Outcome, SLOTS, SUMMARY_SLOT, Summary};
+use crate::engine::unit_of_work::counters::{DAILY_BUCKETS, Kind, Outcome, SUMMARY_SLOT, Summary};
 use crate::engine::{Engine, Time};
 use crate::store::Statement;
 
@@ -10,7 +10,7 @@ use crate::store::Statement;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Durations {
     pub summary: Summary,
-    /// The [`SLOTS`] slots: 60 seconds, 59 minutes (from 1), 23 hours (from 1), 6 days (from 1; the last one holds
+    /// The [`DAILY_BUCKETS`] buckets: 60 seconds, 59 minutes (from 1), 23 hours (from 1), 6 days (from 1; the last one holds
     /// everything longer).
     pub histogram: Vec<i64>,
 }
@@ -19,7 +19,7 @@ impl Default for Durations {
     fn default() -> Self {
         Durations {
             summary: Summary::default(),
-            histogram: vec![0; SLOTS],
+            histogram: vec![0; DAILY_BUCKETS],
         }
     }
 }

@@ -12,9 +12,9 @@ use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::time_series::SeriesEvent;
 use crate::store::Statement;
 
-/// Slots of a histogram: 60 seconds, 59 minutes (from 1), 23 hours (from 1), 6 days (from 1; the last one holds
+/// Buckets of a daily histogram: 60 seconds, 59 minutes (from 1), 23 hours (from 1), 6 days (from 1; the last one holds
 /// everything longer). From the code of qless-core, "Stats".
-pub const SLOTS: usize = 148;
+pub const DAILY_BUCKETS: usize = 148;
 
 /// What is counted. The values are stored in the table `tallies`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -104,17 +104,31 @@ impl Summary {
     }
 }
 
-/// The histogram slot of a duration in seconds. Negative durations count as 0.
-#[expect(clippy::cast_possible_truncation, reason = "whole seconds; saturates")]
-pub fn slot(seconds: f64) -> i64 {
-    let seconds = if seconds > 0.0 { seconds as u64 } else { 0 };
-    let slot = match seconds {
+/// The bucket of a daily histogram that counts a duration in seconds.
+pub fn daily_bucket(seconds: usize) -> usize {
+    match seconds {
         0..60 => seconds,
         60..3_600 => 59 + seconds / 60,
         3_600..86_400 => 118 + seconds / 3_600,
-        _ => (141 + seconds / 86_400).min(SLOTS as u64 - 1),
-    };
-    slot as i64
+        _ => (141 + seconds / 86_400).min(DAILY_BUCKETS - 1),
+    }
+}
+
+/// The end of a bucket of a daily histogram, in seconds; `None` for the last one.
+pub fn daily_bucket_end(bucket: usize) -> Option<usize> {
+    match bucket {
+        0..60 => Some(bucket + 1),
+        60..119 => Some((bucket - 58) * 60),
+        119..142 => Some((bucket - 117) * 3_600),
+        142..147 => Some((bucket - 140) * 86_400),
+        _ => None,
+    }
+}
+
+/// Negative durations count as 0.
+#[expect(clippy::cast_possible_truncation, reason = "whole seconds; saturates")]
+fn whole_seconds(seconds: f64) -> usize {
+    if seconds > 0.0 { seconds as usize } else { 0 }
 }
 
 /// The deltas of one transaction.
@@ -209,7 +223,13 @@ impl Counters {
     /// Counts a wait or a run of `seconds` that ended at `now`.
     pub fn duration(&mut self, queue: QueueId, kind: Kind, seconds: f64, now: Time) {
         let day = now.day();
-        self.add(kind, queue, day, slot(seconds), 1);
+        self.add(
+            kind,
+            queue,
+            day,
+            daily_bucket(whole_seconds(seconds)) as i64,
+            1,
+        );
         match kind {
             Kind::Wait => self.count_event(queue, SeriesEvent::Claimed(seconds), now),
             Kind::Run => self.count_event(queue, SeriesEvent::Completed(seconds), now),
@@ -324,17 +344,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_follow_seconds_minutes_hours_and_days() {
-        assert_eq!(slot(-5.0), 0);
-        assert_eq!(slot(0.9), 0);
-        assert_eq!(slot(59.9), 59);
-        assert_eq!(slot(60.0), 60);
-        assert_eq!(slot(3_599.0), 118);
-        assert_eq!(slot(3_600.0), 119);
-        assert_eq!(slot(86_399.0), 141);
-        assert_eq!(slot(86_400.0), 142);
-        assert_eq!(slot(6.0 * 86_400.0), 147);
-        assert_eq!(slot(1e12), SLOTS as i64 - 1);
+    fn buckets_follow_seconds_minutes_hours_and_days() {
+        for (seconds, bucket) in [
+            (-5.0, 0),
+            (0.9, 0),
+            (59.9, 59),
+            (60.0, 60),
+            (3_599.0, 118),
+            (3_600.0, 119),
+            (86_399.0, 141),
+            (86_400.0, 142),
+            (6.0 * 86_400.0, 147),
+            (1e12, DAILY_BUCKETS - 1),
+        ] {
+            assert_eq!(daily_bucket(whole_seconds(seconds)), bucket, "{seconds} s");
+        }
+    }
+
+    #[test]
+    fn a_bucket_ends_at_the_start_of_the_next() {
+        for bucket in 0..147 {
+            assert_eq!(daily_bucket_end(bucket).map(daily_bucket), Some(bucket + 1));
+        }
+        assert_eq!(daily_bucket_end(147), None);
     }
 
     #[test]

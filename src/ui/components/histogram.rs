@@ -7,6 +7,7 @@ use leptos::prelude::*;
 
 use crate::time;
 use crate::ui::components::{basics, tables};
+use crate::ui::model::histogram::{daily_bucket, daily_bucket_end};
 
 const MINUTE: usize = 60;
 
@@ -47,27 +48,6 @@ const FLOOR: f64 = 146.0;
 
 const LABEL_OFFSET: f64 = 18.0;
 
-/// The slot that contains a duration, in seconds.
-fn slot_of(seconds: usize) -> usize {
-    match seconds {
-        ..MINUTE => seconds,
-        MINUTE..HOUR => 59 + seconds / MINUTE,
-        HOUR..DAY => 118 + seconds / HOUR,
-        _ => 141 + seconds / DAY,
-    }
-}
-
-/// The end of a slot in seconds; `None` for the last one.
-fn end_of(slot: usize) -> Option<usize> {
-    match slot {
-        ..60 => Some(slot + 1),
-        60..119 => Some((slot - 58) * MINUTE),
-        119..142 => Some((slot - 117) * HOUR),
-        142..147 => Some((slot - 140) * DAY),
-        _ => None,
-    }
-}
-
 /// A duration in its largest unit.
 fn duration_label(seconds: usize) -> String {
     match seconds {
@@ -105,7 +85,7 @@ fn bars(slots: &[i64]) -> Vec<Bar> {
     starts
         .zip(ends)
         .map(|(from, to)| {
-            let slots = slots.get(slot_of(from)..to.map_or(slots.len(), slot_of));
+            let slots = slots.get(daily_bucket(from)..to.map_or(slots.len(), daily_bucket));
             Bar {
                 from,
                 name: range(from, to),
@@ -126,7 +106,7 @@ pub fn quantile_label(slots: &[i64], share: f64) -> Option<String> {
         sum += n;
         sum as f64 >= share * total as f64
     })?;
-    Some(match end_of(slot) {
+    Some(match daily_bucket_end(slot) {
         Some(end) => format!("≤ {}", duration_label(end)),
         None => format!("> {}", duration_label(6 * DAY)),
     })
@@ -360,7 +340,7 @@ mod tests {
     fn slots(filled: &[(usize, i64)]) -> Vec<i64> {
         let mut slots = vec![0; 148];
         for (seconds, n) in filled {
-            slots[slot_of(*seconds).min(147)] += n;
+            slots[daily_bucket(*seconds)] += n;
         }
         slots
     }
@@ -376,14 +356,6 @@ mod tests {
         assert_eq!(named("30–60 m"), 30);
         assert_eq!(named("12–24 h"), 12);
         assert_eq!(named("6 d or more"), 1);
-    }
-
-    #[test]
-    fn a_slot_ends_at_the_start_of_the_next() {
-        for slot in 0..147 {
-            assert_eq!(end_of(slot).map(slot_of), Some(slot + 1));
-        }
-        assert_eq!(end_of(147), None);
     }
 
     #[test]
