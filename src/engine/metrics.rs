@@ -59,13 +59,13 @@ const BOUNDS_S: [f64; 11] = [
 
 const BUCKETS: usize = BOUNDS_S.len() + 1;
 
-/// The bucket of each class of durations that the statistics have. Their classes are narrower.
-static BUCKET_OF_CLASS: LazyLock<Vec<usize>> = LazyLock::new(|| {
-    let bucket = |class| {
-        let value = time_series::value(class);
+/// The bucket of the metrics for each of the narrower buckets of the statistics.
+static METRIC_BUCKET: LazyLock<Vec<usize>> = LazyLock::new(|| {
+    let metric_bucket = |bucket| {
+        let value = time_series::bucket_value(bucket);
         BOUNDS_S.partition_point(|bound| value > *bound)
     };
-    (0..time_series::CLASSES).map(bucket).collect()
+    (0..time_series::BUCKETS).map(metric_bucket).collect()
 });
 
 /// Counted events of a queue.
@@ -135,9 +135,10 @@ impl QueueTotals {
     }
 }
 
-fn add_duration(buckets: &mut [u64; BUCKETS], class: i64, n: u64) {
-    let class = usize::try_from(class).ok();
-    let bucket = class.and_then(|class| BUCKET_OF_CLASS.get(class));
+/// Counts `n` durations in this bucket of the statistics.
+fn add_duration(buckets: &mut [u64; BUCKETS], bucket: i64, n: u64) {
+    let bucket = usize::try_from(bucket).ok();
+    let bucket = bucket.and_then(|bucket| METRIC_BUCKET.get(bucket));
     if let Some(count) = bucket.and_then(|bucket| buckets.get_mut(*bucket)) {
         *count += n;
     }
@@ -345,14 +346,14 @@ mod tests {
                 row(
                     Kind::Minute,
                     1,
-                    WAITS + time_series::class(0.05) as i64,
+                    WAITS + time_series::bucket(0.05) as i64,
                     5,
                     None,
                 ),
                 row(
                     Kind::Minute,
                     1,
-                    RUNS + time_series::class(9_000.0) as i64,
+                    RUNS + time_series::bucket(9_000.0) as i64,
                     6,
                     None,
                 ),

@@ -44,7 +44,7 @@ pub use needs::{Needs, Oldest, Wanted};
 pub use save::REVISE;
 
 /// A loaded job.
-struct Slot {
+struct LoadedJob {
     job: Job,
     /// The version in the database; `None` for a new job.
     version: Option<i64>,
@@ -59,7 +59,7 @@ struct Slot {
 }
 
 /// A loaded recurring job; `None` if it is to be deleted.
-struct RecurringSlot {
+struct LoadedRecurring {
     recurring: Option<Recurring>,
     /// The version in the database; 0 for a new one.
     version: i64,
@@ -72,7 +72,7 @@ struct Candidates {
     expired: VecDeque<JobKey>,
     waiting: VecDeque<JobKey>,
     /// How many more jobs may run, if the queue has a limit.
-    free_slots: Option<usize>,
+    free_capacity: Option<usize>,
     /// There are more candidates than the transaction has memory for.
     has_more: bool,
     /// As many were loaded as requested, so there may be more.
@@ -125,7 +125,7 @@ pub struct UnitOfWork {
     tracked: Arc<Tracked>,
     /// Jobs tracked (with the time) or untracked (`None`) in this transaction.
     tracking: HashMap<String, Option<Time>>,
-    slots: HashMap<JobKey, Slot, RandomState>,
+    jobs: HashMap<JobKey, LoadedJob, RandomState>,
     /// The size in bytes of the texts of the jobs as they were loaded.
     loaded_bytes: usize,
     removed: Vec<(Job, i64)>,
@@ -137,7 +137,7 @@ pub struct UnitOfWork {
     pub is_walk_incomplete: bool,
     candidates: HashMap<QueueId, Candidates>,
     oldest: Vec<JobKey>,
-    recurring: HashMap<String, RecurringSlot>,
+    recurring: HashMap<String, LoadedRecurring>,
     /// Reserved IDs for new records.
     numbers: HashMap<QueueId, VecDeque<i64>>,
     /// Queues to which a recurring job was added.
@@ -194,7 +194,7 @@ impl UnitOfWork {
             operations: OperationChanges::default(),
             tracked: Arc::clone(&shared.tracked),
             tracking: HashMap::new(),
-            slots: HashMap::default(),
+            jobs: HashMap::default(),
             loaded_bytes: 0,
             removed: Vec::new(),
             edges: HashMap::new(),
@@ -219,16 +219,16 @@ impl UnitOfWork {
     // ---- for verbs ----
 
     pub fn job(&self, key: &JobKey) -> Option<&Job> {
-        self.slots.get(key).map(|slot| &slot.job)
+        self.jobs.get(key).map(|loaded| &loaded.job)
     }
 
     /// The job, for changing.
     pub fn job_mut(&mut self, key: &JobKey) -> Option<&mut Job> {
-        let slot = self.slots.get_mut(key)?;
-        if slot.version.is_some() && slot.before.is_none() {
-            slot.before = Some(slot.job.clone());
+        let loaded = self.jobs.get_mut(key)?;
+        if loaded.version.is_some() && loaded.before.is_none() {
+            loaded.before = Some(loaded.job.clone());
         }
-        Some(&mut slot.job)
+        Some(&mut loaded.job)
     }
 
     /// Removes a job from the cache, because it no longer runs or exists.
@@ -251,9 +251,9 @@ impl UnitOfWork {
 
     /// Adds a job. Its key must be unused.
     pub fn insert(&mut self, job: Job) {
-        self.slots.insert(
+        self.jobs.insert(
             job.key.clone(),
-            Slot {
+            LoadedJob {
                 job,
                 version: None,
                 before: None,
@@ -266,23 +266,23 @@ impl UnitOfWork {
 
     /// Adds a job as loaded from the database.
     pub fn add_loaded(&mut self, job: Job, version: i64) {
-        self.add_slot(job, version, Omitted::default(), false);
+        self.add_loaded_job(job, version, Omitted::default(), false);
     }
 
     /// Adds a job as loaded by a statement with `job_columns!(short)` or `job_columns!(neighbor)`.
     pub fn add_row(&mut self, row: &Row) -> Result<JobKey, StoreError> {
         let (job, version, omitted) = job_rows::short_job(row)?;
         let key = job.key.clone();
-        if !self.slots.contains_key(&key) {
+        if !self.jobs.contains_key(&key) {
             let is_partial = row.columns() == job_rows::NEIGHBOR_COLUMNS;
-            self.add_slot(job, version, omitted, is_partial);
+            self.add_loaded_job(job, version, omitted, is_partial);
         }
         Ok(key)
     }
 
-    fn add_slot(&mut self, job: Job, version: i64, omitted: Omitted, is_partial: bool) {
+    fn add_loaded_job(&mut self, job: Job, version: i64, omitted: Omitted, is_partial: bool) {
         self.loaded_bytes += job.loaded_bytes();
-        let slot = Slot {
+        let loaded = LoadedJob {
             job,
             version: Some(version),
             before: None,
@@ -290,7 +290,7 @@ impl UnitOfWork {
             omitted,
             has_new_dependent: false,
         };
-        self.slots.insert(slot.job.key.clone(), slot);
+        self.jobs.insert(loaded.job.key.clone(), loaded);
     }
 
     /// The ID for a new record in the queue, if one was reserved.
@@ -299,17 +299,18 @@ impl UnitOfWork {
     }
 
     /// How many more jobs of the queue may run; `usize::MAX` if it has no limit.
-    pub fn free_slots(&self, queue: QueueId) -> usize {
+    pub fn free_capacity(&self, queue: QueueId) -> usize {
         let candidates = self.candidates.get(&queue);
         candidates
-            .and_then(|candidates| candidates.free_slots)
+            .and_then(|candidates| candidates.free_capacity)
             .unwrap_or(usize::MAX)
     }
 
     /// Whether more jobs of the queue could be claimed, which were too large for this transaction.
     pub fn has_more(&self, queue: QueueId) -> bool {
         let candidates = self.candidates.get(&queue);
-        candidates.is_some_and(|candidates| candidates.has_more && candidates.free_slots != Some(0))
+        candidates
+            .is_some_and(|candidates| candidates.has_more && candidates.free_capacity != Some(0))
     }
 
     /// Notes that more jobs of the queue could be claimed.
@@ -332,7 +333,8 @@ impl UnitOfWork {
     /// Whether the queue may have more jobs to claim than were loaded.
     pub fn is_cut(&self, queue: QueueId) -> bool {
         let candidates = self.candidates.get(&queue);
-        candidates.is_some_and(|candidates| candidates.is_cut && candidates.free_slots != Some(0))
+        candidates
+            .is_some_and(|candidates| candidates.is_cut && candidates.free_capacity != Some(0))
     }
 
     /// Whether more jobs of the queue can be claimed, loaded or not.
@@ -340,17 +342,17 @@ impl UnitOfWork {
         let candidates = self.candidates.get(&queue);
         let has_loaded = candidates.is_some_and(|candidates| {
             let count = candidates.expired.len() + candidates.waiting.len();
-            count > 0 && candidates.free_slots != Some(0)
+            count > 0 && candidates.free_capacity != Some(0)
         });
         has_loaded || self.is_cut(queue) || self.has_more(queue)
     }
 
     /// Counts one more running job of the queue.
-    pub fn use_slot(&mut self, queue: QueueId) {
+    pub fn use_capacity(&mut self, queue: QueueId) {
         if let Some(room) = self
             .candidates
             .get_mut(&queue)
-            .and_then(|it| it.free_slots.as_mut())
+            .and_then(|it| it.free_capacity.as_mut())
         {
             *room = room.saturating_sub(1);
         }
@@ -423,16 +425,16 @@ impl UnitOfWork {
             self.recurring_in.insert(recurring.queue);
             self.available_at(recurring.queue, recurring.next_at);
         }
-        let slot = self
+        let loaded = self
             .recurring
             .entry(id.to_owned())
-            .or_insert(RecurringSlot {
+            .or_insert(LoadedRecurring {
                 recurring: None,
                 version: 0,
                 changed: false,
             });
-        slot.recurring = recurring;
-        slot.changed = true;
+        loaded.recurring = recurring;
+        loaded.changed = true;
     }
 
     /// Notes that a job becomes available in the queue at this time.

@@ -13,7 +13,7 @@ const SKIPS_MAX: i64 = 1_000;
 type Skipped = (i64, i64, i64, &'static str, String, String, String, String);
 
 /// A loaded operation.
-struct Slot {
+struct LoadedOperation {
     operation: Operation,
     /// The version in the database; `None` for a new operation.
     version: Option<i64>,
@@ -23,7 +23,7 @@ struct Slot {
 /// The loaded operations and their changes.
 #[derive(Default)]
 pub struct OperationChanges {
-    slots: HashMap<i64, Slot>,
+    operations: HashMap<i64, LoadedOperation>,
     skips: Vec<Skipped>,
     /// Operation, number, and the job as text.
     removed: Vec<(i64, i64, String)>,
@@ -34,36 +34,41 @@ pub struct OperationChanges {
 impl OperationChanges {
     /// Adds an operation as loaded from the database.
     pub fn add_loaded(&mut self, (operation, version): (Operation, i64)) {
-        self.slots.entry(operation.id).or_insert(Slot {
-            operation,
-            version: Some(version),
-            changed: false,
-        });
+        self.operations
+            .entry(operation.id)
+            .or_insert(LoadedOperation {
+                operation,
+                version: Some(version),
+                changed: false,
+            });
     }
 
     /// The operation, and the version as read; 0 if it has changed since.
     pub fn get(&self, id: i64) -> Option<(&Operation, i64)> {
-        let slot = self.slots.get(&id)?;
+        let loaded = self.operations.get(&id)?;
         // Another request of the same transaction may have changed it.
-        let version = slot.version.filter(|_| !slot.changed).unwrap_or_default();
-        Some((&slot.operation, version))
+        let version = loaded
+            .version
+            .filter(|_| !loaded.changed)
+            .unwrap_or_default();
+        Some((&loaded.operation, version))
     }
 
     /// Adds a new operation.
     pub fn add(&mut self, operation: Operation) {
-        let slot = Slot {
+        let loaded = LoadedOperation {
             operation,
             version: None,
             changed: true,
         };
-        self.slots.insert(slot.operation.id, slot);
+        self.operations.insert(loaded.operation.id, loaded);
     }
 
     /// Stores the progress of a loaded operation.
     pub fn set(&mut self, operation: Operation) {
-        if let Some(slot) = self.slots.get_mut(&operation.id) {
-            slot.operation = operation;
-            slot.changed = true;
+        if let Some(loaded) = self.operations.get_mut(&operation.id) {
+            loaded.operation = operation;
+            loaded.changed = true;
         }
     }
 
@@ -102,11 +107,11 @@ impl OperationChanges {
     /// The statements that write the changes.
     pub fn writes(&mut self) -> Vec<Statement> {
         let mut writes = Vec::new();
-        for slot in std::mem::take(&mut self.slots).into_values() {
-            match slot.version {
-                _ if !slot.changed => {}
-                Some(version) => writes.push(rows::save(&slot.operation, version)),
-                None => writes.push(rows::add(&slot.operation)),
+        for loaded in std::mem::take(&mut self.operations).into_values() {
+            match loaded.version {
+                _ if !loaded.changed => {}
+                Some(version) => writes.push(rows::save(&loaded.operation, version)),
+                None => writes.push(rows::add(&loaded.operation)),
             }
         }
         let skips = std::mem::take(&mut self.skips);

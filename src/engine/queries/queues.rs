@@ -56,7 +56,7 @@ impl Counts {
         }
     }
 
-    fn slot(&mut self, state: State) -> &mut i64 {
+    fn count_mut(&mut self, state: State) -> &mut i64 {
         match state {
             State::Waiting | State::Stalled => &mut self.waiting,
             State::Scheduled => &mut self.scheduled,
@@ -157,7 +157,7 @@ fn counts(answers: Vec<StatementResult>) -> Result<Found> {
             match index {
                 0 => {
                     if let Some(state) = State::from_code(row.int(2)?) {
-                        *of_queue.slot(state) += n;
+                        *of_queue.count_mut(state) += n;
                     }
                 }
                 1 => {

@@ -9,8 +9,8 @@ use crate::engine::error::Result;
 use crate::engine::model::job::{QueueId, QueueKey};
 use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::unit_of_work::time_series::{
-    CLASSES, FAILED, FORMER_BOUNDS_S, FORMER_RUNS, FORMER_WAITS, HOUR, MINUTE_US, PUT, RUNS, WAITS,
-    classes_of_former, value,
+    BUCKETS, FAILED, FORMER_BOUNDS_S, FORMER_RUNS, FORMER_WAITS, HOUR, MINUTE_US, PUT, RUNS, WAITS,
+    bucket_value, buckets_of_former,
 };
 use crate::store::Statement;
 
@@ -26,13 +26,13 @@ pub struct SeriesTotals {
     pub runs: DurationCounts,
 }
 
-/// The number of durations in each class.
+/// The number of durations in each bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DurationCounts([i64; CLASSES]);
+pub struct DurationCounts([i64; BUCKETS]);
 
 impl Default for DurationCounts {
     fn default() -> Self {
-        DurationCounts([0; CLASSES])
+        DurationCounts([0; BUCKETS])
     }
 }
 
@@ -45,15 +45,15 @@ impl DurationCounts {
         self.0.iter_mut().zip(other.0).for_each(|(a, b)| *a += b);
     }
 
-    /// Adds `n` durations of class `class`, which is ignored if there is no such class.
-    fn add(&mut self, class: i64, n: i64) {
-        let class = usize::try_from(class).ok();
-        if let Some(count) = class.and_then(|class| self.0.get_mut(class)) {
+    /// Adds `n` durations to a bucket; does nothing if there is no such bucket.
+    fn add(&mut self, bucket: i64, n: i64) {
+        let bucket = usize::try_from(bucket).ok();
+        if let Some(count) = bucket.and_then(|bucket| self.0.get_mut(bucket)) {
             *count += n;
         }
     }
 
-    /// Adds `n` durations that an earlier version counted in its class `former`: spread over the classes in its place,
+    /// Adds `n` durations that an earlier version counted in its bucket `former`: spread over the buckets in its place,
     /// a single one in the middle.
     fn add_former(&mut self, former: i64, n: i64) {
         let Some(former) = usize::try_from(former)
@@ -62,11 +62,11 @@ impl DurationCounts {
         else {
             return;
         };
-        let classes = classes_of_former(former);
-        let parts = (classes.end() - classes.start() + 1) as i64;
+        let buckets = buckets_of_former(former);
+        let parts = (buckets.end() - buckets.start() + 1) as i64;
         let up_to = |part: i64| (n * part + parts / 2) / parts;
-        for (class, part) in classes.zip(0..) {
-            self.add(class as i64, up_to(part + 1) - up_to(part));
+        for (bucket, part) in buckets.zip(0..) {
+            self.add(bucket as i64, up_to(part + 1) - up_to(part));
         }
     }
 }
@@ -109,11 +109,11 @@ pub fn quantile(durations: &DurationCounts, share: f64) -> Option<f64> {
     }
     let wanted = (share * total as f64).max(1.0);
     let mut counted = 0;
-    let class = durations.0.iter().position(|n| {
+    let bucket = durations.0.iter().position(|n| {
         counted += n;
         counted as f64 >= wanted
     });
-    Some(value(class.unwrap_or(CLASSES - 1)))
+    Some(bucket_value(bucket.unwrap_or(BUCKETS - 1)))
 }
 
 impl Engine {
@@ -224,13 +224,13 @@ WHERE t.kind = $1 AND t.queue = q.id AND t.day >= $2 AND t.day < $3 AND t.slot =
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::unit_of_work::time_series::{SeriesEvent, class, minute};
+    use crate::engine::unit_of_work::time_series::{SeriesEvent, bucket, minute};
 
     /// The counts of these durations.
     fn counts(durations: impl IntoIterator<Item = f64>) -> DurationCounts {
         let mut counts = DurationCounts::default();
         for seconds in durations {
-            counts.add(class(seconds) as i64, 1);
+            counts.add(bucket(seconds) as i64, 1);
         }
         counts
     }
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn durations_that_an_earlier_version_counted_keep_their_number_and_range() {
-        // Class 8: 30 to 120 s.
+        // Bucket 8: 30 to 120 s.
         for n in [1, 2, 3, 100, 1_001] {
             let mut sums = SeriesTotals::default();
             sums.add(FORMER_WAITS + 8, n);

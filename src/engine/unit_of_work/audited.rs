@@ -12,7 +12,7 @@ use crate::engine::model::job_rows;
 use crate::engine::model::queue::Queue;
 use crate::engine::model::recurring::Recurring;
 use crate::engine::unit_of_work::transaction::WriteRequest;
-use crate::engine::unit_of_work::{Slot, UnitOfWork};
+use crate::engine::unit_of_work::{LoadedJob, UnitOfWork};
 use crate::store::Statement;
 
 /// Bytes of `before`, and of `after`, in one entry.
@@ -129,7 +129,8 @@ impl UnitOfWork {
     pub fn begin_audit(&mut self) {
         if let Some(audit) = &mut self.audit {
             let read = self.recurring.iter();
-            let read = read.filter_map(|(id, slot)| Some((id.clone(), slot.recurring.clone()?)));
+            let read =
+                read.filter_map(|(id, loaded)| Some((id.clone(), loaded.recurring.clone()?)));
             audit.recurring = read.collect();
         }
     }
@@ -139,31 +140,31 @@ impl UnitOfWork {
         let Some(mut audit) = self.audit.take() else {
             return;
         };
-        let changed = |slot: &&Slot| slot.version.is_none() || slot.before.is_some();
-        let mut slots: Vec<&Slot> = self.slots.values().filter(changed).collect();
-        slots.sort_by_key(|slot| slot.job.seq);
+        let changed = |loaded: &&LoadedJob| loaded.version.is_none() || loaded.before.is_some();
+        let mut jobs: Vec<&LoadedJob> = self.jobs.values().filter(changed).collect();
+        jobs.sort_by_key(|loaded| loaded.job.seq);
         for (job, _) in &self.removed {
             audit.add(1, Some(&self.job_item(job, false)), None);
         }
-        for slot in slots {
-            let before = slot.before.as_ref().map(|job| self.job_item(job, false));
-            let after = self.job_item(&slot.job, true);
+        for loaded in jobs {
+            let before = loaded.before.as_ref().map(|job| self.job_item(job, false));
+            let after = self.job_item(&loaded.job, true);
             audit.add(1, before.as_ref(), Some(&after));
         }
         for (id, since) in &self.tracking {
             let key = JobKey::qless(id.as_str());
-            let is_noted = |slot: &Slot| changed(&slot);
-            if self.slots.get(&key).is_some_and(is_noted) {
+            let is_noted = |loaded: &LoadedJob| changed(&loaded);
+            if self.jobs.get(&key).is_some_and(is_noted) {
                 continue;
             }
             let item = |tracked| Item::Tracked { job: id, tracked };
             let was = item(self.tracked.contains(id));
             audit.add(1, Some(&was), Some(&item(since.is_some())));
         }
-        for (id, slot) in self.recurring.iter().filter(|(_, slot)| slot.changed) {
+        for (id, loaded) in self.recurring.iter().filter(|(_, loaded)| loaded.changed) {
             let before = audit.recurring.get(id).cloned();
             let before = before.as_ref().map(|it| self.recurring_item(it));
-            let after = slot.recurring.as_ref().map(|it| self.recurring_item(it));
+            let after = loaded.recurring.as_ref().map(|it| self.recurring_item(it));
             audit.add(1, before.as_ref(), after.as_ref());
         }
         self.audit = Some(audit);

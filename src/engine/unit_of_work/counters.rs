@@ -148,6 +148,7 @@ struct Counter {
     kind: Kind,
     queue: QueueId,
     day: i64,
+    /// What is counted within the kind: a state, an outcome, a series or a bucket.
     slot: i64,
 }
 

@@ -108,11 +108,11 @@ impl UnitOfWork {
                 scope: key.scope,
                 id: id.to_owned(),
             };
-            let slot = self.slots.get(&key).filter(|slot| !slot.is_partial);
-            if let Some(slot) = slot {
-                open.extend(slot.job.dependents.iter().map(String::as_str));
+            let loaded = self.jobs.get(&key).filter(|loaded| !loaded.is_partial);
+            if let Some(loaded) = loaded {
+                open.extend(loaded.job.dependents.iter().map(String::as_str));
             }
-            if slot.is_none_or(|slot| slot.omitted.edges) {
+            if loaded.is_none_or(|loaded| loaded.omitted.edges) {
                 let read = self.dependents.get(id).into_iter().flatten();
                 open.extend(read.map(String::as_str));
             }

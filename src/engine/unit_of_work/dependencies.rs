@@ -10,12 +10,12 @@ impl UnitOfWork {
     pub fn remove(&mut self, key: &JobKey) {
         self.set_dependencies(key, Vec::new());
         self.take_dependents(key);
-        let Some(slot) = self.slots.remove(key) else {
+        let Some(loaded) = self.jobs.remove(key) else {
             return;
         };
-        if let Some(version) = slot.version {
+        if let Some(version) = loaded.version {
             self.removed
-                .push((slot.before.unwrap_or(slot.job), version));
+                .push((loaded.before.unwrap_or(loaded.job), version));
         }
     }
 
@@ -43,13 +43,13 @@ impl UnitOfWork {
             let need = JobKey { scope, id };
             // With several servers the other job's version is written too: it detects a concurrent completion that has
             // not seen this dependency.
-            if let Some(slot) = self.slots.get_mut(&need) {
-                slot.has_new_dependent = true;
-                slot.job.dependents.push(key.id.clone());
-                self.edges.insert((seq, slot.job.seq), true);
+            if let Some(loaded) = self.jobs.get_mut(&need) {
+                loaded.has_new_dependent = true;
+                loaded.job.dependents.push(key.id.clone());
+                self.edges.insert((seq, loaded.job.seq), true);
                 // A job that was loaded only as a dependency has no dependents; the walk over dependencies has read
                 // them.
-                if slot.is_partial {
+                if loaded.is_partial {
                     let known = self.dependents.entry(need.id).or_default();
                     known.push(key.id.clone());
                 }
@@ -63,11 +63,11 @@ impl UnitOfWork {
     /// Removes the dependencies on this job, and returns its former dependents. Its version stays, because only its
     /// list of dependents has changed.
     pub fn take_dependents(&mut self, key: &JobKey) -> Vec<JobKey> {
-        let Some(slot) = self.slots.get_mut(key) else {
+        let Some(loaded) = self.jobs.get_mut(key) else {
             return Vec::new();
         };
-        let seq = slot.job.seq;
-        let ids = std::mem::take(&mut slot.job.dependents).into_iter();
+        let seq = loaded.job.seq;
+        let ids = std::mem::take(&mut loaded.job.dependents).into_iter();
         let scope = key.scope;
         let dependents: Vec<_> = ids.map(|id| JobKey { scope, id }).collect();
         for dependent in &dependents {
@@ -82,7 +82,7 @@ impl UnitOfWork {
 
     /// Removes a dependent from the job `need`, whose version stays, because only its list of dependents has changed.
     fn forget_dependent(&mut self, seq: i64, key: &JobKey, need: &JobKey) {
-        if let Some(other) = self.slots.get_mut(need) {
+        if let Some(other) = self.jobs.get_mut(need) {
             other.job.dependents.retain(|id| *id != key.id);
             if let Some(known) = self.dependents.get_mut(&need.id) {
                 known.retain(|id| *id != key.id);

@@ -8,7 +8,7 @@ use crate::engine::model::job::{
 use crate::engine::model::job_rows::job_columns;
 use crate::engine::model::recurring::{self, Due};
 use crate::engine::operations;
-use crate::engine::unit_of_work::{Candidates, Needs, Oldest, RecurringSlot, UnitOfWork};
+use crate::engine::unit_of_work::{Candidates, LoadedRecurring, Needs, Oldest, UnitOfWork};
 use crate::store::{Row, Statement, StatementResult, StoreError};
 
 impl UnitOfWork {
@@ -124,7 +124,7 @@ impl UnitOfWork {
             scope,
             id: id.to_owned(),
         };
-        !self.slots.is_empty() && self.slots.contains_key(&key())
+        !self.jobs.is_empty() && self.jobs.contains_key(&key())
     }
 
     /// The statement that reads the oldest jobs of a list, if its queue exists.
@@ -159,7 +159,11 @@ impl UnitOfWork {
         needs: impl Iterator<Item = &'a Needs>,
     ) -> Option<Statement> {
         let has_edges = |job: &&Job| !job.dependencies.is_empty() || !job.dependents.is_empty();
-        let with_edges = self.slots.values().map(|slot| &slot.job).filter(has_edges);
+        let with_edges = self
+            .jobs
+            .values()
+            .map(|loaded| &loaded.job)
+            .filter(has_edges);
         let with_edges: Vec<_> = with_edges.collect();
         if with_edges.is_empty() {
             return None;
@@ -178,7 +182,7 @@ impl UnitOfWork {
             }
         }
         let missing: Vec<_> = missing.into_iter().collect();
-        let dependencies_max = self.slots.len() as i64 + 1;
+        let dependencies_max = self.jobs.len() as i64 + 1;
         (!missing.is_empty())
             .then(|| Statement::of_rows(LOAD_NEIGHBORS, &missing).with(dependencies_max))
     }
@@ -218,12 +222,12 @@ impl UnitOfWork {
     pub(super) fn load_recurring(&mut self, row: &Row) -> Result<(), StoreError> {
         let (recurring, version) = recurring::recurring(row)?;
         let id = recurring.id.clone();
-        let slot = RecurringSlot {
+        let loaded = LoadedRecurring {
             recurring: Some(recurring),
             version,
             changed: false,
         };
-        self.recurring.insert(id, slot);
+        self.recurring.insert(id, loaded);
         Ok(())
     }
 
@@ -292,7 +296,7 @@ impl UnitOfWork {
             }
             expired.sort_by_key(|(until, seq, _)| (*until, *seq));
             let expired = expired.into_iter().map(|(.., key)| key).collect();
-            let free_slots = match self.limit(*queue) {
+            let free_capacity = match self.limit(*queue) {
                 Some(max) => {
                     let answer = answers.next().unwrap_or_default();
                     let running = answer.rows.first().map_or(Ok(0), |row| row.int(0))?;
@@ -311,7 +315,7 @@ impl UnitOfWork {
                 Candidates {
                     expired,
                     waiting,
-                    free_slots,
+                    free_capacity,
                     has_more: false,
                     is_cut: false,
                 },

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use crate::engine::model::history::History;
 use crate::engine::model::job::{Job, JobKey};
 use crate::engine::model::{job_rows, long_bodies};
-use crate::engine::unit_of_work::{Candidates, Needs, Slot, UnitOfWork};
+use crate::engine::unit_of_work::{Candidates, LoadedJob, Needs, UnitOfWork};
 use crate::store::{Statement, StatementResult, StoreError};
 
 /// Bytes of jobs that a transaction loads or deletes if it can be split.
@@ -47,22 +47,22 @@ struct Wanted {
 }
 
 impl LongParts {
-    fn add(&mut self, slot: &Slot, wanted: Wanted) {
-        let seq = (slot.job.seq,);
-        if wanted.body && slot.job.body.read().is_none() {
-            self.bytes += slot.job.body.bytes();
+    fn add(&mut self, loaded: &LoadedJob, wanted: Wanted) {
+        let seq = (loaded.job.seq,);
+        if wanted.body && loaded.job.body.read().is_none() {
+            self.bytes += loaded.job.body.bytes();
             self.bodies.push(seq);
-        } else if wanted.deletes_body && slot.job.body.is_long() {
-            self.bytes += slot.job.body.bytes();
+        } else if wanted.deletes_body && loaded.job.body.is_long() {
+            self.bytes += loaded.job.body.bytes();
         }
-        if wanted.texts && slot.omitted.texts > 0 {
-            self.bytes += slot.omitted.texts;
+        if wanted.texts && loaded.omitted.texts > 0 {
+            self.bytes += loaded.omitted.texts;
             self.texts.push(seq);
         }
-        if wanted.edges && slot.omitted.edges {
+        if wanted.edges && loaded.omitted.edges {
             self.bytes += EDGES_BYTES;
             self.edges.push(seq);
-        } else if wanted.count && slot.omitted.edges {
+        } else if wanted.count && loaded.omitted.edges {
             self.counts.push(seq);
         }
     }
@@ -82,7 +82,7 @@ impl LongParts {
     }
 }
 
-impl Slot {
+impl LoadedJob {
     /// Whether all of the job is loaded, except perhaps for its body.
     pub fn is_whole(&self) -> bool {
         !self.is_partial && self.omitted.texts == 0 && !self.omitted.edges
@@ -97,7 +97,7 @@ impl UnitOfWork {
     /// The long parts that the verbs need, except for claims. Their size is 0 if there are none and the jobs are small.
     pub fn long_parts<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> LongParts {
         let mut parts = LongParts::default();
-        let has_long_parts = self.slots.values().any(Slot::has_long_parts);
+        let has_long_parts = self.jobs.values().any(LoadedJob::has_long_parts);
         if self.loaded_bytes <= LONG_PARTS_MAX && !has_long_parts {
             return parts;
         }
@@ -124,26 +124,26 @@ impl UnitOfWork {
         for key in &self.oldest {
             wanted.entry(key.clone()).or_default().texts = true;
         }
-        for (key, slot) in &self.slots {
+        for (key, loaded) in &self.jobs {
             let part = wanted.get(key).copied();
-            let is_candidate = candidates.contains(&slot.job.seq);
+            let is_candidate = candidates.contains(&loaded.job.seq);
             if part.is_some() || is_candidate {
-                parts.bytes += slot.job.loaded_bytes();
+                parts.bytes += loaded.job.loaded_bytes();
             }
             let mut part = part.unwrap_or_default();
             part.body |= is_candidate;
             part.texts |= is_candidate;
-            parts.add(slot, part);
+            parts.add(loaded, part);
         }
         parts
     }
 
     /// The long parts of the jobs that claims may lease. Drops candidates beyond [`CLAIMED_MAX`], and those for which
-    /// the queue has no free slot.
+    /// the queue has no free capacity.
     pub fn long_parts_of_candidates(&mut self) -> LongParts {
         let mut parts = LongParts::default();
         let UnitOfWork {
-            slots, candidates, ..
+            jobs, candidates, ..
         } = self;
         let all = Wanted {
             body: true,
@@ -152,24 +152,24 @@ impl UnitOfWork {
             ..Wanted::default()
         };
         let mut fits = |key: &JobKey| {
-            let slot = slots.get(key).filter(|slot| slot.has_long_parts());
-            let Some(slot) = slot else { return true };
+            let loaded = jobs.get(key).filter(|loaded| loaded.has_long_parts());
+            let Some(loaded) = loaded else { return true };
             let fits = parts.bytes < CLAIMED_MAX;
             if fits {
-                parts.add(slot, all);
+                parts.add(loaded, all);
             }
             fits
         };
         for Candidates {
             expired,
             waiting,
-            free_slots,
+            free_capacity,
             has_more,
             ..
         } in candidates.values_mut()
         {
             for list in [expired, waiting] {
-                list.truncate(free_slots.unwrap_or(usize::MAX));
+                list.truncate(free_capacity.unwrap_or(usize::MAX));
                 let fitting = list
                     .iter()
                     .take_while(|key| !*has_more && fits(key))
@@ -183,9 +183,9 @@ impl UnitOfWork {
 
     /// The number of dependents of a job that is a dependency of another one.
     pub fn count_dependents(&self, key: &JobKey) -> usize {
-        let slot = self.slots.get(key);
-        slot.map_or(0, |slot| {
-            slot.job.dependents.len() + slot.omitted.dependents
+        let loaded = self.jobs.get(key);
+        loaded.map_or(0, |loaded| {
+            loaded.job.dependents.len() + loaded.omitted.dependents
         })
     }
 
@@ -193,14 +193,14 @@ impl UnitOfWork {
     /// for which their bodies are needed.
     pub fn long_parts_of_expired(&self, keys: &[JobKey], moves: fn(&Job) -> bool) -> LongParts {
         let mut parts = LongParts::default();
-        for slot in keys.iter().filter_map(|key| self.slots.get(key)) {
+        for loaded in keys.iter().filter_map(|key| self.jobs.get(key)) {
             let wanted = Wanted {
                 texts: true,
-                body: moves(&slot.job),
+                body: moves(&loaded.job),
                 ..Wanted::default()
             };
-            parts.bytes += slot.job.loaded_bytes();
-            parts.add(slot, wanted);
+            parts.bytes += loaded.job.loaded_bytes();
+            parts.add(loaded, wanted);
         }
         parts
     }
@@ -208,32 +208,32 @@ impl UnitOfWork {
     /// Stores the results of [`LongParts::statements`]; the number of columns identifies the kind.
     pub fn take_long_parts(&mut self, answers: &[StatementResult]) -> Result<(), StoreError> {
         let mut keys = HashMap::new();
-        for (key, slot) in &self.slots {
-            if slot.has_long_parts() {
-                keys.insert(slot.job.seq, key.clone());
+        for (key, loaded) in &self.jobs {
+            if loaded.has_long_parts() {
+                keys.insert(loaded.job.seq, key.clone());
             }
         }
         for row in answers.iter().flat_map(|answer| &answer.rows) {
             let key = keys.get(&row.int(0)?);
-            let Some(slot) = key.and_then(|key| self.slots.get_mut(key)) else {
+            let Some(loaded) = key.and_then(|key| self.jobs.get_mut(key)) else {
                 continue;
             };
             match row.columns() {
-                2 => slot.job.body = row.text(1)?.into(),
+                2 => loaded.job.body = row.text(1)?.into(),
                 3 => {
-                    slot.job.dependencies = job_rows::lines(row.text_or_null(1)?);
-                    slot.job.dependents = job_rows::lines(row.text_or_null(2)?);
-                    slot.omitted.edges = false;
+                    loaded.job.dependencies = job_rows::lines(row.text_or_null(1)?);
+                    loaded.job.dependents = job_rows::lines(row.text_or_null(2)?);
+                    loaded.omitted.edges = false;
                 }
                 4 => {
-                    slot.job.history = History::from_text(row.text(1)?);
-                    job_rows::read_tags(&mut slot.job, row.text(2)?);
-                    slot.job.work_state = row.text_or_null(3)?;
-                    slot.omitted.texts = 0;
+                    loaded.job.history = History::from_text(row.text(1)?);
+                    job_rows::read_tags(&mut loaded.job, row.text(2)?);
+                    loaded.job.work_state = row.text_or_null(3)?;
+                    loaded.omitted.texts = 0;
                 }
                 _ => {
                     let all = usize::try_from(row.int(1)?).unwrap_or_default();
-                    slot.omitted.dependents = all.saturating_sub(slot.job.dependents.len());
+                    loaded.omitted.dependents = all.saturating_sub(loaded.job.dependents.len());
                 }
             }
         }

@@ -10,7 +10,7 @@ use crate::engine::model::long_bodies::LongBodies;
 use crate::engine::model::queue::{self, Queue};
 use crate::engine::model::recurring;
 use crate::engine::tokens::TokenChange;
-use crate::engine::unit_of_work::{Slot, UnitOfWork};
+use crate::engine::unit_of_work::{LoadedJob, UnitOfWork};
 use crate::engine::verbs::qless::tag;
 use crate::store::Statement;
 
@@ -38,16 +38,16 @@ impl UnitOfWork {
     /// The statements that write the changed jobs and dependencies. Unloads all jobs.
     pub fn job_writes(&mut self) -> Vec<Statement> {
         self.audit_jobs();
-        let mut slots: Vec<Slot> = self.slots.drain().map(|(_, slot)| slot).collect();
+        let mut jobs: Vec<LoadedJob> = self.jobs.drain().map(|(_, loaded)| loaded).collect();
         // All transactions of all servers lock rows in this order, which prevents deadlocks.
-        slots.sort_unstable_by_key(|slot| slot.job.seq);
-        for slot in &mut slots {
-            let changed = slot.version.is_none() || slot.before.is_some();
-            if changed && slot.job.state != State::Record {
-                slot.job.history.shorten(self.history_max);
+        jobs.sort_unstable_by_key(|loaded| loaded.job.seq);
+        for loaded in &mut jobs {
+            let changed = loaded.version.is_none() || loaded.before.is_some();
+            if changed && loaded.job.state != State::Record {
+                loaded.job.history.shorten(self.history_max);
             }
         }
-        let mut writes = self.rows_of(&slots);
+        let mut writes = self.rows_of(&jobs);
         let (added, cut) = self.edges.drain().partition::<Vec<_>, _>(|(_, add)| *add);
         let edges = |edges: Vec<((i64, i64), bool)>| {
             let mut edges: Vec<_> = edges.into_iter().map(|(edge, _)| edge).collect();
@@ -62,55 +62,59 @@ impl UnitOfWork {
             writes.push(job_rows::add_dependencies(&added));
         }
         writes.extend(self.recurring_writes());
-        for slot in slots {
-            let rewritten = i64::from(slot.before.is_some());
-            let version = slot.version.map_or(NEW, |version| version + rewritten);
-            match slot.job.state {
-                State::Running if slot.is_whole() => {
-                    let key = slot.job.key.clone();
-                    self.cache_updates.push((key, Some((slot.job, version))));
+        for loaded in jobs {
+            let rewritten = i64::from(loaded.before.is_some());
+            let version = loaded.version.map_or(NEW, |version| version + rewritten);
+            match loaded.job.state {
+                State::Running if loaded.is_whole() => {
+                    let key = loaded.job.key.clone();
+                    self.cache_updates.push((key, Some((loaded.job, version))));
                 }
-                _ => self.forget_cached(slot.job.key),
+                _ => self.forget_cached(loaded.job.key),
             }
         }
         writes
     }
 
     /// The statements that write jobs and their tags. Also updates the counters and collects wake-ups.
-    fn rows_of(&mut self, slots: &[Slot]) -> Vec<Statement> {
+    fn rows_of(&mut self, jobs: &[LoadedJob]) -> Vec<Statement> {
         let mut removed = std::mem::take(&mut self.removed);
         removed.sort_unstable_by_key(|(job, _)| job.seq);
         let (mut new, mut moved, mut changed) = (Vec::new(), Vec::new(), Vec::new());
         let mut touched = Vec::new();
         let (mut tags, mut bodies) = (TagRows::default(), LongBodies::default());
-        for slot in slots {
+        for loaded in jobs {
             let written = Written {
-                job: &slot.job,
-                before: slot.before.as_ref(),
-                version: slot.version.unwrap_or(NEW),
+                job: &loaded.job,
+                before: loaded.before.as_ref(),
+                version: loaded.version.unwrap_or(NEW),
             };
-            match (&slot.before, slot.version) {
+            match (&loaded.before, loaded.version) {
                 (_, None) => new.push(written),
-                (Some(before), Some(_)) if job_rows::settings_differ(before, &slot.job) => {
+                (Some(before), Some(_)) if job_rows::settings_differ(before, &loaded.job) => {
                     changed.push(written);
                 }
                 (Some(_), Some(_)) => moved.push(written),
                 (None, Some(version)) => {
-                    touched.extend(slot.has_new_dependent.then_some((slot.job.seq, version)));
+                    touched.extend(
+                        loaded
+                            .has_new_dependent
+                            .then_some((loaded.job.seq, version)),
+                    );
                     continue;
                 }
             }
-            bodies.compare(slot.before.as_ref(), Some(&slot.job));
+            bodies.compare(loaded.before.as_ref(), Some(&loaded.job));
             self.counters
-                .count_change(slot.before.as_ref(), Some(&slot.job));
+                .count_change(loaded.before.as_ref(), Some(&loaded.job));
             // A restored job gets its creation time here, since the original time of the tag is unknown.
-            let tagged_at = match slot.version {
-                None => slot.job.created_at,
+            let tagged_at = match loaded.version {
+                None => loaded.job.created_at,
                 Some(_) => self.now,
             };
-            tags.compare(slot.before.as_ref(), Some(&slot.job), tagged_at);
+            tags.compare(loaded.before.as_ref(), Some(&loaded.job), tagged_at);
             if self.has_subscribers {
-                self.note_availability(slot.before.as_ref(), &slot.job);
+                self.note_availability(loaded.before.as_ref(), &loaded.job);
             }
         }
         let mut gone = Vec::new();
@@ -143,7 +147,7 @@ impl UnitOfWork {
         writes
     }
 
-    /// Collects what concerns waiting polls: a job became or will become available, or a slot became free in a queue
+    /// Collects what concerns waiting polls: a job became or will become available, or capacity became free in a queue
     /// with a limit on running jobs.
     fn note_availability(&mut self, before: Option<&Job>, after: &Job) {
         let is_ready = |job: &Job| matches!(job.state, State::Waiting | State::Stalled);
@@ -180,13 +184,13 @@ impl UnitOfWork {
 
     fn recurring_writes(&mut self) -> Vec<Statement> {
         let (mut saved, mut gone) = (Vec::new(), Vec::new());
-        let mut slots: Vec<_> = self.recurring.drain().collect();
-        slots.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        for (id, slot) in &slots {
-            match &slot.recurring {
-                _ if !slot.changed => {}
-                Some(recurring) => saved.push((recurring, slot.version + 1)),
-                None if slot.version > 0 => gone.push((id, slot.version)),
+        let mut all: Vec<_> = self.recurring.drain().collect();
+        all.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        for (id, loaded) in &all {
+            match &loaded.recurring {
+                _ if !loaded.changed => {}
+                Some(recurring) => saved.push((recurring, loaded.version + 1)),
+                None if loaded.version > 0 => gone.push((id, loaded.version)),
                 None => {}
             }
         }

@@ -157,8 +157,8 @@ impl UnitOfWork {
         ]
     }
 
-    /// Takes the results of [`UnitOfWork::spawn_statements`]. Creates up to `wanted` due children in each queue, and adds
-    /// them to the candidates.
+    /// Takes the results of [`UnitOfWork::spawn_statements`]. Creates up to `wanted` due children in each queue, and
+    /// adds them to the candidates.
     pub fn spawn(
         &mut self,
         wanted: &[(QueueId, usize)],
@@ -177,7 +177,7 @@ impl UnitOfWork {
             (
                 *queue,
                 (*count)
-                    .min(self.free_slots(*queue))
+                    .min(self.free_capacity(*queue))
                     .saturating_sub(expired),
             )
         };
@@ -186,8 +186,8 @@ impl UnitOfWork {
             let Some(left) = left.get_mut(&due.queue) else {
                 continue;
             };
-            let slot = self.recurring.get_mut(&due.id);
-            let Some(mut recurring) = slot.and_then(|slot| slot.recurring.take()) else {
+            let loaded = self.recurring.get_mut(&due.id);
+            let Some(mut recurring) = loaded.and_then(|loaded| loaded.recurring.take()) else {
                 continue;
             };
             let children = spawn(self, &mut recurring, &taken, (*children).min(*left));
@@ -205,9 +205,9 @@ impl UnitOfWork {
     /// Stores a recurring job after it had children. Its queue is known to have recurring jobs already.
     fn children_created(&mut self, recurring: Recurring) {
         self.available_at(recurring.queue, recurring.next_at);
-        if let Some(slot) = self.recurring.get_mut(&recurring.id) {
-            slot.recurring = Some(recurring);
-            slot.changed = true;
+        if let Some(loaded) = self.recurring.get_mut(&recurring.id) {
+            loaded.recurring = Some(recurring);
+            loaded.changed = true;
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Time series: counters of events per queue, by minute and hour. The durations of waits and runs are counted in
-//! classes that are narrow enough for percentiles. The sum over the classes is the number of claims or completions, so
+//! buckets that are narrow enough for percentiles. The sum over the buckets is the number of claims or completions, so
 //! each event updates one row.
 
 use std::ops::RangeInclusive;
@@ -12,8 +12,8 @@ pub const MINUTE_US: i64 = 60_000_000;
 
 pub const HOUR: i64 = 60;
 
-/// The values that stand for the classes of each decade of durations, in tenths of its power of ten. Each differs by
-/// less than 10 % from every duration in its class, which ends halfway to the next value.
+/// The values that stand for the buckets of each decade of durations, in tenths of its power of ten. Each differs by
+/// less than 10 % from every duration in its bucket, which ends halfway to the next value.
 const VALUES: [f64; 20] = [
     10.0, 11.0, 12.0, 13.0, 15.0, 18.0, 20.0, 22.0, 25.0, 30.0, 35.0, 40.0, 45.0, 50.0, 55.0, 60.0,
     65.0, 70.0, 80.0, 90.0,
@@ -23,20 +23,20 @@ const VALUES: [f64; 20] = [
 const DECADES: usize = 11;
 const FIRST_DECADE: i32 = -4;
 
-/// The number of classes. The first also counts all shorter durations, the last all longer ones.
-pub const CLASSES: usize = VALUES.len() * DECADES;
+/// The number of buckets. The first also counts all shorter durations, the last all longer ones.
+pub const BUCKETS: usize = VALUES.len() * DECADES;
 
-/// Lower bounds, in seconds, of all classes but the first.
+/// Lower bounds, in seconds, of all buckets but the first.
 static BOUNDS_S: LazyLock<Vec<f64>> = LazyLock::new(|| {
-    let bound = |class| (value(class) + value(class + 1)) / 2.0;
-    (0..CLASSES - 1).map(bound).collect()
+    let bound = |bucket| (bucket_value(bucket) + bucket_value(bucket + 1)) / 2.0;
+    (0..BUCKETS - 1).map(bound).collect()
 });
 
-/// The duration that stands for a class, in seconds: two significant digits.
-pub fn value(class: usize) -> f64 {
-    let tenths = VALUES.get(class % VALUES.len()).copied();
+/// The duration that stands for a bucket, in seconds: two significant digits.
+pub fn bucket_value(bucket: usize) -> f64 {
+    let tenths = VALUES.get(bucket % VALUES.len()).copied();
     let tenths = tenths.unwrap_or_default();
-    let decade = i32::try_from(class / VALUES.len()).unwrap_or_default();
+    let decade = i32::try_from(bucket / VALUES.len()).unwrap_or_default();
     let exponent = FIRST_DECADE + decade - 1;
     // One exact operation, so that the value prints with two digits.
     if exponent < 0 {
@@ -46,7 +46,7 @@ pub fn value(class: usize) -> f64 {
     }
 }
 
-/// Values of the column `slot`. The classes start at [`WAITS`] and [`RUNS`].
+/// Values of the column `slot`. The buckets start at [`WAITS`] and [`RUNS`].
 pub const PUT: i64 = 0;
 
 pub const FAILED: i64 = 1;
@@ -55,7 +55,7 @@ pub const WAITS: i64 = 100;
 
 pub const RUNS: i64 = 400;
 
-/// Earlier versions counted durations in twelve classes, in these slots: the upper bounds, in seconds, of all but the
+/// Earlier versions counted durations in twelve buckets, in these slots: the upper bounds, in seconds, of all but the
 /// last.
 pub const FORMER_BOUNDS_S: [f64; 11] = [
     0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 120.0, 600.0, 3_600.0,
@@ -70,18 +70,18 @@ pub fn minute(at: Time) -> i64 {
     at.0.div_euclid(MINUTE_US)
 }
 
-/// The class of a duration. Negative durations are in the first.
-pub fn class(seconds: f64) -> usize {
+/// The bucket of a duration. Negative durations are in the first.
+pub fn bucket(seconds: f64) -> usize {
     BOUNDS_S.partition_point(|bound| seconds >= *bound)
 }
 
-/// The classes that together replace class `former` of an earlier version.
-pub fn classes_of_former(former: usize) -> RangeInclusive<usize> {
+/// The buckets that together replace bucket `former` of an earlier version.
+pub fn buckets_of_former(former: usize) -> RangeInclusive<usize> {
     let from = former.checked_sub(1).and_then(|at| FORMER_BOUNDS_S.get(at));
-    let from = from.map_or(0, |bound| class(*bound));
+    let from = from.map_or(0, |bound| bucket(*bound));
     let to = FORMER_BOUNDS_S
         .get(former)
-        .map_or(from, |bound| class(*bound) - 1);
+        .map_or(from, |bound| bucket(*bound) - 1);
     from..=to.max(from)
 }
 
@@ -103,8 +103,8 @@ impl SeriesEvent {
         match self {
             SeriesEvent::Put => PUT,
             SeriesEvent::Failed => FAILED,
-            SeriesEvent::Claimed(seconds) => WAITS + class(seconds) as i64,
-            SeriesEvent::Completed(seconds) => RUNS + class(seconds) as i64,
+            SeriesEvent::Claimed(seconds) => WAITS + bucket(seconds) as i64,
+            SeriesEvent::Completed(seconds) => RUNS + bucket(seconds) as i64,
         }
     }
 }
@@ -114,35 +114,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_value_of_a_class_is_within_10_percent_of_its_durations() {
+    fn the_value_of_a_bucket_is_within_10_percent_of_its_durations() {
         let mut seconds = 0.000_095;
         while seconds < 9_400_000.0 {
-            let value = value(class(seconds));
+            let value = bucket_value(bucket(seconds));
             let error = (value - seconds).abs() / seconds;
             assert!(error <= 0.1, "{seconds} s as {value} s");
             seconds *= 1.003;
         }
         for exact in [0.001, 0.25, 2.0, 15.0, 60.0, 600.0, 3_500.0, 90_000.0] {
-            assert_eq!(value(class(exact)), exact);
+            assert_eq!(bucket_value(bucket(exact)), exact);
         }
     }
 
     #[test]
-    fn every_duration_has_a_class_and_its_own_slot() {
-        assert_eq!([-1.0, 0.0, 0.000_1].map(class), [0, 0, 0]);
-        assert_eq!(class(1e12), CLASSES - 1);
-        assert!((0..CLASSES).all(|at| class(value(at)) == at));
+    fn every_duration_has_a_bucket_and_its_own_slot() {
+        assert_eq!([-1.0, 0.0, 0.000_1].map(bucket), [0, 0, 0]);
+        assert_eq!(bucket(1e12), BUCKETS - 1);
+        assert!((0..BUCKETS).all(|at| bucket(bucket_value(at)) == at));
         const {
             assert!(FORMER_WAITS + 12 <= FORMER_RUNS && FORMER_RUNS + 12 <= WAITS);
-            assert!(WAITS + (CLASSES as i64) <= RUNS);
+            assert!(WAITS + (BUCKETS as i64) <= RUNS);
         }
     }
 
     #[test]
-    fn former_classes_cover_all_classes_up_to_an_hour_once() {
-        let all: Vec<usize> = (0..11).flat_map(classes_of_former).collect();
-        let expected: Vec<usize> = (0..class(3_600.0)).collect();
+    fn former_buckets_cover_all_buckets_up_to_an_hour_once() {
+        let all: Vec<usize> = (0..11).flat_map(buckets_of_former).collect();
+        let expected: Vec<usize> = (0..bucket(3_600.0)).collect();
         assert_eq!(all, expected);
-        assert_eq!(classes_of_former(11), class(3_600.0)..=class(3_600.0));
+        assert_eq!(buckets_of_former(11), bucket(3_600.0)..=bucket(3_600.0));
     }
 }

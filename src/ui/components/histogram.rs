@@ -1,6 +1,6 @@
 //! Histograms of durations: a chart, its description for screen readers, and its data table.
 //!
-//! The engine counts by second, minute, hour and day. The chart joins these slots into bars that cover increasing
+//! The engine counts by second, minute, hour and day. The chart joins these buckets into bars that cover increasing
 //! ranges, so that seconds and days fit side by side. All histograms have the same bars, so that they can be compared.
 
 use leptos::prelude::*;
@@ -79,34 +79,34 @@ struct Bar {
     n: i64,
 }
 
-fn bars(slots: &[i64]) -> Vec<Bar> {
+fn bars(buckets: &[i64]) -> Vec<Bar> {
     let starts = BARS.iter().copied();
     let ends = BARS.iter().copied().skip(1).map(Some).chain([None]);
     starts
         .zip(ends)
         .map(|(from, to)| {
-            let slots = slots.get(daily_bucket(from)..to.map_or(slots.len(), daily_bucket));
+            let buckets = buckets.get(daily_bucket(from)..to.map_or(buckets.len(), daily_bucket));
             Bar {
                 from,
                 name: range(from, to),
-                n: slots.unwrap_or_default().iter().sum(),
+                n: buckets.unwrap_or_default().iter().sum(),
             }
         })
         .collect()
 }
 
-/// An upper bound for this share of the durations: the end of the slot that contains the quantile.
-pub fn quantile_label(slots: &[i64], share: f64) -> Option<String> {
-    let total: i64 = slots.iter().sum();
+/// An upper bound for this share of the durations: the end of the bucket that contains the quantile.
+pub fn quantile_label(buckets: &[i64], share: f64) -> Option<String> {
+    let total: i64 = buckets.iter().sum();
     if total == 0 {
         return None;
     }
     let mut sum = 0;
-    let slot = slots.iter().position(|n| {
+    let bucket = buckets.iter().position(|n| {
         sum += n;
         sum as f64 >= share * total as f64
     })?;
-    Some(match daily_bucket_end(slot) {
+    Some(match daily_bucket_end(bucket) {
         Some(end) => format!("≤ {}", duration_label(end)),
         None => format!("> {}", duration_label(6 * DAY)),
     })
@@ -155,12 +155,12 @@ pub struct Histogram<'a> {
     pub title: &'static str,
     /// The class of the bars.
     pub class: &'static str,
-    pub slots: &'a [i64],
+    pub buckets: &'a [i64],
 }
 
 /// The chart and its data table.
 pub fn histogram(histogram: &Histogram<'_>) -> AnyView {
-    let bars = bars(histogram.slots);
+    let bars = bars(histogram.buckets);
     let total: i64 = bars.iter().map(|bar| bar.n).sum();
     view! {
         <figure>
@@ -176,12 +176,12 @@ pub fn histogram(histogram: &Histogram<'_>) -> AnyView {
 }
 
 /// The description for screen readers.
-fn description(bars: &[Bar], slots: &[i64]) -> String {
+fn description(bars: &[Bar], buckets: &[i64]) -> String {
     let Some(most) = bars.iter().rev().max_by_key(|bar| bar.n) else {
         return String::new();
     };
-    let half = quantile_label(slots, 0.5).unwrap_or_default();
-    let nearly_all = quantile_label(slots, 0.95).unwrap_or_default();
+    let half = quantile_label(buckets, 0.5).unwrap_or_default();
+    let nearly_all = quantile_label(buckets, 0.95).unwrap_or_default();
     format!(
         "Histogram with {} bars. Highest: {}, with {}. p50 {half}, p95 {nearly_all}. The data table follows.",
         bars.len(),
@@ -294,7 +294,7 @@ fn drawing(histogram: &Histogram<'_>, bars: &[Bar], total: i64) -> AnyView {
     view! {
         <svg class="histogram" role="img" aria-labelledby=title.clone() aria-describedby=about.clone()>
             <title id=title.clone()>{histogram.title}</title>
-            <desc id=about.clone()>{description(bars, histogram.slots)}</desc>
+            <desc id=about.clone()>{description(bars, histogram.buckets)}</desc>
             {levels.collect_view()}
             {columns.collect_view()}
             {scale.ground()}
@@ -337,16 +337,16 @@ fn data_table(title: &str, bars: &[Bar], total: i64) -> AnyView {
 mod tests {
     use super::*;
 
-    fn slots(filled: &[(usize, i64)]) -> Vec<i64> {
-        let mut slots = vec![0; 148];
+    fn buckets(filled: &[(usize, i64)]) -> Vec<i64> {
+        let mut buckets = vec![0; 148];
         for (seconds, n) in filled {
-            slots[daily_bucket(*seconds)] += n;
+            buckets[daily_bucket(*seconds)] += n;
         }
-        slots
+        buckets
     }
 
     #[test]
-    fn every_slot_belongs_to_one_bar() {
+    fn every_bucket_belongs_to_one_bar() {
         let all: Vec<i64> = vec![1; 148];
         let bars = bars(&all);
         assert_eq!(bars.iter().map(|bar| bar.n).sum::<i64>(), 148);
@@ -359,13 +359,13 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_rounded_up_to_slots() {
-        let some = slots(&[(0, 50), (3, 45), (7200, 4), (600_000, 1)]);
+    fn percentiles_are_rounded_up_to_buckets() {
+        let some = buckets(&[(0, 50), (3, 45), (7200, 4), (600_000, 1)]);
         assert_eq!(quantile_label(&some, 0.5).as_deref(), Some("≤ 1 s"));
         assert_eq!(quantile_label(&some, 0.95).as_deref(), Some("≤ 4 s"));
         assert_eq!(quantile_label(&some, 0.99).as_deref(), Some("≤ 3 h"));
         assert_eq!(quantile_label(&some, 1.0).as_deref(), Some("> 6 d"));
-        assert_eq!(quantile_label(&slots(&[]), 0.5), None);
+        assert_eq!(quantile_label(&buckets(&[]), 0.5), None);
     }
 
     #[test]

@@ -108,7 +108,7 @@ fn content(view: &StatsView) -> AnyView {
                 id: "wait",
                 title: "Jobs by wait time",
                 class: "s-waiting",
-                slots: &view.wait.slots,
+                buckets: &view.wait.buckets,
             },
             "Wait time",
             match protocol {
@@ -123,7 +123,7 @@ fn content(view: &StatsView) -> AnyView {
                 id: "run",
                 title: "Jobs by run time",
                 class: "s-running",
-                slots: &view.run.slots,
+                buckets: &view.run.buckets,
             },
             "Run time",
             match protocol {
@@ -188,7 +188,7 @@ fn durations(
     let inside = if duration_stats.total == 0 {
         view! { <p class="aside">{none}</p> }.into_any()
     } else {
-        let kept = duration_stats.slots.iter().any(|n| *n > 0);
+        let kept = duration_stats.buckets.iter().any(|n| *n > 0);
         let drawn = if kept {
             histogram(drawing)
         } else {
@@ -227,7 +227,7 @@ fn facts(duration_stats: &DurationStats) -> AnyView {
         facts.push(("Variance", squared(duration_stats.variance)));
     }
     for (word, share) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
-        facts.extend(quantile_label(&duration_stats.slots, share).map(|time| (word, time)));
+        facts.extend(quantile_label(&duration_stats.buckets, share).map(|time| (word, time)));
     }
     definitions(facts)
 }

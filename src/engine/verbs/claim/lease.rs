@@ -137,7 +137,7 @@ fn claim_from_queue(
     let Some(id) = known.map(|queue| queue.id) else {
         return Vec::new();
     };
-    let count = count.min(work.free_slots(id));
+    let count = count.min(work.free_capacity(id));
     let lease_s = claim
         .lease_s
         .or_else(|| by_qless.then(|| lease_s(work, &queue.name)));
@@ -270,7 +270,7 @@ fn lease_to_worker(
     });
     let job = job.clone();
     work.counters.duration(queue, Kind::Wait, waited, now);
-    work.use_slot(queue);
+    work.use_capacity(queue);
     work.publish_tracked("popped", key);
     Some(job)
 }

@@ -62,6 +62,6 @@ fn duration_stats(durations: Durations) -> DurationStats {
         total: durations.summary.n,
         mean: durations.summary.mean,
         variance: durations.summary.variance(),
-        slots: durations.histogram,
+        buckets: durations.histogram,
     }
 }

@@ -29,5 +29,5 @@ pub struct DurationStats {
     pub mean: f64,
     pub variance: f64,
     /// The histogram: 60 seconds, 59 minutes, 23 hours, 6 days.
-    pub slots: Vec<i64>,
+    pub buckets: Vec<i64>,
 }
