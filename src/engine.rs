@@ -110,11 +110,11 @@ pub use verbs::relay::enqueue::{Enqueue, Mode};
 use crate::store::{self, Readers, Statement, Store, Writer};
 pub use crate::store::{DatabaseInfo, Durability, ReaderUse};
 
-/// Every 1,024 bytes to write or load count as one item of a transaction.
-const ITEM_BYTES: usize = 1_024;
+/// The bytes to write or load that add 1 to the weight of a request.
+const BYTES_PER_WEIGHT: usize = 1_024;
 
-/// Every 4 tags and dependency edges count as one item of a transaction.
-const ITEM_LINKS: usize = 4;
+/// The tags and dependency edges that add 1 to the weight of a request.
+const LINKS_PER_WEIGHT: usize = 4;
 
 /// On a shared database: after this time a write fails with [`Error::Unavailable`], and its outcome is unknown.
 /// Requests are answered within 5 s.
@@ -390,7 +390,7 @@ impl Engine {
         &self,
         needs: Needs,
         now: Option<Time>,
-        items: usize,
+        weight: usize,
         verb: impl FnMut(&mut UnitOfWork) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (sender, receiver) = oneshot::channel();
@@ -401,7 +401,7 @@ impl Engine {
         });
         let request = WriteRequest {
             // Bytes and links bound a transaction too, not only the number of verbs.
-            items: items + needs.bytes / ITEM_BYTES + needs.links / ITEM_LINKS,
+            weight: weight + needs.bytes / BYTES_PER_WEIGHT + needs.links / LINKS_PER_WEIGHT,
             needs,
             now,
             task,
@@ -431,7 +431,7 @@ impl Engine {
             .submit(WriteRequest {
                 needs: Needs::default(),
                 now: None,
-                items: 1,
+                weight: 1,
                 task,
                 actor: self.1.clone(),
             })

@@ -38,8 +38,8 @@ pub trait BatchRunner: Send + 'static {
     /// One write, with a channel for its result.
     type Step: Send + 'static;
 
-    /// The number of items in the step.
-    fn item_count(step: &Self::Step) -> usize;
+    /// What the step costs a transaction: the number of its jobs, and more for large ones.
+    fn weight(step: &Self::Step) -> usize;
 
     /// Whether the step needs its own transaction.
     fn needs_own_transaction(step: &Self::Step) -> bool;
@@ -51,7 +51,7 @@ pub trait BatchRunner: Send + 'static {
     fn is_abandoned(step: &Self::Step) -> bool;
 
     /// Runs the steps and commits. It is called again with the same steps after a conflict. If they are too large
-    /// together, it raises their numbers of items, so that fewer share a group.
+    /// together, it raises their weights, so that fewer share a group.
     fn run(
         &mut self,
         connection: &mut Connection,

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
-use crate::engine::ITEM_BYTES;
+use crate::engine::BYTES_PER_WEIGHT;
 use crate::engine::cache;
 use crate::engine::clock::{Clock, Time};
 use crate::engine::error::{Error, Result};
@@ -40,7 +40,7 @@ const SERVERS_MAX: i64 = 1_024;
 
 /// The weight of a request whose cycle check reached its read limit. More than half of a group's maximum, so two such
 /// requests never share a transaction.
-const WALK_ITEMS: usize = 1_100;
+const WALK_WEIGHT: usize = 1_100;
 
 /// Transactions between two deletions of old events.
 const DROP_EVENTS_EVERY: u64 = 1_000;
@@ -89,8 +89,8 @@ pub struct Aging {
 impl BatchRunner for Runner {
     type Step = WriteRequest;
 
-    fn item_count(request: &WriteRequest) -> usize {
-        request.items
+    fn weight(request: &WriteRequest) -> usize {
+        request.weight
     }
 
     fn needs_own_transaction(request: &WriteRequest) -> bool {
@@ -405,7 +405,7 @@ async fn run_named(
         for request in requests {
             let long = work.long_parts(std::iter::once(&request.needs));
             request.double_items();
-            request.items = request.items.max(long.bytes / ITEM_BYTES);
+            request.weight = request.weight.max(long.bytes / BYTES_PER_WEIGHT);
         }
         return Err(StoreError::TransactionTooLarge);
     }
@@ -427,7 +427,7 @@ async fn run_named(
     let walks = |request: &&mut WriteRequest| !request.needs.dependencies.is_empty();
     if walk.is_incomplete() && requests.iter_mut().filter(walks).count() > 1 {
         for request in requests.iter_mut().filter(walks) {
-            request.items = request.items.max(WALK_ITEMS);
+            request.weight = request.weight.max(WALK_WEIGHT);
         }
         return Err(StoreError::TransactionTooLarge);
     }

@@ -19,11 +19,11 @@ pub const QUEUED_MAX: usize = 4_096;
 /// Maximum number of steps in a group.
 pub const STEPS_MAX: usize = 512;
 
-/// Maximum number of items (such as jobs) in a group, unless a single step has more.
-pub const ITEMS_MAX: usize = 2_048;
+/// Maximum weight of a group, unless a single step weighs more.
+pub const WEIGHT_MAX: usize = 2_048;
 
-/// Maximum number of items of a small step.
-pub const SMALL_ITEMS_MAX: usize = 512;
+/// Maximum weight of a small step.
+pub const SMALL_WEIGHT_MAX: usize = 512;
 
 /// Where callers queue their steps.
 pub struct Sender<S> {
@@ -107,7 +107,7 @@ impl<R: BatchRunner> Queue<R> {
         self.steps.close();
     }
 
-    /// The steps of the next group. Together they have at most [`ITEMS_MAX`] items, unless the first one has more.
+    /// The steps of the next group. Together they weigh at most [`WEIGHT_MAX`], unless the first one weighs more.
     /// Waits for a step. `None` if the queue is closed and empty; an empty group if `stop` is canceled, or if the
     /// callers of all steps are gone.
     pub async fn next_group(&mut self, stop: &CancellationToken) -> Option<Vec<R::Step>> {
@@ -165,16 +165,16 @@ impl<R: BatchRunner> Queue<R> {
             return Vec::new();
         };
         self.turn = lane.next();
-        let mut items = R::item_count(&first);
+        let mut weight = R::weight(&first);
         let mut steps = vec![first];
         match lane {
             Lane::Small => {
-                add_fitting::<R>(&mut self.small, &mut steps, &mut items);
-                add_fitting::<R>(&mut self.large, &mut steps, &mut items);
+                add_fitting::<R>(&mut self.small, &mut steps, &mut weight);
+                add_fitting::<R>(&mut self.large, &mut steps, &mut weight);
             }
             Lane::Large => {
-                add_fitting::<R>(&mut self.large, &mut steps, &mut items);
-                add_fitting::<R>(&mut self.small, &mut steps, &mut items);
+                add_fitting::<R>(&mut self.large, &mut steps, &mut weight);
+                add_fitting::<R>(&mut self.small, &mut steps, &mut weight);
             }
             Lane::Alone => {}
         }
@@ -211,23 +211,23 @@ impl<R: BatchRunner> Drop for Queue<R> {
 
 /// Whether the step waits among the small ones.
 pub fn is_small<R: BatchRunner>(step: &R::Step) -> bool {
-    R::item_count(step) <= SMALL_ITEMS_MAX
+    R::weight(step) <= SMALL_WEIGHT_MAX
 }
 
 /// Moves those steps of the lane to the group that fit, in order.
 fn add_fitting<R: BatchRunner>(
     lane: &mut VecDeque<R::Step>,
     steps: &mut Vec<R::Step>,
-    items: &mut usize,
+    weight: &mut usize,
 ) {
     let mut passed = Vec::new();
-    while steps.len() < STEPS_MAX && *items < ITEMS_MAX {
+    while steps.len() < STEPS_MAX && *weight < WEIGHT_MAX {
         let Some(step) = lane.pop_front() else { break };
-        let count = R::item_count(&step);
-        if items.saturating_add(count) > ITEMS_MAX {
+        let more = R::weight(&step);
+        if weight.saturating_add(more) > WEIGHT_MAX {
             passed.push(step);
         } else {
-            *items += count;
+            *weight += more;
             steps.push(step);
         }
     }
@@ -241,9 +241,9 @@ pub fn split<R: BatchRunner>(steps: Vec<R::Step>) -> Vec<Vec<R::Step>> {
     let mut lane = VecDeque::from(steps);
     let mut groups = Vec::new();
     while let Some(first) = lane.pop_front() {
-        let mut items = R::item_count(&first);
+        let mut weight = R::weight(&first);
         let mut group = vec![first];
-        add_fitting::<R>(&mut lane, &mut group, &mut items);
+        add_fitting::<R>(&mut lane, &mut group, &mut weight);
         groups.push(group);
     }
     groups

@@ -15,13 +15,13 @@ const ALONE: usize = 0;
 /// A large step whose caller is gone.
 const ABANDONED: usize = 999;
 
-/// A group in which a step is its number of items.
+/// A runner whose steps are their weights.
 #[derive(Default)]
 struct CountingRunner {
     /// How many of the next runs conflict with another server.
     conflicts: u32,
     runs: Arc<AtomicU32>,
-    /// The most steps with more than one item that fit one transaction.
+    /// How many steps that weigh more than 1 fit one transaction.
     large_max: Option<usize>,
     /// The groups that were answered, all with success.
     answered: Arc<Mutex<Vec<Vec<usize>>>>,
@@ -32,7 +32,7 @@ struct CountingRunner {
 impl BatchRunner for CountingRunner {
     type Step = usize;
 
-    fn item_count(step: &usize) -> usize {
+    fn weight(step: &usize) -> usize {
         *step
     }
 
@@ -108,7 +108,7 @@ async fn a_group_has_512_steps() {
 }
 
 #[tokio::test]
-async fn a_group_has_2048_items_unless_one_step_has_more() {
+async fn a_group_weighs_2048_unless_one_step_weighs_more() {
     for (steps, expected) in [
         (&[1, 2_046, 1][..], vec![vec![1, 1, 2_046]]),
         (&[1, 2_047, 1], vec![vec![1, 1], vec![2_047]]),

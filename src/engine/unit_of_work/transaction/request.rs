@@ -15,16 +15,17 @@ pub struct WriteRequest {
     pub needs: Needs,
     /// The client's time, if it applies. Such a request has a transaction of its own.
     pub now: Option<Time>,
-    pub items: usize,
+    /// What it costs a transaction: 1 for each job, and more for bytes, tags and dependencies.
+    pub weight: usize,
     pub task: Box<dyn Task>,
     /// The actor, if the change is to be audited. Such a request has a transaction of its own.
     pub actor: Option<Arc<Actor>>,
 }
 
 impl WriteRequest {
-    /// Counts twice as many items, so that the group that was too large does not form again.
+    /// Doubles the weight, so that the group that was too large does not form again.
     pub fn double_items(&mut self) {
-        self.items = self.items.saturating_mul(2).max(1);
+        self.weight = self.weight.saturating_mul(2).max(1);
     }
 }
 
