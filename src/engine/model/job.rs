@@ -184,8 +184,10 @@ pub enum State {
     Running = 4,
     Failed = 5,
     Complete = 6,
-    /// Taken from its worker: it is claimed before all waiting jobs.
-    Stalled = 7,
+    /// Taken from its worker (`/timeout`): it is claimed before all waiting jobs. Stored, and named in errors, by
+    /// qless-core's word for it.
+    #[serde(rename = "stalled")]
+    TimedOut = 7,
     /// Dead-lettered (lmstfy, Relay), because no attempts are left.
     Dead = 8,
     /// A Jobq record. It cannot be claimed; its own state is [`Job::work_state`].
@@ -200,7 +202,7 @@ impl State {
         State::Running,
         State::Failed,
         State::Complete,
-        State::Stalled,
+        State::TimedOut,
         State::Dead,
         State::Record,
     ];
@@ -213,7 +215,7 @@ impl State {
             State::Running => "running",
             State::Failed => "failed",
             State::Complete => "complete",
-            State::Stalled => "stalled",
+            State::TimedOut => "stalled",
             State::Dead => "dead",
             State::Record => "record",
         }
@@ -238,8 +240,7 @@ impl fmt::Display for State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EffectiveState {
-    /// In claim order. The list starts with jobs that were taken from their worker, although the state of these is
-    /// stalled.
+    /// In claim order. The list starts with timed-out jobs, although their effective state is stalled.
     Waiting,
     /// By the time they become due.
     Scheduled,
@@ -411,7 +412,7 @@ impl Job {
     }
 
     /// Whether the job's lease has expired at `now`. It may not have been processed yet.
-    pub fn is_stalled(&self, now: Time) -> bool {
+    pub fn has_expired_lease(&self, now: Time) -> bool {
         self.lease.as_ref().is_some_and(|lease| lease.until <= now)
     }
 
@@ -426,8 +427,8 @@ impl Job {
             State::Scheduled if self.ready_at > now => EffectiveState::Scheduled,
             State::Waiting | State::Scheduled => EffectiveState::Waiting,
             State::Depends => EffectiveState::Depends,
-            State::Running if !self.is_stalled(now) => EffectiveState::Running,
-            State::Running | State::Stalled => EffectiveState::Stalled,
+            State::Running if !self.has_expired_lease(now) => EffectiveState::Running,
+            State::Running | State::TimedOut => EffectiveState::Stalled,
             State::Failed => EffectiveState::Failed,
             State::Complete => EffectiveState::Complete,
             State::Dead => EffectiveState::Dead,

@@ -258,13 +258,13 @@ const WAITING_IN: List = list!(
         SELECT seq FROM (SELECT w.seq FROM jobs AS w WHERE w.queue = $3 AND w.state = {waiting}
                          ORDER BY w.priority, w.ready_at, w.seq LIMIT $1 + $2) AS waiting
         UNION ALL
-        SELECT seq FROM (SELECT t.seq FROM jobs AS t WHERE t.queue = $3 AND t.state = {stalled}
+        SELECT seq FROM (SELECT t.seq FROM jobs AS t WHERE t.queue = $3 AND t.state = {timed_out}
                          ORDER BY t.since, t.seq LIMIT $1 + $2) AS taken_away
         UNION ALL
         SELECT seq FROM (SELECT s.seq FROM jobs AS s WHERE s.queue = $3 AND s.state = {scheduled} AND s.ready_at <= $4
                          ORDER BY s.priority, s.ready_at, s.seq LIMIT $1 + $2) AS due
     ) AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq
-    ORDER BY CASE WHEN j.state = {stalled} THEN 0 ELSE 1 END, CASE WHEN j.state = {stalled} THEN 0 ELSE j.priority END,
+    ORDER BY CASE WHEN j.state = {timed_out} THEN 0 ELSE 1 END, CASE WHEN j.state = {timed_out} THEN 0 ELSE j.priority END,
         j.ready_at, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
 );
 

@@ -20,6 +20,7 @@ pub struct Counts {
     pub scheduled: i64,
     pub depends: i64,
     pub running: i64,
+    /// Running jobs whose lease has expired. Timed-out jobs count as waiting.
     pub stalled: i64,
     pub failed: i64,
     pub complete: i64,
@@ -58,7 +59,7 @@ impl Counts {
 
     fn count_mut(&mut self, state: State) -> &mut i64 {
         match state {
-            State::Waiting | State::Stalled => &mut self.waiting,
+            State::Waiting | State::TimedOut => &mut self.waiting,
             State::Scheduled => &mut self.scheduled,
             State::Depends => &mut self.depends,
             State::Running => &mut self.running,

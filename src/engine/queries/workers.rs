@@ -90,7 +90,9 @@ impl Engine {
         let now = self.now(now);
         let statement = Statement::new(HELD_BY, [worker.into()]);
         let jobs = jobs(&self.readers().rows(statement).await?)?;
-        Ok(jobs.into_iter().partition(|job| !job.is_stalled(now)))
+        Ok(jobs
+            .into_iter()
+            .partition(|job| !job.has_expired_lease(now)))
     }
 }
 

@@ -341,7 +341,7 @@ impl UnitOfWork {
         let claim_order = |key: &JobKey| {
             let job = self.job(key)?;
             let priority = match job.state {
-                State::Stalled => None,
+                State::TimedOut => None,
                 _ => Some(rank(job.priority)),
             };
             Some((priority, job.ready_at, job.seq))
@@ -435,7 +435,7 @@ const NEXT: &str = concat!(
                              AND (expires_at IS NULL OR expires_at > $2)
                          ORDER BY lease_until, seq LIMIT $3 + 0 {skip_locked}) AS lost
         UNION ALL
-        SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = {stalled}
+        SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = {timed_out}
                          ORDER BY since, seq LIMIT $3 + 0 {skip_locked}) AS taken_away
         UNION ALL
         SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = {waiting}

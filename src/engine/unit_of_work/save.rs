@@ -150,7 +150,7 @@ impl UnitOfWork {
     /// Collects what concerns waiting polls: a job became or will become available, or capacity became free in a queue
     /// with a limit on running jobs.
     fn note_availability(&mut self, before: Option<&Job>, after: &Job) {
-        let is_ready = |job: &Job| matches!(job.state, State::Waiting | State::Stalled);
+        let is_ready = |job: &Job| matches!(job.state, State::Waiting | State::TimedOut);
         let was_ready = before.is_some_and(|job| is_ready(job) && job.queue == after.queue);
         match after.state {
             _ if is_ready(after) && !was_ready => {

@@ -286,7 +286,7 @@ fn states(search: &Search) -> HashMap<State, When> {
             State::Running,
             split(EffectiveState::Stalled, EffectiveState::Running),
         ),
-        (State::Stalled, whole(EffectiveState::Stalled)),
+        (State::TimedOut, whole(EffectiveState::Stalled)),
         (State::Failed, whole(EffectiveState::Failed)),
         (State::Complete, whole(EffectiveState::Complete)),
         (State::Dead, whole(EffectiveState::Dead)),

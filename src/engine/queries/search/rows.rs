@@ -147,7 +147,7 @@ pub fn in_state(state: State, when: When) -> &'static str {
         (State::Running, When::Any) => in_state!("{running}"),
         (State::Failed, _) => in_state!("{failed}"),
         (State::Complete, _) => IN_COMPLETE,
-        (State::Stalled, _) => in_state!("{stalled}"),
+        (State::TimedOut, _) => in_state!("{timed_out}"),
         (State::Dead, _) => in_state!("{dead}"),
         (State::Record, _) => in_state!("{record}"),
     }

@@ -39,7 +39,7 @@ pub fn time_out(work: &mut UnitOfWork, key: &JobKey) -> Result<()> {
         return Ok(());
     };
     job.history.push(EventKind::TimedOut, now, None, None);
-    job.state = State::Stalled;
+    job.state = State::TimedOut;
     job.since = now;
     job.ready_at = now;
     announce_lost_lock(work, key, &lease.worker);
