@@ -1,9 +1,9 @@
 //! The database: transactions, group commit and readers. Contains no job logic, and is the only module that uses a
 //! database driver.
 //!
-//! A write is a *step* of a group: [`Writer::submit`] queues it for the single writer, which runs all queued steps in
-//! one transaction and delivers their results after the commit (`store/group_commit.rs`). The differences between
-//! SQLite and Postgres are in the files of those names and in `store/dialect.rs`.
+//! A write is a *request* in a group: [`Writer::submit`] queues it for the single writer, which runs all queued
+//! requests in one transaction and delivers their results after the commit (`store/group_commit.rs`). The differences
+//! between SQLite and Postgres are in the files of those names and in `store/dialect.rs`.
 
 mod address;
 mod backup;
@@ -32,7 +32,7 @@ pub use binding::ROWS_BOUND_MAX;
 pub use copy::{Copied, CopyError, Progress, copy};
 use dialect::Dialect;
 pub use file::FileOwner;
-pub use group_commit::{BatchRunner, Writer};
+pub use group_commit::{GroupRunner, Writer};
 pub use info::{DatabaseInfo, ReaderUse};
 pub use inspect::{Inspection, database_file, inspect};
 pub use postgres::Listener;
@@ -74,7 +74,7 @@ pub enum StoreError {
     SchemaOutdatedBehindPooler,
     #[error("the writer has stopped")]
     Stopped,
-    /// The step adds jobs, but the disk is full.
+    /// The request adds jobs, but the disk is full.
     #[error("the disk is full")]
     Full,
     /// An engine operation panicked; its group was rolled back.
@@ -82,7 +82,8 @@ pub enum StoreError {
     Panicked,
     #[error("corrupt row: {0}")]
     Corrupt(&'static str),
-    /// The steps of a group together exceed the memory or time of a transaction. They are run again in smaller groups.
+    /// The requests of a group together exceed the memory or time of a transaction. They are run again in smaller
+    /// groups.
     #[error("the transaction is too large")]
     TransactionTooLarge,
 }
@@ -98,10 +99,10 @@ impl StoreError {
         }
     }
 
-    /// Whether a single step may have caused the error, so that the other steps can succeed without it: a value that
-    /// the database cannot store, a corrupt row, a panic. False if the database or the disk is at fault, because then
-    /// the next group would fail too.
-    pub fn may_be_caused_by_one_step(&self) -> bool {
+    /// Whether a single request may have caused the error, so that the other requests can succeed without it: a value
+    /// that the database cannot store, a corrupt row, a panic. False if the database or the disk is at fault, because
+    /// then the next group would fail too.
+    pub fn may_be_caused_by_one_request(&self) -> bool {
         match self {
             StoreError::Conflict
             | StoreError::Corrupt(_)

@@ -1,5 +1,5 @@
-//! Group commit: one writer runs all queued steps in one transaction and delivers their results after the commit. It
-//! never waits for further steps, so an idle server responds immediately; on a busy server the next group queues up
+//! Group commit: one writer runs all queued requests in one transaction and delivers their results after the commit. It
+//! never waits for further requests, so an idle server responds immediately; on a busy server the next group queues up
 //! while the current one is written.
 
 mod queue;
@@ -34,32 +34,32 @@ const OUTAGE_RETRY_MAX: Duration = Duration::from_secs(2);
 const OUTAGE_DELAY: Duration = Duration::from_millis(100);
 
 /// How the writer runs a group. The engine implements it.
-pub trait BatchRunner: Send + 'static {
+pub trait GroupRunner: Send + 'static {
     /// One write, with a channel for its result.
-    type Step: Send + 'static;
+    type Request: Send + 'static;
 
-    /// What the step costs a transaction: the number of its jobs, and more for large ones.
-    fn weight(step: &Self::Step) -> usize;
+    /// What the request costs a transaction: the number of its jobs, and more for large ones.
+    fn weight(request: &Self::Request) -> usize;
 
-    /// Whether the step needs its own transaction.
-    fn needs_own_transaction(step: &Self::Step) -> bool;
+    /// Whether the request needs its own transaction.
+    fn needs_own_transaction(request: &Self::Request) -> bool;
 
-    /// Whether the step adds jobs and must be rejected while the disk is full.
-    fn adds_jobs(step: &Self::Step) -> bool;
+    /// Whether the request adds jobs and must be rejected while the disk is full.
+    fn adds_jobs(request: &Self::Request) -> bool;
 
-    /// Whether the caller no longer waits for the step.
-    fn is_abandoned(step: &Self::Step) -> bool;
+    /// Whether the caller no longer waits for the request.
+    fn is_abandoned(request: &Self::Request) -> bool;
 
-    /// Runs the steps and commits. It is called again with the same steps after a conflict. If they are too large
+    /// Runs the requests and commits. It is called again with the same requests after a conflict. If they are too large
     /// together, it raises their weights, so that fewer share a group.
     fn run(
         &mut self,
         connection: &mut Connection,
-        steps: &mut [Self::Step],
+        requests: &mut [Self::Request],
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Delivers the outcome of every step: its own result after a commit, the error otherwise.
-    fn respond(&mut self, steps: Vec<Self::Step>, outcome: Result<(), StoreError>);
+    /// Delivers the outcome of every request: its own result after a commit, the error otherwise.
+    fn respond(&mut self, requests: Vec<Self::Request>, outcome: Result<(), StoreError>);
 }
 
 /// A handle to the writer.
@@ -74,15 +74,15 @@ pub struct Writer<S> {
 impl<S: Send + 'static> Writer<S> {
     /// Starts the writer, which owns the connection: as a task, or in a thread of its own if calls of the connection
     /// block.
-    pub fn start<R: BatchRunner<Step = S>>(connection: Connection, runner: R) -> Writer<S> {
-        let (queue, steps) = queue::<R>();
+    pub fn start<R: GroupRunner<Request = S>>(connection: Connection, runner: R) -> Writer<S> {
+        let (queue, requests) = queue::<R>();
         let (end, ended) = oneshot::channel();
         let stop = CancellationToken::new();
         let is_full = Arc::new(AtomicBool::new(connection.is_full()));
         let blocks = connection.blocks();
         let (stopped, full) = (stop.clone(), Arc::clone(&is_full));
         let writing = async move {
-            write(connection, runner, steps, stopped, full).await;
+            write(connection, runner, requests, stopped, full).await;
             end.send(()).ok();
         };
         if blocks {
@@ -103,7 +103,7 @@ impl<S: Send + 'static> Writer<S> {
         }
     }
 
-    /// Rejects further steps, runs the queued ones and closes the connection.
+    /// Rejects further requests, runs the queued ones and closes the connection.
     pub async fn close(&self) {
         self.stop.cancel();
         let ended = self
@@ -123,7 +123,7 @@ impl<S: Send + 'static> Writer<S> {
         self.queue.is_closed()
     }
 
-    /// The number of steps that wait for the writer or run in it.
+    /// The number of requests that wait for the writer or run in it.
     pub fn queued(&self) -> usize {
         self.queue.count()
     }
@@ -133,14 +133,14 @@ impl<S: Send + 'static> Writer<S> {
         self.is_full.load(Ordering::Relaxed)
     }
 
-    /// Queues a step. The step runs even if the caller stops waiting for its result, unless it is large and has not
-    /// begun.
-    pub async fn submit(&self, step: S) -> Result<(), StoreError> {
-        self.queue.send(step).await
+    /// Queues a request. The request runs even if the caller stops waiting for its result, unless it is large and has
+    /// not begun.
+    pub async fn submit(&self, request: S) -> Result<(), StoreError> {
+        self.queue.send(request).await
     }
 }
 
-async fn write<R: BatchRunner>(
+async fn write<R: GroupRunner>(
     mut connection: Connection,
     mut runner: R,
     mut queue: Queue<R>,
@@ -148,16 +148,16 @@ async fn write<R: BatchRunner>(
     is_full: Arc<AtomicBool>,
 ) {
     let mut outage = None;
-    while let Some(steps) = queue.next_group(&stop).await {
-        if steps.is_empty() {
+    while let Some(requests) = queue.next_group(&stop).await {
+        if requests.is_empty() {
             continue;
         }
         if let Err(error) = connection.restore_reserve_if_possible().await {
             tracing::warn!(%error, "failed to read the free space of the database");
         }
-        let count = steps.len();
+        let count = requests.len();
         let oversized =
-            run_and_respond(&mut connection, &mut runner, steps, &mut outage, &stop).await;
+            run_and_respond(&mut connection, &mut runner, requests, &mut outage, &stop).await;
         queue.release(count - oversized.len());
         queue.put_back(oversized);
         update_disk_full(&is_full, connection.is_full());
@@ -178,68 +178,70 @@ fn update_disk_full(known: &AtomicBool, is_full: bool) {
     }
 }
 
-/// Runs the group and delivers its outcome. If a single step may have caused a failure, the group is split into halves
-/// that run separately, so that only that step fails: finding one among 512 takes 18 more runs. Steps that are too
-/// large together run in smaller groups: small steps at once, without steps of unknown size; large ones are returned,
-/// and run later, so that small steps can run in between.
-async fn run_and_respond<R: BatchRunner>(
+/// Runs the group and delivers its outcome. If a single request may have caused a failure, the group is split into
+/// halves that run separately, so that only that request fails: finding one among 512 takes 18 more runs. Requests that
+/// are too large together run in smaller groups: small requests at once, without requests of unknown size; large ones
+/// are returned, and run later, so that small requests can run in between.
+async fn run_and_respond<R: GroupRunner>(
     connection: &mut Connection,
     runner: &mut R,
-    steps: Vec<R::Step>,
+    requests: Vec<R::Request>,
     outage: &mut Option<Instant>,
     stop: &CancellationToken,
-) -> Vec<R::Step> {
+) -> Vec<R::Request> {
     let mut oversized = Vec::new();
-    let (mut batches, mut has_released_reserve) = (vec![steps], false);
-    while let Some(mut steps) = batches.pop() {
+    let (mut groups, mut has_released_reserve) = (vec![requests], false);
+    while let Some(mut requests) = groups.pop() {
         if connection.is_full() {
-            let adding: Vec<_> = steps.extract_if(.., |step| R::adds_jobs(step)).collect();
+            let adding: Vec<_> = requests
+                .extract_if(.., |request| R::adds_jobs(request))
+                .collect();
             if !adding.is_empty() {
                 runner.respond(adding, Err(StoreError::Full));
             }
-            if steps.is_empty() {
+            if requests.is_empty() {
                 continue;
             }
         }
-        let outcome = attempt(connection, runner, &mut steps, outage, stop).await;
+        let outcome = attempt(connection, runner, &mut requests, outage, stop).await;
         if let Err(error) = &outcome {
             if error.is_full() && !has_released_reserve && connection.release_reserve().await {
                 has_released_reserve = true;
-                batches.push(steps);
+                groups.push(requests);
                 continue;
             }
-            if steps.len() > 1 && matches!(error, StoreError::TransactionTooLarge) {
-                oversized.extend(steps.extract_if(.., |step| !is_small::<R>(step)));
-                batches.extend(split::<R>(steps).into_iter().rev());
+            if requests.len() > 1 && matches!(error, StoreError::TransactionTooLarge) {
+                oversized.extend(requests.extract_if(.., |request| !is_small::<R>(request)));
+                groups.extend(split::<R>(requests).into_iter().rev());
                 continue;
             }
-            if steps.len() > 1 && error.may_be_caused_by_one_step() {
-                let rest = steps.split_off(steps.len() / 2);
-                batches.extend([rest, steps]);
+            if requests.len() > 1 && error.may_be_caused_by_one_request() {
+                let rest = requests.split_off(requests.len() / 2);
+                groups.extend([rest, requests]);
                 continue;
             }
-            // The caller splits a single step that is too large.
+            // The caller splits a single request that is too large.
             if !matches!(error, StoreError::TransactionTooLarge) {
-                tracing::error!(%error, steps = steps.len(), "a transaction failed");
+                tracing::error!(%error, requests = requests.len(), "a transaction failed");
             }
         }
-        runner.respond(steps, outcome);
+        runner.respond(requests, outcome);
     }
     oversized
 }
 
 /// Runs the group, and again after a conflict with another server or an outage before the commit.
-async fn attempt<R: BatchRunner>(
+async fn attempt<R: GroupRunner>(
     connection: &mut Connection,
     runner: &mut R,
-    steps: &mut [R::Step],
+    requests: &mut [R::Request],
     outage: &mut Option<Instant>,
     stop: &CancellationToken,
 ) -> Result<(), StoreError> {
     let mut attempts = 1;
     loop {
         // A panic in an operation must not end the writer.
-        let running = AssertUnwindSafe(runner.run(connection, steps)).catch_unwind();
+        let running = AssertUnwindSafe(runner.run(connection, requests)).catch_unwind();
         let outcome = running.await.unwrap_or(Err(StoreError::Panicked));
         if outcome.is_err() {
             connection.roll_back().await;

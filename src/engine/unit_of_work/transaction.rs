@@ -32,7 +32,7 @@ use crate::engine::unit_of_work::long_parts::LONG_PARTS_MAX;
 use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::transaction::claims::run_claims;
 use crate::engine::unit_of_work::{Audit, InsertionNumbers, Shared, UnitOfWork};
-use crate::store::{BatchRunner, Connection, Statement, StoreError};
+use crate::store::{Connection, GroupRunner, Statement, StoreError};
 pub use request::{Task, Verb, WriteRequest};
 
 /// Servers whose insertion numbers do not collide.
@@ -86,8 +86,8 @@ pub struct Aging {
     folded_in: Option<i64>,
 }
 
-impl BatchRunner for Runner {
-    type Step = WriteRequest;
+impl GroupRunner for Runner {
+    type Request = WriteRequest;
 
     fn weight(request: &WriteRequest) -> usize {
         request.weight

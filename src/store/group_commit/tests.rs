@@ -1,4 +1,4 @@
-//! Limits on the steps of a group, the attempts to run it, and the queued steps.
+//! Limits on the requests of a group, the attempts to run it, and the queued requests.
 
 use std::sync::atomic::AtomicU32;
 
@@ -9,19 +9,19 @@ use super::queue::QUEUED_MAX;
 use super::*;
 use crate::store::{Settings, Store};
 
-/// A step that needs its own transaction.
+/// A request that needs its own transaction.
 const ALONE: usize = 0;
 
-/// A large step whose caller is gone.
+/// A large request whose caller is gone.
 const ABANDONED: usize = 999;
 
-/// A runner whose steps are their weights.
+/// A runner whose requests are their weights.
 #[derive(Default)]
 struct CountingRunner {
     /// How many of the next runs conflict with another server.
     conflicts: u32,
     runs: Arc<AtomicU32>,
-    /// How many steps that weigh more than 1 fit one transaction.
+    /// How many requests that weigh more than 1 fit one transaction.
     large_max: Option<usize>,
     /// The groups that were answered, all with success.
     answered: Arc<Mutex<Vec<Vec<usize>>>>,
@@ -29,29 +29,31 @@ struct CountingRunner {
     gate: Option<Arc<Semaphore>>,
 }
 
-impl BatchRunner for CountingRunner {
-    type Step = usize;
+impl GroupRunner for CountingRunner {
+    type Request = usize;
 
-    fn weight(step: &usize) -> usize {
-        *step
+    fn weight(request: &usize) -> usize {
+        *request
     }
 
-    fn needs_own_transaction(step: &usize) -> bool {
-        *step == ALONE
+    fn needs_own_transaction(request: &usize) -> bool {
+        *request == ALONE
     }
 
     fn adds_jobs(_: &usize) -> bool {
         false
     }
 
-    fn is_abandoned(step: &usize) -> bool {
-        *step == ABANDONED
+    fn is_abandoned(request: &usize) -> bool {
+        *request == ABANDONED
     }
 
-    async fn run(&mut self, _: &mut Connection, steps: &mut [usize]) -> Result<(), StoreError> {
-        if steps.iter().filter(|step| **step != 1).count() > self.large_max.unwrap_or(usize::MAX) {
-            for step in steps {
-                *step = if *step < 256 { 256 } else { usize::MAX };
+    async fn run(&mut self, _: &mut Connection, requests: &mut [usize]) -> Result<(), StoreError> {
+        if requests.iter().filter(|request| **request != 1).count()
+            > self.large_max.unwrap_or(usize::MAX)
+        {
+            for request in requests {
+                *request = if *request < 256 { 256 } else { usize::MAX };
             }
             return Err(StoreError::TransactionTooLarge);
         }
@@ -66,9 +68,9 @@ impl BatchRunner for CountingRunner {
         Ok(())
     }
 
-    fn respond(&mut self, steps: Vec<usize>, outcome: Result<(), StoreError>) {
+    fn respond(&mut self, requests: Vec<usize>, outcome: Result<(), StoreError>) {
         if outcome.is_ok() {
-            self.answered.lock().expect("no panic").push(steps);
+            self.answered.lock().expect("no panic").push(requests);
         }
     }
 }
@@ -78,11 +80,11 @@ async fn store() -> Store {
     opened.expect("a database")
 }
 
-/// The groups in which these steps run if no others arrive.
-async fn groups(steps: impl IntoIterator<Item = usize>) -> Vec<Vec<usize>> {
+/// The groups in which these requests run if no others arrive.
+async fn groups(requests: impl IntoIterator<Item = usize>) -> Vec<Vec<usize>> {
     let (sender, mut queue) = queue::<CountingRunner>();
-    for step in steps {
-        sender.send(step).await.expect("the queue is open");
+    for request in requests {
+        sender.send(request).await.expect("the queue is open");
     }
     let stop = CancellationToken::new();
     stop.cancel();
@@ -94,7 +96,7 @@ async fn groups(steps: impl IntoIterator<Item = usize>) -> Vec<Vec<usize>> {
 }
 
 #[tokio::test]
-async fn a_group_has_512_steps() {
+async fn a_group_has_512_requests() {
     for (count, expected) in [
         (511, vec![511]),
         (512, vec![512]),
@@ -108,8 +110,8 @@ async fn a_group_has_512_steps() {
 }
 
 #[tokio::test]
-async fn a_group_weighs_2048_unless_one_step_weighs_more() {
-    for (steps, expected) in [
+async fn a_group_weighs_2048_unless_one_request_weighs_more() {
+    for (requests, expected) in [
         (&[1, 2_046, 1][..], vec![vec![1, 1, 2_046]]),
         (&[1, 2_047, 1], vec![vec![1, 1], vec![2_047]]),
         (&[2_047, 1], vec![vec![1, 2_047]]),
@@ -122,12 +124,16 @@ async fn a_group_weighs_2048_unless_one_step_weighs_more() {
             vec![vec![1, 1, 1_000], vec![2_000], vec![3_000]],
         ),
     ] {
-        assert_eq!(groups(steps.iter().copied()).await, expected, "{steps:?}");
+        assert_eq!(
+            groups(requests.iter().copied()).await,
+            expected,
+            "{requests:?}"
+        );
     }
 }
 
 #[tokio::test]
-async fn lanes_begin_groups_in_turn_and_small_steps_pass_any_number_of_large_ones() {
+async fn lanes_begin_groups_in_turn_and_small_requests_pass_any_number_of_large_ones() {
     let (sender, mut queue) = queue::<CountingRunner>();
     for _ in 0..2_000 {
         sender.send(2_048).await.expect("the queue is open");
@@ -144,15 +150,15 @@ async fn lanes_begin_groups_in_turn_and_small_steps_pass_any_number_of_large_one
             order.push(queue.next_group(&stop).await.expect("a group"));
         }
     }
-    let steps = order.into_iter().flatten().collect::<Vec<_>>();
+    let requests = order.into_iter().flatten().collect::<Vec<_>>();
     let expected = [
         1, 2_048, ALONE, 2, 2_048, ALONE, 3, 2_048, ALONE, 4, 2_048, 5,
     ];
-    assert_eq!(steps, expected);
+    assert_eq!(requests, expected);
 }
 
 #[tokio::test]
-async fn large_steps_without_a_caller_are_skipped_and_make_room() {
+async fn large_requests_without_a_caller_are_skipped_and_make_room() {
     let (sender, mut queue) = queue::<CountingRunner>();
     let stop = CancellationToken::new();
     for _ in 0..QUEUED_MAX - 1 {
@@ -163,9 +169,9 @@ async fn large_steps_without_a_caller_are_skipped_and_make_room() {
     assert_eq!(queue.next_group(&stop).await, Some(vec![1_000]));
     for n in 1..QUEUED_MAX {
         let sent = unconstrained(sender.send(1)).now_or_never();
-        assert!(matches!(sent, Some(Ok(()))), "{n} steps are queued");
+        assert!(matches!(sent, Some(Ok(()))), "{n} requests are queued");
     }
-    // The step of the group counts until it is released.
+    // The request of the group counts until it is released.
     assert!(unconstrained(sender.send(1)).now_or_never().is_none());
     queue.release(1);
     assert!(unconstrained(sender.send(1)).now_or_never().is_some());
@@ -203,7 +209,7 @@ async fn a_group_runs_20_times_before_it_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_step_waits_until_fewer_than_4096_wait_or_run() {
+async fn a_request_waits_until_fewer_than_4096_wait_or_run() {
     let gate = Arc::new(Semaphore::new(0));
     let runner = CountingRunner {
         gate: Some(Arc::clone(&gate)),
@@ -218,7 +224,7 @@ async fn a_step_waits_until_fewer_than_4096_wait_or_run() {
     // `unconstrained`, because Tokio's cooperative budget would end the loop early.
     let submit = || unconstrained(writer.submit(1)).now_or_never();
     for n in 2..=4_096 {
-        assert!(matches!(submit(), Some(Ok(()))), "{n} steps wait or run");
+        assert!(matches!(submit(), Some(Ok(()))), "{n} requests wait or run");
     }
     assert!(submit().is_none());
     gate.add_permits(Semaphore::MAX_PERMITS);
@@ -252,8 +258,12 @@ async fn steps_that_are_too_large_together_run_later_with_fewer_others() {
         gate.add_permits(Semaphore::MAX_PERMITS);
         writer.close().await;
         let answered = answered.lock().expect("no panic");
-        let mut steps = answered.iter().cloned();
-        assert_eq!(steps.next(), Some(vec![1]));
-        assert_eq!(steps.collect::<Vec<_>>(), expected, "{large_max} at once");
+        let mut requests = answered.iter().cloned();
+        assert_eq!(requests.next(), Some(vec![1]));
+        assert_eq!(
+            requests.collect::<Vec<_>>(),
+            expected,
+            "{large_max} at once"
+        );
     }
 }
