@@ -58,7 +58,7 @@ pub use model::record::Record;
 pub use model::recurring::{RECURRING_ID_BYTES_MAX, Recurring};
 pub use model::tracked::Tracked;
 pub use operations::{
-    Action, NewOperation, Operation, OperationError, OperationEstimate, Skip, Stage, Subject,
+    JobAction, NewOperation, Operation, OperationError, OperationEstimate, Skip, Stage, Subject,
     UNDO_JOBS_MAX,
 };
 use peers::Peers;

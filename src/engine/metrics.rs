@@ -125,8 +125,8 @@ impl QueueTotals {
                     self.failed += n;
                     self.dead_lettered -= delta.n;
                 }
-                Some(Outcome::Retries) => self.expired += n,
-                Some(Outcome::Failed) | None => {}
+                Some(Outcome::ExpiredLeases) => self.expired += n,
+                Some(Outcome::StillFailed) | None => {}
             },
             (WAIT, SUMMARY_SLOT) => self.waited_s += delta.sum(),
             (RUN, SUMMARY_SLOT) => self.ran_s += delta.sum(),
@@ -339,8 +339,8 @@ mod tests {
                 row(Kind::Run, 1, SUMMARY_SLOT, 6, Some(2.0)),
                 // Two failures and one dead-lettered job.
                 row(Kind::Outcome, 1, Outcome::Failures as i64, 2, None),
-                row(Kind::Outcome, 1, Outcome::Failed as i64, -1, None),
-                row(Kind::Outcome, 1, Outcome::Retries as i64, 4, None),
+                row(Kind::Outcome, 1, Outcome::StillFailed as i64, -1, None),
+                row(Kind::Outcome, 1, Outcome::ExpiredLeases as i64, 4, None),
                 row(Kind::Minute, 1, PUT, 3, None),
                 row(Kind::Minute, 1, FAILED, 3, None),
                 row(

@@ -51,7 +51,7 @@ pub const SAMPLES: usize = 3;
 /// The action applied to each job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "lowercase")]
-pub enum Action {
+pub enum JobAction {
     /// Retry failed and dead jobs.
     Retry,
     /// Cancel or delete jobs.
@@ -70,10 +70,10 @@ pub enum Action {
     Untrack,
 }
 
-impl Action {
+impl JobAction {
     /// Whether the action removes jobs.
     pub fn removes(&self) -> bool {
-        matches!(self, Action::Cancel)
+        matches!(self, JobAction::Cancel)
     }
 }
 
@@ -122,7 +122,7 @@ pub struct Operation {
     pub created_at: Time,
     /// The user who started it.
     pub who: String,
-    pub action: Action,
+    pub action: JobAction,
     pub subject: Subject,
     pub stage: Stage,
     /// The number of jobs when it was created; a lower bound if `is_lower_bound`.
@@ -166,7 +166,7 @@ impl Operation {
 #[derive(Clone, Debug)]
 pub struct NewOperation {
     pub who: String,
-    pub action: Action,
+    pub action: JobAction,
     pub subject: Subject,
     /// The estimate that the user confirmed.
     pub estimate: OperationEstimate,
@@ -194,7 +194,7 @@ impl OperationEstimate {
 
     pub(in crate::engine) fn add_job(
         &mut self,
-        action: &Action,
+        action: &JobAction,
         job: &Job,
         queue: &QueueKey,
         bytes: i64,

@@ -40,7 +40,7 @@ use crate::engine::unit_of_work::counters::Counters;
 use crate::engine::unit_of_work::spawn::Spawned;
 use crate::store::{Row, Statement, StoreError};
 pub use audited::Audit;
-pub use needs::{Needs, Oldest, Wanted};
+pub use needs::{Needs, NextJobs, Oldest};
 pub use save::REVISE;
 
 /// A loaded job.

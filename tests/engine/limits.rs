@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use switchyard::engine::{
-    Action, Enqueue, Mode, NewOperation, OperationError, OperationEstimate, Subject,
+    Enqueue, JobAction, Mode, NewOperation, OperationError, OperationEstimate, Subject,
 };
 
 /// The number of distinct times. Each transaction has its own time.
@@ -191,12 +191,12 @@ async fn an_operation_has_at_most_1000_jobs_and_100_can_be_active() {
     let operate = async |jobs: i64| {
         let subject = Subject::Jobs((0..jobs).collect());
         let counted = engine
-            .estimate_operation(&Action::Cancel, &subject)
+            .estimate_operation(&JobAction::Cancel, &subject)
             .await
             .unwrap();
         let asked = NewOperation {
             who: "ada".to_owned(),
-            action: Action::Cancel,
+            action: JobAction::Cancel,
             subject,
             estimate: OperationEstimate::default(),
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::*;
 use switchyard::engine::{
-    Action, Enqueue, Mode, NewOperation, Operation, OperationError, Publish, SearchLimits, Skip,
+    Enqueue, JobAction, Mode, NewOperation, Operation, OperationError, Publish, SearchLimits, Skip,
     Stage, Subject,
 };
 use switchyard::search::Search;
@@ -19,7 +19,7 @@ fn all(text: &str) -> Subject {
 }
 
 /// Starts an operation with the current estimate. Returns its ID.
-async fn begin(engine: &Engine, action: Action, subject: Subject) -> i64 {
+async fn begin(engine: &Engine, action: JobAction, subject: Subject) -> i64 {
     let counted = engine
         .estimate_operation(&action, &subject)
         .await
@@ -55,7 +55,7 @@ async fn ended(engine: &Engine, id: i64) -> Operation {
 }
 
 /// Starts an operation and waits until it has ended.
-async fn run(engine: &Engine, action: Action, text: &str) -> Operation {
+async fn run(engine: &Engine, action: JobAction, text: &str) -> Operation {
     let id = begin(engine, action, all(text)).await;
     ended(engine, id).await
 }
@@ -227,7 +227,7 @@ async fn operations_retry_thousands_of_failed_jobs_in_batches() {
     fail_all(&engine, "mail", "E").await;
     add_many(&engine, "other", 10).await;
     fail_all(&engine, "other", "F").await;
-    let operation = run(&engine, Action::Retry, "state:failed type:E").await;
+    let operation = run(&engine, JobAction::Retry, "state:failed type:E").await;
     assert_eq!(operation.stage, Stage::Done);
     assert_eq!((operation.total, operation.is_lower_bound), (3_000, false));
     assert_eq!((operation.done, operation.skipped), (3_000, 0));
@@ -249,28 +249,28 @@ async fn operations_skip_jobs_and_store_the_reason() {
     let published: Vec<&str> = shop.iter().map(|job| job.key.id.as_str()).collect();
     for (action, done, reason) in [
         (
-            Action::Tag {
+            JobAction::Tag {
                 tag: "new".to_owned(),
             },
             7,
             "jobs have no tags",
         ),
         (
-            Action::Untag {
+            JobAction::Untag {
                 tag: "vip".to_owned(),
             },
             7,
             "jobs have no tags",
         ),
         (
-            Action::Priority { priority: 5.0 },
+            JobAction::Priority { priority: 5.0 },
             7,
             "jobs have no priority",
         ),
-        (Action::Track, 7, "jobs cannot be tracked"),
-        (Action::Untrack, 7, "jobs cannot be tracked"),
+        (JobAction::Track, 7, "jobs cannot be tracked"),
+        (JobAction::Untrack, 7, "jobs cannot be tracked"),
         (
-            Action::Move {
+            JobAction::Move {
                 queue: "there".to_owned(),
             },
             7,
@@ -316,20 +316,20 @@ async fn the_error_of_one_job_is_its_skip_reason() {
         .await
         .unwrap();
     complete_now(&engine, "w", "done").await;
-    let operation = run(&engine, Action::Cancel, "class:Mail* api:qless").await;
+    let operation = run(&engine, JobAction::Cancel, "class:Mail* api:qless").await;
     assert_eq!((operation.done, operation.skipped), (0, 1));
     let skips = why(&engine, operation.id).await;
     assert_eq!(
         skips[0].1,
         "job \"letter\" cannot be canceled because other jobs depend on it: after"
     );
-    let operation = run(&engine, Action::Cancel, "done").await;
+    let operation = run(&engine, JobAction::Cancel, "done").await;
     assert_eq!(
         why(&engine, operation.id).await[0].1,
         "job \"done\" is already complete"
     );
     assert_eq!(operation.undo_until, None);
-    let operation = run(&engine, Action::Retry, "later").await;
+    let operation = run(&engine, JobAction::Retry, "later").await;
     let skips = why(&engine, operation.id).await;
     assert_eq!(skips[0].1, "job \"later\" is scheduled, not failed");
     assert_consistent(&engine).await;
@@ -348,7 +348,7 @@ async fn operations_on_listed_jobs_ignore_later_jobs() {
         .unwrap();
     // A new job with the same ID is a different job.
     add(&engine, "q", vec![new(&jobs[3].key.id)]).await;
-    let id = begin(&engine, Action::Cancel, Subject::Jobs(named)).await;
+    let id = begin(&engine, JobAction::Cancel, Subject::Jobs(named)).await;
     let operation = ended(&engine, id).await;
     assert_eq!((operation.done, operation.skipped), (1, 2));
     let gone = "the job no longer exists";
@@ -357,13 +357,13 @@ async fn operations_on_listed_jobs_ignore_later_jobs() {
     assert_eq!(count(&engine, "queue:q").await, 4);
     let none = engine.start_operation(NewOperation {
         who: String::new(),
-        action: Action::Track,
+        action: JobAction::Track,
         subject: Subject::Jobs(Vec::new()),
         estimate: Default::default(),
     });
     assert_eq!(none.await.unwrap(), Err(OperationError::NoJobs));
     let mistaken = engine
-        .estimate_operation(&Action::Track, &all("stat:x"))
+        .estimate_operation(&JobAction::Track, &all("stat:x"))
         .await
         .unwrap();
     assert!(
@@ -379,7 +379,7 @@ async fn operations_ignore_jobs_put_after_their_start() {
     add_many(&engine, "q", 2_000).await;
     let id = begin(
         &engine,
-        Action::Tag {
+        JobAction::Tag {
             tag: "old".to_owned(),
         },
         all("queue:q"),
@@ -407,8 +407,8 @@ async fn operations_continue_after_a_restart() {
     let mut engine = Engine::open(&options).await.unwrap();
     add_many(&engine, "q", 10_000).await;
     fail_all(&engine, "q", "E").await;
-    let retried = begin(&engine, Action::Retry, all("state:failed")).await;
-    let canceled = begin(&engine, Action::Cancel, all("q-1")).await;
+    let retried = begin(&engine, JobAction::Retry, all("state:failed")).await;
+    let canceled = begin(&engine, JobAction::Cancel, all("q-1")).await;
     let mut ends = 0;
     for least in [1, 3_000, 6_000] {
         let operation = once(&engine, retried, |operation| operation.done >= least).await;

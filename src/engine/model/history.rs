@@ -9,7 +9,7 @@ use crate::engine::model::damage::{self, Text};
 pub const NOTE_BYTES_MAX: usize = 4_096;
 
 /// How much of the message of a failure its event keeps, in bytes.
-pub const MESSAGE_BYTES_MAX: usize = 2_048;
+pub const HISTORY_MESSAGE_BYTES_MAX: usize = 2_048;
 
 /// In a history longer than this many bytes, only so many newest failures keep their messages.
 const MESSAGES_BYTES_MAX: usize = 32 << 10;
@@ -59,7 +59,7 @@ pub struct Event {
     pub when: Time,
     pub subject: Option<String>,
     pub detail: Option<String>,
-    /// The message of a failure, up to [`MESSAGE_BYTES_MAX`].
+    /// The message of a failure, up to [`HISTORY_MESSAGE_BYTES_MAX`].
     pub message: Option<String>,
 }
 
@@ -178,7 +178,7 @@ impl History {
         worker: Option<&str>,
         message: &str,
     ) {
-        let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
+        let end = message.floor_char_boundary(HISTORY_MESSAGE_BYTES_MAX);
         let message = message.get(..end).unwrap_or_default();
         if let Ok(event) = serde_json::to_string(&(what, when, group, worker, message)) {
             self.push_text(&event);
@@ -295,7 +295,7 @@ mod tests {
     fn a_failure_keeps_up_to_2_kib_of_its_message() {
         let mut history = History::default();
         history.push(EventKind::Put, Time(1), Some("q"), None);
-        let long = format!("{}é", "m".repeat(MESSAGE_BYTES_MAX - 1));
+        let long = format!("{}é", "m".repeat(HISTORY_MESSAGE_BYTES_MAX - 1));
         for (n, message) in ["", "connection \"reset\"", &long].into_iter().enumerate() {
             let when = Time(2 + n as i64);
             history.push_failure(EventKind::Failed, when, "group", Some("worker"), message);
@@ -305,7 +305,7 @@ mod tests {
             let events = history.parse().unwrap().into_iter();
             events.map(|event| event.message).collect()
         };
-        let cut = "m".repeat(MESSAGE_BYTES_MAX - 1);
+        let cut = "m".repeat(HISTORY_MESSAGE_BYTES_MAX - 1);
         let expected = [
             None,
             Some(""),

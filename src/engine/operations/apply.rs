@@ -2,16 +2,16 @@
 
 use crate::engine::model::job::{EffectiveState, JobKey, Protocol, QueueKey, State};
 use crate::engine::model::queue::Queue;
-use crate::engine::operations::Action;
+use crate::engine::operations::JobAction;
 use crate::engine::unit_of_work::UnitOfWork;
 
 use crate::engine::verbs::{jobq, lmstfy, qless, relay};
 
 /// Whether the action is possible for a job in this state. Other conditions may still prevent it.
-pub fn is_applicable(action: &Action, protocol: Protocol, state: EffectiveState) -> bool {
+pub fn is_applicable(action: &JobAction, protocol: Protocol, state: EffectiveState) -> bool {
     match action {
-        Action::Retry => matches!(state, EffectiveState::Failed | EffectiveState::Dead),
-        Action::Cancel => state != EffectiveState::Complete,
+        JobAction::Retry => matches!(state, EffectiveState::Failed | EffectiveState::Dead),
+        JobAction::Cancel => state != EffectiveState::Complete,
         _ => protocol == Protocol::Qless,
     }
 }
@@ -22,7 +22,7 @@ pub fn is_applicable(action: &Action, protocol: Protocol, state: EffectiveState)
 /// The reason why it was not applied, as a clause.
 pub fn apply(
     work: &mut UnitOfWork,
-    action: &Action,
+    action: &JobAction,
     key: &JobKey,
     queue: &Queue,
 ) -> Result<(), String> {
@@ -36,29 +36,29 @@ pub fn apply(
     };
     let one = std::slice::from_ref;
     match action {
-        Action::Retry => retry(work, key, queue),
-        Action::Cancel => cancel(work, key, queue),
-        Action::Move { queue: to } => {
+        JobAction::Retry => retry(work, key, queue),
+        JobAction::Cancel => cancel(work, key, queue),
+        JobAction::Move { queue: to } => {
             only("jobs cannot be moved to another queue")?;
             qless::relocate::relocate(work, key, &QueueKey::qless(to)).map_err(to_text)
         }
-        Action::Priority { priority } => {
+        JobAction::Priority { priority } => {
             only("jobs have no priority")?;
             qless::prioritize::prioritize(work, key, *priority).map_err(to_text)
         }
-        Action::Tag { tag } => {
+        JobAction::Tag { tag } => {
             only("jobs have no tags")?;
             qless::tag::tag(work, key, one(tag)).map_err(to_text)
         }
-        Action::Untag { tag } => {
+        JobAction::Untag { tag } => {
             only("jobs have no tags")?;
             qless::tag::untag(work, key, one(tag)).map_err(to_text)
         }
-        Action::Track => {
+        JobAction::Track => {
             only("jobs cannot be tracked")?;
             qless::track::track(work, key, &[]).map_err(to_text)
         }
-        Action::Untrack => {
+        JobAction::Untrack => {
             only("jobs cannot be tracked")?;
             qless::track::untrack(work, key);
             Ok(())

@@ -3,7 +3,7 @@
 use crate::engine::clock::Time;
 use crate::engine::model::job::QueueKey;
 use crate::engine::model::long_bodies::body;
-use crate::engine::operations::{Action, Operation, Skip, Stage, Subject, UNDO_S};
+use crate::engine::operations::{JobAction, Operation, Skip, Stage, Subject, UNDO_S};
 use crate::store::{Connection, Row, Statement, StoreError};
 
 /// Operations that are kept, and seconds that they are kept after their end.
@@ -33,7 +33,7 @@ pub fn operation(row: &Row) -> Result<(Operation, i64), StoreError> {
         id: row.int(0)?,
         created_at: Time(row.int(2)?),
         who: row.text(3)?,
-        action: serde_json::from_str::<Action>(&row.text(4)?)
+        action: serde_json::from_str::<JobAction>(&row.text(4)?)
             .map_err(|_| StoreError::Corrupt("an unknown action"))?,
         subject: match row.text_or_null(5)? {
             Some(search) => Subject::Search(search),

@@ -60,7 +60,7 @@ fn matches(
 
 /// What a query still needs.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct Remaining {
     records: usize,
     /// Stops once the records found reach this many bytes.
     bytes: usize,
@@ -71,7 +71,7 @@ fn matching(
     records: &[Found],
     query: &Query,
     now: Time,
-    mut wanted: Wanted,
+    mut remaining: Remaining,
     budget: &mut Budget,
 ) -> Evaluated<Vec<usize>> {
     let mut found = Vec::new();
@@ -86,8 +86,8 @@ fn matching(
             Ok(false) => continue,
             Ok(true) => found.push(index),
         }
-        wanted.bytes = wanted.bytes.saturating_sub(row.record.bytes());
-        if found.len() == wanted.records || wanted.bytes == 0 {
+        remaining.bytes = remaining.bytes.saturating_sub(row.record.bytes());
+        if found.len() == remaining.records || remaining.bytes == 0 {
             break;
         }
     }
@@ -190,14 +190,14 @@ impl Engine {
                 after = (row.record.modified.0, row.seq);
                 sizer.count_row(row.record.bytes());
             }
-            let wanted = Wanted {
+            let remaining = Remaining {
                 records: limit - all.len(),
                 bytes: bytes_max.min(RESPONSE_BYTES_MAX + 1) - bytes,
             };
             let (rows, query) = (Arc::new(rows), query.clone());
             let evaluated = Arc::clone(&rows);
             let matching = allowance
-                .run(move |budget| matching(&evaluated, &query, now, wanted, budget))
+                .run(move |budget| matching(&evaluated, &query, now, remaining, budget))
                 .await;
             if matching.spent.is_some() {
                 return Err(too_much(sizer));

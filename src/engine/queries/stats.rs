@@ -10,8 +10,8 @@ use crate::store::Statement;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Durations {
     pub summary: Summary,
-    /// The [`DAILY_BUCKETS`] buckets: 60 seconds, 59 minutes (from 1), 23 hours (from 1), 6 days (from 1; the last one holds
-    /// everything longer).
+    /// The [`DAILY_BUCKETS`] buckets: 60 seconds, 59 minutes (from 1), 23 hours (from 1), 6 days (from 1; the last one
+    /// holds everything longer).
     pub histogram: Vec<i64>,
 }
 
@@ -56,8 +56,8 @@ impl Engine {
                 Some(Kind::Outcome) => {
                     match Outcome::from_slot(slot) {
                         Some(Outcome::Failures) => stats.failures += n,
-                        Some(Outcome::Failed) => stats.failed += n,
-                        Some(Outcome::Retries) => stats.retries += n,
+                        Some(Outcome::StillFailed) => stats.failed += n,
+                        Some(Outcome::ExpiredLeases) => stats.retries += n,
                         None => {}
                     }
                     continue;

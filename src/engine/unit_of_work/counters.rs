@@ -47,16 +47,20 @@ pub enum Outcome {
     /// Failures.
     Failures = 0,
     /// Failures of jobs that are still failed.
-    Failed = 1,
+    StillFailed = 1,
     /// Expired leases, whether the job was claimed again or ended.
-    Retries = 2,
+    ExpiredLeases = 2,
 }
 
 impl Outcome {
     pub fn from_slot(slot: i64) -> Option<Outcome> {
-        [Outcome::Failures, Outcome::Failed, Outcome::Retries]
-            .into_iter()
-            .find(|outcome| *outcome as i64 == slot)
+        [
+            Outcome::Failures,
+            Outcome::StillFailed,
+            Outcome::ExpiredLeases,
+        ]
+        .into_iter()
+        .find(|outcome| *outcome as i64 == slot)
     }
 }
 
@@ -250,25 +254,37 @@ impl Counters {
     /// Counts a failure.
     pub fn failure(&mut self, queue: QueueId, now: Time) {
         self.add(Kind::Outcome, queue, now.day(), Outcome::Failures as i64, 1);
-        self.add(Kind::Outcome, queue, now.day(), Outcome::Failed as i64, 1);
+        self.add(
+            Kind::Outcome,
+            queue,
+            now.day(),
+            Outcome::StillFailed as i64,
+            1,
+        );
         self.count_event(queue, SeriesEvent::Failed, now);
     }
 
     /// Counts that a job that failed at `failed_at` is no longer failed.
     pub fn failure_undone(&mut self, queue: QueueId, failed_at: Time) {
-        let slot = Outcome::Failed as i64;
+        let slot = Outcome::StillFailed as i64;
         self.add(Kind::Outcome, queue, failed_at.day(), slot, -1);
     }
 
     /// Counts that a job that failed at `failed_at` is failed again, because its retry was undone.
     pub fn failure_restored(&mut self, queue: QueueId, failed_at: Time) {
-        let slot = Outcome::Failed as i64;
+        let slot = Outcome::StillFailed as i64;
         self.add(Kind::Outcome, queue, failed_at.day(), slot, 1);
     }
 
     /// Counts an expired lease.
     pub fn lease_expired(&mut self, queue: QueueId, now: Time) {
-        self.add(Kind::Outcome, queue, now.day(), Outcome::Retries as i64, 1);
+        self.add(
+            Kind::Outcome,
+            queue,
+            now.day(),
+            Outcome::ExpiredLeases as i64,
+            1,
+        );
     }
 
     /// Counts a job that a worker returned to its queue for another attempt.

@@ -36,7 +36,7 @@ pub struct LongParts {
 
 /// Which parts of a job verbs need.
 #[derive(Clone, Copy, Debug, Default)]
-struct Wanted {
+struct WantedParts {
     body: bool,
     texts: bool,
     edges: bool,
@@ -47,7 +47,7 @@ struct Wanted {
 }
 
 impl LongParts {
-    fn add(&mut self, loaded: &LoadedJob, wanted: Wanted) {
+    fn add(&mut self, loaded: &LoadedJob, wanted: WantedParts) {
         let seq = (loaded.job.seq,);
         if wanted.body && loaded.job.body.read().is_none() {
             self.bytes += loaded.job.body.bytes();
@@ -105,7 +105,7 @@ impl UnitOfWork {
             let id = id.to_owned();
             JobKey { scope, id }
         };
-        let mut wanted: HashMap<JobKey, Wanted> = HashMap::new();
+        let mut wanted: HashMap<JobKey, WantedParts> = HashMap::new();
         let mut candidates: HashSet<i64> = HashSet::new();
         for need in needs {
             candidates.extend(&need.poll_candidates);
@@ -145,11 +145,11 @@ impl UnitOfWork {
         let UnitOfWork {
             jobs, candidates, ..
         } = self;
-        let all = Wanted {
+        let all = WantedParts {
             body: true,
             texts: true,
             edges: true,
-            ..Wanted::default()
+            ..WantedParts::default()
         };
         let mut fits = |key: &JobKey| {
             let loaded = jobs.get(key).filter(|loaded| loaded.has_long_parts());
@@ -194,10 +194,10 @@ impl UnitOfWork {
     pub fn long_parts_of_expired(&self, keys: &[JobKey], moves: fn(&Job) -> bool) -> LongParts {
         let mut parts = LongParts::default();
         for loaded in keys.iter().filter_map(|key| self.jobs.get(key)) {
-            let wanted = Wanted {
+            let wanted = WantedParts {
                 texts: true,
                 body: moves(&loaded.job),
-                ..Wanted::default()
+                ..WantedParts::default()
             };
             parts.bytes += loaded.job.loaded_bytes();
             parts.add(loaded, wanted);

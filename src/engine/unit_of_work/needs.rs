@@ -14,7 +14,7 @@ pub struct Needs {
     /// cycle detection.
     pub dependencies: Vec<String>,
     /// The next jobs of each of these queues.
-    pub claim: Vec<Wanted>,
+    pub claim: Vec<NextJobs>,
     /// IDs of recurring jobs.
     pub recurring: Vec<String>,
     /// Reserves an ID for a new record in this queue.
@@ -80,7 +80,7 @@ impl Needs {
 
 /// The next `count` jobs of a queue. Due recurring jobs are spawned first.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct NextJobs {
     pub queue: QueueKey,
     pub count: usize,
     /// Whether to load them even if the queue is paused.

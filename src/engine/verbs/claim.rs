@@ -13,7 +13,7 @@ use crate::engine::error::{RESPONSE_BYTES_MAX, Result};
 use crate::engine::model::job::{Job, QueueKey};
 use crate::engine::subscriptions::timer::QUEUES_PER_STATEMENT;
 use crate::engine::tokens::Grant;
-use crate::engine::unit_of_work::{Needs, UnitOfWork, Wanted};
+use crate::engine::unit_of_work::{Needs, NextJobs, UnitOfWork};
 use crate::engine::verbs::claim::lease::Claimed;
 use crate::engine::verbs::claim::round_robin::Turns;
 use crate::memory::{SMALL_MAX, reserve};
@@ -61,8 +61,8 @@ impl Claim {
     }
 
     /// The candidates that the transaction must load.
-    pub(in crate::engine) fn wanted(&self) -> Vec<Wanted> {
-        let wanted = |queue: &QueueKey| Wanted {
+    pub(in crate::engine) fn wanted(&self) -> Vec<NextJobs> {
+        let wanted = |queue: &QueueKey| NextJobs {
             queue: queue.clone(),
             count: self.count_per_queue(),
             include_paused: false,

@@ -131,20 +131,20 @@ pub fn bulk_action(request: &BulkRequest) -> Result<BulkAction, String> {
 }
 
 /// The action with its argument.
-pub fn engine_action(kind: BulkAction, request: &BulkRequest) -> Result<engine::Action, String> {
+pub fn engine_action(kind: BulkAction, request: &BulkRequest) -> Result<engine::JobAction, String> {
     let arg = request.arg.trim();
     Ok(match kind {
-        BulkAction::Retry => engine::Action::Retry,
-        BulkAction::Cancel => engine::Action::Cancel,
-        BulkAction::Track => engine::Action::Track,
-        BulkAction::Untrack => engine::Action::Untrack,
-        BulkAction::Priority => engine::Action::Priority {
+        BulkAction::Retry => engine::JobAction::Retry,
+        BulkAction::Cancel => engine::JobAction::Cancel,
+        BulkAction::Track => engine::JobAction::Track,
+        BulkAction::Untrack => engine::JobAction::Untrack,
+        BulkAction::Priority => engine::JobAction::Priority {
             priority: number("priority", arg)?,
         },
         BulkAction::Move => {
             // Not trimmed, because the name of a queue can start with white space.
             check_name("the queue name", &request.arg)?;
-            engine::Action::Move {
+            engine::JobAction::Move {
                 queue: request.arg.clone(),
             }
         }
@@ -152,25 +152,25 @@ pub fn engine_action(kind: BulkAction, request: &BulkRequest) -> Result<engine::
             check_name("the tag", arg)?;
             let tag = arg.to_owned();
             if kind == BulkAction::Tag {
-                engine::Action::Tag { tag }
+                engine::JobAction::Tag { tag }
             } else {
-                engine::Action::Untag { tag }
+                engine::JobAction::Untag { tag }
             }
         }
     })
 }
 
 /// An action that applies to the same jobs as any action of this kind, to count the jobs before the argument is known.
-pub fn without_argument(kind: BulkAction) -> engine::Action {
+pub fn without_argument(kind: BulkAction) -> engine::JobAction {
     match kind {
-        BulkAction::Retry => engine::Action::Retry,
-        BulkAction::Cancel => engine::Action::Cancel,
+        BulkAction::Retry => engine::JobAction::Retry,
+        BulkAction::Cancel => engine::JobAction::Cancel,
         BulkAction::Move
         | BulkAction::Priority
         | BulkAction::Tag
         | BulkAction::Untag
         | BulkAction::Track
-        | BulkAction::Untrack => engine::Action::Track,
+        | BulkAction::Untrack => engine::JobAction::Track,
     }
 }
 

@@ -8,7 +8,7 @@ async fn undo_restores_canceled_jobs_unchanged() {
     fill(&engine).await;
     let before = look(&engine, "").await;
     assert_eq!(before.len(), 12);
-    let operation = run(&engine, Action::Cancel, "").await;
+    let operation = run(&engine, JobAction::Cancel, "").await;
     assert_eq!((operation.done, operation.skipped), (12, 0));
     assert!(operation.can_be_undone(engine.now(None)));
     assert_eq!(count(&engine, "").await, 0);
@@ -39,7 +39,7 @@ async fn undo_restores_canceled_jobs_unchanged() {
 async fn undo_skips_jobs_that_can_no_longer_be_restored() {
     let engine = opened(Duration::from_millis(500)).await;
     fill(&engine).await;
-    let operation = run(&engine, Action::Cancel, "-queue:desk").await;
+    let operation = run(&engine, JobAction::Cancel, "-queue:desk").await;
     assert_eq!((operation.done, operation.skipped), (10, 0));
     // Another job uses an ID, a queue was deleted, one was removed, and a dependency no longer exists.
     add(&engine, "mail", vec![new("later"), new("after")]).await;
@@ -106,7 +106,7 @@ async fn operations_respawn_and_requeue_dead_jobs() {
     tokio::time::timeout(PATIENCE, dead).await.unwrap();
     let again = vec![enqueueing("orders", "taken")];
     engine.enqueue(again, Mode::Unique).await.unwrap();
-    let operation = run(&engine, Action::Retry, "state:dead").await;
+    let operation = run(&engine, JobAction::Retry, "state:dead").await;
     assert_eq!((operation.done, operation.skipped), (2, 1));
     let skips = why(&engine, operation.id).await;
     let taken = "job \"taken\" already exists in queue \"orders\"";
@@ -114,7 +114,7 @@ async fn operations_respawn_and_requeue_dead_jobs() {
     assert_eq!(count(&engine, "state:waiting").await, 3);
     // Jobs that are still dead can be deleted, and are dead again after the undo.
     let before = look(&engine, "").await;
-    let operation = run(&engine, Action::Cancel, "state:dead").await;
+    let operation = run(&engine, JobAction::Cancel, "state:dead").await;
     assert_eq!(operation.done, 1);
     assert_consistent(&engine).await;
     undo(&engine, operation.id).await;
@@ -130,7 +130,7 @@ async fn a_stopped_operation_can_be_undone() {
     const JOBS: usize = 5_000;
     let engine = open(false).await;
     add_many(&engine, "q", JOBS).await;
-    let id = begin(&engine, Action::Cancel, all("queue:q")).await;
+    let id = begin(&engine, JobAction::Cancel, all("queue:q")).await;
     once(&engine, id, |operation| operation.done > 0).await;
     engine.cancel_operation(id).await.unwrap().unwrap();
     let operation = ended(&engine, id).await;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::engine::model::job::QueueId;
 use crate::engine::unit_of_work::transaction::WriteRequest;
-use crate::engine::unit_of_work::{UnitOfWork, Wanted, spawn};
+use crate::engine::unit_of_work::{NextJobs, UnitOfWork, spawn};
 use crate::store::{Connection, Statement, StoreError};
 
 /// Writes the changes of the other verbs, so that claims see them, then runs the claims. Claims whose caller has
@@ -72,7 +72,7 @@ fn wanted(work: &UnitOfWork, requests: &[WriteRequest]) -> Vec<(QueueId, usize)>
     let mut wanted: Vec<(QueueId, usize)> = Vec::new();
     let mut places: HashMap<QueueId, usize> = HashMap::new();
     let all = requests.iter().flat_map(|request| &request.needs.claim);
-    for Wanted {
+    for NextJobs {
         queue,
         count,
         include_paused,

@@ -7,7 +7,7 @@ use crate::engine::model::job::JobKey;
 use crate::engine::operations::rows;
 use crate::engine::operations::undo::RemovedJob;
 use crate::engine::operations::{
-    ACTIVE_MAX, Action, COUNT_LIMITS, LISTED_MAX, NewOperation, Operation, OperationError,
+    ACTIVE_MAX, COUNT_LIMITS, JobAction, LISTED_MAX, NewOperation, Operation, OperationError,
     OperationEstimate, SAMPLES, Stage, Subject,
 };
 use crate::engine::queries::search::Hit;
@@ -20,7 +20,7 @@ impl Engine {
     /// Counts the jobs an operation would apply to. A search counts up to 1,000,000 jobs, for up to 2 s.
     pub async fn estimate_operation(
         &self,
-        action: &Action,
+        action: &JobAction,
         subject: &Subject,
     ) -> Result<Result<OperationEstimate, OperationError>> {
         self.refresh_cache().await?;
@@ -139,7 +139,7 @@ fn cancel_with_undo(work: &mut UnitOfWork, key: &JobKey, who: &str) -> Result<i6
     let id = work.next_seq();
     let new = NewOperation {
         who: who.to_owned(),
-        action: Action::Cancel,
+        action: JobAction::Cancel,
         subject: Subject::Jobs(vec![job.seq]),
         estimate: OperationEstimate {
             jobs: 1,

@@ -6,7 +6,7 @@ use crate::engine::error::{RESPONSE_BYTES_MAX, Result};
 use crate::engine::model::job::{EffectiveState, Job, QueueKey};
 use crate::engine::model::page::Page;
 use crate::engine::model::recurring::due;
-use crate::engine::unit_of_work::{Needs, UnitOfWork, Wanted};
+use crate::engine::unit_of_work::{Needs, NextJobs, UnitOfWork};
 use crate::engine::verbs::claim::CLAIM_MAX;
 
 impl Engine {
@@ -25,7 +25,7 @@ impl Engine {
         {
             let count = left.min(CLAIM_MAX);
             let needs = Needs {
-                claim: vec![Wanted {
+                claim: vec![NextJobs {
                     queue: queue.clone(),
                     count,
                     include_paused: true,

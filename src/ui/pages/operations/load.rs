@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Action, Engine, Operation, Page, Result, Skip, Stage, Subject};
+use crate::engine::{Engine, JobAction, Operation, Page, Result, Skip, Stage, Subject};
 use crate::ui::context::{read, read_or_missing};
 use crate::ui::error::PageError;
 use crate::ui::model::PAGE_JOBS;
@@ -75,14 +75,14 @@ pub async fn load_operation(
 fn row(engine: &Engine, operation: &Operation) -> OperationRow {
     let now = engine.now(None);
     let (action, arg) = match &operation.action {
-        Action::Retry => (BulkAction::Retry, String::new()),
-        Action::Cancel => (BulkAction::Cancel, String::new()),
-        Action::Move { queue } => (BulkAction::Move, queue.clone()),
-        Action::Priority { priority } => (BulkAction::Priority, priority.to_string()),
-        Action::Tag { tag } => (BulkAction::Tag, tag.clone()),
-        Action::Untag { tag } => (BulkAction::Untag, tag.clone()),
-        Action::Track => (BulkAction::Track, String::new()),
-        Action::Untrack => (BulkAction::Untrack, String::new()),
+        JobAction::Retry => (BulkAction::Retry, String::new()),
+        JobAction::Cancel => (BulkAction::Cancel, String::new()),
+        JobAction::Move { queue } => (BulkAction::Move, queue.clone()),
+        JobAction::Priority { priority } => (BulkAction::Priority, priority.to_string()),
+        JobAction::Tag { tag } => (BulkAction::Tag, tag.clone()),
+        JobAction::Untag { tag } => (BulkAction::Untag, tag.clone()),
+        JobAction::Track => (BulkAction::Track, String::new()),
+        JobAction::Untrack => (BulkAction::Untrack, String::new()),
     };
     let (all, q, jobs) = match &operation.subject {
         Subject::Search(text) => (true, text.clone(), Vec::new()),
