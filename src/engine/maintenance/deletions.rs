@@ -81,7 +81,7 @@ pub fn expired(now: Time) -> Statement {
     Statement::new(FIND_EXPIRED, [now.0.into(), BATCH.into()])
 }
 
-/// Finds Relay jobs that died long ago.
+/// Finds Relay jobs that were dead-lettered long ago.
 pub fn old_dead(now: Time) -> Statement {
     let oldest = now.plus_seconds(-DEAD_KEPT_S);
     Statement::new(FIND_OLD_DEAD, [oldest.0.into(), BATCH.into()])

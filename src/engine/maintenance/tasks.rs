@@ -28,7 +28,7 @@ pub enum MaintenanceTask {
     ExpireLeases,
     /// Deletes jobs whose time to live has ended.
     DeleteExpired,
-    /// Deletes Relay jobs that died long ago.
+    /// Deletes Relay jobs that were dead-lettered long ago.
     DeleteOldDead,
     /// Deletes the records of deleted queues.
     EmptyDeletedQueues,

@@ -40,7 +40,8 @@ pub enum EventKind {
     /// Completed.
     Done,
     /// The last attempt's lease expired; the job was dead-lettered.
-    Died,
+    #[serde(rename = "died")]
+    DeadLettered,
     /// Respawned: queued again after it was dead.
     Respawned,
     /// A note: the message `subject`, and optionally the JSON object `detail`.

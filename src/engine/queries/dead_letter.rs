@@ -12,7 +12,7 @@ use crate::store::{Row, Statement};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeadLetter {
     pub size: i64,
-    /// The ID of the job that died first.
+    /// The ID of the job that was dead-lettered first.
     pub head: Option<String>,
 }
 
@@ -32,8 +32,8 @@ impl Engine {
         Ok(jobs)
     }
 
-    /// The keys of up to `count` dead jobs, oldest first, that died at or before `until` and come after the position
-    /// `after`. Also returns the position of the last one.
+    /// The keys of up to `count` dead jobs, oldest first, that were dead-lettered at or before `until` and come after
+    /// the position `after`. Also returns the position of the last one.
     pub(in crate::engine) async fn dead_keys(
         &self,
         queue: &QueueKey,

@@ -51,7 +51,7 @@ pub struct Needs {
 pub enum Oldest {
     /// The failed jobs of a group.
     Failed { group: String, count: usize },
-    /// The dead jobs of a queue that died at or before `until`.
+    /// The dead jobs of a queue that were dead-lettered at or before `until`.
     Dead {
         queue: QueueKey,
         count: usize,

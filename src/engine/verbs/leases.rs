@@ -107,7 +107,7 @@ pub fn moves_at_expiry(job: &Job) -> bool {
 /// Dead-letters a job. Relay: the job gets a new key, so that another job may use the old one.
 fn dead_letter(work: &mut UnitOfWork, key: &JobKey, at: Time) {
     let Some(job) = work.job_mut(key) else { return };
-    job.history.push(EventKind::Died, at, None, None);
+    job.history.push(EventKind::DeadLettered, at, None, None);
     job.state = State::Dead;
     job.since = at;
     job.expires_at = None;

@@ -265,7 +265,7 @@ impl Serialize for EventView<'_> {
             | EventKind::Retried
             | EventKind::Done
             | EventKind::Note
-            | EventKind::Died
+            | EventKind::DeadLettered
             | EventKind::Respawned
             | EventKind::Created
             | EventKind::Advanced

@@ -51,14 +51,14 @@ fn attempts(
             (EventKind::Popped, _) => EffectiveState::Running,
             // When a lease expires, the next claim or maintenance dead-letters the job at once, so no period begins
             // here.
-            (EventKind::TimedOut, Some(next)) if next.what == EventKind::Died => continue,
+            (EventKind::TimedOut, Some(next)) if next.what == EventKind::DeadLettered => continue,
             (EventKind::TimedOut, _) if !protocol.has(EffectiveState::Stalled) => {
                 EffectiveState::Waiting
             }
             (EventKind::TimedOut, _) => EffectiveState::Stalled,
             (EventKind::Failed, _) => EffectiveState::Failed,
             (EventKind::Done, _) => EffectiveState::Complete,
-            (EventKind::Died, _) => EffectiveState::Dead,
+            (EventKind::DeadLettered, _) => EffectiveState::Dead,
             (EventKind::Created | EventKind::Advanced | EventKind::Event, _) => {
                 EffectiveState::Record
             }
@@ -281,11 +281,11 @@ pub fn line(entry: &Entry, queue_ref: &QueueRef) -> AnyView {
         },
         EventKind::Failed => view! { "failed: " {subject.map(group)} }.into_any(),
         EventKind::Done => "completed".into_any(),
-        EventKind::Died if queue_ref.protocol == Protocol::Relay => {
+        EventKind::DeadLettered if queue_ref.protocol == Protocol::Relay => {
             "dead-lettered: no retries left".into_any()
         }
         EventKind::Respawned if queue_ref.protocol == Protocol::Relay => "requeued".into_any(),
-        EventKind::Died => "dead-lettered: no tries left".into_any(),
+        EventKind::DeadLettered => "dead-lettered: no tries left".into_any(),
         EventKind::Respawned => "respawned".into_any(),
         EventKind::Created => "created".into_any(),
         EventKind::Advanced => view! {
@@ -370,8 +370,8 @@ mod tests {
 
     #[test]
     fn the_timeline_shows_dead_letter_and_respawn() {
-        use EventKind::{Died, Popped, Put, Respawned, TimedOut};
-        let mut history = vec![(Put, 0), (Popped, 5), (TimedOut, 9), (Died, 9)];
+        use EventKind::{DeadLettered, Popped, Put, Respawned, TimedOut};
+        let mut history = vec![(Put, 0), (Popped, 5), (TimedOut, 9), (DeadLettered, 9)];
         let ran = vec![
             (EffectiveState::Waiting, 0, 5),
             (EffectiveState::Running, 5, 9),
@@ -381,10 +381,10 @@ mod tests {
             vec![ran.clone()]
         );
         history.push((Respawned, 30));
-        let died = [ran, vec![(EffectiveState::Dead, 9, 30)]].concat();
+        let dead = [ran, vec![(EffectiveState::Dead, 9, 30)]].concat();
         assert_eq!(
             shape(EffectiveState::Waiting, 30, &history, 50),
-            [died, vec![(EffectiveState::Waiting, 30, 50)]]
+            [dead, vec![(EffectiveState::Waiting, 30, 50)]]
         );
     }
 
