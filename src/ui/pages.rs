@@ -145,7 +145,7 @@ pub fn App() -> impl IntoView {
                     <Route path=(relay, StaticSegment("stats")) view=StatsPage ssr=SsrMode::Async />
                     <Route path=(relay, ParamSegment("state")) view=QueuePage ssr=SsrMode::Async />
                     <Route path=(relay, StaticSegment("job"), ParamSegment("id")) view=RelayJobPage ssr=SsrMode::Async />
-                    <Route path=(relay, StaticSegment("dead"), ParamSegment("letter")) view=DeadRelayJobPage ssr=SsrMode::Async />
+                    <Route path=(relay, StaticSegment("dead"), ParamSegment("number")) view=DeadRelayJobPage ssr=SsrMode::Async />
                     <Route path=jobq view=RecordsPage ssr=SsrMode::Async />
                     <Route path=(jobq, StaticSegment("job"), ParamSegment("id")) view=RecordPage ssr=SsrMode::Async />
                     <Route path=(ui, namespaces) view=NamespacesPage ssr=SsrMode::Async />

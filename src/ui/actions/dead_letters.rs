@@ -144,24 +144,24 @@ pub async fn requeue_jobs(
 
 pub static REQUEUE_JOB: Action =
     Action::new("revive_job", RequeueJob::PATH, Role::Operator, |form| {
-        let (queue, letter) = (form.queue(), form.field("letter"));
+        let (queue, number) = (form.queue(), form.field("number"));
         Target::new(
-            format!("dead job {letter} in {}", queue.label()),
-            format!("{}/dead/{letter}", urls::queue(&queue)),
+            format!("dead job {number} in {}", queue.label()),
+            format!("{}/dead/{number}", urls::queue(&queue)),
         )
     });
 
-/// Requeues a dead job of a Relay queue and shows its page. `letter` is the number of the dead job.
+/// Requeues a dead job of a Relay queue and shows its page. `number` is the number of the dead job.
 #[server(endpoint = "revive_job")]
 pub async fn requeue_job(
     #[server(flatten)] queue: QueueRef,
-    letter: String,
+    number: String,
     back: String,
 ) -> Result<(), PageError> {
     act(&REQUEUE_JOB, &back, async |context| {
         check_protocol(Protocol::Relay, &queue)?;
         let gone = || format!("this dead job is no longer in {}", queue.label());
-        let dead = dead_jobs(&context.engine, &queue, vec![letter])
+        let dead = dead_jobs(&context.engine, &queue, vec![number])
             .await?
             .pop();
         let dead = dead.ok_or_else(gone)?;

@@ -189,7 +189,7 @@ fn actions_on_dead(job: &RelayJobView, number: i64, request: &PageRequest) -> An
         action: RequeueJob::PATH,
         fields: [
             queue_ref.fields(),
-            vec![("letter", number.to_string()), ("back", request.here())],
+            vec![("number", number.to_string()), ("back", request.here())],
         ]
         .concat(),
         confirm_label: "Requeue job".to_owned(),

@@ -103,7 +103,7 @@ fn pages() -> Vec<String> {
                 word if word.starts_with('"') => {
                     let word = word.trim_matches('"');
                     // The name of a parameter.
-                    if !["state", "id", "letter"].contains(&word) {
+                    if !["state", "id", "number"].contains(&word) {
                         parts.push(word.to_owned());
                     }
                 }
