@@ -34,7 +34,7 @@ const pages = (ids) => [
   "/ui", "/ui/queues", "/ui/queues?q=shop", "/ui/queues/orders", "/ui/lmstfy/shop/orders", "/ui/lmstfy/shop/orders/scheduled",
   "/ui/lmstfy/shop/orders/running", "/ui/lmstfy/shop/orders/dead", "/ui/lmstfy/shop/orders/stats", "/ui/lmstfy/sensors/lines/running",
   "/ui/lmstfy/shop/mail/dead", "/ui/lmstfy/shop/mail/dead?select=all", "/ui/lmstfy/shop/mail/dead?do=respawn&of=all",
-  `/ui/lmstfy/shop/mail/dead?do=delete&id=${ids.dead}`, "/ui/lmstfy/shop/mail/dead?do=delete&of=ticked",
+  `/ui/lmstfy/shop/mail/dead?do=delete&id=${ids.dead}`, "/ui/lmstfy/shop/mail/dead?do=delete&of=selected",
   "/ui/lmstfy/shop/mail/stats", "/ui/dead", "/ui/dead?ns=shop&queue=ma", "/ui/dead?ns=none",
   `/ui/lmstfy/shop/orders/job/${ids.json}`, `/ui/lmstfy/shop/orders/job/${ids.json}?as=hex`, `/ui/lmstfy/shop/mail/job/${ids.dead}`,
   `/ui/lmstfy/sensors/readings/job/${ids.bytes}`, `/ui/lmstfy/sensors/readings/job/${ids.bytes}?as=base64`,

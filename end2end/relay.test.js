@@ -39,7 +39,7 @@ function fill(url) {
 const pages = [
   "/ui", "/ui/queues", "/ui/queues?q=orders", "/ui/relay/orders", "/ui/relay/orders/scheduled", "/ui/relay/orders/running",
   "/ui/relay/orders/dead", "/ui/relay/orders/stats", "/ui/relay/imports/running", "/ui/relay/mail/dead", "/ui/relay/mail/dead?select=all",
-  "/ui/relay/mail/dead?do=enqueue&of=all", "/ui/relay/mail/dead?do=delete&of=oldest&n=2", "/ui/relay/mail/dead?do=delete&of=ticked",
+  "/ui/relay/mail/dead?do=enqueue&of=all", "/ui/relay/mail/dead?do=delete&of=oldest&n=2", "/ui/relay/mail/dead?do=delete&of=selected",
   "/ui/relay/mail/stats", "/ui/relay/~", "/ui/relay/~/dead", "/ui/relay/a%2Fb%20%C3%BC", "/ui/dead", "/ui/dead?queue=mail",
   "/ui/relay/orders/job/a%2Fb%20c", "/ui/relay/orders/job/later", "/ui/relay/orders/job/~", `/ui/relay/orders/job/${segment("日本")}`,
   `/ui/relay/orders/job/${"x".repeat(1_024)}`, "/ui/relay/imports/job/run", "/ui/relay/a%2Fb%20%C3%BC/job/~..",

@@ -201,7 +201,7 @@ async fn an_operation_changes_the_counted_jobs() {
         .filter_map(|input| attribute(input, "value"))
         .next()
         .unwrap();
-    let ask = format!("/ui/confirm?do=cancel&of=ticked&job={number}&job={number}&job=x");
+    let ask = format!("/ui/confirm?do=cancel&of=selected&job={number}&job={number}&job=x");
     let path = person.ask(&ask, &[]).await;
     assert_eq!(person.done(&path).await, 1);
     assert!(!person.found("mail-00001").await);
@@ -287,7 +287,7 @@ async fn invalid_operations_are_rejected_with_a_reason() {
     add_many(&server, "q", 1).await;
     for (query, says) in [
         ("do=retry", "No jobs are selected."),
-        ("do=retry&of=ticked&job=x", "No jobs are selected."),
+        ("do=retry&of=selected&job=x", "No jobs are selected."),
         ("do=retry&job=999999", "The selected jobs no longer exist."),
         (
             "do=retry&of=all&q=nothing",

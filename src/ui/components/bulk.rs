@@ -71,7 +71,7 @@ pub fn bar(text: &str, all: Option<i64>, request: &PageRequest) -> AnyView {
             {hidden(vec![("q", text.to_owned())])}
             <fieldset class="row">
                 <legend class="unseen">"Which jobs"</legend>
-                <label class="choice"><input type="radio" name="of" value="ticked" checked /> "selected jobs"</label>
+                <label class="choice"><input type="radio" name="of" value="selected" checked /> "selected jobs"</label>
                 <label class="choice"><input type="radio" name="of" value="all" /> {all}</label>
             </fieldset>
             <div class="row wrap">{BulkAction::ALL.map(button).collect_view()}</div>

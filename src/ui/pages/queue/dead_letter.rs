@@ -405,7 +405,7 @@ fn selection_form(
         <div class="choices">
             <fieldset class="row">
                 <legend class="unseen">"Which dead jobs"</legend>
-                {radio("ticked", matches!(selection, Selection::Ids(_)), "selected jobs".into_any())}
+                {radio("selected", matches!(selection, Selection::Ids(_)), "selected jobs".into_any())}
                 <span class="row">
                     {radio("oldest", matches!(selection, Selection::Oldest(_)), "the oldest".into_any())}
                     <input type="number" name="n" min="1" step="1" value=n.to_string() aria-label="How many of the oldest" class="few" />
@@ -440,7 +440,7 @@ mod tests {
         let from_address = |query: &str| from_address(Protocol::Lmstfy, &visit(query));
         assert_eq!(from_address(""), (None, Selection::Ids(vec![])));
         assert_eq!(
-            from_address("of=ticked&n=10&do=delete&id=a&id=b"),
+            from_address("of=selected&n=10&do=delete&id=a&id=b"),
             (
                 Some(DeadJobAction::Delete),
                 Selection::Ids(vec!["a".to_owned(), "b".to_owned()])
