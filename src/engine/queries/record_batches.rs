@@ -13,8 +13,8 @@ use crate::memory::{self, Reserved, SMALL_MAX};
 use crate::query::Hint;
 use crate::store::{Row, Statement, StoreError};
 
-/// Of a batch of up to this many records, the short texts are read at once. They take at most 48 KiB for each record. Most
-/// scans end with such a batch, and to read the sizes costs as much as to read the records.
+/// Of a batch of up to this many records, the short texts are read at once. They take at most 48 KiB for each record.
+/// Most scans end with such a batch, and to read the sizes costs as much as to read the records.
 const SMALL_BATCH: usize = 64;
 
 /// A record that was read.
@@ -43,8 +43,8 @@ pub enum Part {
 }
 
 impl Engine {
-    /// Reads a batch of up to `count` records, fewer if they are large together, but at least one. `statement` selects the
-    /// given part of the given number of records.
+    /// Reads a batch of up to `count` records, fewer if they are large together, but at least one. `statement` selects
+    /// the given part of the given number of records.
     pub(super) async fn read_batch(
         &self,
         count: usize,
