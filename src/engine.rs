@@ -321,8 +321,7 @@ impl Engine {
 
     /// Reads one row to check that the database responds.
     pub async fn ping(&self) -> Result<()> {
-        self.readers().rows(Statement::new(PING, [])).await?;
-        Ok(())
+        Ok(self.readers().ping(Statement::new(PING, [])).await?)
     }
 
     /// The current options, including changes by other servers.

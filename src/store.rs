@@ -417,6 +417,14 @@ impl Readers {
         }
     }
 
+    /// Checks that the database responds, on a connection of its own.
+    pub async fn ping(&self, statement: Statement) -> Result<(), StoreError> {
+        match self {
+            Readers::Sqlite(readers) => readers.ping(statement).await,
+            Readers::Postgres(readers) => readers.ping(statement).await,
+        }
+    }
+
     /// Runs one statement and returns its rows.
     pub async fn rows(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
         let results = self.read(vec![statement]).await?;

@@ -6,7 +6,7 @@
 
 pub mod timer;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,11 +22,19 @@ use crate::engine::model::job::QueueKey;
 /// The subscriptions of all polls on this server.
 #[derive(Debug, Default)]
 pub struct Subscriptions {
-    queues: Mutex<HashMap<QueueKey, QueueSubscribers>>,
+    known: Mutex<Known>,
     /// Subscribed queues, summed over all polls.
     count: AtomicUsize,
     /// Notified when the timer must fire earlier than planned.
     timer_moved: Notify,
+}
+
+/// The queues with subscribers.
+#[derive(Debug, Default)]
+struct Known {
+    queues: HashMap<QueueKey, QueueSubscribers>,
+    /// [`QueueSubscribers::next_available`] of all queues, in order.
+    timers: BTreeSet<(Time, QueueKey)>,
 }
 
 /// The subscribers of one queue.
@@ -50,7 +58,7 @@ impl Subscriptions {
     pub fn subscribe(self: &Arc<Self>, queues: &[QueueKey]) -> Subscription {
         let mut known = self.lock();
         let notifiers = queues.iter().map(|queue| {
-            let subscribers = known.entry(queue.clone()).or_default();
+            let subscribers = known.queues.entry(queue.clone()).or_default();
             subscribers.count += 1;
             Arc::clone(&subscribers.notifier)
         });
@@ -65,24 +73,34 @@ impl Subscriptions {
 
     /// Wakes up to `n` subscribers of the queue, usually because as many jobs became available there.
     pub fn wake(&self, queue: &QueueKey, n: usize) {
-        if let Some(subscribers) = self.lock().get(queue) {
+        if let Some(subscribers) = self.lock().queues.get(queue) {
             (0..n.min(subscribers.count)).for_each(|_| subscribers.notifier.notify_one());
         }
     }
 
     /// Wakes every subscriber.
     pub fn wake_all(&self) {
-        for subscribers in self.lock().values() {
+        for subscribers in self.lock().queues.values() {
             (0..subscribers.count).for_each(|_| subscribers.notifier.notify_one());
         }
     }
 
     /// A job becomes available in the queue at this time: the timer fires then, or earlier.
     pub fn available_at(&self, queue: &QueueKey, at: Time) {
-        if let Some(subscribers) = self.lock().get_mut(queue)
-            && subscribers.next_available.is_none_or(|next| at < next)
-        {
-            subscribers.next_available = Some(at);
+        let mut known = self.lock();
+        let Known { queues, timers } = &mut *known;
+        let Some(subscribers) = queues.get_mut(queue) else {
+            return;
+        };
+        if subscribers.next_available.is_some_and(|next| next <= at) {
+            return;
+        }
+        if let Some(later) = subscribers.next_available.replace(at) {
+            timers.remove(&(later, queue.clone()));
+        }
+        timers.insert((at, queue.clone()));
+        // Only the first timer sets the time of the sleep.
+        if timers.first().is_some_and(|(first, _)| *first == at) {
             self.timer_moved.notify_one();
         }
     }
@@ -93,7 +111,7 @@ impl Subscriptions {
         let mut known = self.lock();
         let mut unknown = Vec::new();
         for queue in queues {
-            if let Some(subscribers) = known.get_mut(queue)
+            if let Some(subscribers) = known.queues.get_mut(queue)
                 && !std::mem::replace(&mut subscribers.is_timer_known, true)
             {
                 unknown.push(queue.clone());
@@ -107,30 +125,33 @@ impl Subscriptions {
 
     /// The queues with subscribers.
     pub fn queues(&self) -> Vec<QueueKey> {
-        self.lock().keys().cloned().collect()
+        self.lock().queues.keys().cloned().collect()
     }
 
     /// When the timer fires next.
     pub fn next_available(&self) -> Option<Time> {
-        let queues = self.lock();
-        queues.values().filter_map(|it| it.next_available).min()
+        self.lock().timers.first().map(|(next, _)| *next)
     }
 
     /// Takes the queues for which the timer fires at `now`. Each must be checked again.
     fn take_due(&self, now: Time) -> Vec<QueueKey> {
-        let mut queues = self.lock();
-        let due = queues
-            .iter_mut()
-            .filter(|(_, it)| it.next_available.is_some_and(|next| next <= now));
-        due.map(|(queue, subscribers)| {
-            subscribers.next_available = None;
-            queue.clone()
-        })
-        .collect()
+        let mut known = self.lock();
+        let Known { queues, timers } = &mut *known;
+        let mut due = Vec::new();
+        while timers.first().is_some_and(|(next, _)| *next <= now) {
+            let Some((_, queue)) = timers.pop_first() else {
+                break;
+            };
+            if let Some(subscribers) = queues.get_mut(&queue) {
+                subscribers.next_available = None;
+            }
+            due.push(queue);
+        }
+        due
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<QueueKey, QueueSubscribers>> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -160,11 +181,16 @@ impl Drop for Subscription {
     fn drop(&mut self) {
         let mut known = self.subscriptions.lock();
         for queue in &self.queues {
-            if let Some(subscribers) = known.get_mut(queue) {
-                subscribers.count -= 1;
-                if subscribers.count == 0 {
-                    known.remove(queue);
-                }
+            let Some(subscribers) = known.queues.get_mut(queue) else {
+                continue;
+            };
+            subscribers.count -= 1;
+            if subscribers.count > 0 {
+                continue;
+            }
+            let gone = known.queues.remove(queue);
+            if let Some(next) = gone.and_then(|gone| gone.next_available) {
+                known.timers.remove(&(next, queue.clone()));
             }
         }
         drop(known);
@@ -207,7 +233,7 @@ impl TimerUpdate<'_> {
 impl Drop for TimerUpdate<'_> {
     fn drop(&mut self) {
         for queue in &self.queues {
-            if let Some(subscribers) = self.subscriptions.lock().get_mut(queue) {
+            if let Some(subscribers) = self.subscriptions.lock().queues.get_mut(queue) {
                 subscribers.is_timer_known = false;
             }
             self.subscriptions.wake(queue, 1);

@@ -1,7 +1,7 @@
 //! An ID for every request: in the response's `X-Request-ID`, and in each log line of the request. The server ignores
 //! IDs from clients, because a client could repeat the ID of another request.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -55,15 +55,40 @@ pub async fn assign_request_id(
     response
 }
 
-/// A path for the log, without the token of `/token/{namespace}/{token}`.
+/// A path for the log: without the token of `/token/{namespace}/{token}`, escaped, and cut.
 struct Path<'a>(&'a str);
+
+/// Characters of a path that are logged.
+const PATH_CHARS_MAX: usize = 200;
 
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = self.0.trim_start_matches('/').splitn(3, '/');
         match (parts.next(), parts.next(), parts.next()) {
-            (Some(TOKEN), Some(namespace), Some(_)) => write!(f, "/{TOKEN}/{namespace}/…"),
-            _ => f.write_str(self.0),
+            (Some(TOKEN), Some(namespace), Some(_)) => {
+                write!(f, "/{TOKEN}/{}/…", Escaped(namespace))
+            }
+            _ => Escaped(self.0).fmt(f),
+        }
+    }
+}
+
+/// The beginning of a text, with everything but printable ASCII escaped: other characters can turn the log's direction or
+/// control the terminal that shows it.
+struct Escaped<'a>(&'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut chars = self.0.chars();
+        for char in chars.by_ref().take(PATH_CHARS_MAX) {
+            match char {
+                ' '..='~' => f.write_char(char)?,
+                _ => write!(f, "{}", char.escape_unicode())?,
+            }
+        }
+        match chars.next() {
+            Some(_) => f.write_char('…'),
+            None => Ok(()),
         }
     }
 }
@@ -86,8 +111,13 @@ mod tests {
             ("/api/ns/token", "/api/ns/token"),
             ("/", "/"),
             ("*", "*"),
+            ("/ui/\u{202e}\u{9b}31m\n", "/ui/\\u{202e}\\u{9b}31m\\u{a}"),
+            ("/token/\u{202e}/x", "/token/\\u{202e}/…"),
         ] {
             assert_eq!(Path(path).to_string(), shown, "{path}");
         }
+        let whole = "/".repeat(200);
+        assert_eq!(Path(&whole).to_string(), whole);
+        assert_eq!(Path(&format!("{whole}/")).to_string(), format!("{whole}…"));
     }
 }

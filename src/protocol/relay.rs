@@ -19,6 +19,7 @@ use response::views;
 
 use crate::auth::{BEARER, Rejected};
 use crate::engine::{Claim, Engine, QueueKey};
+use crate::protocol::body;
 use crate::protocol::request::{self, json, on};
 use crate::request::drain;
 
@@ -113,7 +114,8 @@ async fn next(api: Api, call: Call) -> Outcome {
     if jobs.is_empty() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Ok(json(&views(&jobs, &queue)))
+    let text = body::text(&views(&jobs, &queue))?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
 }
 
 /// `GET /v2/queues/{queue}/jobs/{id}`

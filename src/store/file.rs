@@ -58,9 +58,11 @@ pub async fn open_or_join(path: &Path) -> Result<(Connection, Option<FileOwner>)
     }
 }
 
-/// Locks the file against other servers, because each server assumes that it is the only writer.
+/// Locks the file against other servers, because each server assumes that it is the only writer. Of a link, locks the file
+/// that it names.
 pub fn lock(path: &Path) -> Result<File, StoreError> {
-    let mut name = path.as_os_str().to_owned();
+    let target = path.canonicalize().or_else(|_| path.read_link());
+    let mut name = target.unwrap_or(path.to_owned()).into_os_string();
     name.push(".lock");
     let file = private(Path::new(&name))?;
     match file.try_lock() {

@@ -27,6 +27,9 @@ const READERS: u32 = 8;
 /// response.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How long a read may take.
+const READ_TIMEOUT: Duration = Duration::from_secs(4);
+
 /// How long a group waits for a row that another server has locked. Then it conflicts and runs again, before
 /// [`STATEMENT_TIMEOUT`] takes the wait for an outage.
 const LOCK_TIMEOUT: &str = "1500ms";
@@ -265,6 +268,8 @@ impl Connection {
 #[derive(Clone)]
 pub struct Readers {
     pool: PgPool,
+    /// One connection, so that a ping does not wait for long reads.
+    ping: PgPool,
     send_mode: SendMode,
     /// Begins a read of one statement; `None` if it needs no transaction.
     begin_one: Option<SqlStr>,
@@ -274,17 +279,21 @@ pub struct Readers {
 
 impl Readers {
     pub(super) async fn open(address: &str, settings: Settings) -> Result<Readers, StoreError> {
-        let options = options(address, settings.durability)?;
+        // The database ends a read that this server has given up on.
+        let options = options(address, settings.durability)?
+            .options([("statement_timeout", READ_TIMEOUT.as_millis().to_string())]);
         let send_mode = SendMode::new(address, &options, settings.dialect());
-        let pool = PgPoolOptions::new()
-            .max_connections(READERS)
-            .acquire_timeout(STATEMENT_TIMEOUT)
-            // A test costs as much as most reads, and `read` retries on lost connections.
-            .test_before_acquire(false)
-            .connect_with(options)
-            .await?;
+        let pool = |max| {
+            PgPoolOptions::new()
+                .max_connections(max)
+                .acquire_timeout(STATEMENT_TIMEOUT)
+                // A test costs as much as most reads, and `read` retries on lost connections.
+                .test_before_acquire(false)
+        };
+        let ping = pool(1).connect_lazy_with(options.clone());
         Ok(Readers {
-            pool,
+            pool: pool(READERS).connect_with(options).await?,
+            ping,
             begin_one: send_mode.is_pooled().then(|| send_mode.begin("BEGIN", "")),
             begin_several: send_mode.begin(SNAPSHOT, ""),
             send_mode,
@@ -303,7 +312,7 @@ impl Readers {
         let reading = tokio::spawn(async move {
             let mut lost = 0;
             loop {
-                let reading = timeout(STATEMENT_TIMEOUT * 2, readers.try_read(batch.clone())).await;
+                let reading = timeout(READ_TIMEOUT, readers.try_read(batch.clone())).await;
                 match reading.unwrap_or(Err(StoreError::Timeout)) {
                     // All connections of the pool may have been lost at once.
                     Err(error) if error.is_lost_connection() && lost < READERS => lost += 1,
@@ -337,6 +346,15 @@ impl Readers {
         Ok(results)
     }
 
+    /// Runs a statement on the connection for pings.
+    pub async fn ping(&self, statement: Statement) -> Result<(), StoreError> {
+        let ping = Readers {
+            pool: self.ping.clone(),
+            ..self.clone()
+        };
+        ping.read(vec![statement]).await.map(drop)
+    }
+
     /// Reads the shared state.
     pub async fn status(&self) -> Result<SharedState, StoreError> {
         let results = self.read(vec![Statement::new(READ_STATE, [])]).await?;
@@ -365,7 +383,11 @@ impl Readers {
 
     /// Closes the connections. Gives up after 2 s if the database does not respond.
     pub async fn close(&self) {
-        if timeout(STATEMENT_TIMEOUT, self.pool.close()).await.is_err() {
+        let closing = async {
+            self.ping.close().await;
+            self.pool.close().await;
+        };
+        if timeout(STATEMENT_TIMEOUT, closing).await.is_err() {
             tracing::warn!("the database did not respond while closing its connections");
         }
     }

@@ -83,8 +83,28 @@ impl Engine {
         Ok(rows.first().map_or(Ok(0), |row| row.int(0))?)
     }
 
-    /// The jobs whose lease `worker` holds, with shortened texts, latest expiry first: those with unexpired and those
-    /// with expired leases.
+    /// The IDs of up to 10,000 jobs whose lease `worker` holds, latest expiry first: those with unexpired and those with
+    /// expired leases.
+    pub async fn worker_job_ids(
+        &self,
+        worker: &str,
+        now: Option<Time>,
+    ) -> Result<(Vec<String>, Vec<String>)> {
+        self.refresh_cache().await?;
+        let now = self.now(now).0;
+        let statement = Statement::new(IDS_HELD_BY, [worker.into()]);
+        let (mut held, mut expired) = (Vec::new(), Vec::new());
+        for row in self.readers().rows(statement).await? {
+            match row.int(1)? > now {
+                true => held.push(row.text(0)?),
+                false => expired.push(row.text(0)?),
+            }
+        }
+        Ok((held, expired))
+    }
+
+    /// Up to 1,000 jobs whose lease `worker` holds, with shortened texts, latest expiry first: those with unexpired and
+    /// those with expired leases.
     pub async fn worker(&self, worker: &str, now: Option<Time>) -> Result<(Vec<Job>, Vec<Job>)> {
         self.refresh_cache().await?;
         let now = self.now(now);
@@ -111,5 +131,9 @@ FROM jobs WHERE state = {running} AND warned = 0 GROUP BY worker";
 const HELD_BY: &str = concat!(
     "SELECT ",
     job_columns!(brief: "1000"),
-    " FROM jobs AS j WHERE j.state = {running} AND j.worker = $1 AND j.warned = 0 ORDER BY j.lease_until DESC, j.seq DESC LIMIT 10000"
+    " FROM jobs AS j WHERE j.state = {running} AND j.worker = $1 AND j.warned = 0 ORDER BY j.lease_until DESC, j.seq DESC LIMIT 1000"
 );
+
+const IDS_HELD_BY: &str = "
+SELECT j.id, j.lease_until FROM jobs AS j WHERE j.state = {running} AND j.worker = $1 AND j.warned = 0
+ORDER BY j.lease_until DESC, j.seq DESC LIMIT 10000";

@@ -100,7 +100,7 @@ pub const CLAIM_MAX: usize = 250;
 
 /// Whether the response has no room for more jobs.
 fn is_full(jobs: &[Job]) -> bool {
-    jobs.iter().map(|job| job.body.bytes()).sum::<usize>() >= CLAIM_BYTES_MAX
+    jobs.iter().map(Job::text_bytes).sum::<usize>() >= CLAIM_BYTES_MAX
 }
 
 impl Engine {
@@ -169,7 +169,7 @@ impl Engine {
             empty = if batch.jobs.is_empty() { empty + 1 } else { 0 };
             let has_more = batch.has_more && empty < EMPTY_MAX;
             let is_all = batch.jobs.len() < claim.count && !has_more;
-            let bytes = batch.jobs.iter().map(|job| job.body.bytes()).sum::<usize>();
+            let bytes = batch.jobs.iter().map(Job::text_bytes).sum::<usize>();
             jobs.extend(batch.jobs);
             if let (Some(turns), Some(round)) = (&round_robin, batch.round) {
                 turns.set_last(&round);

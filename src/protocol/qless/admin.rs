@@ -10,7 +10,7 @@ use super::jobs::run_on_items;
 use super::response::{JobView, Results, number};
 use super::{Api, Outcome, recurring};
 use crate::engine::{
-    Durations, EffectiveState, Error, Job, JobKey, NAME_BYTES_MAX, Protocol, QueueCounts, QueueKey,
+    Durations, EffectiveState, Error, JobKey, NAME_BYTES_MAX, Protocol, QueueCounts, QueueKey,
     WorkerCounts,
 };
 
@@ -222,10 +222,8 @@ pub async fn workers(api: Api, call: Call) -> Outcome {
 pub async fn worker(api: Api, call: Call) -> Outcome {
     let name = call.name("worker")?;
     let now = api.now(&call.envelope()?)?;
-    let (jobs, stalled) = api.engine.worker(name, now).await?;
-    Ok(Results::new(
-        &json!({ "jobs": ids(&jobs), "stalled": ids(&stalled) }),
-    ))
+    let (jobs, stalled) = api.engine.worker_job_ids(name, now).await?;
+    Ok(Results::new(&json!({ "jobs": jobs, "stalled": stalled })))
 }
 
 pub async fn forget_worker(api: Api, call: Call) -> Outcome {
@@ -255,8 +253,4 @@ pub async fn stats(api: Api, call: Call) -> Outcome {
         "wait": durations(&stats.wait),
         "run": durations(&stats.run),
     })))
-}
-
-fn ids(jobs: &[Job]) -> Vec<&str> {
-    jobs.iter().map(|job| job.key.id.as_str()).collect()
 }

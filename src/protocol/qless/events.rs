@@ -10,18 +10,24 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::{Stream, stream};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::time::sleep;
 
 use super::call::Call;
 use super::error::ApiError;
 use super::response::{Results, json_text, number, response};
 use super::{Api, Outcome};
+use crate::auth::Rejected;
 use crate::engine::PublishedEvent;
 use crate::metrics::Held;
 
 /// Maximum number of events that a stream reads at a time.
 const READY_MAX: usize = 1_000;
+
+/// Maximum number of streams. Each reads the database after every commit.
+const STREAMS_MAX: usize = 1_000;
+
+static STREAMS: Semaphore = Semaphore::const_new(STREAMS_MAX);
 
 /// Default number of events in a list.
 const LIMIT: usize = 100;
@@ -108,6 +114,8 @@ async fn event_stream(
     call: &Call,
     resumed: Option<i64>,
 ) -> Result<EventStream, ApiError> {
+    let place = STREAMS.try_acquire();
+    let place = place.map_err(|_| ApiError::Rejected(Rejected::Busy))?;
     let after = match resumed.or(call.number("after")?) {
         Some(after) => after,
         None => api.engine.last_event().await?,
@@ -118,6 +126,7 @@ async fn event_stream(
         last: after,
         ready: VecDeque::new(),
         _open: api.streams.hold(),
+        _place: place,
         api,
     })
 }
@@ -131,6 +140,7 @@ struct EventStream {
     ready: VecDeque<PublishedEvent>,
     /// Counts the stream while it is open.
     _open: Held,
+    _place: SemaphorePermit<'static>,
 }
 
 impl EventStream {

@@ -22,28 +22,35 @@ const READERS: u32 = 4;
 #[derive(Clone)]
 pub struct Readers {
     pool: SqlitePool,
+    /// One connection, so that a ping does not wait for long reads.
+    ping: SqlitePool,
     /// The write-ahead log.
     log: PathBuf,
 }
 
 impl Readers {
     pub(in crate::store) async fn open(path: &Path) -> Result<Readers, StoreError> {
-        let pool = SqlitePoolOptions::new()
-            .max_connections(READERS)
-            .connect_with(options(path)?.pragma("query_only", "true"))
-            .await?;
+        let options = options(path)?.pragma("query_only", "true");
+        let pool = |max| SqlitePoolOptions::new().max_connections(max);
+        let ping = pool(1).connect_lazy_with(options.clone());
+        let pool = pool(READERS).connect_with(options).await?;
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");
         let log = PathBuf::from(log);
-        Ok(Readers { pool, log })
+        Ok(Readers { pool, ping, log })
     }
 
     /// Runs the statements on one snapshot of the database. Returns one result per statement. Dropping the future does
     /// not cancel the read, because an unfinished read would leave its snapshot open on the pooled connection.
     pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
-        let pool = self.pool.clone();
-        let reading = tokio::spawn(async move { read(&pool, batch).await });
-        reading.await.map_err(|_| StoreError::Stopped)?
+        read_to_end(self.pool.clone(), batch).await
+    }
+
+    /// Runs a statement on the connection for pings.
+    pub async fn ping(&self, statement: Statement) -> Result<(), StoreError> {
+        read_to_end(self.ping.clone(), vec![statement])
+            .await
+            .map(drop)
     }
 
     /// The size of the write-ahead log; 0 if there is none.
@@ -58,8 +65,17 @@ impl Readers {
     }
 
     pub async fn close(&self) {
+        self.ping.close().await;
         self.pool.close().await;
     }
+}
+
+async fn read_to_end(
+    pool: SqlitePool,
+    batch: Vec<Statement>,
+) -> Result<Vec<StatementResult>, StoreError> {
+    let reading = tokio::spawn(async move { read(&pool, batch).await });
+    reading.await.map_err(|_| StoreError::Stopped)?
 }
 
 async fn read(

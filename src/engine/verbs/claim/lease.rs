@@ -145,7 +145,7 @@ fn claim_from_queue(
         leases::expire_leases(work, id);
     }
     let mut jobs = Vec::new();
-    let subtract_size = |job: &Job, room: &mut usize| *room = room.saturating_sub(job.body.bytes());
+    let subtract_size = |job: &Job, room: &mut usize| *room = room.saturating_sub(job.text_bytes());
     for _ in 0..count {
         if *room == 0 {
             return jobs;
