@@ -170,14 +170,18 @@ async fn claims_from_more_than_8_queues_are_split() {
 #[tokio::test]
 async fn a_claim_ends_when_it_has_32_mib() {
     let engine = open(false).await;
-    let jobs = [33_554_431, 1, 1].map(|bytes| Put {
+    let job = |bytes: usize| Put {
         body: "1".repeat(bytes),
         ..Put::default()
-    });
-    add(&engine, &q(), jobs.into()).await;
-    for expected in [2, 1] {
-        let claim = Claim::of(q(), "w", 3);
-        assert_eq!(engine.claim(claim, None).await.unwrap().len(), expected);
+    };
+    let claim = async || engine.claim(Claim::of(q(), "w", 3), None).await.unwrap();
+    add(&engine, &q(), vec![job(0)]).await;
+    // The ID and the history count too.
+    let around = claim().await[0].text_bytes();
+    for (bytes, first) in [(33_554_431, 2), (33_554_432, 1)] {
+        add(&engine, &q(), [bytes - around, 1, 1].map(job).into()).await;
+        assert_eq!(claim().await.len(), first, "{bytes} bytes");
+        assert_eq!(claim().await.len(), 3 - first);
     }
 }
 

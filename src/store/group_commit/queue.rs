@@ -16,6 +16,10 @@ use crate::store::StoreError;
 /// Maximum number of requests that wait or run; beyond that, callers wait.
 pub const QUEUED_MAX: usize = 4_096;
 
+/// Maximum number of those that are large or need a transaction of their own, so that there is room for small ones. Those
+/// that run do not count.
+pub const HEAVY_QUEUED_MAX: usize = 1_024;
+
 /// Maximum number of requests in a group.
 pub const REQUESTS_MAX: usize = 512;
 
@@ -29,6 +33,8 @@ pub const SMALL_WEIGHT_MAX: usize = 512;
 pub struct Sender<S> {
     requests: mpsc::UnboundedSender<S>,
     room: Arc<Semaphore>,
+    heavy_room: Arc<Semaphore>,
+    is_heavy: fn(&S) -> bool,
 }
 
 /// Where the writer takes them.
@@ -36,6 +42,10 @@ pub struct Queue<R: GroupRunner> {
     requests: mpsc::UnboundedReceiver<R::Request>,
     /// A permit for each further request.
     room: Arc<Semaphore>,
+    /// A permit for each further request that is large or needs a transaction of its own.
+    heavy_room: Arc<Semaphore>,
+    /// The number of queued requests that hold a permit of `heavy_room`.
+    heavy: usize,
     small: VecDeque<R::Request>,
     large: VecDeque<R::Request>,
     alone: VecDeque<R::Request>,
@@ -66,16 +76,24 @@ impl Lane {
 pub fn queue<R: GroupRunner>() -> (Sender<R::Request>, Queue<R>) {
     let (sender, requests) = mpsc::unbounded_channel();
     let room = Arc::new(Semaphore::new(QUEUED_MAX));
+    let heavy_room = Arc::new(Semaphore::new(HEAVY_QUEUED_MAX));
     let queue = Queue {
         requests,
         room: Arc::clone(&room),
+        heavy_room: Arc::clone(&heavy_room),
+        heavy: 0,
         small: VecDeque::new(),
         large: VecDeque::new(),
         alone: VecDeque::new(),
         turn: Lane::Small,
     };
-    let requests = sender;
-    (Sender { requests, room }, queue)
+    let sender = Sender {
+        requests: sender,
+        room,
+        heavy_room,
+        is_heavy: |request| lane_of::<R>(request) != Lane::Small,
+    };
+    (sender, queue)
 }
 
 impl<S> Sender<S> {
@@ -84,8 +102,15 @@ impl<S> Sender<S> {
     /// # Errors
     /// [`StoreError::Stopped`].
     pub async fn send(&self, request: S) -> Result<(), StoreError> {
-        let room = self.room.acquire().await;
-        room.map_err(|_| StoreError::Stopped)?.forget();
+        let stopped = |_| StoreError::Stopped;
+        let heavy = match (self.is_heavy)(&request) {
+            true => Some(self.heavy_room.acquire().await.map_err(stopped)?),
+            false => None,
+        };
+        self.room.acquire().await.map_err(stopped)?.forget();
+        if let Some(heavy) = heavy {
+            heavy.forget();
+        }
         self.requests.send(request).map_err(|_| StoreError::Stopped)
     }
 
@@ -103,6 +128,7 @@ impl<S> Sender<S> {
 impl<R: GroupRunner> Queue<R> {
     /// Rejects further requests. Those that are queued stay.
     pub fn close(&mut self) {
+        self.heavy_room.close();
         self.room.close();
         self.requests.close();
     }
@@ -137,13 +163,8 @@ impl<R: GroupRunner> Queue<R> {
     }
 
     fn add(&mut self, request: R::Request) {
-        let lane = if R::needs_own_transaction(&request) {
-            Lane::Alone
-        } else if is_small::<R>(&request) {
-            Lane::Small
-        } else {
-            Lane::Large
-        };
+        let lane = lane_of::<R>(&request);
+        self.heavy += usize::from(lane != Lane::Small);
         self.lane(lane).push_back(request);
     }
 
@@ -155,9 +176,21 @@ impl<R: GroupRunner> Queue<R> {
         }
     }
 
+    /// The requests of the next group. Makes room for further large ones.
+    fn gather(&mut self) -> Vec<R::Request> {
+        let before = self.large.len() + self.alone.len();
+        let requests = self.take_group();
+        let taken = before - (self.large.len() + self.alone.len());
+        // Requests that were put back hold no permit.
+        let released = taken.min(self.heavy);
+        self.heavy -= released;
+        self.heavy_room.add_permits(released);
+        requests
+    }
+
     /// Takes the oldest request of the lane whose turn it is, then further requests that fit: from the same lane first,
     /// then, between small and large, from the other. A request of the third lane runs alone.
-    fn gather(&mut self) -> Vec<R::Request> {
+    fn take_group(&mut self) -> Vec<R::Request> {
         self.drop_abandoned();
         let lanes = [self.turn, self.turn.next(), self.turn.next().next()];
         let first = |lane: Lane| Some((lane, self.lane(lane).pop_front()?));
@@ -205,7 +238,19 @@ impl<R: GroupRunner> Queue<R> {
 
 impl<R: GroupRunner> Drop for Queue<R> {
     fn drop(&mut self) {
+        self.heavy_room.close();
         self.room.close();
+    }
+}
+
+/// The lane in which the request waits.
+fn lane_of<R: GroupRunner>(request: &R::Request) -> Lane {
+    if R::needs_own_transaction(request) {
+        Lane::Alone
+    } else if is_small::<R>(request) {
+        Lane::Small
+    } else {
+        Lane::Large
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU32;
 use tokio::sync::Semaphore;
 use tokio::task::unconstrained;
 
-use super::queue::QUEUED_MAX;
+use super::queue::{HEAVY_QUEUED_MAX, QUEUED_MAX};
 use super::*;
 use crate::store::{Settings, Store};
 
@@ -135,7 +135,7 @@ async fn a_group_weighs_2048_unless_one_request_weighs_more() {
 #[tokio::test]
 async fn lanes_begin_groups_in_turn_and_small_requests_pass_any_number_of_large_ones() {
     let (sender, mut queue) = queue::<CountingRunner>();
-    for _ in 0..2_000 {
+    for _ in 0..1_000 {
         sender.send(2_048).await.expect("the queue is open");
     }
     for _ in 0..3 {
@@ -161,14 +161,18 @@ async fn lanes_begin_groups_in_turn_and_small_requests_pass_any_number_of_large_
 async fn large_requests_without_a_caller_are_skipped_and_make_room() {
     let (sender, mut queue) = queue::<CountingRunner>();
     let stop = CancellationToken::new();
-    for _ in 0..QUEUED_MAX - 1 {
+    for _ in 0..HEAVY_QUEUED_MAX - 1 {
         sender.send(ABANDONED).await.expect("the queue is open");
     }
     sender.send(1_000).await.expect("the queue is open");
-    assert!(sender.send(1).now_or_never().is_none(), "the queue is full");
+    for heavy in [1_000, ALONE] {
+        let sent = unconstrained(sender.send(heavy)).now_or_never();
+        assert!(sent.is_none(), "there is no room for large requests");
+    }
     assert_eq!(queue.next_group(&stop).await, Some(vec![1_000]));
     for n in 1..QUEUED_MAX {
-        let sent = unconstrained(sender.send(1)).now_or_never();
+        let weight = if n <= HEAVY_QUEUED_MAX { 2_000 } else { 1 };
+        let sent = unconstrained(sender.send(weight)).now_or_never();
         assert!(matches!(sent, Some(Ok(()))), "{n} requests are queued");
     }
     // The request of the group counts until it is released.
@@ -181,14 +185,14 @@ async fn large_requests_without_a_caller_are_skipped_and_make_room() {
 async fn steps_that_are_put_back_come_first_in_order_and_still_count() {
     let (sender, mut queue) = queue::<CountingRunner>();
     let stop = CancellationToken::new();
-    for _ in 0..QUEUED_MAX {
+    for _ in 0..HEAVY_QUEUED_MAX {
         sender.send(2_000).await.expect("the queue is open");
     }
     assert_eq!(queue.next_group(&stop).await, Some(vec![2_000]));
     queue.put_back(vec![3_000, 4_000]);
-    assert!(unconstrained(sender.send(1)).now_or_never().is_none());
     assert_eq!(queue.next_group(&stop).await, Some(vec![3_000]));
     assert_eq!(queue.next_group(&stop).await, Some(vec![4_000]));
+    assert_eq!(sender.count(), HEAVY_QUEUED_MAX);
 }
 
 #[tokio::test]
