@@ -3,14 +3,14 @@
 //! A request reserves memory in its own task: before it keeps more than 64 KiB of a body, and before it loads a large
 //! response. Smaller requests reserve nothing, so they are never refused.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task_local;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// Bytes of all requests together.
 pub const MEMORY_MAX: usize = 256 << 20;
@@ -21,7 +21,7 @@ pub const SMALL_MAX: usize = 64 << 10;
 /// Bytes of responses that wait, complete, for memory.
 const WAITING_MAX: usize = 64 << 20;
 
-/// How long a request waits for memory.
+/// How long a request waits for memory, in total.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
 static MEMORY: Semaphore = Semaphore::const_new(MEMORY_MAX);
@@ -30,6 +30,8 @@ static WAITING: Semaphore = Semaphore::const_new(WAITING_MAX);
 task_local! {
     /// What the request of this task has reserved.
     static RESERVED: RefCell<Reserved>;
+    /// How long it may still wait for more.
+    static WAIT_LEFT: Cell<Duration>;
 }
 
 /// No memory was free within the time that a request waits.
@@ -112,7 +114,14 @@ fn permits(bytes: usize) -> u32 {
 }
 
 async fn acquire(bytes: usize) -> Result<SemaphorePermit<'static>, Busy> {
-    let acquired = timeout(WAIT_MAX, MEMORY.acquire_many(permits(bytes))).await;
+    if let Ok(free) = MEMORY.try_acquire_many(permits(bytes)) {
+        return Ok(free);
+    }
+    let left = WAIT_LEFT.try_with(Cell::get).unwrap_or(WAIT_MAX);
+    let began = Instant::now();
+    let acquired = timeout(left, MEMORY.acquire_many(permits(bytes))).await;
+    let left = left.saturating_sub(began.elapsed());
+    WAIT_LEFT.try_with(|it| it.set(left)).ok();
     acquired.map_err(|_| Busy)?.map_err(|_| Busy)
 }
 
@@ -122,10 +131,12 @@ pub async fn of_request<F: Future>(request: F) -> (F::Output, Reserved) {
         let output = request.await;
         (output, RESERVED.with(RefCell::take))
     };
+    let request = WAIT_LEFT.scope(Cell::new(WAIT_MAX), request);
     RESERVED.scope(RefCell::default(), request).await
 }
 
-/// Reserves `bytes` more for the request of this task, until its response has been sent. Waits up to 2 s. Does nothing
+/// Reserves `bytes` more for the request of this task, until its response has been sent. A request waits up to 2 s in total.
+/// Does nothing
 /// in a task that serves no request.
 ///
 /// # Errors

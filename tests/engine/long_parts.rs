@@ -1,6 +1,6 @@
 //! Long histories, tags and lists of dependents are read only for verbs that need them; no verb may lose them.
 
-use switchyard::engine::{Claim, Error, JobKey, Put, Recur};
+use switchyard::engine::{Claim, Error, JobKey, Put, Recur, RecurringChange};
 
 use super::{Engine, at, complete, engine, holder, job, new, pop, put, q};
 
@@ -118,7 +118,7 @@ async fn children_with_long_bodies_are_created_4_mib_at_a_time() {
     let engine = engine().await;
     let recurring = Recur {
         id: Some("r".to_owned()),
-        body: format!("\"{}\"", "x".repeat(1 << 20)),
+        body: format!("\"{}\"", "x".repeat((1 << 20) - 2)),
         klass: None,
         interval_s: 0.001,
         offset_s: 0.0,
@@ -204,4 +204,144 @@ async fn jobs_with_too_many_dependents_for_one_transaction_are_canceled_all_or_n
     for id in roots.iter().chain(&dependents) {
         assert!(engine.job(&key(id)).await.unwrap().is_none(), "{id}");
     }
+}
+
+/// The list is refused before the IDs of the dependents are loaded for each repetition.
+#[tokio::test]
+async fn each_repetition_of_a_job_counts_towards_the_size_of_a_list() {
+    let engine = engine().await;
+    put(&engine, 0.0, new("root")).await;
+    for n in 0..300 {
+        let dependent = Put {
+            depends: Some(vec!["root".to_owned()]),
+            ..new(&format!("{n:0>250}"))
+        };
+        put(&engine, 0.0, dependent).await;
+    }
+    let list = async |repetitions: usize| {
+        let found = engine.jobs_by_key(&vec![key("root"); repetitions]).await?;
+        Ok::<_, Error>(found.into_iter().flatten().count())
+    };
+    assert_eq!(list(500).await, Ok(500));
+    assert_eq!(list(1_000).await, Err(Error::ResponseTooLarge));
+}
+
+#[tokio::test]
+async fn jobs_whose_tags_the_response_has_no_room_for_stay_unchanged() {
+    let engine = engine().await;
+    put(&engine, 0.0, new("j")).await;
+    let many = (0..1_000).map(|n| format!("{n:0>200}")).collect();
+    let tagged = engine.tag(vec![(key("j"), many)], at(0.0)).await;
+    tagged.unwrap().remove(0).unwrap();
+    // 232 kB each.
+    let items = (0..300)
+        .map(|n| (key("j"), vec![format!("t{n}")]))
+        .collect();
+    let results = engine.tag(items, at(1.0)).await.unwrap();
+    let done = results.iter().take_while(|result| result.is_ok()).count();
+    assert!((200..300).contains(&done), "{done}");
+    for result in &results[done..] {
+        assert_eq!(*result, Err(Error::ResponseTooLarge));
+    }
+    assert_eq!(job(&engine, "j").await.tags.len(), 1_000 + done);
+    let untagged = engine.untag(vec![(key("j"), vec!["t0".to_owned()])], at(2.0));
+    assert_eq!(
+        untagged.await.unwrap()[0].as_ref().unwrap().len(),
+        999 + done
+    );
+}
+
+#[tokio::test]
+async fn a_recurring_job_has_at_most_10000_tags() {
+    let engine = engine().await;
+    let recurring = Recur {
+        id: Some("r".to_owned()),
+        body: "1".to_owned(),
+        klass: None,
+        interval_s: 60.0,
+        offset_s: 0.0,
+        priority: 0.0,
+        tags: (0..9_999).map(|n| n.to_string()).collect(),
+        retries: 0,
+        backlog: 0,
+    };
+    let made = engine.recur(q(), vec![recurring], at(0.0)).await.unwrap();
+    made.into_iter().for_each(|id| drop(id.unwrap()));
+    let add = async |tag: &str| {
+        let change = RecurringChange {
+            tag: vec![tag.to_owned()],
+            ..RecurringChange::default()
+        };
+        let changed = engine.change_recurring("r", change, at(1.0)).await;
+        changed.map(|recurring| recurring.tags.len())
+    };
+    assert_eq!(add("last").await, Ok(10_000));
+    assert_eq!(add("last").await, Ok(10_000));
+    let too_many = Error::TooMany {
+        what: "tags on one job",
+        max: 10_000,
+    };
+    assert_eq!(add("more").await, Err(too_many));
+}
+
+/// The bodies of all recurring jobs that are due would not fit into one transaction.
+#[tokio::test]
+async fn a_claim_gets_the_children_of_recurring_jobs_with_long_bodies() {
+    let engine = engine().await;
+    for n in 0..8 {
+        let recurring = Recur {
+            id: Some(format!("r{n}")),
+            body: format!("\"{n}{}\"", "x".repeat((1 << 20) - 3)),
+            klass: None,
+            interval_s: 60.0,
+            offset_s: f64::from(n),
+            priority: 0.0,
+            tags: vec![format!("t{n}")],
+            retries: 0,
+            backlog: 0,
+        };
+        let made = engine.recur(q(), vec![recurring], at(0.0)).await.unwrap();
+        made.into_iter().for_each(|id| drop(id.unwrap()));
+    }
+    let claimed = engine
+        .claim(Claim::of(q(), "w", 8), at(10.0))
+        .await
+        .unwrap();
+    let children: Vec<_> = claimed.iter().map(|job| job.key.id.clone()).collect();
+    let expected: Vec<_> = (0..8).map(|n| format!("r{n}-1")).collect();
+    assert_eq!(children, expected);
+    for (n, job) in claimed.iter().enumerate() {
+        assert!(job.body.starts_with(&format!("\"{n}x")), "{n}");
+        assert_eq!(job.tags, [format!("t{n}")]);
+    }
+    let longer = Recur {
+        id: Some("r0".to_owned()),
+        body: "1".repeat((1 << 20) + 1),
+        ..Recur::default()
+    };
+    let too_long = Error::TooMany {
+        what: "bytes of data in a recurring job",
+        max: 1 << 20,
+    };
+    let refused = engine.recur(q(), vec![longer], at(11.0)).await.unwrap();
+    assert_eq!(refused, [Err(too_long)]);
+    // Replacing and deleting does not need the body; the numbering of the children continues.
+    let again = Recur {
+        id: Some("r0".to_owned()),
+        body: "2".to_owned(),
+        interval_s: 60.0,
+        ..Recur::default()
+    };
+    engine.recur(q(), vec![again], at(11.0)).await.unwrap();
+    engine.unrecur("r1", at(11.0)).await.unwrap();
+    let claimed = engine
+        .claim(Claim::of(q(), "w", 5), at(12.0))
+        .await
+        .unwrap();
+    let children: Vec<_> = claimed
+        .iter()
+        .map(|job| (&*job.key.id, &*job.body))
+        .collect();
+    assert_eq!(children, [("r0-2", "2")]);
+    assert!(engine.recurring("r1").await.unwrap().is_none());
 }

@@ -42,12 +42,20 @@ pub enum Part {
     Whole,
 }
 
+/// Whether the caller has reserved memory for the records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    Needed,
+    Reserved,
+}
+
 impl Engine {
     /// Reads a batch of up to `count` records, fewer if they are large together, but at least one. `statement` selects
     /// the given part of the given number of records.
     pub(super) async fn read_batch(
         &self,
         count: usize,
+        memory: Memory,
         statement: impl Fn(Part, usize) -> Statement,
     ) -> Result<Batch> {
         let sizes = if count <= SMALL_BATCH {
@@ -70,9 +78,9 @@ impl Engine {
         let fitting = BatchSizer::fitting(&sizes);
         let bytes: i64 = sizes.iter().take(fitting).sum();
         let bytes = usize::try_from(bytes).unwrap_or_default();
-        let reserved = match bytes > SMALL_MAX {
-            true => memory::hold(2 * bytes).await?,
-            false => Reserved::default(),
+        let reserved = match memory {
+            Memory::Needed if bytes > SMALL_MAX => memory::hold(2 * bytes).await?,
+            Memory::Needed | Memory::Reserved => Reserved::default(),
         };
         let rows = self.readers().rows(statement(Part::Whole, fitting)).await?;
         let records = rows.iter().map(found).collect::<Result<_, _>>()?;

@@ -12,7 +12,9 @@ use crate::engine::model::queue::Queue;
 use crate::engine::model::record::Record;
 use crate::engine::queries::batch_size::BatchSizer;
 use crate::engine::queries::evaluate::{Allowance, Evaluated};
-use crate::engine::queries::record_batches::{Found, by_id, is_one, list, micros, next};
+use crate::engine::queries::record_batches::{
+    Found, Memory, Part, by_id, is_one, list, micros, next,
+};
 use crate::engine::verbs::jobq::changes::no_such_queue;
 use crate::memory::{SMALL_MAX, reserve};
 use crate::query::Query;
@@ -131,7 +133,8 @@ impl Engine {
     /// [`Error::NoSuchQueue`].
     pub async fn record_by_id(&self, queue: &Queue, id: i64) -> Result<Option<Record>> {
         let queue = self.existing_queue_id(queue).await?;
-        let batch = self.read_batch(1, |part, _| by_id(queue, id, part)).await?;
+        let by_id = |part, _| by_id(queue, id, part);
+        let batch = self.read_batch(1, Memory::Needed, by_id).await?;
         let record = batch.records.into_iter().next();
         let record = record.map(|found| found.record);
         make_room(0, record.as_ref().map_or(0, Record::bytes)).await?;
@@ -146,18 +149,18 @@ impl Engine {
         let id = self.existing_queue_id(queue).await?;
         let mut records: Vec<Record> = Vec::new();
         let mut sizer = BatchSizer::default();
+        // For all records at once: requests that wait for each other's memory in the middle would all fail.
+        self.make_room_for_list(id, after, limit).await?;
         loop {
             let after = records.last().map_or(after, |record| record.id);
             // One more than requested, to see whether there are more.
             let count = sizer.next().min(limit + 1 - records.len());
             let list = |part, count| list(id, after, count, part);
-            let batch = self.read_batch(count, list).await?;
-            let before = sizer.bytes;
+            let batch = self.read_batch(count, Memory::Reserved, list).await?;
             for Found { record, .. } in batch.records {
                 sizer.count_row(record.bytes());
                 records.push(record);
             }
-            make_room(before, sizer.bytes).await?;
             let more = records.len() > limit;
             if more || batch.is_last || sizer.bytes >= RESPONSE_BYTES_MAX {
                 let more = more || !batch.is_last;
@@ -165,6 +168,19 @@ impl Engine {
                 return Ok(Records { records, more });
             }
         }
+    }
+
+    /// Reserves memory for the records that [`Engine::records`] is going to read.
+    async fn make_room_for_list(&self, queue: QueueId, after: i64, limit: usize) -> Result<()> {
+        let sizes = list(queue, after, limit + 1, Part::Sizes);
+        let mut bytes = 0;
+        for row in self.readers().rows(sizes).await? {
+            bytes += usize::try_from(row.int(0)?).unwrap_or_default();
+            if bytes >= RESPONSE_BYTES_MAX {
+                break;
+            }
+        }
+        make_room(0, bytes).await
     }
 
     /// Up to `limit` matching records, least recently modified first; fewer once they reach `bytes_max` bytes.
@@ -183,7 +199,7 @@ impl Engine {
         loop {
             let next = |part, count| next(id, hint, after, count, part);
             // Its memory stays reserved until the records that do not match have been dropped.
-            let batch = self.read_batch(sizer.next(), next).await?;
+            let batch = self.read_batch(sizer.next(), Memory::Needed, next).await?;
             let is_all = batch.is_last || is_one(hint);
             let rows = batch.records;
             for row in &rows {

@@ -10,6 +10,9 @@ use crate::engine::verbs::Each;
 use crate::engine::verbs::lifecycle::generated_id;
 use crate::engine::verbs::qless::tag;
 
+/// The longest body of a recurring job in bytes. Each child copies it, in one transaction with others.
+const BODY_BYTES_MAX: usize = 1 << 20;
+
 /// A recurring job to put.
 #[derive(Clone, Debug, Default)]
 pub struct Recur {
@@ -100,8 +103,9 @@ fn recurring(id: &str) -> Needs {
 /// Creates or replaces a recurring job and returns its ID. A replaced one continues its numbering of children.
 ///
 /// # Errors
-/// [`Error::TooMany`] tags.
+/// [`Error::TooMany`] tags or bytes.
 pub fn recur(work: &mut UnitOfWork, queue: &QueueKey, recur: &Recur) -> Result<String> {
+    check_body(&recur.body)?;
     let tags = tag::of_new_job(&recur.tags)?;
     let queue = work.get_or_create_queue(queue);
     let id = recur.id.clone().unwrap_or_else(|| generated_id(work.now));
@@ -127,6 +131,16 @@ pub fn recur(work: &mut UnitOfWork, queue: &QueueKey, recur: &Recur) -> Result<S
     Ok(id)
 }
 
+fn check_body(body: &str) -> Result<()> {
+    match body.len() {
+        0..=BODY_BYTES_MAX => Ok(()),
+        _ => Err(Error::TooMany {
+            what: "bytes of data in a recurring job",
+            max: BODY_BYTES_MAX,
+        }),
+    }
+}
+
 /// Microseconds, at least one.
 fn interval(seconds: f64) -> i64 {
     Time(0).plus_seconds(seconds).0.max(1)
@@ -135,7 +149,7 @@ fn interval(seconds: f64) -> i64 {
 /// Changes a recurring job and returns it.
 ///
 /// # Errors
-/// [`Error::NoSuchRecurring`]; [`Error::TooMany`] tags.
+/// [`Error::NoSuchRecurring`]; [`Error::TooMany`] tags or bytes.
 pub fn change_recurring(
     work: &mut UnitOfWork,
     id: &str,
@@ -143,6 +157,7 @@ pub fn change_recurring(
 ) -> Result<Recurring> {
     let found = work.recurring(id).cloned();
     let mut recurring = found.ok_or_else(|| Error::NoSuchRecurring { id: id.to_owned() })?;
+    change.body.as_deref().map_or(Ok(()), check_body)?;
     let tags = tag::changed(&recurring.tags, &change.tag, &change.untag)?;
     recurring.priority = change.priority.unwrap_or(recurring.priority);
     recurring.retries = change.retries.unwrap_or(recurring.retries);
