@@ -68,7 +68,7 @@ pub fn restore(work: &mut UnitOfWork, removed_job: &RemovedJob) -> Result<(), St
         work.counters.failure_restored(job.queue, failure.at);
     }
     work.insert(job);
-    work.set_dependencies(&key, unmet);
+    work.set_dependencies(&key, &unmet);
     if removed_job.queue.protocol == Protocol::Qless {
         let (id, queue) = (key.id.as_str(), removed_job.queue.name.as_str());
         work.events.log(&LogEvent::Put { id, queue });

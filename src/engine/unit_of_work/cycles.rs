@@ -13,7 +13,7 @@ pub const EDGES_WALKED_MAX: usize = 20_000;
 const LEVELS_MAX: usize = 200;
 
 /// Steps through dependencies and dependents that the items of a transaction take in memory, if it can be split.
-const STEPS_MAX: usize = 50_000;
+const STEPS_MAX: usize = 200_000;
 
 /// The direct and indirect dependents of the jobs that get dependencies, read level by level.
 pub struct Walk {

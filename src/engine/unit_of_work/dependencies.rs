@@ -4,11 +4,12 @@ use std::collections::HashSet;
 
 use crate::engine::model::job::JobKey;
 use crate::engine::unit_of_work::UnitOfWork;
+use crate::engine::verbs::qless::tag;
 
 impl UnitOfWork {
     /// Removes a job and its dependencies in both directions.
     pub fn remove(&mut self, key: &JobKey) {
-        self.set_dependencies(key, Vec::new());
+        self.set_dependencies(key, &[]);
         self.take_dependents(key);
         let Some(loaded) = self.jobs.remove(key) else {
             return;
@@ -19,44 +20,57 @@ impl UnitOfWork {
         }
     }
 
-    /// Replaces the dependencies of a job. The jobs in `needs` must be loaded.
-    pub fn set_dependencies(&mut self, key: &JobKey, needs: Vec<String>) {
+    /// Replaces the dependencies of a job. Those in `all` must be loaded.
+    pub fn set_dependencies(&mut self, key: &JobKey, all: &[String]) {
         let Some(job) = self.job(key) else { return };
-        if job.dependencies.is_empty() && needs.is_empty() {
+        let gone = tag::missing(all, &job.dependencies);
+        let new = tag::missing(&job.dependencies, all);
+        self.remove_dependencies(key, &gone);
+        self.add_dependencies(key, new);
+    }
+
+    /// Removes dependencies that the job has.
+    pub fn remove_dependencies(&mut self, key: &JobKey, gone: &[String]) {
+        if gone.is_empty() {
             return;
         }
+        let Some(job) = self.job_mut(key) else { return };
+        let all: HashSet<&String> = gone.iter().collect();
+        job.dependencies.retain(|id| !all.contains(id));
         let (seq, scope) = (job.seq, key.scope);
-        let missing_in = |list: &[String], other: &[String]| -> Vec<String> {
-            let list: HashSet<&String> = list.iter().collect();
-            other
-                .iter()
-                .filter(|id| !list.contains(id))
-                .cloned()
-                .collect()
-        };
-        let gone = missing_in(&needs, &job.dependencies);
-        let new = missing_in(&job.dependencies, &needs);
-        for id in gone {
+        for id in gone.iter().cloned() {
             self.forget_dependent(seq, key, &JobKey { scope, id });
         }
-        for id in new {
-            let need = JobKey { scope, id };
+    }
+
+    /// Adds dependencies that the job does not have, and which must be loaded.
+    pub fn add_dependencies(&mut self, key: &JobKey, new: Vec<String>) {
+        if new.is_empty() {
+            return;
+        }
+        let Some(seq) = self.job(key).map(|job| job.seq) else {
+            return;
+        };
+        for id in &new {
+            let dependency = JobKey {
+                scope: key.scope,
+                id: id.clone(),
+            };
             // With several servers the other job's version is written too: it detects a concurrent completion that has
             // not seen this dependency.
-            if let Some(loaded) = self.jobs.get_mut(&need) {
-                loaded.has_new_dependent = true;
-                loaded.job.dependents.push(key.id.clone());
-                self.edges.insert((seq, loaded.job.seq), true);
-                // A job that was loaded only as a dependency has no dependents; the walk over dependencies has read
-                // them.
-                if loaded.is_partial {
-                    let known = self.dependents.entry(need.id).or_default();
+            if let Some(other) = self.jobs.get_mut(&dependency) {
+                other.has_new_dependent = true;
+                other.job.dependents.push(key.id.clone());
+                self.edges.insert((seq, other.job.seq), true);
+                // A job that was loaded only as a dependency has no dependents; the walk over dependencies has read them.
+                if other.is_partial {
+                    let known = self.dependents.entry(dependency.id).or_default();
                     known.push(key.id.clone());
                 }
             }
         }
         if let Some(job) = self.job_mut(key) {
-            job.dependencies = needs;
+            job.dependencies.extend(new);
         }
     }
 

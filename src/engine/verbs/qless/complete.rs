@@ -87,7 +87,7 @@ pub fn complete(
         to: &next.queue.name,
     });
     let queue = work.get_or_create_queue(&next.queue);
-    work.set_dependencies(key, depends);
+    work.set_dependencies(key, &depends);
     if let Some(job) = work.job_mut(key) {
         job.queue = queue;
     }

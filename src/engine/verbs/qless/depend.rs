@@ -8,6 +8,7 @@ use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{Job, JobKey, State};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
+use crate::engine::verbs::qless::tag;
 
 /// A change of a job's dependencies.
 #[derive(Clone, Debug)]
@@ -52,21 +53,24 @@ pub fn depend(work: &mut UnitOfWork, key: &JobKey, change: &Depend) -> Result<()
             state: job.effective_state(work.now),
         });
     }
-    let mut needs = job.dependencies.clone();
     match change {
         Depend::On(ids) => {
-            let more = unmet_dependencies(work, key, ids)?;
-            let old: HashSet<&str> = job.dependencies.iter().map(String::as_str).collect();
-            needs.extend(more.into_iter().filter(|id| !old.contains(id.as_str())));
-            check_edges(needs.len(), "dependencies of one job")?;
+            let new = tag::missing(&job.dependencies, &unmet_dependencies(work, key, ids)?);
+            let all = job.dependencies.len() + new.len();
+            check_edges(all, "dependencies of one job")?;
+            work.add_dependencies(key, new);
         }
         Depend::Off(ids) => {
-            let off: HashSet<&str> = ids.iter().map(String::as_str).collect();
-            needs.retain(|id| !off.contains(id.as_str()));
+            let off: HashSet<&String> = ids.iter().collect();
+            let gone = job.dependencies.iter().filter(|id| off.contains(id));
+            let gone: Vec<_> = gone.cloned().collect();
+            work.remove_dependencies(key, &gone);
         }
-        Depend::OffAll => needs.clear(),
+        Depend::OffAll => {
+            let gone = job.dependencies.clone();
+            work.remove_dependencies(key, &gone);
+        }
     }
-    work.set_dependencies(key, needs);
     release_if_ready(work, key);
     Ok(())
 }

@@ -102,7 +102,7 @@ pub fn put(work: &mut UnitOfWork, queue: &QueueKey, put: &Put, client: &str) -> 
         job.queue = queue_id;
     }
     if let Some(depends) = depends {
-        work.set_dependencies(&key, depends);
+        work.set_dependencies(&key, &depends);
     }
     enter_queue(work, &key, &queue.name, put.delay.unwrap_or(0.0));
     announce_put(work, &key, &queue.name, loser.as_deref());

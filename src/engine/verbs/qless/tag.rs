@@ -148,13 +148,13 @@ pub fn changed(had: &[String], added: &[String], removed: &[String]) -> Result<V
     Ok(tags)
 }
 
-/// Those of `tags` that the list does not have, without duplicates.
-fn missing(list: &[String], tags: &[String]) -> Vec<String> {
-    let mut new: HashSet<&String> = tags.iter().collect();
-    for tag in list {
-        new.remove(tag);
+/// Those of `texts` that the list does not have, without duplicates.
+pub fn missing(list: &[String], texts: &[String]) -> Vec<String> {
+    let mut new: HashSet<&String> = texts.iter().collect();
+    for text in list {
+        new.remove(text);
     }
-    let new = tags.iter().filter(|tag| new.remove(tag));
+    let new = texts.iter().filter(|text| new.remove(text));
     new.cloned().collect()
 }
 
