@@ -203,6 +203,22 @@ dashboard.test("lists update live, and open elements stay open", async ({ page, 
   await page.getByRole("navigation", { name: "This queue" }).getByRole("link", { name: "waiting 6" }).waitFor();
 });
 
+dashboard.test("the focus stays when a notice comes and goes before it", async ({ page, url }) => {
+  const api = client(url);
+  await api.add("noticed", {}, "first");
+  await page.goto("/ui/queues/noticed");
+  await page.locator(".live.on").waitFor();
+  await page.getByText("API call (curl)").click();
+  await page.mouse.move(0, 0);
+  const focused = () => page.evaluate(() => document.activeElement.textContent);
+  const notice = page.getByText("This queue is paused");
+  for (const [verb, state] of [["pause", "visible"], ["unpause", "detached"]]) {
+    await fetch(`${url}/${verb}/noticed`, { method: "POST" });
+    await notice.waitFor({ state });
+    assert.equal(await focused(), "API call (curl)", verb);
+  }
+});
+
 dashboard.test("a paused page does not change", async ({ page, url }) => {
   const api = client(url);
   await api.add("still", {}, "before");

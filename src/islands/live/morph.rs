@@ -97,8 +97,8 @@ impl Refresh {
         }
     }
 
-    /// Matches rows by key, and other nodes by position. Removes nodes first, so that the others need not move: a moved
-    /// node loses its focus.
+    /// Matches rows by key, and other nodes by position; where an element was added or removed, the following ones by kind.
+    /// Removes nodes first, so that the others need not move: a moved node loses its focus.
     fn children(&mut self, old: &Element, new: &Element) {
         let wanted: Vec<Node> = list(new);
         let keys: HashSet<String> = wanted.iter().filter_map(key).collect();
@@ -108,9 +108,13 @@ impl Refresh {
             }
         }
         let mut at = old.first_child();
-        for node in wanted {
+        for (index, node) in wanted.iter().enumerate() {
+            if key(node).is_none() {
+                let rest = wanted.get(index + 1..).unwrap_or_default();
+                at = skip_removed(old, at, node, rest);
+            }
             let place = at.clone();
-            let found = match (key(&node), &place) {
+            let found = match (key(node), &place) {
                 (Some(wanted), _) => {
                     from(place.clone()).find(|child| key(child).as_ref() == Some(&wanted))
                 }
@@ -128,10 +132,10 @@ impl Refresh {
                     } else {
                         old.insert_before(&found, place.as_ref()).ok();
                     }
-                    self.one(&found, &node);
+                    self.one(&found, node);
                 }
                 None => {
-                    old.insert_before(&node, place.as_ref()).ok();
+                    old.insert_before(node, place.as_ref()).ok();
                 }
             }
         }
@@ -151,6 +155,39 @@ impl Refresh {
             }
         }
     }
+}
+
+/// Removes the nodes before the first one of the same kind as `node`, from `at` on, if none of them is wanted later: they
+/// have been removed from the page. Returns the node that is now at this place.
+fn skip_removed(parent: &Element, at: Option<Node>, node: &Node, rest: &[Node]) -> Option<Node> {
+    if at
+        .as_ref()
+        .is_some_and(|at| at.node_name() == node.node_name())
+    {
+        return at;
+    }
+    let mut removed = Vec::new();
+    for other in from(at.clone()) {
+        if key(&other).is_none() && kind(&other) == kind(node) {
+            for node in removed {
+                parent.remove_child(&node).ok();
+            }
+            return Some(other);
+        }
+        let is_element = other.dyn_ref::<Element>().is_some();
+        if is_element && (key(&other).is_some() || rest.iter().any(|it| kind(it) == kind(&other))) {
+            break;
+        }
+        removed.push(other);
+    }
+    at
+}
+
+/// The name of a node, and its class, if it is an element.
+fn kind(node: &Node) -> (String, Option<String>) {
+    let element = node.dyn_ref::<Element>();
+    let class = element.and_then(|element| element.get_attribute("class"));
+    (node.node_name(), class)
 }
 
 /// The key of a node among its siblings.
