@@ -301,14 +301,14 @@ struct TagRows {
 impl TagRows {
     /// Compares the tags of a job before and after the transaction.
     fn compare(&mut self, before: Option<&Job>, after: Option<&Job>, now: Time) {
-        let tags = |job: Option<&Job>| job.map(|job| job.tags.clone()).unwrap_or_default();
+        fn tags(job: Option<&Job>) -> &[String] {
+            job.map(|job| job.tags.as_slice()).unwrap_or_default()
+        }
         let (had, has) = (tags(before), tags(after));
         let Some(job) = after.or(before).filter(|_| had != has) else {
             return;
         };
-        let (mut gone, mut come) = (had.clone(), has.clone());
-        tag::remove(&mut gone, &has);
-        tag::remove(&mut come, &had);
+        let (gone, come) = (tag::missing(has, had), tag::missing(had, has));
         self.off.extend(gone.into_iter().map(|tag| (job.seq, tag)));
         let rows = come.into_iter();
         self.on

@@ -95,7 +95,10 @@ pub fn need_of_tagged(needs: &mut Needs, (key, tags): &(JobKey, Vec<String>)) {
 /// [`Error::NoSuchJob`], [`Error::DamagedTags`], [`Error::TooMany`].
 pub fn tag(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<()> {
     let new = missing_in_job(find(work, key)?, tags)?;
-    if let Some(job) = work.job_mut(key).filter(|_| !new.is_empty()) {
+    if new.is_empty() {
+        return Ok(());
+    }
+    if let Some(job) = work.job_mut(key) {
         job.tags.extend(new);
     }
     Ok(())
@@ -107,9 +110,11 @@ pub fn tag(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<()> {
 /// [`Error::NoSuchJob`], [`Error::DamagedTags`].
 pub fn untag(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<()> {
     let gone: HashSet<&String> = tags.iter().collect();
-    let has_any = find(work, key)?.iter().any(|tag| gone.contains(tag));
-    if let Some(job) = work.job_mut(key).filter(|_| has_any) {
-        remove(&mut job.tags, tags);
+    if !find(work, key)?.iter().any(|tag| gone.contains(tag)) {
+        return Ok(());
+    }
+    if let Some(job) = work.job_mut(key) {
+        job.tags.retain(|tag| !gone.contains(tag));
     }
     Ok(())
 }
@@ -143,9 +148,8 @@ pub fn of_new_job(tags: &[String]) -> Result<Vec<String>> {
 /// [`Error::TooMany`].
 pub fn changed(had: &[String], added: &[String], removed: &[String]) -> Result<Vec<String>> {
     let new = missing_in_job(had, added)?;
-    let mut tags: Vec<String> = had.iter().cloned().chain(new).collect();
-    remove(&mut tags, removed);
-    Ok(tags)
+    let tags: Vec<String> = had.iter().cloned().chain(new).collect();
+    Ok(missing(removed, &tags))
 }
 
 /// Those of `texts` that the list does not have, without duplicates.
@@ -156,11 +160,6 @@ pub fn missing(list: &[String], texts: &[String]) -> Vec<String> {
     }
     let new = texts.iter().filter(|text| new.remove(text));
     new.cloned().collect()
-}
-
-pub fn remove(list: &mut Vec<String>, tags: &[String]) {
-    let gone: HashSet<&String> = tags.iter().collect();
-    list.retain(|tag| !gone.contains(tag));
 }
 
 /// The tags of a job.
