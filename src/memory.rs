@@ -28,10 +28,14 @@ static MEMORY: Semaphore = Semaphore::const_new(MEMORY_MAX);
 static WAITING: Semaphore = Semaphore::const_new(WAITING_MAX);
 
 task_local! {
-    /// What the request of this task has reserved.
-    static RESERVED: RefCell<Reserved>;
-    /// How long it may still wait for more.
-    static WAIT_LEFT: Cell<Duration>;
+    /// The memory of the request of this task.
+    static REQUEST: RequestMemory;
+}
+
+struct RequestMemory {
+    reserved: RefCell<Reserved>,
+    /// How long the request may still wait for more.
+    wait_left: Cell<Duration>,
 }
 
 /// No memory was free within the time that a request waits.
@@ -117,11 +121,12 @@ async fn acquire(bytes: usize) -> Result<SemaphorePermit<'static>, Busy> {
     if let Ok(free) = MEMORY.try_acquire_many(permits(bytes)) {
         return Ok(free);
     }
-    let left = WAIT_LEFT.try_with(Cell::get).unwrap_or(WAIT_MAX);
+    let left = REQUEST.try_with(|request| request.wait_left.get());
+    let left = left.unwrap_or(WAIT_MAX);
     let began = Instant::now();
     let acquired = timeout(left, MEMORY.acquire_many(permits(bytes))).await;
     let left = left.saturating_sub(began.elapsed());
-    WAIT_LEFT.try_with(|it| it.set(left)).ok();
+    REQUEST.try_with(|request| request.wait_left.set(left)).ok();
     acquired.map_err(|_| Busy)?.map_err(|_| Busy)
 }
 
@@ -129,10 +134,13 @@ async fn acquire(bytes: usize) -> Result<SemaphorePermit<'static>, Busy> {
 pub async fn of_request<F: Future>(request: F) -> (F::Output, Reserved) {
     let request = async {
         let output = request.await;
-        (output, RESERVED.with(RefCell::take))
+        (output, REQUEST.with(|request| request.reserved.take()))
     };
-    let request = WAIT_LEFT.scope(Cell::new(WAIT_MAX), request);
-    RESERVED.scope(RefCell::default(), request).await
+    let memory = RequestMemory {
+        reserved: RefCell::default(),
+        wait_left: Cell::new(WAIT_MAX),
+    };
+    REQUEST.scope(memory, request).await
 }
 
 /// Reserves `bytes` more for the request of this task, until its response has been sent. A request waits up to 2 s in total.
@@ -142,11 +150,11 @@ pub async fn of_request<F: Future>(request: F) -> (F::Output, Reserved) {
 /// # Errors
 /// [`Busy`].
 pub async fn reserve(bytes: usize) -> Result<(), Busy> {
-    if RESERVED.try_with(|_| ()).is_err() {
+    if REQUEST.try_with(|_| ()).is_err() {
         return Ok(());
     }
     let more = acquire(bytes).await?;
-    let kept = RESERVED.try_with(|reserved| reserved.borrow_mut().add(more));
+    let kept = REQUEST.try_with(|request| request.reserved.borrow_mut().add(more));
     kept.map_err(|_| Busy)
 }
 
@@ -160,7 +168,7 @@ pub async fn hold(bytes: usize) -> Result<Reserved, Busy> {
 
 /// Releases what the request of this task has reserved, so that requests that wait can continue.
 pub fn release() {
-    drop(RESERVED.try_with(RefCell::take));
+    drop(REQUEST.try_with(|request| request.reserved.take()));
 }
 
 #[cfg(test)]
