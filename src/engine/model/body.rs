@@ -33,11 +33,15 @@ impl Body {
 
     /// The body in the column `jobs.body`: the text itself, or the stub of a long one, which is not loaded.
     pub fn from_column(text: String) -> Body {
-        let size = text.strip_prefix('<').and_then(|stub| stub.get(..10));
-        match size.and_then(|size| size.parse().ok()) {
+        match Body::stub_bytes(&text) {
             Some(bytes) => Body::unread(bytes),
             None => Body::from(text),
         }
+    }
+
+    /// The size of a long body, if this text of the column `jobs.body` is its stub.
+    pub fn stub_bytes(text: &str) -> Option<usize> {
+        text.strip_prefix('<')?.get(..10)?.parse().ok()
     }
 
     /// What the column `jobs.body` has for this body: the text, or a stub of `<`, the size in bytes with 10 digits, and

@@ -74,8 +74,8 @@ pub struct Due {
     pub bytes: usize,
 }
 
-/// A row of [`due`].
-pub fn is_due(row: &Row) -> Result<Due, StoreError> {
+/// Reads a row of [`due`].
+pub fn read_due(row: &Row) -> Result<Due, StoreError> {
     Ok(Due {
         id: row.text(0)?,
         queue: row.int(1)?,
@@ -164,14 +164,28 @@ macro_rules! select {
     };
 }
 
-macro_rules! bytes {
-    ($rest:literal) => {
-        concat!(
-            "SELECT CAST(coalesce(sum(s.bytes), 0) AS BIGINT) FROM (
-                SELECT octet_length(r.tags) + octet_length(r.body) AS bytes FROM ",
-            $rest,
-            ") AS s"
-        )
+/// The statements of a list of recurring jobs, by the time their next child is due.
+pub struct List {
+    /// The whole recurring jobs.
+    pub whole: &'static str,
+    /// Without bodies and long tags.
+    pub brief: &'static str,
+    /// The total size of bodies and tags in bytes.
+    pub bytes: &'static str,
+}
+
+macro_rules! list {
+    ($from:literal) => {
+        List {
+            whole: select!($from),
+            brief: select!(brief: $from),
+            bytes: concat!(
+                "SELECT CAST(coalesce(sum(s.bytes), 0) AS BIGINT) FROM (
+                    SELECT octet_length(r.tags) + octet_length(r.body) AS bytes FROM ",
+                $from,
+                ") AS s"
+            ),
+        }
     };
 }
 
@@ -187,19 +201,10 @@ const DUE: &str = "
 SELECT r.id, r.queue, r.next_at, r.interval, r.made, CAST(octet_length(r.tags) + octet_length(r.body) AS BIGINT)
 FROM recurring AS r WHERE r.queue = $1 AND r.next_at <= $2 ORDER BY r.next_at, r.seq LIMIT $3 + 0";
 
-/// The recurring jobs of a queue by the time their next child is due, and the total size of their texts in bytes.
-pub const IN: &str = select!(
-    "recurring AS r WHERE r.queue = $3 ORDER BY r.next_at, r.seq LIMIT $1 + 0 OFFSET $2 + 0"
-);
-pub const BYTES_IN: &str = bytes!(
-    "recurring AS r WHERE r.queue = $3 ORDER BY r.next_at, r.seq LIMIT $1 + 0 OFFSET $2 + 0"
-);
+pub const IN_QUEUE: List =
+    list!("recurring AS r WHERE r.queue = $3 ORDER BY r.next_at, r.seq LIMIT $1 + 0 OFFSET $2 + 0");
 
-/// Without bodies and long tags: the recurring jobs of a queue, and of all.
-pub const BRIEF_IN: &str = select!(brief:
-    "recurring AS r WHERE r.queue = $3 ORDER BY r.next_at, r.seq LIMIT $1 + 0 OFFSET $2 + 0");
-pub const BRIEF: &str =
-    select!(brief: "recurring AS r ORDER BY r.next_at, r.seq LIMIT $1 + 0 OFFSET $2 + 0");
+pub const ALL: List = list!("recurring AS r ORDER BY r.next_at, r.seq LIMIT $1 + 0 OFFSET $2 + 0");
 
 /// The queues that have recurring jobs.
 pub const QUEUES: &str = "SELECT DISTINCT queue FROM recurring";

@@ -60,8 +60,7 @@ impl Engine {
     pub async fn jobs_by_key(&self, keys: &[JobKey]) -> Result<Vec<Option<Job>>> {
         self.refresh_cache().await?;
         let found = self.by_key(keys, BY_KEY.bytes).await?;
-        let bytes = size(found.first())?;
-        make_room(bytes).await?;
+        make_room(size(found.first())?).await?;
         let found = self.by_key(keys, BY_KEY.whole).await?;
         let found = jobs(&found)?;
         if found.len() < keys.len() {
@@ -238,8 +237,12 @@ pub fn jobs(rows: &[Row]) -> Result<Vec<Job>> {
 async fn make_room_for_repeated(keys: &[JobKey], found: &[Job]) -> Result<()> {
     let sizes = found.iter().map(|job| (&job.key, job.loaded_bytes()));
     let sizes: HashMap<_, _> = sizes.collect();
-    let all = keys.iter().filter_map(|key| sizes.get(key));
-    make_room(all.sum()).await
+    let once: usize = sizes.values().sum();
+    let all: usize = keys.iter().filter_map(|key| sizes.get(key)).sum();
+    if all > RESPONSE_BYTES_MAX {
+        return Err(Error::ResponseTooLarge);
+    }
+    make_room(all - once).await
 }
 
 fn in_order(keys: &[JobKey], found: Vec<Job>) -> Vec<Option<Job>> {

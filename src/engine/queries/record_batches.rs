@@ -60,16 +60,15 @@ impl Engine {
     ) -> Result<Batch> {
         let sizes = if count <= SMALL_BATCH {
             let rows = self.readers().rows(statement(Part::Short, count)).await?;
-            let records: Vec<_> = rows.iter().map(found).collect::<Result<_, _>>()?;
-            let sizes: Vec<_> = rows.iter().map(size).collect::<Result<_, _>>()?;
-            if sizes.iter().all(|(_, is_long)| !is_long) {
+            let records: Vec<Found> = rows.iter().map(found).collect::<Result<_, _>>()?;
+            if !records.iter().any(has_omitted_text) {
                 return Ok(Batch {
                     is_last: records.len() < count,
                     records,
                     _reserved: Reserved::default(),
                 });
             }
-            sizes.into_iter().map(|(bytes, _)| bytes).collect()
+            records.iter().map(size).collect()
         } else {
             let rows = self.readers().rows(statement(Part::Sizes, count)).await?;
             let sizes = rows.iter().map(|row| row.int(0));
@@ -93,17 +92,28 @@ impl Engine {
     }
 }
 
-/// The size of a record in a row of [`Part::Short`], and whether a text was left out.
-fn size(row: &Row) -> Result<(i64, bool), StoreError> {
-    let body = Body::from_column(row.text(2)?);
-    let (mut bytes, mut is_long) = (body.bytes(), body.read().is_none());
-    for column in [3, 4] {
-        let text = row.text_or_null(column)?.unwrap_or_default();
-        let size = text.strip_prefix('<').and_then(|size| size.parse().ok());
-        bytes += size.unwrap_or(text.len());
-        is_long |= size.is_some();
-    }
-    Ok((i64::try_from(bytes).unwrap_or(i64::MAX), is_long))
+/// The texts of a record of [`Part::Short`], each with its size if it was left out.
+fn texts(found: &Found) -> [(&str, Option<usize>); 3] {
+    let record = &found.record;
+    let omitted = |text: &str| text.strip_prefix('<')?.parse().ok();
+    let (state, history) = (record.state.as_deref(), record.history.as_text());
+    let state = state.unwrap_or_default();
+    [
+        (&record.payload, Body::stub_bytes(&record.payload)),
+        (state, omitted(state)),
+        (history, omitted(history)),
+    ]
+}
+
+/// Whether a text of the record was left out.
+fn has_omitted_text(found: &Found) -> bool {
+    texts(found).iter().any(|(_, omitted)| omitted.is_some())
+}
+
+/// The size of the record in bytes.
+fn size(found: &Found) -> i64 {
+    let bytes = texts(found).map(|(text, omitted)| omitted.unwrap_or(text.len()));
+    i64::try_from(bytes.iter().sum::<usize>()).unwrap_or(i64::MAX)
 }
 
 /// The statement that reads the next records that may match a query, by the time of their last change and `seq`.

@@ -4,7 +4,7 @@ use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::model::job::QueueKey;
 use crate::engine::model::page::Page;
-use crate::engine::model::recurring::{BRIEF, BRIEF_IN, BYTES_IN, IN, LOAD, Recurring, recurring};
+use crate::engine::model::recurring::{ALL, IN_QUEUE, LOAD, Recurring, recurring};
 use crate::engine::queries::job_lists::{make_room, size};
 use crate::store::{Arg, Row, Statement};
 
@@ -27,9 +27,9 @@ impl Engine {
             return Ok(Vec::new());
         };
         let statement = |sql| Statement::new(sql, args(page)).with(queue.id);
-        let found = self.readers().rows(statement(BYTES_IN)).await?;
+        let found = self.readers().rows(statement(IN_QUEUE.bytes)).await?;
         make_room(size(found.first())?).await?;
-        all(&self.readers().rows(statement(IN)).await?)
+        all(&self.readers().rows(statement(IN_QUEUE.whole)).await?)
     }
 
     /// The recurring jobs of a queue, or of all, by the time their next child is due. Without bodies, and without tags
@@ -41,10 +41,10 @@ impl Engine {
     ) -> Result<Vec<Recurring>> {
         self.refresh_cache().await?;
         let statement = match queue {
-            None => Statement::new(BRIEF, args(page)),
+            None => Statement::new(ALL.brief, args(page)),
             Some(key) => match self.known_queues().get(key) {
                 None => return Ok(Vec::new()),
-                Some(queue) => Statement::new(BRIEF_IN, args(page)).with(queue.id),
+                Some(queue) => Statement::new(IN_QUEUE.brief, args(page)).with(queue.id),
             },
         };
         all(&self.readers().rows(statement).await?)

@@ -306,7 +306,7 @@ impl UnitOfWork {
             };
             if recurring.contains(queue) || self.recurring_in.contains(queue) {
                 for row in answers.next().unwrap_or_default().rows {
-                    due.push(recurring::is_due(&row)?);
+                    due.push(recurring::read_due(&row)?);
                 }
             }
             let waiting = self.in_order(waiting);
