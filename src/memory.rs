@@ -143,9 +143,8 @@ pub async fn of_request<F: Future>(request: F) -> (F::Output, Reserved) {
     REQUEST.scope(memory, request).await
 }
 
-/// Reserves `bytes` more for the request of this task, until its response has been sent. A request waits up to 2 s in total.
-/// Does nothing
-/// in a task that serves no request.
+/// Reserves `bytes` more for the request of this task, until its response has been sent. A request waits up to 2 s in
+/// total. Does nothing in a task that serves no request.
 ///
 /// # Errors
 /// [`Busy`].

@@ -153,7 +153,7 @@ impl Loaded {
         load(self.words.clone())
     }
 
-    /// The names of the options whose values differ: first those that SIGHUP applies, then those that need a restart.
+    /// The names of the options that differ: first those that SIGHUP applies, then those that need a restart.
     pub fn changes<'a>(&'a self, new: &'a Loaded) -> (Vec<&'a str>, Vec<&'a str>) {
         let has = |loaded: &Loaded, setting: &Setting| {
             let same = |other: &Setting| {

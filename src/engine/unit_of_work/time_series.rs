@@ -32,7 +32,7 @@ static BOUNDS_S: LazyLock<Vec<f64>> = LazyLock::new(|| {
     (0..BUCKETS - 1).map(bound).collect()
 });
 
-/// The duration that stands for a bucket, in seconds: two significant digits.
+/// The value that represents a bucket, in seconds, rounded to two significant digits.
 pub fn bucket_value(bucket: usize) -> f64 {
     let tenths = VALUES.get(bucket % VALUES.len()).copied();
     let tenths = tenths.unwrap_or_default();

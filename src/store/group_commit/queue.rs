@@ -1,8 +1,8 @@
-//! The requests that wait for the writer, and the choice of those that share the next group.
+//! The requests queued for the writer, and the choice of those that share the next group.
 //!
-//! Requests wait in three lanes, which begin groups in turn: small requests, large ones, and those that need a
-//! transaction of their own. So a small request waits for at most one group of each other lane, however many large
-//! requests wait. Each lane begins with its oldest request, so none starves.
+//! There are three lanes, which begin groups in turn: small requests, large ones, and those that need a transaction of
+//! their own. So a small request waits for at most one group of each other lane, however many large requests are
+//! queued. Each lane begins with its oldest request, so none starves.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::store::StoreError;
 /// Maximum number of requests that wait or run; beyond that, callers wait.
 pub const QUEUED_MAX: usize = 4_096;
 
-/// Maximum number of those that are large or need a transaction of their own, so that there is room for small ones. Those
-/// that run do not count.
+/// Maximum number of queued requests that are large or need a transaction of their own, so that there is room for small
+/// ones. Running requests do not count.
 pub const HEAVY_QUEUED_MAX: usize = 1_024;
 
 /// Maximum number of requests in a group.
@@ -126,7 +126,7 @@ impl<S> Sender<S> {
 }
 
 impl<R: GroupRunner> Queue<R> {
-    /// Rejects further requests. Those that are queued stay.
+    /// Rejects further requests. Queued requests stay.
     pub fn close(&mut self) {
         self.heavy_room.close();
         self.room.close();
