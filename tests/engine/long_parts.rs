@@ -119,13 +119,8 @@ async fn children_with_long_bodies_are_created_4_mib_at_a_time() {
     let recurring = Recur {
         id: Some("r".to_owned()),
         body: format!("\"{}\"", "x".repeat((1 << 20) - 2)),
-        klass: None,
         interval_s: 0.001,
-        offset_s: 0.0,
-        priority: 0.0,
-        tags: Vec::new(),
-        retries: 0,
-        backlog: 0,
+        ..Recur::default()
     };
     let made = engine.recur(q(), vec![recurring], at(0.0)).await.unwrap();
     made.into_iter().for_each(|id| drop(id.unwrap()));
@@ -257,13 +252,9 @@ async fn a_recurring_job_has_at_most_10000_tags() {
     let recurring = Recur {
         id: Some("r".to_owned()),
         body: "1".to_owned(),
-        klass: None,
         interval_s: 60.0,
-        offset_s: 0.0,
-        priority: 0.0,
         tags: (0..9_999).map(|n| n.to_string()).collect(),
-        retries: 0,
-        backlog: 0,
+        ..Recur::default()
     };
     let made = engine.recur(q(), vec![recurring], at(0.0)).await.unwrap();
     made.into_iter().for_each(|id| drop(id.unwrap()));
@@ -292,13 +283,10 @@ async fn a_claim_gets_the_children_of_recurring_jobs_with_long_bodies() {
         let recurring = Recur {
             id: Some(format!("r{n}")),
             body: format!("\"{n}{}\"", "x".repeat((1 << 20) - 3)),
-            klass: None,
             interval_s: 60.0,
             offset_s: f64::from(n),
-            priority: 0.0,
             tags: vec![format!("t{n}")],
-            retries: 0,
-            backlog: 0,
+            ..Recur::default()
         };
         let made = engine.recur(q(), vec![recurring], at(0.0)).await.unwrap();
         made.into_iter().for_each(|id| drop(id.unwrap()));

@@ -97,13 +97,8 @@ async fn a_round_robin_claim_loads_few_jobs_of_each_of_many_queues() {
         let recurring = Recur {
             id: Some(format!("r{n}")),
             body: "{}".to_owned(),
-            klass: None,
             interval_s: 0.001,
-            offset_s: 0.0,
-            priority: 0.0,
-            tags: Vec::new(),
-            retries: 0,
-            backlog: 0,
+            ..Recur::default()
         };
         let made = engine.recur(queue(n), vec![recurring], at(0.0)).await;
         made.unwrap().into_iter().for_each(|id| drop(id.unwrap()));
