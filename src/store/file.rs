@@ -59,16 +59,36 @@ pub async fn open_or_join(path: &Path) -> Result<(Connection, Option<FileOwner>)
 }
 
 /// Locks the file against other servers, because each server assumes that it is the only writer. Of a link, locks the file
-/// that it names.
+/// that it names, which need not exist yet.
 pub fn lock(path: &Path) -> Result<File, StoreError> {
-    let target = path.canonicalize().or_else(|_| path.read_link());
-    let mut name = target.unwrap_or(path.to_owned()).into_os_string();
+    let mut name = resolved(path).into_os_string();
     name.push(".lock");
     let file = private(Path::new(&name))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StoreError::InUse),
         Err(TryLockError::Error(error)) => Err(StoreError::Database(error.into())),
+    }
+}
+
+/// Maximum number of links between a path and its file, as on Linux.
+const LINKS_MAX: usize = 40;
+
+/// The path without links, whether or not its file exists.
+fn resolved(path: &Path) -> PathBuf {
+    let mut target = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(next) = target.read_link() else { break };
+        // A link that is a relative path starts from the link's folder.
+        target = target.parent().unwrap_or(Path::new("")).join(next);
+    }
+    let folder = match target.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    match (folder.canonicalize(), target.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => target,
     }
 }
 
@@ -107,9 +127,40 @@ fn private(path: &Path) -> Result<File, StoreError> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{Permissions, set_permissions};
+    use std::fs::{self, Permissions, set_permissions};
+    use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn one_server_locks_a_file_by_whatever_path_before_and_after_it_exists() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir(path("data")).unwrap();
+        symlink("data/jobs.db", path("link.db")).unwrap();
+        symlink(path("link.db"), path("link-to-link.db")).unwrap();
+        symlink("data", path("folder")).unwrap();
+        let paths = [
+            "data/jobs.db",
+            "link.db",
+            "link-to-link.db",
+            "folder/jobs.db",
+            "data/../data/jobs.db",
+        ];
+        for exists in [false, true] {
+            for first in paths {
+                let held = lock(&path(first)).unwrap();
+                for second in paths {
+                    let refused = matches!(lock(&path(second)), Err(StoreError::InUse));
+                    assert!(refused, "{first}, then {second}; exists: {exists}");
+                }
+                drop(held);
+            }
+            create(&path("data/jobs.db")).unwrap();
+        }
+        let files = fs::read_dir(path("data")).unwrap().count();
+        assert_eq!(files, 2, "the database and its lock");
+    }
 
     #[test]
     fn a_new_file_is_private_and_an_existing_one_with_access_for_all_is_reported() {
