@@ -31,7 +31,7 @@ pub use backup::{BackupError, Prepared, back_up, restore};
 pub use binding::ROWS_BOUND_MAX;
 pub use copy::{Copied, CopyError, Progress, copy};
 use dialect::Dialect;
-pub use file::FileOwner;
+pub use file::{FileOwner, folder_of};
 pub use group_commit::{GroupRunner, Writer};
 pub use info::{DatabaseInfo, ReaderUse};
 pub use inspect::{Inspection, database_file, inspect};

@@ -283,16 +283,11 @@ fn file_of(address: &str) -> Result<PathBuf> {
 
 /// A new folder, readable by its owner only, in the folder of the file.
 fn folder_beside(path: &Path) -> Result<TempDir> {
-    let parent = parent(path);
+    let parent = file::folder_of(path);
     tempfile::Builder::new()
         .prefix(".switchyard-")
         .tempdir_in(parent)
         .map_err(|error| BackupError::File(text(parent), error))
-}
-
-fn parent(path: &Path) -> &Path {
-    let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
-    parent.unwrap_or(Path::new("."))
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -315,7 +310,7 @@ fn synced(path: &Path) -> Result<u64> {
 
 /// Waits until the names in the folder of the file are on the disk.
 fn sync_folder(path: &Path) -> Result<()> {
-    let parent = parent(path);
+    let parent = file::folder_of(path);
     File::open(parent)
         .and_then(|folder| folder.sync_all())
         .map_err(|error| BackupError::File(text(parent), error))

@@ -80,16 +80,18 @@ fn resolved(path: &Path) -> PathBuf {
     for _ in 0..LINKS_MAX {
         let Ok(next) = target.read_link() else { break };
         // A link that is a relative path starts from the link's folder.
-        target = target.parent().unwrap_or(Path::new("")).join(next);
+        target = folder_of(&target).join(next);
     }
-    let folder = match target.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    match (folder.canonicalize(), target.file_name()) {
+    match (folder_of(&target).canonicalize(), target.file_name()) {
         (Ok(folder), Some(name)) => folder.join(name),
         _ => target,
     }
+}
+
+/// The folder of a file.
+pub fn folder_of(path: &Path) -> &Path {
+    let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
 }
 
 /// Creates the file of a new database, readable by its owner only. SQLite gives its log files the same mode.

@@ -9,7 +9,7 @@ use rustix::system::uname;
 use serde_json::{Value, json};
 
 use super::Finding;
-use crate::store::database_file;
+use crate::store::{database_file, folder_of};
 
 /// The clock is wrong if it is earlier: 2026-01-01, in microseconds since 1970.
 const EARLIEST: i64 = 1_767_225_600_000_000;
@@ -86,8 +86,7 @@ fn clock(file: Option<&Path>, now: i64) -> Finding {
 
 /// The disk of the database.
 fn disk(file: &Path) -> Option<Finding> {
-    let folder = file.parent().filter(|it| !it.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = folder_of(file);
     let found = match rustix::fs::statvfs(folder) {
         Ok(found) => found,
         Err(error) => {
