@@ -87,6 +87,7 @@ pub use unit_of_work::time_series::{HOUR, minute};
 use unit_of_work::transaction::{Aging, Runner, SeenWorkers, Verb, WriteRequest};
 use unit_of_work::{Needs, Shared, UnitOfWork};
 pub use verbs::admin::saved_searches::{SEARCHES_MAX, Saved};
+pub use verbs::admin::scripts::SCRIPTS_MAX;
 pub use verbs::admin::sessions::{
     SESSION_AGE_S, SESSION_IDLE_S, SESSIONS_MAX, SESSIONS_OF_NAME_MAX, Session,
 };

@@ -11,6 +11,7 @@ mod limits;
 mod metrics;
 mod openapi;
 mod proxies;
+mod redis;
 mod reload;
 mod request_id;
 mod tls;
@@ -42,6 +43,7 @@ use crate::assets::Assets;
 use crate::auth::{Auth, Hosts};
 use crate::engine::{Engine, Options, Result};
 use crate::metrics::Gauge;
+use crate::protocol::redis::Front;
 use crate::protocol::{jobq, lmstfy, qless, relay, token};
 use crate::ui::http::{self as ui, Dashboard};
 
@@ -131,12 +133,17 @@ pub struct Listeners {
     pub main: TcpListener,
     /// Serves only metrics and health checks.
     pub metrics: Option<TcpListener>,
+    /// Serves qless over Redis' protocol.
+    pub redis: Option<TcpListener>,
 }
 
 impl From<TcpListener> for Listeners {
     fn from(main: TcpListener) -> Listeners {
-        let metrics = None;
-        Listeners { main, metrics }
+        Listeners {
+            main,
+            metrics: None,
+            redis: None,
+        }
     }
 }
 
@@ -195,6 +202,13 @@ pub async fn serve_engine(
         let stop = drained.clone();
         tokio::spawn(accept::serve(listener, routes, limits, transport, stop))
     });
+    let redis = serve_redis(
+        listeners.redis,
+        &engine,
+        settings,
+        transport.clone(),
+        &stopping,
+    );
     let server = accept::serve(
         listeners.main,
         router,
@@ -206,8 +220,9 @@ pub async fn serve_engine(
         stopping.cancelled().await;
         tokio::time::sleep(GRACE).await;
     };
+    let server = async { tokio::join!(server, redis) };
     tokio::select! {
-        () = server => {}
+        _ = server => {}
         () = too_late => tracing::warn!("some requests did not end before shutdown"),
     }
     drained.cancel();
@@ -216,6 +231,24 @@ pub async fn serve_engine(
     }
     engine.close().await;
     Ok(())
+}
+
+/// Serves qless over Redis' protocol, if it has a listener.
+async fn serve_redis(
+    listener: Option<TcpListener>,
+    engine: &Engine,
+    settings: &Settings,
+    transport: Transport,
+    stopping: &CancellationToken,
+) {
+    let Some(listener) = listener else { return };
+    let (auth, stop) = (&settings.auth, stopping.clone());
+    let front = Front::new(engine, auth, settings.allow_flush, stop.clone());
+    let transport = Transport {
+        connections: Gauge::default(),
+        ..transport
+    };
+    redis::serve(listener, Arc::new(front), settings.limits, transport, stop).await;
 }
 
 /// The routes of the whole server. Live feeds end when `stop` is canceled.

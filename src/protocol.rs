@@ -5,6 +5,7 @@ mod body;
 pub mod jobq;
 pub mod lmstfy;
 pub mod qless;
+pub mod redis;
 pub mod relay;
 pub(crate) mod request;
 pub mod token;

@@ -25,10 +25,10 @@ pub async fn first_token(
     Ok(Some(token))
 }
 
-/// The startup banner. Its first line has the address, which programs may parse, and the line `metrics` that of the
-/// second listener, if there is one.
+/// The startup banner. Its first line has the address, which programs may parse, and the line `metrics` and `redis` those
+/// of further listeners, if there are any.
 pub fn banner(
-    (address, metrics): (SocketAddr, Option<SocketAddr>),
+    (address, metrics, redis): (SocketAddr, Option<SocketAddr>, Option<SocketAddr>),
     database: &str,
     settings: &Settings,
     token: Option<&str>,
@@ -40,6 +40,11 @@ pub fn banner(
     let metrics = match metrics {
         Some(metrics) => format!("  metrics    {scheme}://{metrics}/metrics\n"),
         None => String::new(),
+    };
+    let redis = match (redis, &settings.tls) {
+        (Some(redis), Some(_)) => format!("  redis      rediss://{redis} (qless)\n"),
+        (Some(redis), None) => format!("  redis      redis://{redis} (qless)\n"),
+        (None, _) => String::new(),
     };
     let key = if settings.auth.has_token(Api::Qless) {
         r#" -H "Authorization: Bearer $SWITCHYARD_QLESS_TOKEN""#
@@ -65,7 +70,7 @@ pub fn banner(
   dashboard  {scheme}://{address}/ui
   API        {scheme}://{address} (qless, lmstfy, Relay, Jobq)
   database   {database}
-{metrics}Add a job:
+{metrics}{redis}Add a job:
   curl {scheme}://{address}/add/work{key} -d '{{"data": {{"meta": {{"hello": "world"}}}}}}'
 {of_lmstfy}
 "#

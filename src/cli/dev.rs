@@ -10,7 +10,11 @@ pub async fn run(options: &Dev) -> Outcome {
     let settings = settings(options)?;
     let jobs = Some(options.jobs);
     let (access, monitoring) = (&options.access, &options.monitoring);
-    serve::serve(options.listen, settings, access, monitoring, None, jobs).await
+    let addresses = serve::Addresses {
+        main: options.listen,
+        redis: options.network.redis_listen,
+    };
+    serve::serve(addresses, settings, access, monitoring, None, jobs).await
 }
 
 fn settings(options: &Dev) -> Result<Settings, String> {

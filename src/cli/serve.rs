@@ -7,7 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::banner::{banner, first_token};
 use super::{Outcome, dev, log, print};
-use crate::auth::{Auth, Keyring};
+use crate::auth::{Auth, Keyring, is_loopback};
 use crate::config::{Access, LoadError, Loaded, Monitoring, Subcommand};
 use crate::engine::Engine;
 use crate::http::{Listeners, Reload, Settings, hangups, reload_on, serve_engine};
@@ -19,8 +19,27 @@ pub async fn run(loaded: Loaded) -> Outcome {
     };
     let settings = options.settings()?;
     let (access, monitoring) = (options.access.clone(), options.monitoring.clone());
-    let listen = options.listen;
-    serve(listen, settings, &access, &monitoring, Some(loaded), None).await
+    let addresses = Addresses {
+        main: options.listen,
+        redis: options.network.redis_listen,
+    };
+    serve(
+        addresses,
+        settings,
+        &access,
+        &monitoring,
+        Some(loaded),
+        None,
+    )
+    .await
+}
+
+/// The addresses to listen on, besides that for metrics.
+#[derive(Clone, Copy)]
+pub struct Addresses {
+    pub main: SocketAddr,
+    /// For qless over Redis' protocol.
+    pub redis: Option<SocketAddr>,
 }
 
 /// Serves until SIGTERM or SIGINT. SIGHUP reloads the configuration file of `loaded`, or otherwise the files with keys.
@@ -29,20 +48,22 @@ pub async fn run(loaded: Loaded) -> Outcome {
 /// # Errors
 /// If the configuration is unsafe, the address cannot be bound, or the database cannot be opened.
 pub async fn serve(
-    listen: SocketAddr,
+    addresses: Addresses,
     mut settings: Settings,
     access: &Access,
     monitoring: &Monitoring,
     loaded: Option<Loaded>,
     generated_jobs: Option<usize>,
 ) -> Outcome {
-    for warning in access.check(listen, &settings.auth)? {
-        tracing::warn!("{warning}");
+    let listen = addresses.main;
+    let mut warnings = access.check(listen, &settings.auth)?;
+    if let Some(redis) = addresses.redis {
+        warnings.extend(access.check_redis(redis, &settings.auth)?);
     }
     settings.hosts = access.hosts(listen, &settings.auth);
     let (metrics, warning) = monitoring.access(access, &settings.auth)?;
     settings.metrics = metrics;
-    if let Some(warning) = warning {
+    for warning in warnings.into_iter().chain(warning) {
         tracing::warn!("{warning}");
     }
     let (terminate, interrupt) = (
@@ -51,11 +72,12 @@ pub async fn serve(
     );
     // Installed before the banner is printed, because programs may send SIGHUP as soon as they read the address.
     let hangups = hangups()?;
-    // The listener with the stricter requirements for keys.
-    let strictest = monitoring
+    // A listener with the strictest requirements for keys.
+    let metrics_listen = monitoring
         .metrics_listen
         .filter(|_| settings.metrics.requires_credentials);
-    let strictest = strictest.unwrap_or(listen);
+    let mut others = [addresses.redis, metrics_listen].into_iter().flatten();
+    let strictest = others.find(|other| !is_loopback(*other)).unwrap_or(listen);
     let mut reloads = vec![match loaded.filter(|loaded| loaded.file.is_some()) {
         Some(loaded) => reload_config(loaded, strictest, settings.auth.clone()),
         None => reload_keys(access, strictest, &settings.auth.keyring),
@@ -66,19 +88,18 @@ pub async fn serve(
         reloads.push(Reload { what, run });
     }
     let listener = bind(listen).await?;
-    let metrics = match monitoring.metrics_listen {
-        Some(listen) => Some(bind(listen).await?),
-        None => None,
-    };
+    let metrics = bind_if_set(monitoring.metrics_listen).await?;
+    let redis = bind_if_set(addresses.redis).await?;
     let database = without_password(&settings.engine.database);
     let engine = Engine::open(&settings.engine)
         .await
         .map_err(|error| format!("cannot open {database}: {}", error.detail()))?;
     let address = listener.local_addr()?;
     let metrics_at = metrics.as_ref().map(TcpListener::local_addr).transpose()?;
+    let redis_at = redis.as_ref().map(TcpListener::local_addr).transpose()?;
     let token = first_token(&engine, &settings, address).await?;
     print(&banner(
-        (address, metrics_at),
+        (address, metrics_at, redis_at),
         &database,
         &settings,
         token.as_deref(),
@@ -90,6 +111,7 @@ pub async fn serve(
     let listeners = Listeners {
         main: listener,
         metrics,
+        redis,
     };
     serve_engine(
         listeners,
@@ -104,6 +126,13 @@ pub async fn serve(
 async fn bind(listen: SocketAddr) -> Result<TcpListener, String> {
     let bound = TcpListener::bind(listen).await;
     bound.map_err(|error| format!("cannot listen on {listen}: {error}"))
+}
+
+async fn bind_if_set(listen: Option<SocketAddr>) -> Result<Option<TcpListener>, String> {
+    match listen {
+        Some(listen) => bind(listen).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Reloads the files with keys.

@@ -37,6 +37,27 @@ impl Access {
         Ok(warnings)
     }
 
+    /// Checks that qless may be served over Redis' protocol at this address. Returns a warning if everybody may use it.
+    ///
+    /// # Errors
+    /// If the address is not on loopback and the token is missing although qless was not opened, or too short.
+    pub fn check_redis(&self, listen: SocketAddr, auth: &Auth) -> Result<Option<String>, String> {
+        let is_open = !auth.has_token(Api::Qless);
+        if !is_loopback(listen) {
+            if is_open && !self.open_qless && !self.insecure {
+                return Err(format!(
+                    "cannot listen on {listen}: qless would accept unauthenticated commands; set --qless-token, open it \
+                     with --open-qless, or open all with --insecure"
+                ));
+            }
+            self.check_lengths()
+                .map_err(|why| format!("cannot listen on {listen}: {why}"))?;
+        }
+        let is_unexpected = is_open && (auth.has_credentials() || !is_loopback(listen));
+        let warning = format!("accepting unauthenticated commands of qless at {listen}");
+        Ok(is_unexpected.then_some(warning))
+    }
+
     /// Reloads the files with secrets. Returns the new credentials of a server that listens on this address.
     /// Each file must be a regular one: a pipe would have nothing left to read.
     ///

@@ -1,6 +1,6 @@
 //! Settings of connections and of the proxies in front of the server.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,9 @@ const HSTS_MAX_S: i64 = 63_072_000;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Connections")]
 pub struct Network {
+    /// Address and port on which qless clients are served over Redis' protocol [default: none].
+    #[arg(long, env = "SWITCHYARD_REDIS_LISTEN", value_name = "ADDRESS:PORT")]
+    pub redis_listen: Option<SocketAddr>,
     /// Address or network of a reverse proxy whose X-Forwarded-For, -Proto, -Host and Forwarded headers are used.
     /// Repeatable, or separated by commas. These headers are ignored from all other peers.
     #[arg(

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -80,7 +81,6 @@ pub async fn serve(
         connections,
     } = transport;
     let connections = Connections::new(limits, connections);
-    let tasks = TaskTracker::new();
     let shared = Arc::new(Shared {
         router,
         proxies,
@@ -88,45 +88,80 @@ pub async fn serve(
         body: limits.body,
         stopping: stopping.clone(),
     });
-    while let Some(accepted) = stopping.run_until_cancelled(listener.accept()).await {
-        let (stream, peer) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                if !is_of_one_client(&error) {
-                    tracing::error!(%error, "failed to accept a connection");
-                    stopping.run_until_cancelled(sleep(ACCEPT_PAUSE)).await;
+    let clients = Clients {
+        connections,
+        refusal: tls.is_none().then_some(FULL),
+    };
+    let is_counted = |address: IpAddr| !shared.proxies.trust(address);
+    clients
+        .accept(
+            listener,
+            is_counted,
+            &stopping,
+            |tasks, stream, peer, admitted| {
+                let shared = Arc::clone(&shared);
+                // Separate tasks, so that a plain connection has no memory or processing overhead for TLS.
+                match &tls {
+                    None => tasks.spawn(serve_http(stream, false, peer, admitted, shared)),
+                    Some(tls) => {
+                        tasks.spawn(serve_tls(stream, Arc::clone(tls), peer, admitted, shared))
+                    }
+                }
+            },
+        )
+        .await;
+}
+
+/// The clients of a listener.
+pub struct Clients {
+    pub connections: Arc<Connections>,
+    /// What a client beyond the limit is sent.
+    pub refusal: Option<&'static [u8]>,
+}
+
+impl Clients {
+    /// Accepts connections within their limits until `stopping` is canceled, and then waits for those that are open.
+    /// `serve` spawns the task of a connection. Addresses that are not counted have no limit of their own.
+    pub async fn accept(
+        self,
+        listener: TcpListener,
+        is_counted: impl Fn(IpAddr) -> bool,
+        stopping: &CancellationToken,
+        serve: impl Fn(&TaskTracker, TrackedSocket, SocketAddr, Admitted) -> JoinHandle<()>,
+    ) {
+        let tasks = TaskTracker::new();
+        while let Some(accepted) = stopping.run_until_cancelled(listener.accept()).await {
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    if !is_of_one_client(&error) {
+                        tracing::error!(%error, "failed to accept a connection");
+                        stopping.run_until_cancelled(sleep(ACCEPT_PAUSE)).await;
+                    }
+                    continue;
+                }
+            };
+            let counted = is_counted(peer.ip()).then_some(peer.ip());
+            let Some(admitted) = self.connections.admit(counted) else {
+                if let Some(refusal) = self.refusal {
+                    // Does not wait: the send buffer of a new socket has room for the response.
+                    drop(stream.try_write(refusal));
                 }
                 continue;
+            };
+            // Disables Nagle's algorithm, because responses are small and must not wait for more data.
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::debug!(%error, "failed to set TCP_NODELAY on a connection");
             }
-        };
-        let address = peer.ip();
-        let counted = (!shared.proxies.trust(address)).then_some(address);
-        let Some(admitted) = connections.admit(counted) else {
-            if tls.is_none() {
-                // Does not wait: the send buffer of a new socket has room for the response.
-                drop(stream.try_write(FULL));
-            }
-            continue;
-        };
-        // Disables Nagle's algorithm, because responses are small and must not wait for more data.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "failed to set TCP_NODELAY on a connection");
+            let connection = Arc::clone(&admitted.connection);
+            let stream = TrackedSocket::new(stream, Arc::clone(&connection));
+            let serving = serve(&tasks, stream, peer, admitted);
+            connection.set_task(serving.abort_handle());
         }
-        let connection = Arc::clone(&admitted.connection);
-        let (shared, stream) = (
-            Arc::clone(&shared),
-            TrackedSocket::new(stream, Arc::clone(&connection)),
-        );
-        // Separate tasks, so that a plain connection has no memory or processing overhead for TLS.
-        let serving = match &tls {
-            None => tasks.spawn(serve_http(stream, false, peer, admitted, shared)),
-            Some(tls) => tasks.spawn(serve_tls(stream, Arc::clone(tls), peer, admitted, shared)),
-        };
-        connection.set_task(serving.abort_handle());
+        drop(listener);
+        tasks.close();
+        tasks.wait().await;
     }
-    drop(listener);
-    tasks.close();
-    tasks.wait().await;
 }
 
 /// Whether the error concerns one client, which has disconnected.
@@ -215,6 +250,6 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-fn log_end(error: &impl Display) {
+pub fn log_end(error: &impl Display) {
     tracing::trace!(%error, "a connection ended early");
 }

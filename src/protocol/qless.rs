@@ -29,6 +29,7 @@ use admin::{
     cancel, complete_jobs, failed, failed_group, forget_queue, forget_worker, job, jobs, multiget,
     pause, priority, queue, queues, stats, unfail, unpause, worker, workers,
 };
+pub(super) use annotations::TOP_TAG;
 use annotations::{depends, log, tag, tagged, time_out, top_tags, track, tracked, untag, untrack};
 use call::{Call, Envelope};
 use claims::{claim, claim_of_several, peek};
@@ -37,6 +38,7 @@ use jobs::{add, complete, fail, heartbeat, requeue, retry};
 use maintenance::{check, flush, repair};
 use options::{option, options, set_option, unset_option};
 use recurring::{change, recur, recurring, unrecur};
+pub(super) use response::{EventView, FailureView, number};
 use response::{JobView, Results, response};
 
 use crate::auth::{BEARER, Rejected};

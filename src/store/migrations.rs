@@ -31,6 +31,7 @@ pub(super) fn sqlite() -> Migrator {
         "0015_token_use"
         "0016_lists"
         "0017_long_bodies"
+        "0018_scripts"
     ))
 }
 
@@ -53,6 +54,7 @@ pub(super) fn postgres() -> Migrator {
         "0015_token_use"
         "0016_lists"
         "0017_long_bodies"
+        "0018_scripts"
     ))
 }
 

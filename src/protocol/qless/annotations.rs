@@ -15,7 +15,7 @@ use super::{Api, Outcome};
 use crate::engine::{Depend, JobKey, NOTE_BYTES_MAX, Page};
 
 /// Minimum number of jobs of a listed tag (qless-core, Tag top).
-const TOP_TAG: i64 = 2;
+pub const TOP_TAG: i64 = 2;
 
 // ---- dependencies ----
 

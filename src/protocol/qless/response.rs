@@ -224,7 +224,7 @@ pub fn json_text(text: &str) -> Option<&RawValue> {
     serde_json::from_str(text).ok()
 }
 
-struct FailureView<'a>(&'a Failure);
+pub struct FailureView<'a>(pub &'a Failure);
 
 impl Serialize for FailureView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -238,7 +238,7 @@ impl Serialize for FailureView<'_> {
 }
 
 /// An event. Its time is truncated to seconds, as in qless-core.
-struct EventView<'a>(&'a Event);
+pub struct EventView<'a>(pub &'a Event);
 
 impl Serialize for EventView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

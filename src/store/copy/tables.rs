@@ -186,6 +186,11 @@ pub const TABLES: &[Table] = &[
         ],
     },
     Table {
+        name: "scripts",
+        key: 1,
+        columns: &[("sha", Text), ("dialect", Text), ("loaded_at", Int)],
+    },
+    Table {
         name: "searches",
         key: 1,
         columns: &[

@@ -1,0 +1,232 @@
+//! The listener for clients of qless that speak Redis' protocol. Its connections have the limits of the others, except
+//! that a client may be idle: workers wait for messages, and pools keep connections.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::either::Either;
+use tokio_util::sync::CancellationToken;
+
+use super::accept::{Clients, Transport, log_end};
+use super::connections::{Admitted, Connection, Connections};
+use super::io::TrackedSocket;
+use super::limits::Limits;
+use super::tls::Tls;
+use crate::memory::{self, Reserved};
+use crate::protocol::redis::{After, COMMAND_BYTES_MAX, Front, Malformed, Reader, Reply, Session};
+
+/// The reply to a connection beyond the limit.
+const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
+
+/// Bytes of replies after which they are written, although more commands have arrived.
+const OUTPUT_BYTES: usize = 64 << 10;
+
+/// Bytes of an incomplete command for which memory is reserved.
+const LARGE_COMMAND: usize = 256 << 10;
+
+/// How long a client may be silent before the system asks whether it is still there, and the time between two attempts.
+const KEEPALIVE: Duration = Duration::from_secs(60);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
+
+/// Serves until `stopping` is canceled, and then until the commands that are running have ended.
+pub async fn serve(
+    listener: TcpListener,
+    front: Arc<Front>,
+    limits: Limits,
+    transport: Transport,
+    stopping: CancellationToken,
+) {
+    let limits = Limits {
+        idle: Duration::MAX,
+        ..limits
+    };
+    let Transport {
+        tls,
+        proxies,
+        connections,
+        ..
+    } = transport;
+    let clients = Clients {
+        connections: Connections::new(limits, connections),
+        refusal: tls.is_none().then_some(FULL),
+    };
+    let is_counted = |address| !proxies.trust(address);
+    clients
+        .accept(
+            listener,
+            is_counted,
+            &stopping,
+            |tasks, stream, peer, admitted| {
+                if let Err(error) = keep_alive(stream.tcp()) {
+                    tracing::debug!(%error, "failed to set SO_KEEPALIVE on a connection");
+                }
+                let (front, tls, stopping) = (Arc::clone(&front), tls.clone(), stopping.clone());
+                tasks.spawn(async move {
+                    let serving = serve_client(stream, tls, peer, &admitted, front, stopping);
+                    if let Err(error) = serving.await {
+                        log_end(&error);
+                    }
+                })
+            },
+        )
+        .await;
+}
+
+fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    let keepalive = TcpKeepalive::new()
+        .with_time(KEEPALIVE)
+        .with_interval(KEEPALIVE_INTERVAL);
+    SockRef::from(stream).set_tcp_keepalive(&keepalive)
+}
+
+async fn serve_client(
+    stream: TrackedSocket,
+    tls: Option<Arc<Tls>>,
+    peer: SocketAddr,
+    admitted: &Admitted,
+    front: Arc<Front>,
+    stopping: CancellationToken,
+) -> io::Result<()> {
+    let handshake = async {
+        match tls {
+            None => Ok(Either::Left(stream)),
+            Some(tls) => tls.accept(stream).await.map(Either::Right),
+        }
+    };
+    let Some(stream) = stopping.run_until_cancelled(handshake).await else {
+        return Ok(());
+    };
+    let client = Client {
+        stream: stream?,
+        session: Session::new(Arc::clone(&front), peer),
+        connection: &admitted.connection,
+        input: BytesMut::new(),
+        output: Vec::new(),
+        reader: Reader::default(),
+        large: None,
+    };
+    client.serve(&front, &stopping).await
+}
+
+/// A connection.
+struct Client<'a, S> {
+    stream: S,
+    session: Session,
+    connection: &'a Connection,
+    /// Bytes that were read and not processed.
+    input: BytesMut,
+    /// Replies that were not written.
+    output: Vec<u8>,
+    reader: Reader,
+    /// The memory of a large command that is being read.
+    large: Option<Reserved>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
+    /// Serves until the client disconnects, or must.
+    async fn serve(mut self, front: &Front, stopping: &CancellationToken) -> io::Result<()> {
+        let mut credentials = front.credentials();
+        let mailbox = self.session.mailbox();
+        let mut was_anonymous = self.session.is_anonymous();
+        loop {
+            tokio::select! {
+                read = self.stream.read_buf(&mut self.input) => {
+                    if read? == 0 || self.run_commands().await? == After::Close {
+                        break;
+                    }
+                    was_anonymous = self.session.is_anonymous();
+                }
+                () = mailbox.arrived.notified() => {}
+                _ = credentials.changed() => {
+                    // The client's token was replaced.
+                    if self.session.is_anonymous() && !was_anonymous {
+                        break;
+                    }
+                }
+                () = stopping.cancelled() => break,
+            }
+            if !mailbox.take(&mut self.output) {
+                // As Redis, the server does not keep messages without limit for a client that reads too slowly.
+                tracing::debug!("a subscriber reads too slowly");
+                break;
+            }
+            self.write().await?;
+        }
+        self.stream.shutdown().await
+    }
+
+    /// Runs the commands that have arrived, in order, and writes their replies.
+    async fn run_commands(&mut self) -> io::Result<After> {
+        loop {
+            let is_anonymous = self.session.is_anonymous();
+            match self.reader.next(&mut self.input, is_anonymous) {
+                Ok(Some(command)) => {
+                    self.connection.begin_request();
+                    let after = self.session.run(command, &mut self.output).await;
+                    if after == After::Close || self.output.len() >= OUTPUT_BYTES {
+                        self.write_replies().await?;
+                    }
+                    if after == After::Close {
+                        return Ok(after);
+                    }
+                }
+                Ok(None) => break,
+                Err(Malformed(why)) => return self.refuse(&format!("ERR {why}")).await,
+            }
+        }
+        self.write_replies().await?;
+        // A subscriber is not idle: it waits for messages.
+        if !self.session.is_subscribed() {
+            self.connection.end_request();
+        }
+        if self.input.is_empty() && !self.reader.is_inside() {
+            self.large = None;
+            return Ok(After::Continue);
+        }
+        // The rest of the command must arrive in time.
+        self.connection.end_request();
+        self.connection.received();
+        if self.large.is_none() && self.input.len() > LARGE_COMMAND {
+            match memory::hold(COMMAND_BYTES_MAX).await {
+                Ok(reserved) => self.large = Some(reserved),
+                Err(memory::Busy) => {
+                    return self
+                        .refuse("ERR other requests occupy the memory for large requests")
+                        .await;
+                }
+            }
+        }
+        Ok(After::Continue)
+    }
+
+    async fn refuse(&mut self, why: &str) -> io::Result<After> {
+        Reply::Error(why.to_owned()).encode_error(&mut self.output);
+        self.write_replies().await?;
+        Ok(After::Close)
+    }
+
+    /// Writes the replies, after other clients were sent the events of their commands.
+    async fn write_replies(&mut self) -> io::Result<()> {
+        self.session.flush().await;
+        self.write().await?;
+        self.session.written();
+        Ok(())
+    }
+
+    async fn write(&mut self) -> io::Result<()> {
+        if self.output.is_empty() {
+            return Ok(());
+        }
+        self.stream.write_all(&self.output).await?;
+        self.stream.flush().await?;
+        self.output.clear();
+        self.output.shrink_to(OUTPUT_BYTES);
+        Ok(())
+    }
+}

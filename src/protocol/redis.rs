@@ -1,0 +1,62 @@
+//! qless over Redis' protocol: what the clients of qless-core need of a Redis server (`docs/protocols/redis.md`).
+//!
+//! A [`Session`] runs the commands of one connection. A script is not run but recognized ([`scripts`]), and its commands
+//! call the engine ([`qless`]). [`pubsub`] sends events to subscribers.
+
+mod channels;
+mod clients;
+mod pubsub;
+mod qless;
+mod resp;
+mod scripts;
+mod server;
+mod session;
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+pub use clients::ClientInfo;
+pub use pubsub::Mailbox;
+pub use resp::{COMMAND_BYTES_MAX, Malformed, Reader, Reply};
+pub use session::{After, Session};
+
+use self::clients::Clients;
+use self::pubsub::Hub;
+use self::scripts::Scripts;
+use crate::auth::{ActiveCredentials, Api, Auth};
+use crate::engine::Engine;
+
+/// What the connections share.
+pub struct Front {
+    engine: Engine,
+    auth: Auth,
+    allow_flush: bool,
+    scripts: Scripts,
+    hub: Arc<Hub>,
+    clients: Arc<Clients>,
+}
+
+impl Front {
+    /// Starts to follow the events while somebody is subscribed, until `stop` is canceled.
+    pub fn new(engine: &Engine, auth: &Auth, allow_flush: bool, stop: CancellationToken) -> Front {
+        Front {
+            engine: engine.clone(),
+            auth: auth.clone(),
+            allow_flush,
+            scripts: Scripts::default(),
+            hub: Hub::start(engine.clone(), stop),
+            clients: Arc::default(),
+        }
+    }
+
+    /// The credentials that are valid now, and later ones.
+    pub fn credentials(&self) -> watch::Receiver<Arc<ActiveCredentials>> {
+        self.auth.keyring.replacements()
+    }
+
+    fn needs_token(&self) -> bool {
+        self.auth.has_token(Api::Qless)
+    }
+}

@@ -1,0 +1,412 @@
+//! Channels: subscribers, and the task that sends them the published events in commit order, each once.
+//!
+//! A subscription begins when its command is read: it waits for nothing, so no event that a client causes afterwards is
+//! missed. While somebody is subscribed, the events of a command are sent before its reply; [`Hub::catch_up`] waits
+//! for them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::resp::{Reply, Version};
+use crate::engine::{Engine, PublishedEvent};
+
+mod events;
+
+/// Maximum number of channels and patterns of one connection.
+pub const SUBSCRIPTIONS_MAX: usize = 1_000;
+
+/// Bytes of messages that wait for one client. The connection of one that has more is closed.
+const MAILBOX_BYTES_MAX: usize = 8 << 20;
+
+/// Events that are read at a time.
+const BATCH: usize = 1_000;
+
+/// Commands that can wait for their events at a time.
+const WAITING_MAX: usize = 1_024;
+
+/// The messages that wait to be written to one client.
+#[derive(Debug, Default)]
+pub struct Mailbox {
+    state: Mutex<Waiting>,
+    pub arrived: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    bytes: Vec<u8>,
+    version: Version,
+    is_full: bool,
+}
+
+impl Mailbox {
+    pub fn set_version(&self, version: Version) {
+        self.lock().version = version;
+    }
+
+    fn push(&self, message: &Reply) {
+        let mut waiting = self.lock();
+        let version = waiting.version;
+        if waiting.bytes.len() < MAILBOX_BYTES_MAX {
+            message.encode(version, &mut waiting.bytes);
+        } else {
+            waiting.is_full = true;
+        }
+        drop(waiting);
+        self.arrived.notify_one();
+    }
+
+    /// Moves the messages to `output`. Returns whether all had room.
+    pub fn take(&self, output: &mut Vec<u8>) -> bool {
+        let mut waiting = self.lock();
+        output.append(&mut waiting.bytes);
+        !waiting.is_full
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a client is subscribed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Channel,
+    Pattern,
+}
+
+impl Kind {
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Kind::Channel => ("subscribe", "unsubscribe"),
+            Kind::Pattern => ("psubscribe", "punsubscribe"),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Subscriber {
+    mailbox: Arc<Mailbox>,
+    channels: BTreeSet<String>,
+    patterns: BTreeSet<String>,
+}
+
+impl Subscriber {
+    fn names(&mut self, kind: Kind) -> &mut BTreeSet<String> {
+        match kind {
+            Kind::Channel => &mut self.channels,
+            Kind::Pattern => &mut self.patterns,
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.channels.len() + self.patterns.len()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Subscribers {
+    all: HashMap<u64, Subscriber>,
+    /// The clients of each channel.
+    of_channel: HashMap<String, BTreeSet<u64>>,
+    /// The clients with patterns.
+    with_patterns: BTreeSet<u64>,
+}
+
+/// The subscribers of one server.
+pub struct Hub {
+    subscribers: Mutex<Subscribers>,
+    /// Whether the events are followed. They are not while nobody is subscribed, so that nobody pays for it.
+    follows: AtomicBool,
+    waiting: mpsc::Sender<oneshot::Sender<()>>,
+}
+
+impl Hub {
+    /// Starts to follow the events; ends when `stop` is canceled.
+    pub fn start(engine: Engine, stop: CancellationToken) -> Arc<Hub> {
+        let (waiting, commands) = mpsc::channel(WAITING_MAX);
+        let hub = Arc::new(Hub {
+            subscribers: Mutex::default(),
+            follows: AtomicBool::new(false),
+            waiting,
+        });
+        let follower = Follower {
+            engine,
+            hub: Arc::clone(&hub),
+            last: None,
+        };
+        tokio::spawn(async move { stop.run_until_cancelled(follower.run(commands)).await });
+        hub
+    }
+
+    /// Subscribes a client, which gets the confirmation through its mailbox: before the first message of the channel.
+    pub fn subscribe(&self, client: u64, mailbox: &Arc<Mailbox>, kind: Kind, name: String) {
+        let mut subscribers = self.lock();
+        match kind {
+            Kind::Channel => {
+                let of_channel = subscribers.of_channel.entry(name.clone()).or_default();
+                of_channel.insert(client);
+            }
+            Kind::Pattern => {
+                subscribers.with_patterns.insert(client);
+            }
+        }
+        let subscriber = subscribers.all.entry(client);
+        let subscriber = subscriber.or_insert_with(|| Subscriber {
+            mailbox: Arc::clone(mailbox),
+            channels: BTreeSet::new(),
+            patterns: BTreeSet::new(),
+        });
+        subscriber.names(kind).insert(name.clone());
+        let count = Reply::integer(subscriber.count());
+        let confirmation = vec![Reply::text(kind.words().0), Reply::Text(name), count];
+        mailbox.push(&Reply::Push(confirmation));
+    }
+
+    /// Ends subscriptions of a client: the named ones, or all of this kind.
+    pub fn unsubscribe(
+        &self,
+        client: u64,
+        mailbox: &Mailbox,
+        kind: Kind,
+        names: Option<Vec<String>>,
+    ) {
+        let mut subscribers = self.lock();
+        let names = names.unwrap_or_else(|| subscribers.names(client, kind));
+        let confirm = |name: Reply, count: usize| {
+            let words = vec![Reply::text(kind.words().1), name, Reply::integer(count)];
+            mailbox.push(&Reply::Push(words));
+        };
+        if names.is_empty() {
+            confirm(Reply::Null, subscribers.count(client));
+        }
+        for name in names {
+            subscribers.remove(client, kind, &name);
+            confirm(Reply::Text(name), subscribers.count(client));
+        }
+    }
+
+    /// Removes a client that has disconnected.
+    pub fn remove(&self, client: u64) {
+        let mut subscribers = self.lock();
+        for kind in [Kind::Channel, Kind::Pattern] {
+            for name in subscribers.names(client, kind) {
+                subscribers.remove(client, kind, &name);
+            }
+        }
+    }
+
+    /// The number of channels and patterns of a client.
+    pub fn count(&self, client: u64) -> usize {
+        self.lock().count(client)
+    }
+
+    /// Sends a message to the subscribers of a channel. Returns their number.
+    pub fn publish(&self, channel: &str, message: &str) -> usize {
+        self.lock().publish(channel, message)
+    }
+
+    /// The channels that have subscribers and match a pattern.
+    pub fn channels(&self, pattern: Option<&str>) -> Vec<String> {
+        let subscribers = self.lock();
+        let matching = |name: &&String| pattern.is_none_or(|pattern| matches(pattern, name));
+        subscribers
+            .of_channel
+            .keys()
+            .filter(matching)
+            .cloned()
+            .collect()
+    }
+
+    /// The number of subscribers of a channel, without those of patterns.
+    pub fn count_of(&self, channel: &str) -> usize {
+        self.lock().of_channel.get(channel).map_or(0, BTreeSet::len)
+    }
+
+    /// The number of patterns of all clients.
+    pub fn count_patterns(&self) -> usize {
+        let subscribers = self.lock();
+        subscribers.all.values().map(|it| it.patterns.len()).sum()
+    }
+
+    /// Waits until the events are followed, if somebody is subscribed: before the first subscription is confirmed, and
+    /// before a command that other clients send meanwhile.
+    pub async fn be_ready(&self) {
+        if !self.follows.load(Ordering::Acquire) {
+            self.catch_up().await;
+        }
+    }
+
+    /// Waits until the events that are committed have been sent. Returns at once if nobody is subscribed.
+    pub async fn catch_up(&self) {
+        if self.lock().all.is_empty() {
+            return;
+        }
+        let (done, caught_up) = oneshot::channel();
+        if self.waiting.send(done).await.is_ok() {
+            // An error means that the server stops.
+            drop(caught_up.await);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Subscribers> {
+        self.subscribers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Subscribers {
+    fn names(&mut self, client: u64, kind: Kind) -> Vec<String> {
+        let subscriber = self.all.get_mut(&client);
+        subscriber.map_or_else(Vec::new, |it| it.names(kind).iter().cloned().collect())
+    }
+
+    fn count(&self, client: u64) -> usize {
+        self.all.get(&client).map_or(0, Subscriber::count)
+    }
+
+    fn remove(&mut self, client: u64, kind: Kind, name: &str) {
+        let Some(subscriber) = self.all.get_mut(&client) else {
+            return;
+        };
+        subscriber.names(kind).remove(name);
+        if subscriber.patterns.is_empty() {
+            self.with_patterns.remove(&client);
+        }
+        if subscriber.count() == 0 {
+            self.all.remove(&client);
+        }
+        if kind == Kind::Channel
+            && let Some(clients) = self.of_channel.get_mut(name)
+        {
+            clients.remove(&client);
+            if clients.is_empty() {
+                self.of_channel.remove(name);
+            }
+        }
+    }
+
+    fn publish(&self, channel: &str, message: &str) -> usize {
+        let mut count = 0;
+        let direct = self.of_channel.get(channel).into_iter().flatten();
+        for subscriber in direct.filter_map(|client| self.all.get(client)) {
+            let words = ["message", channel, message].map(Reply::text);
+            subscriber.mailbox.push(&Reply::Push(words.into()));
+            count += 1;
+        }
+        let others = self.with_patterns.iter();
+        for subscriber in others.filter_map(|client| self.all.get(client)) {
+            for pattern in &subscriber.patterns {
+                if matches(pattern, channel) {
+                    let words = ["pmessage", pattern.as_str(), channel, message].map(Reply::text);
+                    subscriber.mailbox.push(&Reply::Push(words.into()));
+                    count += 1;
+                }
+            }
+        }
+        count
+    }
+}
+
+/// Whether a pattern with `*` and `?` matches a name. It needs at most the product of their lengths.
+pub fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    let (mut p, mut n) = (0, 0);
+    // Where to continue if the last `*` must take one more byte.
+    let mut retry = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                p += 1;
+                retry = Some((p, n));
+            }
+            Some(byte) if *byte == b'?' || name.get(n) == Some(byte) => {
+                p += 1;
+                n += 1;
+            }
+            _ => match retry {
+                Some((after, taken)) => {
+                    retry = Some((after, taken + 1));
+                    p = after;
+                    n = taken + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    let rest = pattern.get(p..).unwrap_or_default();
+    rest.iter().all(|byte| *byte == b'*')
+}
+
+/// Follows the events of the database.
+struct Follower {
+    engine: Engine,
+    hub: Arc<Hub>,
+    /// The number of the last event that was sent; `None` before the first that can be read.
+    last: Option<i64>,
+}
+
+impl Follower {
+    async fn run(mut self, mut commands: mpsc::Receiver<oneshot::Sender<()>>) {
+        let mut changes = self.engine.changes();
+        let mut waiting = Vec::new();
+        loop {
+            changes.mark_unchanged();
+            self.send_new().await;
+            let follows = self.follows();
+            // Dropping the senders wakes the commands, which began to wait before the events were read.
+            waiting.clear();
+            tokio::select! {
+                changed = changes.changed(), if follows => if changed.is_err() { return },
+                received = commands.recv_many(&mut waiting, WAITING_MAX) => if received == 0 { return },
+            }
+        }
+    }
+
+    /// Whether the events are followed from now on: while somebody is subscribed.
+    fn follows(&mut self) -> bool {
+        let subscribers = self.hub.lock();
+        if subscribers.all.is_empty() {
+            self.last = None;
+        }
+        let follows = self.last.is_some();
+        self.hub.follows.store(follows, Ordering::Release);
+        follows || !subscribers.all.is_empty()
+    }
+
+    /// Sends the events that are new. At first only notes the number of the last one.
+    async fn send_new(&mut self) {
+        loop {
+            let Some(last) = self.last else {
+                self.last = self.engine.last_event().await.ok();
+                return;
+            };
+            // An error is an outage: the events are sent after it.
+            let Ok((events, next)) = self.engine.events(last, BATCH, None).await else {
+                return;
+            };
+            self.last = Some(next);
+            if next <= last {
+                return;
+            }
+            self.send(&events);
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn send(&self, events: &[PublishedEvent]) {
+        let subscribers = self.hub.lock();
+        if subscribers.all.is_empty() {
+            return;
+        }
+        for event in events {
+            if let Some((channel, message)) = events::message(event) {
+                subscribers.publish(&channel, &message);
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The commands of qless-core: `EVALSHA <sha> 0 <command> <now> <arguments>`. Each calls the engine's verb that the HTTP
+//! API calls; what differs are the arguments, the replies and the words of errors (`docs/protocols/redis.md`).
+
+mod arguments;
+mod error;
+mod jobs;
+pub mod keys;
+mod lists;
+mod manage;
+mod recurring;
+mod view;
+
+use serde::Serialize;
+
+use self::arguments::{Arguments, number};
+use self::error::Refused;
+use self::view::{JobView, Table};
+use super::resp::Reply;
+pub use super::scripts::Dialect;
+use crate::engine::{Engine, Error, Job, Result, Time};
+use crate::protocol::body;
+
+type Outcome = std::result::Result<Reply, Refused>;
+
+/// A call of a script.
+struct Call<'a> {
+    engine: &'a Engine,
+    dialect: Dialect,
+    /// The client's time, if the server trusts it.
+    now: Option<Time>,
+    arguments: Arguments,
+}
+
+/// The name of a command in messages; `None` if it does not exist.
+fn area(command: &str) -> Option<&'static str> {
+    Some(match command {
+        "put" => "Put",
+        "requeue" => "Requeue",
+        "pop" => "Pop",
+        "peek" => "Peek",
+        "heartbeat" => "Heartbeat",
+        "complete" => "Complete",
+        "fail" => "Fail",
+        "retry" => "Retry",
+        "cancel" => "Cancel",
+        "get" | "multiget" => "Job",
+        "jobs" => "Jobs",
+        "failed" => "Failed",
+        "unfail" => "Unfail",
+        "priority" => "Priority",
+        "depends" => "Depends",
+        "tag" | "recur.tag" => "Tag",
+        "recur.untag" => "Untag",
+        "track" => "Track",
+        "workers" => "Workers",
+        "queues" | "length" => "Queue",
+        "stats" => "Stats",
+        "config.get" => "config.get",
+        "config.set" => "config.set",
+        "config.unset" => "config.unset",
+        "pause" => "Pause",
+        "unpause" => "Unpause",
+        "timeout" => "Timeout",
+        "log" => "Log",
+        "worker.deregister" => "Deregister",
+        "queue.forget" => "Forget",
+        "recur" | "recur.update" => "Recur",
+        "unrecur" | "recur.get" => "Recurring",
+        _ => return None,
+    })
+}
+
+/// Whether the command only reads: it publishes no event.
+fn only_reads(command: &str) -> bool {
+    matches!(
+        command,
+        "get"
+            | "multiget"
+            | "jobs"
+            | "failed"
+            | "workers"
+            | "queues"
+            | "length"
+            | "stats"
+            | "config.get"
+            | "recur.get"
+    )
+}
+
+/// Runs a command. Also returns whether it can have published events.
+pub async fn run(engine: &Engine, dialect: Dialect, arguments: Vec<String>) -> (Reply, bool) {
+    let mut arguments = arguments.into_iter();
+    let Some(command) = arguments.next() else {
+        return (script_error("Must provide a command"), false);
+    };
+    let known = area(&command).filter(|_| dialect != Dialect::Workerless || command != "requeue");
+    let Some(area) = known else {
+        return (script_error(&format!("Unknown command {command}")), false);
+    };
+    let Some(now) = arguments.next().as_deref().and_then(number) else {
+        return (
+            script_error("Arg \"now\" missing or not a number: nil"),
+            false,
+        );
+    };
+    let now = Time::from_seconds(now).filter(|_| engine.trusts_client_clock());
+    let call = Call {
+        engine,
+        dialect,
+        now,
+        arguments: Arguments::new(area, arguments.collect()),
+    };
+    let reply = match Box::pin(dispatch(&command, call)).await {
+        Ok(reply) => reply,
+        Err(refused) => refused.reply(area, dialect),
+    };
+    (reply, !only_reads(&command))
+}
+
+async fn dispatch(command: &str, call: Call<'_>) -> Outcome {
+    match command {
+        "put" => jobs::put(call).await,
+        "requeue" => jobs::requeue(call).await,
+        "pop" => jobs::pop(call).await,
+        "peek" => jobs::peek(call).await,
+        "heartbeat" => jobs::heartbeat(call).await,
+        "complete" => jobs::complete(call).await,
+        "fail" => jobs::fail(call).await,
+        "retry" => jobs::retry(call).await,
+        "cancel" => manage::cancel(call).await,
+        "timeout" => manage::time_out(call).await,
+        "unfail" => manage::unfail(call).await,
+        "priority" => manage::priority(call).await,
+        "depends" => manage::depends(call).await,
+        "tag" => manage::tag(call).await,
+        "track" => manage::track(call).await,
+        "log" => manage::log(call).await,
+        "pause" => manage::set_paused(call, true).await,
+        "unpause" => manage::set_paused(call, false).await,
+        "worker.deregister" => manage::forget_workers(call).await,
+        "queue.forget" => manage::forget_queues(call).await,
+        "config.get" => manage::option(call).await,
+        "config.set" => manage::set_option(call).await,
+        "config.unset" => manage::unset_option(call).await,
+        "get" => lists::job(call).await,
+        "multiget" => lists::multiget(call).await,
+        "jobs" => lists::jobs(call).await,
+        "failed" => lists::failed(call).await,
+        "queues" => lists::queues(call).await,
+        "length" => lists::length(call).await,
+        "workers" => lists::workers(call).await,
+        "stats" => lists::stats(call).await,
+        "recur" => recurring::recur(call).await,
+        "unrecur" => recurring::unrecur(call).await,
+        "recur.get" => recurring::recurring(call).await,
+        "recur.update" => recurring::change(call).await,
+        "recur.tag" => recurring::tag(call).await,
+        "recur.untag" => recurring::untag(call).await,
+        command => Err(Refused::Script(format!("Unknown command {command}"))),
+    }
+}
+
+fn script_error(words: &str) -> Reply {
+    Reply::Error(format!("ERR user_script:1: {words}"))
+}
+
+// ---- shared by the commands ----
+
+impl Call<'_> {
+    fn views<'a>(&'a self, jobs: &'a [Job], is_claimed: bool) -> Vec<JobView<'a>> {
+        let view = |job| JobView {
+            job,
+            queues: self.engine.known_queues(),
+            tracked: self.engine.known_tracked(),
+            dialect: self.dialect,
+            now: self.engine.now(self.now),
+            is_claimed,
+        };
+        jobs.iter().map(view).collect()
+    }
+
+    /// The jobs as a list.
+    fn list(&self, jobs: &[Job], is_claimed: bool) -> Outcome {
+        json(&Table(&self.views(jobs, is_claimed)))
+    }
+}
+
+/// A reply of JSON text.
+fn json(value: &impl Serialize) -> Outcome {
+    Ok(Reply::Text(body::text(value)?))
+}
+
+/// The result for the only job of a verb.
+fn only<T>(done: Vec<Result<T>>) -> Result<T> {
+    let lost = || Error::Store("a job got no result".to_owned());
+    done.into_iter().next().ok_or_else(lost)?
+}
+
+/// A number cut to an integer, as Redis does with the numbers of a script.
+#[expect(clippy::cast_possible_truncation, reason = "the numbers are small")]
+fn integer(number: f64) -> Reply {
+    Reply::Integer(number as i64)
+}

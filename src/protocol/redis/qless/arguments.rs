@@ -1,0 +1,282 @@
+//! The arguments of a command of qless-core: texts, in order.
+
+use std::vec::IntoIter;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::error::Refused;
+use crate::engine::{JobKey, NAME_BYTES_MAX, Page, QueueKey, Time};
+
+/// Maximum number of names in one argument or command, and of entries in a page.
+pub const ITEMS_MAX: usize = 10_000;
+
+/// Default number of entries in a page (qless-core, Failed, Jobs, Tag).
+const PAGE: f64 = 25.0;
+
+/// The arguments that have not been read.
+pub struct Arguments {
+    /// The name of the command in messages.
+    area: &'static str,
+    rest: IntoIter<String>,
+}
+
+impl Arguments {
+    pub fn new(area: &'static str, arguments: Vec<String>) -> Arguments {
+        Arguments {
+            area,
+            rest: arguments.into_iter(),
+        }
+    }
+
+    pub fn bad(&self, words: &str) -> Refused {
+        Refused::new(self.area, words)
+    }
+
+    /// The next argument, if there is one.
+    pub fn next(&mut self) -> Option<String> {
+        self.rest.next()
+    }
+
+    /// The next argument.
+    pub fn required(&mut self, name: &str) -> Result<String, Refused> {
+        self.next()
+            .ok_or_else(|| self.bad(&format!("Arg \"{name}\" missing")))
+    }
+
+    /// The next argument, a name of 1 to [`NAME_BYTES_MAX`] bytes without control characters.
+    pub fn name(&mut self, name: &'static str) -> Result<String, Refused> {
+        let value = self.required(name)?;
+        self.check_name(name, value)
+    }
+
+    pub fn queue(&mut self) -> Result<QueueKey, Refused> {
+        Ok(QueueKey::qless(self.name("queue")?))
+    }
+
+    pub fn job(&mut self) -> Result<JobKey, Refused> {
+        Ok(JobKey::qless(self.name("jid")?))
+    }
+
+    /// The name of a worker, which can be empty: qless-php puts jobs without one.
+    pub fn worker(&mut self) -> Result<String, Refused> {
+        let worker = self.required("worker")?;
+        match worker.as_str() {
+            "" => Ok(worker),
+            _ => self.check_name("worker", worker),
+        }
+    }
+
+    /// All further arguments, as names.
+    pub fn names(&mut self, name: &'static str) -> Result<Vec<String>, Refused> {
+        let names: Vec<String> = self.rest.by_ref().collect();
+        self.check_names(name, names)
+    }
+
+    pub fn jobs(&mut self) -> Result<Vec<JobKey>, Refused> {
+        let names = self.names("jid")?;
+        Ok(names.into_iter().map(JobKey::qless).collect())
+    }
+
+    /// The next argument, JSON text.
+    pub fn json(&mut self, name: &'static str) -> Result<String, Refused> {
+        let text = self.next();
+        let json = text.as_deref().map(serde_json::from_str::<IgnoredAny>);
+        match (json, text) {
+            (Some(Ok(_)), Some(text)) => Ok(text),
+            _ => Err(self.bad(&format!("Arg \"{name}\" missing or not JSON"))),
+        }
+    }
+
+    /// The next argument, JSON text; `None` if there is none or it is empty.
+    pub fn optional_json(&mut self, name: &'static str) -> Result<Option<String>, Refused> {
+        match self.next().filter(|text| !text.is_empty()) {
+            None => Ok(None),
+            Some(text) => {
+                let mut one = Arguments::new(self.area, vec![text]);
+                one.json(name).map(Some)
+            }
+        }
+    }
+
+    /// The next argument, a finite number.
+    pub fn number(&mut self, name: &'static str) -> Result<f64, Refused> {
+        let text = self.next();
+        let number = text.as_deref().and_then(number);
+        number.ok_or_else(|| self.bad(&format!("Arg \"{name}\" missing or not a number")))
+    }
+
+    /// The next argument, a finite number, or `default` if there is none.
+    pub fn number_or(&mut self, name: &'static str, default: f64) -> Result<f64, Refused> {
+        match self.rest.len() {
+            0 => Ok(default),
+            _ => self.number(name),
+        }
+    }
+
+    /// The next argument, seconds that fit in a [`Time`].
+    pub fn seconds(&mut self, name: &'static str) -> Result<f64, Refused> {
+        let seconds = self.number(name)?;
+        self.check_seconds(name, seconds)
+    }
+
+    /// A number of jobs, cut to an integer.
+    pub fn count(&mut self, default: Option<f64>) -> Result<usize, Refused> {
+        let count = match default {
+            Some(default) => self.number_or("count", default)?,
+            None => self.number("count")?,
+        };
+        Ok(whole(count, ITEMS_MAX))
+    }
+
+    /// An offset and a count. A count below 0 is the largest.
+    pub fn page(&mut self) -> Result<Page, Refused> {
+        let offset = self.number_or("offset", 0.0)?;
+        let count = self.number_or("count", PAGE)?;
+        Ok(Page {
+            offset: whole(offset, u32::MAX as usize),
+            limit: match count < 0.0 {
+                true => ITEMS_MAX,
+                false => whole(count, ITEMS_MAX),
+            },
+        })
+    }
+
+    /// The remaining arguments, as names and values of options.
+    pub fn options(&mut self) -> Result<Options, Refused> {
+        let given: Vec<String> = self.rest.by_ref().collect();
+        if !given.len().is_multiple_of(2) {
+            return Err(self.bad("Odd number of additional args"));
+        }
+        let mut pairs = Vec::new();
+        let mut given = given.into_iter();
+        while let (Some(name), Some(value)) = (given.next(), given.next()) {
+            pairs.push((name, value));
+        }
+        Ok(Options {
+            area: self.area,
+            pairs,
+        })
+    }
+
+    fn check_names(&self, name: &str, names: Vec<String>) -> Result<Vec<String>, Refused> {
+        if names.len() > ITEMS_MAX {
+            let words = format!("Arg \"{name}\" can be given at most {ITEMS_MAX} times");
+            return Err(self.bad(&words));
+        }
+        names
+            .into_iter()
+            .map(|value| self.check_name(name, value))
+            .collect()
+    }
+
+    fn check_name(&self, name: &str, value: String) -> Result<String, Refused> {
+        let wrong = if value.is_empty() {
+            "must not be empty".to_owned()
+        } else if value.len() > NAME_BYTES_MAX {
+            format!("must not exceed {NAME_BYTES_MAX} bytes")
+        } else if value.chars().any(char::is_control) {
+            "must not contain control characters".to_owned()
+        } else {
+            return Ok(value);
+        };
+        Err(self.bad(&format!("Arg \"{name}\" {wrong}")))
+    }
+
+    fn check_seconds(&self, name: &str, seconds: f64) -> Result<f64, Refused> {
+        match Time::from_seconds(seconds) {
+            Some(_) => Ok(seconds),
+            None => Err(self.bad(&format!("Arg \"{name}\" is too large"))),
+        }
+    }
+}
+
+/// Options by name. Of several with one name, the last counts.
+pub struct Options {
+    area: &'static str,
+    pairs: Vec<(String, String)>,
+}
+
+impl Options {
+    pub fn text(&self, name: &str) -> Option<&str> {
+        let found = self.pairs.iter().rev().find(|(its, _)| its == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// All options, in order.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.pairs
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    pub fn number(&self, name: &'static str) -> Result<Option<f64>, Refused> {
+        let value = self.text(name).map(str::to_owned);
+        value.map(|value| self.one(value).number(name)).transpose()
+    }
+
+    pub fn seconds(&self, name: &'static str) -> Result<Option<f64>, Refused> {
+        let value = self.text(name).map(str::to_owned);
+        value.map(|value| self.one(value).seconds(name)).transpose()
+    }
+
+    /// An integer from `min` to 2³¹ − 1. A fraction is cut.
+    pub fn integer(&self, name: &'static str, min: i64) -> Result<Option<i64>, Refused> {
+        let Some(number) = self.number(name)? else {
+            return Ok(None);
+        };
+        #[expect(clippy::cast_possible_truncation, reason = "the limits are integers")]
+        let integer = number as i64;
+        if (min..=i64::from(i32::MAX)).contains(&integer) {
+            return Ok(Some(integer));
+        }
+        let words = format!("Arg \"{name}\" must be from {min} to {}", i32::MAX);
+        Err(Refused::new(self.area, &words))
+    }
+
+    /// A JSON list of names. An empty table of Lua is `{}`.
+    pub fn names(&self, name: &'static str) -> Result<Option<Vec<String>>, Refused> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Names {
+            List(Vec<String>),
+            Empty(Empty),
+        }
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Empty {}
+        let Some(text) = self.text(name) else {
+            return Ok(None);
+        };
+        let names = match serde_json::from_str(text) {
+            Ok(Names::List(names)) => names,
+            Ok(Names::Empty(Empty {})) => Vec::new(),
+            Err(_) => {
+                let words = format!("Arg \"{name}\" not JSON: a list of texts is expected");
+                return Err(Refused::new(self.area, &words));
+            }
+        };
+        let checked = self.one(String::new()).check_names(name, names)?;
+        Ok(Some(checked))
+    }
+
+    fn one(&self, value: String) -> Arguments {
+        Arguments::new(self.area, vec![value])
+    }
+}
+
+/// A finite number, as Lua reads decimal ones.
+pub fn number(text: &str) -> Option<f64> {
+    let number: f64 = text.trim().parse().ok()?;
+    number.is_finite().then_some(number)
+}
+
+/// A number cut to an integer from 0 to `max`.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it is clamped"
+)]
+fn whole(number: f64, max: usize) -> usize {
+    number.clamp(0.0, max as f64) as usize
+}

@@ -1,0 +1,95 @@
+//! Errors in the words of qless-core, for which its clients look.
+
+use super::Dialect;
+use crate::engine::Error;
+use crate::protocol::redis::resp::Reply;
+
+/// Why a command was refused.
+#[derive(Debug)]
+pub enum Refused {
+    /// An error that the script would raise.
+    Script(String),
+    Engine(Error),
+}
+
+impl Refused {
+    pub fn new(area: &str, words: &str) -> Refused {
+        Refused::Script(format!("{area}(): {words}"))
+    }
+
+    /// The reply. `area` is the name of the command in messages.
+    pub fn reply(self, area: &str, dialect: Dialect) -> Reply {
+        match self {
+            Refused::Script(words) => script_error(&words),
+            Refused::Engine(error) => of_engine(&error, area, dialect),
+        }
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        Refused::Engine(error)
+    }
+}
+
+fn script_error(words: &str) -> Reply {
+    Reply::Error(format!("ERR user_script:1: {words}"))
+}
+
+fn of_engine(error: &Error, area: &str, dialect: Dialect) -> Reply {
+    match error {
+        Error::Store(detail) => {
+            // The log has the details, for the operator.
+            tracing::error!(
+                error = detail,
+                "a qless command over Redis' protocol failed"
+            );
+            return Reply::error("ERR the database is unavailable");
+        }
+        Error::Full => return Reply::Error(format!("OOM {error}")),
+        // Clients try again after this code.
+        Error::Unavailable | Error::Busy => return Reply::Error(format!("TRYAGAIN {error}")),
+        _ => {}
+    }
+    let names_job = match dialect {
+        Dialect::Current | Dialect::Php => true,
+        Dialect::Terse | Dialect::Workerless => matches!(area, "Priority" | "Log" | "Tag"),
+    };
+    let job = |id: &str| match names_job {
+        true => format!("Job {id}"),
+        false => "Job".to_owned(),
+    };
+    let words = match error {
+        Error::NoSuchJob { id } => match area {
+            "Depends" => format!("Job {id} not in the depends state: false"),
+            "Track" => "Job does not exist".to_owned(),
+            _ => format!("{} does not exist", job(id)),
+        },
+        Error::NoSuchRecurring { id } => match area {
+            "Recur" => format!("No recurring job {id}"),
+            _ => format!("Job {id} does not exist"),
+        },
+        Error::NotRunning { id, state } => match area {
+            "Timeout" => format!("Job {id} not running"),
+            "Complete" | "Retry" => format!("{} is not currently running: {state}", job(id)),
+            _ => format!("{} not currently running: {state}", job(id)),
+        },
+        Error::WrongWorker { id, worker } => {
+            let how = match area {
+                "Complete" => "has been handed out to another worker",
+                "Retry" => "has been given to another worker",
+                "Fail" => "running with another worker",
+                _ => "given out to another worker",
+            };
+            format!("{} {how}: {worker}", job(id))
+        }
+        Error::WrongQueue { id, queue } => format!("{} running in another queue: {queue}", job(id)),
+        Error::NotDepending { id, state } => format!("Job {id} not in the depends state: {state}"),
+        Error::HasDependents { id, dependents } => {
+            let first = dependents.first().map_or("", String::as_str);
+            format!("{id} is a dependency of {first} but is not mentioned to be canceled")
+        }
+        error => error.to_string(),
+    };
+    script_error(&format!("{area}(): {words}"))
+}

@@ -1,0 +1,153 @@
+//! Put and requeue jobs, and the commands of workers: pop, peek, heartbeat, complete, fail, retry.
+
+use super::arguments::Options;
+use super::error::Refused;
+use super::view::priority;
+use super::{Call, Dialect, Outcome, integer, only};
+use crate::engine::{Claim, Fail, LeaseHolder, Next, Put, QueueKey, Retry};
+use crate::protocol::redis::resp::Reply;
+
+pub async fn put(mut call: Call<'_>) -> Outcome {
+    let worker = match call.dialect {
+        Dialect::Workerless => String::new(),
+        _ => call.arguments.worker()?,
+    };
+    let (queue, put) = read_put(&mut call)?;
+    let done = call.engine.put(queue, vec![put], worker, call.now).await?;
+    Ok(Reply::Text(only(done)?))
+}
+
+/// Like [`put`], but only for existing jobs.
+pub async fn requeue(mut call: Call<'_>) -> Outcome {
+    let worker = call.arguments.worker()?;
+    let (queue, put) = read_put(&mut call)?;
+    let done = call.engine.requeue(queue, vec![put], worker, call.now);
+    Ok(Reply::Text(only(done.await?)?))
+}
+
+fn read_put(call: &mut Call<'_>) -> Result<(QueueKey, Put), Refused> {
+    let arguments = &mut call.arguments;
+    let queue = arguments.queue()?;
+    let id = arguments.name("jid")?;
+    let klass = arguments.required("klass")?;
+    let body = arguments.json("data")?;
+    let delay = arguments.seconds("delay")?;
+    let options = arguments.options()?;
+    let depends = options.names("depends")?;
+    if delay > 0.0 && depends.as_ref().is_some_and(|depends| !depends.is_empty()) {
+        return Err(arguments.bad("\"delay\" and \"depends\" are not allowed to be used together"));
+    }
+    let put = Put {
+        id: Some(id),
+        body,
+        klass: Some(klass),
+        delay: Some(delay),
+        priority: options.number("priority")?.map(priority),
+        tags: options.names("tags")?,
+        retries: options.integer("retries", 0)?,
+        depends,
+    };
+    Ok((queue, put))
+}
+
+pub async fn pop(mut call: Call<'_>) -> Outcome {
+    let queue = call.arguments.queue()?;
+    let worker = call.arguments.worker()?;
+    let count = call.arguments.count(None)?;
+    let jobs = match count {
+        0 => Vec::new(),
+        _ => {
+            let claim = Claim::of(queue, worker, count);
+            call.engine.claim(claim, call.now).await?
+        }
+    };
+    call.list(&jobs, true)
+}
+
+pub async fn peek(mut call: Call<'_>) -> Outcome {
+    let queue = call.arguments.queue()?;
+    let count = call.arguments.count(None)?;
+    let jobs = call.engine.peek(&queue, count, call.now).await?;
+    call.list(&jobs, false)
+}
+
+pub async fn heartbeat(mut call: Call<'_>) -> Outcome {
+    let key = call.arguments.job()?;
+    let holder = holder(call.arguments.worker()?, None);
+    let body = call.arguments.optional_json("data")?;
+    let done = call.engine.heartbeat(vec![(key, body)], holder, call.now);
+    let left_s = only(done.await?)?;
+    Ok(integer(call.engine.now(call.now).seconds() + left_s))
+}
+
+pub async fn complete(mut call: Call<'_>) -> Outcome {
+    let key = call.arguments.job()?;
+    let worker = call.arguments.worker()?;
+    let queue = call.arguments.name("queue")?;
+    let body = call.arguments.json("data")?;
+    let options = call.arguments.options()?;
+    let next = next(&call, &options)?;
+    let (holder, turns) = (holder(worker, Some(queue)), vec![(key, body, next)]);
+    let state = only(call.engine.complete(turns, holder, call.now).await?)?;
+    Ok(Reply::text(state.as_str()))
+}
+
+/// The queue to which a completed job moves.
+fn next(call: &Call<'_>, options: &Options) -> Result<Option<Next>, Refused> {
+    let delay = options.seconds("delay")?.unwrap_or_default();
+    let depends = options.names("depends")?.unwrap_or_default();
+    let refuse = |words| Err(call.arguments.bad(words));
+    if delay > 0.0 && !depends.is_empty() {
+        return refuse("\"delay\" and \"depends\" are not allowed together");
+    }
+    match options.text("next").filter(|next| !next.is_empty()) {
+        Some(queue) => {
+            let mut queue = super::Arguments::new("Complete", vec![queue.to_owned()]);
+            Ok(Some(Next {
+                queue: queue.queue()?,
+                delay,
+                depends,
+            }))
+        }
+        None if delay > 0.0 => refuse("\"delay\" cannot be used without a \"next\"."),
+        None if !depends.is_empty() => refuse("\"depends\" cannot be used without a \"next\"."),
+        None => Ok(None),
+    }
+}
+
+pub async fn fail(mut call: Call<'_>) -> Outcome {
+    let key = call.arguments.job()?;
+    let holder = holder(call.arguments.worker()?, None);
+    let fail = Fail {
+        group: call.arguments.name("group")?,
+        message: call.arguments.required("message")?,
+        body: call.arguments.optional_json("data")?,
+        key,
+    };
+    let id = fail.key.id.clone();
+    only(call.engine.fail(vec![fail], holder, call.now).await?)?;
+    Ok(Reply::Text(id))
+}
+
+pub async fn retry(mut call: Call<'_>) -> Outcome {
+    let key = call.arguments.job()?;
+    // qless-core does not compare it.
+    call.arguments.name("queue")?;
+    let holder = holder(call.arguments.worker()?, None);
+    let delay = match call.arguments.next() {
+        None => 0.0,
+        Some(delay) => super::Arguments::new("Retry", vec![delay]).seconds("delay")?,
+    };
+    let group = call.arguments.next().filter(|group| !group.is_empty());
+    let retry = Retry {
+        key,
+        delay,
+        reason: group.zip(call.arguments.next()),
+    };
+    let left = only(call.engine.retry(vec![retry], holder, call.now).await?)?;
+    Ok(Reply::Integer(left))
+}
+
+fn holder(worker: String, queue: Option<String>) -> LeaseHolder {
+    LeaseHolder { worker, queue }
+}

@@ -1,0 +1,176 @@
+//! Commands that only read: jobs, failures, queues, workers, statistics.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json as object};
+
+use super::view::{JobView, Table};
+use super::{Call, Outcome, json};
+use crate::engine::{
+    Durations, EffectiveState, Protocol, QueueCounts, QueueKey, Time, WorkerCounts,
+};
+use crate::protocol::qless::number;
+use crate::protocol::redis::resp::Reply;
+
+pub async fn job(mut call: Call<'_>) -> Outcome {
+    let key = call.arguments.job()?;
+    let job = call.engine.job(&key).await?;
+    match call.views(job.as_slice(), false).first() {
+        Some(view) => json(view),
+        None => Ok(Reply::Null),
+    }
+}
+
+pub async fn multiget(mut call: Call<'_>) -> Outcome {
+    let keys = call.arguments.jobs()?;
+    let jobs = call.engine.jobs_by_key(&keys).await?;
+    let jobs: Vec<_> = jobs.into_iter().flatten().collect();
+    call.list(&jobs, false)
+}
+
+/// The ids of jobs in a state.
+pub async fn jobs(mut call: Call<'_>) -> Outcome {
+    let state = call.arguments.required("state")?;
+    if state == "complete" {
+        return ids_in(&mut call, EffectiveState::Complete, None).await;
+    }
+    let queue = call.arguments.queue()?;
+    if state == "recurring" {
+        let page = call.arguments.page()?;
+        let jobs = call.engine.list_recurring(Some(&queue), page).await?;
+        let ids = jobs.into_iter().map(|job| Reply::Text(job.id));
+        return Ok(Reply::List(ids.collect()));
+    }
+    match EffectiveState::parse(&state) {
+        Some(EffectiveState::Failed | EffectiveState::Complete) | None => {
+            Err(call.arguments.bad(&format!("Unknown type \"{state}\"")))
+        }
+        Some(effective_state) => ids_in(&mut call, effective_state, Some(queue)).await,
+    }
+}
+
+async fn ids_in(call: &mut Call<'_>, state: EffectiveState, queue: Option<QueueKey>) -> Outcome {
+    let page = call.arguments.page()?;
+    let ids = call.engine.job_ids(state, queue.as_ref(), page, call.now);
+    let ids = ids.await?.into_iter().map(Reply::Text);
+    Ok(Reply::List(ids.collect()))
+}
+
+/// The tracked jobs, and the ids of those that no longer exist.
+pub async fn tracked(call: &Call<'_>) -> Outcome {
+    let (jobs, expired) = call.engine.tracked().await?;
+    #[derive(Serialize)]
+    struct Tracked<'a> {
+        jobs: Table<'a, JobView<'a>>,
+        expired: Table<'a, String>,
+    }
+    json(&Tracked {
+        jobs: Table(&call.views(&jobs, false)),
+        expired: Table(&expired),
+    })
+}
+
+/// The groups of failures, or the ids of the jobs of one.
+pub async fn failed(mut call: Call<'_>) -> Outcome {
+    let Some(group) = call.arguments.next().filter(|group| !group.is_empty()) else {
+        let groups = call.engine.failures().await?;
+        let groups = groups
+            .into_iter()
+            .map(|group| (group.group, group.count.into()));
+        return json(&groups.collect::<Map<String, Value>>());
+    };
+    let page = call.arguments.page()?;
+    let (total, jobs) = call.engine.list_failed(&group, page).await?;
+    let ids: Vec<_> = jobs.into_iter().map(|job| job.key.id).collect();
+    total_and_jobs(total, &ids)
+}
+
+pub fn total_and_jobs(total: i64, jobs: &[String]) -> Outcome {
+    #[derive(Serialize)]
+    struct Found<'a> {
+        total: i64,
+        jobs: Table<'a, String>,
+    }
+    let jobs = Table(jobs);
+    json(&Found { total, jobs })
+}
+
+/// The counts of one queue, or of all.
+pub async fn queues(mut call: Call<'_>) -> Outcome {
+    if let Some(name) = call.arguments.next() {
+        let queue = call.engine.queue(&QueueKey::qless(&name), call.now).await?;
+        return json(&counts(&name, queue.as_ref()));
+    }
+    let queues = call.engine.queues(call.now).await?;
+    let is_listed = |queue: &&QueueCounts| {
+        queue.queue.key.protocol == Protocol::Qless && !queue.queue.forgotten
+    };
+    let queues = queues.iter().filter(is_listed);
+    let queues = queues.map(|queue| counts(&queue.queue.key.name, Some(queue)));
+    json(&Table(&queues.collect::<Vec<_>>()))
+}
+
+fn counts(name: &str, queue: Option<&QueueCounts>) -> Value {
+    let counts = queue.map(|queue| queue.counts).unwrap_or_default();
+    object!({
+        "name": name,
+        "waiting": counts.waiting,
+        "running": counts.running,
+        "stalled": counts.stalled,
+        "scheduled": counts.scheduled,
+        "depends": counts.depends,
+        "recurring": queue.map_or(0, |queue| queue.recurring),
+        "paused": queue.is_some_and(|queue| queue.queue.paused),
+    })
+}
+
+pub async fn length(mut call: Call<'_>) -> Outcome {
+    let queue = call.arguments.queue()?;
+    let queue = call.engine.queue(&queue, call.now).await?;
+    let counts = queue.map(|queue| queue.counts).unwrap_or_default();
+    Ok(Reply::Integer(
+        counts.waiting + counts.running + counts.stalled + counts.scheduled,
+    ))
+}
+
+/// The workers, or the ids of the jobs of one.
+pub async fn workers(mut call: Call<'_>) -> Outcome {
+    if let Some(name) = call.arguments.next() {
+        let (jobs, stalled) = call.engine.worker_job_ids(&name, call.now).await?;
+        #[derive(Serialize)]
+        struct Jobs<'a> {
+            jobs: Table<'a, String>,
+            stalled: Table<'a, String>,
+        }
+        return json(&Jobs {
+            jobs: Table(&jobs),
+            stalled: Table(&stalled),
+        });
+    }
+    let workers = call.engine.workers(call.now).await?;
+    let view =
+        |it: &WorkerCounts| object!({ "name": it.name, "jobs": it.jobs, "stalled": it.stalled });
+    json(&Table(&workers.iter().map(view).collect::<Vec<_>>()))
+}
+
+/// The statistics of a queue on a UTC day.
+pub async fn stats(mut call: Call<'_>) -> Outcome {
+    let queue = call.arguments.queue()?;
+    let date = Time::from_seconds(call.arguments.number("date")?);
+    let date = date.ok_or_else(|| call.arguments.bad("Arg \"date\" is too large"))?;
+    let stats = call.engine.stats(&queue, date).await?;
+    let durations = |durations: &Durations| {
+        object!({
+            "count": durations.summary.n,
+            "mean": number(durations.summary.mean),
+            "std": number(durations.summary.variance().sqrt()),
+            "histogram": durations.histogram,
+        })
+    };
+    json(&object!({
+        "retries": stats.retries,
+        "failed": stats.failed,
+        "failures": stats.failures,
+        "wait": durations(&stats.wait),
+        "run": durations(&stats.run),
+    }))
+}

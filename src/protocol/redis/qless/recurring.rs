@@ -1,0 +1,110 @@
+//! Recurring jobs.
+
+use super::error::Refused;
+use super::view::{RecurringView, Table, priority};
+use super::{Arguments, Call, Outcome, json, only};
+use crate::engine::{RECURRING_ID_BYTES_MAX, Recur, RecurringChange};
+use crate::protocol::redis::resp::Reply;
+
+pub async fn recur(mut call: Call<'_>) -> Outcome {
+    let arguments = &mut call.arguments;
+    let queue = arguments.queue()?;
+    let id = arguments.name("jid")?;
+    if id.len() > RECURRING_ID_BYTES_MAX {
+        let words = format!("Arg \"jid\" must not exceed {RECURRING_ID_BYTES_MAX} bytes");
+        return Err(arguments.bad(&words));
+    }
+    let klass = arguments.required("klass")?;
+    let body = arguments.json("data")?;
+    let kind = arguments.required("spec")?;
+    if kind != "interval" {
+        return Err(arguments.bad(&format!("schedule type \"{kind}\" unknown")));
+    }
+    let interval_s = arguments.seconds("interval")?;
+    let offset_s = arguments.seconds("offset")?;
+    check_interval(arguments, interval_s)?;
+    let options = arguments.options()?;
+    let recur = Recur {
+        id: Some(id),
+        body,
+        klass: Some(klass),
+        interval_s,
+        offset_s,
+        priority: priority(options.number("priority")?.unwrap_or_default()),
+        tags: options.names("tags")?.unwrap_or_default(),
+        retries: options.integer("retries", 0)?.unwrap_or_default(),
+        backlog: options.integer("backlog", 0)?.unwrap_or_default(),
+    };
+    let done = call.engine.recur(queue, vec![recur], call.now).await?;
+    Ok(Reply::Text(only(done)?))
+}
+
+fn check_interval(arguments: &Arguments, interval_s: f64) -> Result<(), Refused> {
+    // Half a microsecond is rounded up to the smallest interval.
+    if interval_s * 1e6 >= 0.5 {
+        return Ok(());
+    }
+    Err(arguments.bad("Arg \"interval\" must be greater than 0"))
+}
+
+pub async fn unrecur(mut call: Call<'_>) -> Outcome {
+    let id = call.arguments.name("jid")?;
+    call.engine.unrecur(&id, call.now).await?;
+    Ok(Reply::Integer(1))
+}
+
+pub async fn recurring(mut call: Call<'_>) -> Outcome {
+    let id = call.arguments.name("jid")?;
+    match call.engine.recurring(&id).await? {
+        None => Ok(Reply::Null),
+        Some(job) => json(&RecurringView {
+            job: &job,
+            queues: call.engine.known_queues(),
+        }),
+    }
+}
+
+pub async fn change(mut call: Call<'_>) -> Outcome {
+    let id = call.arguments.name("jid")?;
+    let options = call.arguments.options()?;
+    let mut change = RecurringChange::default();
+    for (name, value) in options.all() {
+        let mut one = Arguments::new("Recur", vec![value.to_owned()]);
+        match name {
+            "priority" => change.priority = options.number("priority")?.map(priority),
+            "interval" => {
+                let interval_s = one.seconds("interval")?;
+                check_interval(&one, interval_s)?;
+                change.interval_s = Some(interval_s);
+            }
+            "retries" => change.retries = options.integer("retries", 0)?,
+            "backlog" => change.backlog = options.integer("backlog", 0)?,
+            "data" => change.body = Some(one.json("data")?),
+            "klass" => change.klass = Some(value.to_owned()),
+            "queue" => change.queue = Some(one.queue()?),
+            _ => return Err(one.bad(&format!("Unrecognized option \"{name}\""))),
+        }
+    }
+    call.engine.change_recurring(&id, change, call.now).await?;
+    Ok(Reply::Integer(1))
+}
+
+pub async fn tag(mut call: Call<'_>) -> Outcome {
+    let id = call.arguments.name("jid")?;
+    let change = RecurringChange {
+        tag: call.arguments.names("tags")?,
+        ..RecurringChange::default()
+    };
+    let job = call.engine.change_recurring(&id, change, call.now).await?;
+    json(&Table(&job.tags))
+}
+
+pub async fn untag(mut call: Call<'_>) -> Outcome {
+    let id = call.arguments.name("jid")?;
+    let change = RecurringChange {
+        untag: call.arguments.names("tags")?,
+        ..RecurringChange::default()
+    };
+    let job = call.engine.change_recurring(&id, change, call.now).await?;
+    json(&Table(&job.tags))
+}

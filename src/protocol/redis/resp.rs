@@ -1,0 +1,270 @@
+//! Redis' wire protocol: commands are arrays of bulk strings or inline words; replies have types (RESP2 and RESP3,
+//! Redis serialization protocol specification).
+
+use bytes::{Buf, Bytes, BytesMut};
+
+/// Maximum size of a command, in bytes.
+pub const COMMAND_BYTES_MAX: usize = 16 << 20;
+
+/// Maximum number of arguments of a command: as many jobs as a request over HTTP may name, and options.
+pub const ARGUMENTS_MAX: usize = 10_100;
+
+/// Maximum size of a line: an inline command, or a length.
+const LINE_BYTES_MAX: usize = 64 << 10;
+
+/// Limits before a client has presented its token, as in Redis.
+const ANONYMOUS_ARGUMENTS_MAX: usize = 10;
+const ANONYMOUS_BYTES_MAX: usize = 16 << 10;
+
+/// A command: its name and its arguments.
+pub type Command = Vec<Bytes>;
+
+/// Reads commands. It keeps what it has read of an incomplete one, so that each byte is read once.
+#[derive(Debug, Default)]
+pub struct Reader {
+    arguments: Command,
+    /// Arguments that are still to come.
+    missing: usize,
+    /// The length of the argument that is being read.
+    length: Option<usize>,
+    /// Bytes of the command's arguments so far.
+    bytes: usize,
+    /// Bytes of the next line that have no line end.
+    searched: usize,
+}
+
+/// Bytes that are no command. The connection ends after the reply that says so.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Malformed(pub &'static str);
+
+impl Reader {
+    /// The next command; `None` if it is incomplete. A client that `is_anonymous` has lower limits.
+    ///
+    /// # Errors
+    /// If the bytes are no command, or if it is too large.
+    pub fn next(
+        &mut self,
+        input: &mut BytesMut,
+        is_anonymous: bool,
+    ) -> Result<Option<Command>, Malformed> {
+        while self.missing == 0 {
+            let Some(first) = input.first().copied() else {
+                return Ok(None);
+            };
+            let Some(line) = self.line(input)? else {
+                return Ok(None);
+            };
+            if first == b'*' {
+                self.begin(&line, is_anonymous)?;
+                continue;
+            }
+            let words = inline(&line, is_anonymous)?;
+            if !words.is_empty() {
+                return Ok(Some(words));
+            }
+        }
+        while self.missing > 0 {
+            if !self.argument(input, is_anonymous)? {
+                return Ok(None);
+            }
+        }
+        self.bytes = 0;
+        Ok(Some(std::mem::take(&mut self.arguments)))
+    }
+
+    /// Whether a part of a command has been read.
+    pub fn is_inside(&self) -> bool {
+        self.missing > 0
+    }
+
+    fn begin(&mut self, line: &[u8], is_anonymous: bool) -> Result<(), Malformed> {
+        let count = number(line).ok_or(Malformed("Protocol error: invalid multibulk length"))?;
+        if is_anonymous && count > ANONYMOUS_ARGUMENTS_MAX {
+            return Err(Malformed(
+                "Protocol error: unauthenticated multibulk length",
+            ));
+        }
+        if count > ARGUMENTS_MAX {
+            return Err(Malformed("Protocol error: too many arguments"));
+        }
+        self.missing = count;
+        Ok(())
+    }
+
+    /// Reads one argument. Returns whether it was complete.
+    fn argument(&mut self, input: &mut BytesMut, is_anonymous: bool) -> Result<bool, Malformed> {
+        let length = match self.length {
+            Some(length) => length,
+            None => {
+                if input.first().is_some_and(|byte| *byte != b'$') {
+                    return Err(Malformed("Protocol error: expected '$'"));
+                }
+                let Some(line) = self.line(input)? else {
+                    return Ok(false);
+                };
+                self.announced(&line, is_anonymous)?
+            }
+        };
+        if input.len() < length + 2 {
+            return Ok(false);
+        }
+        let argument = input.split_to(length).freeze();
+        if input.get(..2) != Some(b"\r\n") {
+            return Err(Malformed("Protocol error: an argument is too long"));
+        }
+        input.advance(2);
+        self.arguments.push(argument);
+        self.length = None;
+        self.missing -= 1;
+        Ok(true)
+    }
+
+    /// Checks the length of the argument that begins.
+    fn announced(&mut self, line: &[u8], is_anonymous: bool) -> Result<usize, Malformed> {
+        let length = number(line).ok_or(Malformed("Protocol error: invalid bulk length"))?;
+        if is_anonymous && length > ANONYMOUS_BYTES_MAX {
+            return Err(Malformed("Protocol error: unauthenticated bulk length"));
+        }
+        self.bytes = self.bytes.saturating_add(length);
+        if self.bytes > COMMAND_BYTES_MAX {
+            return Err(Malformed("Protocol error: the command is too large"));
+        }
+        self.length = Some(length);
+        Ok(length)
+    }
+
+    /// The next line, without its end and without the byte that names its type.
+    fn line(&mut self, input: &mut BytesMut) -> Result<Option<Bytes>, Malformed> {
+        let rest = input.get(self.searched..).unwrap_or_default();
+        let Some(at) = memchr::memchr(b'\n', rest) else {
+            self.searched = input.len();
+            if self.searched > LINE_BYTES_MAX {
+                return Err(Malformed("Protocol error: too big inline request"));
+            }
+            return Ok(None);
+        };
+        let end = self.searched + at;
+        self.searched = 0;
+        let mut line = input.split_to(end).freeze();
+        input.advance(1);
+        if line.last() == Some(&b'\r') {
+            line.truncate(line.len() - 1);
+        }
+        if line.len() > LINE_BYTES_MAX {
+            return Err(Malformed("Protocol error: too big inline request"));
+        }
+        Ok(Some(line))
+    }
+}
+
+/// The number after the byte that names the type of a line. A negative number of arguments is an empty command.
+fn number(line: &[u8]) -> Option<usize> {
+    let digits = std::str::from_utf8(line.get(1..)?).ok()?;
+    if digits == "-1" && line.first() == Some(&b'*') {
+        return Some(0);
+    }
+    let is_plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_plain.then(|| digits.parse().ok()).flatten()
+}
+
+/// The words of an inline command, which can be quoted.
+fn inline(line: &Bytes, is_anonymous: bool) -> Result<Command, Malformed> {
+    let text = std::str::from_utf8(line).unwrap_or_default();
+    let words = match text.contains(['"', '\'']) {
+        true => {
+            shlex::split(text).ok_or(Malformed("Protocol error: unbalanced quotes in request"))?
+        }
+        false => text.split_ascii_whitespace().map(str::to_owned).collect(),
+    };
+    if words.len() > ARGUMENTS_MAX || (is_anonymous && words.len() > ANONYMOUS_ARGUMENTS_MAX) {
+        return Err(Malformed("Protocol error: too many arguments"));
+    }
+    Ok(words.into_iter().map(Bytes::from).collect())
+}
+
+/// The version of the protocol that a client has chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    #[default]
+    Resp2,
+    Resp3,
+}
+
+/// A reply.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    Status(&'static str),
+    Error(String),
+    Integer(i64),
+    Text(String),
+    Null,
+    List(Vec<Reply>),
+    /// In RESP2 a list of keys and values.
+    Map(Vec<(Reply, Reply)>),
+    /// A message of a channel. In RESP2 a list.
+    Push(Vec<Reply>),
+}
+
+impl Reply {
+    pub const OK: Reply = Reply::Status("OK");
+
+    pub fn text(text: impl Into<String>) -> Reply {
+        Reply::Text(text.into())
+    }
+
+    pub fn error(text: impl Into<String>) -> Reply {
+        Reply::Error(text.into())
+    }
+
+    /// The length of a list.
+    pub fn integer(count: usize) -> Reply {
+        Reply::Integer(i64::try_from(count).unwrap_or(i64::MAX))
+    }
+
+    /// Appends the bytes of an error, which are the same in both versions.
+    pub fn encode_error(&self, output: &mut Vec<u8>) {
+        self.encode(Version::Resp2, output);
+    }
+
+    /// Appends the reply's bytes.
+    pub fn encode(&self, version: Version, output: &mut Vec<u8>) {
+        let is_resp3 = version == Version::Resp3;
+        match self {
+            Reply::Status(text) => line(b'+', text, output),
+            // A line end would end the reply.
+            Reply::Error(text) => line(b'-', &text.replace(['\r', '\n'], " "), output),
+            Reply::Integer(number) => line(b':', &number.to_string(), output),
+            Reply::Text(text) => {
+                line(b'$', &text.len().to_string(), output);
+                output.extend_from_slice(text.as_bytes());
+                output.extend_from_slice(b"\r\n");
+            }
+            Reply::Null => output.extend_from_slice(if is_resp3 { b"_\r\n" } else { b"$-1\r\n" }),
+            Reply::List(items) => list(b'*', items, version, output),
+            Reply::Push(items) => list(if is_resp3 { b'>' } else { b'*' }, items, version, output),
+            Reply::Map(entries) => {
+                match is_resp3 {
+                    true => line(b'%', &entries.len().to_string(), output),
+                    false => line(b'*', &(2 * entries.len()).to_string(), output),
+                }
+                for (key, value) in entries {
+                    key.encode(version, output);
+                    value.encode(version, output);
+                }
+            }
+        }
+    }
+}
+
+fn line(kind: u8, text: &str, output: &mut Vec<u8>) {
+    output.push(kind);
+    output.extend_from_slice(text.as_bytes());
+    output.extend_from_slice(b"\r\n");
+}
+
+fn list(kind: u8, items: &[Reply], version: Version, output: &mut Vec<u8>) {
+    line(kind, &items.len().to_string(), output);
+    for item in items {
+        item.encode(version, output);
+    }
+}

@@ -1,0 +1,359 @@
+//! The commands of a Redis server that clients of qless send besides scripts, and the scripts themselves.
+
+use super::clients::{ClientInfo, NAME_BYTES_MAX};
+use super::pubsub::matches;
+use super::qless::{self, keys};
+use super::resp::{Reply, Version};
+use super::scripts::{FOREIGN, SCRIPT_BYTES_MAX};
+use super::session::Session;
+use crate::engine::{Error, Protocol};
+use crate::memory;
+
+/// The version of Redis whose behavior clients can expect. Some refuse an old one.
+const REDIS_VERSION: &str = "7.2.0";
+
+const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
+
+/// Commands that can be part of a transaction.
+const COMMANDS: [&str; 26] = [
+    "AUTH",
+    "CLIENT",
+    "COMMAND",
+    "CONFIG",
+    "DBSIZE",
+    "ECHO",
+    "EVAL",
+    "EVAL_RO",
+    "EVALSHA",
+    "EVALSHA_RO",
+    "FLUSHALL",
+    "FLUSHDB",
+    "HELLO",
+    "INFO",
+    "KEYS",
+    "PING",
+    "PUBLISH",
+    "PUBSUB",
+    "SCRIPT",
+    "SELECT",
+    "SLOWLOG",
+    "TIME",
+    "UNWATCH",
+    "WATCH",
+    "ZCARD",
+    "ZSCORE",
+];
+
+pub fn exists(name: &str) -> bool {
+    COMMANDS.contains(&name)
+}
+
+/// Runs a command.
+pub async fn run(session: &mut Session, name: &str, arguments: Vec<String>) -> Reply {
+    let outcome = match name {
+        "EVALSHA" | "EVALSHA_RO" => eval_sha(session, arguments).await,
+        "EVAL" | "EVAL_RO" => eval(session, arguments).await,
+        "SCRIPT" => script(session, &arguments).await,
+        "ZCARD" | "ZSCORE" | "KEYS" | "DBSIZE" => look_up(session, name, &arguments).await,
+        "FLUSHDB" | "FLUSHALL" => flush(session, name).await,
+        _ => Ok(without_database(session, name, &arguments)),
+    };
+    outcome.unwrap_or_else(|error| {
+        if let Error::Store(detail) = &error {
+            tracing::error!(error = detail, "a command over Redis' protocol failed");
+        }
+        Reply::Error(format!("ERR {error}"))
+    })
+}
+
+fn without_database(session: &mut Session, name: &str, arguments: &[String]) -> Reply {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match (name, words.as_slice()) {
+        ("ECHO", [text]) => Reply::text(*text),
+        ("TIME", []) => time(session),
+        ("SELECT", ["0"]) | ("WATCH", [_, ..]) | ("UNWATCH", []) => Reply::OK,
+        ("SELECT", [_]) => Reply::error("ERR DB index is out of range"),
+        ("AUTH", [token] | [_, token]) => authenticate(session, token),
+        ("HELLO", words) => hello(session, words),
+        ("INFO", _) => Reply::Text(info(session)),
+        ("COMMAND", [word, ..]) if word.eq_ignore_ascii_case("DOCS") => Reply::Map(Vec::new()),
+        ("COMMAND", [word]) if word.eq_ignore_ascii_case("COUNT") => Reply::integer(COMMANDS.len()),
+        ("COMMAND", _) => Reply::List(Vec::new()),
+        ("CONFIG", [word, _, ..]) if word.eq_ignore_ascii_case("GET") => Reply::Map(Vec::new()),
+        ("CONFIG", _) => {
+            Reply::error("ERR the settings of this server cannot be changed over Redis' protocol")
+        }
+        ("SLOWLOG", [word, ..]) => match word.to_ascii_uppercase().as_str() {
+            "LEN" => Reply::Integer(0),
+            "RESET" => Reply::OK,
+            _ => Reply::List(Vec::new()),
+        },
+        ("CLIENT", [word, rest @ ..]) => client(session, &word.to_ascii_uppercase(), rest),
+        ("PUBLISH", [channel, message]) => {
+            Reply::integer(session.front.hub.publish(channel, message))
+        }
+        ("PUBSUB", [word, rest @ ..]) => pubsub(session, &word.to_ascii_uppercase(), rest),
+        _ if exists(name) => {
+            let name = name.to_ascii_lowercase();
+            Reply::Error(format!(
+                "ERR wrong number of arguments for '{name}' command"
+            ))
+        }
+        _ => {
+            let name: String = name.to_ascii_lowercase().chars().take(128).collect();
+            Reply::Error(format!("ERR unknown command '{name}'"))
+        }
+    }
+}
+
+// ---- scripts ----
+
+async fn eval_sha(session: &mut Session, mut arguments: Vec<String>) -> Result<Reply, Error> {
+    if arguments.len() < 2 {
+        return Ok(Reply::error(
+            "ERR wrong number of arguments for 'evalsha' command",
+        ));
+    }
+    let sha = arguments.remove(0);
+    let front = &session.front;
+    match front.scripts.dialect(&front.engine, &sha).await? {
+        Some(dialect) => Ok(run_script(session, dialect, arguments).await),
+        None => Ok(Reply::error(NO_SCRIPT)),
+    }
+}
+
+async fn eval(session: &mut Session, mut arguments: Vec<String>) -> Result<Reply, Error> {
+    if arguments.len() < 2 {
+        return Ok(Reply::error(
+            "ERR wrong number of arguments for 'eval' command",
+        ));
+    }
+    let script = arguments.remove(0);
+    match load(session, &script).await? {
+        Some((_, dialect)) => Ok(run_script(session, dialect, arguments).await),
+        None => Ok(Reply::error(FOREIGN)),
+    }
+}
+
+/// Runs a command of qless-core. The first argument is the number of keys.
+async fn run_script(
+    session: &mut Session,
+    dialect: qless::Dialect,
+    mut arguments: Vec<String>,
+) -> Reply {
+    match arguments.remove(0).parse::<usize>() {
+        Ok(0) => {}
+        Ok(_) => return Reply::error("ERR user_script:1: No Keys should be provided"),
+        Err(_) => return Reply::error("ERR value is not an integer or out of range"),
+    }
+    session.front.hub.be_ready().await;
+    let running = qless::run(&session.front.engine, dialect, arguments);
+    let ((reply, publishes), reserved) = memory::of_request(running).await;
+    session.has_published |= publishes;
+    session.reserved.push(reserved);
+    reply
+}
+
+async fn script(session: &mut Session, arguments: &[String]) -> Result<Reply, Error> {
+    let Some((word, rest)) = arguments.split_first() else {
+        return Ok(Reply::error(
+            "ERR wrong number of arguments for 'script' command",
+        ));
+    };
+    let front = &session.front;
+    match (word.to_ascii_uppercase().as_str(), rest) {
+        ("LOAD", [script]) => Ok(match load(session, script).await? {
+            Some((sha, _)) => Reply::Text(sha),
+            None => Reply::error(FOREIGN),
+        }),
+        ("EXISTS", shas) => {
+            let mut found = Vec::with_capacity(shas.len());
+            for sha in shas {
+                let dialect = front.scripts.dialect(&front.engine, sha).await?;
+                found.push(Reply::Integer(i64::from(dialect.is_some())));
+            }
+            Ok(Reply::List(found))
+        }
+        ("FLUSH", _) => {
+            front.scripts.flush(&front.engine).await?;
+            Ok(Reply::OK)
+        }
+        _ => Ok(Reply::error("ERR unknown subcommand of SCRIPT")),
+    }
+}
+
+async fn load(session: &Session, script: &str) -> Result<Option<(String, qless::Dialect)>, Error> {
+    if script.len() > SCRIPT_BYTES_MAX {
+        return Ok(None);
+    }
+    let front = &session.front;
+    front.scripts.load(&front.engine, script).await
+}
+
+// ---- keys ----
+
+/// What clients look into directly.
+async fn look_up(session: &Session, name: &str, arguments: &[String]) -> Result<Reply, Error> {
+    let engine = &session.front.engine;
+    match (name, arguments) {
+        ("ZCARD", [key]) => Ok(Reply::Integer(keys::cardinality(engine, key).await?)),
+        ("ZSCORE", [key, id]) => Ok(match keys::score(engine, key, id).await? {
+            Some(score) => Reply::Text(score.to_string()),
+            None => Reply::Null,
+        }),
+        ("KEYS" | "DBSIZE", _) => {
+            engine.options().await?;
+            let queues = engine.known_queues().all();
+            let queues = queues
+                .iter()
+                .filter(|it| it.key.protocol == Protocol::Qless && !it.forgotten);
+            let keys = queues.map(|queue| format!("ql:q:{}", queue.key.name));
+            let pattern = arguments.first().map_or("*", String::as_str);
+            let keys: Vec<_> = keys.filter(|key| matches(pattern, key)).collect();
+            Ok(match name {
+                "DBSIZE" => Reply::integer(keys.len()),
+                _ => Reply::List(keys.into_iter().map(Reply::Text).collect()),
+            })
+        }
+        _ => {
+            let name = name.to_ascii_lowercase();
+            let words = format!("ERR wrong number of arguments for '{name}' command");
+            Ok(Reply::Error(words))
+        }
+    }
+}
+
+async fn flush(session: &Session, name: &str) -> Result<Reply, Error> {
+    if !session.front.allow_flush {
+        let words = format!("ERR {name} is not enabled; start the server with --allow-flush");
+        return Ok(Reply::Error(words));
+    }
+    session.front.engine.flush().await?;
+    Ok(Reply::OK)
+}
+
+// ---- connections ----
+
+fn authenticate(session: &mut Session, token: &str) -> Reply {
+    match session.authenticate(token) {
+        Ok(()) => Reply::OK,
+        Err(refused) => refused,
+    }
+}
+
+fn hello(session: &mut Session, words: &[&str]) -> Reply {
+    let (version, mut rest) = match words.split_first() {
+        None => (session.version, words),
+        Some((&"2", rest)) => (Version::Resp2, rest),
+        Some((&"3", rest)) => (Version::Resp3, rest),
+        Some(_) => return Reply::error("NOPROTO unsupported protocol version"),
+    };
+    let mut name = None;
+    while let [word, more @ ..] = rest {
+        match (word.to_ascii_uppercase().as_str(), more) {
+            ("AUTH", [_, token, more @ ..]) => {
+                if let Err(refused) = session.authenticate(token) {
+                    return refused;
+                }
+                rest = more;
+            }
+            ("SETNAME", [given, more @ ..]) => {
+                name = Some(*given);
+                rest = more;
+            }
+            _ => return Reply::error("ERR Syntax error in HELLO option"),
+        }
+    }
+    if session.is_anonymous() {
+        return Reply::error(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH \
+             <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the \
+             same time",
+        );
+    }
+    if let Some(refused) = name.and_then(|name| set_name(session, name)) {
+        return refused;
+    }
+    session.set_version(version);
+    let number = match version {
+        Version::Resp2 => 2,
+        Version::Resp3 => 3,
+    };
+    let id = i64::try_from(session.client.number).unwrap_or_default();
+    let entries = [
+        ("server", Reply::text("redis")),
+        ("version", Reply::text(REDIS_VERSION)),
+        ("proto", Reply::Integer(number)),
+        ("id", Reply::Integer(id)),
+        ("mode", Reply::text("standalone")),
+        ("role", Reply::text("master")),
+        ("modules", Reply::List(Vec::new())),
+    ];
+    Reply::Map(entries.map(|(key, value)| (Reply::text(key), value)).into())
+}
+
+/// Names the client. Returns the error if the name is not valid.
+fn set_name(session: &Session, name: &str) -> Option<Reply> {
+    if name.len() > NAME_BYTES_MAX || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let words = "ERR Client names cannot contain spaces, newlines or special characters.";
+        return Some(Reply::error(words));
+    }
+    session.client.set_name(name);
+    None
+}
+
+fn client(session: &Session, word: &str, rest: &[&str]) -> Reply {
+    let of = |(number, info): (u64, ClientInfo)| {
+        let ClientInfo { address, name } = info;
+        format!("id={number} addr={address} name={name}\n")
+    };
+    let this = session.client.number;
+    match (word, rest) {
+        ("SETNAME", [name]) => set_name(session, name).unwrap_or(Reply::OK),
+        ("GETNAME", []) => {
+            let name = session.client.info().map(|info| info.name);
+            name.filter(|name| !name.is_empty())
+                .map_or(Reply::Null, Reply::Text)
+        }
+        ("SETINFO", [_, _]) => Reply::OK,
+        ("ID", []) => Reply::Integer(i64::try_from(this).unwrap_or_default()),
+        ("INFO", []) => {
+            let info = session.client.info();
+            Reply::Text(info.map_or_else(String::new, |info| of((this, info))))
+        }
+        ("LIST", _) => Reply::Text(session.front.clients.all().into_iter().map(of).collect()),
+        _ => Reply::error("ERR unknown subcommand of CLIENT"),
+    }
+}
+
+fn pubsub(session: &Session, word: &str, rest: &[&str]) -> Reply {
+    let hub = &session.front.hub;
+    match (word, rest) {
+        ("CHANNELS", [] | [_]) => {
+            let channels = hub.channels(rest.first().copied());
+            Reply::List(channels.into_iter().map(Reply::Text).collect())
+        }
+        ("NUMSUB", channels) => {
+            let counts = channels.iter();
+            let counts = counts.flat_map(|it| [Reply::text(*it), Reply::integer(hub.count_of(it))]);
+            Reply::List(counts.collect())
+        }
+        ("NUMPAT", []) => Reply::integer(hub.count_patterns()),
+        _ => Reply::error("ERR unknown subcommand of PUBSUB"),
+    }
+}
+
+fn time(session: &Session) -> Reply {
+    let now = session.front.engine.now(None).0;
+    let parts = [now.div_euclid(1_000_000), now.rem_euclid(1_000_000)];
+    Reply::List(parts.map(|part| Reply::Text(part.to_string())).into())
+}
+
+fn info(session: &Session) -> String {
+    let (version, clients) = (env!("CARGO_PKG_VERSION"), session.front.clients.count());
+    format!(
+        "# Server\r\nredis_version:{REDIS_VERSION}\r\nserver_name:switchyard\r\nswitchyard_version:{version}\r\n\
+         redis_mode:standalone\r\n\r\n# Clients\r\nconnected_clients:{clients}\r\n\r\n# Persistence\r\nloading:0\r\n\
+         \r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"
+    )
+}
