@@ -111,7 +111,11 @@ async fn serve_client(
         reader: Reader::default(),
         large: None,
     };
-    client.serve(&front, &stopping).await
+    let mailbox = client.session.mailbox();
+    tokio::select! {
+        served = client.serve(&front, &stopping) => served,
+        () = mailbox.overflow.cancelled() => Err(io::Error::other("a subscriber reads too slowly")),
+    }
 }
 
 /// A connection.
@@ -151,11 +155,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
                 }
                 () = stopping.cancelled() => break,
             }
-            if !mailbox.take(&mut self.output) {
-                // As Redis, the server does not keep messages without limit for a client that reads too slowly.
-                tracing::debug!("a subscriber reads too slowly");
-                break;
-            }
+            mailbox.take(&mut self.output);
             self.write().await?;
         }
         self.stream.shutdown().await

@@ -104,6 +104,8 @@ mod queues;
 #[cfg(test)]
 mod recurring;
 #[cfg(test)]
+mod redis;
+#[cfg(test)]
 mod relay;
 #[cfg(test)]
 mod request_id;

@@ -14,6 +14,7 @@ pub mod metrics;
 pub mod ports;
 pub mod postgres;
 pub mod raw;
+pub mod redis;
 pub mod relay;
 mod response;
 mod server;

@@ -20,7 +20,7 @@ mod events;
 pub const SUBSCRIPTIONS_MAX: usize = 1_000;
 
 /// Bytes of messages that wait for one client. The connection of one that has more is closed.
-const MAILBOX_BYTES_MAX: usize = 8 << 20;
+const MAILBOX_BYTES_MAX: usize = 4 << 20;
 
 /// Events that are read at a time.
 const BATCH: usize = 1_000;
@@ -33,13 +33,14 @@ const WAITING_MAX: usize = 1_024;
 pub struct Mailbox {
     state: Mutex<Waiting>,
     pub arrived: Notify,
+    /// Canceled when a message had no room. As in Redis, the connection then ends.
+    pub overflow: CancellationToken,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     bytes: Vec<u8>,
     version: Version,
-    is_full: bool,
 }
 
 impl Mailbox {
@@ -53,17 +54,15 @@ impl Mailbox {
         if waiting.bytes.len() < MAILBOX_BYTES_MAX {
             message.encode(version, &mut waiting.bytes);
         } else {
-            waiting.is_full = true;
+            self.overflow.cancel();
         }
         drop(waiting);
         self.arrived.notify_one();
     }
 
-    /// Moves the messages to `output`. Returns whether all had room.
-    pub fn take(&self, output: &mut Vec<u8>) -> bool {
-        let mut waiting = self.lock();
-        output.append(&mut waiting.bytes);
-        !waiting.is_full
+    /// Moves the messages to `output`.
+    pub fn take(&self, output: &mut Vec<u8>) {
+        output.append(&mut self.lock().bytes);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {

@@ -1,0 +1,249 @@
+//! Tokens, limits and bytes that are no commands.
+
+use serde_json::{Value, json};
+
+use super::CLOCK;
+use crate::support::redis::{CURRENT, Redis, server};
+
+const TOKEN: &str = "the-token-of-qless-clients";
+
+fn error(words: &str) -> Value {
+    json!({ "error": words })
+}
+
+#[tokio::test]
+async fn a_token_is_required_if_there_is_one() {
+    let (_server, address) = server(&["--qless-token", TOKEN]).await;
+    let mut redis = Redis::connect(&address).await;
+    let refused = error("NOAUTH Authentication required.");
+    for command in [
+        &["PING"][..],
+        &["SCRIPT", "LOAD", CURRENT],
+        &["SUBSCRIBE", "c"],
+        &["MULTI"],
+    ] {
+        assert_eq!(redis.call(command).await, refused);
+    }
+    let wrong = error("WRONGPASS invalid username-password pair or user is disabled.");
+    assert_eq!(
+        redis.call(&["AUTH", "another-token-of-clients"]).await,
+        wrong
+    );
+    assert_eq!(redis.call(&["PING"]).await, refused);
+    assert_eq!(redis.call(&["AUTH", TOKEN]).await, "OK");
+    assert_eq!(redis.call(&["PING"]).await, "PONG");
+    assert_eq!(redis.call(&["RESET"]).await, "RESET");
+    assert_eq!(redis.call(&["PING"]).await, refused);
+    assert_eq!(
+        redis.call(&["HELLO", "3", "AUTH", "default", "no"]).await,
+        wrong
+    );
+    let hello = redis.call(&["HELLO", "3", "AUTH", "default", TOKEN]).await;
+    assert_eq!(hello[1], "redis");
+    assert_eq!(redis.call(&["PING"]).await, "PONG");
+    // Before the token, arguments are short and few.
+    let mut redis = Redis::connect(&address).await;
+    redis.write(b"*3\r\n$4\r\nECHO\r\n$20000\r\n").await;
+    let refused = error("ERR Protocol error: unauthenticated bulk length");
+    assert_eq!(redis.reply().await, refused);
+    assert_eq!(redis.try_reply().await, None);
+}
+
+#[tokio::test]
+async fn a_replaced_token_ends_its_connections() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    std::fs::write(&file, TOKEN).unwrap();
+    let (server, address) = server(&["--qless-token-file", file.to_str().unwrap()]).await;
+    let mut redis = Redis::connect(&address).await;
+    assert_eq!(redis.call(&["AUTH", TOKEN]).await, "OK");
+    assert_eq!(
+        redis.call(&["SUBSCRIBE", "c"]).await,
+        json!(["subscribe", "c", 1])
+    );
+    std::fs::write(&file, "the-new-token-of-qless-clients").unwrap();
+    server.reload();
+    assert_eq!(redis.try_reply().await, None);
+}
+
+#[tokio::test]
+async fn without_a_token_a_server_listens_on_loopback_only() {
+    let mut command = crate::support::Server::program();
+    command.args([
+        "serve",
+        "--database",
+        "sqlite::memory:",
+        "--listen",
+        "127.0.0.1:0",
+    ]);
+    let done = command
+        .args(["--redis-listen", "0.0.0.0:0"])
+        .output()
+        .unwrap();
+    assert!(!done.status.success());
+    let printed = String::from_utf8(done.stderr).unwrap();
+    let why = "cannot listen on 0.0.0.0:0: qless would accept unauthenticated commands; set --qless-token";
+    assert!(printed.contains(why), "{printed}");
+}
+
+#[tokio::test]
+async fn commands_run_in_order() {
+    let (_server, address) = server(&[CLOCK]).await;
+    let mut redis = Redis::with(&address, CURRENT).await;
+    let sha = "90cb27750babdffb878a80eb134c554dc276be79";
+    let mut bytes = String::new();
+    for job in 0..200 {
+        let jid = format!("j{job:03}");
+        bytes += &format!("EVALSHA {sha} 0 put 1 w q {jid} K {{}} 0\r\n");
+        bytes += &format!("*2\r\n$4\r\nECHO\r\n$4\r\n{jid}\r\n");
+    }
+    redis.write(bytes.as_bytes()).await;
+    for job in 0..200 {
+        let jid = format!("j{job:03}");
+        assert_eq!(redis.reply().await, *jid);
+        assert_eq!(redis.reply().await, *jid);
+    }
+    // A command can arrive in parts.
+    for part in ["*2\r", "\n$4\r\nEC", "HO\r\n$5\r\nh", "ello", "\r\n"] {
+        redis.write(part.as_bytes()).await;
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(redis.reply().await, "hello");
+}
+
+#[tokio::test]
+async fn a_transaction_runs_its_commands_together() {
+    let (_server, address) = server(&[CLOCK]).await;
+    let mut redis = Redis::with(&address, CURRENT).await;
+    redis.at(1, &["put", "w", "q", "a", "K", "{}", "0"]).await;
+    assert_eq!(redis.call(&["EXEC"]).await, error("ERR EXEC without MULTI"));
+    assert_eq!(redis.call(&["MULTI"]).await, "OK");
+    for kind in ["work", "locks", "scheduled", "depends"] {
+        let key = format!("ql:q:q-{kind}");
+        assert_eq!(redis.call(&["ZCARD", &key]).await, "QUEUED");
+    }
+    assert_eq!(redis.call(&["EXEC"]).await, json!([1, 0, 0, 0]));
+    redis.call(&["MULTI"]).await;
+    assert!(redis.call(&["SET", "a", "b"]).await["error"].is_string());
+    let aborted = "EXECABORT Transaction discarded because of previous errors.";
+    assert_eq!(redis.call(&["EXEC"]).await, error(aborted));
+    redis.call(&["MULTI"]).await;
+    assert_eq!(redis.call(&["DISCARD"]).await, "OK");
+    assert_eq!(redis.call(&["PING"]).await, "PONG");
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_command_end_the_connection() {
+    let (_server, address) = server(&[]).await;
+    let too_many = "*10101\r\n";
+    let too_large = format!("*2\r\n$4\r\nECHO\r\n${}\r\n", 17 << 20);
+    let long_line = "x".repeat(70_000);
+    for (bytes, why) in [
+        ("*x\r\n", "invalid multibulk length"),
+        ("*1\r\nPING\r\n", "expected '$'"),
+        ("*1\r\n$-5\r\n", "invalid bulk length"),
+        ("*1\r\n$4\r\nPINGS\r\n", "an argument is too long"),
+        (too_many, "too many arguments"),
+        (&too_large, "the command is too large"),
+        (&long_line, "too big inline request"),
+        ("ECHO \"x\r\n", "unbalanced quotes in request"),
+    ] {
+        let mut redis = Redis::connect(&address).await;
+        redis.write(bytes.as_bytes()).await;
+        assert_eq!(
+            redis.reply().await,
+            error(&format!("ERR Protocol error: {why}"))
+        );
+        assert_eq!(redis.try_reply().await, None, "{why}");
+    }
+    let mut redis = Redis::connect(&address).await;
+    redis
+        .write(b"\r\n*0\r\n*-1\r\nECHO \"two words\"\r\n")
+        .await;
+    assert_eq!(redis.reply().await, "two words");
+    redis.write(b"*2\r\n$4\r\nECHO\r\n$1\r\n\xff\r\n").await;
+    assert_eq!(
+        redis.reply().await,
+        error("ERR the arguments are not valid UTF-8")
+    );
+    let unknown = error("ERR unknown command 'set'");
+    assert_eq!(redis.call(&["SET", "a", "b"]).await, unknown);
+    assert_eq!(redis.call(&["QUIT"]).await, "OK");
+    assert_eq!(redis.try_reply().await, None);
+}
+
+/// A page can make a browser send such a request to a server on loopback.
+#[tokio::test]
+async fn a_request_of_http_runs_no_command() {
+    let (_server, address) = server(&["--allow-flush"]).await;
+    for request in [
+        "POST / HTTP/1.1\r\nHost: x\r\n\r\nFLUSHALL\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\n\r\nFLUSHALL\r\n",
+    ] {
+        let mut redis = Redis::connect(&address).await;
+        redis.write(request.as_bytes()).await;
+        let mut replies = Vec::new();
+        while let Some(reply) = redis.try_reply().await {
+            replies.push(reply);
+        }
+        assert!(!replies.contains(&json!("OK")), "{replies:?}");
+    }
+}
+
+#[tokio::test]
+async fn connections_are_limited_and_may_be_idle() {
+    let limits = ["--max-connections", "8", "--connection-timeout", "1"];
+    let (server, address) = server(&limits).await;
+    let mut idle = Redis::connect(&address).await;
+    assert_eq!(idle.call(&["PING"]).await, "PONG");
+    let mut subscriber = Redis::connect(&address).await;
+    subscriber.call(&["SUBSCRIBE", "c"]).await;
+    // Of these, one sends nothing and the other only a part of a command.
+    let mut silent = Redis::connect(&address).await;
+    let mut slow = Redis::connect(&address).await;
+    slow.write(b"*1\r\n$4\r\nPI").await;
+    assert_eq!(silent.try_reply().await, None);
+    assert_eq!(slow.try_reply().await, None);
+    assert_eq!(idle.call(&["PING"]).await, "PONG");
+    assert_eq!(subscriber.call(&["PING"]).await, json!(["pong", ""]));
+    drop(server);
+}
+
+#[tokio::test]
+async fn a_flush_must_be_enabled() {
+    let (_server, address) = server(&[CLOCK]).await;
+    let mut redis = Redis::connect(&address).await;
+    let refused = "ERR FLUSHDB is not enabled; start the server with --allow-flush";
+    assert_eq!(redis.call(&["FLUSHDB"]).await, error(refused));
+    let (_server, address) = server(&[CLOCK, "--allow-flush"]).await;
+    let mut redis = Redis::with(&address, CURRENT).await;
+    redis.at(1, &["put", "w", "q", "a", "K", "{}", "0"]).await;
+    assert_eq!(redis.call(&["FLUSHALL"]).await, "OK");
+    assert_eq!(redis.at(1, &["get", "a"]).await, Value::Null);
+}
+
+#[tokio::test]
+async fn the_server_describes_itself_like_redis() {
+    let (_server, address) = server(&[]).await;
+    let mut redis = Redis::connect(&address).await;
+    let info = redis.call(&["INFO"]).await;
+    assert!(info.as_str().unwrap().contains("redis_version:7.2.0\r\n"));
+    assert_eq!(redis.call(&["SELECT", "0"]).await, "OK");
+    assert_eq!(
+        redis.call(&["SELECT", "1"]).await,
+        error("ERR DB index is out of range")
+    );
+    assert_eq!(
+        redis.call(&["CLIENT", "SETINFO", "LIB-NAME", "x"]).await,
+        "OK"
+    );
+    assert_eq!(redis.call(&["CLIENT", "SETNAME", "me"]).await, "OK");
+    let clients = redis.call(&["CLIENT", "LIST"]).await;
+    assert!(
+        clients.as_str().unwrap().ends_with(" name=me\n"),
+        "{clients}"
+    );
+    assert_eq!(redis.call(&["CONFIG", "GET", "*"]).await, json!([]));
+    assert_eq!(redis.call(&["COMMAND", "DOCS"]).await, json!([]));
+    assert_eq!(redis.call(&["TIME"]).await.as_array().unwrap().len(), 2);
+}
