@@ -231,7 +231,7 @@ impl Reader<'_> {
                 [inner] => self.node(inner, depth + 1),
                 _ => Err(self.error("lists are allowed only after IN and in function calls")),
             },
-            Expr::Unary(UnaryOperator::Negative, inner) => match unparenthesized(inner) {
+            Expr::Unary(UnaryOperator::Negative, inner) => match unsigned(inner) {
                 Expr::Literal(literal @ Literal::Numeric(_)) => self.literal(literal, true),
                 _ => Ok(Node::Negative(Box::new(self.node(inner, depth + 1)?))),
             },
@@ -430,14 +430,19 @@ fn left<'e>(expr: &'e Expr<'_>) -> Option<&'e Expr<'e>> {
     }
 }
 
-/// The expression without enclosing parentheses.
-fn unparenthesized<'e>(mut expr: &'e Expr<'e>) -> &'e Expr<'e> {
-    while let Expr::Parenthesized(inner) = expr
-        && let [inner] = inner.as_slice()
-    {
-        expr = inner;
+/// The expression without enclosing parentheses and plus signs. SQLite drops a plus sign after a minus sign, so
+/// `-(+9223372036854775808)` is an integer.
+fn unsigned<'e>(mut expr: &'e Expr<'e>) -> &'e Expr<'e> {
+    loop {
+        expr = match expr {
+            Expr::Unary(UnaryOperator::Positive, inner) => inner,
+            Expr::Parenthesized(inner) => match inner.as_slice() {
+                [inner] => inner,
+                _ => return expr,
+            },
+            _ => return expr,
+        };
     }
-    expr
 }
 
 /// The step of an operator and its right side. `IS TRUE` and `IS FALSE` have their own step.

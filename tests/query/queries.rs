@@ -157,6 +157,22 @@ fn expressions_that_fail_in_sqlite_are_null() {
     assert!(is("NULL NOT IN ()", "1", &RECORD));
 }
 
+/// As in SQLite since 3.46.
+#[test]
+fn a_plus_sign_after_a_minus_sign_is_dropped() {
+    for number in [
+        "-9223372036854775808",
+        "-+9223372036854775808",
+        "-(+(9223372036854775808))",
+        "-(+(+9223372036854775808))",
+    ] {
+        let kind = format!("typeof({number})");
+        assert!(is(&kind, "'integer'", &RECORD), "{number}");
+    }
+    let minus = "-(-(9223372036854775808))";
+    assert!(is(&format!("typeof({minus})"), "'real'", &RECORD));
+}
+
 #[test]
 fn json_values_are_distinguished_from_text() {
     for (left, right) in [

@@ -11,10 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use self::pattern::matches;
 use super::resp::{Reply, Version};
 use crate::engine::{Engine, PublishedEvent};
 
 mod events;
+pub mod pattern;
 
 /// Maximum number of channels and patterns of one connection.
 pub const SUBSCRIPTIONS_MAX: usize = 1_000;
@@ -309,36 +311,6 @@ impl Subscribers {
         }
         count
     }
-}
-
-/// Whether a pattern with `*` and `?` matches a name. It needs at most the product of their lengths.
-pub fn matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
-    let (mut p, mut n) = (0, 0);
-    // Where to continue if the last `*` must take one more byte.
-    let mut retry = None;
-    while n < name.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                p += 1;
-                retry = Some((p, n));
-            }
-            Some(byte) if *byte == b'?' || name.get(n) == Some(byte) => {
-                p += 1;
-                n += 1;
-            }
-            _ => match retry {
-                Some((after, taken)) => {
-                    retry = Some((after, taken + 1));
-                    p = after;
-                    n = taken + 1;
-                }
-                None => return false,
-            },
-        }
-    }
-    let rest = pattern.get(p..).unwrap_or_default();
-    rest.iter().all(|byte| *byte == b'*')
 }
 
 /// Follows the events of the database.

@@ -147,11 +147,11 @@ impl Reader {
         self.searched = 0;
         let mut line = input.split_to(end).freeze();
         input.advance(1);
-        if line.last() == Some(&b'\r') {
-            line.truncate(line.len() - 1);
-        }
         if line.len() > LINE_BYTES_MAX {
             return Err(Malformed("Protocol error: too big inline request"));
+        }
+        if line.last() == Some(&b'\r') {
+            line.truncate(line.len() - 1);
         }
         Ok(Some(line))
     }

@@ -1,7 +1,7 @@
 //! The commands of a Redis server that clients of qless send besides scripts, and the scripts themselves.
 
 use super::clients::{ClientInfo, NAME_BYTES_MAX};
-use super::pubsub::matches;
+use super::pubsub::pattern::matches;
 use super::qless::{self, keys};
 use super::resp::{Reply, Version};
 use super::scripts::{FOREIGN, SCRIPT_BYTES_MAX};

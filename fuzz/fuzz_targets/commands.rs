@@ -1,0 +1,60 @@
+//! Parses the input as commands of Redis' protocol: whole, and byte by byte, with the same outcome. Checks patterns.
+//!
+//! `cargo fuzz run commands` (see `fuzz/Cargo.toml`).
+#![no_main]
+
+use bytes::BytesMut;
+use libfuzzer_sys::fuzz_target;
+use pattern::matches;
+use resp::{Command, Malformed, Reader, Reply, Version};
+
+#[allow(dead_code, reason = "the server uses all of it")]
+#[path = "../../src/protocol/redis/resp.rs"]
+mod resp;
+
+#[path = "../../src/protocol/redis/pubsub/pattern.rs"]
+mod pattern;
+
+/// The commands in these parts, and the error that ended them.
+fn commands<'a>(
+    parts: impl Iterator<Item = &'a [u8]>,
+    is_anonymous: bool,
+) -> (Vec<Command>, Option<Malformed>) {
+    let (mut reader, mut input, mut found) = (Reader::default(), BytesMut::new(), Vec::new());
+    for part in parts {
+        input.extend_from_slice(part);
+        loop {
+            match reader.next(&mut input, is_anonymous) {
+                Ok(Some(command)) => found.push(command),
+                Ok(None) => break,
+                Err(malformed) => return (found, Some(malformed)),
+            }
+        }
+    }
+    (found, None)
+}
+
+fuzz_target!(|data: &[u8]| {
+    let is_anonymous = data.first().is_some_and(|byte| byte % 2 == 1);
+    let whole = commands(std::iter::once(data), is_anonymous);
+    assert_eq!(whole, commands(data.chunks(1), is_anonymous));
+    // What is written as a list of texts is read as the same command.
+    for command in whole.0.iter().filter(|command| !command.is_empty()) {
+        let texts: Option<Vec<_>> = command
+            .iter()
+            .map(|bytes| String::from_utf8(bytes.to_vec()).ok().map(Reply::Text))
+            .collect();
+        if let Some(texts) = texts {
+            let mut bytes = Vec::new();
+            Reply::List(texts).encode(Version::Resp2, &mut bytes);
+            let again = commands(std::iter::once(bytes.as_slice()), is_anonymous);
+            assert_eq!(again, (vec![command.clone()], None));
+        }
+    }
+    if let Ok(text) = std::str::from_utf8(data)
+        && let Some((pattern, name)) = text.split_once(' ')
+    {
+        let all = matches(pattern, name);
+        assert!(!all || matches(&format!("*{pattern}*"), &format!("x{name}y")));
+    }
+});
