@@ -15,7 +15,7 @@ server := target/serve/switchyard
 release := target/release/switchyard
 site := target/site.stamp
 
-.PHONY: help setup serve dev watch build deb package test check fmt lint unit postgres packages browser size audit fuzz cost stress \
+.PHONY: help setup serve dev watch build deb package test check fmt lint unit postgres packages browser clients size audit fuzz cost stress \
 	bench reference pictures clean
 
 help: ## print this help
@@ -49,7 +49,7 @@ package: $(release) ## create an archive of binary and documents, and its checks
 
 test: ## run every check that CI runs
 	@$(MAKE) --no-print-directory -j2 $(site) $(server) fmt
-	@$(MAKE) --no-print-directory audit lint unit postgres packages size browser cost fuzz
+	@$(MAKE) --no-print-directory audit lint unit postgres packages size browser clients cost fuzz
 	@echo "All checks passed."
 
 check: test ## the same as test
@@ -92,6 +92,9 @@ postgres: lint ## run the Rust tests on a temporary Postgres, and some without S
 browser: $(site) $(server) ## run the browser tests in headless Chromium; ARGS=end2end/put.test.js
 	SWITCHYARD=$(CURDIR)/$(server) CHROMIUM="$$(scripts/chromium.sh)" \
 		node --test --test-concurrency=2 --test-reporter=spec $(or $(ARGS),end2end/*.test.js)
+
+clients: $(server) ## test the original clients of qless, which speak Redis' protocol, against the server
+	@scripts/clients.sh $(CURDIR)/$(server)
 
 packages: $(server) ## build and check the Debian package; as root, install it in a copy of the system
 	@scripts/deb-test.sh $(CURDIR)/$(server)
