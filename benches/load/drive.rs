@@ -12,7 +12,7 @@ use super::Result;
 use super::ledger::Ledger;
 use super::report::percentile;
 use super::target::Target;
-use super::{jobq, lmstfy, qless};
+use super::{jobq, lmstfy, qless, redis};
 
 /// Duration of the load before the measurement, which fills caches and opens connections.
 const WARM_UP: Duration = Duration::from_millis(500);
@@ -23,6 +23,8 @@ pub enum Protocol {
     Qless,
     Lmstfy,
     Jobq,
+    /// qless over Redis' protocol.
+    Redis,
 }
 
 /// A kind of load.
@@ -57,6 +59,7 @@ impl fmt::Display for Load {
             Protocol::Qless => f.write_str("qless, ")?,
             Protocol::Lmstfy => f.write_str("lmstfy, ")?,
             Protocol::Jobq => f.write_str("Jobq, ")?,
+            Protocol::Redis => f.write_str("Redis' protocol, ")?,
         }
         match self.connections {
             1 => f.write_str("1 connection")?,
@@ -155,6 +158,7 @@ enum Worker {
     Qless(qless::Worker),
     Lmstfy(lmstfy::Worker),
     Jobq(jobq::Worker),
+    Redis(redis::Worker),
 }
 
 impl Worker {
@@ -173,6 +177,9 @@ impl Worker {
                 Worker::Lmstfy(lmstfy::Worker::new(target, load, number, shared).await?)
             }
             Protocol::Jobq => Worker::Jobq(jobq::Worker::new(target, load, number, shared).await?),
+            Protocol::Redis => {
+                Worker::Redis(redis::Worker::new(target, load, number, shared).await?)
+            }
         })
     }
 
@@ -181,6 +188,7 @@ impl Worker {
             Worker::Qless(worker) => worker.cycle().await,
             Worker::Lmstfy(worker) => worker.cycle().await,
             Worker::Jobq(worker) => worker.cycle().await,
+            Worker::Redis(worker) => worker.cycle().await,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The load program. It measures over HTTP: the cycle of a job in qless (add, get, complete), lmstfy (publish, consume,
-//! acknowledge) and Jobq (create, poll, delete); long polls; queries over many jobs; and the dashboard's pages and open
+//! acknowledge) and Jobq (create, poll, delete); the same cycle of qless over Redis' protocol, next to a real Redis with
+//! qless-core if `--qless-core` names its script; long polls; queries over many jobs; and the dashboard's pages and open
 //! tabs.
 //!
 //! It starts the release server once per durability, and a *floor*: a server with the same routes that responds from
@@ -18,6 +19,7 @@ mod lmstfy;
 mod pages;
 mod qless;
 mod records;
+mod redis;
 mod report;
 mod target;
 mod waiting;
@@ -59,8 +61,12 @@ struct Options {
     #[arg(long, default_value_t = 1)]
     queues: usize,
     /// Protocols to measure.
-    #[arg(long, value_delimiter = ',', default_value = "qless,lmstfy,jobq")]
+    #[arg(long, value_delimiter = ',', default_value = "qless,lmstfy,jobq,redis")]
     protocol: Vec<Protocol>,
+    /// Script of qless-core with which a Redis (`redis-server`) is measured too. Redis 7 refuses those that assign to
+    /// global tables.
+    #[arg(long, value_name = "FILE")]
+    qless_core: Option<PathBuf>,
     /// Measure the dashboard only.
     #[arg(long)]
     dashboard: bool,
@@ -126,7 +132,7 @@ async fn measure(options: &Options) -> Result<()> {
         return measure_delays(targets.get(1..).unwrap_or_default()).await;
     }
     let mut loads = Vec::new();
-    for protocol in &options.protocol {
+    for protocol in options.protocol.iter().filter(|it| **it != Protocol::Redis) {
         let load = |connections, jobs| Load::new(*protocol, connections, jobs, options.queues);
         loads.extend(options.connections.iter().map(|number| load(*number, 1)));
         // Only qless completes several jobs per request; lmstfy acknowledges one at a time.
@@ -134,20 +140,11 @@ async fn measure(options: &Options) -> Result<()> {
             loads.push(load(BULK_CONNECTIONS, options.bulk));
         }
     }
-    let seconds = Duration::from_secs_f64(options.seconds.clamp(0.1, 600.0));
-    let mut measured: Vec<Vec<Vec<Measured>>> = vec![vec![Vec::new(); targets.len()]; loads.len()];
-    // Each round measures everything, so that a disturbance of a few seconds affects only one round of each.
-    for round in 1..=options.rounds {
-        for (load, of_load) in loads.iter().zip(&mut measured) {
-            for (target, of_target) in targets.iter().zip(of_load) {
-                let one = drive::run(target, load, seconds).await?;
-                println!("round {round}: {} {load}: {one}", target.name);
-                of_target.push(one);
-            }
-        }
+    let all: Vec<&Target> = targets.iter().collect();
+    measure_loads(options, &loads, &all).await?;
+    if options.protocol.contains(&Protocol::Redis) {
+        measure_redis(options, targets.get(1..).unwrap_or_default()).await?;
     }
-    println!();
-    report::print(&rows(&loads, &targets, &measured));
     if options.protocol.contains(&Protocol::Lmstfy) && options.deliveries + options.idle > 0 {
         let waiting = wait(options, targets.get(1..).unwrap_or_default()).await?;
         println!();
@@ -167,6 +164,42 @@ async fn measure(options: &Options) -> Result<()> {
     // Stops the servers, so that they do not disturb the measurement of the dashboard.
     drop(targets);
     dashboard(options).await
+}
+
+/// Measures the loads over Redis' protocol. The ratios are those to a real Redis, if it is measured.
+async fn measure_redis(options: &Options, servers: &[Target]) -> Result<()> {
+    let mut real = Vec::new();
+    if let Some(script) = &options.qless_core {
+        for policy in ["everysec", "always"] {
+            real.push(Target::redis_server(script, policy)?);
+        }
+    }
+    let targets: Vec<&Target> = real.iter().chain(servers).collect();
+    let numbers = options.connections.iter();
+    let loads = numbers.map(|number| Load::new(Protocol::Redis, *number, 1, options.queues));
+    measure_loads(options, &loads.collect::<Vec<_>>(), &targets).await
+}
+
+/// Measures each load on each target, and prints the results with the ratios to the first target.
+async fn measure_loads(options: &Options, loads: &[Load], targets: &[&Target]) -> Result<()> {
+    if loads.is_empty() {
+        return Ok(());
+    }
+    let seconds = Duration::from_secs_f64(options.seconds.clamp(0.1, 600.0));
+    let mut measured: Vec<Vec<Vec<Measured>>> = vec![vec![Vec::new(); targets.len()]; loads.len()];
+    // Each round measures everything, so that a disturbance of a few seconds affects only one round of each.
+    for round in 1..=options.rounds {
+        for (load, of_load) in loads.iter().zip(&mut measured) {
+            for (target, of_target) in targets.iter().zip(of_load) {
+                let one = drive::run(target, load, seconds).await?;
+                println!("round {round}: {} {load}: {one}", target.name);
+                of_target.push(one);
+            }
+        }
+    }
+    println!();
+    report::print(&rows(loads, targets, &measured));
+    Ok(())
 }
 
 /// Measures how long the largest requests delay other requests.
@@ -215,7 +248,7 @@ async fn wait(
     Ok(rows)
 }
 
-fn rows(loads: &[Load], targets: &[Target], measured: &[Vec<Vec<Measured>>]) -> Vec<Row> {
+fn rows(loads: &[Load], targets: &[&Target], measured: &[Vec<Vec<Measured>>]) -> Vec<Row> {
     let mut rows = Vec::new();
     for (load, of_load) in loads.iter().zip(measured) {
         let floor = of_load.first().map_or(&[][..], Vec::as_slice);

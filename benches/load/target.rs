@@ -16,6 +16,8 @@ pub struct Target {
     /// The main process of the database, if the database is a server.
     database: Option<u32>,
     ticks_per_s: f64,
+    /// The script that clients of Redis' protocol load.
+    script: String,
     _folder: Option<TempDir>,
 }
 
@@ -23,6 +25,8 @@ struct Server {
     child: Child,
     /// `host:port`.
     address: String,
+    /// `host:port` of the listener for Redis' protocol; empty if there is none.
+    redis: String,
 }
 
 impl Target {
@@ -69,6 +73,33 @@ impl Target {
         Ok(target)
     }
 
+    /// Starts a Redis with this script of qless-core. It writes each command to its log; `policy` says when the log
+    /// reaches the disk.
+    pub fn redis_server(script: &Path, policy: &str) -> Result<Target> {
+        let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
+        let port = std::net::TcpListener::bind("127.0.0.1:0")?
+            .local_addr()?
+            .port();
+        let child = Command::new("redis-server")
+            .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"])
+            .args(["--port", &port.to_string(), "--appendfsync", policy])
+            .args([Path::new("--dir"), folder.path()])
+            .stdout(Stdio::null())
+            .spawn()?;
+        let address = format!("127.0.0.1:{port}");
+        while std::net::TcpStream::connect(&address).is_err() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let mut target = Target::new(&format!("Redis, {policy}"), Some(folder), None);
+        target.script = std::fs::read_to_string(script)?;
+        target.servers.push(Server {
+            child,
+            address: address.clone(),
+            redis: address,
+        });
+        Ok(target)
+    }
+
     /// Starts `switchyard dev` with `jobs` generated jobs of all protocols and continuous traffic.
     pub fn generated(program: Option<&Path>, jobs: usize) -> Result<Target> {
         let mut command = Command::new(server(program)?);
@@ -89,6 +120,7 @@ impl Target {
             servers: Vec::new(),
             database,
             ticks_per_s: ticks_per_s(),
+            script: "local QlessAPI = {}".to_owned(),
             _folder: folder,
         }
     }
@@ -115,6 +147,14 @@ impl Target {
                 Some(address.split(['/', ' ']).next()?.to_owned())
             })
             .ok_or_else(|| format!("{} does not tell its address", self.name))?;
+        let serves_redis = command.get_args().any(|it| it == "--redis-listen");
+        let mut redis = String::new();
+        while serves_redis && redis.is_empty() {
+            let line = lines.next().ok_or("the server ended")??;
+            if let Some((_, address)) = line.split_once("redis://") {
+                redis = address.split(' ').next().unwrap_or_default().to_owned();
+            }
+        }
         let mut is_printed = last.is_empty();
         while !is_printed {
             let line = lines.next().ok_or("the server ended")??;
@@ -122,7 +162,11 @@ impl Target {
         }
         // Reads further output, so that the pipe does not fill up.
         std::thread::spawn(move || lines.for_each(drop));
-        self.servers.push(Server { child, address });
+        self.servers.push(Server {
+            child,
+            address,
+            redis,
+        });
         Ok(self)
     }
 
@@ -135,6 +179,16 @@ impl Target {
     pub fn address(&self, connection: usize) -> Result<&str> {
         let server = self.servers.get(connection % self.servers.len().max(1));
         Ok(&server.ok_or("no server")?.address)
+    }
+
+    /// The address for this connection over Redis' protocol.
+    pub fn redis(&self, connection: usize) -> Result<&str> {
+        let server = self.servers.get(connection % self.servers.len().max(1));
+        Ok(&server.ok_or("no server")?.redis)
+    }
+
+    pub fn script(&self) -> &str {
+        &self.script
     }
 
     /// User and system time of all servers and their database so far.
@@ -176,6 +230,7 @@ fn serve(program: Option<&Path>, database: &str, durability: &str) -> Result<Com
     let mut command = Command::new(server(program)?);
     command
         .args(["serve", "--listen", "127.0.0.1:0", "--no-auth"])
+        .args(["--redis-listen", "127.0.0.1:0"])
         .args(["--durability", durability, "--database", database]);
     Ok(command)
 }
