@@ -185,7 +185,11 @@ pub async fn serve_engine(
         tls: settings.tls.clone(),
         hsts: settings.hsts,
         proxies: settings.proxies.clone(),
-        connections: monitor.connections(),
+        connections: monitor.gauges().connections.clone(),
+    };
+    let redis_transport = Transport {
+        connections: monitor.gauges().redis_connections.clone(),
+        ..transport.clone()
     };
     // Health checks and metrics remain available while the last requests finish.
     let drained = CancellationToken::new();
@@ -206,7 +210,7 @@ pub async fn serve_engine(
         listeners.redis,
         &engine,
         settings,
-        transport.clone(),
+        redis_transport,
         &stopping,
     );
     let server = accept::serve(
@@ -244,10 +248,6 @@ async fn serve_redis(
     let Some(listener) = listener else { return };
     let (auth, stop) = (&settings.auth, stopping.clone());
     let front = Front::new(engine, auth, settings.allow_flush, stop.clone());
-    let transport = Transport {
-        connections: Gauge::default(),
-        ..transport
-    };
     redis::serve(listener, Arc::new(front), settings.limits, transport, stop).await;
 }
 

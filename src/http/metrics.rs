@@ -42,9 +42,7 @@ struct Inner {
     engine: Engine,
     http: Arc<HttpCounts>,
     feed: Feed,
-    /// Open event streams of qless.
-    qless_streams: Gauge,
-    connections: Gauge,
+    gauges: Gauges,
     /// The last answer in each [`Format`], and when it was made.
     answers: [Mutex<Option<(Instant, Bytes)>>; 2],
 }
@@ -52,7 +50,11 @@ struct Inner {
 /// The gauges that the listener and the protocols share with the monitor.
 #[derive(Clone, Default)]
 pub struct Gauges {
+    /// Open connections of clients.
     pub connections: Gauge,
+    /// Open connections over Redis' protocol.
+    pub redis_connections: Gauge,
+    /// Open event streams of qless.
     pub qless_streams: Gauge,
 }
 
@@ -62,15 +64,14 @@ impl Monitor {
             engine,
             http,
             feed,
-            qless_streams: gauges.qless_streams,
-            connections: gauges.connections,
+            gauges,
             answers: Default::default(),
         }))
     }
 
-    /// Counts the open connections of clients.
-    pub fn connections(&self) -> Gauge {
-        self.0.connections.clone()
+    /// What the listeners and the protocols count.
+    pub fn gauges(&self) -> &Gauges {
+        &self.0.gauges
     }
 
     /// The route of the metrics; `auth` is the layer in front of it, `None` if they need no credentials.

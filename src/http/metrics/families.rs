@@ -110,7 +110,7 @@ impl Snapshot {
             "Open event streams.",
         );
         streams.sample(&[("kind", "dashboard")], monitor.feed.listeners());
-        streams.sample(&[("kind", "qless")], monitor.qless_streams.get());
+        streams.sample(&[("kind", "qless")], monitor.gauges.qless_streams.get());
         if let Some(database) = &self.database {
             out.single(
                 "switchyard_workers",
@@ -211,7 +211,13 @@ impl Snapshot {
             "switchyard_http_connections",
             Kind::Gauge,
             "Open connections of clients.",
-            monitor.connections.get(),
+            monitor.gauges.connections.get(),
+        );
+        out.single(
+            "switchyard_redis_connections",
+            Kind::Gauge,
+            "Open connections over Redis' protocol.",
+            monitor.gauges.redis_connections.get(),
         );
         let routes = monitor.http.routes();
         let name = "switchyard_http_requests";

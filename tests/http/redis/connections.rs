@@ -224,7 +224,7 @@ async fn a_flush_must_be_enabled() {
 
 #[tokio::test]
 async fn the_server_describes_itself_like_redis() {
-    let (_server, address) = server(&[]).await;
+    let (server, address) = server(&[]).await;
     let mut redis = Redis::connect(&address).await;
     let info = redis.call(&["INFO"]).await;
     assert!(info.as_str().unwrap().contains("redis_version:7.2.0\r\n"));
@@ -238,6 +238,10 @@ async fn the_server_describes_itself_like_redis() {
         "OK"
     );
     assert_eq!(redis.call(&["CLIENT", "SETNAME", "me"]).await, "OK");
+    let metrics = format!("http://{}/metrics", server.address);
+    let metrics = server.http.get(metrics).send().await.unwrap();
+    let metrics = metrics.text().await.unwrap();
+    assert!(metrics.contains("\nswitchyard_redis_connections 1\n"));
     let clients = redis.call(&["CLIENT", "LIST"]).await;
     assert!(
         clients.as_str().unwrap().ends_with(" name=me\n"),
