@@ -1,5 +1,6 @@
 //! Commands on channels.
 
+use super::pubsub::pattern::PATTERN_BYTES_MAX;
 use super::pubsub::{Kind, SUBSCRIPTIONS_MAX};
 use super::resp::{Command, Reply, Version};
 use super::session::{Session, texts};
@@ -49,15 +50,20 @@ pub async fn run(session: &mut Session, name: &str, command: &Command) -> Option
         let words = format!("ERR a client can have at most {SUBSCRIPTIONS_MAX} subscriptions");
         return Some(Reply::Error(words));
     }
-    if names.iter().any(|name| name.len() > NAME_BYTES_MAX) {
-        let words = format!("ERR the name of a channel must not exceed {NAME_BYTES_MAX} bytes");
+    let bytes_max = match kind {
+        Kind::Channel => NAME_BYTES_MAX,
+        Kind::Pattern => PATTERN_BYTES_MAX,
+    };
+    if names.iter().any(|name| name.len() > bytes_max) {
+        let words = format!("ERR the name of a channel must not exceed {bytes_max} bytes");
         return Some(Reply::Error(words));
     }
+    let mut has_room = true;
     for name in names {
-        hub.subscribe(client, &session.mailbox, kind, name);
+        has_room &= hub.subscribe(client, &session.mailbox, kind, name);
     }
     hub.be_ready().await;
-    None
+    (!has_room).then(|| Reply::error("ERR all clients together have too many subscriptions"))
 }
 
 fn ping(session: &Session, mut arguments: Vec<String>) -> Reply {

@@ -5,7 +5,7 @@
 //! for them.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -21,8 +21,19 @@ pub mod pattern;
 /// Maximum number of channels and patterns of one connection.
 pub const SUBSCRIPTIONS_MAX: usize = 1_000;
 
-/// Bytes of messages that wait for one client. The connection of one that has more is closed.
+/// Maximum number of channels of all connections, and of patterns, which each message is compared with.
+const CHANNELS_MAX: usize = 100_000;
+const PATTERNS_MAX: usize = 256;
+
+/// Maximum number of channels in a list.
+const LISTED_MAX: usize = 1_000;
+
+/// Bytes of messages that wait for one client, and for all. The connection of one that exceeds a limit is closed.
 const MAILBOX_BYTES_MAX: usize = 4 << 20;
+const MAILBOXES_BYTES_MAX: usize = 256 << 20;
+
+/// Bytes of messages that wait for all clients.
+static WAITING_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Events that are read at a time.
 const BATCH: usize = 1_000;
@@ -53,10 +64,13 @@ impl Mailbox {
     fn push(&self, message: &Reply) {
         let mut waiting = self.lock();
         let version = waiting.version;
-        if waiting.bytes.len() < MAILBOX_BYTES_MAX {
-            message.encode(version, &mut waiting.bytes);
-        } else {
+        let before = waiting.bytes.len();
+        message.encode(version, &mut waiting.bytes);
+        let added = waiting.bytes.len() - before;
+        let all = WAITING_BYTES.fetch_add(added, Ordering::Relaxed) + added;
+        if waiting.bytes.len() > MAILBOX_BYTES_MAX || all > MAILBOXES_BYTES_MAX {
             self.overflow.cancel();
+            waiting.clear();
         }
         drop(waiting);
         self.arrived.notify_one();
@@ -64,11 +78,26 @@ impl Mailbox {
 
     /// Moves the messages to `output`.
     pub fn take(&self, output: &mut Vec<u8>) {
-        output.append(&mut self.lock().bytes);
+        let mut waiting = self.lock();
+        output.extend_from_slice(&waiting.bytes);
+        waiting.clear();
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    fn clear(&mut self) {
+        WAITING_BYTES.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+        self.bytes = Vec::new();
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 
@@ -115,6 +144,9 @@ struct Subscribers {
     of_channel: HashMap<String, BTreeSet<u64>>,
     /// The clients with patterns.
     with_patterns: BTreeSet<u64>,
+    /// The numbers of channels and patterns of all clients.
+    channels: usize,
+    patterns: usize,
 }
 
 /// The subscribers of one server.
@@ -144,8 +176,16 @@ impl Hub {
     }
 
     /// Subscribes a client, which gets the confirmation through its mailbox: before the first message of the channel.
-    pub fn subscribe(&self, client: u64, mailbox: &Arc<Mailbox>, kind: Kind, name: String) {
+    /// Returns false if all clients together have too many subscriptions.
+    pub fn subscribe(&self, client: u64, mailbox: &Arc<Mailbox>, kind: Kind, name: String) -> bool {
         let mut subscribers = self.lock();
+        let has_room = match kind {
+            Kind::Channel => subscribers.channels < CHANNELS_MAX,
+            Kind::Pattern => subscribers.patterns < PATTERNS_MAX,
+        };
+        if !has_room {
+            return false;
+        }
         match kind {
             Kind::Channel => {
                 let of_channel = subscribers.of_channel.entry(name.clone()).or_default();
@@ -161,10 +201,12 @@ impl Hub {
             channels: BTreeSet::new(),
             patterns: BTreeSet::new(),
         });
-        subscriber.names(kind).insert(name.clone());
+        let is_new = subscriber.names(kind).insert(name.clone());
         let count = Reply::integer(subscriber.count());
+        *subscribers.total(kind) += usize::from(is_new);
         let confirmation = vec![Reply::text(kind.words().0), Reply::Text(name), count];
         mailbox.push(&Reply::Push(confirmation));
+        true
     }
 
     /// Ends subscriptions of a client: the named ones, or all of this kind.
@@ -210,13 +252,14 @@ impl Hub {
         self.lock().publish(channel, message)
     }
 
-    /// The channels that have subscribers and match a pattern.
+    /// Channels that have subscribers and match a pattern, of the first [`LISTED_MAX`].
     pub fn channels(&self, pattern: Option<&str>) -> Vec<String> {
         let subscribers = self.lock();
         let matching = |name: &&String| pattern.is_none_or(|pattern| matches(pattern, name));
         subscribers
             .of_channel
             .keys()
+            .take(LISTED_MAX)
             .filter(matching)
             .cloned()
             .collect()
@@ -229,8 +272,7 @@ impl Hub {
 
     /// The number of patterns of all clients.
     pub fn count_patterns(&self) -> usize {
-        let subscribers = self.lock();
-        subscribers.all.values().map(|it| it.patterns.len()).sum()
+        self.lock().patterns
     }
 
     /// Waits until the events are followed, if somebody is subscribed: before the first subscription is confirmed, and
@@ -261,6 +303,13 @@ impl Hub {
 }
 
 impl Subscribers {
+    fn total(&mut self, kind: Kind) -> &mut usize {
+        match kind {
+            Kind::Channel => &mut self.channels,
+            Kind::Pattern => &mut self.patterns,
+        }
+    }
+
     fn names(&mut self, client: u64, kind: Kind) -> Vec<String> {
         let subscriber = self.all.get_mut(&client);
         subscriber.map_or_else(Vec::new, |it| it.names(kind).iter().cloned().collect())
@@ -274,13 +323,14 @@ impl Subscribers {
         let Some(subscriber) = self.all.get_mut(&client) else {
             return;
         };
-        subscriber.names(kind).remove(name);
+        let was_there = subscriber.names(kind).remove(name);
         if subscriber.patterns.is_empty() {
             self.with_patterns.remove(&client);
         }
         if subscriber.count() == 0 {
             self.all.remove(&client);
         }
+        *self.total(kind) -= usize::from(was_there);
         if kind == Kind::Channel
             && let Some(clients) = self.of_channel.get_mut(name)
         {
@@ -364,19 +414,16 @@ impl Follower {
             if next <= last {
                 return;
             }
-            self.send(&events);
-            tokio::task::yield_now().await;
+            self.send(&events).await;
         }
     }
 
-    fn send(&self, events: &[PublishedEvent]) {
-        let subscribers = self.hub.lock();
-        if subscribers.all.is_empty() {
-            return;
-        }
+    async fn send(&self, events: &[PublishedEvent]) {
         for event in events {
             if let Some((channel, message)) = events::message(event) {
-                subscribers.publish(&channel, &message);
+                self.hub.publish(&channel, &message);
+                // An event can have thousands of subscribers.
+                tokio::task::consume_budget().await;
             }
         }
     }

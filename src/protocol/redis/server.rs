@@ -1,7 +1,7 @@
 //! The commands of a Redis server that clients of qless send besides scripts, and the scripts themselves.
 
 use super::clients::{ClientInfo, NAME_BYTES_MAX};
-use super::pubsub::pattern::matches;
+use super::pubsub::pattern::{PATTERN_BYTES_MAX, matches};
 use super::qless::{self, keys};
 use super::resp::{Reply, Version};
 use super::scripts::{FOREIGN, SCRIPT_BYTES_MAX};
@@ -92,6 +92,9 @@ fn without_database(session: &mut Session, name: &str, arguments: &[String]) -> 
         ("PUBLISH", [channel, message]) => {
             Reply::integer(session.front.hub.publish(channel, message))
         }
+        ("PUBSUB", [_, pattern, ..]) if pattern.len() > PATTERN_BYTES_MAX => Reply::Error(format!(
+            "ERR a pattern must not exceed {PATTERN_BYTES_MAX} bytes"
+        )),
         ("PUBSUB", [word, rest @ ..]) => pubsub(session, &word.to_ascii_uppercase(), rest),
         _ if exists(name) => {
             let name = name.to_ascii_lowercase();
@@ -202,18 +205,28 @@ async fn look_up(session: &Session, name: &str, arguments: &[String]) -> Result<
             None => Reply::Null,
         }),
         ("KEYS" | "DBSIZE", _) => {
+            let pattern = arguments.first().map_or("*", String::as_str);
+            if pattern.len() > PATTERN_BYTES_MAX {
+                let words = format!("ERR a pattern must not exceed {PATTERN_BYTES_MAX} bytes");
+                return Ok(Reply::Error(words));
+            }
             engine.options().await?;
             let queues = engine.known_queues().all();
             let queues = queues
                 .iter()
                 .filter(|it| it.key.protocol == Protocol::Qless && !it.forgotten);
             let keys = queues.map(|queue| format!("ql:q:{}", queue.key.name));
-            let pattern = arguments.first().map_or("*", String::as_str);
-            let keys: Vec<_> = keys.filter(|key| matches(pattern, key)).collect();
-            Ok(match name {
-                "DBSIZE" => Reply::integer(keys.len()),
-                _ => Reply::List(keys.into_iter().map(Reply::Text).collect()),
-            })
+            if name == "DBSIZE" {
+                return Ok(Reply::integer(keys.count()));
+            }
+            let mut found = Vec::new();
+            for key in keys {
+                if matches(pattern, &key) {
+                    found.push(Reply::Text(key));
+                }
+                tokio::task::consume_budget().await;
+            }
+            Ok(Reply::List(found))
         }
         _ => {
             let name = name.to_ascii_lowercase();

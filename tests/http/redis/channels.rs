@@ -188,3 +188,36 @@ async fn a_subscriber_that_does_not_read_is_disconnected() {
         assert!(sent < 1_000, "the subscriber is still connected");
     }
 }
+
+#[tokio::test]
+async fn subscriptions_are_limited() {
+    let (_server, address) = server(&[]).await;
+    let mut redis = Redis::connect(&address).await;
+    let patterns: Vec<String> = (0..256).map(|n| format!("p{n}*")).collect();
+    let names = patterns.iter().map(String::as_str);
+    let all: Vec<&str> = std::iter::once("PSUBSCRIBE").chain(names).collect();
+    redis.send(&all).await;
+    for n in 1..=256 {
+        assert_eq!(redis.reply().await[2], n);
+    }
+    let mut other = Redis::connect(&address).await;
+    let full = json!({ "error": "ERR all clients together have too many subscriptions" });
+    assert_eq!(other.call(&["PSUBSCRIBE", "x*"]).await, full);
+    let long = "x".repeat(129);
+    let refused = other.call(&["PSUBSCRIBE", &long]).await;
+    assert!(refused["error"].as_str().unwrap().contains("128 bytes"));
+    let many: Vec<&str> = std::iter::once("SUBSCRIBE").chain(["c"; 1_001]).collect();
+    let refused = other.call(&many).await;
+    assert!(
+        refused["error"]
+            .as_str()
+            .unwrap()
+            .contains("at most 1000 subscriptions")
+    );
+    drop(redis);
+    while other.call(&["PUBSUB", "NUMPAT"]).await != 0 {}
+    assert_eq!(
+        other.call(&["PSUBSCRIBE", "x*"]).await,
+        json!(["psubscribe", "x*", 1])
+    );
+}

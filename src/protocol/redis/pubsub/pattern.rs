@@ -1,5 +1,8 @@
 //! Patterns of channels and keys.
 
+/// Maximum length of a pattern, in bytes, which bounds the time of a comparison.
+pub const PATTERN_BYTES_MAX: usize = 128;
+
 /// Whether a pattern with `*` and `?` matches a name. It needs at most the product of their lengths.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
