@@ -266,6 +266,8 @@ async fn tags_dependencies_and_notes_are_kept() {
         redis.at(2, &["log", "a", "noted", r#"{"by": "me"}"#]).await,
         Value::Null
     );
+    let missing = error("Log(): Argument 'message' missing");
+    assert_eq!(redis.at(2, &["log", "a", ""]).await, missing);
     let job = redis.json(2, &["get", "a"]).await;
     assert_eq!(
         job["history"][1],
@@ -340,6 +342,8 @@ async fn recurring_jobs_spawn_children() {
     ];
     assert_eq!(redis.at(1, &recur).await, "r");
     assert_eq!(redis.call(&["ZSCORE", "ql:q:q-recur", "r"]).await, "11");
+    redis.call(&["HELLO", "3"]).await;
+    assert_eq!(redis.call(&["ZSCORE", "ql:q:q-recur", "r"]).await, 11.0);
     let job = json!({
         "jid": "r", "klass": "K", "state": "recur", "queue": "q", "priority": 2, "interval": 60, "retries": 0,
         "count": 0, "data": "{}", "tags": {}, "backlog": 0,

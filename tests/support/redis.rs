@@ -103,6 +103,7 @@ impl Redis {
             "+" => json!(text),
             "-" => json!({ "error": text }),
             ":" => json!(text.parse::<i64>().unwrap()),
+            "," => json!(text.parse::<f64>().unwrap()),
             "_" => Value::Null,
             "$" if text == "-1" => Value::Null,
             "$" => {

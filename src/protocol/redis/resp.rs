@@ -197,6 +197,8 @@ pub enum Reply {
     Error(String),
     Integer(i64),
     Text(String),
+    /// In RESP2 a text.
+    Number(f64),
     Null,
     List(Vec<Reply>),
     /// In RESP2 a list of keys and values.
@@ -239,6 +241,8 @@ impl Reply {
                 output.extend_from_slice(text.as_bytes());
                 output.extend_from_slice(b"\r\n");
             }
+            Reply::Number(number) if is_resp3 => line(b',', &number.to_string(), output),
+            Reply::Number(number) => Reply::Text(number.to_string()).encode(version, output),
             Reply::Null => output.extend_from_slice(if is_resp3 { b"_\r\n" } else { b"$-1\r\n" }),
             Reply::List(items) => list(b'*', items, version, output),
             Reply::Push(items) => list(if is_resp3 { b'>' } else { b'*' }, items, version, output),

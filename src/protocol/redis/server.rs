@@ -201,7 +201,7 @@ async fn look_up(session: &Session, name: &str, arguments: &[String]) -> Result<
     match (name, arguments) {
         ("ZCARD", [key]) => Ok(Reply::Integer(keys::cardinality(engine, key).await?)),
         ("ZSCORE", [key, id]) => Ok(match keys::score(engine, key, id).await? {
-            Some(score) => Reply::Text(score.to_string()),
+            Some(score) => Reply::Number(score),
             None => Reply::Null,
         }),
         ("KEYS" | "DBSIZE", _) => {

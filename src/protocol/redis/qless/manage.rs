@@ -142,7 +142,10 @@ pub async fn track(mut call: Call<'_>) -> Outcome {
 /// Adds a note to a job's history.
 pub async fn log(mut call: Call<'_>) -> Outcome {
     let key = call.arguments.job()?;
-    let message = call.arguments.name("message")?;
+    let message = call.arguments.required("message")?;
+    if message.is_empty() {
+        return Err(call.arguments.bad("Argument 'message' missing"));
+    }
     let data = call.arguments.optional_json("data")?;
     let data = data.filter(|data| data.trim() != "{}" && data.trim() != "null");
     if let Some(data) = &data {
