@@ -1,13 +1,25 @@
 #!/usr/bin/env bash
-# Tests the original clients against the server: clients.sh SWITCHYARD. Installs them in target/clients.
+# Tests the original clients against the server: clients.sh SWITCHYARD. Installs them in target/clients, and on
+# Debian-based systems the packages that they need.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+packages=()
+python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
+command -v redis-cli redis-benchmark >/dev/null || packages+=(redis-tools)
+if [ ${#packages[@]} -gt 0 ] && command -v apt-get >/dev/null; then
+    as_root=
+    [ "$(id -u)" = 0 ] || as_root=sudo
+    echo "clients: installing ${packages[*]}" >&2
+    { $as_root apt-get update -qq && DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends "${packages[@]}"; } >&2
+fi
+
 venv=target/clients
 requirements=end2end/clients/requirements.txt
 if ! cmp -s "$requirements" "$venv/installed"; then
     rm -rf "$venv"
     python3 -m venv "$venv"
-    # The packages have no dependencies besides those that are listed.
+    # All packages are listed, with their versions.
     "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --requirement "$requirements"
     cp "$requirements" "$venv/installed"
 fi

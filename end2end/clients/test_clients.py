@@ -172,6 +172,20 @@ class Clients(unittest.TestCase):
             messages.close()
             client.close()
 
+    def test_the_programs_of_redis(self):
+        def run(program, *arguments):
+            command = [program, "-p", str(self.server.port), *arguments]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout.strip()
+
+        self.assertEqual(run("redis-cli", "ping"), "PONG")
+        self.assertIn("redis_version:", run("redis-cli", "info"))
+        sha = run("redis-cli", "script", "load", "local QlessAPI = {}")
+        put = ["evalsha", sha, "0", "put", "0", "w", "work", "__rand_int__", "Greet", "{}", "0"]
+        run("redis-benchmark", "-q", "-n", "400", "-c", "20", "-P", "8", "-r", "1000000000", *put)
+        self.assertGreater(len(self.queue), 390)
+
     def test_nothing_is_lost_when_the_server_is_killed(self):
         acknowledged = []
 
