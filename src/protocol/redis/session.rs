@@ -235,6 +235,8 @@ impl Session {
             .active()
             .accept(Api::Qless, &presented)
         {
+            let from = self.client.info().map(|info| info.address.to_string());
+            tracing::warn!(from, "rejected a request with wrong credentials");
             return Err(Reply::error(
                 "WRONGPASS invalid username-password pair or user is disabled.",
             ));
