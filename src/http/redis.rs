@@ -109,6 +109,7 @@ async fn serve_client(
         input: BytesMut::new(),
         output: Vec::new(),
         reader: Reader::default(),
+        is_inside: false,
         large: None,
     };
     let mailbox = client.session.mailbox();
@@ -128,6 +129,8 @@ struct Client<'a, S> {
     /// Replies that were not written.
     output: Vec<u8>,
     reader: Reader,
+    /// Whether a part of a command has arrived.
+    is_inside: bool,
     /// The memory of a large command that is being read.
     large: Option<Reserved>,
 }
@@ -163,12 +166,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
 
     /// Runs the commands that have arrived, in order, and writes their replies.
     async fn run_commands(&mut self) -> io::Result<After> {
+        // The time for the rest of a command runs since its first byte.
+        let mut is_new = !self.is_inside;
         loop {
             let is_anonymous = self.session.is_anonymous();
             match self.reader.next(&mut self.input, is_anonymous) {
                 Ok(Some(command)) => {
+                    is_new = true;
                     self.connection.begin_request();
-                    let after = self.session.run(command, &mut self.output).await;
+                    let after = self
+                        .session
+                        .run(command, is_anonymous, &mut self.output)
+                        .await;
                     if after == After::Close || self.output.len() >= OUTPUT_BYTES {
                         self.write_replies().await?;
                     }
@@ -181,24 +190,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
             }
         }
         self.write_replies().await?;
-        // A subscriber is not idle: it waits for messages.
-        if !self.session.is_subscribed() {
-            self.connection.end_request();
-        }
-        if self.input.is_empty() && !self.reader.is_inside() {
+        let waiting = self.reader.bytes() + self.input.len();
+        self.is_inside = waiting > 0;
+        if !self.is_inside {
             self.large = None;
-            return Ok(After::Continue);
+            if self.session.is_subscribed() {
+                // A subscriber is not idle: it waits for messages.
+                self.connection.begin_request();
+            } else {
+                self.connection.end_request();
+            }
+        } else if is_new {
+            self.connection.end_request();
+            self.connection.received();
         }
-        // The rest of the command must arrive in time.
-        self.connection.end_request();
-        self.connection.received();
-        if self.large.is_none() && self.input.len() > LARGE_COMMAND {
+        if self.large.is_none() && waiting > LARGE_COMMAND {
             match memory::hold(COMMAND_BYTES_MAX).await {
                 Ok(reserved) => self.large = Some(reserved),
                 Err(memory::Busy) => {
-                    return self
-                        .refuse("ERR other requests occupy the memory for large requests")
-                        .await;
+                    let why = "ERR other requests occupy the memory for large requests";
+                    return self.refuse(why).await;
                 }
             }
         }

@@ -72,9 +72,9 @@ impl Reader {
         Ok(Some(std::mem::take(&mut self.arguments)))
     }
 
-    /// Whether a part of a command has been read.
-    pub fn is_inside(&self) -> bool {
-        self.missing > 0
+    /// Bytes of the incomplete command: its arguments so far, and at least one if it has begun.
+    pub fn bytes(&self) -> usize {
+        self.bytes.max(self.missing)
     }
 
     fn begin(&mut self, line: &[u8], is_anonymous: bool) -> Result<(), Malformed> {

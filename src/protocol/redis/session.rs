@@ -97,8 +97,13 @@ impl Session {
     }
 
     /// Runs a command and appends its replies, and before them the messages that they must follow.
-    pub async fn run(&mut self, command: Command, output: &mut Vec<u8>) -> After {
-        let (reply, after) = self.reply_to(command).await;
+    pub async fn run(
+        &mut self,
+        command: Command,
+        is_anonymous: bool,
+        output: &mut Vec<u8>,
+    ) -> After {
+        let (reply, after) = self.reply_to(command, is_anonymous).await;
         // A subscribed client gets the events of its own commands before their replies.
         if self.has_published && self.is_subscribed() {
             self.flush().await;
@@ -125,7 +130,11 @@ impl Session {
     }
 
     /// The reply to a command; `None` if it goes through the mailbox.
-    async fn reply_to(&mut self, mut command: Command) -> (Option<Reply>, After) {
+    async fn reply_to(
+        &mut self,
+        mut command: Command,
+        is_anonymous: bool,
+    ) -> (Option<Reply>, After) {
         let Some(name) = name_of(&command) else {
             return reply("ERR unknown command");
         };
@@ -135,7 +144,7 @@ impl Session {
             return (None, After::Close);
         }
         command.remove(0);
-        if self.is_anonymous() && !ANONYMOUS.contains(&name.as_str()) {
+        if is_anonymous && !ANONYMOUS.contains(&name.as_str()) {
             return reply("NOAUTH Authentication required.");
         }
         if self.version == Version::Resp2

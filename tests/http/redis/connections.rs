@@ -1,5 +1,7 @@
 //! Tokens, limits and bytes that are no commands.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::CLOCK;
@@ -198,12 +200,24 @@ async fn connections_are_limited_and_may_be_idle() {
     assert_eq!(idle.call(&["PING"]).await, "PONG");
     let mut subscriber = Redis::connect(&address).await;
     subscriber.call(&["SUBSCRIBE", "c"]).await;
+    let mut dripped = 0;
     // Of these, one sends nothing and the other only a part of a command.
     let mut silent = Redis::connect(&address).await;
     let mut slow = Redis::connect(&address).await;
     slow.write(b"*1\r\n$4\r\nPI").await;
     assert_eq!(silent.try_reply().await, None);
     assert_eq!(slow.try_reply().await, None);
+    // Another sends byte after byte, and never a whole command.
+    let mut dripping = Redis::connect(&address).await;
+    dripping.write(b"*2\r\n$4\r\nECHO\r\n$1000\r\n").await;
+    while tokio::time::timeout(Duration::from_millis(100), dripping.try_reply())
+        .await
+        .is_err()
+    {
+        dripping.write(b"x").await;
+        dripped += 1;
+        assert!(dripped < 500, "the connection is still open");
+    }
     assert_eq!(idle.call(&["PING"]).await, "PONG");
     assert_eq!(subscriber.call(&["PING"]).await, json!(["pong", ""]));
     drop(server);
