@@ -29,9 +29,11 @@ use admin::{
     cancel, complete_jobs, failed, failed_group, forget_queue, forget_worker, job, jobs, multiget,
     pause, priority, queue, queues, stats, unfail, unpause, worker, workers,
 };
+pub(super) use admin::{counts, is_listed, length, worker_view};
 pub(super) use annotations::TOP_TAG;
 use annotations::{depends, log, tag, tagged, time_out, top_tags, track, tracked, untag, untrack};
 use call::{Call, Envelope};
+pub(super) use call::{Fields, ITEMS_MAX, wrong_name};
 use claims::{claim, claim_of_several, peek};
 use error::ApiError;
 use jobs::{add, complete, fail, heartbeat, requeue, retry};

@@ -10,8 +10,8 @@ use super::jobs::run_on_items;
 use super::response::{JobView, Results, number};
 use super::{Api, Outcome, recurring};
 use crate::engine::{
-    Durations, EffectiveState, Error, JobKey, NAME_BYTES_MAX, Protocol, QueueCounts, QueueKey,
-    WorkerCounts,
+    Durations, EffectiveState, Error, JobKey, NAME_BYTES_MAX, Protocol, Queue, QueueCounts,
+    QueueKey, WorkerCounts,
 };
 
 /// Default number of failures that `/unfail` moves (qless-core, Unfail).
@@ -159,23 +159,40 @@ pub async fn unfail(api: Api, call: Call) -> Outcome {
 pub async fn queues(api: Api, call: Call) -> Outcome {
     let now = api.now(&call.envelope()?)?;
     let queues = api.engine.queues(now).await?;
-    let of_qless = |queue: &&QueueCounts| queue.queue.key.protocol == Protocol::Qless;
-    let listed = queues
-        .iter()
-        .filter(of_qless)
-        .filter(|queue| !queue.queue.forgotten);
-    let counts = listed.map(|queue| counts(&queue.queue.key.name, Some(queue)));
-    Ok(Results::new(&counts.collect::<Vec<_>>()))
+    let listed = queues.iter().filter(|queue| is_listed(&queue.queue));
+    let views = listed.map(|queue| view(&queue.queue.key.name, Some(queue)));
+    Ok(Results::new(&views.collect::<Vec<_>>()))
 }
 
 pub async fn queue(api: Api, call: Call) -> Outcome {
     let name = call.name("queue")?;
     let now = api.now(&call.envelope()?)?;
     let queue = api.engine.queue(&QueueKey::qless(name), now).await?;
-    Ok(Results::new(&counts(name, queue.as_ref())))
+    Ok(Results::new(&view(name, queue.as_ref())))
 }
 
-fn counts(name: &str, queue: Option<&QueueCounts>) -> Value {
+/// Whether a list of qless's queues has the queue.
+pub fn is_listed(queue: &Queue) -> bool {
+    queue.key.protocol == Protocol::Qless && !queue.forgotten
+}
+
+/// A queue: its counts, and their sum as qless-core defines it.
+fn view(name: &str, queue: Option<&QueueCounts>) -> Value {
+    let mut view = counts(name, queue);
+    if let Some(fields) = view.as_object_mut() {
+        fields.insert("length".to_owned(), length(queue).into());
+    }
+    view
+}
+
+/// The number of jobs that `length` of qless-core counts: without those that wait for others.
+pub fn length(queue: Option<&QueueCounts>) -> i64 {
+    let counts = queue.map(|queue| queue.counts).unwrap_or_default();
+    counts.waiting + counts.running + counts.stalled + counts.scheduled
+}
+
+/// A queue with the counts of qless-core.
+pub fn counts(name: &str, queue: Option<&QueueCounts>) -> Value {
     let counts = queue.map(|queue| queue.counts).unwrap_or_default();
     json!({
         "name": name,
@@ -186,7 +203,6 @@ fn counts(name: &str, queue: Option<&QueueCounts>) -> Value {
         "depends": counts.depends,
         "recurring": queue.map_or(0, |queue| queue.recurring),
         "paused": queue.is_some_and(|queue| queue.queue.paused),
-        "length": counts.waiting + counts.running + counts.stalled + counts.scheduled,
     })
 }
 
@@ -215,8 +231,13 @@ async fn set_paused(api: Api, call: Call, paused: bool) -> Outcome {
 pub async fn workers(api: Api, call: Call) -> Outcome {
     let now = api.now(&call.envelope()?)?;
     let workers = api.engine.workers(now).await?;
-    let view = |worker: &WorkerCounts| json!({ "name": worker.name, "jobs": worker.jobs, "stalled": worker.stalled });
-    Ok(Results::new(&workers.iter().map(view).collect::<Vec<_>>()))
+    Ok(Results::new(
+        &workers.iter().map(worker_view).collect::<Vec<_>>(),
+    ))
+}
+
+pub fn worker_view(worker: &WorkerCounts) -> Value {
+    json!({ "name": worker.name, "jobs": worker.jobs, "stalled": worker.stalled })
 }
 
 pub async fn worker(api: Api, call: Call) -> Outcome {

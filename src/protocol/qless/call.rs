@@ -12,8 +12,8 @@ use axum::http::Method;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-pub use fields::Fields;
 use fields::check_name;
+pub use fields::{Fields, wrong_name};
 
 use super::error::ApiError;
 use crate::auth::Rejected;

@@ -6,8 +6,9 @@ use super::qless::{self, keys};
 use super::resp::{Reply, Version};
 use super::scripts::{FOREIGN, SCRIPT_BYTES_MAX};
 use super::session::Session;
-use crate::engine::{Error, Protocol};
+use crate::engine::Error;
 use crate::memory;
+use crate::protocol::qless::is_listed;
 
 /// The version of Redis whose behavior clients can expect. Some refuse an old one.
 const REDIS_VERSION: &str = "7.2.0";
@@ -212,9 +213,7 @@ async fn look_up(session: &Session, name: &str, arguments: &[String]) -> Result<
             }
             engine.options().await?;
             let queues = engine.known_queues().all();
-            let queues = queues
-                .iter()
-                .filter(|it| it.key.protocol == Protocol::Qless && !it.forgotten);
+            let queues = queues.iter().filter(|queue| is_listed(queue));
             let keys = queues.map(|queue| format!("ql:q:{}", queue.key.name));
             if name == "DBSIZE" {
                 return Ok(Reply::integer(keys.count()));

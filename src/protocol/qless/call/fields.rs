@@ -177,20 +177,21 @@ impl<'a> Fields<'a> {
 
 /// Checks that a name is not empty, not too long and contains no control characters.
 pub fn check_name(field: &'static str, name: &str, bytes_max: usize) -> Result<(), ApiError> {
+    match wrong_name(name, bytes_max) {
+        None => Ok(()),
+        Some(wrong) => Err(ApiError::bad(field, &format!("{field} {wrong}"))),
+    }
+}
+
+/// What is wrong with a name; `None` if it is valid.
+pub fn wrong_name(name: &str, bytes_max: usize) -> Option<String> {
     if name.is_empty() {
-        return Err(ApiError::bad(field, &format!("{field} must not be empty")));
+        Some("must not be empty".to_owned())
+    } else if name.len() > bytes_max {
+        Some(format!("must not exceed {bytes_max} bytes"))
+    } else if name.chars().any(char::is_control) {
+        Some("must not contain control characters".to_owned())
+    } else {
+        None
     }
-    if name.len() > bytes_max {
-        return Err(ApiError::bad(
-            field,
-            &format!("{field} must not exceed {bytes_max} bytes"),
-        ));
-    }
-    if name.chars().any(char::is_control) {
-        return Err(ApiError::bad(
-            field,
-            &format!("{field} must not contain control characters"),
-        ));
-    }
-    Ok(())
 }

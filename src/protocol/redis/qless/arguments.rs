@@ -2,14 +2,12 @@
 
 use std::vec::IntoIter;
 
-use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::error::Refused;
 use crate::engine::{JobKey, NAME_BYTES_MAX, Page, QueueKey, Time};
-
-/// Maximum number of names in one argument or command, and of entries in a page.
-pub const ITEMS_MAX: usize = 10_000;
+use crate::protocol::body::{self, UpTo};
+use crate::protocol::qless::{ITEMS_MAX, wrong_name};
 
 /// Default number of entries in a page (qless-core, Failed, Jobs, Tag).
 const PAGE: f64 = 25.0;
@@ -81,11 +79,11 @@ impl Arguments {
     /// The next argument, JSON text.
     pub fn json(&mut self, name: &'static str) -> Result<String, Refused> {
         let text = self.next();
-        let json = text.as_deref().map(serde_json::from_str::<IgnoredAny>);
-        match (json, text) {
-            (Some(Ok(_)), Some(text)) => Ok(text),
-            _ => Err(self.bad(&format!("Arg \"{name}\" missing or not JSON"))),
-        }
+        let is_json = |text: &String| {
+            body::read(text.len(), || serde_json::from_str::<IgnoredAny>(text)).is_ok()
+        };
+        text.filter(is_json)
+            .ok_or_else(|| self.bad(&format!("Arg \"{name}\" missing or not JSON")))
     }
 
     /// The next argument, JSON text; `None` if there is none or it is empty.
@@ -117,7 +115,18 @@ impl Arguments {
     /// The next argument, seconds that fit in a [`Time`].
     pub fn seconds(&mut self, name: &'static str) -> Result<f64, Refused> {
         let seconds = self.number(name)?;
-        self.check_seconds(name, seconds)
+        match Time::from_seconds(seconds) {
+            Some(_) => Ok(seconds),
+            None => Err(self.bad(&format!("Arg \"{name}\" is too large"))),
+        }
+    }
+
+    /// Like [`Arguments::seconds`], or 0 if there is no further argument.
+    pub fn seconds_or_zero(&mut self, name: &'static str) -> Result<f64, Refused> {
+        match self.rest.len() {
+            0 => Ok(0.0),
+            _ => self.seconds(name),
+        }
     }
 
     /// A number of jobs, cut to an integer.
@@ -171,22 +180,9 @@ impl Arguments {
     }
 
     fn check_name(&self, name: &str, value: String) -> Result<String, Refused> {
-        let wrong = if value.is_empty() {
-            "must not be empty".to_owned()
-        } else if value.len() > NAME_BYTES_MAX {
-            format!("must not exceed {NAME_BYTES_MAX} bytes")
-        } else if value.chars().any(char::is_control) {
-            "must not contain control characters".to_owned()
-        } else {
-            return Ok(value);
-        };
-        Err(self.bad(&format!("Arg \"{name}\" {wrong}")))
-    }
-
-    fn check_seconds(&self, name: &str, seconds: f64) -> Result<f64, Refused> {
-        match Time::from_seconds(seconds) {
-            Some(_) => Ok(seconds),
-            None => Err(self.bad(&format!("Arg \"{name}\" is too large"))),
+        match wrong_name(&value, NAME_BYTES_MAX) {
+            None => Ok(value),
+            Some(wrong) => Err(self.bad(&format!("Arg \"{name}\" {wrong}"))),
         }
     }
 }
@@ -203,21 +199,25 @@ impl Options {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// All options, in order.
-    pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.pairs
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
+    /// The names of all options, in order.
+    pub fn given(&self) -> impl Iterator<Item = &str> {
+        self.pairs.iter().map(|(name, _)| name.as_str())
     }
 
     pub fn number(&self, name: &'static str) -> Result<Option<f64>, Refused> {
-        let value = self.text(name).map(str::to_owned);
-        value.map(|value| self.one(value).number(name)).transpose()
+        self.read(name, |value| value.number(name))
     }
 
     pub fn seconds(&self, name: &'static str) -> Result<Option<f64>, Refused> {
-        let value = self.text(name).map(str::to_owned);
-        value.map(|value| self.one(value).seconds(name)).transpose()
+        self.read(name, |value| value.seconds(name))
+    }
+
+    pub fn json(&self, name: &'static str) -> Result<Option<String>, Refused> {
+        self.read(name, |value| value.json(name))
+    }
+
+    pub fn queue(&self, name: &str) -> Result<Option<QueueKey>, Refused> {
+        self.read(name, Arguments::queue)
     }
 
     /// An integer from `min` to 2³¹ − 1. A fraction is cut.
@@ -236,33 +236,42 @@ impl Options {
 
     /// A JSON list of names. An empty table of Lua is `{}`.
     pub fn names(&self, name: &'static str) -> Result<Option<Vec<String>>, Refused> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Names {
-            List(Vec<String>),
-            Empty(Empty),
-        }
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Empty {}
+        type Names = UpTo<ITEMS_MAX, String>;
         let Some(text) = self.text(name) else {
             return Ok(None);
         };
-        let names = match serde_json::from_str(text) {
-            Ok(Names::List(names)) => names,
-            Ok(Names::Empty(Empty {})) => Vec::new(),
+        if is_empty_table(text) {
+            return Ok(Some(Vec::new()));
+        }
+        let arguments = Arguments::new(self.area, Vec::new());
+        match body::read(text.len(), || serde_json::from_str::<Names>(text)) {
+            Ok(UpTo(names)) => arguments.check_names(name, names).map(Some),
             Err(_) => {
                 let words = format!("Arg \"{name}\" not JSON: a list of texts is expected");
-                return Err(Refused::new(self.area, &words));
+                Err(arguments.bad(&words))
             }
-        };
-        let checked = self.one(String::new()).check_names(name, names)?;
-        Ok(Some(checked))
+        }
     }
 
-    fn one(&self, value: String) -> Arguments {
-        Arguments::new(self.area, vec![value])
+    /// Reads the option, if it is given, as an argument.
+    fn read<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&mut Arguments) -> Result<T, Refused>,
+    ) -> Result<Option<T>, Refused> {
+        let text = self.text(name);
+        text.map(|text| read(&mut Arguments::new(self.area, vec![text.to_owned()])))
+            .transpose()
     }
+}
+
+/// Whether the JSON text is `{}`.
+fn is_empty_table(text: &str) -> bool {
+    let text = text.trim_ascii();
+    let inside = text
+        .strip_prefix('{')
+        .and_then(|text| text.strip_suffix('}'));
+    inside.is_some_and(|inside| inside.trim_ascii().is_empty())
 }
 
 /// A finite number, as Lua reads decimal ones.

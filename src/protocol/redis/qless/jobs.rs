@@ -100,15 +100,14 @@ fn next(call: &Call<'_>, options: &Options) -> Result<Option<Next>, Refused> {
     if delay > 0.0 && !depends.is_empty() {
         return refuse("\"delay\" and \"depends\" are not allowed together");
     }
-    match options.text("next").filter(|next| !next.is_empty()) {
-        Some(queue) => {
-            let mut queue = super::Arguments::new("Complete", vec![queue.to_owned()]);
-            Ok(Some(Next {
-                queue: queue.queue()?,
-                delay,
-                depends,
-            }))
-        }
+    let next = options.text("next").filter(|next| !next.is_empty());
+    let queue = next.map(|_| options.queue("next")).transpose()?.flatten();
+    match queue {
+        Some(queue) => Ok(Some(Next {
+            queue,
+            delay,
+            depends,
+        })),
         None if delay > 0.0 => refuse("\"delay\" cannot be used without a \"next\"."),
         None if !depends.is_empty() => refuse("\"depends\" cannot be used without a \"next\"."),
         None => Ok(None),
@@ -134,10 +133,7 @@ pub async fn retry(mut call: Call<'_>) -> Outcome {
     // qless-core does not compare it.
     call.arguments.name("queue")?;
     let holder = holder(call.arguments.worker()?, None);
-    let delay = match call.arguments.next() {
-        None => 0.0,
-        Some(delay) => super::Arguments::new("Retry", vec![delay]).seconds("delay")?,
-    };
+    let delay = call.arguments.seconds_or_zero("delay")?;
     let group = call.arguments.next().filter(|group| !group.is_empty());
     let retry = Retry {
         key,

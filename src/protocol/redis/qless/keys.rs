@@ -4,10 +4,7 @@ use crate::engine::{EffectiveState, Engine, JobKey, QueueKey, Result};
 
 /// The number of entries of a key that clients look into directly: `ql:q:<queue>-<kind>`.
 pub async fn cardinality(engine: &Engine, key: &str) -> Result<i64> {
-    let Some((queue, kind)) = key
-        .strip_prefix("ql:q:")
-        .and_then(|key| key.rsplit_once('-'))
-    else {
+    let Some((queue, kind)) = parts(key) else {
         return Ok(0);
     };
     let queue = engine.queue(&QueueKey::qless(queue), None).await?;
@@ -26,10 +23,7 @@ pub async fn cardinality(engine: &Engine, key: &str) -> Result<i64> {
 /// The score of an entry of such a key: when a recurring job spawns its next child, and when a scheduled job is due, in
 /// seconds.
 pub async fn score(engine: &Engine, key: &str, id: &str) -> Result<Option<f64>> {
-    let Some((queue, kind)) = key
-        .strip_prefix("ql:q:")
-        .and_then(|key| key.rsplit_once('-'))
-    else {
+    let Some((queue, kind)) = parts(key) else {
         return Ok(None);
     };
     let queue = engine
@@ -52,4 +46,9 @@ pub async fn score(engine: &Engine, key: &str, id: &str) -> Result<Option<f64>> 
         }
         _ => Ok(None),
     }
+}
+
+/// The queue and the kind of a key.
+fn parts(key: &str) -> Option<(&str, &str)> {
+    key.strip_prefix("ql:q:")?.rsplit_once('-')
 }

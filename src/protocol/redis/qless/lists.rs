@@ -5,10 +5,8 @@ use serde_json::{Map, Value, json as object};
 
 use super::view::{JobView, Table};
 use super::{Call, Outcome, json};
-use crate::engine::{
-    Durations, EffectiveState, Protocol, QueueCounts, QueueKey, Time, WorkerCounts,
-};
-use crate::protocol::qless::number;
+use crate::engine::{Durations, EffectiveState, QueueKey, Time};
+use crate::protocol::qless::{counts, is_listed, length as length_of, number, worker_view};
 use crate::protocol::redis::resp::Reply;
 
 pub async fn job(mut call: Call<'_>) -> Outcome {
@@ -55,7 +53,7 @@ async fn ids_in(call: &mut Call<'_>, state: EffectiveState, queue: Option<QueueK
     Ok(Reply::List(ids.collect()))
 }
 
-/// The tracked jobs, and the ids of those that no longer exist.
+/// The tracked jobs, and the ids of tracked jobs that were deleted.
 pub async fn tracked(call: &Call<'_>) -> Outcome {
     let (jobs, expired) = call.engine.tracked().await?;
     #[derive(Serialize)]
@@ -101,35 +99,15 @@ pub async fn queues(mut call: Call<'_>) -> Outcome {
         return json(&counts(&name, queue.as_ref()));
     }
     let queues = call.engine.queues(call.now).await?;
-    let is_listed = |queue: &&QueueCounts| {
-        queue.queue.key.protocol == Protocol::Qless && !queue.queue.forgotten
-    };
-    let queues = queues.iter().filter(is_listed);
+    let queues = queues.iter().filter(|queue| is_listed(&queue.queue));
     let queues = queues.map(|queue| counts(&queue.queue.key.name, Some(queue)));
     json(&Table(&queues.collect::<Vec<_>>()))
-}
-
-fn counts(name: &str, queue: Option<&QueueCounts>) -> Value {
-    let counts = queue.map(|queue| queue.counts).unwrap_or_default();
-    object!({
-        "name": name,
-        "waiting": counts.waiting,
-        "running": counts.running,
-        "stalled": counts.stalled,
-        "scheduled": counts.scheduled,
-        "depends": counts.depends,
-        "recurring": queue.map_or(0, |queue| queue.recurring),
-        "paused": queue.is_some_and(|queue| queue.queue.paused),
-    })
 }
 
 pub async fn length(mut call: Call<'_>) -> Outcome {
     let queue = call.arguments.queue()?;
     let queue = call.engine.queue(&queue, call.now).await?;
-    let counts = queue.map(|queue| queue.counts).unwrap_or_default();
-    Ok(Reply::Integer(
-        counts.waiting + counts.running + counts.stalled + counts.scheduled,
-    ))
+    Ok(Reply::Integer(length_of(queue.as_ref())))
 }
 
 /// The workers, or the ids of the jobs of one.
@@ -147,9 +125,7 @@ pub async fn workers(mut call: Call<'_>) -> Outcome {
         });
     }
     let workers = call.engine.workers(call.now).await?;
-    let view =
-        |it: &WorkerCounts| object!({ "name": it.name, "jobs": it.jobs, "stalled": it.stalled });
-    json(&Table(&workers.iter().map(view).collect::<Vec<_>>()))
+    json(&Table(&workers.iter().map(worker_view).collect::<Vec<_>>()))
 }
 
 /// The statistics of a queue on a UTC day.

@@ -1,10 +1,12 @@
 //! Commands on jobs that need no lease, and on queues, workers and options.
 
 use super::error::Refused;
-use super::view::{OptionsView, Table, option_text};
+use super::view::{self, OptionsView, Table, option_text};
 use super::{Call, Outcome, integer, json, only};
-use crate::engine::{Depend, Error, JobKey, NOTE_BYTES_MAX, QueueKey};
-use crate::protocol::qless::TOP_TAG;
+use crate::engine::{
+    Config, Depend, Error, JobKey, NOTE_BYTES_MAX, QueueKey, Result as EngineResult, State,
+};
+use crate::protocol::qless::{Fields, TOP_TAG};
 use crate::protocol::redis::resp::Reply;
 
 /// Default number of failures that `unfail` moves (qless-core, Unfail).
@@ -33,17 +35,17 @@ pub async fn cancel(mut call: Call<'_>) -> Outcome {
 
 async fn incomplete(call: &Call<'_>, keys: Vec<JobKey>) -> Result<Vec<JobKey>, Refused> {
     let jobs = call.engine.list_jobs_by_key(&keys).await?;
-    let is_complete = |job: crate::engine::Job| job.state == crate::engine::State::Complete;
-    let found = keys.into_iter().zip(jobs);
-    let left = found.filter(|(_, job)| !job.clone().is_some_and(is_complete));
+    let left = keys.into_iter().zip(jobs).filter(|(_, job)| {
+        let job = job.as_ref();
+        job.is_none_or(|job| job.state != State::Complete)
+    });
     Ok(left.map(|(key, _)| key).collect())
 }
 
 pub async fn time_out(mut call: Call<'_>) -> Outcome {
     let keys = call.arguments.jobs()?;
     let done = call.engine.time_out(keys, call.now).await?;
-    done.into_iter()
-        .collect::<crate::engine::Result<Vec<()>>>()?;
+    done.into_iter().collect::<EngineResult<Vec<()>>>()?;
     Ok(Reply::Null)
 }
 
@@ -58,7 +60,7 @@ pub async fn unfail(mut call: Call<'_>) -> Outcome {
 pub async fn priority(mut call: Call<'_>) -> Outcome {
     let key = call.arguments.job()?;
     let given = call.arguments.number("priority")?;
-    let jobs = vec![(key, priority_of(given))];
+    let jobs = vec![(key, view::priority(given))];
     only(call.engine.prioritize(jobs, call.now).await?)?;
     Ok(integer(given))
 }
@@ -87,15 +89,13 @@ pub async fn depends(mut call: Call<'_>) -> Outcome {
 pub async fn tag(mut call: Call<'_>) -> Outcome {
     let command = call.arguments.required("command")?;
     match command.as_str() {
-        "add" => {
+        "add" | "remove" => {
             let tags = vec![(call.arguments.job()?, call.arguments.names("tag")?)];
-            let tags = only(call.engine.tag(tags, call.now).await?)?;
-            json(&Table(&tags))
-        }
-        "remove" => {
-            let tags = vec![(call.arguments.job()?, call.arguments.names("tag")?)];
-            let tags = only(call.engine.untag(tags, call.now).await?)?;
-            json(&Table(&tags))
+            let done = match command == "add" {
+                true => call.engine.tag(tags, call.now).await?,
+                false => call.engine.untag(tags, call.now).await?,
+            };
+            json(&Table(&only(done)?))
         }
         "get" => {
             let tag = call.arguments.name("tag")?;
@@ -148,18 +148,18 @@ pub async fn log(mut call: Call<'_>) -> Outcome {
     }
     let data = call.arguments.optional_json("data")?;
     let data = data.filter(|data| data.trim() != "{}" && data.trim() != "null");
-    if let Some(data) = &data {
-        let fields = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(data);
-        let fields = fields.map_err(|_| call.arguments.bad("Argument 'data' must be an object"))?;
-        if fields.contains_key("what") || fields.contains_key("when") {
-            return Err(call
-                .arguments
-                .bad("Argument 'data' must not contain what or when"));
-        }
-    }
+    // First, because it bounds the time of the checks below.
     if message.len() + data.as_ref().map_or(0, String::len) > NOTE_BYTES_MAX {
         let words = format!("message and data must not exceed {NOTE_BYTES_MAX} bytes");
         return Err(call.arguments.bad(&words));
+    }
+    if let Some(data) = &data {
+        let fields: Result<Fields<'_>, _> = serde_json::from_str(data);
+        let fields = fields.map_err(|_| call.arguments.bad("Argument 'data' must be an object"))?;
+        if fields.get("what").is_some() || fields.get("when").is_some() {
+            let words = "Argument 'data' must not contain what or when";
+            return Err(call.arguments.bad(words));
+        }
     }
     only(
         call.engine
@@ -211,8 +211,8 @@ pub async fn set_option(mut call: Call<'_>) -> Outcome {
     let option = call.arguments.required("option")?;
     let value = call.arguments.required("value")?;
     // The engine keeps JSON texts; over HTTP, a number is one.
-    let is_number = crate::engine::Config::is_number(&option)
-        && serde_json::from_str::<serde_json::Number>(&value).is_ok();
+    let is_number =
+        Config::is_number(&option) && serde_json::from_str::<serde_json::Number>(&value).is_ok();
     let value = match is_number {
         true => value,
         false => serde_json::Value::from(value).to_string(),
@@ -227,8 +227,4 @@ pub async fn unset_option(mut call: Call<'_>) -> Outcome {
     let option = call.arguments.required("option")?;
     call.engine.configure(&option, None, call.now).await?;
     Ok(Reply::Null)
-}
-
-fn priority_of(given: f64) -> f64 {
-    super::view::priority(given)
 }

@@ -64,47 +64,58 @@ pub async fn recurring(mut call: Call<'_>) -> Outcome {
     }
 }
 
+/// What [`change`] can change.
+const OPTIONS: [&str; 7] = [
+    "priority", "interval", "retries", "backlog", "data", "klass", "queue",
+];
+
 pub async fn change(mut call: Call<'_>) -> Outcome {
     let id = call.arguments.name("jid")?;
     let options = call.arguments.options()?;
-    let mut change = RecurringChange::default();
-    for (name, value) in options.all() {
-        let mut one = Arguments::new("Recur", vec![value.to_owned()]);
-        match name {
-            "priority" => change.priority = options.number("priority")?.map(priority),
-            "interval" => {
-                let interval_s = one.seconds("interval")?;
-                check_interval(&one, interval_s)?;
-                change.interval_s = Some(interval_s);
-            }
-            "retries" => change.retries = options.integer("retries", 0)?,
-            "backlog" => change.backlog = options.integer("backlog", 0)?,
-            "data" => change.body = Some(one.json("data")?),
-            "klass" => change.klass = Some(value.to_owned()),
-            "queue" => change.queue = Some(one.queue()?),
-            _ => return Err(one.bad(&format!("Unrecognized option \"{name}\""))),
-        }
+    if let Some(unknown) = options.given().find(|name| !OPTIONS.contains(name)) {
+        let words = format!("Unrecognized option \"{unknown}\"");
+        return Err(call.arguments.bad(&words));
     }
+    let interval_s = options.seconds("interval")?;
+    if let Some(interval_s) = interval_s {
+        check_interval(&call.arguments, interval_s)?;
+    }
+    let change = RecurringChange {
+        priority: options.number("priority")?.map(priority),
+        interval_s,
+        retries: options.integer("retries", 0)?,
+        backlog: options.integer("backlog", 0)?,
+        body: options.json("data")?,
+        klass: options.text("klass").map(str::to_owned),
+        queue: options.queue("queue")?,
+        ..RecurringChange::default()
+    };
     call.engine.change_recurring(&id, change, call.now).await?;
     Ok(Reply::Integer(1))
 }
 
-pub async fn tag(mut call: Call<'_>) -> Outcome {
-    let id = call.arguments.name("jid")?;
-    let change = RecurringChange {
-        tag: call.arguments.names("tags")?,
+pub async fn tag(call: Call<'_>) -> Outcome {
+    change_tags(call, |tag| RecurringChange {
+        tag,
         ..RecurringChange::default()
-    };
-    let job = call.engine.change_recurring(&id, change, call.now).await?;
-    json(&Table(&job.tags))
+    })
+    .await
 }
 
-pub async fn untag(mut call: Call<'_>) -> Outcome {
-    let id = call.arguments.name("jid")?;
-    let change = RecurringChange {
-        untag: call.arguments.names("tags")?,
+pub async fn untag(call: Call<'_>) -> Outcome {
+    change_tags(call, |untag| RecurringChange {
+        untag,
         ..RecurringChange::default()
-    };
+    })
+    .await
+}
+
+async fn change_tags(
+    mut call: Call<'_>,
+    change: impl FnOnce(Vec<String>) -> RecurringChange,
+) -> Outcome {
+    let id = call.arguments.name("jid")?;
+    let change = change(call.arguments.names("tags")?);
     let job = call.engine.change_recurring(&id, change, call.now).await?;
     json(&Table(&job.tags))
 }
