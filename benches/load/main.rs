@@ -63,8 +63,8 @@ struct Options {
     /// Protocols to measure.
     #[arg(long, value_delimiter = ',', default_value = "qless,lmstfy,jobq,redis")]
     protocol: Vec<Protocol>,
-    /// Script of qless-core with which a Redis (`redis-server`) is measured too. Redis 7 refuses those that assign to
-    /// global tables.
+    /// Also measure a real Redis (`redis-server`) that runs this script of qless-core. Redis 7 refuses scripts that assign
+    /// to global tables.
     #[arg(long, value_name = "FILE")]
     qless_core: Option<PathBuf>,
     /// Measure the dashboard only.

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,13 +74,10 @@ pub async fn serve(
     transport: Transport,
     stopping: CancellationToken,
 ) {
+    let clients = Clients::new(limits, &transport, FULL);
     let Transport {
-        tls,
-        hsts,
-        proxies,
-        connections,
+        tls, hsts, proxies, ..
     } = transport;
-    let connections = Connections::new(limits, connections);
     let shared = Arc::new(Shared {
         router,
         proxies,
@@ -88,44 +85,43 @@ pub async fn serve(
         body: limits.body,
         stopping: stopping.clone(),
     });
-    let clients = Clients {
-        connections,
-        refusal: tls.is_none().then_some(FULL),
-    };
-    let is_counted = |address: IpAddr| !shared.proxies.trust(address);
     clients
-        .accept(
-            listener,
-            is_counted,
-            &stopping,
-            |tasks, stream, peer, admitted| {
-                let shared = Arc::clone(&shared);
-                // Separate tasks, so that a plain connection has no memory or processing overhead for TLS.
-                match &tls {
-                    None => tasks.spawn(serve_http(stream, false, peer, admitted, shared)),
-                    Some(tls) => {
-                        tasks.spawn(serve_tls(stream, Arc::clone(tls), peer, admitted, shared))
-                    }
+        .accept(listener, &stopping, |tasks, stream, peer, admitted| {
+            let shared = Arc::clone(&shared);
+            // Separate tasks, so that a plain connection has no memory or processing overhead for TLS.
+            match &tls {
+                None => tasks.spawn(serve_http(stream, false, peer, admitted, shared)),
+                Some(tls) => {
+                    tasks.spawn(serve_tls(stream, Arc::clone(tls), peer, admitted, shared))
                 }
-            },
-        )
+            }
+        })
         .await;
 }
 
 /// The clients of a listener.
 pub struct Clients {
-    pub connections: Arc<Connections>,
+    connections: Arc<Connections>,
+    proxies: Proxies,
     /// What a client beyond the limit is sent.
-    pub refusal: Option<&'static [u8]>,
+    refusal: Option<&'static [u8]>,
 }
 
 impl Clients {
-    /// Accepts connections within their limits until `stopping` is canceled, and then waits for those that are open.
-    /// `serve` spawns the task of a connection. Addresses that are not counted have no limit of their own.
+    /// `full` is what a client beyond the limit is sent, except over TLS.
+    pub fn new(limits: Limits, transport: &Transport, full: &'static [u8]) -> Clients {
+        Clients {
+            connections: Connections::new(limits, transport.connections.clone()),
+            proxies: transport.proxies.clone(),
+            refusal: transport.tls.is_none().then_some(full),
+        }
+    }
+
+    /// Accepts connections within their limits until `stopping` is canceled, then waits until the open ones have ended.
+    /// `serve` spawns the task of a connection.
     pub async fn accept(
         self,
         listener: TcpListener,
-        is_counted: impl Fn(IpAddr) -> bool,
         stopping: &CancellationToken,
         serve: impl Fn(&TaskTracker, TrackedSocket, SocketAddr, Admitted) -> JoinHandle<()>,
     ) {
@@ -141,7 +137,8 @@ impl Clients {
                     continue;
                 }
             };
-            let counted = is_counted(peer.ip()).then_some(peer.ip());
+            // The clients behind a trusted proxy share its address, so it has no limit of its own.
+            let counted = (!self.proxies.trust(peer.ip())).then_some(peer.ip());
             let Some(admitted) = self.connections.admit(counted) else {
                 if let Some(refusal) = self.refusal {
                     // Does not wait: the send buffer of a new socket has room for the response.

@@ -14,7 +14,7 @@ use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 
 use super::accept::{Clients, Transport, log_end};
-use super::connections::{Admitted, Connection, Connections};
+use super::connections::{Admitted, Connection};
 use super::io::TrackedSocket;
 use super::limits::Limits;
 use super::tls::Tls;
@@ -46,35 +46,21 @@ pub async fn serve(
         idle: Duration::MAX,
         ..limits
     };
-    let Transport {
-        tls,
-        proxies,
-        connections,
-        ..
-    } = transport;
-    let clients = Clients {
-        connections: Connections::new(limits, connections),
-        refusal: tls.is_none().then_some(FULL),
-    };
-    let is_counted = |address| !proxies.trust(address);
+    let clients = Clients::new(limits, &transport, FULL);
+    let tls = transport.tls;
     clients
-        .accept(
-            listener,
-            is_counted,
-            &stopping,
-            |tasks, stream, peer, admitted| {
-                if let Err(error) = keep_alive(stream.tcp()) {
-                    tracing::debug!(%error, "failed to set SO_KEEPALIVE on a connection");
+        .accept(listener, &stopping, |tasks, stream, peer, admitted| {
+            if let Err(error) = keep_alive(stream.tcp()) {
+                tracing::debug!(%error, "failed to set SO_KEEPALIVE on a connection");
+            }
+            let (front, tls, stopping) = (Arc::clone(&front), tls.clone(), stopping.clone());
+            tasks.spawn(async move {
+                let serving = serve_client(stream, tls, peer, &admitted, front, stopping);
+                if let Err(error) = serving.await {
+                    log_end(&error);
                 }
-                let (front, tls, stopping) = (Arc::clone(&front), tls.clone(), stopping.clone());
-                tasks.spawn(async move {
-                    let serving = serve_client(stream, tls, peer, &admitted, front, stopping);
-                    if let Err(error) = serving.await {
-                        log_end(&error);
-                    }
-                })
-            },
-        )
+            })
+        })
         .await;
 }
 

@@ -26,7 +26,7 @@ use self::clients::Clients;
 use self::pubsub::Hub;
 use self::scripts::Scripts;
 use crate::auth::{ActiveCredentials, Api, Auth};
-use crate::engine::Engine;
+use crate::engine::{Engine, Error};
 
 /// What the connections share.
 pub struct Front {
@@ -58,5 +58,20 @@ impl Front {
 
     fn needs_token(&self) -> bool {
         self.auth.has_token(Api::Qless)
+    }
+}
+
+/// The error of the engine, if it says nothing about the command: the database is unavailable, full or busy.
+fn outage(error: &Error) -> Option<Reply> {
+    match error {
+        Error::Store(detail) => {
+            // The log has the details, for the operator.
+            tracing::error!(error = detail, "a command over Redis' protocol failed");
+            Some(Reply::error("ERR the database is unavailable"))
+        }
+        Error::Full => Some(Reply::Error(format!("OOM {error}"))),
+        // Clients try again after this code.
+        Error::Unavailable | Error::Busy => Some(Reply::Error(format!("TRYAGAIN {error}"))),
+        _ => None,
     }
 }

@@ -152,7 +152,7 @@ struct Subscribers {
 /// The subscribers of one server.
 pub struct Hub {
     subscribers: Mutex<Subscribers>,
-    /// Whether the events are followed. They are not while nobody is subscribed, so that nobody pays for it.
+    /// Whether the events are followed, which costs a read after each commit. False while there is no subscriber.
     follows: AtomicBool,
     waiting: mpsc::Sender<oneshot::Sender<()>>,
 }
@@ -176,15 +176,21 @@ impl Hub {
     }
 
     /// Subscribes a client, which gets the confirmation through its mailbox: before the first message of the channel.
-    /// Returns false if all clients together have too many subscriptions.
-    pub fn subscribe(&self, client: u64, mailbox: &Arc<Mailbox>, kind: Kind, name: String) -> bool {
+    /// Returns the number of the client's subscriptions; `None` if all clients together have too many.
+    pub fn subscribe(
+        &self,
+        client: u64,
+        mailbox: &Arc<Mailbox>,
+        kind: Kind,
+        name: String,
+    ) -> Option<usize> {
         let mut subscribers = self.lock();
         let has_room = match kind {
             Kind::Channel => subscribers.channels < CHANNELS_MAX,
             Kind::Pattern => subscribers.patterns < PATTERNS_MAX,
         };
         if !has_room {
-            return false;
+            return None;
         }
         match kind {
             Kind::Channel => {
@@ -202,21 +208,22 @@ impl Hub {
             patterns: BTreeSet::new(),
         });
         let is_new = subscriber.names(kind).insert(name.clone());
-        let count = Reply::integer(subscriber.count());
+        let count = subscriber.count();
         *subscribers.total(kind) += usize::from(is_new);
-        let confirmation = vec![Reply::text(kind.words().0), Reply::Text(name), count];
+        let word = Reply::text(kind.words().0);
+        let confirmation = vec![word, Reply::Text(name), Reply::integer(count)];
         mailbox.push(&Reply::Push(confirmation));
-        true
+        Some(count)
     }
 
-    /// Ends subscriptions of a client: the named ones, or all of this kind.
+    /// Ends subscriptions of a client: the named ones, or all of this kind. Returns the number of those that are left.
     pub fn unsubscribe(
         &self,
         client: u64,
         mailbox: &Mailbox,
         kind: Kind,
         names: Option<Vec<String>>,
-    ) {
+    ) -> usize {
         let mut subscribers = self.lock();
         let names = names.unwrap_or_else(|| subscribers.names(client, kind));
         let confirm = |name: Reply, count: usize| {
@@ -230,6 +237,7 @@ impl Hub {
             subscribers.remove(client, kind, &name);
             confirm(Reply::Text(name), subscribers.count(client));
         }
+        subscribers.count(client)
     }
 
     /// Removes a client that has disconnected.
@@ -240,11 +248,6 @@ impl Hub {
                 subscribers.remove(client, kind, &name);
             }
         }
-    }
-
-    /// The number of channels and patterns of a client.
-    pub fn count(&self, client: u64) -> usize {
-        self.lock().count(client)
     }
 
     /// Sends a message to the subscribers of a channel. Returns their number.
@@ -283,7 +286,7 @@ impl Hub {
         }
     }
 
-    /// Waits until the events that are committed have been sent. Returns at once if nobody is subscribed.
+    /// Waits until all events committed before the call have been sent. Does not wait if there is no subscriber.
     pub async fn catch_up(&self) {
         if self.lock().all.is_empty() {
             return;

@@ -91,17 +91,18 @@ fn only_reads(command: &str) -> bool {
 pub async fn run(engine: &Engine, dialect: Dialect, arguments: Vec<String>) -> (Reply, bool) {
     let mut arguments = arguments.into_iter();
     let Some(command) = arguments.next() else {
-        return (script_error("Must provide a command"), false);
+        return (Reply::script_error("Must provide a command"), false);
     };
     let known = area(&command).filter(|_| dialect != Dialect::Workerless || command != "requeue");
     let Some(area) = known else {
-        return (script_error(&format!("Unknown command {command}")), false);
-    };
-    let Some(now) = arguments.next().as_deref().and_then(number) else {
         return (
-            script_error("Arg \"now\" missing or not a number: nil"),
+            Reply::script_error(&format!("Unknown command {command}")),
             false,
         );
+    };
+    let Some(now) = arguments.next().as_deref().and_then(number) else {
+        let words = "Arg \"now\" missing or not a number: nil";
+        return (Reply::script_error(words), false);
     };
     let now = Time::from_seconds(now).filter(|_| engine.trusts_client_clock());
     let call = Call {
@@ -158,10 +159,6 @@ async fn dispatch(command: &str, call: Call<'_>) -> Outcome {
         "recur.untag" => recurring::untag(call).await,
         command => Err(Refused::Script(format!("Unknown command {command}"))),
     }
-}
-
-fn script_error(words: &str) -> Reply {
-    Reply::Error(format!("ERR user_script:1: {words}"))
 }
 
 // ---- shared by the commands ----

@@ -218,6 +218,19 @@ impl Reply {
         Reply::Error(text.into())
     }
 
+    /// The error for a command with too few or too many arguments.
+    pub fn wrong_arguments(name: &str) -> Reply {
+        let name = name.to_ascii_lowercase();
+        Reply::Error(format!(
+            "ERR wrong number of arguments for '{name}' command"
+        ))
+    }
+
+    /// An error that a script raises.
+    pub fn script_error(words: &str) -> Reply {
+        Reply::Error(format!("ERR user_script:1: {words}"))
+    }
+
     /// The length of a list.
     pub fn integer(count: usize) -> Reply {
         Reply::Integer(i64::try_from(count).unwrap_or(i64::MAX))

@@ -1,6 +1,7 @@
 //! The commands of a Redis server that clients of qless send besides scripts, and the scripts themselves.
 
 use super::clients::{ClientInfo, NAME_BYTES_MAX};
+use super::outage;
 use super::pubsub::pattern::{PATTERN_BYTES_MAX, matches};
 use super::qless::{self, keys};
 use super::resp::{Reply, Version};
@@ -60,16 +61,15 @@ pub async fn run(session: &mut Session, name: &str, arguments: Vec<String>) -> R
         _ => Ok(without_database(session, name, &arguments)),
     };
     outcome.unwrap_or_else(|error| {
-        if let Error::Store(detail) = &error {
-            tracing::error!(error = detail, "a command over Redis' protocol failed");
-        }
-        Reply::Error(format!("ERR {error}"))
+        outage(&error).unwrap_or_else(|| Reply::Error(format!("ERR {error}")))
     })
 }
 
 fn without_database(session: &mut Session, name: &str, arguments: &[String]) -> Reply {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match (name, words.as_slice()) {
+        ("PING", []) => ping(session, None),
+        ("PING", [text]) => ping(session, Some(text)),
         ("ECHO", [text]) => Reply::text(*text),
         ("TIME", []) => time(session),
         ("SELECT", ["0"]) | ("WATCH", [_, ..]) | ("UNWATCH", []) => Reply::OK,
@@ -93,16 +93,8 @@ fn without_database(session: &mut Session, name: &str, arguments: &[String]) -> 
         ("PUBLISH", [channel, message]) => {
             Reply::integer(session.front.hub.publish(channel, message))
         }
-        ("PUBSUB", [_, pattern, ..]) if pattern.len() > PATTERN_BYTES_MAX => Reply::Error(format!(
-            "ERR a pattern must not exceed {PATTERN_BYTES_MAX} bytes"
-        )),
         ("PUBSUB", [word, rest @ ..]) => pubsub(session, &word.to_ascii_uppercase(), rest),
-        _ if exists(name) => {
-            let name = name.to_ascii_lowercase();
-            Reply::Error(format!(
-                "ERR wrong number of arguments for '{name}' command"
-            ))
-        }
+        _ if exists(name) => Reply::wrong_arguments(name),
         _ => {
             let name: String = name.to_ascii_lowercase().chars().take(128).collect();
             Reply::Error(format!("ERR unknown command '{name}'"))
@@ -114,9 +106,7 @@ fn without_database(session: &mut Session, name: &str, arguments: &[String]) -> 
 
 async fn eval_sha(session: &mut Session, mut arguments: Vec<String>) -> Result<Reply, Error> {
     if arguments.len() < 2 {
-        return Ok(Reply::error(
-            "ERR wrong number of arguments for 'evalsha' command",
-        ));
+        return Ok(Reply::wrong_arguments("evalsha"));
     }
     let sha = arguments.remove(0);
     let front = &session.front;
@@ -128,9 +118,7 @@ async fn eval_sha(session: &mut Session, mut arguments: Vec<String>) -> Result<R
 
 async fn eval(session: &mut Session, mut arguments: Vec<String>) -> Result<Reply, Error> {
     if arguments.len() < 2 {
-        return Ok(Reply::error(
-            "ERR wrong number of arguments for 'eval' command",
-        ));
+        return Ok(Reply::wrong_arguments("eval"));
     }
     let script = arguments.remove(0);
     match load(session, &script).await? {
@@ -147,7 +135,7 @@ async fn run_script(
 ) -> Reply {
     match arguments.remove(0).parse::<usize>() {
         Ok(0) => {}
-        Ok(_) => return Reply::error("ERR user_script:1: No Keys should be provided"),
+        Ok(_) => return Reply::script_error("No Keys should be provided"),
         Err(_) => return Reply::error("ERR value is not an integer or out of range"),
     }
     session.front.hub.be_ready().await;
@@ -160,9 +148,7 @@ async fn run_script(
 
 async fn script(session: &mut Session, arguments: &[String]) -> Result<Reply, Error> {
     let Some((word, rest)) = arguments.split_first() else {
-        return Ok(Reply::error(
-            "ERR wrong number of arguments for 'script' command",
-        ));
+        return Ok(Reply::wrong_arguments("script"));
     };
     let front = &session.front;
     match (word.to_ascii_uppercase().as_str(), rest) {
@@ -208,8 +194,7 @@ async fn look_up(session: &Session, name: &str, arguments: &[String]) -> Result<
         ("KEYS" | "DBSIZE", _) => {
             let pattern = arguments.first().map_or("*", String::as_str);
             if pattern.len() > PATTERN_BYTES_MAX {
-                let words = format!("ERR a pattern must not exceed {PATTERN_BYTES_MAX} bytes");
-                return Ok(Reply::Error(words));
+                return Ok(pattern_too_long());
             }
             engine.options().await?;
             let queues = engine.known_queues().all();
@@ -227,11 +212,7 @@ async fn look_up(session: &Session, name: &str, arguments: &[String]) -> Result<
             }
             Ok(Reply::List(found))
         }
-        _ => {
-            let name = name.to_ascii_lowercase();
-            let words = format!("ERR wrong number of arguments for '{name}' command");
-            Ok(Reply::Error(words))
-        }
+        _ => Ok(Reply::wrong_arguments(name)),
     }
 }
 
@@ -245,6 +226,15 @@ async fn flush(session: &Session, name: &str) -> Result<Reply, Error> {
 }
 
 // ---- connections ----
+
+fn ping(session: &Session, text: Option<&str>) -> Reply {
+    // A client of RESP2 that is subscribed expects messages.
+    if session.version == Version::Resp2 && session.is_subscribed() {
+        let text = text.unwrap_or_default();
+        return Reply::List(vec![Reply::text("pong"), Reply::text(text)]);
+    }
+    text.map_or(Reply::Status("PONG"), Reply::text)
+}
 
 fn authenticate(session: &mut Session, token: &str) -> Reply {
     match session.authenticate(token) {
@@ -341,6 +331,7 @@ fn client(session: &Session, word: &str, rest: &[&str]) -> Reply {
 fn pubsub(session: &Session, word: &str, rest: &[&str]) -> Reply {
     let hub = &session.front.hub;
     match (word, rest) {
+        ("CHANNELS", [pattern]) if pattern.len() > PATTERN_BYTES_MAX => pattern_too_long(),
         ("CHANNELS", [] | [_]) => {
             let channels = hub.channels(rest.first().copied());
             Reply::List(channels.into_iter().map(Reply::Text).collect())
@@ -353,6 +344,12 @@ fn pubsub(session: &Session, word: &str, rest: &[&str]) -> Reply {
         ("NUMPAT", []) => Reply::integer(hub.count_patterns()),
         _ => Reply::error("ERR unknown subcommand of PUBSUB"),
     }
+}
+
+fn pattern_too_long() -> Reply {
+    Reply::Error(format!(
+        "ERR a pattern must not exceed {PATTERN_BYTES_MAX} bytes"
+    ))
 }
 
 fn time(session: &Session) -> Reply {

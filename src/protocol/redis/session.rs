@@ -42,6 +42,8 @@ pub struct Session {
     pub(super) client: Client,
     pub(super) mailbox: Arc<Mailbox>,
     pub(super) version: Version,
+    /// The number of channels and patterns to which the client is subscribed.
+    pub(super) subscriptions: usize,
     /// The token that the client has presented.
     token: Option<PresentedCredentials>,
     /// The commands since `MULTI`.
@@ -67,6 +69,7 @@ impl Session {
             front,
             mailbox: Arc::default(),
             version: Version::default(),
+            subscriptions: 0,
             token: None,
             transaction: None,
             has_published: false,
@@ -80,7 +83,7 @@ impl Session {
     }
 
     pub fn is_subscribed(&self) -> bool {
-        self.front.hub.count(self.client.number) > 0
+        self.subscriptions > 0
     }
 
     /// Whether the client must still present the token, or the one it has presented was replaced.
@@ -174,7 +177,7 @@ impl Session {
             },
             _ if self.transaction.is_some() => (Some(self.queue(name, command)), After::Continue),
             _ if channels::is_command(&name) => {
-                (channels::run(self, &name, &command).await, After::Continue)
+                (channels::run(self, &name, command).await, After::Continue)
             }
             _ => (Some(self.run_one(&name, command).await), After::Continue),
         }
@@ -192,7 +195,7 @@ impl Session {
             return Reply::error("ERR EXEC without MULTI");
         };
         let bytes: usize = command.iter().map(Bytes::len).sum();
-        let refused = if !server::exists(&name) || channels::is_command(&name) {
+        let refused = if !server::exists(&name) {
             Some(format!("ERR {name} cannot be part of a transaction"))
         } else if transaction.commands.len() >= TRANSACTION_MAX {
             Some(format!(
@@ -256,6 +259,7 @@ impl Session {
 
     fn reset(&mut self) -> Reply {
         self.front.hub.remove(self.client.number);
+        self.subscriptions = 0;
         self.transaction = None;
         self.token = None;
         self.client.set_name("");

@@ -144,6 +144,10 @@ async fn other_channels_are_carried_too() {
         redis.call(&["PUBSUB", "NUMSUB", "mine"]).await,
         json!(["mine", 1])
     );
+    let long = "x".repeat(1_000);
+    let counts = redis.call(&["PUBSUB", "NUMSUB", &long]).await;
+    assert_eq!(counts, json!([long, 0]));
+    assert!(redis.call(&["PUBSUB", "CHANNELS", &long]).await["error"].is_string());
     assert_eq!(other.reply().await, message("mine", "hello"));
     let refused = other.call(&["ECHO", "x"]).await;
     assert!(

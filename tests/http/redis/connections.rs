@@ -124,7 +124,8 @@ async fn a_transaction_runs_its_commands_together() {
         let key = format!("ql:q:q-{kind}");
         assert_eq!(redis.call(&["ZCARD", &key]).await, "QUEUED");
     }
-    assert_eq!(redis.call(&["EXEC"]).await, json!([1, 0, 0, 0]));
+    assert_eq!(redis.call(&["PING"]).await, "QUEUED");
+    assert_eq!(redis.call(&["EXEC"]).await, json!([1, 0, 0, 0, "PONG"]));
     redis.call(&["MULTI"]).await;
     assert!(redis.call(&["SET", "a", "b"]).await["error"].is_string());
     let aborted = "EXECABORT Transaction discarded because of previous errors.";

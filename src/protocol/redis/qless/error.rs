@@ -2,6 +2,7 @@
 
 use super::Dialect;
 use crate::engine::Error;
+use crate::protocol::redis::outage;
 use crate::protocol::redis::resp::Reply;
 
 /// Why a command was refused.
@@ -20,8 +21,10 @@ impl Refused {
     /// The reply. `area` is the name of the command in messages.
     pub fn reply(self, area: &str, dialect: Dialect) -> Reply {
         match self {
-            Refused::Script(words) => script_error(&words),
-            Refused::Engine(error) => of_engine(&error, area, dialect),
+            Refused::Script(words) => Reply::script_error(&words),
+            Refused::Engine(error) => {
+                outage(&error).unwrap_or_else(|| of_engine(&error, area, dialect))
+            }
         }
     }
 }
@@ -32,25 +35,7 @@ impl From<Error> for Refused {
     }
 }
 
-fn script_error(words: &str) -> Reply {
-    Reply::Error(format!("ERR user_script:1: {words}"))
-}
-
 fn of_engine(error: &Error, area: &str, dialect: Dialect) -> Reply {
-    match error {
-        Error::Store(detail) => {
-            // The log has the details, for the operator.
-            tracing::error!(
-                error = detail,
-                "a qless command over Redis' protocol failed"
-            );
-            return Reply::error("ERR the database is unavailable");
-        }
-        Error::Full => return Reply::Error(format!("OOM {error}")),
-        // Clients try again after this code.
-        Error::Unavailable | Error::Busy => return Reply::Error(format!("TRYAGAIN {error}")),
-        _ => {}
-    }
     let names_job = match dialect {
         Dialect::Current | Dialect::Php => true,
         Dialect::Terse | Dialect::Workerless => matches!(area, "Priority" | "Log" | "Tag"),
@@ -91,5 +76,5 @@ fn of_engine(error: &Error, area: &str, dialect: Dialect) -> Reply {
         }
         error => error.to_string(),
     };
-    script_error(&format!("{area}(): {words}"))
+    Reply::script_error(&format!("{area}(): {words}"))
 }
