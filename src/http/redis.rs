@@ -27,6 +27,9 @@ const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
 /// Bytes of replies after which they are written, although more commands have arrived.
 const OUTPUT_BYTES: usize = 64 << 10;
 
+/// Bytes to read at a time from a client that sends more than a small buffer holds.
+const READ_BYTES: usize = 16 << 10;
+
 /// Bytes of an incomplete command for which memory is reserved.
 const LARGE_COMMAND: usize = 256 << 10;
 
@@ -56,7 +59,8 @@ pub async fn serve(
             let (front, tls, stopping) = (Arc::clone(&front), tls.clone(), stopping.clone());
             tasks.spawn(async move {
                 let serving = serve_client(stream, tls, peer, &admitted, front, stopping);
-                if let Err(error) = serving.await {
+                // On the heap: each connection has its own.
+                if let Err(error) = Box::pin(serving).await {
                     log_end(&error);
                 }
             })
@@ -130,8 +134,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
         loop {
             tokio::select! {
                 read = self.stream.read_buf(&mut self.input) => {
-                    if read? == 0 || self.run_commands().await? == After::Close {
+                    if read? == 0 {
                         break;
+                    }
+                    let has_more = self.input.len() == self.input.capacity();
+                    if self.run_commands().await? == After::Close {
+                        break;
+                    }
+                    // The buffer of a client that sends little stays small.
+                    match has_more {
+                        true => self.input.reserve(READ_BYTES),
+                        false if self.input.is_empty() => self.input = BytesMut::new(),
+                        false => {}
                     }
                     was_anonymous = self.session.is_anonymous();
                 }
@@ -203,6 +217,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
     }
 
     async fn refuse(&mut self, why: &str) -> io::Result<After> {
+        self.session.finish(&mut self.output).await;
         Reply::Error(why.to_owned()).encode_error(&mut self.output);
         self.write_replies().await?;
         Ok(After::Close)
@@ -210,6 +225,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
 
     /// Writes the replies, after other clients were sent the events of their commands.
     async fn write_replies(&mut self) -> io::Result<()> {
+        self.session.finish(&mut self.output).await;
         self.session.flush().await;
         self.write().await?;
         self.session.written();

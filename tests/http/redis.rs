@@ -234,6 +234,50 @@ async fn jobs_move_fail_and_return() {
 }
 
 #[tokio::test]
+async fn a_job_with_dependencies_can_be_delayed() {
+    let (_server, address) = server(&[CLOCK]).await;
+    let mut redis = Redis::with(&address, CURRENT).await;
+    redis.at(0, &["put", "w", "q", "a", "K", "{}", "0"]).await;
+    let put = |jid| {
+        let depends = r#"["a"]"#;
+        ["put", "w", "q", jid, "K", "{}", "10", "depends", depends]
+    };
+    assert_eq!(redis.at(0, &put("b")).await, "b");
+    assert_eq!(redis.json(0, &["get", "b"]).await["state"], "depends");
+    redis.at(1, &["pop", "q", "w", "1"]).await;
+    redis.at(1, &["complete", "a", "w", "q", "{}"]).await;
+    assert_eq!(redis.json(1, &["get", "b"]).await["state"], "scheduled");
+    assert_eq!(redis.json(10, &["get", "b"]).await["state"], "waiting");
+    // qless-py's script refuses it.
+    let mut old = Redis::with(&address, WORKERLESS).await;
+    let [put, _worker, rest @ ..] = put("c");
+    let refused = old.at(0, &[&[put] as &[&str], &rest].concat()).await;
+    assert!(refused["error"].as_str().unwrap().contains("not allowed"));
+}
+
+#[tokio::test]
+async fn tags_can_be_numbers() {
+    let (_server, address) = server(&[CLOCK]).await;
+    let mut redis = Redis::with(&address, CURRENT).await;
+    let put = [
+        "put",
+        "w",
+        "q",
+        "a",
+        "K",
+        "{}",
+        "0",
+        "tags",
+        r#"[1,2.5,"x"]"#,
+    ];
+    assert_eq!(redis.at(1, &put).await, "a");
+    let job = redis.json(1, &["get", "a"]).await;
+    assert_eq!(job["tags"], json!(["1", "2.5", "x"]));
+    let found = redis.json(1, &["tag", "get", "1", "0", "10"]).await;
+    assert_eq!(found["jobs"], json!(["a"]));
+}
+
+#[tokio::test]
 async fn tags_dependencies_and_notes_are_kept() {
     let (_server, address) = server(&[CLOCK]).await;
     let mut redis = Redis::with(&address, CURRENT).await;

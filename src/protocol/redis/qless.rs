@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use self::arguments::{Arguments, number};
 use self::error::Refused;
+pub use self::jobs::Puts;
 use self::view::{JobView, Table};
 use super::resp::Reply;
 pub use super::scripts::Dialect;
@@ -34,7 +35,7 @@ struct Call<'a> {
 /// The name of a command in messages; `None` if it does not exist.
 fn area(command: &str) -> Option<&'static str> {
     Some(match command {
-        "put" => "Put",
+        "put" => jobs::PUT,
         "requeue" => "Requeue",
         "pop" => "Pop",
         "peek" => "Peek",
@@ -87,22 +88,39 @@ fn only_reads(command: &str) -> bool {
     )
 }
 
-/// Runs a command. Also returns whether it can have published events.
-pub async fn run(engine: &Engine, dialect: Dialect, arguments: Vec<String>) -> (Reply, bool) {
+/// What follows a command.
+pub enum Ran {
+    Reply {
+        reply: Reply,
+        /// Whether the command can have published events.
+        publishes: bool,
+    },
+    /// The command was `put`. The client may have sent more of them, so they are not yet run.
+    Puts(Puts),
+}
+
+impl Ran {
+    /// A refusal by the script.
+    fn refused(words: &str) -> Ran {
+        Ran::Reply {
+            reply: Reply::script_error(words),
+            publishes: false,
+        }
+    }
+}
+
+/// Runs a command, except `put`, whose arguments are read only.
+pub async fn run(engine: &Engine, dialect: Dialect, arguments: Vec<String>) -> Ran {
     let mut arguments = arguments.into_iter();
     let Some(command) = arguments.next() else {
-        return (Reply::script_error("Must provide a command"), false);
+        return Ran::refused("Must provide a command");
     };
     let known = area(&command).filter(|_| dialect != Dialect::Workerless || command != "requeue");
     let Some(area) = known else {
-        return (
-            Reply::script_error(&format!("Unknown command {command}")),
-            false,
-        );
+        return Ran::refused(&format!("Unknown command {command}"));
     };
     let Some(now) = arguments.next().as_deref().and_then(number) else {
-        let words = "Arg \"now\" missing or not a number: nil";
-        return (Reply::script_error(words), false);
+        return Ran::refused("Arg \"now\" missing or not a number: nil");
     };
     let now = Time::from_seconds(now).filter(|_| engine.trusts_client_clock());
     let call = Call {
@@ -111,16 +129,21 @@ pub async fn run(engine: &Engine, dialect: Dialect, arguments: Vec<String>) -> (
         now,
         arguments: Arguments::new(area, arguments.collect()),
     };
-    let reply = match Box::pin(dispatch(&command, call)).await {
-        Ok(reply) => reply,
-        Err(refused) => refused.reply(area, dialect),
+    let outcome = match command.as_str() {
+        "put" => match Puts::read(call) {
+            Ok(puts) => return Ran::Puts(puts),
+            Err(refused) => Err(refused),
+        },
+        _ => Box::pin(dispatch(&command, call)).await,
     };
-    (reply, !only_reads(&command))
+    Ran::Reply {
+        reply: outcome.unwrap_or_else(|refused| refused.reply(area, dialect)),
+        publishes: !only_reads(&command),
+    }
 }
 
 async fn dispatch(command: &str, call: Call<'_>) -> Outcome {
     match command {
-        "put" => jobs::put(call).await,
         "requeue" => jobs::requeue(call).await,
         "pop" => jobs::pop(call).await,
         "peek" => jobs::peek(call).await,

@@ -1,9 +1,11 @@
 //! The commands of a Redis server that clients of qless send besides scripts, and the scripts themselves.
 
+use bytes::Bytes;
+
 use super::clients::{ClientInfo, NAME_BYTES_MAX};
 use super::outage;
 use super::pubsub::pattern::{PATTERN_BYTES_MAX, matches};
-use super::qless::{self, keys};
+use super::qless::{self, Puts, Ran, keys};
 use super::resp::{Reply, Version};
 use super::scripts::{FOREIGN, SCRIPT_BYTES_MAX};
 use super::session::Session;
@@ -50,19 +52,44 @@ pub fn exists(name: &str) -> bool {
     COMMANDS.contains(&name)
 }
 
+/// What follows a command.
+pub enum Outcome {
+    Reply(Reply),
+    /// Jobs that the engine has not been given, because more of them may follow.
+    Puts(Puts),
+}
+
+impl From<Reply> for Outcome {
+    fn from(reply: Reply) -> Outcome {
+        Outcome::Reply(reply)
+    }
+}
+
 /// Runs a command.
-pub async fn run(session: &mut Session, name: &str, arguments: Vec<String>) -> Reply {
+pub async fn run(session: &mut Session, name: &str, arguments: Vec<String>) -> Outcome {
     let outcome = match name {
         "EVALSHA" | "EVALSHA_RO" => eval_sha(session, arguments).await,
         "EVAL" | "EVAL_RO" => eval(session, arguments).await,
+        _ => run_plain(session, name, arguments).await.map(Outcome::from),
+    };
+    outcome.unwrap_or_else(|error| {
+        let reply = outage(&error).unwrap_or_else(|| Reply::Error(format!("ERR {error}")));
+        reply.into()
+    })
+}
+
+/// Runs a command that is not a script.
+async fn run_plain(
+    session: &mut Session,
+    name: &str,
+    arguments: Vec<String>,
+) -> Result<Reply, Error> {
+    match name {
         "SCRIPT" => script(session, &arguments).await,
         "ZCARD" | "ZSCORE" | "KEYS" | "DBSIZE" => look_up(session, name, &arguments).await,
         "FLUSHDB" | "FLUSHALL" => flush(session, name).await,
         _ => Ok(without_database(session, name, &arguments)),
-    };
-    outcome.unwrap_or_else(|error| {
-        outage(&error).unwrap_or_else(|| Reply::Error(format!("ERR {error}")))
-    })
+    }
 }
 
 fn without_database(session: &mut Session, name: &str, arguments: &[String]) -> Reply {
@@ -104,26 +131,26 @@ fn without_database(session: &mut Session, name: &str, arguments: &[String]) -> 
 
 // ---- scripts ----
 
-async fn eval_sha(session: &mut Session, mut arguments: Vec<String>) -> Result<Reply, Error> {
+async fn eval_sha(session: &mut Session, mut arguments: Vec<String>) -> Result<Outcome, Error> {
     if arguments.len() < 2 {
-        return Ok(Reply::wrong_arguments("evalsha"));
+        return Ok(Reply::wrong_arguments("evalsha").into());
     }
     let sha = arguments.remove(0);
     let front = &session.front;
     match front.scripts.dialect(&front.engine, &sha).await? {
         Some(dialect) => Ok(run_script(session, dialect, arguments).await),
-        None => Ok(Reply::error(NO_SCRIPT)),
+        None => Ok(Reply::error(NO_SCRIPT).into()),
     }
 }
 
-async fn eval(session: &mut Session, mut arguments: Vec<String>) -> Result<Reply, Error> {
+async fn eval(session: &mut Session, mut arguments: Vec<String>) -> Result<Outcome, Error> {
     if arguments.len() < 2 {
-        return Ok(Reply::wrong_arguments("eval"));
+        return Ok(Reply::wrong_arguments("eval").into());
     }
     let script = arguments.remove(0);
     match load(session, &script).await? {
         Some((_, dialect)) => Ok(run_script(session, dialect, arguments).await),
-        None => Ok(Reply::error(FOREIGN)),
+        None => Ok(Reply::error(FOREIGN).into()),
     }
 }
 
@@ -132,18 +159,28 @@ async fn run_script(
     session: &mut Session,
     dialect: qless::Dialect,
     mut arguments: Vec<String>,
-) -> Reply {
+) -> Outcome {
     match arguments.remove(0).parse::<usize>() {
         Ok(0) => {}
-        Ok(_) => return Reply::script_error("No Keys should be provided"),
-        Err(_) => return Reply::error("ERR value is not an integer or out of range"),
+        Ok(_) => return Reply::script_error("No Keys should be provided").into(),
+        Err(_) => return Reply::error("ERR value is not an integer or out of range").into(),
     }
     session.front.hub.be_ready().await;
     let running = qless::run(&session.front.engine, dialect, arguments);
-    let ((reply, publishes), reserved) = memory::of_request(running).await;
-    session.has_published |= publishes;
+    let (ran, reserved) = memory::of_request(running).await;
     session.reserved.push(reserved);
-    reply
+    match ran {
+        Ran::Puts(puts) => Outcome::Puts(puts),
+        Ran::Reply { reply, publishes } => {
+            session.has_published |= publishes;
+            reply.into()
+        }
+    }
+}
+
+/// Whether the command runs a script that puts a job, so that it can wait for the next commands.
+pub fn is_put(name: &str, arguments: &[Bytes]) -> bool {
+    name.starts_with("EVAL") && arguments.get(2).is_some_and(|command| command == "put")
 }
 
 async fn script(session: &mut Session, arguments: &[String]) -> Result<Reply, Error> {

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::clients::Client;
+use super::qless::Puts;
 use super::resp::{COMMAND_BYTES_MAX, Command, Reply, Version};
+use super::server::Outcome;
 use super::{Front, Mailbox, channels, server};
 use crate::auth::{Api, PresentedCredentials};
-use crate::memory::Reserved;
+use crate::memory::{self, Reserved};
 use crate::secret::Hash;
 
 /// Maximum number of commands in a transaction.
@@ -48,6 +50,8 @@ pub struct Session {
     token: Option<PresentedCredentials>,
     /// The commands since `MULTI`.
     transaction: Option<Transaction>,
+    /// Jobs of the last commands, which the engine has not been given.
+    puts: Option<Puts>,
     /// Whether events of commands since the last flush must be sent before their replies.
     pub(super) has_published: bool,
     /// The memory of replies that are not yet written.
@@ -72,6 +76,7 @@ impl Session {
             subscriptions: 0,
             token: None,
             transaction: None,
+            puts: None,
             has_published: false,
             reserved: Vec::new(),
         }
@@ -99,25 +104,79 @@ impl Session {
         accepted != Some(true)
     }
 
-    /// Runs a command and appends its replies, and before them the messages that they must follow.
+    /// Runs a command and appends its replies, and before them the messages that they must follow. A `put` may wait for
+    /// the next one; [`Session::finish`] ends that.
     pub async fn run(
         &mut self,
-        command: Command,
+        mut command: Command,
         is_anonymous: bool,
         output: &mut Vec<u8>,
     ) -> After {
-        let (reply, after) = self.reply_to(command, is_anonymous).await;
+        let Some(name) = name_of(&command) else {
+            self.finish(output).await;
+            Reply::error("ERR unknown command").encode(self.version, output);
+            return After::Continue;
+        };
+        command.remove(0);
+        if !server::is_put(&name, &command) {
+            self.finish(output).await;
+        }
+        let (outcome, after) = self.outcome_of(name, command, is_anonymous).await;
+        let mut replies = Vec::new();
+        match outcome {
+            Some(outcome) => self.add(outcome, &mut replies).await,
+            None => self.mailbox.take(output),
+        }
+        self.append(replies, output).await;
+        after
+    }
+
+    /// Runs the puts that wait for others. Called when no other command has arrived.
+    pub async fn finish(&mut self, output: &mut Vec<u8>) {
+        let mut replies = Vec::new();
+        self.run_puts(&mut replies).await;
+        self.append(replies, output).await;
+    }
+
+    async fn append(&mut self, replies: Vec<Reply>, output: &mut Vec<u8>) {
         // A subscribed client gets the events of its own commands before their replies.
         if self.has_published && self.is_subscribed() {
             self.flush().await;
             self.mailbox.take(output);
         }
-        if let Some(reply) = reply {
+        for reply in replies {
             reply.encode(self.version, output);
-        } else {
-            self.mailbox.take(output);
         }
-        after
+    }
+
+    /// Adds the reply to a command, or its jobs to those that wait.
+    async fn add(&mut self, outcome: Outcome, replies: &mut Vec<Reply>) {
+        match outcome {
+            Outcome::Reply(reply) => {
+                self.run_puts(replies).await;
+                replies.push(reply);
+            }
+            Outcome::Puts(next) => {
+                let next = match &mut self.puts {
+                    Some(puts) => puts.add(next),
+                    None => Some(next),
+                };
+                if next.is_some() {
+                    self.run_puts(replies).await;
+                    self.puts = next;
+                }
+            }
+        }
+    }
+
+    async fn run_puts(&mut self, replies: &mut Vec<Reply>) {
+        if let Some(puts) = self.puts.take() {
+            let running = puts.run(&self.front.engine);
+            let (done, reserved) = memory::of_request(running).await;
+            self.has_published = true;
+            self.reserved.push(reserved);
+            replies.extend(done);
+        }
     }
 
     /// Waits until other clients have been sent the events of the commands so far. Called before replies are written.
@@ -132,61 +191,59 @@ impl Session {
         self.reserved.clear();
     }
 
-    /// The reply to a command; `None` if it goes through the mailbox.
-    async fn reply_to(
+    /// What follows a command; `None` if its reply goes through the mailbox.
+    async fn outcome_of(
         &mut self,
-        mut command: Command,
+        name: String,
+        command: Command,
         is_anonymous: bool,
-    ) -> (Option<Reply>, After) {
-        let Some(name) = name_of(&command) else {
-            return reply("ERR unknown command");
-        };
+    ) -> (Option<Outcome>, After) {
         // The page of a web site can make a browser send HTTP here.
         if name == "POST" || name == "HOST:" {
             tracing::debug!("a client speaks HTTP to the listener for Redis' protocol");
             return (None, After::Close);
         }
-        command.remove(0);
         if is_anonymous && !ANONYMOUS.contains(&name.as_str()) {
-            return reply("NOAUTH Authentication required.");
+            return refused("NOAUTH Authentication required.");
         }
         if self.version == Version::Resp2
             && !SUBSCRIBED.contains(&name.as_str())
             && self.is_subscribed()
         {
             let name = name.to_ascii_lowercase();
-            return reply(&format!(
+            return refused(&format!(
                 "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed \
                  in this context"
             ));
         }
         match name.as_str() {
-            "QUIT" => (Some(Reply::OK), After::Close),
-            "RESET" => (Some(self.reset()), After::Continue),
+            "QUIT" => (Some(Reply::OK.into()), After::Close),
+            "RESET" => replied(self.reset()),
             "MULTI" => match self.transaction {
-                Some(_) => reply("ERR MULTI calls can not be nested"),
+                Some(_) => refused("ERR MULTI calls can not be nested"),
                 None => {
                     self.transaction = Some(Transaction::default());
-                    (Some(Reply::OK), After::Continue)
+                    replied(Reply::OK)
                 }
             },
-            "EXEC" => (Some(self.exec().await), After::Continue),
+            "EXEC" => replied(self.exec().await),
             "DISCARD" => match self.transaction.take() {
-                Some(_) => (Some(Reply::OK), After::Continue),
-                None => reply("ERR DISCARD without MULTI"),
+                Some(_) => replied(Reply::OK),
+                None => refused("ERR DISCARD without MULTI"),
             },
-            _ if self.transaction.is_some() => (Some(self.queue(name, command)), After::Continue),
+            _ if self.transaction.is_some() => replied(self.queue(name, command)),
             _ if channels::is_command(&name) => {
-                (channels::run(self, &name, command).await, After::Continue)
+                let reply = channels::run(self, &name, command).await;
+                (reply.map(Outcome::Reply), After::Continue)
             }
             _ => (Some(self.run_one(&name, command).await), After::Continue),
         }
     }
 
-    async fn run_one(&mut self, name: &str, command: Command) -> Reply {
+    async fn run_one(&mut self, name: &str, command: Command) -> Outcome {
         match texts(command) {
             Some(arguments) => server::run(self, name, arguments).await,
-            None => Reply::error("ERR the arguments are not valid UTF-8"),
+            None => Reply::error("ERR the arguments are not valid UTF-8").into(),
         }
     }
 
@@ -227,8 +284,13 @@ impl Session {
         }
         let mut replies = Vec::with_capacity(transaction.commands.len());
         for (name, command) in transaction.commands {
-            replies.push(self.run_one(&name, command).await);
+            if !server::is_put(&name, &command) {
+                self.run_puts(&mut replies).await;
+            }
+            let outcome = self.run_one(&name, command).await;
+            self.add(outcome, &mut replies).await;
         }
+        self.run_puts(&mut replies).await;
         Reply::List(replies)
     }
 
@@ -279,8 +341,12 @@ impl Drop for Session {
     }
 }
 
-fn reply(error: &str) -> (Option<Reply>, After) {
-    (Some(Reply::error(error)), After::Continue)
+fn replied(reply: Reply) -> (Option<Outcome>, After) {
+    (Some(reply.into()), After::Continue)
+}
+
+fn refused(error: &str) -> (Option<Outcome>, After) {
+    replied(Reply::error(error))
 }
 
 fn name_of(command: &Command) -> Option<String> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::CLOCK;
+use crate::support::metrics::Metrics;
 use crate::support::redis::{CURRENT, Redis, server};
 
 const TOKEN: &str = "the-token-of-qless-clients";
@@ -111,6 +112,57 @@ async fn commands_run_in_order() {
         tokio::task::yield_now().await;
     }
     assert_eq!(redis.reply().await, "hello");
+}
+
+#[tokio::test]
+async fn puts_that_arrive_together_are_committed_together() {
+    let (server, address) = server(&[CLOCK]).await;
+    let mut redis = Redis::with(&address, CURRENT).await;
+    let sha = "90cb27750babdffb878a80eb134c554dc276be79";
+    let put = |queue: &str, jid: &str, data: &str| {
+        format!("EVALSHA {sha} 0 put 1 w {queue} {jid} K {data} 0\r\n")
+    };
+    let mut bytes = String::new();
+    for job in 0..150 {
+        bytes += &put("q", &format!("j{job:03}"), "{}");
+    }
+    bytes += &put("q", "j000", "no-JSON");
+    bytes += &put("q", "j000", "[2]");
+    bytes += &format!("EVALSHA {sha} 0 get 1 j000\r\n");
+    bytes += &put("other", "j000", "[3]");
+    bytes += &put("q", "last", "{}");
+    bytes += &format!("EVALSHA {sha} 0 length 1 q\r\n");
+    let commits = async || {
+        let metrics = Metrics::of(&server).await;
+        metrics.value("switchyard_commit_requests_count").unwrap()
+    };
+    let before = commits().await;
+    redis.write(bytes.as_bytes()).await;
+    for job in 0..150 {
+        assert_eq!(redis.reply().await, format!("j{job:03}"));
+    }
+    let refused = redis.reply().await["error"].to_string();
+    assert!(refused.contains("Put(): Arg"), "{refused}");
+    assert_eq!(redis.reply().await, "j000");
+    let job = redis.reply().await;
+    assert!(job.as_str().unwrap().contains(r#""data":"[2]""#), "{job}");
+    assert_eq!(redis.reply().await, "j000");
+    assert_eq!(redis.reply().await, "last");
+    assert_eq!(redis.reply().await, 150);
+    let commits = commits().await - before;
+    assert!(commits < 75.0, "{commits} commits for 154 commands");
+
+    redis.write(b"MULTI\r\n").await;
+    redis.write(put("t", "a", "{}").as_bytes()).await;
+    redis.write(put("t", "b", "{}").as_bytes()).await;
+    redis.write(b"ECHO x\r\n").await;
+    redis.write(put("t", "c", "{}").as_bytes()).await;
+    redis.write(b"EXEC\r\n").await;
+    assert_eq!(redis.reply().await, "OK");
+    for _ in 0..4 {
+        assert_eq!(redis.reply().await, "QUEUED");
+    }
+    assert_eq!(redis.reply().await, json!(["a", "b", "x", "c"]));
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::vec::IntoIter;
 
+use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::error::Refused;
@@ -236,7 +237,7 @@ impl Options {
 
     /// A JSON list of names. An empty table of Lua is `{}`.
     pub fn names(&self, name: &'static str) -> Result<Option<Vec<String>>, Refused> {
-        type Names = UpTo<ITEMS_MAX, String>;
+        type Names = UpTo<ITEMS_MAX, Name>;
         let Some(text) = self.text(name) else {
             return Ok(None);
         };
@@ -245,7 +246,10 @@ impl Options {
         }
         let arguments = Arguments::new(self.area, Vec::new());
         match body::read(text.len(), || serde_json::from_str::<Names>(text)) {
-            Ok(UpTo(names)) => arguments.check_names(name, names).map(Some),
+            Ok(UpTo(names)) => {
+                let names = names.into_iter().map(Name::into_text).collect();
+                arguments.check_names(name, names).map(Some)
+            }
             Err(_) => {
                 let words = format!("Arg \"{name}\" not JSON: a list of texts is expected");
                 Err(arguments.bad(&words))
@@ -262,6 +266,23 @@ impl Options {
         let text = self.text(name);
         text.map(|text| read(&mut Arguments::new(self.area, vec![text.to_owned()])))
             .transpose()
+    }
+}
+
+/// A name in a list. Tags of qless-core can be numbers.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Name {
+    Text(String),
+    Number(serde_json::Number),
+}
+
+impl Name {
+    fn into_text(self) -> String {
+        match self {
+            Name::Text(text) => text,
+            Name::Number(number) => number.to_string(),
+        }
     }
 }
 

@@ -22,9 +22,7 @@ impl Refused {
     pub fn reply(self, area: &str, dialect: Dialect) -> Reply {
         match self {
             Refused::Script(words) => Reply::script_error(&words),
-            Refused::Engine(error) => {
-                outage(&error).unwrap_or_else(|| of_engine(&error, area, dialect))
-            }
+            Refused::Engine(error) => error_reply(&error, area, dialect),
         }
     }
 }
@@ -33,6 +31,11 @@ impl From<Error> for Refused {
     fn from(error: Error) -> Refused {
         Refused::Engine(error)
     }
+}
+
+/// The reply to an error of the engine. `area` is the name of the command in messages.
+pub fn error_reply(error: &Error, area: &str, dialect: Dialect) -> Reply {
+    outage(error).unwrap_or_else(|| of_engine(error, area, dialect))
 }
 
 fn of_engine(error: &Error, area: &str, dialect: Dialect) -> Reply {

@@ -1,23 +1,79 @@
 //! Put and requeue jobs, and the commands of workers: pop, peek, heartbeat, complete, fail, retry.
 
 use super::arguments::Options;
-use super::error::Refused;
+use super::error::{Refused, error_reply};
 use super::view::priority;
 use super::{Call, Dialect, Outcome, integer, only};
-use crate::engine::{Claim, Fail, LeaseHolder, Next, Put, QueueKey, Retry};
+use crate::engine::{Claim, Engine, Error, Fail, LeaseHolder, Next, Put, QueueKey, Retry, Time};
 use crate::protocol::redis::resp::Reply;
 
-pub async fn put(mut call: Call<'_>) -> Outcome {
-    let worker = match call.dialect {
-        Dialect::Workerless => String::new(),
-        _ => call.arguments.worker()?,
-    };
-    let (queue, put) = read_put(&mut call)?;
-    let done = call.engine.put(queue, vec![put], worker, call.now).await?;
-    Ok(Reply::Text(only(done)?))
+/// The name of the command in messages.
+pub const PUT: &str = "Put";
+
+/// Maximum number of commands whose jobs go to the engine together, and the size of their bodies in bytes.
+const PUTS_MAX: usize = 100;
+const PUTS_BYTES_MAX: usize = 1 << 20;
+
+/// Jobs that one client puts into one queue. Those of consecutive commands go to the engine together.
+pub struct Puts {
+    dialect: Dialect,
+    queue: QueueKey,
+    worker: String,
+    now: Option<Time>,
+    jobs: Vec<Put>,
+    bytes: usize,
 }
 
-/// Like [`put`], but only for existing jobs.
+impl Puts {
+    pub(super) fn read(mut call: Call<'_>) -> Result<Puts, Refused> {
+        let worker = match call.dialect {
+            Dialect::Workerless => String::new(),
+            _ => call.arguments.worker()?,
+        };
+        let (queue, put) = read_put(&mut call)?;
+        Ok(Puts {
+            dialect: call.dialect,
+            queue,
+            worker,
+            now: call.now,
+            bytes: put.body.len(),
+            jobs: vec![put],
+        })
+    }
+
+    /// Adds those of the next command. Gives them back if they cannot go together with these.
+    pub fn add(&mut self, next: Puts) -> Option<Puts> {
+        let matches = next.dialect == self.dialect
+            && next.queue == self.queue
+            && next.worker == self.worker
+            && next.now == self.now;
+        if !matches || self.jobs.len() >= PUTS_MAX || self.bytes + next.bytes > PUTS_BYTES_MAX {
+            return Some(next);
+        }
+        self.bytes += next.bytes;
+        self.jobs.extend(next.jobs);
+        None
+    }
+
+    /// The reply to each command.
+    pub async fn run(self, engine: &Engine) -> Vec<Reply> {
+        let refused = |error: &Error| error_reply(error, PUT, self.dialect);
+        let count = self.jobs.len();
+        match engine
+            .put(self.queue, self.jobs, self.worker, self.now)
+            .await
+        {
+            Ok(done) => {
+                let done = done.into_iter();
+                done.map(|it| it.map_or_else(|error| refused(&error), Reply::Text))
+                    .collect()
+            }
+            Err(error) => vec![refused(&error); count],
+        }
+    }
+}
+
+/// Puts a job that exists.
 pub async fn requeue(mut call: Call<'_>) -> Outcome {
     let worker = call.arguments.worker()?;
     let (queue, put) = read_put(&mut call)?;
@@ -34,7 +90,8 @@ fn read_put(call: &mut Call<'_>) -> Result<(QueueKey, Put), Refused> {
     let delay = arguments.seconds("delay")?;
     let options = arguments.options()?;
     let depends = options.names("depends")?;
-    if delay > 0.0 && depends.as_ref().is_some_and(|depends| !depends.is_empty()) {
+    let has_depends = depends.as_ref().is_some_and(|depends| !depends.is_empty());
+    if call.dialect == Dialect::Workerless && delay > 0.0 && has_depends {
         return Err(arguments.bad("\"delay\" and \"depends\" are not allowed to be used together"));
     }
     let put = Put {
@@ -97,7 +154,7 @@ fn next(call: &Call<'_>, options: &Options) -> Result<Option<Next>, Refused> {
     let delay = options.seconds("delay")?.unwrap_or_default();
     let depends = options.names("depends")?.unwrap_or_default();
     let refuse = |words| Err(call.arguments.bad(words));
-    if delay > 0.0 && !depends.is_empty() {
+    if call.dialect == Dialect::Workerless && delay > 0.0 && !depends.is_empty() {
         return refuse("\"delay\" and \"depends\" are not allowed together");
     }
     let next = options.text("next").filter(|next| !next.is_empty());
