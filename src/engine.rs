@@ -300,6 +300,11 @@ impl Engine {
         !self.0.writer.has_ended()
     }
 
+    /// Completes when the writer has ended although the engine is open, because the database can no longer be trusted.
+    pub async fn writer_failed(&self) {
+        self.0.writer.failed().await;
+    }
+
     /// Whether the disk is full, which makes new jobs fail.
     pub fn is_full(&self) -> bool {
         self.0.writer.is_full()

@@ -86,6 +86,9 @@ pub enum StoreError {
     /// groups.
     #[error("the transaction is too large")]
     TransactionTooLarge,
+    /// Written data may not be on the disk, so the server must stop.
+    #[error("{0}")]
+    Lost(&'static str),
 }
 
 impl StoreError {
@@ -116,6 +119,13 @@ impl StoreError {
             }
             _ => false,
         }
+    }
+
+    /// Whether the server must stop, because what it has written may not be on the disk. After a failed `fsync`, Linux
+    /// drops the data and reports the next `fsync` as successful, so a second attempt proves nothing.
+    pub fn is_fatal(&self) -> bool {
+        // SQLITE_IOERR_FSYNC and SQLITE_IOERR_DIR_FSYNC.
+        matches!(self, StoreError::Lost(_)) || self.has_code(&["1034", "1290"])
     }
 
     /// Whether the disk is full.
@@ -279,7 +289,7 @@ impl Store {
         };
         Ok(Store {
             readers: Readers::Sqlite(sqlite::Readers::open(&path).await?),
-            connection: Connection::Sqlite(connection),
+            connection: Connection::Sqlite(Box::new(connection)),
             scratch,
             server,
         })
@@ -308,7 +318,7 @@ impl Store {
 
 /// The connection that writes. The calls of SQLite's block.
 pub enum Connection {
-    Sqlite(sqlite::Connection),
+    Sqlite(Box<sqlite::Connection>),
     Postgres(Box<postgres::Connection>),
 }
 

@@ -6,6 +6,8 @@
 mod logs;
 #[path = "tidy/migrations.rs"]
 mod migrations;
+#[path = "tidy/promises.rs"]
+mod promises;
 #[path = "tidy/walks.rs"]
 mod walks;
 

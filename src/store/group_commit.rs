@@ -69,6 +69,8 @@ pub struct Writer<S> {
     stop: CancellationToken,
     /// Completes when the writer has ended.
     ended: Mutex<Option<oneshot::Receiver<()>>>,
+    /// Canceled when the writer has ended, for whatever reason.
+    is_over: CancellationToken,
 }
 
 impl<S: Send + 'static> Writer<S> {
@@ -81,7 +83,10 @@ impl<S: Send + 'static> Writer<S> {
         let is_full = Arc::new(AtomicBool::new(connection.is_full()));
         let blocks = connection.blocks();
         let (stopped, full) = (stop.clone(), Arc::clone(&is_full));
+        let is_over = CancellationToken::new();
+        let over = is_over.clone().drop_guard();
         let writing = async move {
+            let _over = over;
             write(connection, runner, requests, stopped, full).await;
             end.send(()).ok();
         };
@@ -100,6 +105,15 @@ impl<S: Send + 'static> Writer<S> {
             is_full,
             stop,
             ended: Mutex::new(Some(ended)),
+            is_over,
+        }
+    }
+
+    /// Completes when the writer has ended without [`Writer::close`]: nothing can be written any more.
+    pub async fn failed(&self) {
+        self.is_over.cancelled().await;
+        if self.stop.is_cancelled() {
+            std::future::pending::<()>().await;
         }
     }
 
@@ -156,8 +170,9 @@ async fn write<R: GroupRunner>(
             tracing::warn!(%error, "failed to read the free space of the database");
         }
         let count = requests.len();
-        let oversized =
-            run_and_respond(&mut connection, &mut runner, requests, &mut outage, &stop).await;
+        let ran = run_and_respond(&mut connection, &mut runner, requests, &mut outage, &stop).await;
+        // The connection is not closed, because that could write to the database again.
+        let Some(oversized) = ran else { return };
         queue.release(count - oversized.len());
         queue.put_back(oversized);
         update_disk_full(&is_full, connection.is_full());
@@ -181,14 +196,15 @@ fn update_disk_full(known: &AtomicBool, is_full: bool) {
 /// Runs the group and delivers its outcome. If a single request may have caused a failure, the group is split into
 /// halves that run separately, so that only that request fails: finding one among 512 takes 18 more runs. Requests that
 /// are too large together run in smaller groups: small requests at once, without requests of unknown size; large ones
-/// are returned, and run later, so that small requests can run in between.
+/// are returned, and run later, so that small requests can run in between. `None` if the database can no longer be
+/// trusted: the writer must end, and requests without a response have an unknown outcome.
 async fn run_and_respond<R: GroupRunner>(
     connection: &mut Connection,
     runner: &mut R,
     requests: Vec<R::Request>,
     outage: &mut Option<Instant>,
     stop: &CancellationToken,
-) -> Vec<R::Request> {
+) -> Option<Vec<R::Request>> {
     let mut oversized = Vec::new();
     let (mut groups, mut has_released_reserve) = (vec![requests], false);
     while let Some(mut requests) = groups.pop() {
@@ -205,6 +221,11 @@ async fn run_and_respond<R: GroupRunner>(
         }
         let outcome = attempt(connection, runner, &mut requests, outage, stop).await;
         if let Err(error) = &outcome {
+            if error.is_fatal() {
+                tracing::error!(%error, "the database can no longer be trusted");
+                runner.respond(requests, outcome);
+                return None;
+            }
             if error.is_full() && !has_released_reserve && connection.release_reserve().await {
                 has_released_reserve = true;
                 groups.push(requests);
@@ -227,7 +248,7 @@ async fn run_and_respond<R: GroupRunner>(
         }
         runner.respond(requests, outcome);
     }
-    oversized
+    Some(oversized)
 }
 
 /// Runs the group, and again after a conflict with another server or an outage before the commit.

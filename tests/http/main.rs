@@ -94,6 +94,8 @@ mod pause;
 #[cfg(test)]
 mod pgbouncer;
 #[cfg(test)]
+mod power;
+#[cfg(test)]
 mod priority;
 #[cfg(test)]
 mod proxies;

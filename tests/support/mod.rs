@@ -3,6 +3,7 @@
 pub mod bearer;
 mod caller;
 pub mod database;
+pub mod disk;
 pub mod history;
 pub mod isolation;
 pub mod jobq;
