@@ -9,7 +9,7 @@ use super::target::Target;
 /// Jobs in most requests.
 const JOBS: usize = 10_000;
 /// Jobs in the atomic requests of Relay.
-const JOBS_TOGETHER: usize = 6_400;
+const JOBS_TOGETHER: usize = 3_200;
 /// Queues in one of the atomic requests of Relay.
 const QUEUES_TOGETHER: usize = 1_000;
 
