@@ -53,14 +53,13 @@ impl Connection {
         if self.reserve.is_unavailable {
             return !was_full;
         }
-        // Waits for a server that tries to create it, which occupies the rest of the disk meanwhile.
         if let Err(error) = self.run_text(DROP.into_sql_str()).await {
             tracing::warn!(%error, "failed to drop the table switchyard_reserve");
         }
         true
     }
 
-    /// Creates the reserve if it is missing and there is enough space. Checks at most once a second.
+    /// Creates the reserve if it is missing, and as much stays free. Checks at most once a second.
     pub(in crate::store) async fn restore_reserve_if_possible(&mut self) -> Result<(), StoreError> {
         if self.reserve.is_unavailable || self.reserve.checked_at.elapsed() < CHECK_EVERY {
             return Ok(());
@@ -91,11 +90,25 @@ impl Connection {
 
 const SIZE: &str = "SELECT coalesce(pg_relation_size(to_regclass('switchyard_reserve')), 0)";
 
-const DROP: &str = "DROP TABLE IF EXISTS switchyard_reserve";
+/// Makes a server that has no space wait for another one that tries to create the reserve, and occupies what is left of
+/// the disk meanwhile.
+macro_rules! lock {
+    ($($rest:literal),*) => {
+        concat!("SELECT pg_advisory_xact_lock(CAST(CAST('state' AS regclass) AS oid)::bigint + 4294967296);", $($rest),*)
+    };
+}
 
-// 8 MiB, one row per page. One transaction, because the text has several statements.
-const CREATE: &str = "
+const DROP: &str = lock!("DROP TABLE IF EXISTS switchyard_reserve");
+
+// 8 MiB, one row per page. The second table checks that as much stays free; its file is gone after the transaction. It is
+// one transaction, because the text has several statements.
+const CREATE: &str = lock!(
+    "
 DROP TABLE IF EXISTS switchyard_reserve;
 CREATE UNLOGGED TABLE switchyard_reserve (filler TEXT NOT NULL);
 ALTER TABLE switchyard_reserve ALTER COLUMN filler SET STORAGE PLAIN;
-INSERT INTO switchyard_reserve SELECT repeat('x', 8000) FROM generate_series(1, 1024);";
+INSERT INTO switchyard_reserve SELECT repeat('x', 8000) FROM generate_series(1, 1024);
+CREATE UNLOGGED TABLE switchyard_spare (LIKE switchyard_reserve INCLUDING STORAGE);
+INSERT INTO switchyard_spare TABLE switchyard_reserve;
+DROP TABLE switchyard_spare;"
+);

@@ -59,7 +59,7 @@ async fn each_server_counts_wrong_passwords_of_its_own() {
     let form = |secret| [("name", "vera"), ("secret", secret)];
     for _ in 0..10 {
         let refused = one.post("/ui/login", &form("a-guess")).await;
-        assert_eq!(refused.status(), 401);
+        assert_eq!(refused.status(), 403);
     }
     assert_eq!(one.post("/ui/login", &form(VERA)).await.status(), 429);
     assert_eq!(other.post("/ui/login", &form(VERA)).await.status(), 303);
