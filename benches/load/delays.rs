@@ -127,7 +127,7 @@ fn of_dependencies() -> Vec<Request> {
         r#"{{"data":{{"id":"fan-in","meta":null,"depends":{}}}}}"#,
         ids("b")
     );
-    let leaf = |n| format!(r#"{{"id":"leaf{n}","meta":null,"depends":["root"]}}"#);
+    let leaf = |n: usize| format!(r#"{{"id":"leaf{n}","meta":null,"depends":["root"]}}"#);
     let root = || r#"{"data":{"id":"root","meta":null}}"#.to_owned();
     let cancel = |ids: &str| format!(r#"{{"data":{ids}}}"#);
     vec![
@@ -174,7 +174,7 @@ fn of_dependencies() -> Vec<Request> {
 
 fn of_large_payloads() -> Vec<Request> {
     let payload = "x".repeat(2 << 20);
-    let large = |n| format!(r#"{{"id":"large{n}","meta":"{payload}"}}"#);
+    let large = |n: usize| format!(r#"{{"id":"large{n}","meta":"{payload}"}}"#);
     vec![
         (
             "qless put of 7 payloads of 2 MiB",
