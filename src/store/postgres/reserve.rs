@@ -61,7 +61,9 @@ impl Connection {
 
     /// Creates the reserve if it is missing, and as much stays free. Checks at most once a second.
     pub(in crate::store) async fn restore_reserve_if_possible(&mut self) -> Result<(), StoreError> {
-        if self.reserve.is_unavailable || self.reserve.checked_at.elapsed() < CHECK_EVERY {
+        let is_due = self.reserve.checked_at.elapsed() >= CHECK_EVERY;
+        // In an outage, the group itself finds out whether the database responds again.
+        if !is_due || self.reserve.is_unavailable || self.inner.is_none() {
             return Ok(());
         }
         self.reserve.checked_at = Instant::now();
