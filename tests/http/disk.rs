@@ -231,7 +231,7 @@ async fn a_full_postgres_disk_rejects_new_jobs_and_lets_workers_finish() {
     let cancelled = jobs.split_off(jobs.len() / 4);
     worker.post("/cancel", json!(cancelled)).await.ok();
     let mut admin = PgConnection::connect(&postgres.address()).await.unwrap();
-    sqlx::raw_sql("VACUUM jobs")
+    sqlx::raw_sql("VACUUM long_bodies")
         .execute(&mut admin)
         .await
         .unwrap();
