@@ -111,3 +111,33 @@ async fn slow_reads_end_on_the_database_and_do_not_delay_health_checks() {
     transaction.rollback().await.unwrap();
     assert_eq!(engine.job(&JobKey::qless("a")).await, Ok(None));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_consistency_check_runs_at_a_time() {
+    if database::postgres().is_none() {
+        return;
+    }
+    let options = Options {
+        without_tasks: true,
+        ..options()
+    };
+    let engine = Engine::open(&options).await.unwrap();
+    let mut other = PgConnection::connect(&options.database).await.unwrap();
+    let mut watching = PgConnection::connect(&options.database).await.unwrap();
+    let mut transaction = other.begin().await.unwrap();
+    sqlx::query("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
+        .execute(&mut *transaction)
+        .await
+        .unwrap();
+    let first = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.check(None).await }
+    });
+    while waiting(&mut watching).await == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(engine.check(None).await, Err(Error::Busy));
+    assert_eq!(first.await.unwrap(), Err(Error::Unavailable));
+    transaction.rollback().await.unwrap();
+    assert_eq!(engine.check(None).await, Ok(Vec::new()));
+}
