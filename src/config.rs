@@ -235,8 +235,13 @@ fn environment(text: &str) -> Result<String, String> {
 }
 
 fn log_level(text: &str) -> Result<String, String> {
-    let filter = EnvFilter::try_new(text);
-    filter.map_err(|error| error.to_string())?;
+    // A server that silently logs less than expected is noticed only when the log is needed.
+    EnvFilter::try_new(text).map_err(|error| {
+        format!(
+            "{error}; expected a level such as `info`, or a filter such as `info,switchyard=debug`, in --log-level, in \
+             the configuration file or in RUST_LOG"
+        )
+    })?;
     Ok(text.to_owned())
 }
 

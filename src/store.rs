@@ -64,6 +64,9 @@ pub enum StoreError {
     OtherVersion,
     #[error("the database does not respond")]
     Timeout,
+    /// The statements of a group together took longer than a transaction may.
+    #[error("the statements of a transaction took too long")]
+    Slow,
     /// The commit was sent, but its outcome is unknown.
     #[error("the database did not confirm the commit")]
     InDoubt,
@@ -126,6 +129,11 @@ impl StoreError {
     pub fn is_fatal(&self) -> bool {
         // SQLITE_IOERR_FSYNC and SQLITE_IOERR_DIR_FSYNC.
         matches!(self, StoreError::Lost(_)) || self.has_code(&["1034", "1290"])
+    }
+
+    /// Whether a statement was ended because it took too long, although the database responds.
+    pub fn is_slow(&self) -> bool {
+        matches!(self, StoreError::Slow) || self.has_code(&["57014"])
     }
 
     /// Whether the disk is full.
@@ -374,6 +382,14 @@ impl Connection {
         }
     }
 
+    /// Shortens the time limits of statements, to find the one that made a group slow, or restores them. SQLite has
+    /// none.
+    pub fn search_slow_statement(&mut self, search: bool) {
+        if let Connection::Postgres(connection) = self {
+            connection.search_slow_statement(search);
+        }
+    }
+
     /// Whether the disk is full, so that no jobs can be added.
     pub fn is_full(&self) -> bool {
         match self {
@@ -382,11 +398,11 @@ impl Connection {
         }
     }
 
-    /// Releases the disk reserve after a group found the disk full. False if it was released before.
+    /// Releases the disk reserve after a group found the disk full. False if that cannot help the group.
     pub async fn release_reserve(&mut self) -> bool {
         match self {
             Connection::Sqlite(connection) => connection.release_reserve(),
-            Connection::Postgres(connection) => connection.record_full(),
+            Connection::Postgres(connection) => connection.release_reserve().await,
         }
     }
 
@@ -394,7 +410,7 @@ impl Connection {
     pub async fn restore_reserve_if_possible(&mut self) -> Result<(), StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.restore_reserve_if_possible(),
-            Connection::Postgres(_) => Ok(()),
+            Connection::Postgres(connection) => connection.restore_reserve_if_possible().await,
         }
     }
 

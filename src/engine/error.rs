@@ -70,7 +70,7 @@ pub enum Error {
     /// The named jobs are too large for one transaction. Callers that can split their request do.
     #[error("the named jobs are too large for one transaction")]
     Oversized,
-    /// The database is unreachable. The outcome is unknown.
+    /// The database is unreachable or too slow. The outcome is unknown.
     #[error("the database is unreachable; try again")]
     Unavailable,
     /// Postgres cannot index a name in the request.
@@ -143,7 +143,7 @@ impl From<crate::store::StoreError> for Error {
             Error::NameTooLong
         } else if matches!(error, crate::store::StoreError::TransactionTooLarge) {
             Error::Oversized
-        } else if error.is_outage() || error.is_conflict() {
+        } else if error.is_outage() || error.is_conflict() || error.is_slow() {
             Error::Unavailable
         } else {
             let detail = error.to_string();

@@ -48,8 +48,8 @@ struct LoadedJob {
     job: Job,
     /// The version in the database; `None` for a new job.
     version: Option<i64>,
-    /// The job as loaded, if it has been changed since.
-    before: Option<Job>,
+    /// The job as loaded, if it has been changed since. In a box, because most of many loaded jobs do not change.
+    before: Option<Box<Job>>,
     /// Its lists of dependencies and dependents are incomplete (see `neighbor_statement`).
     is_partial: bool,
     /// Its long parts that have not been loaded, apart from the body.
@@ -226,7 +226,7 @@ impl UnitOfWork {
     pub fn job_mut(&mut self, key: &JobKey) -> Option<&mut Job> {
         let loaded = self.jobs.get_mut(key)?;
         if loaded.version.is_some() && loaded.before.is_none() {
-            loaded.before = Some(loaded.job.clone());
+            loaded.before = Some(Box::new(loaded.job.clone()));
         }
         Some(&mut loaded.job)
     }

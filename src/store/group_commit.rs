@@ -4,6 +4,7 @@
 
 mod queue;
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +33,9 @@ const OUTAGE_RETRY_MAX: Duration = Duration::from_secs(2);
 
 /// Delay between attempts during an outage.
 const OUTAGE_DELAY: Duration = Duration::from_millis(100);
+
+/// How long a slow request is searched for in a group. Finding one among 512 takes nine attempts of 100 ms.
+const SEARCH_MAX: Duration = Duration::from_millis(2_500);
 
 /// How the writer runs a group. The engine implements it.
 pub trait GroupRunner: Send + 'static {
@@ -206,8 +210,9 @@ async fn run_and_respond<R: GroupRunner>(
     stop: &CancellationToken,
 ) -> Option<Vec<R::Request>> {
     let mut oversized = Vec::new();
-    let (mut groups, mut has_released_reserve) = (vec![requests], false);
-    while let Some(mut requests) = groups.pop() {
+    let (mut groups, mut has_released_reserve) = (VecDeque::from([requests]), false);
+    let mut search = SlowSearch::default();
+    while let Some(mut requests) = groups.pop_front() {
         if connection.is_full() {
             let adding: Vec<_> = requests
                 .extract_if(.., |request| R::adds_jobs(request))
@@ -219,6 +224,7 @@ async fn run_and_respond<R: GroupRunner>(
                 continue;
             }
         }
+        connection.search_slow_statement(search.limits(requests.len()));
         let outcome = attempt(connection, runner, &mut requests, outage, stop).await;
         if let Err(error) = &outcome {
             if error.is_fatal() {
@@ -228,17 +234,26 @@ async fn run_and_respond<R: GroupRunner>(
             }
             if error.is_full() && !has_released_reserve && connection.release_reserve().await {
                 has_released_reserve = true;
-                groups.push(requests);
+                groups.push_front(requests);
                 continue;
             }
             if requests.len() > 1 && matches!(error, StoreError::TransactionTooLarge) {
                 oversized.extend(requests.extract_if(.., |request| !is_small::<R>(request)));
-                groups.extend(split::<R>(requests).into_iter().rev());
+                for group in split::<R>(requests).into_iter().rev() {
+                    groups.push_front(group);
+                }
+                continue;
+            }
+            if requests.len() > 1 && error.is_slow() && search.continues() {
+                let rest = requests.split_off(requests.len() / 2);
+                // They run last, so that the other requests do not wait for the search.
+                groups.extend([requests, rest]);
                 continue;
             }
             if requests.len() > 1 && error.may_be_caused_by_one_request() {
                 let rest = requests.split_off(requests.len() / 2);
-                groups.extend([rest, requests]);
+                groups.push_front(rest);
+                groups.push_front(requests);
                 continue;
             }
             // The caller splits a single request that is too large.
@@ -248,7 +263,33 @@ async fn run_and_respond<R: GroupRunner>(
         }
         runner.respond(requests, outcome);
     }
+    connection.search_slow_statement(false);
     Some(oversized)
+}
+
+/// The search for the request that makes a group slow. Its attempts are short, and it ends after a time, because the
+/// whole database can be slow.
+#[derive(Default)]
+struct SlowSearch {
+    since: Option<Instant>,
+}
+
+impl SlowSearch {
+    /// Begins the search, or continues it. False if it has taken too long.
+    fn continues(&mut self) -> bool {
+        self.since.get_or_insert_with(Instant::now).elapsed() < SEARCH_MAX
+    }
+
+    fn has_ended(&self) -> bool {
+        self.since
+            .is_some_and(|since| since.elapsed() >= SEARCH_MAX)
+    }
+
+    /// Whether the statements of a group of this many requests have a shorter time limit. A single request that has
+    /// been found has the normal one.
+    fn limits(&self, requests: usize) -> bool {
+        self.since.is_some() && (requests > 1 || self.has_ended())
+    }
 }
 
 /// Runs the group, and again after a conflict with another server or an outage before the commit.

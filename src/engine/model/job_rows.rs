@@ -260,7 +260,7 @@ enum Extent {
 }
 
 /// The most rows whose values are bound as parameters.
-const BOUND_MAX: usize = 128 * ROWS_BOUND_MAX;
+const BOUND_MAX: usize = 256 * ROWS_BOUND_MAX;
 
 /// A job to write.
 pub struct Written<'a> {
@@ -392,7 +392,7 @@ pub fn delete(jobs: &[(i64, i64)]) -> Vec<Statement> {
     each_once(DELETE, jobs)
 }
 
-/// Statements that write the rows; each must change exactly as many rows as it has. Up to 8,192 rows are bound as
+/// Statements that write the rows; each must change exactly as many rows as it has. Up to 16,384 rows are bound as
 /// parameters, 64 per statement. More rows are passed as JSON in one statement.
 fn each_once<T: Serialize>(sql: &'static str, rows: &[T]) -> Vec<Statement> {
     let at_once = match rows.len() {

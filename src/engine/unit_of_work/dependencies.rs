@@ -16,7 +16,7 @@ impl UnitOfWork {
         };
         if let Some(version) = loaded.version {
             self.removed
-                .push((loaded.before.unwrap_or(loaded.job), version));
+                .push((loaded.before.map_or(loaded.job, |before| *before), version));
         }
     }
 

@@ -194,6 +194,7 @@ impl UnitOfWork {
         answers: Vec<StatementResult>,
         oldest: bool,
     ) -> Result<(), StoreError> {
+        self.jobs.reserve(count_rows(&answers));
         for (index, answer) in answers.into_iter().enumerate() {
             for row in answer.rows {
                 match row.columns() {
@@ -213,6 +214,7 @@ impl UnitOfWork {
 
     /// Stores the result of [`UnitOfWork::neighbor_statement`].
     pub fn take_neighbors(&mut self, answers: &[StatementResult]) -> Result<(), StoreError> {
+        self.jobs.reserve(count_rows(answers));
         for row in answers.iter().flat_map(|answer| &answer.rows) {
             self.add_row(row)?;
         }
@@ -349,6 +351,10 @@ impl UnitOfWork {
         waiting.sort_by_cached_key(claim_order);
         waiting.into()
     }
+}
+
+fn count_rows(answers: &[StatementResult]) -> usize {
+    answers.iter().map(|answer| answer.rows.len()).sum()
 }
 
 /// The scopes and IDs of the jobs that are only dependencies.

@@ -86,7 +86,7 @@ impl UnitOfWork {
         for loaded in jobs {
             let written = Written {
                 job: &loaded.job,
-                before: loaded.before.as_ref(),
+                before: loaded.before.as_deref(),
                 version: loaded.version.unwrap_or(NEW),
             };
             match (&loaded.before, loaded.version) {
@@ -104,17 +104,17 @@ impl UnitOfWork {
                     continue;
                 }
             }
-            bodies.compare(loaded.before.as_ref(), Some(&loaded.job));
+            bodies.compare(loaded.before.as_deref(), Some(&loaded.job));
             self.counters
-                .count_change(loaded.before.as_ref(), Some(&loaded.job));
+                .count_change(loaded.before.as_deref(), Some(&loaded.job));
             // A restored job gets its creation time here, since the original time of the tag is unknown.
             let tagged_at = match loaded.version {
                 None => loaded.job.created_at,
                 Some(_) => self.now,
             };
-            tags.compare(loaded.before.as_ref(), Some(&loaded.job), tagged_at);
+            tags.compare(loaded.before.as_deref(), Some(&loaded.job), tagged_at);
             if self.has_subscribers {
-                self.note_availability(loaded.before.as_ref(), &loaded.job);
+                self.note_availability(loaded.before.as_deref(), &loaded.job);
             }
         }
         let mut gone = Vec::new();
