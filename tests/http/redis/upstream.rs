@@ -81,7 +81,9 @@ async fn errors_call_a_job_scheduled_until_it_is_popped() {
     );
     assert_eq!(redis.json(1, &["get", "a"]).await["state"], "waiting");
     let http = server.by("w").at(1);
-    let refused = http.post("/complete/q", json!({"id": "a"})).await;
+    let refused = http
+        .post("/complete/q", json!({"id": "a", "meta": 1}))
+        .await;
     let details = refused.assert_rejected(409, "not_running");
     assert_eq!(details["state"], "waiting");
 }
