@@ -93,8 +93,8 @@ browser: $(site) $(server) ## run the browser tests in headless Chromium; ARGS=e
 	SWITCHYARD=$(CURDIR)/$(server) CHROMIUM="$$(scripts/chromium.sh)" \
 		node --test --test-concurrency=2 --test-reporter=spec $(or $(ARGS),end2end/*.test.js)
 
-clients: $(server) ## test the original clients of qless, which speak Redis' protocol, against the server
-	@scripts/clients.sh $(CURDIR)/$(server)
+clients: $(server) ## test the clients of qless, which speak Redis' protocol; ARGS="--jobs 10000" kills the server meanwhile
+	@scripts/clients.sh $(CURDIR)/$(server) $(ARGS)
 
 packages: $(server) ## build and check the Debian package; as root, install it in a copy of the system
 	@scripts/deb-test.sh $(CURDIR)/$(server)

@@ -68,7 +68,10 @@ export function startDashboard({ args = [], database = "sqlite::memory:" } = {})
   return dashboard;
 }
 
-/** Starts the server on a free port. Resolves when it listens; `stop()` sends SIGTERM and resolves to the exit code. */
+/**
+ * Starts the server on a free port. Resolves when it listens; `stop()` sends SIGTERM and resolves to the exit code.
+ * `redis` resolves to the address for Redis' protocol, if `args` contain `--redis-listen`.
+ */
 export async function startServer(args, { env = {} } = {}) {
   const child = spawn(binary, [...args, "--listen", "127.0.0.1:0"], {
     env: { ...process.env, ...env },
@@ -77,12 +80,15 @@ export async function startServer(args, { env = {} } = {}) {
   const log = [];
   createInterface({ input: child.stderr }).on("line", (line) => log.push(line));
   const exited = new Promise((resolve) => child.on("exit", (code, signal) => resolve(code ?? signal)));
-  const listening = new Promise((resolve) => {
-    createInterface({ input: child.stdout }).on("line", (line) => {
-      const found = line.match(/listening on (http:\/\/\S+)/);
-      if (found) resolve(found[1]);
+  const banner = createInterface({ input: child.stdout });
+  const printed = (pattern) =>
+    new Promise((resolve) => {
+      banner.on("line", (line) => {
+        const found = line.match(pattern);
+        if (found) resolve(found[1]);
+      });
     });
-  });
+  const [listening, redis] = [printed(/listening on (http:\/\/\S+)/), printed(/(rediss?:\/\/\S+)/)];
   const gone = exited.then((code) => {
     throw new Error(`the server ended with ${code} before it listened:\n${log.join("\n")}`);
   });
@@ -90,6 +96,7 @@ export async function startServer(args, { env = {} } = {}) {
   gone.catch(() => {});
   return {
     url,
+    redis,
     log,
     stop() {
       child.kill("SIGTERM");

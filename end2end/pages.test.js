@@ -66,7 +66,7 @@ dashboard.test("an empty server shows how to add a first job", async ({ page }) 
   await page.getByText("/add/mail -d").waitFor();
   await live(page);
   await assertAccessible(page);
-  for (const path of ["/ui/queues", "/ui/failures", "/ui/workers", "/ui/config", "/ui/tags", "/ui/tracked", "/ui/scheduled", "/ui/recurring", "/ui/check?run=1"]) {
+  for (const path of ["/ui/queues", "/ui/failures", "/ui/workers", "/ui/config", "/ui/tags", "/ui/tracked", "/ui/scheduled", "/ui/recurring", "/ui/redis", "/ui/check?run=1"]) {
     await page.goto(path);
     await assertAccessible(page);
   }

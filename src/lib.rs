@@ -15,6 +15,9 @@ pub mod budget;
 /// The command line: one file per subcommand.
 #[cfg(feature = "ssr")]
 pub mod cli;
+/// The clients that are connected over Redis' protocol.
+#[cfg(feature = "ssr")]
+pub mod clients;
 /// The settings, from flags, environment variables and files.
 #[cfg(feature = "ssr")]
 pub mod config;

@@ -16,8 +16,13 @@ pub enum Error {
     NoSuchRun { id: String },
     #[error("recurring job \"{id}\" does not exist")]
     NoSuchRecurring { id: String },
+    /// `is_due`: the job is scheduled and due, so that its state is waiting.
     #[error("job \"{id}\" is {state}, not running")]
-    NotRunning { id: String, state: EffectiveState },
+    NotRunning {
+        id: String,
+        state: EffectiveState,
+        is_due: bool,
+    },
     #[error("job \"{id}\" is held by another worker, \"{worker}\"")]
     WrongWorker { id: String, worker: String },
     #[error("job \"{id}\" is in another queue, \"{queue}\"")]
@@ -31,8 +36,13 @@ pub enum Error {
     AlreadyComplete { id: String },
     #[error("job \"{id}\" would depend on itself, directly or through other jobs")]
     DependencyCycle { id: String },
+    /// `is_due`: as in [`Error::NotRunning`].
     #[error("job \"{id}\" is {state} and does not depend on other jobs")]
-    NotDepending { id: String, state: EffectiveState },
+    NotDepending {
+        id: String,
+        state: EffectiveState,
+        is_due: bool,
+    },
     #[error("{why}")]
     BadOption { why: String },
     #[error("{0}")]

@@ -19,8 +19,8 @@ pub fn role_to_read(path: &str) -> Role {
             "namespaces" | "check" | "audit" | "audit.csv" | "audit.json",
             ..,
         ] => Role::Admin,
-        // Pages with a form for operators.
-        ["ui", "put" | "confirm"] => Role::Operator,
+        // Pages with a form for operators, and with addresses of clients.
+        ["ui", "put" | "confirm" | "redis"] => Role::Operator,
         _ => Role::Viewer,
     }
 }
@@ -66,6 +66,10 @@ pub const READ_FUNCTIONS: &[(&str, Role)] = &[
     (pages::records::load::Records::PATH, Role::Operator),
     (pages::recurring::load::Recurrings::PATH, Role::Operator),
     (pages::recurring_job::load::Recurring::PATH, Role::Operator),
+    (
+        pages::redis_clients::load::RedisClients::PATH,
+        Role::Operator,
+    ),
     (pages::relay_job::load::DeadRelayJob::PATH, Role::Operator),
     (pages::relay_job::load::RelayJob::PATH, Role::Operator),
     (pages::scheduled::load::Scheduled::PATH, Role::Operator),

@@ -35,6 +35,7 @@ use tower_http::limit::RequestBodyLimitLayer;
 
 use crate::assets::Assets;
 use crate::auth::{Auth, AuthMethod};
+use crate::clients::Clients;
 use crate::engine::{Engine, Error};
 use crate::request::Https;
 use crate::ui::cookies;
@@ -71,6 +72,8 @@ pub struct Dashboard {
     pub assets: Assets,
     /// Whether lmstfy namespaces need no token.
     pub no_auth: bool,
+    /// The clients that are connected over Redis' protocol.
+    pub clients: Arc<Clients>,
     pub leptos: LeptosOptions,
 }
 
@@ -82,6 +85,7 @@ impl Dashboard {
         auth: &Auth,
         environment: Option<&str>,
         no_auth: bool,
+        clients: Arc<Clients>,
         stop: CancellationToken,
     ) -> Self {
         let authenticator = Authenticator::new(auth, environment);
@@ -91,6 +95,7 @@ impl Dashboard {
             shared: Shared::default(),
             engine,
             no_auth,
+            clients,
             leptos: assets.leptos_options(),
             assets,
         }

@@ -51,6 +51,7 @@ pub fn depend(work: &mut UnitOfWork, key: &JobKey, change: &Depend) -> Result<()
         return Err(Error::NotDepending {
             id: key.id.clone(),
             state: job.effective_state(work.now),
+            is_due: job.is_due(work.now),
         });
     }
     match change {
