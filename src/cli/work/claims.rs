@@ -103,6 +103,7 @@ impl Claims {
         let (mut backoff, mut is_away, mut first) = (Backoff::new(), false, 0);
         while let Some(slots) = self.free_slots().await {
             let queues = self.queues_from(first);
+            let was_idle = slots.len() >= self.slot_count as usize;
             first += 1;
             let claimed = tokio::select! {
                 claimed = self.api.claim(&queues, slots.len(), self.wait()) => claimed,
@@ -117,7 +118,7 @@ impl Claims {
                     (backoff, is_away) = (Backoff::new(), false);
                     let has_none = jobs.is_empty();
                     self.start(jobs, slots);
-                    if has_none && self.options.drain && self.is_idle() {
+                    if has_none && self.options.drain && was_idle {
                         return Ok(());
                     }
                     if has_none {
@@ -172,10 +173,6 @@ impl Claims {
             true => Duration::ZERO,
             false => WAIT,
         }
-    }
-
-    fn is_idle(&self) -> bool {
-        self.slots.available_permits() >= self.slot_count as usize
     }
 
     /// Waits before the next claim after one that returned no job.

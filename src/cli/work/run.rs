@@ -167,7 +167,11 @@ impl Claims {
         let is_late = "the server did not respond to its outcome in time";
         tokio::select! {
             biased;
-            () = superseded.cancelled() => Settled::Lost("this worker has claimed it again".to_owned()),
+            () = superseded.cancelled() => match report {
+                // The next attempt has begun before the response arrived.
+                Report::Retry(_) => Settled::Done,
+                _ => Settled::Lost("this worker has claimed it again".to_owned()),
+            },
             () = sleep_until(deadline.into()) => Settled::Lost(is_late.to_owned()),
             settled = self.report_until_settled(job, report) => settled,
             () = stopped => Settled::Lost(is_late.to_owned()),
