@@ -10,6 +10,7 @@ mod doctor;
 mod log;
 mod serve;
 mod token;
+mod work;
 
 use std::error::Error;
 use std::io::Write;
@@ -57,7 +58,7 @@ pub fn main() -> ExitCode {
 async fn run(loaded: Loaded) -> ExitCode {
     raise_open_files();
     match dispatch(loaded).await {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             tracing::error!("{error}");
             ExitCode::FAILURE
@@ -65,10 +66,11 @@ async fn run(loaded: Loaded) -> ExitCode {
     }
 }
 
-async fn dispatch(loaded: Loaded) -> Outcome {
-    match &loaded.command.subcommand {
+async fn dispatch(loaded: Loaded) -> Result<ExitCode, Box<dyn Error>> {
+    let outcome = match &loaded.command.subcommand {
         Subcommand::Serve(_) => serve::run(loaded).await,
         Subcommand::Dev(options) => dev::run(options).await,
+        Subcommand::Work(options) => return work::run(options).await,
         Subcommand::Token(command) => token::run(command).await,
         Subcommand::Copy(databases) => copy::run(&databases.from, &databases.to).await,
         Subcommand::Backup(options) => backup::run(options).await,
@@ -77,7 +79,8 @@ async fn dispatch(loaded: Loaded) -> Outcome {
         Subcommand::Config(command) => config::run(&loaded, command),
         Subcommand::Completions(options) => completions::run(options.shell),
         Subcommand::Man => completions::man(),
-    }
+    };
+    outcome.map(|()| ExitCode::SUCCESS)
 }
 
 /// Writes to standard output. Ignores a closed pipe.

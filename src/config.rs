@@ -2,6 +2,7 @@
 
 mod access;
 mod commands;
+mod connection;
 mod exposure;
 mod file;
 mod load;
@@ -9,6 +10,7 @@ mod monitoring;
 mod network;
 mod reference;
 mod secrets;
+mod work;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -24,10 +26,12 @@ use crate::http::{JOBQ_BODY_MAX, LMSTFY_BODY_MAX, MetricsAccess, RELAY_BODY_MAX,
 use crate::secret::read_file;
 pub use access::Access;
 pub use commands::{Backup, Completions, ConfigCommand, Doctor, Restore};
+pub use connection::Connection;
 pub use load::{LoadError, Loaded, Setting, Source, Value, load};
 pub use monitoring::{LogFormat, Monitoring};
 pub use network::Network;
 pub use reference::{example, quoted, reference};
+pub use work::{Outcomes, ProtocolOptions, QueueOrder, Work, WorkApi};
 
 /// A durable job queue server with a live dashboard, for qless, lmstfy, Relay and Jobq clients.
 #[derive(Debug, Parser)]
@@ -43,6 +47,11 @@ pub enum Subcommand {
     Serve(Serve),
     /// Run the server on a temporary database with generated queues, workers, jobs and failures.
     Dev(Dev),
+    /// Run a program for each job of a server's queues.
+    ///
+    /// The payload is on the program's standard input. Its exit code is the outcome: 0 completes the job, 75 retries it,
+    /// others fail it. Example: switchyard work --queue mail -- ./send.sh
+    Work(Box<Work>),
     /// Manage lmstfy tokens, even while a server is running.
     #[command(subcommand)]
     Token(Token),

@@ -15,6 +15,9 @@ pub mod budget;
 /// The command line: one file per subcommand.
 #[cfg(feature = "ssr")]
 pub mod cli;
+/// An HTTP client of a server, for the command line.
+#[cfg(feature = "ssr")]
+pub mod client;
 /// The clients that are connected over Redis' protocol.
 #[cfg(feature = "ssr")]
 pub mod clients;

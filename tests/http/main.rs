@@ -150,4 +150,6 @@ mod undepend;
 #[cfg(test)]
 mod wait;
 #[cfg(test)]
+mod work;
+#[cfg(test)]
 mod workers;
