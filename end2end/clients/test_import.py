@@ -188,9 +188,9 @@ class Import(unittest.TestCase):
                 self.assertEqual(queue[key], was[key], (queue["name"], key))
         recurring, was = (json.loads(it("recur.get", "again")) for it in (moved, client))
         self.assertEqual(recurring, was)
-        self.assertEqual(moved.config["work-max-concurrency"], "50")
-        self.assertEqual(moved.config["owner"], "ada")
-        self.assertEqual(moved.config["grace-period"], "10")
+        self.assertEqual(int(moved.config["work-max-concurrency"]), 50)
+        self.assertEqual(moved("config.get", "owner"), client("config.get", "owner"))
+        self.assertEqual(int(moved.config["grace-period"]), 10)
         self.assertEqual({it["name"] for it in json.loads(moved("workers"))}, {client.worker_name})
 
         # Work continues: in the same order, by the worker that held the job, and dependents are released.
