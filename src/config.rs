@@ -2,6 +2,7 @@
 
 mod access;
 mod commands;
+mod connection;
 mod exposure;
 mod file;
 mod load;
@@ -24,6 +25,7 @@ use crate::http::{JOBQ_BODY_MAX, LMSTFY_BODY_MAX, MetricsAccess, RELAY_BODY_MAX,
 use crate::secret::read_file;
 pub use access::Access;
 pub use commands::{Backup, Completions, ConfigCommand, Doctor, Import, Restore};
+pub use connection::Connection;
 pub use load::{LoadError, Loaded, Setting, Source, Value, load};
 pub use monitoring::{LogFormat, Monitoring};
 pub use network::Network;
