@@ -2,7 +2,7 @@
 //!
 //! ```ignore
 //! let client = Client::new(&Settings { server: "http://127.0.0.1:3000", ..Settings::default() })?;
-//! let queues: Value = client.get(["queues"]).query("limit", 10).send().await?.json()?;
+//! let queues: Value = client.get(["queues"]).query("limit", &10).send().await?.json()?;
 //! ```
 
 mod error;
@@ -109,9 +109,10 @@ impl Client {
         let token = settings.token.as_ref();
         let authorization = match (&settings.user, token) {
             (None, token) => token.map(|Token(token)| format!("Bearer {token}")),
-            (Some(user), Some(Token(token))) => {
-                Some(format!("Basic {}", STANDARD.encode(format!("{user}:{token}"))))
-            }
+            (Some(user), Some(Token(token))) => Some(format!(
+                "Basic {}",
+                STANDARD.encode(format!("{user}:{token}"))
+            )),
             (Some(user), None) => return Err(format!("the user {user} needs a token")),
         };
         Ok(Client(Arc::new(Inner {
@@ -162,7 +163,9 @@ fn base(server: &str) -> Result<String, String> {
         true => server.to_owned(),
         false => format!("http://{server}"),
     };
-    let wrong = |why: &str| format!("the server's address {why}: expected http://HOST:PORT or https://HOST");
+    let wrong = |why: &str| {
+        format!("the server's address {why}: expected http://HOST:PORT or https://HOST")
+    };
     let uri: Uri = full
         .parse()
         .map_err(|_| wrong(&format!("\"{server}\" is not a URL")))?;
@@ -186,8 +189,14 @@ mod tests {
     fn addresses_have_a_scheme_and_no_slash_at_the_end() {
         for (given, expected) in [
             ("http://127.0.0.1:3000", "http://127.0.0.1:3000"),
-            (" https://queues.example.com/ ", "https://queues.example.com"),
-            ("https://example.com/switchyard/", "https://example.com/switchyard"),
+            (
+                " https://queues.example.com/ ",
+                "https://queues.example.com",
+            ),
+            (
+                "https://example.com/switchyard/",
+                "https://example.com/switchyard",
+            ),
             ("localhost:3000", "http://localhost:3000"),
             ("[::1]:3000", "http://[::1]:3000"),
         ] {
@@ -197,7 +206,15 @@ mod tests {
 
     #[test]
     fn wrong_addresses_are_refused_without_showing_secrets() {
-        for given in ["", "ftp://a", "http://", "http://u:secret@a", "http://a/?b=c", "http://a/#b", "a b"] {
+        for given in [
+            "",
+            "ftp://a",
+            "http://",
+            "http://u:secret@a",
+            "http://a/?b=c",
+            "http://a/#b",
+            "a b",
+        ] {
             let why = base(given).unwrap_err();
             assert!(why.contains("expected http://HOST:PORT"), "{given}: {why}");
             assert!(!why.contains("secret"), "{why}");

@@ -12,12 +12,12 @@ pub mod auth;
 /// Limits on the work of a request.
 #[cfg(feature = "ssr")]
 pub mod budget;
-/// An HTTP client of a server, for the command line.
-#[cfg(feature = "ssr")]
-pub mod client;
 /// The command line: one file per subcommand.
 #[cfg(feature = "ssr")]
 pub mod cli;
+/// An HTTP client of a server, for the command line.
+#[cfg(feature = "ssr")]
+pub mod client;
 /// The settings, from flags, environment variables and files.
 #[cfg(feature = "ssr")]
 pub mod config;

@@ -73,7 +73,11 @@ impl Error {
         let reason = || status.canonical_reason().unwrap_or("error").to_owned();
         Error::Refused {
             status,
-            message: if message.is_empty() { reason() } else { message },
+            message: if message.is_empty() {
+                reason()
+            } else {
+                message
+            },
             code: text("code").map(str::to_owned),
             retry_after: response.retry_after(),
             body: Box::new(body),
@@ -84,6 +88,14 @@ impl Error {
     pub fn status(&self) -> Option<u16> {
         match self {
             Error::Refused { status, .. } => Some(status.as_u16()),
+            _ => None,
+        }
+    }
+
+    /// The server's own message, or the name of the status, if there was a response.
+    pub fn message(&self) -> Option<&str> {
+        match self {
+            Error::Refused { message, .. } => Some(message),
             _ => None,
         }
     }
@@ -109,7 +121,10 @@ impl Error {
         match self {
             Error::Connect { .. } | Error::Broken { .. } | Error::Timeout { .. } => true,
             Error::Refused { status, .. } => {
-                matches!(status.as_u16(), 408 | 425 | 429 | 500 | 502 | 503 | 504 | 507)
+                matches!(
+                    status.as_u16(),
+                    408 | 425 | 429 | 500 | 502 | 503 | 504 | 507
+                )
             }
             Error::Unexpected { .. } | Error::Invalid(_) => false,
         }
@@ -164,15 +179,26 @@ mod tests {
                 r#"{"results": null, "error": "job a is not running", "code": "not_running"}"#,
                 "server answered 409: job a is not running",
             ),
-            (404, r#"{"msg": "no job available"}"#, "server answered 404: no job available"),
-            (403, "a page\u{7}\n of another site\n", "server answered 403: a page of another site"),
+            (
+                404,
+                r#"{"msg": "no job available"}"#,
+                "server answered 404: no job available",
+            ),
+            (
+                403,
+                "a page\u{7}\n of another site\n",
+                "server answered 403: a page of another site",
+            ),
             (401, "", "server answered 401: Unauthorized"),
             (502, "[]", "server answered 502: []"),
         ] {
             assert_eq!(refused(status, body).to_string(), expected);
         }
         let code = refused(409, r#"{"error": "x", "code": "not_running"}"#);
-        assert_eq!((code.status(), code.code()), (Some(409), Some("not_running")));
+        assert_eq!(
+            (code.status(), code.code()),
+            (Some(409), Some("not_running"))
+        );
     }
 
     #[test]

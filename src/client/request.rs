@@ -65,7 +65,7 @@ impl Request {
 
     /// Adds a parameter to the query. It can be repeated.
     #[must_use]
-    pub fn query(mut self, name: &str, value: impl ToString) -> Request {
+    pub fn query(mut self, name: &str, value: &(impl ToString + ?Sized)) -> Request {
         let mut query = Serializer::new(self.query.take().unwrap_or_default());
         query.append_pair(name, &value.to_string());
         self.query = Some(query.finish());

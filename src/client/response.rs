@@ -19,7 +19,12 @@ pub struct Response {
 }
 
 impl Response {
-    pub(super) fn new(server: &str, status: StatusCode, headers: HeaderMap, body: Bytes) -> Response {
+    pub(super) fn new(
+        server: &str,
+        status: StatusCode,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Response {
         Response {
             server: server.to_owned(),
             status,
@@ -31,7 +36,12 @@ impl Response {
     /// A response without headers.
     #[cfg(test)]
     pub(super) fn of(status: StatusCode, body: &'static str) -> Response {
-        Response::new("http://a", status, HeaderMap::new(), Bytes::from_static(body.as_bytes()))
+        Response::new(
+            "http://a",
+            status,
+            HeaderMap::new(),
+            Bytes::from_static(body.as_bytes()),
+        )
     }
 
     pub fn status(&self) -> StatusCode {

@@ -136,7 +136,11 @@ impl Partial {
             if data.is_empty() {
                 return None;
             }
-            let name = if name.is_empty() { "message".to_owned() } else { name };
+            let name = if name.is_empty() {
+                "message".to_owned()
+            } else {
+                name
+            };
             let data = data.join("\n");
             return Some(Event { name, data, id });
         }
@@ -162,7 +166,8 @@ mod tests {
 
     #[test]
     fn events_have_a_name_data_and_the_last_id() {
-        let text = ": a comment\nid: 7\nevent: put\ndata: one\ndata:two\n\n\ndata\n\nevent: lost\n\n";
+        let text =
+            ": a comment\nid: 7\nevent: put\ndata: one\ndata:two\n\n\ndata\n\nevent: lost\n\n";
         let mut partial = Partial::default();
         let events: Vec<Event> = text.lines().filter_map(|line| partial.add(line)).collect();
         let event = |name: &str, data: &str| Event {

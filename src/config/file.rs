@@ -331,10 +331,22 @@ trusted-proxy = "10.0.0.0/8"
             ),
             ("\n\nadmin-token = \"secret", "line 3: "),
             ("listen = 'a'\nlisten = 'b'", "line 2: duplicate key"),
-            ("profiles = 1", "line 1: profiles: expected tables [profiles.NAME]"),
-            ("[profiles]\na = 'secret'", "line 2: profiles: expected tables"),
-            ("[profiles.a]\nservr = 'secret'", "line 2: unknown key \"servr\"; did you mean \"server\"?"),
-            ("[profiles.a]\nlisten = 'secret'", "line 2: unknown key \"listen\""),
+            (
+                "profiles = 1",
+                "line 1: profiles: expected tables [profiles.NAME]",
+            ),
+            (
+                "[profiles]\na = 'secret'",
+                "line 2: profiles: expected tables",
+            ),
+            (
+                "[profiles.a]\nservr = 'secret'",
+                "line 2: unknown key \"servr\"; did you mean \"server\"?",
+            ),
+            (
+                "[profiles.a]\nlisten = 'secret'",
+                "line 2: unknown key \"listen\"",
+            ),
         ] {
             let problems = read(text).unwrap_err();
             assert!(problems[0].starts_with(expected), "{problems:?}");
@@ -346,7 +358,8 @@ trusted-proxy = "10.0.0.0/8"
 
     #[test]
     fn profiles_have_keys_of_their_own() {
-        let text = "listen = '[::1]:1'\n[profiles.a]\nserver = 'http://a'\nuser = 'ada'\n[profiles.b]\n";
+        let text =
+            "listen = '[::1]:1'\n[profiles.a]\nserver = 'http://a'\nuser = 'ada'\n[profiles.b]\n";
         let file = read(text).unwrap();
         assert_eq!(file.serve.len(), 1);
         assert_eq!(file.profiles.keys().collect::<Vec<_>>(), ["a", "b"]);
