@@ -9,6 +9,7 @@ packages=()
 python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
 command -v redis-cli redis-benchmark >/dev/null || packages+=(redis-tools)
 ruby -e 'require "redis"' 2>/dev/null || packages+=(ruby ruby-redis)
+command -v redis-server >/dev/null || packages+=(redis-server)
 if [ ${#packages[@]} -gt 0 ] && command -v apt-get >/dev/null; then
     as_root=
     [ "$(id -u)" = 0 ] || as_root=sudo

@@ -7,6 +7,7 @@ mod config;
 mod copy;
 mod dev;
 mod doctor;
+mod import;
 mod log;
 mod serve;
 mod token;
@@ -73,6 +74,7 @@ async fn dispatch(loaded: Loaded) -> Result<ExitCode, Box<dyn Error>> {
         Subcommand::Work(options) => return work::run(options).await,
         Subcommand::Token(command) => token::run(command).await,
         Subcommand::Copy(databases) => copy::run(&databases.from, &databases.to).await,
+        Subcommand::Import(options) => import::run(options).await,
         Subcommand::Backup(options) => backup::run(options).await,
         Subcommand::Restore(options) => backup::restore(options).await,
         Subcommand::Doctor(options) => doctor::run(&loaded, options).await,

@@ -25,7 +25,7 @@ use crate::engine::{Durability, Expiry, Options};
 use crate::http::{JOBQ_BODY_MAX, LMSTFY_BODY_MAX, MetricsAccess, RELAY_BODY_MAX, Settings};
 use crate::secret::read_file;
 pub use access::Access;
-pub use commands::{Backup, Completions, ConfigCommand, Doctor, Restore};
+pub use commands::{Backup, Completions, ConfigCommand, Doctor, Import, Restore};
 pub use connection::Connection;
 pub use load::{LoadError, Loaded, Setting, Source, Value, load};
 pub use monitoring::{LogFormat, Monitoring};
@@ -57,6 +57,8 @@ pub enum Subcommand {
     Token(Token),
     /// Copy a database to an empty one. Stop all servers that use either database first.
     Copy(Databases),
+    /// Import the jobs of qless or lmstfy from Redis, or of Relay from PostgreSQL. Stop the source's workers first.
+    Import(Import),
     /// Write a verified copy of an SQLite database to a file, even while a server is running.
     Backup(Backup),
     /// Replace an SQLite database by a backup. Stop its server first.
@@ -269,6 +271,7 @@ impl Serve {
                 trust_client_clock: self.trust_client_clock,
                 empty_queue_age: Some(Duration::from_secs(u64::from(self.empty_queue_age))),
                 without_tasks: false,
+                offline: false,
                 counted_queues: Some(self.monitoring.metrics_queues),
             },
             allow_flush: self.allow_flush,

@@ -33,6 +33,9 @@ pub mod engine;
 /// The HTTP server: listener, limits, TLS, and the routes of all APIs.
 #[cfg(feature = "ssr")]
 pub mod http;
+/// Imports from Redis and from Relay's table.
+#[cfg(feature = "ssr")]
+pub mod import;
 /// Components that run in the browser.
 pub mod islands;
 /// Limits on the memory of all requests together.

@@ -17,6 +17,7 @@ mod inspect;
 mod migrations;
 mod pooled;
 mod postgres;
+mod relay_table;
 mod reserve;
 mod row_serializer;
 mod rows;
@@ -36,6 +37,7 @@ pub use group_commit::{GroupRunner, Writer};
 pub use info::{DatabaseInfo, ReaderUse};
 pub use inspect::{Inspection, database_file, inspect};
 pub use postgres::Listener;
+pub use relay_table::{RelayRow, RelayTable};
 use reserve::Reserve;
 pub use rows::{Arg, Row, Statement, StatementResult};
 

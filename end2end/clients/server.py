@@ -34,6 +34,8 @@ class Server:
             text=True,
         )
         for line in self.process.stdout:
+            if "http://" in line and not hasattr(self, "http"):
+                self.http = "http://" + line.split("http://")[1].split()[0].split("/")[0]
             if "redis://" in line:
                 self.url = line.split()[1]
                 self.port = int(self.url.rsplit(":", 1)[1])

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::{Database, Serve};
+use crate::import::Existing;
 
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
@@ -46,6 +47,42 @@ pub struct Restore {
     /// Replace an existing database. Everything in it is lost.
     #[arg(long)]
     pub force: bool,
+    #[command(flatten)]
+    pub database: Database,
+}
+
+/// The options of `switchyard import`.
+#[derive(Debug, Args)]
+pub struct Import {
+    /// Redis server with the keys of qless or lmstfy: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]. Only read.
+    #[arg(
+        long,
+        env = "SWITCHYARD_FROM_REDIS",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
+    #[arg(
+        required_unless_present = "from_postgres",
+        conflicts_with = "from_postgres"
+    )]
+    pub from_redis: Option<String>,
+    /// PostgreSQL database with the table of Relay: postgres://USER@HOST/DATABASE. Only read.
+    #[arg(
+        long,
+        env = "SWITCHYARD_FROM_POSTGRES",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
+    pub from_postgres: Option<String>,
+    /// What to do if the target already has some of the jobs.
+    #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
+    pub existing: Existing,
+    /// Pool of lmstfy whose tokens to import.
+    #[arg(long, default_value = "default", value_name = "NAME")]
+    pub lmstfy_pool: String,
+    /// Count what would be imported. Opens no target.
+    #[arg(long)]
+    pub dry_run: bool,
     #[command(flatten)]
     pub database: Database,
 }

@@ -62,6 +62,8 @@ mod health;
 #[cfg(test)]
 mod heartbeat;
 #[cfg(test)]
+mod import;
+#[cfg(test)]
 mod jobq;
 #[cfg(test)]
 mod limits;

@@ -147,6 +147,19 @@ pub fn is_valid_id(id: &str) -> bool {
     !id.contains('\0')
 }
 
+/// What is wrong with a name that people read; `None` if it is valid.
+pub fn wrong_name(name: &str, bytes_max: usize) -> Option<String> {
+    if name.is_empty() {
+        Some("must not be empty".to_owned())
+    } else if name.len() > bytes_max {
+        Some(format!("must not exceed {bytes_max} bytes"))
+    } else if name.chars().any(char::is_control) {
+        Some("must not contain control characters".to_owned())
+    } else {
+        None
+    }
+}
+
 impl JobKey {
     pub fn qless(id: impl Into<String>) -> JobKey {
         JobKey {
