@@ -6,6 +6,7 @@ mod connection;
 mod exposure;
 mod file;
 mod load;
+mod manage;
 mod monitoring;
 mod network;
 mod reference;
@@ -28,6 +29,11 @@ pub use access::Access;
 pub use commands::{Backup, Completions, ConfigCommand, Doctor, Import, Restore};
 pub use connection::Connection;
 pub use load::{LoadError, Loaded, Setting, Source, Value, load};
+pub use manage::{
+    Bulk, CompleteQueues, FailureCommand, Job, JobAction, JobCommand, JobPut, Limit,
+    OperationCommand, OptionCommand, QueueCommand, QueueName, Queues, RecurringCommand,
+    RecurringPut, Remote, RemoteToken, Targets, Top, WorkerCommand, queue_name,
+};
 pub use monitoring::{LogFormat, Monitoring};
 pub use network::Network;
 pub use reference::{example, quoted, reference};
@@ -52,6 +58,26 @@ pub enum Subcommand {
     /// The payload is on the program's standard input. Its exit code is the outcome: 0 completes the job, 75 retries it,
     /// others fail it. Example: switchyard work --queue mail -- ./send.sh
     Work(Box<Work>),
+    /// Manage the queues of a running server.
+    #[command(subcommand)]
+    Queue(QueueCommand),
+    /// Manage the jobs of a running server: list, show, put, retry, cancel, move and more.
+    #[command(subcommand)]
+    Job(JobCommand),
+    /// Show and retry the failed jobs of a running server by group.
+    #[command(subcommand)]
+    Failure(FailureCommand),
+    /// Show the workers of a running server.
+    #[command(subcommand)]
+    Worker(WorkerCommand),
+    /// Manage the recurring jobs of a running server.
+    #[command(subcommand)]
+    Recurring(RecurringCommand),
+    /// Follow, stop and undo operations, which are bulk actions on many jobs.
+    #[command(subcommand)]
+    Operation(OperationCommand),
+    /// Watch a running server in the terminal: queues, rates, failures and workers.
+    Top(Top),
     /// Manage lmstfy tokens, even while a server is running.
     #[command(subcommand)]
     Token(Token),
@@ -65,9 +91,12 @@ pub enum Subcommand {
     Restore(Restore),
     /// Report what is wrong with this installation. Takes the flags of `switchyard serve`.
     Doctor(Box<Doctor>),
-    /// Check and print the configuration of the server.
+    /// Check and print the configuration of the server, and change the options of a running server.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Print the names of queues that begin with a text, for completion scripts.
+    #[command(hide = true)]
+    CompleteQueues(CompleteQueues),
     /// Print a completion script for a shell.
     Completions(Completions),
     /// Print the manual page.
@@ -150,6 +179,9 @@ pub enum Token {
         #[arg(allow_hyphen_values = true)]
         token: String,
     },
+    /// Manage tokens through a running server, with admin credentials.
+    #[command(subcommand)]
+    Remote(RemoteToken),
 }
 
 /// The database of a command.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Database, Serve};
+use super::{Database, OptionCommand, Serve};
 use crate::import::Existing;
 
 #[derive(Debug, Subcommand)]
@@ -14,6 +14,8 @@ pub enum ConfigCommand {
     Check(Box<Serve>),
     /// Print the options in force as a configuration file. Secrets are not shown.
     Show(Box<Show>),
+    #[command(flatten)]
+    Options(Box<OptionCommand>),
     /// Print an example of a configuration file, with every key.
     Example,
     /// Print the reference of all options in Markdown.

@@ -280,6 +280,7 @@ fn skeleton(definition: &Definition) -> Definition {
         .get_subcommands()
         .filter(|it| it.get_name() != "help");
     Definition::new(definition.get_name().to_owned())
+        .aliases(definition.get_all_aliases().map(str::to_owned))
         .disable_help_flag(true)
         .disable_version_flag(true)
         .disable_help_subcommand(true)

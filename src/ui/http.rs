@@ -38,13 +38,13 @@ use crate::auth::{Auth, AuthMethod};
 use crate::clients::Clients;
 use crate::engine::{Engine, Error};
 use crate::request::Https;
-use crate::ui::cookies;
 use crate::ui::display::Display;
 use crate::ui::http::authentication::{Authenticator, Principal};
 use crate::ui::http::feed::Feed;
 use crate::ui::http::shared::Shared;
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::{App, shell};
+use crate::ui::{access, cookies};
 
 /// The header of a live page's requests for its own refresh.
 pub const REFRESH: &str = "x-switchyard-refresh";
@@ -165,7 +165,7 @@ fn payload_forms() -> Router<Dashboard> {
 
 /// Limits the total time of a request. Each database read has its own limit, but a page makes several reads.
 async fn limit_time(request: Request, next: Next) -> Response {
-    if request.method() != Method::GET {
+    if request.method() != Method::GET && !access::is_read_function(request.uri().path()) {
         return next.run(request).await;
     }
     let response = tokio::time::timeout(PAGE_TIMEOUT, next.run(request)).await;

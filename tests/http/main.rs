@@ -16,6 +16,8 @@ mod cancel;
 #[cfg(test)]
 mod check;
 #[cfg(test)]
+mod cli;
+#[cfg(test)]
 mod clock;
 #[cfg(test)]
 mod cluster;
