@@ -118,7 +118,7 @@ fn rates_line(app: &App) -> String {
         ""
     };
     format!(
-        "5 min: put {}/min  done {}/min  failure rate {rate}  wait p95 {wait}  run p95 {run}{full}",
+        "5 min: put {}/min  done {}/min  fail {rate}  p95 wait {wait}  run {run}{full}",
         per_minute(recent.now.put),
         per_minute(recent.now.completed),
     )
