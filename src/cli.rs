@@ -2,6 +2,7 @@
 
 mod backup;
 mod banner;
+mod bench;
 mod completions;
 mod config;
 mod copy;
@@ -78,6 +79,7 @@ async fn dispatch(loaded: Loaded) -> Result<ExitCode, Box<dyn Error>> {
         Subcommand::Backup(options) => backup::run(options).await,
         Subcommand::Restore(options) => backup::restore(options).await,
         Subcommand::Doctor(options) => doctor::run(&loaded, options).await,
+        Subcommand::Bench(options) => bench::run(options).await,
         Subcommand::Config(command) => config::run(&loaded, command),
         Subcommand::Completions(options) => completions::run(options.shell),
         Subcommand::Man => completions::man(),
