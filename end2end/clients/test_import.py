@@ -140,7 +140,7 @@ class Import(unittest.TestCase):
         other.pop().timeout()
         other.put("jobs.Greet", {}, jid="noted")
         client("log", "noted", "looked at", json.dumps({"by": "ada"}))
-        work.recur("jobs.Greet", {"again": True}, 60, offset=30, jid="again", tags=["r"], retries=4)
+        work.recur("jobs.Greet", {"again": True}, 60, offset=3600, jid="again", tags=["r"], retries=4)
         client.track("w0")
         client.queues["held"].put("jobs.Greet", {}, jid="held")
         client.queues["held"].pause()
