@@ -10,7 +10,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from test_clients import PATIENCE_S, Server
+from server import PATIENCE_S, Server
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -26,7 +26,7 @@ class WithServer(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
-        self.server = Server(folder.name)
+        self.server = Server("sqlite://%s/jobs.db" % folder.name)
         self.addCleanup(self.server.kill)
 
     def run_program(self, command, folder=None, **environment):
