@@ -93,7 +93,7 @@ browser: $(site) $(server) ## run the browser tests in headless Chromium; ARGS=e
 	SWITCHYARD=$(CURDIR)/$(server) CHROMIUM="$$(scripts/chromium.sh)" \
 		node --test --test-concurrency=2 --test-reporter=spec $(or $(ARGS),end2end/*.test.js)
 
-clients: $(server) ## test the clients of qless, which speak Redis' protocol; ARGS="--jobs 10000" kills the server meanwhile
+clients: $(server) ## test clients of all languages, and imports from Redis; ARGS="--jobs 10000" kills the server meanwhile
 	@scripts/clients.sh $(CURDIR)/$(server) $(ARGS)
 
 packages: $(server) ## build and check the Debian package; as root, install it in a copy of the system

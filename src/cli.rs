@@ -3,6 +3,7 @@
 
 mod backup;
 mod banner;
+mod bench;
 mod completions;
 mod config;
 mod copy;
@@ -102,6 +103,7 @@ async fn dispatch(loaded: Loaded) -> Result<ExitCode, Box<dyn Error>> {
         Subcommand::Backup(options) => backup::run(options).await,
         Subcommand::Restore(options) => backup::restore(options).await,
         Subcommand::Doctor(options) => doctor::run(&loaded, options).await,
+        Subcommand::Bench(options) => bench::run(options).await,
         Subcommand::Config(ConfigCommand::Options(command)) => remote::config(command).await,
         Subcommand::Config(command) => config::run(&loaded, command),
         Subcommand::Completions(options) => completions::run(options.shell),

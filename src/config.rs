@@ -26,7 +26,7 @@ use crate::engine::{Durability, Expiry, Options};
 use crate::http::{JOBQ_BODY_MAX, LMSTFY_BODY_MAX, MetricsAccess, RELAY_BODY_MAX, Settings};
 use crate::secret::read_file;
 pub use access::Access;
-pub use commands::{Backup, Completions, ConfigCommand, Doctor, Import, Restore};
+pub use commands::{Backup, Bench, Completions, ConfigCommand, Doctor, Import, Restore};
 pub use connection::Connection;
 pub use load::{LoadError, Loaded, Setting, Source, Value, load};
 pub use manage::{
@@ -91,6 +91,8 @@ pub enum Subcommand {
     Restore(Restore),
     /// Report what is wrong with this installation. Takes the flags of `switchyard serve`.
     Doctor(Box<Doctor>),
+    /// Measure a server with jobs of its own, in a queue of its own, which it deletes at the end.
+    Bench(Box<Bench>),
     /// Check and print the configuration of the server, and change the options of a running server.
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -9,6 +9,9 @@ pub mod assets;
 /// Authentication and authorization.
 #[cfg(feature = "ssr")]
 pub mod auth;
+/// Measures a server, for `switchyard bench`.
+#[cfg(feature = "ssr")]
+pub mod bench;
 /// Limits on the work of a request.
 #[cfg(feature = "ssr")]
 pub mod budget;

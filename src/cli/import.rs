@@ -18,7 +18,7 @@ pub async fn run(options: &config::Import) -> Outcome {
     let mut progress = Progress::after_interval();
     let mut on_progress = |report: &Report| {
         if progress.is_due(false) {
-            print_notice(&format!("{} read", report.found()));
+            print_notice(&format!("{} entries read", report.found()));
         }
     };
     let (source, done) = match (&options.from_redis, &options.from_postgres) {

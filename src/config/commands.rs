@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, value_parser};
 
-use super::{Database, OptionCommand, Serve};
+use super::{Connection, Database, OptionCommand, Serve};
+use crate::bench::Api;
 use crate::import::Existing;
 
 #[derive(Debug, Subcommand)]
@@ -51,6 +52,49 @@ pub struct Restore {
     pub force: bool,
     #[command(flatten)]
     pub database: Database,
+}
+
+/// The options of `switchyard bench`.
+#[derive(Debug, Args)]
+pub struct Bench {
+    /// API to use.
+    #[arg(long, value_enum, default_value = "qless")]
+    pub api: Api,
+    /// Connections that work at the same time, 1 to 256.
+    #[arg(long, default_value_t = 8, value_parser = value_parser!(u16).range(1..=256))]
+    #[arg(value_name = "N")]
+    pub connections: u16,
+    /// Seconds after which the measurement ends, 1 to 3600.
+    #[arg(long, default_value_t = 10, value_parser = value_parser!(u16).range(1..=3_600))]
+    #[arg(value_name = "N")]
+    pub seconds: u16,
+    /// Jobs after which the measurement ends, 1 to 10000000.
+    #[arg(long, default_value_t = 100_000, value_parser = value_parser!(u64).range(1..=10_000_000))]
+    #[arg(value_name = "N")]
+    pub jobs: u64,
+    /// Jobs of each request, 1 to 100. Only qless has requests for several jobs.
+    #[arg(long, default_value_t = 1, value_parser = value_parser!(u16).range(1..=100))]
+    #[arg(value_name = "N")]
+    pub batch: u16,
+    /// Size of each job's payload in bytes, 0 to 60000.
+    #[arg(long, default_value_t = 256, value_parser = value_parser!(u32).range(0..=60_000))]
+    #[arg(value_name = "N")]
+    pub payload_bytes: u32,
+    /// Namespace of lmstfy, whose token is needed.
+    #[arg(long, default_value = "default", value_name = "NAME")]
+    pub namespace: String,
+    /// qless: complete the jobs instead of canceling them. They then stay in the list of complete jobs, and count
+    /// towards jobs-history-count.
+    #[arg(long)]
+    pub keep: bool,
+    /// Also measure a server that is not on this machine.
+    #[arg(long)]
+    pub allow_remote: bool,
+    /// Print the result as JSON.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub connection: Connection,
 }
 
 /// The options of `switchyard import`.

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_told_apart_by_their_names() {
+    fn keys_are_recognized_by_their_names() {
         for (key, expected) in [
             ("ql:j:a", Key::QlessJob("a")),
             ("ql:j:a:b-1", Key::QlessJob("a:b-1")),

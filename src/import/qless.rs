@@ -18,9 +18,6 @@ use crate::engine::{
 /// The newest events of a job that are read, besides the first.
 const EVENTS: &str = "-500";
 
-/// The grace period of qless-core, which here has another default.
-const GRACE_PERIOD: (&str, &str) = ("grace-period", "10");
-
 const QLESS: &str = "qless";
 const QUEUES: &str = "queues";
 const OPTIONS: &str = "options";
@@ -39,13 +36,7 @@ pub async fn import_settings(
     if keys.queues.is_empty() && keys.qless_jobs == 0 {
         return Ok(());
     }
-    let mut options = redis.hash("ql:config").await?;
-    if !options.iter().any(|(option, _)| option == GRACE_PERIOD.0) {
-        let (option, value) = GRACE_PERIOD;
-        options.push((option.to_owned(), value.to_owned()));
-        let note = "set grace-period to 10, which is qless-core's default and not Switchyard's";
-        target.report.note(note.to_owned());
-    }
+    let options = redis.hash("ql:config").await?;
     for (option, value) in options {
         import_option(target, &option, value).await?;
     }

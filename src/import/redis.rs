@@ -41,7 +41,7 @@ pub enum RedisError {
     Timeout,
     #[error("the Redis server answered {0}: {1}")]
     Refused(String, String),
-    #[error("the Redis server sent what is no reply")]
+    #[error("the Redis server sent an invalid reply")]
     Protocol,
 }
 

@@ -12,6 +12,8 @@ mod auth;
 #[cfg(test)]
 mod backup;
 #[cfg(test)]
+mod bench;
+#[cfg(test)]
 mod cancel;
 #[cfg(test)]
 mod check;
@@ -121,6 +123,8 @@ mod requeue;
 mod restart;
 #[cfg(test)]
 mod roles;
+#[cfg(test)]
+mod rust_page;
 #[cfg(test)]
 mod seed;
 #[cfg(test)]
