@@ -55,6 +55,17 @@ impl UnitOfWork {
             edges
         };
         let (added, cut) = (edges(added), edges(cut));
+        let mut cut_jobs = std::mem::take(&mut self.cut_jobs);
+        cut_jobs.sort_unstable();
+        cut_jobs.dedup();
+        if !cut_jobs.is_empty() {
+            writes.push(job_rows::remove_all_dependencies(&cut_jobs));
+        }
+        let mut cut_edges = std::mem::take(&mut self.cut_edges);
+        cut_edges.sort_unstable();
+        if !cut_edges.is_empty() {
+            writes.push(job_rows::remove_dependencies_on(&cut_edges));
+        }
         if !cut.is_empty() {
             writes.push(job_rows::remove_dependencies(&cut));
         }

@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use sqlx::SqlSafeStr;
+use sqlx::{Row as _, SqlSafeStr};
 
 use super::Connection;
 use crate::store::StoreError;
@@ -67,24 +67,26 @@ impl Connection {
             return Ok(());
         }
         self.reserve.checked_at = Instant::now();
-        let bytes: i64 = match self.run_text(SIZE.into_sql_str()).await?.first() {
-            Some(row) => sqlx::Row::try_get(row, 0)?,
-            None => 0,
-        };
-        if bytes > 0 {
-            self.reserve.full_at = None;
-            return Ok(());
-        }
-        match self.run_text(CREATE.into_sql_str()).await {
-            Ok(_) => self.reserve.full_at = None,
+        match self.keep_reserve().await {
+            Ok(()) => self.reserve.full_at = None,
             Err(error) if error.is_full() => self.reserve.full_at = Some(Instant::now()),
+            Err(error) if error.is_outage() || error.is_slow() => return Err(error),
             // Another server creates it at the same time.
             Err(error) if error.is_conflict() || error.has_code(&["42P07"]) => {}
-            Err(error) if error.is_outage() || error.is_slow() => return Err(error),
             Err(error) => {
                 tracing::info!(%error, "there is no disk reserve, because its table cannot be created");
                 self.reserve.is_unavailable = true;
             }
+        }
+        Ok(())
+    }
+
+    /// Creates the reserve if it is missing.
+    async fn keep_reserve(&mut self) -> Result<(), StoreError> {
+        let found = self.run_text(SIZE.into_sql_str()).await?;
+        let bytes: i64 = found.first().map_or(Ok(0), |row| row.try_get(0))?;
+        if bytes == 0 {
+            self.run_text(CREATE.into_sql_str()).await?;
         }
         Ok(())
     }
