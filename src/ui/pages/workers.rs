@@ -7,6 +7,7 @@ use leptos_meta::Title;
 
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::paging::paged;
+use crate::ui::components::styles::CARD;
 use crate::ui::components::tables;
 use crate::ui::model::worker::Pulse;
 use crate::ui::page_request::page_request;
@@ -26,8 +27,8 @@ pub fn WorkersPage() -> impl IntoView {
             <h1>"Workers"</h1>
             {if workers.is_empty() {
                 view! {
-                    <div class="card">
-                        <p class="empty">
+                    <div class=CARD>
+                        <p class="px-4 py-5 text-muted">
                             "No workers seen recently. A worker appears here when it asks for jobs with its name: "
                             <code>"GET /get/<queue>?host=<name>"</code> "."
                         </p>
@@ -36,14 +37,14 @@ pub fn WorkersPage() -> impl IntoView {
                     .into_any()
             } else {
                 view! {
-                    <p class="lead">
+                    <p class="text-muted wrap-anywhere">
                         {format!(
                             "{} seen recently, {} alive. Alive: active in the last minute; late: in the last 5 minutes; silent: before.",
                             plural(n(workers.len()), "worker", "workers"),
                             alive,
                         )}
                     </p>
-                    <div class="card">{tables::workers(shown, request.now)}</div>
+                    <div class=CARD>{tables::workers(shown, request.now)}</div>
                     {pages}
                 }
                     .into_any()
