@@ -68,7 +68,7 @@ fn dialog_view(dialog: ConfirmDialog, inputs: AnyView) -> AnyView {
             <form method="post" action=action>
                 {hidden(fields)}
                 {inputs}
-                <div class="flex flex-wrap items-center gap-2">
+                <div>
                     <button type="submit" class=format!("{class} btn-strong")>{confirm_label}</button>
                     <button type="button" class="btn" popovertarget=id.clone() popovertargetaction="hide">{cancel_label}</button>
                 </div>

@@ -94,9 +94,7 @@ fn stroke_width(name: &str) -> Option<&'static str> {
 pub fn sprite() -> impl IntoView {
     let symbols = SHAPES.iter().map(|(name, path)| {
         view! {
-            <symbol id=format!("i-{name}") viewBox="0 0 16 16">
-                <path d=*path fill=(*name == "running").then_some("currentColor") stroke-width=stroke_width(name) />
-            </symbol>
+            <path id=format!("i-{name}") d=*path fill=(*name == "running").then_some("currentColor") stroke-width=stroke_width(name) />
         }
     });
     view! { <svg class="absolute size-0" aria-hidden="true">{symbols.collect_view()}</svg> }
@@ -105,7 +103,7 @@ pub fn sprite() -> impl IntoView {
 /// An icon beside its text.
 pub fn icon(name: &str) -> AnyView {
     view! {
-        <svg class="icon" aria-hidden="true">
+        <svg aria-hidden="true">
             <use_ href=format!("#i-{name}") />
         </svg>
     }

@@ -106,7 +106,7 @@ pub fn bar(counts: &Counts) -> AnyView {
         words.join(", ")
     };
     view! {
-        <svg class="block h-2 w-full rounded-sm bg-line fill-current forced-color-adjust-none" viewBox="0 0 1000 8" preserveAspectRatio="none" role="img" aria-label=label>
+        <svg class="bar" viewBox="0 0 1000 8" preserveAspectRatio="none" role="img" aria-label=label>
             <title>{label.clone()}</title>
             {parts}
         </svg>

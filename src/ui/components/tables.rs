@@ -69,16 +69,16 @@ fn queue_cells(queue: &QueueRow, with_records: bool, now: i64) -> AnyView {
         n => count_cell(n, state, class),
     };
     view! {
-        <td class="max-sm:hidden">{bar(counts)}</td>
+        <td class="mid">{bar(counts)}</td>
         {count(EffectiveState::Running, "")}
         {count(EffectiveState::Waiting, "")}
-        {count(EffectiveState::Scheduled, "max-sm:hidden")}
-        {count(EffectiveState::Depends, "max-xl:hidden")}
-        {count(EffectiveState::Stalled, "max-sm:hidden")}
+        {count(EffectiveState::Scheduled, "mid")}
+        {count(EffectiveState::Depends, "wide")}
+        {count(EffectiveState::Stalled, "mid")}
         {count(EffectiveState::Failed, "")}
         {count(EffectiveState::Dead, "")}
         {with_records.then(|| count(EffectiveState::Record, ""))}
-        <td class="num max-xl:hidden">{queue.oldest_waiting.filter(|_| counts.waiting > 0).map(|since| waited(since, now))}</td>
+        <td class="num wide">{queue.oldest_waiting.filter(|_| counts.waiting > 0).map(|since| waited(since, now))}</td>
     }
     .into_any()
 }
@@ -92,7 +92,7 @@ pub type Sparks = HashMap<QueueRef, Vec<i64>>;
 
 fn spark_cell(completed: Option<&Vec<i64>>) -> AnyView {
     let Some(completed) = completed else {
-        return view! { <td class="zero max-xl:hidden">"0"</td> }.into_any();
+        return view! { <td class="zero wide">"0"</td> }.into_any();
     };
     let all = plural(completed.iter().sum(), "job", "jobs");
     let most = completed.iter().max().copied().unwrap_or_default();
@@ -100,7 +100,7 @@ fn spark_cell(completed: Option<&Vec<i64>>) -> AnyView {
         "{all} completed in the last 30 minutes, at most {} per minute",
         time::number(most)
     );
-    view! { <td class="max-xl:hidden">{spark(completed, "text-complete", &about)}</td> }.into_any()
+    view! { <td class="wide">{spark(completed, "text-complete", &about)}</td> }.into_any()
 }
 
 /// One row per queue.
@@ -196,18 +196,18 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], request: &PageRequest
         columns.push(("State", ""));
     }
     if list.of_any_queue() {
-        columns.push(("Queue", "max-sm:hidden"));
+        columns.push(("Queue", "mid"));
     }
     columns.push((moment, "num w-[1%]"));
-    columns.extend(subject_column(list).map(|word| (word, "max-sm:hidden")));
+    columns.extend(subject_column(list).map(|word| (word, "mid")));
     // Not every protocol has priorities and retries.
     if list != JobList::Found {
         columns.extend([
-            ("Priority", "num w-[1%] max-xl:hidden"),
-            ("Retries left", "num w-[1%] max-xl:hidden"),
+            ("Priority", "num w-[1%] wide"),
+            ("Retries left", "num w-[1%] wide"),
         ]);
     }
-    columns.push(("Payload", "w-[35%] max-xl:hidden"));
+    columns.push(("Payload", "w-[35%] wide"));
     if retriable(list) {
         columns.push(("Action", "w-[1%] text-right"));
     }
@@ -240,8 +240,8 @@ fn subject_column(list: JobList) -> Option<&'static str> {
 
 fn job_row(list: JobList, is_selectable: bool, job: &JobRow, request: &PageRequest) -> AnyView {
     let now = request.now;
-    let subject = subject_column(list)
-        .map(|_| view! { <td class="text-cell max-sm:hidden">{subject(list, job)}</td> });
+    let subject =
+        subject_column(list).map(|_| view! { <td class="text-cell mid">{subject(list, job)}</td> });
     view! {
         <tr data-key=urls::row(job)>
             {is_selectable.then(|| bulk::checkbox(job, &quoted_if_blank(&job.id)))}
@@ -254,20 +254,20 @@ fn job_row(list: JobList, is_selectable: bool, job: &JobRow, request: &PageReque
                     .then(|| view! { <span class="mt-0.5 block">{job.tags.iter().take(TAGS_LISTED).map(|tag| tag_link(tag)).collect_view()}</span> })}
             </th>
             {list.of_any_state().then(|| view! { <td>{chip(job.state)}</td> })}
-            {list.of_any_queue().then(|| view! { <td class="max-sm:hidden">{queue_name(&job.queue_ref)}</td> })}
+            {list.of_any_queue().then(|| view! { <td class="mid">{queue_name(&job.queue_ref)}</td> })}
             <td class="num">
-                {matches!(list, JobList::Mixed | JobList::Found).then(|| view! { <span class="text-muted wrap-anywhere max-sm:hidden">{time_label(job)}</span> })}
+                {matches!(list, JobList::Mixed | JobList::Found).then(|| view! { <span class="text-muted wrap-anywhere mid">{time_label(job)}</span> })}
                 {ago(job.state_time, now)}
             </td>
             {subject}
             {(list != JobList::Found)
                 .then(|| {
                     view! {
-                        <td class="num max-xl:hidden">{job.priority.to_string()}</td>
-                        <td class="num max-xl:hidden">{format!("{} of {}", job.remaining.max(0), job.retries)}</td>
+                        <td class="num wide">{job.priority.to_string()}</td>
+                        <td class="num wide">{format!("{} of {}", job.remaining.max(0), job.retries)}</td>
                     }
                 })}
-            <td class="w-[35%] max-w-0 truncate text-muted max-xl:hidden"><code>{job.preview.clone()}</code></td>
+            <td class="w-[35%] max-w-0 truncate text-muted wide"><code>{job.preview.clone()}</code></td>
             {retriable(list).then(|| view! { <td class="w-[1%] text-right whitespace-nowrap">{retry_button(&job.id, request)}</td> })}
         </tr>
     }
@@ -363,9 +363,9 @@ pub fn retry_all_with_prefix(prefix: &str, group: &GroupRow, request: &PageReque
 pub fn groups(groups: &[GroupRow], request: &PageRequest, full: bool) -> AnyView {
     let mut columns = vec![("Failure", ""), ("Jobs", "num")];
     if full {
-        columns.push(("First", "num max-sm:hidden"));
+        columns.push(("First", "num mid"));
     }
-    columns.push(("Last", "num max-sm:hidden"));
+    columns.push(("Last", "num mid"));
     let acts = may_post(RetryGroup::PATH);
     columns.extend(acts.then_some(("Action", "w-[1%] text-right")));
     let rows = groups.iter().map(|group| {
@@ -377,8 +377,8 @@ pub fn groups(groups: &[GroupRow], request: &PageRequest, full: bool) -> AnyView
                     {group.message.clone().map(|message| view! { <span class="line-clamp-2 text-xs leading-4 text-muted wrap-anywhere">{message}</span> })}
                 </th>
                 <td class="num text-failed">{time::number(group.count)}</td>
-                {full.then(|| view! { <td class="num max-sm:hidden">{moment(group.first)}</td> })}
-                <td class="num max-sm:hidden">{moment(group.last)}</td>
+                {full.then(|| view! { <td class="num mid">{moment(group.first)}</td> })}
+                <td class="num mid">{moment(group.last)}</td>
                 {acts.then(|| view! { <td class="w-[1%] text-right whitespace-nowrap">{retry_all(group, request)}</td> })}
             </tr>
         }

@@ -160,7 +160,7 @@ fn table(rows: &[AuditRow]) -> AnyView {
         ("Target", ""),
         ("Before → after", ""),
         ("Outcome", ""),
-        ("Request", "max-xl:hidden"),
+        ("Request", "wide"),
     ];
     let rows = rows.iter().map(row);
     tables::table(
@@ -189,7 +189,7 @@ fn row(row: &AuditRow) -> AnyView {
             <td class="text-cell">{target}</td>
             <td class="text-cell">{changes(row)}</td>
             <td class="text-cell"><span class=class>{icon(shape)} {word}</span> <span class="block text-xs leading-4 text-muted wrap-anywhere">{row.message.clone()}</span></td>
-            <td class="text-cell max-xl:hidden"><code class="id">{row.request_id.clone()}</code> <span class="block text-xs leading-4 text-muted wrap-anywhere">{row.source.clone()}</span></td>
+            <td class="text-cell wide"><code class="id">{row.request_id.clone()}</code> <span class="block text-xs leading-4 text-muted wrap-anywhere">{row.source.clone()}</span></td>
         </tr>
     }
     .into_any()

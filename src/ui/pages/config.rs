@@ -254,7 +254,7 @@ fn change(setting: &Setting, meaning: Option<Meaning>, request: &PageRequest) ->
                     required
                     autocomplete="off"
                 />
-                <div class="flex flex-wrap items-center gap-2">
+                <div>
                     <button type="submit" class="btn btn-strong">"Set"</button>
                     <button type="button" class="btn" popovertarget=id.clone() popovertargetaction="hide">"Close"</button>
                 </div>

@@ -100,7 +100,7 @@ fn queue_table(rows: &[DeadRow], request: &PageRequest) -> AnyView {
         ("Queue", ""),
         ("Dead", "num"),
         ("Oldest", "num"),
-        ("Oldest job", "w-[35%] max-xl:hidden"),
+        ("Oldest job", "w-[35%] wide"),
         ("Action", "w-[1%] text-right"),
     ];
     let rows = rows.iter().map(|row| {
@@ -112,7 +112,7 @@ fn queue_table(rows: &[DeadRow], request: &PageRequest) -> AnyView {
                 <th scope="row">{queue_name(&row.queue_ref)}</th>
                 <td class="num text-dead">{time::number(row.size)}</td>
                 <td class="num">{oldest.map(|job| ago(job.state_time, request.now))}</td>
-                <td class="w-[35%] max-w-0 truncate text-muted max-xl:hidden">
+                <td class="w-[35%] max-w-0 truncate text-muted wide">
                     {oldest
                         .map(|job| {
                             view! {

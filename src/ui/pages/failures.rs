@@ -123,11 +123,11 @@ fn groups_table(view: &FailuresView, request: &PageRequest) -> AnyView {
     let columns = [
         ("Failure", ""),
         ("Jobs", "num"),
-        ("Share", "num max-sm:hidden"),
-        ("Last 24 hours", "max-xl:hidden"),
-        ("First", "num max-xl:hidden"),
-        ("Last", "num max-sm:hidden"),
-        ("Queues", "max-xl:hidden"),
+        ("Share", "num mid"),
+        ("Last 24 hours", "wide"),
+        ("First", "num wide"),
+        ("Last", "num mid"),
+        ("Queues", "wide"),
         ("Action", "w-[1%] text-right"),
     ];
     let rows = view
@@ -149,9 +149,8 @@ fn row(group: &FailingGroup, view: &FailuresView, request: &PageRequest) -> AnyV
         time::number(group.day.iter().max().copied().unwrap_or_default()),
     );
     let drawn = match day {
-        0 => view! { <td class="zero max-xl:hidden">"none"</td> }.into_any(),
-        _ => view! { <td class="max-xl:hidden">{spark(&group.day, "text-failed", &about)}</td> }
-            .into_any(),
+        0 => view! { <td class="zero wide">"none"</td> }.into_any(),
+        _ => view! { <td class="wide">{spark(&group.day, "text-failed", &about)}</td> }.into_any(),
     };
     let address = urls::failure_group(&row.group, &view.range, "");
     view! {
@@ -166,11 +165,11 @@ fn row(group: &FailingGroup, view: &FailuresView, request: &PageRequest) -> AnyV
                     .map(|top_kind| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{format!("{} of the newest {} jobs", time::number(top_kind.count), time::number(group.analyzed))}</span> })}
             </th>
             <td class="num text-failed">{at_least(group.count)}</td>
-            <td class="num max-sm:hidden">{format!("{share:.0}%")}</td>
+            <td class="num mid">{format!("{share:.0}%")}</td>
             {drawn}
-            <td class="num max-xl:hidden">{moment(row.first)}</td>
-            <td class="num max-sm:hidden">{moment(row.last)}</td>
-            <td class="max-xl:hidden">{queue_links(&group.queues)}</td>
+            <td class="num wide">{moment(row.first)}</td>
+            <td class="num mid">{moment(row.last)}</td>
+            <td class="wide">{queue_links(&group.queues)}</td>
             <td class="w-[1%] text-right whitespace-nowrap">{tables::retry_all(row, request)}</td>
         </tr>
     }

@@ -197,13 +197,13 @@ fn related_jobs(
                     {job.and_then(|job| job.klass.clone()).map(|klass| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{klass}</span> })}
                 </th>
                 <td>{job.map(|job| chip(job.state))}</td>
-                <td class="max-sm:hidden">{job.map(|job| queue_name(&job.queue_ref))}</td>
+                <td class="mid">{job.map(|job| queue_name(&job.queue_ref))}</td>
                 {dependent.map(|(dependent, request)| view! { <td class="w-[1%] text-right whitespace-nowrap">{remove_dependency_button(dependent, &related.id, request)}</td> })}
             </tr>
         }
     });
     let more = related_jobs.total - related_jobs.jobs.len().min(related_jobs.total);
-    let mut columns = vec![("Job", ""), ("State", ""), ("Queue", "max-sm:hidden")];
+    let mut columns = vec![("Job", ""), ("State", ""), ("Queue", "mid")];
     columns.extend(dependent.map(|_| ("Action", "w-[1%] text-right")));
     let view = view! {
         <div class=CARD>

@@ -38,9 +38,9 @@ fn all(view: &NamespacesView, request: &PageRequest) -> AnyView {
         ("Namespace", ""),
         ("Queues", "num"),
         ("Tokens", "num"),
-        ("Running", "num max-sm:hidden"),
+        ("Running", "num mid"),
         ("Waiting", "num"),
-        ("Scheduled", "num max-sm:hidden"),
+        ("Scheduled", "num mid"),
         ("Dead", "num"),
     ];
     let (shown, pages) = paged(request, "/ui/namespaces", &view.rows);
@@ -84,9 +84,9 @@ fn row(row: &NamespaceRow) -> AnyView {
             <th scope="row"><a class="name" href=urls::namespace(&row.name)>{row.name.clone()}</a></th>
             <td class="num">{n(row.queues)}</td>
             <td class="num">{n(row.tokens)}</td>
-            {count_cell(running + stalled, EffectiveState::Running, "max-sm:hidden")}
+            {count_cell(running + stalled, EffectiveState::Running, "mid")}
             {count_cell(waiting, EffectiveState::Waiting, "")}
-            {count_cell(scheduled, EffectiveState::Scheduled, "max-sm:hidden")}
+            {count_cell(scheduled, EffectiveState::Scheduled, "mid")}
             {count_cell(dead, EffectiveState::Dead, "")}
         </tr>
     }
@@ -193,20 +193,20 @@ fn made(namespace: &str, description: &str, secret: String, request: &PageReques
 fn tokens(view: &NamespaceView, request: &PageRequest) -> AnyView {
     let columns = [
         ("Description", ""),
-        ("Created", "num max-sm:hidden"),
+        ("Created", "num mid"),
         ("Expires", "num"),
-        ("Last used", "num max-sm:hidden"),
-        ("Public name", "max-sm:hidden"),
+        ("Last used", "num mid"),
+        ("Public name", "mid"),
         ("Action", "w-[1%] text-right"),
     ];
     let rows = view.tokens.iter().map(|token| {
         view! {
             <tr data-key=token.name.clone()>
                 <th scope="row" class="text-cell">{token.description.clone()}</th>
-                <td class="num max-sm:hidden">{ago(token.created, request.now)}</td>
+                <td class="num mid">{ago(token.created, request.now)}</td>
                 <td class="num">{expiry(token, request.now)}</td>
-                <td class="num max-sm:hidden">{last_use(token)}</td>
-                <td class="max-sm:hidden"><code>{token.name.clone()}</code></td>
+                <td class="num mid">{last_use(token)}</td>
+                <td class="mid"><code>{token.name.clone()}</code></td>
                 <td class="w-[1%] text-right whitespace-nowrap">{revoke(&view.name, token)}</td>
             </tr>
         }

@@ -84,22 +84,22 @@ fn list(view: &OperationsView, request: &PageRequest) -> AnyView {
     let columns = [
         ("Operation", ""),
         ("State", ""),
-        ("Jobs", "text-cell max-sm:hidden"),
-        ("Started by", "max-sm:hidden"),
+        ("Jobs", "text-cell mid"),
+        ("Started by", "mid"),
         ("Started", "num"),
         ("Done", "num"),
-        ("Skipped", "num max-sm:hidden"),
+        ("Skipped", "num mid"),
     ];
     let rows = view.rows.iter().map(|row| {
         view! {
             <tr data-key=row.id.to_string()>
                 <th scope="row" class="text-cell"><a href=urls::operation(row.id)>{title(row)}</a></th>
                 <td>{chip(row.phase)}</td>
-                <td class="text-cell max-sm:hidden">{subject(row)}</td>
-                <td class="max-sm:hidden">{row.who.clone()}</td>
+                <td class="text-cell mid">{subject(row)}</td>
+                <td class="mid">{row.who.clone()}</td>
                 <td class="num">{ago(row.created, request.now)}</td>
                 <td class="num">{time::number(row.done)}</td>
-                <td class="num max-sm:hidden">{time::number(row.skipped)}</td>
+                <td class="num mid">{time::number(row.skipped)}</td>
             </tr>
         }
     });
@@ -259,11 +259,7 @@ fn skipped(view: &OperationView, request: &PageRequest) -> AnyView {
     if all == 0 {
         return ().into_any();
     }
-    let columns = [
-        ("Job", ""),
-        ("Queue", "max-sm:hidden"),
-        ("Reason", "text-cell"),
-    ];
+    let columns = [("Job", ""), ("Queue", "mid"), ("Reason", "text-cell")];
     let skip = |(n, skip): (usize, &SkipRow)| {
         let (job, queue) = match &skip.queue_ref {
             Some((queue_ref, id)) => (
@@ -276,7 +272,7 @@ fn skipped(view: &OperationView, request: &PageRequest) -> AnyView {
         view! {
             <tr data-key=(request.offset() + n).to_string()>
                 <th scope="row">{job}</th>
-                <td class="max-sm:hidden">{queue}</td>
+                <td class="mid">{queue}</td>
                 <td class="text-cell"><span class="wrap-anywhere">{skip.reason.clone()}</span></td>
             </tr>
         }

@@ -288,20 +288,20 @@ fn by_api(overview: &OverviewView) -> AnyView {
     }
     let columns = [
         ("Protocol", ""),
-        ("Queues", "num max-sm:hidden"),
+        ("Queues", "num mid"),
         ("Running", "num"),
         ("Waiting", "num"),
-        ("Scheduled", "num max-sm:hidden"),
-        ("Depends", "num max-xl:hidden"),
-        ("Stalled", "num max-sm:hidden"),
+        ("Scheduled", "num mid"),
+        ("Depends", "num wide"),
+        ("Stalled", "num mid"),
         ("Failed", "num"),
         ("Dead", "num"),
-        ("Complete", "num max-xl:hidden"),
+        ("Complete", "num wide"),
         ("Records", "num"),
     ];
     let class = |state: EffectiveState| match state {
-        EffectiveState::Scheduled | EffectiveState::Stalled => "max-sm:hidden",
-        EffectiveState::Depends | EffectiveState::Complete => "max-xl:hidden",
+        EffectiveState::Scheduled | EffectiveState::Stalled => "mid",
+        EffectiveState::Depends | EffectiveState::Complete => "wide",
         _ => "",
     };
     let rows = overview.totals.iter().map(|(protocol, counts)| {
@@ -317,7 +317,7 @@ fn by_api(overview: &OverviewView) -> AnyView {
         view! {
             <tr data-key=protocol.as_str()>
                 <th scope="row">{protocol_badge(*protocol)}</th>
-                <td class="num max-sm:hidden">{time::number(queues)}</td>
+                <td class="num mid">{time::number(queues)}</td>
                 {cells.collect_view()}
             </tr>
         }

@@ -109,28 +109,20 @@ pub fn sort(queues: &mut [QueueRow], by: Sort, now: i64) {
 /// The columns after the name: heading, class, and sort order.
 const COLUMNS: [(&str, &str, Sort); 11] = [
     ("Queue", "", Sort::Name),
-    ("Jobs", "w-[14%] min-w-24 max-sm:hidden", Sort::Need),
+    ("Jobs", "w-[14%] min-w-24 mid", Sort::Need),
     ("Running", "num", Sort::Count(EffectiveState::Running)),
     ("Waiting", "num", Sort::Count(EffectiveState::Waiting)),
     (
         "Scheduled",
-        "num max-sm:hidden",
+        "num mid",
         Sort::Count(EffectiveState::Scheduled),
     ),
-    (
-        "Depends",
-        "num max-xl:hidden",
-        Sort::Count(EffectiveState::Depends),
-    ),
-    (
-        "Stalled",
-        "num max-sm:hidden",
-        Sort::Count(EffectiveState::Stalled),
-    ),
+    ("Depends", "num wide", Sort::Count(EffectiveState::Depends)),
+    ("Stalled", "num mid", Sort::Count(EffectiveState::Stalled)),
     ("Failed", "num", Sort::Count(EffectiveState::Failed)),
     ("Dead", "num", Sort::Count(EffectiveState::Dead)),
     ("Records", "num", Sort::Count(EffectiveState::Record)),
-    ("Oldest waiting", "num max-xl:hidden", Sort::Wait),
+    ("Oldest waiting", "num wide", Sort::Wait),
 ];
 
 /// The table of queues. With a sort order and a filter, each heading is a link that sorts.
@@ -151,8 +143,8 @@ pub fn table(
 }
 
 fn heads(sorted: Option<(Sort, &QueueFilter)>, with_records: bool, with_sparks: bool) -> AnyView {
-    let sparks = with_sparks
-        .then(|| view! { <th scope="col" class="max-xl:hidden">"Completed, last 30 min"</th> });
+    let sparks =
+        with_sparks.then(|| view! { <th scope="col" class="wide">"Completed, last 30 min"</th> });
     let columns = COLUMNS
         .into_iter()
         .filter(|(_, _, by)| with_records || *by != Sort::Count(EffectiveState::Record))

@@ -127,8 +127,8 @@ pub fn table(
         ("Job", ""),
         ("State", "w-[35%]"),
         ("Changed", "num"),
-        ("Events", "num max-sm:hidden"),
-        ("Payload", "w-[35%] max-sm:hidden"),
+        ("Events", "num mid"),
+        ("Payload", "w-[35%] mid"),
     ];
     let rows = rows.iter().map(|row| {
         let id = row.id.to_string();
@@ -142,8 +142,8 @@ pub fn table(
                     }}
                 </td>
                 <td class="num">{ago(row.modified, request.now)}</td>
-                <td class="num max-sm:hidden">{row.events.map_or("many".to_owned(), |n| time::number(i64::try_from(n).unwrap_or(i64::MAX)))}</td>
-                <td class="w-[35%] max-w-0 truncate text-muted max-sm:hidden"><code>{row.preview.clone()}</code></td>
+                <td class="num mid">{row.events.map_or("many".to_owned(), |n| time::number(i64::try_from(n).unwrap_or(i64::MAX)))}</td>
+                <td class="w-[35%] max-w-0 truncate text-muted mid"><code>{row.preview.clone()}</code></td>
             </tr>
         }
     });

@@ -79,13 +79,13 @@ fn page(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> An
 fn list(rows: &[RecurringRow], request: &PageRequest) -> AnyView {
     let columns = [
         ("Recurring job", ""),
-        ("Queue", "max-sm:hidden"),
+        ("Queue", "mid"),
         ("Interval", ""),
         ("Next", "num"),
-        ("Created", "num max-sm:hidden"),
-        ("Catch-up limit", "num max-xl:hidden"),
-        ("Priority", "num max-xl:hidden"),
-        ("Retries", "num max-xl:hidden"),
+        ("Created", "num mid"),
+        ("Catch-up limit", "num wide"),
+        ("Priority", "num wide"),
+        ("Retries", "num wide"),
     ];
     let rows = rows.iter().map(|row| {
         view! {
@@ -94,13 +94,13 @@ fn list(rows: &[RecurringRow], request: &PageRequest) -> AnyView {
                     <a class="id" href=urls::recurring(&row.id)>{row.id.clone()}</a>
                     {row.klass.clone().map(|klass| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{klass}</span> })}
                 </th>
-                <td class="max-sm:hidden">{queue_link(&QueueRef::qless(&row.queue))} {row.paused.then(paused_chip)}</td>
+                <td class="mid">{queue_link(&QueueRef::qless(&row.queue))} {row.paused.then(paused_chip)}</td>
                 <td>{time::every(row.interval)}</td>
                 <td class="num max-sm:whitespace-normal">{next(row, request.now)}</td>
-                <td class="num max-sm:hidden">{time::number(row.children)}</td>
-                <td class="num max-xl:hidden">{backlog(row.backlog)}</td>
-                <td class="num max-xl:hidden">{row.priority.to_string()}</td>
-                <td class="num max-xl:hidden">{time::number(row.retries)}</td>
+                <td class="num mid">{time::number(row.children)}</td>
+                <td class="num wide">{backlog(row.backlog)}</td>
+                <td class="num wide">{row.priority.to_string()}</td>
+                <td class="num wide">{time::number(row.retries)}</td>
             </tr>
         }
     });

@@ -243,7 +243,7 @@ fn terms(terms: &[Term]) -> AnyView {
             </li>
         }
     });
-    view! { <ul class="flex flex-wrap gap-x-2 gap-y-1.5" aria-label="Search terms">{terms.collect_view()}</ul> }.into_any()
+    view! { <ul class="flex flex-wrap gap-x-2 gap-y-1.5 *:flex *:min-w-0" aria-label="Search terms">{terms.collect_view()}</ul> }.into_any()
 }
 
 /// Why the list is empty.

@@ -44,7 +44,7 @@ fn page(view: &TrackedView, request: &PageRequest) -> AnyView {
             {if view.jobs.is_empty() {
                 view! { <p class="px-4 py-5 text-muted">"No tracked jobs. Choose Track on a job’s page to follow it here."</p> }.into_any()
             } else {
-                let mut columns = vec![("Job", ""), ("State", ""), ("Queue", "max-sm:hidden"), ("Last event", "max-sm:hidden")];
+                let mut columns = vec![("Job", ""), ("State", ""), ("Queue", "mid"), ("Last event", "mid")];
                 columns.extend(may_post(Untrack::PATH).then_some(("Action", "w-[1%] text-right")));
                 let rows = view.jobs.iter().map(|(job, last)| row(job, last.as_ref(), request)).collect_view();
                 tables::table("Tracked jobs", tables::head(&columns), rows.into_any())
@@ -77,8 +77,8 @@ fn row(job: &JobRow, last: Option<&Entry>, request: &PageRequest) -> AnyView {
                 {job.klass.clone().map(|klass| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{klass}</span> })}
             </th>
             <td>{chip(job.state)}</td>
-            <td class="max-sm:hidden">{queue_name(&job.queue_ref)}</td>
-            <td class="text-cell max-sm:hidden">
+            <td class="mid">{queue_name(&job.queue_ref)}</td>
+            <td class="text-cell mid">
                 {last
                     .map(|entry| {
                         view! {

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::ui::components::links::worker_link;
-use crate::ui::components::styles::{CARD_PADDED, PAYLOAD, SECTION_TITLE};
+use crate::ui::components::styles::{CARD_PADDED, PAYLOAD};
 use crate::ui::components::time::ago;
 use crate::ui::model::job::{Entry, EventKind, FailureNote, JobRow};
 use crate::ui::model::state::EffectiveState;
@@ -157,7 +157,7 @@ fn error_view(
         .into_any()
     });
     view! {
-        <p class=SECTION_TITLE>
+        <p class="flex flex-wrap items-baseline justify-between gap-x-3 gap-y-1">
             <span><strong>{format!("Attempt {}", error.attempt)}</strong> " · " {what}</span>
             <span class="text-muted wrap-anywhere">
                 {ago(error.when, request.now)}

@@ -304,8 +304,8 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
     let mut columns = vec![
         ("Job", ""),
         ("Dead since", "num"),
-        (attempts, "num w-[1%] max-xl:hidden"),
-        (body, "w-[35%] max-xl:hidden"),
+        (attempts, "num w-[1%] wide"),
+        (body, "w-[35%] wide"),
     ];
     if acts {
         columns.insert(0, ("Select", "check-cell"));
@@ -368,8 +368,8 @@ fn row(job: &JobRow, is_selected: bool, request: &PageRequest) -> AnyView {
                 })}
             <th scope="row">{job_link(job)}</th>
             <td class="num">{ago(job.state_time, request.now)}</td>
-            <td class="num max-xl:hidden">{attempts}</td>
-            <td class="w-[35%] max-w-0 truncate text-muted max-xl:hidden"><code>{job.preview.clone()}</code></td>
+            <td class="num wide">{attempts}</td>
+            <td class="w-[35%] max-w-0 truncate text-muted wide"><code>{job.preview.clone()}</code></td>
             {acts
                 .then(|| view! { <td class="w-[1%] text-right whitespace-nowrap"><a class="btn" href=again aria-label=about>{DeadJobAction::Requeue.button(protocol)}</a></td> })}
         </tr>

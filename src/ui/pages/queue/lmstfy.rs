@@ -34,8 +34,8 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
         ("Job", ""),
         (moment, "num w-[1%]"),
         ("Tries left", "num"),
-        ("Expires", "num max-sm:hidden"),
-        ("Body", "w-[35%] max-xl:hidden"),
+        ("Expires", "num mid"),
+        ("Body", "w-[35%] wide"),
     ];
     let rows = view.jobs.iter().map(|job| {
         view! {
@@ -43,8 +43,8 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
                 <th scope="row">{job_link(job)}</th>
                 <td class="num">{ago(job.state_time, request.now)}</td>
                 <td class="num">{attempts(job)}</td>
-                <td class="num max-sm:hidden">{expiry(job, request.now)}</td>
-                <td class="w-[35%] max-w-0 truncate text-muted max-xl:hidden"><code>{job.preview.clone()}</code></td>
+                <td class="num mid">{expiry(job, request.now)}</td>
+                <td class="w-[35%] max-w-0 truncate text-muted wide"><code>{job.preview.clone()}</code></td>
             </tr>
         }
     });

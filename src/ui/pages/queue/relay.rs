@@ -29,7 +29,7 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
         ("Job", ""),
         (moment, "num w-[1%]"),
         ("Retries left", "num"),
-        ("Payload", "w-[35%] max-xl:hidden"),
+        ("Payload", "w-[35%] wide"),
     ];
     let rows = view.jobs.iter().map(|job| {
         view! {
@@ -37,7 +37,7 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
                 <th scope="row">{job_link(job)}</th>
                 <td class="num">{ago(job.state_time, request.now)}</td>
                 <td class="num">{retries(job)}</td>
-                <td class="w-[35%] max-w-0 truncate text-muted max-xl:hidden"><code>{job.preview.clone()}</code></td>
+                <td class="w-[35%] max-w-0 truncate text-muted wide"><code>{job.preview.clone()}</code></td>
             </tr>
         }
     });
