@@ -197,7 +197,7 @@ pub fn chart(chart: &Chart) -> AnyView {
     let levels = [top / 2.0, top].map(|level| {
         let y = TOP + y_position(level, top) / HEIGHT * (FLOOR - TOP);
         view! {
-            <line class="level" x1="0" x2="100%" y1=format!("{y:.1}") y2=format!("{y:.1}") />
+            <line x1="0" x2="100%" y1=format!("{y:.1}") y2=format!("{y:.1}") />
             <text class="level-n" x="0" y=format!("{:.1}", y - 4.0)>{chart.unit.text(level)}</text>
         }
     });

@@ -271,7 +271,7 @@ fn drawing(histogram: &Histogram<'_>, bars: &[Bar], total: i64) -> AnyView {
         let y = format!("{:.1}", FLOOR - scale.above_floor(level));
         let above = format!("{:.1}", FLOOR - scale.above_floor(level) - 4.0);
         view! {
-            <line class="level" x1="0" x2="100%" y1=y.clone() y2=y />
+            <line x1="0" x2="100%" y1=y.clone() y2=y />
             <text class="level-n" x="100%" y=above>{short(level)}</text>
         }
     });

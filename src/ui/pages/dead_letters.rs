@@ -97,7 +97,7 @@ fn filter(view: &DeadView, namespace: &str, queue: &str) -> AnyView {
 
 fn queue_table(rows: &[DeadRow], request: &PageRequest) -> AnyView {
     let columns = [
-        ("Queue", ""),
+        ("Queue", "xl:min-w-68"),
         ("Dead", "num"),
         ("Oldest", "num"),
         ("Oldest job", "w-[35%] wide"),

@@ -201,7 +201,7 @@ fn progress(row: &OperationRow) -> AnyView {
         ),
     };
     view! {
-        <progress class="progress" max=of.max(1).to_string() value=at.to_string() aria-label=words.clone()></progress>
+        <progress max=of.max(1).to_string() value=at.to_string() aria-label=words.clone()></progress>
         <p>{words} "."</p>
     }
     .into_any()

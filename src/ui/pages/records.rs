@@ -124,7 +124,7 @@ pub fn table(
     request: &PageRequest,
 ) -> AnyView {
     let columns = [
-        ("Job", ""),
+        ("Job", "w-[1%] min-w-18"),
         ("State", "w-[35%]"),
         ("Changed", "num"),
         ("Events", "num mid"),

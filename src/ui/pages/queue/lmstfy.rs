@@ -31,7 +31,7 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
         _ => "TTR ends",
     };
     let columns = [
-        ("Job", ""),
+        ("Job", "xl:min-w-68"),
         (moment, "num w-[1%]"),
         ("Tries left", "num"),
         ("Expires", "num mid"),

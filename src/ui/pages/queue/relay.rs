@@ -26,7 +26,7 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
         _ => "Timeout ends",
     };
     let columns = [
-        ("Job", ""),
+        ("Job", "xl:min-w-68"),
         (moment, "num w-[1%]"),
         ("Retries left", "num"),
         ("Payload", "w-[35%] wide"),
