@@ -119,7 +119,7 @@ for (const javaScriptEnabled of [true, false]) {
     return api;
   };
   const at = (name) => `/ui/jobq/${segment(`${own}/${name}`)}`;
-  const fact = (page, name) => page.locator("dl.facts > div").filter({ has: page.getByText(name, { exact: true }) }).locator("dd");
+  const fact = (page, name) => page.locator("main dl > div").filter({ has: page.getByText(name, { exact: true }) }).locator("dd");
   const tabs = async (page) => {
     const links = page.getByRole("navigation", { name: "This queue" }).getByRole("link");
     return (await links.allInnerTexts()).map((text) => text.replace(/\s+/g, " ").trim());
@@ -254,7 +254,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByText("Examples and API call (curl)").click();
     const line = await page.locator("#curl-query-0").innerText();
     assert.ok(line.includes(`/api/v0/queue/${segment(`${own}/query`)}/query_jobs`) && line.includes("CREATED"), line);
-    const examples = await page.locator(".examples a").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
+    const examples = await page.locator("#examples a").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
     assert.equal(examples.length, 8);
     for (const example of examples) {
       await page.goto(example);
@@ -379,7 +379,7 @@ dashboard.test("a record's page updates live, and so does a form without user in
   await api.make();
   const id = await api.create("{}", '["CREATED"]');
   await page.goto(`/ui/jobq/moving/job/${id}`);
-  await page.locator(".live.on").waitFor();
+  await page.locator("[data-link=Live]").waitFor();
   await api.advance(id, '["CREATED"]', '["ASSIGNED"]');
   await page.locator("#state").getByText("ASSIGNED").waitFor();
   assert.equal(await page.getByLabel("New state (JSON)").inputValue(), '["ASSIGNED"]');
@@ -394,9 +394,9 @@ dashboard.test("a list updates live; results of a query stay until it is run aga
   await api.create("{}", '["CREATED"]');
   const found = await context.newPage();
   await found.goto(`/ui/jobq/lists?q=${segment(CREATED)}`);
-  await found.locator(".live.on").waitFor();
+  await found.locator("[data-link=Live]").waitFor();
   await page.goto("/ui/jobq/lists");
-  await page.locator(".live.on").waitFor();
+  await page.locator("[data-link=Live]").waitFor();
   await api.create("{}", '["CREATED"]');
   await page.getByRole("link", { name: "CREATED 2" }).waitFor();
   await page.locator("tbody tr").nth(1).waitFor();

@@ -26,7 +26,7 @@ async function until(page, text) {
 }
 
 const fact = (page, name) =>
-  page.locator(".facts > div").filter({ has: page.getByText(name, { exact: true }) }).locator("dd").innerText();
+  page.locator("main dl > div").filter({ has: page.getByText(name, { exact: true }) }).locator("dd").innerText();
 
 for (const javaScriptEnabled of [true, false]) {
   const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
@@ -46,7 +46,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole("checkbox", { name: `Select job ${queue}-0003` }).check();
     await page.getByRole("button", { name: "Tag…", exact: true }).click();
     await page.getByRole("heading", { name: "Tag 2 jobs?" }).waitFor();
-    assert.deepEqual(await page.locator(".samples .id").allTextContents(), [`${queue}-0003`, `${queue}-0001`]);
+    assert.deepEqual(await page.locator("#confirm li .id").allTextContents(), [`${queue}-0003`, `${queue}-0001`]);
     await page.getByLabel("Tag", { exact: true }).fill("chosen");
     await page.getByRole("button", { name: "Tag 2 jobs" }).click();
     await page.getByText("Operation started.").waitFor();
@@ -133,7 +133,7 @@ dashboard.test("progress updates live, and an operation can be stopped", async (
   const typed = (await button.innerText()).match(/[\d,]+/)[0];
   await page.getByLabel(/^Type .* to confirm$/).fill(typed);
   await button.click();
-  await page.locator(".live.on").waitFor();
+  await page.locator("[data-link=Live]").waitFor();
   await page.getByText("done", { exact: true }).waitFor();
   assert.equal(await fact(page, "Done"), typed);
   assert.equal(await page.locator("progress").evaluate((bar) => bar.position), 1);

@@ -190,7 +190,7 @@ dashboard.test("lists update live, and open elements stay open", async ({ page, 
   const api = client(url);
   await api.add("moving", {}, "first");
   await page.goto("/ui/queues/moving");
-  await page.locator(".live.on").waitFor();
+  await page.locator("[data-link=Live]").waitFor();
   // The focus and the pointer are outside of the list; a list that has one of them stays as it is.
   await page.getByText("API call (curl)").click();
   await page.mouse.move(0, 0);
@@ -199,7 +199,7 @@ dashboard.test("lists update live, and open elements stay open", async ({ page, 
     await page.getByRole("link", { name: `next ${i}` }).waitFor();
   }
   assert.equal(await page.evaluate(() => document.activeElement.textContent), "API call (curl)");
-  assert.ok(await page.locator("details.more").evaluate((details) => details.open));
+  assert.ok(await page.locator("details").evaluate((details) => details.open));
   await page.getByRole("navigation", { name: "This queue" }).getByRole("link", { name: "waiting 6" }).waitFor();
 });
 
@@ -207,7 +207,7 @@ dashboard.test("the focus stays when a notice comes and goes before it", async (
   const api = client(url);
   await api.add("noticed", {}, "first");
   await page.goto("/ui/queues/noticed");
-  await page.locator(".live.on").waitFor();
+  await page.locator("[data-link=Live]").waitFor();
   await page.getByText("API call (curl)").click();
   await page.mouse.move(0, 0);
   const focused = () => page.evaluate(() => document.activeElement.textContent);
@@ -223,7 +223,7 @@ dashboard.test("a paused page does not change", async ({ page, url }) => {
   const api = client(url);
   await api.add("still", {}, "before");
   await page.goto("/ui/queues/still");
-  await page.locator(".live.on").waitFor();
+  await page.locator("[data-link=Live]").waitFor();
   await page.getByRole("button", { name: "Pause live updates" }).click();
   await api.add("still", {}, "after");
   // There is no event to wait for: this is the time of two rounds of the feed.
@@ -236,6 +236,6 @@ dashboard.test("a paused page does not change", async ({ page, url }) => {
 dashboard.test("the overview for screenshots", async ({ page, url }) => {
   await fill(url);
   await page.goto("/ui");
-  await page.locator(".live.on").waitFor();
+  await page.locator("[data-link=Live]").waitFor();
   await screenshot(page, "overview");
 });

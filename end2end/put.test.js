@@ -81,14 +81,14 @@ for (const javaScriptEnabled of [true, false]) {
     const runAt = new Date(Date.now() + 7_000_000).toISOString();
     await relay(url, id("imports")).enqueue(id("import"), "1", { runAt });
     await page.goto("/ui/scheduled");
-    assert.match(await page.locator("p.lead").textContent(), /scheduled jobs, \d+ due within 24 hours\./);
+    assert.match(await page.locator("h1 + p").textContent(), /scheduled jobs, \d+ due within 24 hours\./);
     const names = await page.getByRole("row").getByRole("rowheader").getByRole("link").allTextContents();
     const ours = names.filter((name) => name.endsWith(` ${javaScriptEnabled}`));
     assert.deepEqual(ours.filter((name) => name !== id("by hand")), [id("soon"), id("import"), id("tomorrow")]);
     await page.getByText("Show data table", { exact: true }).click();
     const hours = await page.getByRole("table", { name: "Jobs due per hour" }).getByRole("cell").allTextContents();
     assert.equal(hours.length, 24);
-    const within = Number((await page.locator("p.lead").textContent()).match(/(\d+) due/)[1]);
+    const within = Number((await page.locator("h1 + p").textContent()).match(/(\d+) due/)[1]);
     assert.equal(hours.reduce((sum, n) => sum + Number(n), 0), within);
   });
 }

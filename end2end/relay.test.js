@@ -99,7 +99,7 @@ for (const javaScriptEnabled of [true, false]) {
   const flash = (page, text) => page.locator("#flash").getByText(text).waitFor();
   const queue = (url, name) => relay(url, `${own}/${name}`);
   const at = (name) => `/ui/relay/${segment(`${own}/${name}`)}`;
-  const fact = (page, name) => page.locator("dl.facts > div").filter({ has: page.getByText(name, { exact: true }) }).locator("dd");
+  const fact = (page, name) => page.locator("main dl > div").filter({ has: page.getByText(name, { exact: true }) }).locator("dd");
 
   test("a queue is distinguished from one of the same name, has its own tabs, and can be paused and resumed", async (page, url) => {
     const api = queue(url, "twin");
@@ -148,7 +148,7 @@ for (const javaScriptEnabled of [true, false]) {
     for (const name of ["Timeout ends", "Run at", "Updated", "Enqueued"]) assert.match(await fact(page, name).textContent(), /UTC/, name);
     await page.getByText("run started").waitFor();
     await page.getByText("API call (curl)").click();
-    const lines = await page.locator(".commands code").allInnerTexts();
+    const lines = await page.locator("dl code").allInnerTexts();
     assert.ok(lines.some((line) => line.includes(`/v2/queues/${segment(`${own}/jobs`)}/jobs/a%2Fb%20c/run-id/${run.run_id}`)), lines.join("\n"));
     await page.getByRole("button", { name: "Delete…" }).click();
     await page.getByText("its next heartbeat gets a 404").waitFor();
@@ -304,7 +304,7 @@ dashboard.test("a job's page updates live", async ({ page, url }) => {
   const api = relay(url, "moving");
   await api.enqueue("job");
   await page.goto("/ui/relay/moving/job/job");
-  await page.locator(".live.on").waitFor();
+  await page.locator("[data-link=Live]").waitFor();
   const run = await api.next();
   await page.getByText("run started").waitFor();
   await api.beat(run, '{"row": 7}');

@@ -139,7 +139,7 @@ for (const javaScriptEnabled of [true, false]) {
 dashboard.test("results do not change on a refresh, and the user's input is kept", async ({ page, url }) => {
   await fill(url);
   await page.goto(at("queue:mail"));
-  await page.locator(".live.on").waitFor();
+  await page.locator("[data-link=Live]").waitFor();
   await page.getByRole("combobox").fill("half a ques");
   const before = await ids(page);
   assert.deepEqual(before, ["letter-2", "letter-1"]);

@@ -103,7 +103,7 @@ for (const colorScheme of ["light", "dark"]) {
         const { scrollWidth, clientWidth } = document.documentElement;
         // Drawings may extend beyond their frames, but not beyond the cards.
         const cut = [...document.querySelectorAll(".histogram text")].filter((text) => {
-          const [inner, outer] = [text, text.closest(".card")].map((element) => element.getBoundingClientRect());
+          const [inner, outer] = [text, text.closest("section")].map((element) => element.getBoundingClientRect());
           return inner.width > 0 && (inner.left < outer.left || inner.right > outer.right);
         });
         return scrollWidth - clientWidth + cut.length;
@@ -120,12 +120,12 @@ dashboard.test("today’s numbers update live, and open elements stay open", asy
   await api.add("busy", {}, "b-1");
   await api.take("busy", "ada");
   await page.goto("/ui/queues/busy/stats");
-  await page.locator(".live.on").waitFor();
+  await page.locator("[data-link=Live]").waitFor();
   await page.getByText("Show data table", { exact: true }).click();
   await api.add("busy", {}, "b-2");
   api.now = TODAY + 5;
   await api.take("busy", "ada");
   await page.getByRole("row", { name: "2–5 s" }).getByText("50.0%").first().waitFor();
-  assert.ok(await page.locator("details.more").first().evaluate((details) => details.open));
+  assert.ok(await page.locator("details").first().evaluate((details) => details.open));
   await page.getByRole("img", { name: "Jobs by wait time" }).locator("rect").nth(1).waitFor();
 });

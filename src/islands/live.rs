@@ -27,6 +27,10 @@ use leptos::prelude::*;
 
 /// The state of the live updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "hydrate"),
+    expect(dead_code, reason = "the server renders only the first state")
+)]
 pub enum Link {
     Connecting,
     Live,
@@ -69,21 +73,30 @@ pub fn Live(
     Effect::new(move |_| wire::start(link, clock_warning, held, now, seq));
     let paused = move || link.get() == Link::Paused;
     view! {
-        <span class="live" class:on=move || link.get() == Link::Live class:off=move || link.get() == Link::Stale>
-            <span class="dot" aria-hidden="true"></span>
+        <span
+            class="group flex items-center gap-1.5 text-sm text-muted data-[link=Stale]:font-semibold data-[link=Stale]:text-stalled unscripted:invisible"
+            data-link=move || link.get().word()
+        >
+            <span
+                class="size-2 rounded-full border-2 border-current group-data-[link=Live]:border-complete group-data-[link=Live]:bg-complete"
+                aria-hidden="true"
+            ></span>
             <span role="status" title=move || link.get().about()>{move || link.get().word()}</span>
-            <span class="astray" role="status" title=move || clock_warning.get()>{move || clock_warning.get()}</span>
+            // Without a warning, the element stays in the page with an empty title.
+            <span
+                class="font-semibold text-stalled max-lg:absolute max-lg:top-full max-lg:right-0 max-lg:border max-lg:bg-card max-lg:px-3 max-lg:py-0.5 [&[title='']]:hidden"
+                role="status" title=move || clock_warning.get()>{move || clock_warning.get()}</span>
             <button
                 type="button"
-                class="button quiet"
+                class="btn btn-quiet"
                 data-shortcut="p"
                 on:click=move |_| wire::set_paused(!paused())
             >
-                {move || if paused() { "Resume" } else { "Pause" }} <span class="of-live">" live updates"</span>
+                {move || if paused() { "Resume" } else { "Pause" }} <span class="max-xl:sr-only">" live updates"</span>
             </button>
             <button
                 type="button"
-                class="button strong fresh"
+                class="btn btn-strong fixed inset-x-0 bottom-6 z-2 mx-auto w-fit max-md:bottom-20"
                 hidden=move || held.with(String::is_empty)
                 title="The list does not move while you use it. Click to update it."
                 on:click=move |_| wire::show_held()

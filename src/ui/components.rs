@@ -15,6 +15,7 @@ pub mod links;
 pub mod paging;
 pub mod payload;
 pub mod state;
+pub mod styles;
 pub mod tables;
 pub mod time;
 pub mod timeline;

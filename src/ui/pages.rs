@@ -40,7 +40,7 @@ use leptos_router::{ParamSegment, SsrMode, StaticSegment};
 
 use crate::ui::components::commands;
 use crate::ui::components::error::MissingPage;
-use crate::ui::components::frame::Frame;
+use crate::ui::components::frame::{BODY, Frame};
 use crate::ui::display;
 use crate::ui::pages::about::AboutPage;
 use crate::ui::pages::audit::AuditPage;
@@ -102,7 +102,7 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
                 <HydrationScripts options islands=true />
                 <MetaTags />
             </head>
-            <body>
+            <body class=BODY>
                 <App />
             </body>
         </html>

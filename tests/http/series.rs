@@ -199,8 +199,8 @@ async fn the_overview_shows_the_last_minutes() {
     for words in [
         "Completed and failed jobs/min, last hour",
         // One job in five minutes; one of two failed.
-        "<span class=\"tile-n\">0.2</span>",
-        "<span class=\"tile-n\">50%</span>",
+        "<span class=\"tile-count\">0.2</span>",
+        "<span class=\"tile-count\">50%</span>",
     ] {
         assert!(shown.contains(words), "{words}");
     }

@@ -72,7 +72,7 @@ fn on_keydown(event: &KeyboardEvent) {
 
 /// Moves the focus from the last control of an open confirmation to the first, and back. Returns whether it did.
 fn keep_focus_in_dialog(backward: bool) -> bool {
-    let Some(dialog) = query(".ask:popover-open") else {
+    let Some(dialog) = query(".dialog:popover-open") else {
         return false;
     };
     let controls =

@@ -11,6 +11,7 @@ use crate::ui::components::error;
 use crate::ui::components::forms::shortcut;
 use crate::ui::components::links::{queue_link, quoted_if_blank};
 use crate::ui::components::state::protocol_badge;
+use crate::ui::components::styles::{CRUMB, FACTS};
 use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::QueueRef;
 
@@ -41,18 +42,18 @@ pub fn job_head(
     let is_itself = shown == id;
     view! {
         <Title text=format!("Job {id}") />
-        <p class="crumb">
+        <p class=CRUMB>
             <a href="/ui/queues">"Queues"</a> {separator()} {queue_link(queue_ref)}
             {below.map(|below| view! { {separator()} {below} })}
         </p>
-        <div class="head-row">
-            <div class="row">
+        <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
+            <div class="flex flex-wrap items-center gap-2">
                 <h1><span class="name">"Job"</span> {states}</h1>
                 {protocol_badge(queue_ref.protocol)}
             </div>
-            <div class="row">{actions}</div>
+            <div class="flex flex-wrap items-center gap-2">{actions}</div>
         </div>
-        <p class="lead row">
+        <p class="-mt-3 flex flex-wrap items-center gap-2 text-muted wrap-anywhere">
             <code id="jid" class="id">{shown}</code>
             {is_itself.then(|| shortcut("y", copy("jid".to_owned(), "Copy ID".to_owned())))}
         </p>
@@ -67,7 +68,7 @@ pub fn definitions<V: IntoView + 'static>(
     let rows = facts
         .into_iter()
         .map(|(name, value)| view! { <div><dt>{name}</dt> <dd>{value}</dd></div> });
-    view! { <dl class="facts">{rows.collect_view()}</dl> }.into_any()
+    view! { <dl class=FACTS>{rows.collect_view()}</dl> }.into_any()
 }
 
 /// A valid element ID made from `name`; the same in every rendering.

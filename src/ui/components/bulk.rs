@@ -6,6 +6,7 @@ use crate::auth::Role;
 use crate::time;
 use crate::ui::components::forms::hidden;
 use crate::ui::components::icons::icon;
+use crate::ui::components::styles::CHOICES;
 use crate::ui::model::job::JobRow;
 use crate::ui::model::operation::BulkAction;
 use crate::ui::page_request::PageRequest;
@@ -29,8 +30,8 @@ pub fn label(action: BulkAction) -> &'static str {
 
 fn button(action: BulkAction) -> AnyView {
     let class = match action {
-        BulkAction::Cancel => "button danger",
-        _ => "button",
+        BulkAction::Cancel => "btn btn-danger",
+        _ => "btn",
     };
     view! {
         <button type="submit" name="do" value=action.as_str() class=class>
@@ -48,7 +49,7 @@ pub fn may_select(request: &PageRequest) -> bool {
 /// The checkbox of a job.
 pub fn checkbox(job: &JobRow, name: &str) -> AnyView {
     view! {
-        <td class="tick">
+        <td class="check-cell">
             <input type="checkbox" name="job" value=job.seq.to_string() form=FORM aria-label=format!("Select job {name}") />
         </td>
     }
@@ -67,14 +68,14 @@ pub fn bar(text: &str, all: Option<i64>, request: &PageRequest) -> AnyView {
         None => "all matching jobs".to_owned(),
     };
     view! {
-        <form id=FORM method="get" action="/ui/confirm" class="choices">
+        <form id=FORM method="get" action="/ui/confirm" class=CHOICES>
             {hidden(vec![("q", text.to_owned())])}
-            <fieldset class="row">
-                <legend class="unseen">"Which jobs"</legend>
-                <label class="choice"><input type="radio" name="of" value="selected" checked /> "selected jobs"</label>
-                <label class="choice"><input type="radio" name="of" value="all" /> {all}</label>
+            <fieldset class="flex flex-wrap items-center gap-2">
+                <legend class="sr-only">"Which jobs"</legend>
+                <label class="inline-flex min-h-7 items-center gap-1.5"><input type="radio" name="of" value="selected" checked /> "selected jobs"</label>
+                <label class="inline-flex min-h-7 items-center gap-1.5"><input type="radio" name="of" value="all" /> {all}</label>
             </fieldset>
-            <div class="row wrap">{BulkAction::ALL.map(button).collect_view()}</div>
+            <div class="flex flex-wrap items-center gap-2">{BulkAction::ALL.map(button).collect_view()}</div>
         </form>
     }
     .into_any()
@@ -87,8 +88,8 @@ pub fn failed_jobs_bar(text: String, request: &PageRequest) -> AnyView {
     }
     let fields = vec![("of", "all".to_owned()), ("q", text)];
     view! {
-        <form method="get" action="/ui/confirm" class="row wrap">
-            {hidden(fields)} <span class="aside">"All of these jobs:"</span>
+        <form method="get" action="/ui/confirm" class="flex flex-wrap items-center gap-2">
+            {hidden(fields)} <span class="text-muted wrap-anywhere">"All of these jobs:"</span>
             {[BulkAction::Retry, BulkAction::Move, BulkAction::Tag, BulkAction::Cancel].map(button).collect_view()}
         </form>
     }

@@ -197,7 +197,7 @@ pub fn chart(chart: &Chart) -> AnyView {
     let levels = [top / 2.0, top].map(|level| {
         let y = TOP + y_position(level, top) / HEIGHT * (FLOOR - TOP);
         view! {
-            <line class="level" x1="0" x2="100%" y1=format!("{y:.1}") y2=format!("{y:.1}") />
+            <line x1="0" x2="100%" y1=format!("{y:.1}") y2=format!("{y:.1}") />
             <text class="level-n" x="0" y=format!("{:.1}", y - 4.0)>{chart.unit.text(level)}</text>
         }
     });
@@ -219,9 +219,9 @@ pub fn chart(chart: &Chart) -> AnyView {
         }
     });
     view! {
-        <figure class="chart">
+        <figure>
             <figcaption>{chart.title}</figcaption>
-            <div class="plot">
+            <div class="plot mt-1 grid grid-cols-[minmax(0,1fr)_84px] gap-2 max-xs:gap-1">
                 <svg role="img" aria-labelledby=title.clone() aria-describedby=about.clone()>
                     <title id=title.clone()>{chart.title}</title>
                     <desc id=about.clone()>{description(chart)}</desc>
@@ -278,36 +278,36 @@ pub fn data_table(caption: &str, charts: &[&Chart]) -> AnyView {
             .iter()
             .flat_map(|chart| chart.lines.iter().map(move |line| (chart, line)))
     };
-    let mut head = vec![view! { <th scope="col" class="first">{format!("{} starting (UTC)", capital(span_name(first.width)))}</th> }.into_any()];
+    let mut head = vec![view! { <th scope="col">{format!("{} starting (UTC)", capital(span_name(first.width)))}</th> }.into_any()];
     head.extend(lines().map(|(chart, line)| {
         let word = if charts.len() == 1 {
             line.name.to_owned()
         } else {
             format!("{}: {}", chart.title, line.name)
         };
-        view! { <th scope="col" class="n">{word}</th> }.into_any()
+        view! { <th scope="col" class="num">{word}</th> }.into_any()
     }));
     let rows = (0..first.count()).map(|index| {
         let at = first.from + first.width * i64::try_from(index).unwrap_or_default();
         let cells = lines().map(|(chart, line)| {
             let value = line.values.get(index).copied().flatten();
             let class = if value.is_none_or(|value| value == 0.0) {
-                "n zero"
+                "zero"
             } else {
-                "n"
+                "num"
             };
             let text = value.map_or("–".to_owned(), |value| chart.unit.text(value));
             view! { <td class=class>{text}</td> }
         });
         view! {
             <tr>
-                <th scope="row" class="first">{span_start(at, first.width)}</th>
+                <th scope="row">{span_start(at, first.width)}</th>
                 {cells.collect_view()}
             </tr>
         }
     });
     view! {
-        <details class="more">
+        <details>
             <summary>"Show data table"</summary>
             {tables::table(caption, head.into_any(), rows.collect_view().into_any())}
         </details>
@@ -328,7 +328,7 @@ pub fn spark(values: &[i64], class: &'static str, about: &str) -> AnyView {
     let (path, _) = paths(&points, top, false);
     view! {
         <svg
-            class=format!("spark {class}")
+            class=format!("spark block h-5 w-24 overflow-visible {class}")
             role="img"
             aria-label=about.to_owned()
             viewBox=format!("0 0 {WIDTH} {HEIGHT}")

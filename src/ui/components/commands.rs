@@ -10,10 +10,10 @@ pub fn commands(id: &'static str, lines: Vec<(&'static str, String)>) -> AnyView
     let lines = lines.into_iter().enumerate().map(|(i, (what, line))| {
         let line_id = format!("{id}-{i}");
         view! {
-            <div class="command">
-                <dt>{what}</dt>
-                <dd>
-                    <code id=line_id.clone() tabindex="0">{line}</code>
+            <div>
+                <dt class="mb-1 text-sm text-muted">{what}</dt>
+                <dd class="flex items-start gap-2">
+                    <code id=line_id.clone() class="min-w-0 flex-1 rounded-md bg-page px-2.5 py-1.5 whitespace-pre-wrap" tabindex="0">{line}</code>
                     {match i {
                         0 => shortcut(".", copy(line_id, format!("Copy the command: {what}"))),
                         _ => copy(line_id, format!("Copy the command: {what}")),
@@ -22,12 +22,12 @@ pub fn commands(id: &'static str, lines: Vec<(&'static str, String)>) -> AnyView
             </div>
         }
     });
-    view! { <dl class="commands">{lines.collect_view()}</dl> }.into_any()
+    view! { <dl class="flex flex-col gap-3">{lines.collect_view()}</dl> }.into_any()
 }
 
 /// A button that copies the text of an element. Visible only with JavaScript.
 pub fn copy(target_id: String, label: String) -> AnyView {
-    view! { <button type="button" class="button copy" data-copy=target_id aria-label=label>"Copy"</button> }
+    view! { <button type="button" class="btn unscripted:hidden" data-copy=target_id aria-label=label>"Copy"</button> }
         .into_any()
 }
 

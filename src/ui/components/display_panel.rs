@@ -12,8 +12,8 @@ use crate::ui::page_request::PageRequest;
 /// The button that opens the panel.
 pub fn button() -> AnyView {
     view! {
-        <button type="button" class="button quiet to-display" popovertarget="display" aria-label="Display" data-shortcut="">
-            {icon("theme")} <span>"Display"</span>
+        <button type="button" class="btn btn-quiet" popovertarget="display" aria-label="Display" data-shortcut="">
+            {icon("theme")} <span class="max-xs:hidden">"Display"</span>
         </button>
     }
     .into_any()
@@ -23,12 +23,12 @@ pub fn button() -> AnyView {
 pub fn panel(request: &PageRequest) -> AnyView {
     let display = request.display;
     view! {
-        <div id="display" class="ask" popover="auto" role="dialog" aria-labelledby="display-title">
+        <div id="display" class="dialog inset-[52px_8px_auto_auto] m-0 w-72 p-4" popover="auto" role="dialog" aria-labelledby="display-title">
             <h2 id="display-title">"Display"</h2>
             {form(Theme::PATH, &THEME, display.theme, request)}
             {form(SetClock::PATH, &CLOCK, display.clock, request)}
             {form(SetDensity::PATH, &DENSITY, display.density, request)}
-            <button type="button" class="button" popovertarget="keys" data-shortcut="?">"Keyboard shortcuts…"</button>
+            <button type="button" class="btn" popovertarget="keys" data-shortcut="?">"Keyboard shortcuts…"</button>
         </div>
     }
     .into_any()
@@ -58,8 +58,12 @@ fn form(
                 type="submit"
                 name=setting.name
                 value=*value
-                class=if is_chosen { "button strong" } else { "button" }
-                class:by-script=*value == "local"
+                class=match (is_chosen, *value == "local") {
+                    (true, _) => "btn btn-strong",
+                    // Only the browser knows its time zone.
+                    (false, true) => "btn unscripted:hidden",
+                    (false, false) => "btn",
+                }
                 aria-pressed=is_chosen.to_string()
                 aria-label=format!("{}: {word}", setting.title)
                 data-shortcut=key
@@ -71,8 +75,8 @@ fn form(
     view! {
         <form method="post" action=action>
             {hidden(vec![("back", request.here())])}
-            <span aria-hidden="true">{setting.title}</span>
-            <div class="row" role="group" aria-label=setting.title>{buttons.collect_view()}</div>
+            <span class="text-sm text-muted" aria-hidden="true">{setting.title}</span>
+            <div class="flex flex-wrap items-center gap-2" role="group" aria-label=setting.title>{buttons.collect_view()}</div>
         </form>
     }
     .into_any()

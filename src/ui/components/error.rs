@@ -24,8 +24,8 @@ pub fn error_view(error: &PageError) -> AnyView {
         PageError::Forbidden(why) => view! {
             <Title text="Not allowed" />
             <h1>"Not allowed"</h1>
-            <p class="lead">"Nothing was changed."</p>
-            <p class="reason">{why.clone()}</p>
+            <p class="text-muted wrap-anywhere">"Nothing was changed."</p>
+            <p class="wrap-anywhere">{why.clone()}</p>
             <p>
                 "Ask whoever runs this server for a key with that role. " <a href="/ui">"Go to overview"</a>
             </p>
@@ -34,8 +34,8 @@ pub fn error_view(error: &PageError) -> AnyView {
         PageError::Request(why) => view! {
             <Title text="Invalid request" />
             <h1>"Invalid request"</h1>
-            <p class="lead">"The form is incomplete or one of its fields is malformed. Nothing was changed."</p>
-            <p class="reason">{why.clone()}</p>
+            <p class="text-muted wrap-anywhere">"The form is incomplete or one of its fields is malformed. Nothing was changed."</p>
+            <p class="wrap-anywhere">{why.clone()}</p>
             <p>
                 "Go back and reload the page; it may be older than the server. " <a href="/ui">"Go to overview"</a>
             </p>
@@ -44,8 +44,8 @@ pub fn error_view(error: &PageError) -> AnyView {
         PageError::Unavailable(why) => view! {
             <Title text="Page unavailable" />
             <h1>"Page unavailable"</h1>
-            <p class="lead">"The server could not load this page. Nothing was changed."</p>
-            <p class="reason">{why.clone()}</p>
+            <p class="text-muted wrap-anywhere">"The server could not load this page. Nothing was changed."</p>
+            <p class="wrap-anywhere">{why.clone()}</p>
             <p>
                 <a href="">"Reload the page"</a>
                 " to try again. If the error persists, check the server log and the database’s disk."
@@ -59,7 +59,7 @@ fn missing(what: &str) -> AnyView {
     view! {
         <Title text="Not found" />
         <h1>"Not found"</h1>
-        <p class="lead">{what.to_owned()}</p>
+        <p class="text-muted wrap-anywhere">{what.to_owned()}</p>
         <p>
             <a href="/ui">"Go to overview"</a>
         </p>

@@ -58,19 +58,19 @@ fn dialog_view(dialog: ConfirmDialog, inputs: AnyView) -> AnyView {
         confirm_label,
         cancel_label,
     } = dialog;
-    let class = if danger { "button danger" } else { "button" };
+    let class = if danger { "btn btn-danger" } else { "btn" };
     let title_id = format!("{id}-title");
     view! {
         <button type="button" class=class popovertarget=id.clone()>{button}</button>
-        <div id=id class="ask" popover="auto" role="dialog" aria-labelledby=title_id>
+        <div id=id class="dialog" popover="auto" role="dialog" aria-labelledby=title_id>
             <h2 id=title_id.clone()>{title}</h2>
             <p>{text}</p>
             <form method="post" action=action>
                 {hidden(fields)}
                 {inputs}
-                <div class="row">
-                    <button type="submit" class=format!("{class} strong")>{confirm_label}</button>
-                    <button type="button" class="button" popovertarget=id.clone() popovertargetaction="hide">{cancel_label}</button>
+                <div>
+                    <button type="submit" class=format!("{class} btn-strong")>{confirm_label}</button>
+                    <button type="button" class="btn" popovertarget=id.clone() popovertargetaction="hide">{cancel_label}</button>
                 </div>
             </form>
         </div>
@@ -128,7 +128,7 @@ pub fn action_button(
         view! {
             <form method="post" action=action>
                 {hidden(fields)}
-                <button type="submit" class="button" aria-label=about>{label}</button>
+                <button type="submit" class="btn" aria-label=about>{label}</button>
             </form>
         }
         .into_any()
@@ -138,7 +138,7 @@ pub fn action_button(
 /// Adds a keyboard shortcut (`islands/keys.rs`) and a palette entry for the first button or link in `what`. If `key` is
 /// empty, adds only the palette entry.
 pub fn shortcut(key: &'static str, what: AnyView) -> AnyView {
-    view! { <span class="shortcut" data-shortcut=key>{what}</span> }.into_any()
+    view! { <span class="contents" data-shortcut=key>{what}</span> }.into_any()
 }
 
 /// Suggested queue names (`<datalist>`) for a field whose `list` attribute is `id`.

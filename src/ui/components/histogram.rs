@@ -167,7 +167,7 @@ pub fn histogram(histogram: &Histogram<'_>) -> AnyView {
             <figcaption>{histogram.title}</figcaption>
             {drawing(histogram, &bars, total)}
         </figure>
-        <details class="more">
+        <details>
             <summary>"Show data table"</summary>
             {data_table(histogram.title, &bars, total)}
         </details>
@@ -271,7 +271,7 @@ fn drawing(histogram: &Histogram<'_>, bars: &[Bar], total: i64) -> AnyView {
         let y = format!("{:.1}", FLOOR - scale.above_floor(level));
         let above = format!("{:.1}", FLOOR - scale.above_floor(level) - 4.0);
         view! {
-            <line class="level" x1="0" x2="100%" y1=y.clone() y2=y />
+            <line x1="0" x2="100%" y1=y.clone() y2=y />
             <text class="level-n" x="100%" y=above>{short(level)}</text>
         }
     });
@@ -306,10 +306,10 @@ fn drawing(histogram: &Histogram<'_>, bars: &[Bar], total: i64) -> AnyView {
 
 fn data_table(title: &str, bars: &[Bar], total: i64) -> AnyView {
     let columns = [
-        ("Time", "first"),
-        ("Jobs", "n"),
-        ("Share", "n"),
-        ("Cumulative", "n"),
+        ("Time", ""),
+        ("Jobs", "num"),
+        ("Share", "num"),
+        ("Cumulative", "num"),
     ];
     let mut sum = 0;
     let last = bars.iter().rposition(|bar| bar.n > 0);
@@ -319,13 +319,13 @@ fn data_table(title: &str, bars: &[Bar], total: i64) -> AnyView {
         .take(last.map_or(0, |last| last + 1))
         .map(|bar| {
             sum += bar.n;
-            let class = if bar.n == 0 { "n zero" } else { "n" };
+            let class = if bar.n == 0 { "zero" } else { "num" };
             view! {
                 <tr>
-                    <th scope="row" class="first">{bar.name.clone()}</th>
+                    <th scope="row">{bar.name.clone()}</th>
                     <td class=class>{time::number(bar.n)}</td>
                     <td class=class>{share(bar.n, total)}</td>
-                    <td class="n">{share(sum, total)}</td>
+                    <td class="num">{share(sum, total)}</td>
                 </tr>
             }
         })

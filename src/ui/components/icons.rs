@@ -81,22 +81,29 @@ const SHAPES: &[(&str, &str)] = &[
     ),
 ];
 
+/// The width of the icon's lines, if it is not the usual one.
+fn stroke_width(name: &str) -> Option<&'static str> {
+    match name {
+        "failed" | "complete" | "paused" => Some("2"),
+        "more" => Some("3"),
+        _ => None,
+    }
+}
+
 /// The definitions of all icons, invisible.
 pub fn sprite() -> impl IntoView {
     let symbols = SHAPES.iter().map(|(name, path)| {
         view! {
-            <symbol id=format!("i-{name}") viewBox="0 0 16 16">
-                <path d=*path />
-            </symbol>
+            <path id=format!("i-{name}") d=*path fill=(*name == "running").then_some("currentColor") stroke-width=stroke_width(name) />
         }
     });
-    view! { <svg class="sprite" aria-hidden="true">{symbols.collect_view()}</svg> }
+    view! { <svg class="absolute size-0" aria-hidden="true">{symbols.collect_view()}</svg> }
 }
 
 /// An icon beside its text.
 pub fn icon(name: &str) -> AnyView {
     view! {
-        <svg class=format!("i i-{name}") aria-hidden="true">
+        <svg aria-hidden="true">
             <use_ href=format!("#i-{name}") />
         </svg>
     }

@@ -74,8 +74,8 @@ pub fn shortcut_of(address: &str) -> Option<&'static str> {
 /// The button that opens the palette. Without JavaScript it is a link to the search at `search`.
 pub fn find_button(search: &'static str) -> AnyView {
     view! {
-        <a id="find" class="button quiet" href=search>
-            {icon("search")} <span>"Find"</span> <span class="unseen">"anything"</span> <kbd class="by-script" aria-hidden="true">"Ctrl K"</kbd>
+        <a id="find" class="btn btn-quiet" href=search>
+            {icon("search")} <span class="max-lg:sr-only">"Find"</span> <span class="sr-only">"anything"</span> <kbd class="unscripted:hidden max-lg:hidden" aria-hidden="true">"Ctrl K"</kbd>
         </a>
     }
     .into_any()
@@ -88,12 +88,12 @@ pub fn help(request: &PageRequest, pages: &[Page]) -> AnyView {
         .iter()
         .filter_map(|(address, _, name)| Some((shortcut_of(address)?, *name)));
     view! {
-        <div id="keys" class="ask" popover="auto" role="dialog" aria-labelledby="keys-title">
-            <div class="head-row">
+        <div id="keys" class="dialog max-h-[calc(100dvh-24px)] w-[min(720px,100vw-24px)] overflow-auto" popover="auto" role="dialog" aria-labelledby="keys-title">
+            <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
                 <h2 id="keys-title">"Keyboard shortcuts"</h2>
-                <button type="button" class="button" autofocus popovertarget="keys" popovertargetaction="hide">"Close"</button>
+                <button type="button" class="btn" autofocus popovertarget="keys" popovertargetaction="hide">"Close"</button>
             </div>
-            <div class="key-lists">
+            <div class="columns-[2_260px] gap-x-8 text-sm [&_section]:break-inside-avoid [&_section]:pb-3 [&_h3]:font-semibold [&_dl>div]:flex [&_dl>div]:gap-2 [&_dl>div]:py-0.5 [&_dt]:w-20 [&_dt]:shrink-0">
                 {HELP.map(|(title, keys)| list(title, keys.iter().copied())).collect_view()}
                 {list("Open a page", page_keys)}
             </div>
@@ -122,9 +122,13 @@ fn list(title: &'static str, keys: impl Iterator<Item = (&'static str, &'static 
 /// The empty palette, and the element that announces the effect of a key. The island fills both.
 pub fn palette() -> AnyView {
     view! {
-        <dialog id="palette" aria-label="Find anything">
+        <dialog
+            id="palette"
+            class="dialog mt-14 w-[min(560px,100vw-24px)] p-0"
+            aria-label="Find anything">
             <input
                 id="palette-input"
+                class="min-h-11 w-full border-0 px-4 -outline-offset-2"
                 type="text"
                 role="combobox"
                 aria-label="Search term"
@@ -137,10 +141,14 @@ pub fn palette() -> AnyView {
                 autocapitalize="off"
                 spellcheck="false"
             />
-            <div id="palette-list" role="listbox" aria-label="Results"></div>
-            <p id="palette-count" class="unseen" role="status"></p>
+            <div id="palette-list" class="max-h-[min(400px,100dvh-160px)] overflow-auto px-2 pt-1 pb-2" role="listbox" aria-label="Results"></div>
+            <p id="palette-count" class="sr-only" role="status"></p>
         </dialog>
-        <div id="said" role="status"></div>
+        <div
+            id="said"
+            class="fixed inset-x-0 bottom-18 z-3 mx-auto w-fit rounded-md border border-control bg-card px-4 py-2 empty:border-0 empty:p-0"
+            role="status"
+        ></div>
     }
     .into_any()
 }

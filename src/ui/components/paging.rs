@@ -64,11 +64,11 @@ fn pages_of(
         )
     };
     view! {
-        <nav class="pager" aria-label="Pagination">
-            {(offset > 0).then(|| view! { <a class="button" rel="prev" href=address(offset.saturating_sub(size))>"Previous"</a> })}
+        <nav class="flex items-center gap-3 text-muted" aria-label="Pagination">
+            {(offset > 0).then(|| view! { <a class="btn" rel="prev" href=address(offset.saturating_sub(size))>"Previous"</a> })}
             <span>{range}</span>
             {(shown == size)
-                .then(|| view! { <a class="button" rel="next" href=address(offset + size)>"Next"</a> })}
+                .then(|| view! { <a class="btn" rel="next" href=address(offset + size)>"Next"</a> })}
         </nav>
     }
     .into_any()

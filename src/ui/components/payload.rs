@@ -5,6 +5,7 @@ pub mod formatter;
 use leptos::prelude::*;
 
 use crate::ui::components::payload::formatter::{Token, format};
+use crate::ui::components::styles;
 
 /// Maximum number of bytes of a payload that a page shows.
 const SHOWN_BYTES: usize = 200_000;
@@ -42,7 +43,7 @@ pub fn json(text: &str, rest: &str) -> AnyView {
 fn json_in(frame: Frame, text: &str, rest: &str) -> AnyView {
     framed(
         frame,
-        "payload",
+        styles::PAYLOAD,
         formatted(text),
         part(first(text), text, rest),
     )
@@ -72,15 +73,15 @@ fn is_colored(bytes: usize, tokens: usize) -> bool {
 /// JSON text in a list: in full if it is short, otherwise collapsed after its beginning.
 pub fn collapsed(text: &str) -> AnyView {
     let Some((cut, _)) = text.char_indices().nth(INLINE_CHARS_MAX) else {
-        return view! { <code class="said-more">{text.to_owned()}</code> }.into_any();
+        return view! { <code class="col-start-2 text-muted wrap-anywhere in-[td]:ml-1.5">{text.to_owned()}</code> }.into_any();
     };
     let beginning = text.get(..cut).unwrap_or_default().to_owned();
     let rest = part(first(text), text, ALL_BY_API);
     view! {
-        <details class="more folded">
+        <details class="inline-block max-w-full align-top [&_summary]:wrap-anywhere">
             <summary><code>{beginning} "…"</code></summary>
-            <pre class="payload" tabindex="0" aria-label="Full text">{formatted(text)}</pre>
-            {rest.map(|rest| view! { <p class="aside">{rest}</p> })}
+            <pre class=styles::PAYLOAD tabindex="0" aria-label="Full text">{formatted(text)}</pre>
+            {rest.map(|rest| view! { <p class="text-muted wrap-anywhere">{rest}</p> })}
         </details>
     }
     .into_any()
@@ -90,7 +91,7 @@ pub fn collapsed(text: &str) -> AnyView {
 pub fn plain(text: &str, rest: &str) -> AnyView {
     let shown = first(text);
     pre(
-        "payload",
+        styles::PAYLOAD,
         shown.to_owned().into_any(),
         part(shown, text, rest),
     )
@@ -109,7 +110,7 @@ fn framed(
 ) -> AnyView {
     view! {
         <pre id=id class=class tabindex="0" aria-label=label>{inner}</pre>
-        {part.map(|part| view! { <p class="aside">{part}</p> })}
+        {part.map(|part| view! { <p class="text-muted wrap-anywhere">{part}</p> })}
     }
     .into_any()
 }
@@ -134,9 +135,9 @@ fn colored(tokens: &[(Token, String)]) -> AnyView {
         .iter()
         .map(|(token, text)| {
             let class = match token {
-                Token::Key => "j-key",
-                Token::Text => "j-text",
-                Token::Value => "j-value",
+                Token::Key => "text-accent",
+                Token::Text => "text-complete",
+                Token::Value => "text-scheduled",
                 Token::Punctuation => return text.clone().into_any(),
             };
             view! { <span class=class>{text.clone()}</span> }.into_any()

@@ -13,35 +13,58 @@ pub fn state_label(state: EffectiveState) -> &'static str {
     state.as_str()
 }
 
+/// The class of a state's color.
+pub fn color(state: EffectiveState) -> &'static str {
+    match state {
+        EffectiveState::Running => "text-running",
+        EffectiveState::Waiting => "text-waiting",
+        EffectiveState::Scheduled => "text-scheduled",
+        EffectiveState::Depends => "text-depends",
+        EffectiveState::Stalled => "text-stalled",
+        EffectiveState::Failed => "text-failed",
+        EffectiveState::Complete => "text-complete",
+        EffectiveState::Dead => "text-dead",
+        EffectiveState::Record => "text-record",
+    }
+}
+
 /// A state as icon and label, in its color.
 pub fn chip(state: EffectiveState) -> AnyView {
-    view! { <span class=format!("chip s-{}", state.as_str())>{icon(state.as_str())} {state_label(state)}</span> }
+    view! { <span class=format!("chip {}", color(state))>{icon(state.as_str())} {state_label(state)}</span> }
         .into_any()
 }
 
 /// The state of a job, with a note for timed-out jobs.
 pub fn state_view(job: &JobRow) -> AnyView {
     let more = job.is_timed_out().then(|| {
-        view! { <span class="aside">" · timed out, first in line"</span> }
+        view! { <span class="text-muted wrap-anywhere">" · timed out, first in line"</span> }
     });
     view! { {chip(job.state)} {more} }.into_any()
 }
 
 /// The label of a paused queue.
 pub fn paused_chip() -> AnyView {
-    view! { <span class="chip s-paused">{icon("paused")} "paused"</span> }.into_any()
+    view! { <span class="chip text-paused">{icon("paused")} "paused"</span> }.into_any()
 }
 
-/// A cell with a count. Zeros are pale; problems have the color of their state.
+/// A cell with a count. Zeros are pale; problems have the color of their state. `class` is added.
 pub fn count_cell(n: i64, state: EffectiveState, class: &str) -> AnyView {
     let look = match (n, state) {
-        (0, _) => "zero".to_owned(),
-        (_, EffectiveState::Failed | EffectiveState::Stalled | EffectiveState::Dead) => {
-            format!("s-{}", state.as_str())
-        }
-        _ => String::new(),
+        (0, _) => "zero",
+        (_, EffectiveState::Failed) => "num text-failed",
+        (_, EffectiveState::Stalled) => "num text-stalled",
+        (_, EffectiveState::Dead) => "num text-dead",
+        _ => "num",
     };
-    view! { <td class=format!("n {look} {class}")>{time::number(n)}</td> }.into_any()
+    view! { <td class=joined(look, class)>{time::number(n)}</td> }.into_any()
+}
+
+fn joined(look: &str, class: &str) -> String {
+    if class.is_empty() {
+        look.to_owned()
+    } else {
+        format!("{look} {class}")
+    }
 }
 
 /// The shares of the states as a bar. Complete jobs are left out, because their number only grows.
@@ -59,7 +82,7 @@ pub fn bar(counts: &Counts) -> AnyView {
         let width = *n as f64 / total.max(1) as f64 * 1000.0;
         parts.push(view! {
             <rect
-                class=format!("s-{}", state.as_str())
+                class=color(*state)
                 x=format!("{at:.1}")
                 width=format!("{width:.1}")
                 height="8"
@@ -93,11 +116,11 @@ pub fn bar(counts: &Counts) -> AnyView {
 
 /// The protocol of a queue.
 pub fn protocol_badge(protocol: Protocol) -> AnyView {
-    view! { <span class="api">{protocol.as_str()}</span> }.into_any()
+    view! { <span class="badge">{protocol.as_str()}</span> }.into_any()
 }
 
 /// A cell for a state that the protocol does not have.
 pub fn not_applicable_cell(protocol: Protocol, class: &str) -> AnyView {
     let title = format!("Not used by {}", protocol.name());
-    view! { <td class=format!("n zero {class}") title=title>"–"</td> }.into_any()
+    view! { <td class=joined("zero", class) title=title>"–"</td> }.into_any()
 }

@@ -38,9 +38,9 @@ const TAGS_LISTED: usize = 20;
 pub fn table(caption: &str, head: AnyView, rows: AnyView) -> AnyView {
     let id = element_id("t-", caption);
     view! {
-        <div class="scroll" role="region" tabindex="0" aria-labelledby=id>
+        <div class="overflow-x-auto rounded-md" role="region" tabindex="0" aria-labelledby=id>
             <table>
-                <caption id=id.clone() class="unseen">{caption.to_owned()}</caption>
+                <caption id=id.clone() class="sr-only">{caption.to_owned()}</caption>
                 <thead>
                     <tr>{head}</tr>
                 </thead>
@@ -51,11 +51,11 @@ pub fn table(caption: &str, head: AnyView, rows: AnyView) -> AnyView {
     .into_any()
 }
 
-/// Table headings: the text and the class of each column.
+/// Table headings: the text and the classes of each column. The width of a column is in its heading.
 pub fn head(columns: &[(&'static str, &'static str)]) -> AnyView {
     columns
         .iter()
-        .map(|(word, class)| view! { <th scope="col" class=*class>{*word}</th> })
+        .map(|(word, class)| view! { <th scope="col" class=(!class.is_empty()).then_some(*class)>{*word}</th> })
         .collect_view()
         .into_any()
 }
@@ -69,7 +69,7 @@ fn queue_cells(queue: &QueueRow, with_records: bool, now: i64) -> AnyView {
         n => count_cell(n, state, class),
     };
     view! {
-        <td class="mid bar-cell">{bar(counts)}</td>
+        <td class="mid">{bar(counts)}</td>
         {count(EffectiveState::Running, "")}
         {count(EffectiveState::Waiting, "")}
         {count(EffectiveState::Scheduled, "mid")}
@@ -78,7 +78,7 @@ fn queue_cells(queue: &QueueRow, with_records: bool, now: i64) -> AnyView {
         {count(EffectiveState::Failed, "")}
         {count(EffectiveState::Dead, "")}
         {with_records.then(|| count(EffectiveState::Record, ""))}
-        <td class="n wide">{queue.oldest_waiting.filter(|_| counts.waiting > 0).map(|since| waited(since, now))}</td>
+        <td class="num wide">{queue.oldest_waiting.filter(|_| counts.waiting > 0).map(|since| waited(since, now))}</td>
     }
     .into_any()
 }
@@ -92,7 +92,7 @@ pub type Sparks = HashMap<QueueRef, Vec<i64>>;
 
 fn spark_cell(completed: Option<&Vec<i64>>) -> AnyView {
     let Some(completed) = completed else {
-        return view! { <td class="wide n zero">"0"</td> }.into_any();
+        return view! { <td class="zero wide">"0"</td> }.into_any();
     };
     let all = plural(completed.iter().sum(), "job", "jobs");
     let most = completed.iter().max().copied().unwrap_or_default();
@@ -100,7 +100,7 @@ fn spark_cell(completed: Option<&Vec<i64>>) -> AnyView {
         "{all} completed in the last 30 minutes, at most {} per minute",
         time::number(most)
     );
-    view! { <td class="wide">{spark(completed, "s-complete", &about)}</td> }.into_any()
+    view! { <td class="wide">{spark(completed, "text-complete", &about)}</td> }.into_any()
 }
 
 /// One row per queue.
@@ -115,7 +115,7 @@ pub fn queue_rows(
         .map(|queue| {
             view! {
                 <tr data-key=urls::queue(&queue.queue_ref)>
-                    <th scope="row" class="first">
+                    <th scope="row">
                         {queue_name(&queue.queue_ref)} {queue.paused.then(paused_chip)}
                     </th>
                     {queue_cells(queue, with_records, now)}
@@ -188,9 +188,9 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], request: &PageRequest
         JobList::Mixed | JobList::Found => "When",
     };
     let is_selectable = list == JobList::Found && bulk::may_select(request);
-    let mut columns = vec![("Job", "first")];
+    let mut columns = vec![("Job", "xl:min-w-68")];
     if is_selectable {
-        columns.insert(0, ("Select", "tick"));
+        columns.insert(0, ("Select", "check-cell"));
     }
     if list.of_any_state() {
         columns.push(("State", ""));
@@ -198,15 +198,18 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], request: &PageRequest
     if list.of_any_queue() {
         columns.push(("Queue", "mid"));
     }
-    columns.push((moment, "n"));
+    columns.push((moment, "num w-[1%]"));
     columns.extend(subject_column(list).map(|word| (word, "mid")));
     // Not every protocol has priorities and retries.
     if list != JobList::Found {
-        columns.extend([("Priority", "n wide"), ("Retries left", "n wide")]);
+        columns.extend([
+            ("Priority", "num w-[1%] wide"),
+            ("Retries left", "num w-[1%] wide"),
+        ]);
     }
-    columns.push(("Payload", "wide payload-cell"));
+    columns.push(("Payload", "w-[35%] wide"));
     if retriable(list) {
-        columns.push(("Action", "act"));
+        columns.push(("Action", "w-[1%] text-right"));
     }
     let rows = jobs
         .iter()
@@ -238,34 +241,34 @@ fn subject_column(list: JobList) -> Option<&'static str> {
 fn job_row(list: JobList, is_selectable: bool, job: &JobRow, request: &PageRequest) -> AnyView {
     let now = request.now;
     let subject =
-        subject_column(list).map(|_| view! { <td class="mid text">{subject(list, job)}</td> });
+        subject_column(list).map(|_| view! { <td class="text-cell mid">{subject(list, job)}</td> });
     view! {
         <tr data-key=urls::row(job)>
             {is_selectable.then(|| bulk::checkbox(job, &quoted_if_blank(&job.id)))}
-            <th scope="row" class="first">
+            <th scope="row">
                 {job_link(job)}
-                {job.klass.clone().map(|klass| view! { <span class="klass">{klass}</span> })}
+                {job.klass.clone().map(|klass| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{klass}</span> })}
                 {(list == JobList::Queue(EffectiveState::Waiting) && job.is_timed_out())
-                    .then(|| view! { <span class="klass">"timed out, first in line"</span> })}
+                    .then(|| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">"timed out, first in line"</span> })}
                 {(list == JobList::Found && !job.tags.is_empty())
-                    .then(|| view! { <span class="tags-of">{job.tags.iter().take(TAGS_LISTED).map(|tag| tag_link(tag)).collect_view()}</span> })}
+                    .then(|| view! { <span class="mt-0.5 block">{job.tags.iter().take(TAGS_LISTED).map(|tag| tag_link(tag)).collect_view()}</span> })}
             </th>
             {list.of_any_state().then(|| view! { <td>{chip(job.state)}</td> })}
             {list.of_any_queue().then(|| view! { <td class="mid">{queue_name(&job.queue_ref)}</td> })}
-            <td class="n">
-                {matches!(list, JobList::Mixed | JobList::Found).then(|| view! { <span class="mid aside">{time_label(job)}</span> })}
+            <td class="num">
+                {matches!(list, JobList::Mixed | JobList::Found).then(|| view! { <span class="text-muted wrap-anywhere mid">{time_label(job)}</span> })}
                 {ago(job.state_time, now)}
             </td>
             {subject}
             {(list != JobList::Found)
                 .then(|| {
                     view! {
-                        <td class="n wide">{job.priority.to_string()}</td>
-                        <td class="n wide">{format!("{} of {}", job.remaining.max(0), job.retries)}</td>
+                        <td class="num wide">{job.priority.to_string()}</td>
+                        <td class="num wide">{format!("{} of {}", job.remaining.max(0), job.retries)}</td>
                     }
                 })}
-            <td class="wide payload-cell"><code>{job.preview.clone()}</code></td>
-            {retriable(list).then(|| view! { <td class="act">{retry_button(&job.id, request)}</td> })}
+            <td class="w-[35%] max-w-0 truncate text-muted wide"><code>{job.preview.clone()}</code></td>
+            {retriable(list).then(|| view! { <td class="w-[1%] text-right whitespace-nowrap">{retry_button(&job.id, request)}</td> })}
         </tr>
     }
     .into_any()
@@ -279,14 +282,14 @@ fn subject(list: JobList, job: &JobRow) -> AnyView {
             .map(|failure| {
                 view! {
                     <a class="name" href=urls::failure(&failure.group)>{failure.group.clone()}</a>
-                    <span class="note">{failure.message.clone()}</span>
+                    <span class="line-clamp-2 text-xs leading-4 text-muted wrap-anywhere">{failure.message.clone()}</span>
                 }
             })
             .into_any(),
         JobList::Group => job
             .failure
             .as_ref()
-            .map(|failure| view! { <span class="note">{failure.message.clone()}</span> })
+            .map(|failure| view! { <span class="line-clamp-2 text-xs leading-4 text-muted wrap-anywhere">{failure.message.clone()}</span> })
             .into_any(),
         JobList::Queue(EffectiveState::Depends) => match job.dependency_count {
             n if n >= LISTED_EDGES_MAX => format!("at least {n} jobs").into_any(),
@@ -317,7 +320,7 @@ pub fn retry_all_with_prefix(prefix: &str, group: &GroupRow, request: &PageReque
     if group.count > TYPED_ABOVE {
         let button = format!("Retry all {}…", time::number(group.count));
         let address = urls::confirm(&retry_request(&group.group), "");
-        let link = view! { <a class="button" href=address>{button}</a> }.into_any();
+        let link = view! { <a class="btn" href=address>{button}</a> }.into_any();
         return allowed(RetryGroup::PATH, || shortcut("r", link));
     }
     let fields = vec![
@@ -358,25 +361,25 @@ pub fn retry_all_with_prefix(prefix: &str, group: &GroupRow, request: &PageReque
 
 /// The failure groups.
 pub fn groups(groups: &[GroupRow], request: &PageRequest, full: bool) -> AnyView {
-    let mut columns = vec![("Failure", "first"), ("Jobs", "n")];
+    let mut columns = vec![("Failure", ""), ("Jobs", "num")];
     if full {
-        columns.push(("First", "n mid"));
+        columns.push(("First", "num mid"));
     }
-    columns.push(("Last", "n mid"));
+    columns.push(("Last", "num mid"));
     let acts = may_post(RetryGroup::PATH);
-    columns.extend(acts.then_some(("Action", "act")));
+    columns.extend(acts.then_some(("Action", "w-[1%] text-right")));
     let rows = groups.iter().map(|group| {
         let moment = |moment: Option<i64>| moment.map(|moment| ago(moment, request.now));
         view! {
             <tr data-key=group.group.clone()>
-                <th scope="row" class="first text">
+                <th scope="row" class="text-cell">
                     <a class="name" href=urls::failure(&group.group)>{group.group.clone()}</a>
-                    {group.message.clone().map(|message| view! { <span class="note">{message}</span> })}
+                    {group.message.clone().map(|message| view! { <span class="line-clamp-2 text-xs leading-4 text-muted wrap-anywhere">{message}</span> })}
                 </th>
-                <td class="n s-failed">{time::number(group.count)}</td>
-                {full.then(|| view! { <td class="n mid">{moment(group.first)}</td> })}
-                <td class="n mid">{moment(group.last)}</td>
-                {acts.then(|| view! { <td class="act">{retry_all(group, request)}</td> })}
+                <td class="num text-failed">{time::number(group.count)}</td>
+                {full.then(|| view! { <td class="num mid">{moment(group.first)}</td> })}
+                <td class="num mid">{moment(group.last)}</td>
+                {acts.then(|| view! { <td class="w-[1%] text-right whitespace-nowrap">{retry_all(group, request)}</td> })}
             </tr>
         }
     });
@@ -391,19 +394,19 @@ pub fn groups(groups: &[GroupRow], request: &PageRequest, full: bool) -> AnyView
 pub fn pulse(worker: &WorkerRow, now: i64) -> AnyView {
     let (class, shape, word, meaning) = match worker.pulse(now) {
         Pulse::Alive => (
-            "s-complete",
+            "text-complete",
             "complete",
             "alive",
             "Active in the last minute",
         ),
         Pulse::Late => (
-            "s-waiting",
+            "text-waiting",
             "waiting",
             "late",
             "Active in the last 5 minutes",
         ),
         Pulse::Silent => (
-            "s-paused",
+            "text-paused",
             "failed",
             "silent",
             "Inactive for 5 minutes or more",
@@ -416,18 +419,18 @@ pub fn pulse(worker: &WorkerRow, now: i64) -> AnyView {
 /// The workers.
 pub fn workers(workers: &[WorkerRow], now: i64) -> AnyView {
     let columns = [
-        ("Worker", "first"),
+        ("Worker", ""),
         ("State", ""),
-        ("Last seen", "n"),
-        ("Running", "n"),
-        ("Stalled", "n"),
+        ("Last seen", "num"),
+        ("Running", "num"),
+        ("Stalled", "num"),
     ];
     let rows = workers.iter().map(|worker| {
         view! {
             <tr data-key=worker.name.clone()>
-                <th scope="row" class="first">{worker_link(&worker.name)}</th>
+                <th scope="row">{worker_link(&worker.name)}</th>
                 <td>{pulse(worker, now)}</td>
-                <td class="n">{ago(worker.last_seen, now)}</td>
+                <td class="num">{ago(worker.last_seen, now)}</td>
                 {count_cell(worker.running, EffectiveState::Running, "")}
                 {count_cell(worker.stalled, EffectiveState::Stalled, "")}
             </tr>

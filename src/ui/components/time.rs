@@ -32,7 +32,8 @@ pub fn when(moment: i64, now: i64) -> AnyView {
     } else {
         moment_as(Some("ago"), moment, time::relative(moment, now))
     };
-    view! { {ago(moment, now)} <span class="aside">" · " {other}</span> }.into_any()
+    view! { {ago(moment, now)} <span class="text-muted wrap-anywhere">" · " {other}</span> }
+        .into_any()
 }
 
 /// `data-as` tells the island how to format the time (`islands/live/times.rs`).

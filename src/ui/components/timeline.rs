@@ -6,6 +6,7 @@ use crate::time;
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{queue_link, worker_link};
 use crate::ui::components::payload::collapsed;
+use crate::ui::components::state::color;
 use crate::ui::components::time::exact_millis;
 use crate::ui::model::job::{Entry, EventKind, JobRow, JobTimes};
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
@@ -17,6 +18,9 @@ const WIDTH: f64 = 1000.0;
 
 /// Minimum width of a period, so that it is visible.
 const WIDTH_MIN: f64 = 3.0;
+
+/// A note among the events.
+const NOTE: &str = "grid grid-cols-[16px_minmax(0,1fr)] gap-x-2 gap-y-1 rounded-md bg-page px-2.5 py-1 [&>svg]:mt-0.5 [&>svg]:text-muted";
 
 /// A period of the timeline.
 #[derive(Clone, Debug, PartialEq)]
@@ -183,9 +187,9 @@ pub fn timeline(job: &JobRow, times: &JobTimes, now: i64) -> AnyView {
     let rows = attempts.iter().enumerate().map(|(i, attempt)| {
         view! {
             <li>
-                <span class="lane-name">{format!("Attempt {}", i + 1)}</span>
+                <span>{format!("Attempt {}", i + 1)}</span>
                 {drawing(attempt, start, whole)}
-                <span class="lane-text">{description(attempt)}</span>
+                <span>{description(attempt)}</span>
             </li>
         }
     });
@@ -193,8 +197,8 @@ pub fn timeline(job: &JobRow, times: &JobTimes, now: i64) -> AnyView {
         {(!attempts.is_empty())
             .then(|| {
                 view! {
-                    <ol class="lanes">{rows.collect_view()}</ol>
-                    <p class="scale">
+                    <ol class="*:grid *:grid-cols-[80px_minmax(0,1fr)_minmax(0,280px)] *:items-center *:gap-3 *:py-0.75 *:text-sm max-sm:*:grid-cols-1 max-sm:*:gap-0.5 [&_span]:text-muted">{rows.collect_view()}</ol>
+                    <p class="mb-3 flex flex-wrap justify-between gap-x-3 py-1 pr-73 pl-23 text-xs text-muted max-sm:px-0 max-sm:pb-0">
                         <span>{time::utc(start)}</span>
                         <span>{format!("{} total", time::span(end - start))}</span>
                         <span>{time::utc(end)}</span>
@@ -212,11 +216,11 @@ fn drawing(attempt: &Attempt, start: i64, whole: i64) -> AnyView {
         let width = scale(period.to - period.from).max(WIDTH_MIN);
         let x = scale(period.from - start).min(WIDTH - width);
         view! {
-            <rect class=format!("s-{}", period.state.as_str()) x=format!("{x:.1}") width=format!("{width:.1}") height="14" />
+            <rect class=color(period.state) x=format!("{x:.1}") width=format!("{width:.1}") height="14" />
         }
     });
     view! {
-        <svg class="lane" viewBox="0 0 1000 14" preserveAspectRatio="none" aria-hidden="true">
+        <svg class="block h-3.5 w-full rounded-[3px] bg-page fill-current" viewBox="0 0 1000 14" preserveAspectRatio="none" aria-hidden="true">
             {rects.collect_view()}
         </svg>
     }
@@ -232,15 +236,15 @@ pub fn events(queue_ref: &QueueRef, history: &[Entry]) -> AnyView {
             let gap = before.map(|before| format!("+{}", time::span(entry.when - before)));
             before = Some(entry.when);
             view! {
-                <li class=(entry.what == EventKind::Note).then_some("noted")>
+                <li>
                     {exact_millis(entry.when)}
-                    <span class="gap">{gap}</span>
-                    <div class="what">{line(entry, queue_ref)}</div>
+                    <span>{gap}</span>
+                    <div class=(entry.what == EventKind::Note).then_some(NOTE)>{line(entry, queue_ref)}</div>
                 </li>
             }
         })
         .collect_view();
-    view! { <ol class="events" aria-label="History">{entries}</ol> }.into_any()
+    view! { <ol class="*:grid *:grid-cols-[204px_80px_minmax(0,1fr)] *:gap-3 *:border-t *:border-line *:py-1 *:text-sm max-sm:*:grid-cols-[minmax(0,1fr)_auto] max-sm:[&>li>div]:col-span-full [&_a]:underline [&>li>span]:text-right [&>li>span]:text-muted [&>li>time]:text-muted" aria-label="History">{entries}</ol> }.into_any()
 }
 
 /// An event of a job in `queue_ref`, in words.
@@ -295,9 +299,9 @@ pub fn line(entry: &Entry, queue_ref: &QueueRef) -> AnyView {
         EventKind::Event => view! { "event: " {entry.detail.as_deref().map(collapsed)} }.into_any(),
         EventKind::Note => view! {
             {icon("note")}
-            <span class="unseen">"note: "</span>
-            <span class="said">{subject.unwrap_or_default().to_owned()}</span>
-            {entry.detail.clone().map(|more| view! { <code class="said-more">{more}</code> })}
+            <span class="sr-only">"note: "</span>
+            <span class="wrap-anywhere whitespace-pre-wrap">{subject.unwrap_or_default().to_owned()}</span>
+            {entry.detail.clone().map(|more| view! { <code class="col-start-2 text-muted wrap-anywhere in-[td]:ml-1.5">{more}</code> })}
         }
         .into_any(),
     }

@@ -11,6 +11,7 @@ use crate::ui::components::basics::{definitions, loaded, plural};
 use crate::ui::components::commands::{api, commands, shell_quote};
 use crate::ui::components::icons::icon;
 use crate::ui::components::state::protocol_badge;
+use crate::ui::components::styles::{CARD_PADDED, HEALTHY};
 use crate::ui::components::time::{exact, when};
 use crate::ui::model::queue_ref::Protocol;
 use crate::ui::page_request::{PageRequest, page_request};
@@ -32,19 +33,19 @@ fn page(view: &AboutView, request: &PageRequest) -> AnyView {
     view! {
         <Title text="About" />
         <h1>"About"</h1>
-        <p class="lead">{format!("Switchyard {}, up for {}.", view.version, time::span(request.now.saturating_sub(view.since)))}</p>
+        <p class="text-muted wrap-anywhere">{format!("Switchyard {}, up for {}.", view.version, time::span(request.now.saturating_sub(view.since)))}</p>
         {health(view)}
-        <div class="columns even">
-            <section class="card padded" aria-labelledby="server">
+        <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
+            <section class=CARD_PADDED aria-labelledby="server">
                 <h2 id="server">"Server"</h2>
                 {definitions(server(view, request))}
             </section>
-            <section class="card padded" aria-labelledby="database">
+            <section class=CARD_PADDED aria-labelledby="database">
                 <h2 id="database">"Database"</h2>
                 {definitions(database(view))}
             </section>
         </div>
-        <section class="card padded" aria-labelledby="apis">
+        <section class=CARD_PADDED aria-labelledby="apis">
             <h2 id="apis">"Protocols"</h2>
             {definitions(apis(request))}
         </section>
@@ -58,7 +59,7 @@ fn health(view: &AboutView) -> AnyView {
     let took = time::span(view.took);
     if view.took > SLOW_US {
         return view! {
-            <p class="strip">
+            <p class="flex min-h-9 items-center gap-2 rounded-md border border-line bg-card px-4 py-1.5">
                 {icon("stalled")}
                 <span>{format!("The database took {took} to respond. Check its disk and the load on its machine.")}</span>
             </p>
@@ -66,7 +67,7 @@ fn health(view: &AboutView) -> AnyView {
         .into_any();
     }
     view! {
-        <p class="strip fine">{icon("complete")} <span>{format!("The database responded in {took}.")}</span></p>
+        <p class=HEALTHY>{icon("complete")} <span>{format!("The database responded in {took}.")}</span></p>
     }
     .into_any()
 }
@@ -140,7 +141,7 @@ fn apis(request: &PageRequest) -> Vec<(&'static str, AnyView)> {
     let row = |name, protocol: Protocol, path: &str, document: &str| {
         let view = view! {
             <code>{api(request, path)}</code> " " {protocol_badge(protocol)}
-            <span class="aside">{format!(" · {DOCS}/{document}.md")}</span>
+            <span class="text-muted wrap-anywhere">{format!(" · {DOCS}/{document}.md")}</span>
         };
         (name, view.into_any())
     };
@@ -160,7 +161,7 @@ fn apis(request: &PageRequest) -> Vec<(&'static str, AnyView)> {
 fn curl(request: &PageRequest) -> AnyView {
     let line = |path: &str| format!("curl {}", shell_quote(&api(request, path)));
     view! {
-        <details class="more">
+        <details>
             <summary>"API call (curl)"</summary>
             {commands("curl", vec![("Health check", line("/health")), ("Queues and their job counts", line("/queues"))])}
         </details>

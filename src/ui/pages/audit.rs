@@ -10,6 +10,7 @@ use leptos_meta::Title;
 use crate::time;
 use crate::ui::components::basics::loaded;
 use crate::ui::components::icons::icon;
+use crate::ui::components::styles::{CARD, FIELDS};
 use crate::ui::components::tables;
 use crate::ui::components::time::exact;
 use crate::ui::page_request::{PageRequest, page_request};
@@ -32,29 +33,30 @@ fn page(view: &AuditView, query: &AuditQuery, request: &PageRequest) -> AnyView 
     let (most, days) = view.retention;
     let is_filtered = query.filters().iter().any(|(_, value)| !value.is_empty());
     let list = if let Some(why) = &view.filter_error {
-        view! { <p class="empty s-failed">{icon("failed")} " " {why.clone()} "."</p> }.into_any()
+        view! { <p class="px-4 py-5 text-failed">{icon("failed")} " " {why.clone()} "."</p> }
+            .into_any()
     } else if !view.rows.is_empty() {
         table(&view.rows)
     } else if is_filtered || !query.after.is_empty() {
-        view! { <p class="empty">"No matching entries. " <a href="/ui/audit">"Show all"</a></p> }
+        view! { <p class="px-4 py-5 text-muted">"No matching entries. " <a href="/ui/audit">"Show all"</a></p> }
             .into_any()
     } else {
         view! {
-            <p class="empty">"No entries yet. Actions taken in the dashboard appear here; API calls are recorded in each job’s history."</p>
+            <p class="px-4 py-5 text-muted">"No entries yet. Actions taken in the dashboard appear here; API calls are recorded in each job’s history."</p>
         }
         .into_any()
     };
     view! {
         <Title text="Audit" />
         <h1>"Audit"</h1>
-        <p class="lead">
+        <p class="text-muted wrap-anywhere">
             {format!(
                 "Actions taken in the dashboard, newest first. About {} entries are kept, for up to {days} days.",
                 time::number(most),
             )}
         </p>
         {filter(view, query)}
-        <section class="card audit">{list}</section>
+        <section class=format!("{CARD} [&_th_time]:whitespace-nowrap")>{list}</section>
         {pager(view, query)}
         {(!view.rows.is_empty()).then(|| export(query, request))}
     }
@@ -90,16 +92,16 @@ fn filter(view: &AuditView, query: &AuditQuery) -> AnyView {
         }
     };
     view! {
-        <form method="get" action="/ui/audit" role="search" class="fields">
+        <form method="get" action="/ui/audit" role="search" class=FIELDS>
             {choice("who", "User", &view.users, &query.user)}
             {choice("action", "Action", &view.actions, &query.action)}
-            <div class="grow">
+            <div class="flex-[1_1_240px] [&_input]:w-full">
                 <label for="target">"Target contains"</label>
                 <input id="target" name="target" type="search" value=query.target.clone() maxlength="255" autocomplete="off" />
             </div>
             {moment("from", "From (UTC)", &query.from)}
             {moment("until", "Until (UTC)", &query.until)}
-            <button type="submit" class="button">"Filter"</button>
+            <button type="submit" class="btn">"Filter"</button>
         </form>
     }
     .into_any()
@@ -130,9 +132,9 @@ fn pager(view: &AuditView, query: &AuditQuery) -> AnyView {
     let next = view.next.as_deref();
     let next = next.map(|after| address("/ui/audit", query, Some(after)));
     view! {
-        <nav class="pager" aria-label="Pagination">
-            {(!is_first).then(|| view! { <a class="button" href=address("/ui/audit", query, None)>"Newest"</a> })}
-            {next.map(|next| view! { <a class="button" rel="next" href=next>"Older"</a> })}
+        <nav class="flex items-center gap-3 text-muted" aria-label="Pagination">
+            {(!is_first).then(|| view! { <a class="btn" href=address("/ui/audit", query, None)>"Newest"</a> })}
+            {next.map(|next| view! { <a class="btn" rel="next" href=next>"Older"</a> })}
         </nav>
     }
     .into_any()
@@ -141,10 +143,10 @@ fn pager(view: &AuditView, query: &AuditQuery) -> AnyView {
 fn export(query: &AuditQuery, request: &PageRequest) -> AnyView {
     let link = |kind: &str| address(&format!("{}.{kind}", request.path), query, None);
     view! {
-        <p class="row">
-            <a class="button" href=link("csv") download="">"Download as CSV"</a>
-            <a class="button" href=link("json") download="">"Download as JSON"</a>
-            <span class="aside">"filtered entries, newest 10,000 at most"</span>
+        <p class="flex flex-wrap items-center gap-2">
+            <a class="btn" href=link("csv") download="">"Download as CSV"</a>
+            <a class="btn" href=link("json") download="">"Download as JSON"</a>
+            <span class="text-muted wrap-anywhere">"filtered entries, newest 10,000 at most"</span>
         </p>
     }
     .into_any()
@@ -152,7 +154,7 @@ fn export(query: &AuditQuery, request: &PageRequest) -> AnyView {
 
 fn table(rows: &[AuditRow]) -> AnyView {
     let columns = [
-        ("Time", "first"),
+        ("Time", ""),
         ("User", ""),
         ("Action", ""),
         ("Target", ""),
@@ -175,19 +177,19 @@ fn row(row: &AuditRow) -> AnyView {
         view! { <a class="name" href=row.link.clone()>{row.target.clone()}</a> }.into_any()
     };
     let (class, shape, word) = if row.done {
-        ("chip s-complete", "complete", "done")
+        ("chip text-complete", "complete", "done")
     } else {
-        ("chip s-failed", "failed", "refused")
+        ("chip text-failed", "failed", "refused")
     };
     view! {
         <tr data-key=row.id.clone()>
-            <th scope="row" class="first">{exact(row.at)}</th>
-            <td class="text"><span class="name">{row.user.clone()}</span> <span class="note">{row.role.clone()}</span></td>
-            <td class="text"><code>{row.action.clone()}</code></td>
-            <td class="text">{target}</td>
-            <td class="text">{changes(row)}</td>
-            <td class="text"><span class=class>{icon(shape)} {word}</span> <span class="note">{row.message.clone()}</span></td>
-            <td class="wide text"><code class="id">{row.request_id.clone()}</code> <span class="note">{row.source.clone()}</span></td>
+            <th scope="row">{exact(row.at)}</th>
+            <td class="text-cell"><span class="name">{row.user.clone()}</span> <span class="block text-xs leading-4 text-muted wrap-anywhere">{row.role.clone()}</span></td>
+            <td class="text-cell"><code>{row.action.clone()}</code></td>
+            <td class="text-cell">{target}</td>
+            <td class="text-cell">{changes(row)}</td>
+            <td class="text-cell"><span class=class>{icon(shape)} {word}</span> <span class="block text-xs leading-4 text-muted wrap-anywhere">{row.message.clone()}</span></td>
+            <td class="text-cell wide"><code class="id">{row.request_id.clone()}</code> <span class="block text-xs leading-4 text-muted wrap-anywhere">{row.source.clone()}</span></td>
         </tr>
     }
     .into_any()
@@ -195,7 +197,7 @@ fn row(row: &AuditRow) -> AnyView {
 
 fn changes(row: &AuditRow) -> AnyView {
     if row.changes.is_empty() {
-        return view! { <span class="aside">"no change"</span> }.into_any();
+        return view! { <span class="text-muted wrap-anywhere">"no change"</span> }.into_any();
     }
     let shown = row.changes.iter().take(ITEMS_SHOWN).map(changed_item);
     let hidden = row.changes.get(ITEMS_SHOWN..).unwrap_or_default();
@@ -207,19 +209,19 @@ fn changes(row: &AuditRow) -> AnyView {
         .any(|changed_item| changed_item.kind == ChangeKind::Gone && changed_item.facts.is_empty());
     let unknown = row.items - known;
     view! {
-        <ul class="changes">{shown.collect_view()}</ul>
+        <ul class="flex flex-col gap-1.5">{shown.collect_view()}</ul>
         {(!hidden.is_empty())
             .then(|| {
                 let n = i64::try_from(hidden.len()).unwrap_or(i64::MAX);
                 view! {
-                    <details class="more">
+                    <details>
                         <summary>{format!("{n} more")}</summary>
-                        <ul class="changes">{hidden.iter().map(changed_item).collect_view()}</ul>
+                        <ul class="flex flex-col gap-1.5">{hidden.iter().map(changed_item).collect_view()}</ul>
                     </details>
                 }
             })}
         {(unknown > 0 && !is_counted)
-            .then(|| view! { <span class="aside">{format!("and {} more, not listed", time::number(unknown))}</span> })}
+            .then(|| view! { <span class="text-muted wrap-anywhere">{format!("and {} more, not listed", time::number(unknown))}</span> })}
     }
     .into_any()
 }
@@ -237,7 +239,7 @@ fn changed_item(changed_item: &ChangedItem) -> AnyView {
             ChangeKind::Gone => fact.before.clone(),
             ChangeKind::Stays => format!("{} → {}", fact.before, fact.after),
         };
-        view! { <span class="note">{fact.name.clone()} ": " {change}</span> }
+        view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{fact.name.clone()} ": " {change}</span> }
     });
     view! { <li><span class="name">{changed_item.name.clone()}</span> {kind} {facts.collect_view()}</li> }
         .into_any()

@@ -13,6 +13,7 @@ use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::commands::{api, commands, shell_quote};
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
 use crate::ui::components::icons::icon;
+use crate::ui::components::styles::{CARD, CARD_TITLE, HEALTHY};
 use crate::ui::components::time::exact;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::check::model::{CheckView, CheckedKind};
@@ -34,24 +35,25 @@ pub fn CheckPage() -> impl IntoView {
     view! {
         <Title text="Consistency check" />
         <h1>"Consistency check"</h1>
-        <p class="lead">
+        <p class="text-muted wrap-anywhere">
             "Compares derived data (counts, tags, dependencies) with the jobs, and checks that tags and histories can be read. The check reads the whole database from one snapshot while the server keeps running; on a large database it takes a while."
         </p>
         <form method="get" action="/ui/check">
             <input type="hidden" name="run" value="1" />
-            <button type="submit" class="button strong">{icon("check")} "Run check"</button>
+            <button type="submit" class="btn btn-strong">{icon("check")} "Run check"</button>
         </form>
         // A refresh keeps the result.
-        <div id="found" data-keep="">{found}</div>
+        <div id="found" class="flex flex-col gap-4 empty:hidden" data-keep="">{found}</div>
         {curl(&request)}
     }
 }
 
 fn result(view: &CheckView, request: &PageRequest) -> AnyView {
-    let when = view! { <span class="aside">" · checked " {exact(view.when)}</span> };
+    let when =
+        view! { <span class="text-muted wrap-anywhere">" · checked " {exact(view.when)}</span> };
     if view.kinds.is_empty() {
         return view! {
-            <p class="strip fine">
+            <p class=HEALTHY>
                 {icon("complete")} <span>"No inconsistencies found." {when}</span>
             </p>
         }
@@ -60,8 +62,8 @@ fn result(view: &CheckView, request: &PageRequest) -> AnyView {
     let total: usize = view.kinds.iter().map(|kind| kind.total).sum();
     let n = i64::try_from(total).unwrap_or(i64::MAX);
     view! {
-        <div class="head-row">
-            <p class="s-failed row">
+        <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
+            <p class="flex flex-wrap items-center gap-2 text-failed">
                 {icon("failed")} <strong>{format!("{} found.", plural(n, "inconsistency", "inconsistencies"))}</strong> {when}
             </p>
             {repair_dialog(request)}
@@ -85,14 +87,14 @@ fn kind(kind: &CheckedKind) -> AnyView {
         .iter()
         .map(|sentence| view! { <li>{sentence.clone()}</li> });
     view! {
-        <section class="card" aria-labelledby=id.clone()>
-            <div class="card-title">
+        <section class=CARD aria-labelledby=id.clone()>
+            <div class=CARD_TITLE>
                 <h2 id=id.clone()>{title(&kind.kind)}</h2>
-                <span class="aside">{total}</span>
+                <span class="text-muted wrap-anywhere">{total}</span>
             </div>
-            <ul class="sentences">
+            <ul class="*:border-t *:border-line *:px-4 *:py-1.5 *:text-sm *:wrap-anywhere">
                 {sentences.collect_view()}
-                {(more > 0).then(|| view! { <li class="aside">{format!("and {more} more")}</li> })}
+                {(more > 0).then(|| view! { <li class="text-muted wrap-anywhere">{format!("and {more} more")}</li> })}
             </ul>
         </section>
     }
@@ -136,7 +138,7 @@ fn repair_dialog(request: &PageRequest) -> AnyView {
 fn curl(request: &PageRequest) -> AnyView {
     let address = shell_quote(&api(request, "/check"));
     view! {
-        <details class="more">
+        <details>
             <summary>"API call (curl)"</summary>
             {commands(
                 "curl",

@@ -13,6 +13,7 @@ use crate::ui::components::basics::{element_id, loaded, plural};
 use crate::ui::components::commands::{api, commands, shell_quote};
 use crate::ui::components::forms::{action_button, allowed, hidden, may_post, queue_field};
 use crate::ui::components::links::queue_link;
+use crate::ui::components::styles::{CARD, CARD_TITLE, FACTS, FIELDS, OPTIONS};
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::options::{Meaning, Unit, of_queue, of_server, queue_of};
 use crate::ui::page_request::{PageRequest, page_request};
@@ -38,12 +39,12 @@ fn page(view: &ConfigView, request: &PageRequest) -> AnyView {
     view! {
         <Title text="Configuration" />
         <h1>"Configuration"</h1>
-        <p class="lead">{lead}</p>
-        <section class="card" aria-labelledby="of-server">
-            <div class="card-title">
+        <p class="text-muted wrap-anywhere">{lead}</p>
+        <section class=CARD aria-labelledby="of-server">
+            <div class=CARD_TITLE>
                 <h2 id="of-server">"Server options"</h2>
             </div>
-            <ul class="options">{rows.collect_view()}</ul>
+            <ul class=OPTIONS>{rows.collect_view()}</ul>
         </section>
         {of_queues(view, request)}
         {others(view, request)}
@@ -68,16 +69,16 @@ fn of_queues(view: &ConfigView, request: &PageRequest) -> AnyView {
             }
             None => "No queue options are set. All queues use the server options.".to_owned(),
         };
-        view! { <p class="empty">{what}</p> }.into_any()
+        view! { <p class="px-4 py-5 text-muted">{what}</p> }.into_any()
     } else {
         let rows = settings
             .into_iter()
             .map(|(setting, (queue, meaning))| row(setting, Some(meaning), Some(queue), request));
-        view! { <ul class="options">{rows.collect_view()}</ul> }.into_any()
+        view! { <ul class=OPTIONS>{rows.collect_view()}</ul> }.into_any()
     };
     view! {
-        <section class="card" aria-labelledby="of-queues">
-            <div class="card-title">
+        <section class=CARD aria-labelledby="of-queues">
+            <div class=CARD_TITLE>
                 <h2 id="of-queues">{match &only {
                     Some(queue) => format!("Queue “{queue}”"),
                     None => "Queue options".to_owned(),
@@ -107,9 +108,9 @@ fn queue_form(view: &ConfigView, queue: &str, request: &PageRequest) -> AnyView 
         .iter()
         .map(|kind| view! { <div><dt><code>{kind.name}</code></dt> <dd>{kind.about}</dd></div> });
     view! {
-        <div class="option-new">
-            <h3>"Set an option for one queue"</h3>
-            <form method="post" action=SetQueueOption::PATH class="fields">
+        <div class="border-t border-line px-4 pt-3 pb-4">
+            <h3 class="font-medium">"Set an option for one queue"</h3>
+            <form method="post" action=SetQueueOption::PATH class=FIELDS>
                 {hidden(vec![("back", request.here())])}
                 {queue_field("new-queue", "queue", queue, &view.queues)}
                 <div>
@@ -120,9 +121,9 @@ fn queue_form(view: &ConfigView, queue: &str, request: &PageRequest) -> AnyView 
                     <label for="new-value">"Value"</label>
                     <input id="new-value" name="value" type="number" step="any" required autocomplete="off" />
                 </div>
-                <button type="submit" class="button strong">"Set queue option"</button>
+                <button type="submit" class="btn btn-strong">"Set queue option"</button>
             </form>
-            <dl class="facts">{meanings.collect_view()}</dl>
+            <dl class=format!("{FACTS} mt-3 max-w-200")>{meanings.collect_view()}</dl>
         </div>
     }
     .into_any()
@@ -136,15 +137,15 @@ fn others(view: &ConfigView, request: &PageRequest) -> AnyView {
         .map(|setting| row(setting, None, None, request))
         .collect_view();
     view! {
-        <section class="card" aria-labelledby="others">
-            <div class="card-title">
+        <section class=CARD aria-labelledby="others">
+            <div class=CARD_TITLE>
                 <h2 id="others">"Other options"</h2>
             </div>
             {if view.others.is_empty() {
-                view! { <p class="empty">"No other options are set. Clients can store their own options here; the server returns them unchanged."</p> }
+                view! { <p class="px-4 py-5 text-muted">"No other options are set. Clients can store their own options here; the server returns them unchanged."</p> }
                     .into_any()
             } else {
-                view! { <ul class="options">{rows}</ul> }.into_any()
+                view! { <ul class=OPTIONS>{rows}</ul> }.into_any()
             }}
             {allowed(SetOption::PATH, || other_form(request))}
         </section>
@@ -154,9 +155,9 @@ fn others(view: &ConfigView, request: &PageRequest) -> AnyView {
 
 fn other_form(request: &PageRequest) -> AnyView {
     view! {
-        <details class="more option-new">
+        <details class="border-t border-line px-4 pt-3 pb-4">
             <summary>"Set another option"</summary>
-            <form method="post" action=SetOption::PATH class="fields">
+            <form method="post" action=SetOption::PATH class=FIELDS>
                 {hidden(vec![("back", request.here())])}
                 <div>
                     <label for="other-option">"Name"</label>
@@ -166,7 +167,7 @@ fn other_form(request: &PageRequest) -> AnyView {
                     <label for="other-value">"Value (JSON or text)"</label>
                     <input id="other-value" name="value" type="text" required maxlength="4000" autocomplete="off" />
                 </div>
-                <button type="submit" class="button strong">"Set option"</button>
+                <button type="submit" class="btn btn-strong">"Set option"</button>
             </form>
         </details>
     }
@@ -202,17 +203,17 @@ fn row(
             <div>
                 <h3>
                     <code>{setting.option.clone()}</code>
-                    {(changed && setting.default.is_some()).then(|| view! { <span class="tag">"set"</span> })}
+                    {(changed && setting.default.is_some()).then(|| view! { <span class="tag ml-2 border-current text-accent">"set"</span> })}
                 </h3>
-                <p class="aside">{queue.map(|queue| view! { {queue_link(&QueueRef::qless(queue))} ": " })} {about}</p>
+                <p class="text-muted wrap-anywhere">{queue.map(|queue| view! { {queue_link(&QueueRef::qless(queue))} ": " })} {about}</p>
             </div>
-            <div class="option-value">
+            <div class="wrap-anywhere">
                 <p>
-                    <strong>{value}</strong> {readable.map(|readable| view! { <span class="aside">{format!(" = {readable}")}</span> })}
+                    <strong class="font-semibold">{value}</strong> {readable.map(|readable| view! { <span class="text-muted wrap-anywhere">{format!(" = {readable}")}</span> })}
                 </p>
-                <p class="aside">{origin}</p>
+                <p class="text-muted wrap-anywhere">{origin}</p>
             </div>
-            <div class="row">{change(setting, meaning, request)} {unset}</div>
+            <div class="flex flex-wrap items-center gap-2">{change(setting, meaning, request)} {unset}</div>
         </li>
     }
     .into_any()
@@ -237,8 +238,8 @@ fn change(setting: &Setting, meaning: Option<Meaning>, request: &PageRequest) ->
         .as_ref()
         .map(|default| format!(" The default is {}.", value_text(default, unit).0));
     view! {
-        <button type="button" class="button" popovertarget=id.clone() aria-label=format!("Change {option}")>"Change…"</button>
-        <div id=id.clone() class="ask" popover="auto" role="dialog" aria-labelledby=title_id>
+        <button type="button" class="btn" popovertarget=id.clone() aria-label=format!("Change {option}")>"Change…"</button>
+        <div id=id.clone() class="dialog" popover="auto" role="dialog" aria-labelledby=title_id>
             <h2 id=title_id.clone()>"Change " <code>{option.clone()}</code></h2>
             {meaning.map(|meaning| view! { <p>{meaning.about} {default}</p> <p>{meaning.effect}</p> })}
             <form method="post" action=SetOption::PATH>
@@ -253,9 +254,9 @@ fn change(setting: &Setting, meaning: Option<Meaning>, request: &PageRequest) ->
                     required
                     autocomplete="off"
                 />
-                <div class="row">
-                    <button type="submit" class="button strong">"Set"</button>
-                    <button type="button" class="button" popovertarget=id.clone() popovertargetaction="hide">"Close"</button>
+                <div>
+                    <button type="submit" class="btn btn-strong">"Set"</button>
+                    <button type="button" class="btn" popovertarget=id.clone() popovertargetaction="hide">"Close"</button>
                 </div>
             </form>
         </div>
@@ -285,7 +286,7 @@ fn value_text(value: &str, unit: Option<Unit>) -> (String, Option<String>) {
 fn curl(request: &PageRequest) -> AnyView {
     let line = |rest: &str, path: &str| format!("curl {rest}{}", shell_quote(&api(request, path)));
     view! {
-        <details class="more">
+        <details>
             <summary>"API call (curl)"</summary>
             {commands(
                 "curl",

@@ -14,6 +14,7 @@ use crate::ui::components::forms::{hidden, queue_names};
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{job_link, queue_name};
 use crate::ui::components::state::chip;
+use crate::ui::components::styles::{CRUMB, NOTICE, QUESTION};
 use crate::ui::model::job::JobRow;
 use crate::ui::model::operation::{BulkAction, BulkRequest, ConfirmView};
 use crate::ui::page_request::{PageRequest, page_request};
@@ -48,8 +49,8 @@ pub fn ConfirmPage() -> impl IntoView {
 fn page(title: &str, body: AnyView) -> AnyView {
     view! {
         <Title text=title.to_owned() />
-        <p class="crumb"><a href="/ui/jobs">"Jobs"</a></p>
-        <div id="confirm" data-keep="">
+        <p class=CRUMB><a href="/ui/jobs">"Jobs"</a></p>
+        <div id="confirm" class="flex flex-col gap-4" data-keep="">
             <h1>{title.to_owned()}</h1>
             {body}
         </div>
@@ -90,7 +91,7 @@ fn nothing(why: &str, bulk: &BulkRequest) -> AnyView {
     let first = chars.next().map(|first| first.to_uppercase().to_string());
     let why = format!("{}{}.", first.unwrap_or_default(), chars.as_str());
     view! {
-        <p class="notice s-stalled">
+        <p class=format!("{NOTICE} text-stalled")>
             {icon("stalled")}
             <span>
                 {why} " Select jobs in the list, or choose all matching jobs. " <a href=urls::search(&bulk.q)>"Back to jobs"</a>
@@ -107,8 +108,8 @@ fn question(
     request: &PageRequest,
 ) -> AnyView {
     let (class, frame) = match action {
-        BulkAction::Cancel => ("button danger", "card padded question danger"),
-        _ => ("button strong", "card padded question"),
+        BulkAction::Cancel => ("btn btn-danger", format!("{QUESTION} border-l-failed")),
+        _ => ("btn btn-strong", format!("{QUESTION} border-l-accent")),
     };
     let of = if bulk.all { "all" } else { "" };
     let undo = if view.can_be_undone { "yes" } else { "" };
@@ -128,9 +129,9 @@ fn question(
             <form method="post" action=Operate::PATH>
                 {hidden(fields)} {argument(action, bulk, view)}
                 {view.must_type.then(|| must_type(view, request))}
-                <div class="row">
+                <div class="flex flex-wrap items-center gap-2">
                     <button type="submit" class=class>{sentence(action, &jobs)}</button>
-                    <a class="button" href=urls::search(&bulk.q)>
+                    <a class="btn" href=urls::search(&bulk.q)>
                         "Back"
                     </a>
                 </div>
@@ -214,15 +215,15 @@ fn effect(action: BulkAction, view: &ConfirmView) -> Vec<String> {
 /// The field for the argument: a queue, a priority, a tag.
 fn argument(action: BulkAction, bulk: &BulkRequest, view: &ConfirmView) -> AnyView {
     let (label, kind) = match action {
-        BulkAction::Move => ("Target queue", "text"),
+        BulkAction::Move => ("Target queue", "text-cell"),
         BulkAction::Priority => ("Priority", "number"),
-        BulkAction::Tag | BulkAction::Untag => ("Tag", "text"),
+        BulkAction::Tag | BulkAction::Untag => ("Tag", "text-cell"),
         BulkAction::Retry | BulkAction::Cancel | BulkAction::Track | BulkAction::Untrack => {
             return ().into_any();
         }
     };
     view! {
-        <label>
+        <label class="mt-3 grid max-w-80 gap-1">
             <span>{label}</span>
             <input
                 type=kind
@@ -243,7 +244,7 @@ fn argument(action: BulkAction, bulk: &BulkRequest, view: &ConfirmView) -> AnyVi
 /// The field in which the user types the number of jobs, to prevent accidents.
 fn must_type(view: &ConfirmView, request: &PageRequest) -> AnyView {
     view! {
-        <label>
+        <label class="mt-3 grid max-w-80 gap-1">
             <span>{format!("Type {} to confirm", time::number(view.jobs))}</span>
             <input
                 type="text"
@@ -264,13 +265,13 @@ fn samples(view: &ConfirmView) -> AnyView {
     let more = view.jobs - shown;
     let row = |job: &JobRow| {
         view! {
-            <li>{job_link(job)} " " {chip(job.state)} " " {queue_name(&job.queue_ref)} " " <code class="aside">{job.preview.clone()}</code></li>
+            <li>{job_link(job)} " " {chip(job.state)} " " {queue_name(&job.queue_ref)} " " <code class="text-muted wrap-anywhere">{job.preview.clone()}</code></li>
         }
     };
     view! {
-        <ul class="samples">
+        <ul class="*:py-0.5 *:wrap-anywhere [&_a]:underline">
             {view.samples.iter().map(row).collect_view()}
-            {(more > 0).then(|| view! { <li class="aside">{format!("and {} more", time::number(more))}</li> })}
+            {(more > 0).then(|| view! { <li class="text-muted wrap-anywhere">{format!("and {} more", time::number(more))}</li> })}
         </ul>
     }
     .into_any()

@@ -11,6 +11,7 @@ use crate::ui::components::basics::{definitions, loaded};
 use crate::ui::components::commands::{api, commands, shell_quote};
 use crate::ui::components::histogram::{Histogram, histogram, quantile_label};
 use crate::ui::components::icons::icon;
+use crate::ui::components::styles::{CARD, CARD_PADDED, TILES};
 use crate::ui::model::queue_ref::Protocol;
 use crate::ui::model::series::StatisticsQuery;
 use crate::ui::model::state::EffectiveState;
@@ -46,7 +47,7 @@ fn curl(view: &StatsView, request: &PageRequest) -> AnyView {
     let path = format!("/stats/{name}/{}", time::date(view.day));
     let line = format!("curl {}", shell_quote(&api(request, &path)));
     view! {
-        <details class="more">
+        <details>
             <summary>"API call (curl)"</summary>
             {commands("curl", vec![("This day", line)])}
         </details>
@@ -62,16 +63,16 @@ fn days(view: &StatsView) -> AnyView {
     let link = |to_day: i64, word: &'static str, rel: &'static str| {
         let date = time::date(to_day);
         let label = format!("{word}, {date}");
-        view! { <a class="button" rel=rel href=urls::stats(name, Some(to_day)) aria-label=label>{word}</a> }
+        view! { <a class="btn" rel=rel href=urls::stats(name, Some(to_day)) aria-label=label>{word}</a> }
     };
     view! {
-        <div class="bar-above days">
-            <h2>{format!("{}, {}", time::weekday(day), time::date(day))} <span class="aside">{format!(" UTC{so_far}")}</span></h2>
-            <form method="get" action=urls::stats(name, None) class="row">
+        <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
+            <h2>{format!("{}, {}", time::weekday(day), time::date(day))} <span class="text-muted wrap-anywhere">{format!(" UTC{so_far}")}</span></h2>
+            <form method="get" action=urls::stats(name, None) class="flex flex-wrap items-center gap-2">
                 {link(day - 1, "Previous day", "prev")}
-                <label for="day" class="unseen">"Day"</label>
+                <label for="day" class="sr-only">"Day"</label>
                 <input id="day" name="day" type="date" value=time::date(day) max=time::date(today) required />
-                <button type="submit" class="button">"Show"</button>
+                <button type="submit" class="btn">"Show"</button>
                 {(day < today).then(|| link(day + 1, "Next day", "next"))}
                 <a href=urls::statistics(&StatisticsQuery { queue: urls::queue_param(name), ..StatisticsQuery::default() })>"Other time ranges"</a>
                 {(day + 1 < today).then(|| view! { <a href=urls::stats(name, None)>"Today"</a> })}
@@ -88,8 +89,8 @@ fn nothing(view: &StatsView) -> AnyView {
         _ => "No activity in this queue on this day, or its statistics are no longer kept.",
     };
     view! {
-        <div class="card">
-            <p class="empty">
+        <div class=CARD>
+            <p class="px-4 py-5 text-muted">
                 {when}
                 " This page shows wait times and run times with histograms, failures and expired leases for each day."
             </p>
@@ -107,7 +108,7 @@ fn content(view: &StatsView) -> AnyView {
             &Histogram {
                 id: "wait",
                 title: "Jobs by wait time",
-                class: "s-waiting",
+                class: "text-waiting",
                 buckets: &view.wait.buckets,
             },
             "Wait time",
@@ -122,7 +123,7 @@ fn content(view: &StatsView) -> AnyView {
             &Histogram {
                 id: "run",
                 title: "Jobs by run time",
-                class: "s-running",
+                class: "text-running",
                 buckets: &view.run.buckets,
             },
             "Run time",
@@ -149,33 +150,49 @@ fn count_tiles(view: &StatsView) -> AnyView {
         Protocol::Lmstfy => "acknowledged",
     };
     let mut tiles = vec![
-        ("running", "claimed", view.wait.total, None),
-        ("complete", done, view.run.total, None),
+        ("running", "text-running", "claimed", view.wait.total, None),
+        ("complete", "text-complete", done, view.run.total, None),
     ];
     if queue_ref.protocol.has(EffectiveState::Failed) {
         let failed = urls::state(queue_ref, EffectiveState::Failed);
-        tiles.push(("failed", "failures", view.failures, None));
-        tiles.push(("failed", "still failed", view.failed, Some(failed)));
+        tiles.push(("failed", "text-failed", "failures", view.failures, None));
+        tiles.push((
+            "failed",
+            "text-failed",
+            "still failed",
+            view.failed,
+            Some(failed),
+        ));
     }
-    tiles.push(("stalled", "leases expired", view.retries, None));
-    let class = if tiles.len() == 5 {
-        "tiles five"
+    tiles.push((
+        "stalled",
+        "text-stalled",
+        "leases expired",
+        view.retries,
+        None,
+    ));
+    let columns = if tiles.len() == 5 {
+        "grid-cols-5 max-sm:grid-cols-3 max-sm:[&>:last-child]:col-span-2"
     } else {
-        "tiles three"
+        "grid-cols-3"
     };
-    let tiles = tiles.into_iter().map(|(state, word, n, address)| {
-        let class = if n == 0 { "tile zero" } else { "tile" };
+    let tiles = tiles.into_iter().map(|(shape, color, word, n, address)| {
+        let class = if n == 0 {
+            "tile-count font-normal text-muted"
+        } else {
+            "tile-count"
+        };
         let inside = view! {
-            <span class=format!("tile-name s-{state}")>{icon(state)} {word}</span>
-            <span class="tile-n">{time::number(n)}</span>
+            <span class=format!("tile-name {color}")>{icon(shape)} {word}</span>
+            <span class=class>{time::number(n)}</span>
         };
         let inside = match address {
             Some(address) => view! { <a href=address>{inside}</a> }.into_any(),
             None => view! { <div>{inside}</div> }.into_any(),
         };
-        view! { <li class=class>{inside}</li> }
+        view! { <li class="tile">{inside}</li> }
     });
-    view! { <ul class=class aria-label="Totals of the day">{tiles.collect_view()}</ul> }.into_any()
+    view! { <ul class=format!("{TILES} {columns}") aria-label="Totals of the day">{tiles.collect_view()}</ul> }.into_any()
 }
 
 fn durations(
@@ -186,16 +203,16 @@ fn durations(
     none: &'static str,
 ) -> AnyView {
     let inside = if duration_stats.total == 0 {
-        view! { <p class="aside">{none}</p> }.into_any()
+        view! { <p class="text-muted wrap-anywhere">{none}</p> }.into_any()
     } else {
         let kept = duration_stats.buckets.iter().any(|n| *n > 0);
         let drawn = if kept {
             histogram(drawing)
         } else {
-            view! { <p class="aside">"The histogram of this day is no longer kept."</p> }.into_any()
+            view! { <p class="text-muted wrap-anywhere">"The histogram of this day is no longer kept."</p> }.into_any()
         };
         view! {
-            <div class="spread">
+            <div class="mt-3 grid grid-cols-[216px_minmax(0,1fr)] gap-x-8 gap-y-4 max-sm:grid-cols-1 [&_dl>div]:grid-cols-[80px_minmax(0,1fr)] max-sm:[&_dl]:grid max-sm:[&_dl]:grid-cols-[repeat(auto-fit,minmax(144px,1fr))] max-sm:[&_dl]:gap-x-4 max-sm:[&_dl>div]:grid-cols-[64px_minmax(0,1fr)] max-sm:[&_dl>div]:gap-2">
                 {facts(duration_stats)}
                 <div>{drawn}</div>
             </div>
@@ -204,9 +221,9 @@ fn durations(
     };
     let id = format!("{}-section", drawing.id);
     view! {
-        <section class="card padded" aria-labelledby=id>
+        <section class=CARD_PADDED aria-labelledby=id>
             <h2 id=id.clone()>{title}</h2>
-            <p class="aside">{about}</p>
+            <p class="text-muted wrap-anywhere">{about}</p>
             {inside}
         </section>
     }

@@ -10,6 +10,7 @@ use crate::time;
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::links::{job_link, queue_name};
 use crate::ui::components::paging::pager;
+use crate::ui::components::styles::CARD;
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::state::EffectiveState;
@@ -41,7 +42,7 @@ fn page(view: &DeadView, namespace: &str, queue: &str, request: &PageRequest) ->
         queue_table(&view.rows, request)
     } else if filtered {
         view! {
-            <p class="empty">"No matching dead letters. " <a href="/ui/dead">"Clear the filter"</a></p>
+            <p class="px-4 py-5 text-muted">"No matching dead letters. " <a href="/ui/dead">"Clear the filter"</a></p>
         }
         .into_any()
     } else {
@@ -53,7 +54,7 @@ fn page(view: &DeadView, namespace: &str, queue: &str, request: &PageRequest) ->
         {(view.jobs > 0)
             .then(|| {
                 view! {
-                    <p class="lead">
+                    <p class="text-muted wrap-anywhere">
                         {format!(
                             "{} in {}. Dead jobs stay until you respawn, requeue or delete them; dead Relay jobs are deleted after 30 days.",
                             plural(view.jobs, "dead job", "dead jobs"),
@@ -63,7 +64,7 @@ fn page(view: &DeadView, namespace: &str, queue: &str, request: &PageRequest) ->
                 }
             })}
         {(filtered || !view.namespaces.is_empty()).then(|| filter(view, namespace, queue))}
-        <div class="card">{list}</div>
+        <div class=CARD>{list}</div>
         {pager(request, &here, request.offset(), view.rows.len(), n(view.queues))}
     }
     .into_any()
@@ -78,8 +79,8 @@ fn filter(view: &DeadView, namespace: &str, queue: &str) -> AnyView {
         view! { <option value=name.clone() selected=name == namespace>{name.clone()}</option> }
     });
     view! {
-        <div class="bar-above">
-            <form method="get" action="/ui/dead" role="search" class="row">
+        <div class="flex flex-wrap items-center gap-x-4 gap-y-2">
+            <form method="get" action="/ui/dead" role="search" class="flex flex-wrap items-center gap-2">
                 <label for="ns">"Namespace"</label>
                 <select id="ns" name="ns">
                     <option value="">"all"</option>
@@ -87,7 +88,7 @@ fn filter(view: &DeadView, namespace: &str, queue: &str) -> AnyView {
                 </select>
                 <label for="queue">"Queue name contains"</label>
                 <input id="queue" name="queue" type="search" value=queue.to_owned() maxlength="255" autocomplete="off" data-shortcut="/" />
-                <button type="submit" class="button">"Filter"</button>
+                <button type="submit" class="btn">"Filter"</button>
             </form>
         </div>
     }
@@ -96,11 +97,11 @@ fn filter(view: &DeadView, namespace: &str, queue: &str) -> AnyView {
 
 fn queue_table(rows: &[DeadRow], request: &PageRequest) -> AnyView {
     let columns = [
-        ("Queue", "first"),
-        ("Dead", "n"),
-        ("Oldest", "n"),
-        ("Oldest job", "wide payload-cell"),
-        ("Action", "act"),
+        ("Queue", "xl:min-w-68"),
+        ("Dead", "num"),
+        ("Oldest", "num"),
+        ("Oldest job", "w-[35%] wide"),
+        ("Action", "w-[1%] text-right"),
     ];
     let rows = rows.iter().map(|row| {
         let list = urls::state(&row.queue_ref, EffectiveState::Dead);
@@ -108,10 +109,10 @@ fn queue_table(rows: &[DeadRow], request: &PageRequest) -> AnyView {
         let oldest = row.oldest.as_ref();
         view! {
             <tr data-key=list.clone()>
-                <th scope="row" class="first">{queue_name(&row.queue_ref)}</th>
-                <td class="n s-dead">{time::number(row.size)}</td>
-                <td class="n">{oldest.map(|job| ago(job.state_time, request.now))}</td>
-                <td class="wide payload-cell">
+                <th scope="row">{queue_name(&row.queue_ref)}</th>
+                <td class="num text-dead">{time::number(row.size)}</td>
+                <td class="num">{oldest.map(|job| ago(job.state_time, request.now))}</td>
+                <td class="w-[35%] max-w-0 truncate text-muted wide">
                     {oldest
                         .map(|job| {
                             view! {
@@ -121,9 +122,9 @@ fn queue_table(rows: &[DeadRow], request: &PageRequest) -> AnyView {
                             }
                         })}
                 </td>
-                <td class="act">
-                    <span class="row end">
-                        <a class="button" href=list.clone() aria-label=label>"Open"</a>
+                <td class="w-[1%] text-right whitespace-nowrap">
+                    <span class="flex items-center justify-end gap-2 max-sm:flex-wrap">
+                        <a class="btn" href=list.clone() aria-label=label>"Open"</a>
                         {requeue_all_button(&row.queue_ref, row.size, request)}
                     </span>
                 </td>
@@ -139,12 +140,12 @@ fn queue_table(rows: &[DeadRow], request: &PageRequest) -> AnyView {
 
 fn nothing() -> AnyView {
     view! {
-        <p class="empty">
+        <p class="px-4 py-5 text-muted">
             "No dead jobs. An lmstfy job is published with a number of "
             <code>"tries"</code>
             " (default 1). Each delivery uses one try. When the last try’s time to run (TTR) ends without an acknowledgment, the job is dead-lettered. It stays here until you respawn or delete it."
         </p>
-        <p class="empty">
+        <p class="px-4 py-5 text-muted">
             "A Relay job is enqueued with a number of "
             <code>"max_retries"</code>
             "; without one it is retried indefinitely. A run that sends no heartbeat within its timeout uses one retry. When no retries are left, the job is dead-lettered: clients no longer see it, and it stays here for 30 days."

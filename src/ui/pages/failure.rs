@@ -15,6 +15,7 @@ use crate::ui::components::commands::{api, commands, json_string, shell_quote};
 use crate::ui::components::forms::action_button;
 use crate::ui::components::links::{job_link, queue_name, worker_link};
 use crate::ui::components::paging::pager;
+use crate::ui::components::styles::{CARD, CARD_PADDED, CRUMB, PAYLOAD};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::ago;
 use crate::ui::model::job::JobRow;
@@ -26,6 +27,10 @@ use crate::ui::pages::failures::ranges;
 use crate::ui::pages::search::model::in_quotes;
 use crate::ui::urls;
 use crate::ui::urls::encoding::segment;
+
+/// A link to the jobs with one message.
+const MESSAGE: &str = "flex min-h-7 gap-2 rounded-md border border-control px-2.5 py-0.75 text-sm wrap-anywhere text-ink \
+    hover:bg-hover hover:no-underline aria-[current]:border-accent aria-[current]:[box-shadow:inset_0_0_0_1px_var(--color-accent)]";
 
 #[component]
 pub fn FailurePage() -> impl IntoView {
@@ -39,7 +44,7 @@ fn page(view: &FailingView, request: &PageRequest) -> AnyView {
     let group = &view.group;
     view! {
         <Title text=group.group.clone() />
-        <p class="crumb"><a href="/ui/failures">"Failures"</a></p>
+        <p class=CRUMB><a href="/ui/failures">"Failures"</a></p>
         <h1 class="name">{group.group.clone()}</h1>
         {if group.count == 0 { nothing().into_any() } else { some(view, request) }}
     }
@@ -48,8 +53,8 @@ fn page(view: &FailingView, request: &PageRequest) -> AnyView {
 
 fn nothing() -> impl IntoView {
     view! {
-        <div class="card">
-            <p class="empty">
+        <div class=CARD>
+            <p class="px-4 py-5 text-muted">
                 "No failed jobs in this group. Its jobs were retried, moved or canceled, or the group never existed. "
                 <a href="/ui/operations">"Operations"</a> " lists bulk actions and their results."
             </p>
@@ -66,18 +71,18 @@ fn some(view: &FailingView, request: &PageRequest) -> AnyView {
         .map_or("", |kind| kind.hash.as_str());
     let here = urls::failure_group(&group.group, &view.range, fingerprint);
     view! {
-        <div class="head-row">
-            <p class="lead">
+        <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
+            <p class="text-muted wrap-anywhere">
                 {plural(group.count, "failed job", "failed jobs")} " · first " {moment(group.first)} " · last "
                 {moment(group.last)}
             </p>
-            <div class="row">
+            <div class="flex flex-wrap items-center gap-2">
                 {view.sample.as_ref().map(canary)}
                 {tables::retry_all(group, request)}
             </div>
         </div>
         {ranges(&view.range, |range| urls::failure_group(&group.group, range, fingerprint))}
-        <section class="card padded" aria-label="Failures over time">
+        <section class=CARD_PADDED aria-label="Failures over time">
             {times(view)}
         </section>
         {messages(view)}
@@ -87,9 +92,9 @@ fn some(view: &FailingView, request: &PageRequest) -> AnyView {
             <a href=urls::search(&equivalent_search(view))>{format!("Search these {}", plural(view.count, "job", "jobs"))}</a>
         </p>
         {bulk::failed_jobs_bar(equivalent_search(view), request)}
-        <div class="card">
+        <div class=CARD>
             {if view.jobs.is_empty() {
-                view! { <p class="empty">"No matching jobs among the newest of this group. Choose another message or time range."</p> }.into_any()
+                view! { <p class="px-4 py-5 text-muted">"No matching jobs among the newest of this group. Choose another message or time range."</p> }.into_any()
             } else {
                 tables::jobs("Failed jobs, newest first", JobList::Group, &view.jobs, request)
             }}
@@ -141,7 +146,7 @@ fn times(view: &FailingView) -> AnyView {
         is_in_progress: true,
         lines: vec![Line {
             name: "failed",
-            class: "s-failed",
+            class: "text-failed",
             dash: Dash::Solid,
             values: view.spans.iter().map(|n| Some(*n as f64)).collect(),
         }],
@@ -150,7 +155,7 @@ fn times(view: &FailingView) -> AnyView {
         {chart(&drawing)}
         {view
             .is_cut
-            .then(|| view! { <p class="aside">{format!("Shows the newest {} jobs only. Older failures are not counted.", time::number(FAILURES_COUNTED_MAX))}</p> })}
+            .then(|| view! { <p class="text-muted wrap-anywhere">{format!("Shows the newest {} jobs only. Older failures are not counted.", time::number(FAILURES_COUNTED_MAX))}</p> })}
         {data_table("Failures over time, data", &[&drawing])}
     }
     .into_any()
@@ -166,13 +171,14 @@ fn messages(view: &FailingView) -> AnyView {
             "" => "(no message)".to_owned(),
             text => text.to_owned(),
         };
-        let example = (!kind.example.is_empty() && kind.example != kind.text)
-            .then(|| view! { <span class="note">{format!("e.g. {}", kind.example)}</span> });
+        let example = (!kind.example.is_empty() && kind.example != kind.text).then(
+            || view! { <span class="line-clamp-2 text-xs leading-4 text-muted wrap-anywhere">{format!("e.g. {}", kind.example)}</span> },
+        );
         view! {
             <li>
-                <a href=urls::failure_group(group, &view.range, fp) aria-current=is_selected.then_some("true")>
-                    <span class="count">{time::number(kind.count)}</span>
-                    <span>{text}</span> {example}
+                <a href=urls::failure_group(group, &view.range, fp) class=MESSAGE aria-current=is_selected.then_some("true")>
+                    <span class="shrink-0 font-medium text-failed">{time::number(kind.count)}</span>
+                    <span class="min-w-0">{text}</span> {example}
                 </a>
             </li>
         }
@@ -191,13 +197,13 @@ fn messages(view: &FailingView) -> AnyView {
         n => format!(" {n} more messages are not listed."),
     };
     view! {
-        <section class="card padded" aria-labelledby="messages">
+        <section class=CARD_PADDED aria-labelledby="messages">
             <h2 id="messages">"Messages"</h2>
-            <ul class="chips">
+            <ul class="flex flex-wrap gap-2">
                 {view.message_kinds.iter().map(|kind| chip(kind, is_selected(kind))).collect_view()}
                 {hidden.map(|kind| chip(kind, true))}
             </ul>
-            <p class="aside">
+            <p class="text-muted wrap-anywhere">
                 {format!("Messages of the newest {}. “·” replaces the parts that vary: numbers, IDs and quoted text.{more_kinds}", plural(view.analyzed, "job", "jobs"))}
                 {selected_kind
                     .map(|kind| {
@@ -214,12 +220,13 @@ fn messages(view: &FailingView) -> AnyView {
 
 fn where_from(view: &FailingView) -> AnyView {
     let row = |name: AnyView, n: i64| {
-        view! { <tr><th scope="row" class="first">{name}</th> <td class="n">{time::number(n)}</td></tr> }.into_any()
+        view! { <tr><th scope="row">{name}</th> <td class="num">{time::number(n)}</td></tr> }
+            .into_any()
     };
     let table = |caption: &str, word, rows: Vec<AnyView>| {
         tables::table(
             caption,
-            tables::head(&[(word, "first"), ("Jobs", "n")]),
+            tables::head(&[(word, ""), ("Jobs", "num")]),
             rows.into_any(),
         )
     };
@@ -232,9 +239,9 @@ fn where_from(view: &FailingView) -> AnyView {
         .iter()
         .map(|(name, n)| row(worker_link(name), *n));
     view! {
-        <div class="columns">
-            <div class="card">{table("Queues of these jobs", "Queue", queues.collect())}</div>
-            <div class="card">{table("Workers that reported the failures", "Worker", workers.collect())}</div>
+        <div class="grid grid-cols-2 items-start gap-4 empty:hidden max-lg:grid-cols-1">
+            <div class=CARD>{table("Queues of these jobs", "Queue", queues.collect())}</div>
+            <div class=CARD>{table("Workers that reported the failures", "Worker", workers.collect())}</div>
         </div>
     }
     .into_any()
@@ -243,13 +250,13 @@ fn where_from(view: &FailingView) -> AnyView {
 fn newest(sample: &JobRow, request: &PageRequest) -> AnyView {
     let failure = sample.failure.as_ref();
     view! {
-        <section class="card padded" aria-labelledby="newest">
+        <section class=CARD_PADDED aria-labelledby="newest">
             <h2 id="newest">"Newest message"</h2>
-            <p class="aside">
+            <p class="text-muted wrap-anywhere">
                 {job_link(sample)} " in " {queue_name(&sample.queue_ref)}
                 {failure.map(|failure| view! { ", " {ago(failure.when, request.now)} })}
             </p>
-            {failure.map(|failure| view! { <pre class="message" tabindex="0">{failure.message.clone()}</pre> })}
+            {failure.map(|failure| view! { <pre class=PAYLOAD tabindex="0">{failure.message.clone()}</pre> })}
         </section>
     }
     .into_any()
@@ -272,7 +279,7 @@ fn by_curl(view: &FailingView, request: &PageRequest) -> AnyView {
     let retry = shell_quote(&api(request, &format!("/unfail/{queue}")));
     let retry = format!("curl {retry} -d {}", shell_quote(&body));
     view! {
-        <details class="more">
+        <details>
             <summary>"API call (curl)"</summary>
             {commands("curl", vec![("List these jobs", list), ("Retry all into one queue", retry)])}
         </details>

@@ -10,6 +10,7 @@ use crate::time;
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::chart::spark;
 use crate::ui::components::links::queue_name;
+use crate::ui::components::styles::CARD;
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::queue_ref::QueueRef;
@@ -46,8 +47,8 @@ pub fn FailuresPage() -> impl IntoView {
 
 fn none(view: &FailuresView, request: &PageRequest) -> AnyView {
     view! {
-        <div class="card">
-            <p class="empty">
+        <div class=CARD>
+            <p class="px-4 py-5 text-muted">
                 "No failed jobs. When a worker fails a job, it appears here by failure group, ready to retry. Last failure: "
                 {match view.last {
                     Some(last) => ago(last, request.now),
@@ -63,9 +64,9 @@ fn none(view: &FailuresView, request: &PageRequest) -> AnyView {
 pub fn ranges(shown: &str, address: impl Fn(&str) -> String) -> AnyView {
     let links = RANGES.map(|(name, word)| {
         let current = (shown == name).then_some("true");
-        view! { <a class="button" href=address(name) aria-current=current>{word}</a> }
+        view! { <a class="btn" href=address(name) aria-current=current>{word}</a> }
     });
-    view! { <nav class="row ranges" aria-label="Time range">{links}</nav> }.into_any()
+    view! { <nav class="flex flex-wrap items-center gap-2 [&>[aria-current]]:border-accent [&>[aria-current]]:font-semibold [&>[aria-current]]:text-accent" aria-label="Time range">{links}</nav> }.into_any()
 }
 
 fn some(view: &FailuresView, text: &str, request: &PageRequest) -> AnyView {
@@ -73,7 +74,7 @@ fn some(view: &FailuresView, text: &str, request: &PageRequest) -> AnyView {
     let groups = i64::try_from(view.groups.len() + view.more).unwrap_or(i64::MAX);
     let address = |range: &str| urls::with_fields("/ui/failures", [("range", range), ("q", text)]);
     view! {
-        <p class="lead">
+        <p class="text-muted wrap-anywhere">
             {match counted == view.failed {
                 true => format!("{} in {}", plural(counted, "failed job", "failed jobs"), plural(groups, "group", "groups")),
                 false => format!(
@@ -84,19 +85,19 @@ fn some(view: &FailuresView, text: &str, request: &PageRequest) -> AnyView {
                 ),
             }}
         </p>
-        <div class="bar-above">
+        <div class="flex flex-wrap items-center gap-x-4 gap-y-2">
             {ranges(&view.range, address)}
-            <form method="get" action="/ui/failures" role="search" class="row">
+            <form method="get" action="/ui/failures" role="search" class="flex flex-wrap items-center gap-2">
                 <label for="q">"Group or message contains"</label>
                 <input id="q" name="q" type="search" value=text.to_owned() maxlength="255" autocomplete="off" />
                 <input type="hidden" name="range" value=view.range.clone() />
-                <button type="submit" class="button">"Filter"</button>
+                <button type="submit" class="btn">"Filter"</button>
             </form>
         </div>
-        <div class="card">
+        <div class=CARD>
             {if view.groups.is_empty() {
                 view! {
-                    <p class="empty">
+                    <p class="px-4 py-5 text-muted">
                         {if text.is_empty() {
                             "No still-failed jobs in this time range. ".to_owned()
                         } else {
@@ -112,7 +113,7 @@ fn some(view: &FailuresView, text: &str, request: &PageRequest) -> AnyView {
         {(view.more > 0)
             .then(|| {
                 let more = i64::try_from(view.more).unwrap_or(i64::MAX);
-                view! { <p class="aside">{format!("{} with fewer jobs not shown. Filter to see them.", plural(more, "group", "groups"))}</p> }
+                view! { <p class="text-muted wrap-anywhere">{format!("{} with fewer jobs not shown. Filter to see them.", plural(more, "group", "groups"))}</p> }
             })}
     }
     .into_any()
@@ -120,14 +121,14 @@ fn some(view: &FailuresView, text: &str, request: &PageRequest) -> AnyView {
 
 fn groups_table(view: &FailuresView, request: &PageRequest) -> AnyView {
     let columns = [
-        ("Failure", "first"),
-        ("Jobs", "n"),
-        ("Share", "n mid"),
+        ("Failure", ""),
+        ("Jobs", "num"),
+        ("Share", "num mid"),
         ("Last 24 hours", "wide"),
-        ("First", "n wide"),
-        ("Last", "n mid"),
+        ("First", "num wide"),
+        ("Last", "num mid"),
         ("Queues", "wide"),
-        ("Action", "act"),
+        ("Action", "w-[1%] text-right"),
     ];
     let rows = view
         .groups
@@ -148,28 +149,28 @@ fn row(group: &FailingGroup, view: &FailuresView, request: &PageRequest) -> AnyV
         time::number(group.day.iter().max().copied().unwrap_or_default()),
     );
     let drawn = match day {
-        0 => view! { <td class="wide zero">"none"</td> }.into_any(),
-        _ => view! { <td class="wide">{spark(&group.day, "s-failed", &about)}</td> }.into_any(),
+        0 => view! { <td class="zero wide">"none"</td> }.into_any(),
+        _ => view! { <td class="wide">{spark(&group.day, "text-failed", &about)}</td> }.into_any(),
     };
     let address = urls::failure_group(&row.group, &view.range, "");
     view! {
         <tr data-key=row.group.clone()>
-            <th scope="row" class="first text">
+            <th scope="row" class="text-cell">
                 <a class="name" href=address>{row.group.clone()}</a>
-                {group.top_kind.as_ref().map(|top_kind| view! { <span class="note">{top_kind.text.clone()}</span> })}
+                {group.top_kind.as_ref().map(|top_kind| view! { <span class="line-clamp-2 text-xs leading-4 text-muted wrap-anywhere">{top_kind.text.clone()}</span> })}
                 {group
                     .top_kind
                     .as_ref()
                     .filter(|top_kind| top_kind.count < group.analyzed)
-                    .map(|top_kind| view! { <span class="klass">{format!("{} of the newest {} jobs", time::number(top_kind.count), time::number(group.analyzed))}</span> })}
+                    .map(|top_kind| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{format!("{} of the newest {} jobs", time::number(top_kind.count), time::number(group.analyzed))}</span> })}
             </th>
-            <td class="n s-failed">{at_least(group.count)}</td>
-            <td class="n mid">{format!("{share:.0}%")}</td>
+            <td class="num text-failed">{at_least(group.count)}</td>
+            <td class="num mid">{format!("{share:.0}%")}</td>
             {drawn}
-            <td class="n wide">{moment(row.first)}</td>
-            <td class="n mid">{moment(row.last)}</td>
+            <td class="num wide">{moment(row.first)}</td>
+            <td class="num mid">{moment(row.last)}</td>
             <td class="wide">{queue_links(&group.queues)}</td>
-            <td class="act">{tables::retry_all(row, request)}</td>
+            <td class="w-[1%] text-right whitespace-nowrap">{tables::retry_all(row, request)}</td>
         </tr>
     }
     .into_any()
@@ -188,7 +189,7 @@ fn queue_links(queues: &[(QueueRef, i64)]) -> AnyView {
     let more = queues.len().saturating_sub(QUEUES_NAMED);
     view! {
         {shown.map(|(queue_ref, _)| view! { <div>{queue_name(queue_ref)}</div> }).collect_view()}
-        {(more > 0).then(|| view! { <span class="aside">{format!("and {more} more")}</span> })}
+        {(more > 0).then(|| view! { <span class="text-muted wrap-anywhere">{format!("and {more} more")}</span> })}
     }
     .into_any()
 }

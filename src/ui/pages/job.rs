@@ -19,6 +19,7 @@ use crate::ui::components::icons::icon;
 use crate::ui::components::links::{queue_link, queue_name, tag_link, worker_link};
 use crate::ui::components::payload::payload;
 use crate::ui::components::state::{chip, protocol_badge, state_view};
+use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, SECTION_TITLE};
 use crate::ui::components::tables;
 use crate::ui::components::time::when;
 use crate::ui::components::timeline::timeline;
@@ -41,46 +42,46 @@ fn page(job: &JobView, request: &PageRequest) -> AnyView {
     let name = row.klass.clone().unwrap_or_else(|| "Job".to_owned());
     view! {
         <Title text=format!("{name} {}", row.id) />
-        <p class="crumb">
+        <p class=CRUMB>
             <a href="/ui/queues">"Queues"</a> <span aria-hidden="true">" › "</span> {queue_link(&row.queue_ref)}
         </p>
-        <div class="head-row">
-            <div class="row">
+        <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
+            <div class="flex flex-wrap items-center gap-2">
                 <h1>
                     <span class="name">{name}</span> {chip(row.state)}
-                    {job.tracked.then(|| view! { <span class="chip s-tracked">{icon("tracked")} "tracked"</span> })}
+                    {job.tracked.then(|| view! { <span class="chip text-accent">{icon("tracked")} "tracked"</span> })}
                 </h1>
                 {protocol_badge(row.queue_ref.protocol)}
             </div>
-            <div class="row">{actions::actions(job, request)}</div>
+            <div class="flex flex-wrap items-center gap-2">{actions::actions(job, request)}</div>
         </div>
-        <p class="lead row">
+        <p class="-mt-3 flex flex-wrap items-center gap-2 text-muted wrap-anywhere">
             <code id="jid" class="id">{row.id.clone()}</code> {shortcut("y", copy("jid".to_owned(), "Copy ID".to_owned()))}
         </p>
         {errors::errors_card(row, &job.times.history, request)}
-        <div class="columns even">
-            <section class="card padded" aria-labelledby="facts">
+        <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
+            <section class=CARD_PADDED aria-labelledby="facts">
                 <h2 id="facts">"Details"</h2>
                 {facts(job, request)}
             </section>
-            <section class="card padded" aria-labelledby="data">
-                <div class="card-title">
+            <section class=CARD_PADDED aria-labelledby="data">
+                <div class=SECTION_TITLE>
                     <h2 id="data">"Payload"</h2>
-                    <span class="row">
-                        <span class="aside">{plural(i64::try_from(job.body.len()).unwrap_or(i64::MAX), "byte", "bytes")}</span>
+                    <span class="flex flex-wrap items-center gap-2">
+                        <span class="text-muted wrap-anywhere">{plural(i64::try_from(job.body.len()).unwrap_or(i64::MAX), "byte", "bytes")}</span>
                         {copy("payload".to_owned(), "Copy the payload".to_owned())}
                     </span>
                 </div>
                 {payload(&job.body)}
             </section>
         </div>
-        <section class="card padded" aria-labelledby="timeline">
+        <section class=CARD_PADDED aria-labelledby="timeline">
             <h2 id="timeline">"Timeline"</h2>
             {timeline(row, &job.times, request.now)}
             {actions::note_form(&row.id, request)}
         </section>
         {graph::graph(&job.graph)}
-        <div class="columns">
+        <div class="grid grid-cols-2 items-start gap-4 empty:hidden max-lg:grid-cols-1">
             {related_jobs("Depends on", &job.dependencies, (row.state == EffectiveState::Depends).then_some((job, request)))}
             {related_jobs("Dependents", &job.dependents, None)}
         </div>
@@ -123,7 +124,7 @@ fn facts(job: &JobView, request: &PageRequest) -> AnyView {
     }
     facts.push((
         "Priority",
-        view! { {row.priority.to_string()} <span class="aside">" · lower numbers run first"</span> }
+        view! { {row.priority.to_string()} <span class="text-muted wrap-anywhere">" · lower numbers run first"</span> }
             .into_any(),
     ));
     facts.push((
@@ -136,12 +137,19 @@ fn facts(job: &JobView, request: &PageRequest) -> AnyView {
             view! { <a class="name" href=urls::recurring(&origin.id)>{origin.id.clone()}</a> }
                 .into_any()
         } else {
-            view! { <span class="name">{origin.id.clone()}</span> <span class="aside">" · ended"</span> }.into_any()
+            view! { <span class="name">{origin.id.clone()}</span> <span class="text-muted wrap-anywhere">" · ended"</span> }.into_any()
         };
         facts.push(("Recurring job", name));
     }
     definitions(facts)
 }
+
+/// The tags. The button that removes a tag is attached to the tag.
+const TAGS: &str = "flex flex-wrap gap-x-2 gap-y-1.5 *:flex *:min-w-0 [&>li>a]:mr-0 [&>li>form]:flex [&>li>form]:shrink-0 \
+    [&>li:has(>form)>a]:rounded-r-none [&>li:has(>form)>a]:border-r-0 [&>li>form>button]:min-h-6 [&>li>form>button]:min-w-6 \
+    [&>li>form>button]:justify-center [&>li>form>button]:rounded-l-none [&>li>form>button]:rounded-r-sm \
+    [&>li>form>button]:border-line [&>li>form>button]:p-0 [&>li>form>button]:text-muted [&>li>form>button]:hover:text-failed \
+    [&>li>span>button]:min-h-6 [&>li>span>button]:px-2 [&>li>span>button]:text-xs";
 
 /// The tags, each with a button that removes it, and the form for a new one.
 fn tags(job: &JobView, request: &PageRequest) -> AnyView {
@@ -160,9 +168,9 @@ fn tags(job: &JobView, request: &PageRequest) -> AnyView {
     });
     let more = row.tags.len().saturating_sub(TAGS_SHOWN);
     view! {
-        <ul class="tags">
+        <ul class=TAGS>
             {tags.collect_view()}
-            {(more > 0).then(|| view! { <li class="aside">{format!("and {more} more")}</li> })}
+            {(more > 0).then(|| view! { <li class="text-muted">{format!("and {more} more")}</li> })}
             <li data-key="">{shortcut("", actions::tag_form(&row.id, request))}</li>
         </ul>
     }
@@ -184,30 +192,30 @@ fn related_jobs(
         let job = related.job.as_ref();
         view! {
             <tr data-key=related.id.clone()>
-                <th scope="row" class="first">
+                <th scope="row">
                     <a class="id" href=urls::qless_job(&related.id)>{related.id.clone()}</a>
-                    {job.and_then(|job| job.klass.clone()).map(|klass| view! { <span class="klass">{klass}</span> })}
+                    {job.and_then(|job| job.klass.clone()).map(|klass| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{klass}</span> })}
                 </th>
                 <td>{job.map(|job| chip(job.state))}</td>
                 <td class="mid">{job.map(|job| queue_name(&job.queue_ref))}</td>
-                {dependent.map(|(dependent, request)| view! { <td class="act">{remove_dependency_button(dependent, &related.id, request)}</td> })}
+                {dependent.map(|(dependent, request)| view! { <td class="w-[1%] text-right whitespace-nowrap">{remove_dependency_button(dependent, &related.id, request)}</td> })}
             </tr>
         }
     });
     let more = related_jobs.total - related_jobs.jobs.len().min(related_jobs.total);
-    let mut columns = vec![("Job", "first"), ("State", ""), ("Queue", "mid")];
-    columns.extend(dependent.map(|_| ("Action", "act")));
+    let mut columns = vec![("Job", ""), ("State", ""), ("Queue", "mid")];
+    columns.extend(dependent.map(|_| ("Action", "w-[1%] text-right")));
     let view = view! {
-        <div class="card">
-            <div class="card-title">
+        <div class=CARD>
+            <div class=CARD_TITLE>
                 <h2>{title}</h2>
-                <span class="row">
-                    <span class="aside">{plural(i64::try_from(related_jobs.total).unwrap_or(i64::MAX), "job", "jobs")}</span>
+                <span class="flex flex-wrap items-center gap-2">
+                    <span class="text-muted wrap-anywhere">{plural(i64::try_from(related_jobs.total).unwrap_or(i64::MAX), "job", "jobs")}</span>
                     {dependent.filter(|_| related_jobs.total > 1).map(|(dependent, request)| actions::remove_dependencies_button(dependent, request))}
                 </span>
             </div>
             {tables::table(title, tables::head(&columns), rows.collect_view().into_any())}
-            {(more > 0).then(|| view! { <p class="empty">{format!("{more} more not shown. The API lists all of them.")}</p> })}
+            {(more > 0).then(|| view! { <p class="px-4 py-5 text-muted">{format!("{more} more not shown. The API lists all of them.")}</p> })}
         </div>
     };
     Some(view.into_any())

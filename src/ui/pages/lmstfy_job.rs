@@ -13,6 +13,7 @@ use crate::ui::components::commands::{commands, copy};
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog_with, delete_dialog, shortcut};
 use crate::ui::components::links::{link_if_allowed, queue_link};
 use crate::ui::components::state::{chip, state_view};
+use crate::ui::components::styles::{CARD_PADDED, SECTION_TITLE};
 use crate::ui::components::time::when;
 use crate::ui::components::timeline::timeline;
 use crate::ui::model::state::EffectiveState;
@@ -38,24 +39,24 @@ fn page(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
     let size = i64::try_from(job.bytes.len()).unwrap_or(i64::MAX);
     view! {
         {job_head(&row.queue_ref, &row.id, None, chip(row.state), actions(job, request))}
-        <div class="columns even">
-            <section class="card padded" aria-labelledby="facts">
+        <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
+            <section class=CARD_PADDED aria-labelledby="facts">
                 <h2 id="facts">"Details"</h2>
                 {facts(job, request)}
             </section>
-            <section class="card padded" aria-labelledby="data">
-                <div class="card-title">
+            <section class=CARD_PADDED aria-labelledby="data">
+                <div class=SECTION_TITLE>
                     <h2 id="data">"Body"</h2>
-                    <span class="row">
-                        <span class="aside">{plural(size, "byte", "bytes")}</span>
+                    <span class="flex flex-wrap items-center gap-2">
+                        <span class="text-muted wrap-anywhere">{plural(size, "byte", "bytes")}</span>
                         {copy("payload".to_owned(), "Copy the body as shown".to_owned())}
-                        <a class="button" href=urls::body(&row.queue_ref, &row.id) download="">"Download"</a>
+                        <a class="btn" href=urls::body(&row.queue_ref, &row.id) download="">"Download"</a>
                     </span>
                 </div>
                 {bytes::body(job, request)}
             </section>
         </div>
-        <section class="card padded" aria-labelledby="timeline">
+        <section class=CARD_PADDED aria-labelledby="timeline">
             <h2 id="timeline">"Timeline"</h2>
             {timeline(row, &job.times, request.now)}
         </section>
@@ -102,14 +103,15 @@ fn facts(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
 }
 
 fn nameless() -> AnyView {
-    view! { "–" <span class="aside">" · lmstfy consumers have no names"</span> }.into_any()
+    view! { "–" <span class="text-muted wrap-anywhere">" · lmstfy consumers have no names"</span> }
+        .into_any()
 }
 
 fn expiry(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
     match job.row.expires_at {
         Some(end) => when(end, request.now),
         None if job.row.state == EffectiveState::Dead => {
-            view! { "never" <span class="aside">" · dead jobs are kept until deleted"</span> }
+            view! { "never" <span class="text-muted wrap-anywhere">" · dead jobs are kept until deleted"</span> }
                 .into_any()
         }
         None => "never".into_any(),
@@ -118,13 +120,13 @@ fn expiry(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
 
 fn attributes(job: &LmstfyJobView) -> AnyView {
     if job.attributes.is_empty() {
-        return view! { <span class="aside">"none"</span> }.into_any();
+        return view! { <span class="text-muted wrap-anywhere">"none"</span> }.into_any();
     }
     let rows = job
         .attributes
         .iter()
         .map(|(name, value)| view! { <li><code>{name.clone()}</code> ": " {value.clone()}</li> });
-    view! { <ul class="attributes">{rows.collect_view()}</ul> }.into_any()
+    view! { <ul>{rows.collect_view()}</ul> }.into_any()
 }
 
 fn actions(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
@@ -171,7 +173,7 @@ fn curl(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
     let path = format!("/job/{}", segment(&row.id));
     let call = |method: &str| command(&row.queue_ref, request, method, &path, "");
     view! {
-        <details class="more">
+        <details>
             <summary>"API call (curl)"</summary>
             {commands("curl", vec![("Get the job", call("GET")), ("Acknowledge (delete) the job", call("DELETE"))])}
         </details>

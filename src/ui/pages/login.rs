@@ -8,6 +8,7 @@ use leptos_meta::Title;
 use crate::ui::components::basics::plural;
 use crate::ui::components::forms::hidden;
 use crate::ui::components::icons::icon;
+use crate::ui::components::styles::{CARD_PADDED, FLASH};
 use crate::ui::page_request::page_request;
 use crate::ui::pages::login::model::SignInError;
 
@@ -29,11 +30,11 @@ pub fn LoginPage() -> impl IntoView {
     };
     view! {
         <Title text="Sign in" />
-        <section class="card padded login" aria-labelledby="sign-in">
+        <section class=format!("{CARD_PADDED} mx-auto mt-[8vh] w-full max-w-100 [&_input]:w-full [&_label]:mt-3 [&_label]:mb-1 [&_label]:block [&_label]:font-semibold") aria-labelledby="sign-in">
             <h1 id="sign-in">"Sign in"</h1>
             {why
                 .map(|why| {
-                    view! { <p class="flash refused" role="alert">{icon("failed")} <span>{why}</span></p> }
+                    view! { <p class=format!("{FLASH} text-failed") role="alert">{icon("failed")} <span>{why}</span></p> }
                 })}
             <form method="post" action="/ui/login">
                 {hidden(vec![("next", next)])}
@@ -50,7 +51,7 @@ pub fn LoginPage() -> impl IntoView {
                 />
                 <label for="key">"Key or password"</label>
                 <input id="key" name="secret" type="password" required maxlength="1024" autocomplete="current-password" />
-                <button type="submit" class="button strong">"Sign in"</button>
+                <button type="submit" class="btn btn-strong">"Sign in"</button>
             </form>
         </section>
     }

@@ -15,6 +15,7 @@ use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, hidden};
 use crate::ui::components::icons::icon;
 use crate::ui::components::paging::paged;
 use crate::ui::components::state::count_cell;
+use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, FIELDS, FLASH, NOTICE};
 use crate::ui::components::tables;
 use crate::ui::components::time::{ago, exact};
 use crate::ui::model::state::{Counts, EffectiveState};
@@ -34,28 +35,28 @@ pub fn NamespacesPage() -> impl IntoView {
 
 fn all(view: &NamespacesView, request: &PageRequest) -> AnyView {
     let columns = [
-        ("Namespace", "first"),
-        ("Queues", "n"),
-        ("Tokens", "n"),
-        ("Running", "n mid"),
-        ("Waiting", "n"),
-        ("Scheduled", "n mid"),
-        ("Dead", "n"),
+        ("Namespace", ""),
+        ("Queues", "num"),
+        ("Tokens", "num"),
+        ("Running", "num mid"),
+        ("Waiting", "num"),
+        ("Scheduled", "num mid"),
+        ("Dead", "num"),
     ];
     let (shown, pages) = paged(request, "/ui/namespaces", &view.rows);
     let rows = shown.iter().map(row);
     view! {
         <Title text="Namespaces" />
         <h1>"Namespaces"</h1>
-        <p class="lead">
+        <p class="text-muted wrap-anywhere">
             "lmstfy queues belong to namespaces. A token gives full access to its namespace and nothing else."
         </p>
         {no_token_notice(view.open)}
         {secret(request)}
-        <div class="card">
+        <div class=CARD>
             {if view.rows.is_empty() {
                 view! {
-                    <p class="empty">"No namespaces yet. A namespace is created with its first token or queue."</p>
+                    <p class="px-4 py-5 text-muted">"No namespaces yet. A namespace is created with its first token or queue."</p>
                 }
                     .into_any()
             } else {
@@ -80,9 +81,9 @@ fn row(row: &NamespaceRow) -> AnyView {
     } = row.counts;
     view! {
         <tr data-key=row.name.clone()>
-            <th scope="row" class="first"><a class="name" href=urls::namespace(&row.name)>{row.name.clone()}</a></th>
-            <td class="n">{n(row.queues)}</td>
-            <td class="n">{n(row.tokens)}</td>
+            <th scope="row"><a class="name" href=urls::namespace(&row.name)>{row.name.clone()}</a></th>
+            <td class="num">{n(row.queues)}</td>
+            <td class="num">{n(row.tokens)}</td>
             {count_cell(running + stalled, EffectiveState::Running, "mid")}
             {count_cell(waiting, EffectiveState::Waiting, "")}
             {count_cell(scheduled, EffectiveState::Scheduled, "mid")}
@@ -108,24 +109,24 @@ fn one(mut view: NamespaceView, request: &PageRequest) -> AnyView {
     let (shown, pages) = paged(request, &urls::namespace(name), &view.queues);
     view! {
         <Title text=format!("Namespace {name}") />
-        <p class="crumb"><a href="/ui/namespaces">"Namespaces"</a></p>
+        <p class=CRUMB><a href="/ui/namespaces">"Namespaces"</a></p>
         <h1 class="name">{name.clone()}</h1>
-        <p class="lead">
+        <p class="text-muted wrap-anywhere">
             {plural(n(view.queues.len()), "queue", "queues")} " · " {plural(n(view.tokens.len()), "token", "tokens")}
             {(dead > 0)
                 .then(|| {
-                    view! { " · " <a class="s-dead" href=urls::dead_in_namespace(name)>{plural(dead, "dead job", "dead jobs")}</a> }
+                    view! { " · " <a class="text-dead" href=urls::dead_in_namespace(name)>{plural(dead, "dead job", "dead jobs")}</a> }
                 })}
         </p>
         {no_token_notice(view.open)}
         {secret(request)}
         {tokens(&view, request)}
         {token_form(Some(name))}
-        <div class="card">
-            <div class="card-title"><h2>"Queues"</h2></div>
+        <div class=CARD>
+            <div class=CARD_TITLE><h2>"Queues"</h2></div>
             {if view.queues.is_empty() {
                 view! {
-                    <p class="empty">"No queues yet. A queue is created when the first job is published to it, and deleted after it has been empty for a while."</p>
+                    <p class="px-4 py-5 text-muted">"No queues yet. A queue is created when the first job is published to it, and deleted after it has been empty for a while."</p>
                 }
                     .into_any()
             } else {
@@ -142,7 +143,7 @@ fn one(mut view: NamespaceView, request: &PageRequest) -> AnyView {
 fn no_token_notice(open: bool) -> Option<AnyView> {
     let notice = || {
         view! {
-            <p class="notice s-stalled">
+            <p class=format!("{NOTICE} text-stalled")>
                 {icon("stalled")}
                 <span>"This server runs with " <code>"--no-auth"</code> ". Anyone who can reach it can use every namespace without a token."</span>
             </p>
@@ -157,13 +158,13 @@ fn secret(request: &PageRequest) -> AnyView {
     let inside = use_context::<NewToken>().map(|token| match token.made {
         Ok(secret) => made(&token.namespace, &token.description, secret, request),
         Err(why) => view! {
-            <p class="flash refused" role="status">
+            <p class=format!("{FLASH} text-failed") role="status">
                 {icon("failed")} <span>"Token not created: " {why} "."</span>
             </p>
         }
         .into_any(),
     });
-    view! { <div id="secret" data-keep="">{inside}</div> }.into_any()
+    view! { <div id="secret" class="empty:hidden" data-keep="">{inside}</div> }.into_any()
 }
 
 fn made(namespace: &str, description: &str, secret: String, request: &PageRequest) -> AnyView {
@@ -176,11 +177,11 @@ fn made(namespace: &str, description: &str, secret: String, request: &PageReques
         shell_quote("hello")
     );
     view! {
-        <section class="card padded secret" aria-labelledby="secret-title" role="status">
+        <section class=format!("{CARD_PADDED} border-l-3 border-l-complete [&>*+*]:mt-3 [&_h2_svg]:text-complete") aria-labelledby="secret-title" role="status">
             <h2 id="secret-title">{icon("complete")} " " {format!("Token created for {namespace}: {description}")}</h2>
             <p>"Copy the secret now. It is not stored and not shown again. If you lose it, create another token."</p>
-            <p class="row">
-                <code id="secret-text" class="secret-text" tabindex="0">{secret}</code>
+            <p class="flex flex-wrap items-center gap-2">
+                <code id="secret-text" class="rounded-md bg-page px-2.5 py-1.5 text-base wrap-anywhere" tabindex="0">{secret}</code>
                 {copy("secret-text".to_owned(), "Copy the secret".to_owned())}
             </p>
             {commands("secret-curl", vec![("Publish a first job to the queue work with this token", line)])}
@@ -191,30 +192,30 @@ fn made(namespace: &str, description: &str, secret: String, request: &PageReques
 
 fn tokens(view: &NamespaceView, request: &PageRequest) -> AnyView {
     let columns = [
-        ("Description", "first"),
-        ("Created", "n mid"),
-        ("Expires", "n"),
-        ("Last used", "n mid"),
+        ("Description", ""),
+        ("Created", "num mid"),
+        ("Expires", "num"),
+        ("Last used", "num mid"),
         ("Public name", "mid"),
-        ("Action", "act"),
+        ("Action", "w-[1%] text-right"),
     ];
     let rows = view.tokens.iter().map(|token| {
         view! {
             <tr data-key=token.name.clone()>
-                <th scope="row" class="first text">{token.description.clone()}</th>
-                <td class="n mid">{ago(token.created, request.now)}</td>
-                <td class="n">{expiry(token, request.now)}</td>
-                <td class="n mid">{last_use(token)}</td>
+                <th scope="row" class="text-cell">{token.description.clone()}</th>
+                <td class="num mid">{ago(token.created, request.now)}</td>
+                <td class="num">{expiry(token, request.now)}</td>
+                <td class="num mid">{last_use(token)}</td>
                 <td class="mid"><code>{token.name.clone()}</code></td>
-                <td class="act">{revoke(&view.name, token)}</td>
+                <td class="w-[1%] text-right whitespace-nowrap">{revoke(&view.name, token)}</td>
             </tr>
         }
     });
     view! {
-        <section class="card" aria-labelledby="tokens">
-            <div class="card-title">
+        <section class=CARD aria-labelledby="tokens">
+            <div class=CARD_TITLE>
                 <h2 id="tokens">"Tokens"</h2>
-                <span class="aside">"only hashes are stored"</span>
+                <span class="text-muted wrap-anywhere">"only hashes are stored"</span>
             </div>
             {if view.tokens.is_empty() {
                 let text = if view.open {
@@ -222,7 +223,7 @@ fn tokens(view: &NamespaceView, request: &PageRequest) -> AnyView {
                 } else {
                     "No tokens. Create one to use this namespace through the API."
                 };
-                view! { <p class="empty">{text}</p> }.into_any()
+                view! { <p class="px-4 py-5 text-muted">{text}</p> }.into_any()
             } else {
                 tables::table("Tokens of this namespace", tables::head(&columns), rows.collect_view().into_any())
             }}
@@ -236,7 +237,7 @@ fn expiry(token: &TokenRow, now: i64) -> AnyView {
     match token.expires {
         None => "never".into_any(),
         Some(at) if token.expired => {
-            view! { <span class="s-failed">"expired "{ago(at, now)}</span> }.into_any()
+            view! { <span class="text-failed">"expired "{ago(at, now)}</span> }.into_any()
         }
         Some(at) => ago(at, now),
     }
@@ -280,9 +281,9 @@ fn token_form(namespace: Option<&str>) -> AnyView {
     });
     let action = namespace.map_or_else(|| "/ui/namespaces".to_owned(), urls::namespace);
     view! {
-        <section class="card padded" aria-labelledby="new-token">
+        <section class=CARD_PADDED aria-labelledby="new-token">
             <h2 id="new-token">"Create token"</h2>
-            <form method="post" action=action class="fields">
+            <form method="post" action=action class=FIELDS>
                 // Repeating the request, such as by a reload, creates no second token.
                 {hidden(vec![("once", page_request().now.to_string())])}
                 {namespace
@@ -305,7 +306,7 @@ fn token_form(namespace: Option<&str>) -> AnyView {
                             </div>
                         }
                     })}
-                <div class="grow">
+                <div class="flex-[1_1_240px] [&_input]:w-full">
                     <label for="token-description">"Description: who uses it and for what"</label>
                     <input
                         id="token-description"
@@ -330,7 +331,7 @@ fn token_form(namespace: Option<&str>) -> AnyView {
                         autocomplete="off"
                     />
                 </div>
-                <button type="submit" class="button strong">"Create token"</button>
+                <button type="submit" class="btn btn-strong">"Create token"</button>
             </form>
         </section>
     }
@@ -340,7 +341,7 @@ fn token_form(namespace: Option<&str>) -> AnyView {
 fn curl(name: &str, request: &PageRequest) -> AnyView {
     let call = |path: &str| shell_quote(&api(request, &format!("/token/{}{path}", segment(name))));
     view! {
-        <details class="more">
+        <details>
             <summary>"API call (curl)"</summary>
             {commands(
                 "curl",

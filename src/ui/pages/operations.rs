@@ -14,6 +14,7 @@ use crate::ui::components::forms::hidden;
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{queue_name, quoted_if_blank};
 use crate::ui::components::paging::pager;
+use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, NOTICE};
 use crate::ui::components::tables;
 use crate::ui::components::time::{ago, exact, when};
 use crate::ui::model::operation::{
@@ -43,13 +44,13 @@ pub fn OperationPage() -> impl IntoView {
 /// The phase as icon, word and color.
 fn chip(phase: Phase) -> AnyView {
     let (class, shape, word) = match phase {
-        Phase::Waiting => ("s-waiting", "waiting", "queued"),
-        Phase::Running => ("s-running", "running", "running"),
-        Phase::Done => ("s-complete", "complete", "done"),
-        Phase::Stopped => ("s-paused", "paused", "stopped"),
-        Phase::Failed => ("s-failed", "failed", "failed"),
-        Phase::Undoing => ("s-running", "running", "undoing"),
-        Phase::Undone => ("s-paused", "complete", "undone"),
+        Phase::Waiting => ("text-waiting", "waiting", "queued"),
+        Phase::Running => ("text-running", "running", "running"),
+        Phase::Done => ("text-complete", "complete", "done"),
+        Phase::Stopped => ("text-paused", "paused", "stopped"),
+        Phase::Failed => ("text-failed", "failed", "failed"),
+        Phase::Undoing => ("text-running", "running", "undoing"),
+        Phase::Undone => ("text-paused", "complete", "undone"),
     };
     view! { <span class=format!("chip {class}")>{icon(shape)} {word}</span> }.into_any()
 }
@@ -81,30 +82,30 @@ fn subject(row: &OperationRow) -> AnyView {
 
 fn list(view: &OperationsView, request: &PageRequest) -> AnyView {
     let columns = [
-        ("Operation", "first"),
+        ("Operation", ""),
         ("State", ""),
-        ("Jobs", "mid text"),
+        ("Jobs", "text-cell mid"),
         ("Started by", "mid"),
-        ("Started", "n"),
-        ("Done", "n"),
-        ("Skipped", "n mid"),
+        ("Started", "num"),
+        ("Done", "num"),
+        ("Skipped", "num mid"),
     ];
     let rows = view.rows.iter().map(|row| {
         view! {
             <tr data-key=row.id.to_string()>
-                <th scope="row" class="first text"><a href=urls::operation(row.id)>{title(row)}</a></th>
+                <th scope="row" class="text-cell"><a href=urls::operation(row.id)>{title(row)}</a></th>
                 <td>{chip(row.phase)}</td>
-                <td class="mid text">{subject(row)}</td>
+                <td class="text-cell mid">{subject(row)}</td>
                 <td class="mid">{row.who.clone()}</td>
-                <td class="n">{ago(row.created, request.now)}</td>
-                <td class="n">{time::number(row.done)}</td>
-                <td class="n mid">{time::number(row.skipped)}</td>
+                <td class="num">{ago(row.created, request.now)}</td>
+                <td class="num">{time::number(row.done)}</td>
+                <td class="num mid">{time::number(row.skipped)}</td>
             </tr>
         }
     });
     let body = if view.rows.is_empty() {
         view! {
-            <p class="empty">
+            <p class="px-4 py-5 text-muted">
                 "No operations yet. Select jobs, or all matching jobs of a search, under "
                 <a href="/ui/jobs">"Jobs"</a> ". Bulk actions and their progress are listed here."
             </p>
@@ -117,8 +118,8 @@ fn list(view: &OperationsView, request: &PageRequest) -> AnyView {
     view! {
         <Title text="Operations" />
         <h1>"Operations"</h1>
-        <p class="lead">"Bulk actions, newest first. The last 1,000 are kept for 30 days."</p>
-        <div class="card">{body}</div>
+        <p class="text-muted wrap-anywhere">"Bulk actions, newest first. The last 1,000 are kept for 30 days."</p>
+        <div class=CARD>{body}</div>
         {pager(request, LIST, request.offset(), view.rows.len(), view.total)}
     }
     .into_any()
@@ -129,13 +130,13 @@ fn page(view: &OperationView, request: &PageRequest) -> AnyView {
     let title = title(row);
     view! {
         <Title text=title.clone() />
-        <p class="crumb"><a href=LIST>"Operations"</a></p>
-        <div class="head-row">
-            <div class="row"><h1 class="name">{title}</h1> {chip(row.phase)}</div>
-            <div class="row">{buttons(row, request)}</div>
+        <p class=CRUMB><a href=LIST>"Operations"</a></p>
+        <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
+            <div class="flex flex-wrap items-center gap-2"><h1 class="name">{title}</h1> {chip(row.phase)}</div>
+            <div class="flex flex-wrap items-center gap-2">{buttons(row, request)}</div>
         </div>
-        {row.error.clone().map(|error| view! { <p class="notice s-failed">{icon("failed")} <span>{error}</span></p> })}
-        <section class="card padded" aria-labelledby="progress">
+        {row.error.clone().map(|error| view! { <p class=format!("{NOTICE} text-failed")>{icon("failed")} <span>{error}</span></p> })}
+        <section class=CARD_PADDED aria-labelledby="progress">
             <h2 id="progress">"Progress"</h2>
             {progress(row)} {facts(row, request.now)}
         </section>
@@ -152,21 +153,21 @@ fn buttons(row: &OperationRow, request: &PageRequest) -> AnyView {
     let runs = matches!(row.phase, Phase::Waiting | Phase::Running);
     let undo = row.undo_until.map(|until| {
         view! {
-            <form method="post" action=UndoOperation::PATH class="row">
-                {fields()} <button type="submit" class="button strong" data-undo="">"Undo"</button>
-                <span class="aside">"until " {exact(until)} ", " {ago(until, request.now)}</span>
+            <form method="post" action=UndoOperation::PATH class="flex flex-wrap items-center gap-2">
+                {fields()} <button type="submit" class="btn btn-strong" data-undo="">"Undo"</button>
+                <span class="text-muted wrap-anywhere">"until " {exact(until)} ", " {ago(until, request.now)}</span>
             </form>
         }
     });
     let stop = runs.then(|| {
         view! {
             <form method="post" action=StopOperation::PATH>
-                {fields()} <button type="submit" class="button">"Stop"</button>
+                {fields()} <button type="submit" class="btn">"Stop"</button>
             </form>
         }
     });
     let again = (!runs && row.phase != Phase::Undoing)
-        .then(|| view! { <a class="button" href=urls::confirm(&row.request, "")>"Run again…"</a> });
+        .then(|| view! { <a class="btn" href=urls::confirm(&row.request, "")>"Run again…"</a> });
     view! { {undo} {stop} {again} }.into_any()
 }
 
@@ -200,7 +201,7 @@ fn progress(row: &OperationRow) -> AnyView {
         ),
     };
     view! {
-        <progress class="progress" max=of.max(1).to_string() value=at.to_string() aria-label=words.clone()></progress>
+        <progress max=of.max(1).to_string() value=at.to_string() aria-label=words.clone()></progress>
         <p>{words} "."</p>
     }
     .into_any()
@@ -258,7 +259,7 @@ fn skipped(view: &OperationView, request: &PageRequest) -> AnyView {
     if all == 0 {
         return ().into_any();
     }
-    let columns = [("Job", "first"), ("Queue", "mid"), ("Reason", "text")];
+    let columns = [("Job", ""), ("Queue", "mid"), ("Reason", "text-cell")];
     let skip = |(n, skip): (usize, &SkipRow)| {
         let (job, queue) = match &skip.queue_ref {
             Some((queue_ref, id)) => (
@@ -270,23 +271,23 @@ fn skipped(view: &OperationView, request: &PageRequest) -> AnyView {
         };
         view! {
             <tr data-key=(request.offset() + n).to_string()>
-                <th scope="row" class="first">{job}</th>
+                <th scope="row">{job}</th>
                 <td class="mid">{queue}</td>
-                <td class="text"><span class="reason">{skip.reason.clone()}</span></td>
+                <td class="text-cell"><span class="wrap-anywhere">{skip.reason.clone()}</span></td>
             </tr>
         }
     };
     let rows = view.skips.iter().enumerate().map(skip);
     let rows = rows.collect_view().into_any();
     view! {
-        <section class="card" aria-labelledby="skipped">
-            <div class="card-title"><h2 id="skipped">"Skipped jobs"</h2></div>
+        <section class=CARD aria-labelledby="skipped">
+            <div class=CARD_TITLE><h2 id="skipped">"Skipped jobs"</h2></div>
             {tables::table("Skipped jobs with reasons", tables::head(&columns), rows)}
         </section>
         {(all > view.known)
             .then(|| {
                 view! {
-                    <p class="aside">
+                    <p class="text-muted wrap-anywhere">
                         {format!("{} in total. Reasons are kept for the first {}.", plural(all, "skipped job", "skipped jobs"), time::number(view.known))}
                     </p>
                 }

@@ -13,7 +13,10 @@ use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, data_table, p
 use crate::ui::components::commands::{api, commands, shell_quote};
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::link_if_allowed;
-use crate::ui::components::state::{count_cell, not_applicable_cell, protocol_badge, state_label};
+use crate::ui::components::state::{
+    color, count_cell, not_applicable_cell, protocol_badge, state_label,
+};
+use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, HEALTHY, TILES};
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::queue_ref::Protocol;
@@ -55,23 +58,23 @@ fn content(mut overview: OverviewView, request: &PageRequest) -> AnyView {
         {count_tiles(&overview.totals)}
         {recent_activity(&overview.recent, request.now)}
         {by_api(&overview)}
-        <div class="card">
+        <div class=CARD>
             {title("Queues", "/ui/queues", overview.queues.len())}
             {table("Queues, problems first", first(&overview.queues, QUEUES_SHOWN), None, None, request.now)}
         </div>
-        <div class="columns">
-            <div class="card">
+        <div class="grid grid-cols-2 items-start gap-4 empty:hidden max-lg:grid-cols-1">
+            <div class=CARD>
                 {title("Failures", "/ui/failures", overview.groups.len())}
                 {if overview.groups.is_empty() {
-                    view! { <p class="empty">"No failed jobs."</p> }.into_any()
+                    view! { <p class="px-4 py-5 text-muted">"No failed jobs."</p> }.into_any()
                 } else {
                     tables::groups(first(&overview.groups, GROUPS_SHOWN), request, false)
                 }}
             </div>
-            <div class="card">
+            <div class=CARD>
                 {title("Workers", "/ui/workers", overview.workers.len())}
                 {if overview.workers.is_empty() {
-                    view! { <p class="empty">"No workers seen recently."</p> }.into_any()
+                    view! { <p class="px-4 py-5 text-muted">"No workers seen recently."</p> }.into_any()
                 } else {
                     tables::workers(first(&overview.workers, WORKERS_SHOWN), request.now)
                 }}
@@ -85,17 +88,33 @@ fn first<T>(list: &[T], n: usize) -> &[T] {
     list.get(..n).unwrap_or(list)
 }
 
+fn icon_color(shape: &str) -> &'static str {
+    match shape {
+        "stalled" => "text-stalled",
+        "waiting" => "text-waiting",
+        "dead" => "text-dead",
+        "failed" => "text-failed",
+        _ => "text-paused",
+    }
+}
+
 fn title(name: &'static str, address: &'static str, there: usize) -> AnyView {
     let all = format!("All {there}");
     let label = format!("{name}: all {there}");
     view! {
-        <div class="card-title">
+        <div class=CARD_TITLE>
             <h2>{name}</h2>
-            <a href=address aria-label=label>{all}</a>
+            <a class="text-sm" href=address aria-label=label>{all}</a>
         </div>
     }
     .into_any()
 }
+
+/// The list of problems, each in the color of its icon.
+const PROBLEMS: &str = "divide-y divide-line overflow-hidden rounded-md border border-line bg-card *:flex *:items-center \
+    [&>li>a]:flex [&>li>a]:min-h-9 [&>li>a]:min-w-0 [&>li>a]:flex-1 [&>li>a]:items-center [&>li>a]:gap-2 [&>li>a]:px-4 \
+    [&>li>a]:py-1.5 [&>li>a]:wrap-anywhere [&>li>a]:text-inherit [&>li>a]:hover:bg-hover [&>li>a>span]:min-w-0 \
+    [&>li>a_span]:text-ink";
 
 /// The problems, or one line if there are none.
 fn problem_list(overview: &OverviewView, request: &PageRequest) -> AnyView {
@@ -104,11 +123,11 @@ fn problem_list(overview: &OverviewView, request: &PageRequest) -> AnyView {
     if found.is_empty() {
         let queues = i64::try_from(overview.queues.len()).unwrap_or(i64::MAX);
         return view! {
-            <p class="strip fine">
+            <p class=HEALTHY>
                 {icon("complete")}
                 <span>
                     {if queues == 1 { "The queue is healthy".to_owned() } else { format!("All {} queues are healthy", time::number(queues)) }}
-                    <span class="aside">{format!(" · checked at {} UTC", time::clock(now))}</span>
+                    <span class="text-muted wrap-anywhere">{format!(" · checked at {} UTC", time::clock(now))}</span>
                 </span>
             </p>
         }
@@ -117,23 +136,23 @@ fn problem_list(overview: &OverviewView, request: &PageRequest) -> AnyView {
     let rows = found.into_iter().map(|problem| {
         let shape = problem.shape;
         view! {
-            <li class=format!("s-{shape}")>
+            <li class=icon_color(shape)>
                 <a href=problem.address>{icon(shape)} <span>
                         {problem.text}
-                        {problem.since.map(|(what, since)| view! { <span class="aside">" · " {what} " " {ago(since, now)}</span> })}
+                        {problem.since.map(|(what, since)| view! { <span class="text-muted wrap-anywhere">" · " {what} " " {ago(since, now)}</span> })}
                         " " {problem.protocol.map(protocol_badge)}
                     </span></a>
                 {problem
                     .remedy
                     .map(|remedy| match remedy {
-                        Remedy::ResumeQueue(queue) => view! { <div class="remedy">{resume_button(&queue, request)}</div> }.into_any(),
-                        Remedy::RetryGroup(group) => view! { <div class="remedy">{tables::retry_all_with_prefix("problem-", &group, request)}</div> }.into_any(),
-                        Remedy::RequeueDead(queue, count) => view! { <div class="remedy">{requeue_all_button(&queue, count, request)}</div> }.into_any(),
+                        Remedy::ResumeQueue(queue) => view! { <div class="shrink-0 pr-4">{resume_button(&queue, request)}</div> }.into_any(),
+                        Remedy::RetryGroup(group) => view! { <div class="shrink-0 pr-4">{tables::retry_all_with_prefix("problem-", &group, request)}</div> }.into_any(),
+                        Remedy::RequeueDead(queue, count) => view! { <div class="shrink-0 pr-4">{requeue_all_button(&queue, count, request)}</div> }.into_any(),
                     })}
             </li>
         }
     });
-    view! { <ul class="strip" aria-label="Problems">{rows.collect_view()}</ul> }.into_any()
+    view! { <ul class=PROBLEMS aria-label="Problems">{rows.collect_view()}</ul> }.into_any()
 }
 
 /// The states, most important first.
@@ -158,32 +177,36 @@ fn count_tiles(totals: &[(Protocol, Counts)]) -> AnyView {
         has || total.of(*state) > 0
     };
     let shown: Vec<EffectiveState> = STATES.into_iter().filter(known).collect();
-    let class = match shown.len() {
-        9 => "tiles nine",
-        8 => "tiles eight",
-        5 => "tiles five",
-        4 => "tiles four",
-        1 => "tiles one",
-        _ => "tiles",
+    let columns = match shown.len() {
+        9 => {
+            "grid-cols-9 max-lg:grid-cols-5 max-sm:grid-cols-3 max-lg:[&>:last-child]:col-span-2 max-sm:[&>:last-child]:col-span-1"
+        }
+        8 => "grid-cols-8 max-lg:grid-cols-4 max-xs:[&>li>*]:px-1.5 max-xs:[&_svg]:hidden",
+        5 => "grid-cols-5 max-sm:grid-cols-3 max-sm:[&>:last-child]:col-span-2",
+        4 => "grid-cols-4 max-sm:grid-cols-2",
+        1 => "grid-cols-1",
+        _ => {
+            "grid-cols-7 max-lg:grid-cols-4 max-sm:grid-cols-3 max-lg:[&>:last-child]:col-span-2 max-sm:[&>:last-child]:col-span-3"
+        }
     };
     let tiles = shown.into_iter().map(|state| {
         let n = total.of(state);
-        let class = if n == 0 { "tile zero" } else { "tile" };
+        let class = if n == 0 { "tile-count font-normal text-muted" } else { "tile-count" };
         let address = match state {
             EffectiveState::Failed => "/ui/failures".to_owned(),
             EffectiveState::Dead => "/ui/dead".to_owned(),
             other => format!("/ui/queues?sort={}", other.as_str()),
         };
         view! {
-            <li class=class>
+            <li class="tile">
                 <a href=address>
-                    <span class=format!("tile-name s-{}", state.as_str())>{icon(state.as_str())} {state_label(state)}</span>
-                    <span class="tile-n">{time::number(n)}</span>
+                    <span class=format!("tile-name {}", color(state))>{icon(state.as_str())} {state_label(state)}</span>
+                    <span class=class>{time::number(n)}</span>
                 </a>
             </li>
         }
     });
-    view! { <ul class=class aria-label="Jobs by state">{tiles.collect_view()}</ul> }.into_any()
+    view! { <ul class=format!("{TILES} {columns}") aria-label="Jobs by state">{tiles.collect_view()}</ul> }.into_any()
 }
 
 /// The last hour as a chart, and the last five minutes.
@@ -204,23 +227,23 @@ fn recent_activity(recent: &RecentActivity, now: i64) -> AnyView {
         width: recent.hour.width,
         is_in_progress: true,
         lines: vec![
-            line("completed", "s-complete", Dash::Solid, |span| {
+            line("completed", "text-complete", Dash::Solid, |span| {
                 span.completed
             }),
-            line("failed", "s-failed", Dash::Long, |span| span.failed),
+            line("failed", "text-failed", Dash::Long, |span| span.failed),
         ],
     };
     let latest = &recent.now;
     let tiles = [
         (
-            "s-complete",
+            "text-complete",
             "complete",
             "Completed/min",
             Unit::Rate.text(latest.completed as f64 / 5.0),
             "/ui/stats?range=1h",
         ),
         (
-            "s-failed",
+            "text-failed",
             "failed",
             "Failure rate",
             latest
@@ -229,7 +252,7 @@ fn recent_activity(recent: &RecentActivity, now: i64) -> AnyView {
             "/ui/failures?range=1h",
         ),
         (
-            "s-waiting",
+            "text-waiting",
             "waiting",
             "Wait p95",
             latest.wait_p95.map_or("–".to_owned(), time::seconds),
@@ -241,18 +264,18 @@ fn recent_activity(recent: &RecentActivity, now: i64) -> AnyView {
             <li class="tile">
                 <a href=address>
                     <span class=format!("tile-name {class}")>{icon(shape)} {word}</span>
-                    <span class="tile-n">{value}</span>
+                    <span class="tile-count">{value}</span>
                 </a>
             </li>
         }
     });
     view! {
-        <div class="pace">
-            <section class="card padded" aria-label="Last hour">
+        <div class="grid grid-cols-[minmax(0,1fr)_216px] gap-4 max-[900px]:grid-cols-1">
+            <section class=CARD_PADDED aria-label="Last hour">
                 {chart(&drawing)}
                 {data_table("Completed and failed jobs per minute", &[&drawing])}
             </section>
-            <ul class="tiles one" aria-label="Last 5 minutes">{tiles}</ul>
+            <ul class=format!("{TILES} grid-cols-1 max-[900px]:grid-cols-3 max-xs:grid-cols-1") aria-label="Last 5 minutes">{tiles}</ul>
         </div>
     }
     .into_any()
@@ -264,17 +287,17 @@ fn by_api(overview: &OverviewView) -> AnyView {
         return ().into_any();
     }
     let columns = [
-        ("Protocol", "first"),
-        ("Queues", "n mid"),
-        ("Running", "n"),
-        ("Waiting", "n"),
-        ("Scheduled", "n mid"),
-        ("Depends", "n wide"),
-        ("Stalled", "n mid"),
-        ("Failed", "n"),
-        ("Dead", "n"),
-        ("Complete", "n wide"),
-        ("Records", "n"),
+        ("Protocol", ""),
+        ("Queues", "num mid"),
+        ("Running", "num"),
+        ("Waiting", "num"),
+        ("Scheduled", "num mid"),
+        ("Depends", "num wide"),
+        ("Stalled", "num mid"),
+        ("Failed", "num"),
+        ("Dead", "num"),
+        ("Complete", "num wide"),
+        ("Records", "num"),
     ];
     let class = |state: EffectiveState| match state {
         EffectiveState::Scheduled | EffectiveState::Stalled => "mid",
@@ -293,14 +316,14 @@ fn by_api(overview: &OverviewView) -> AnyView {
         });
         view! {
             <tr data-key=protocol.as_str()>
-                <th scope="row" class="first">{protocol_badge(*protocol)}</th>
-                <td class="n mid">{time::number(queues)}</td>
+                <th scope="row">{protocol_badge(*protocol)}</th>
+                <td class="num mid">{time::number(queues)}</td>
                 {cells.collect_view()}
             </tr>
         }
     });
     view! {
-        <div class="card">
+        <div class=CARD>
             {tables::table("Jobs by protocol", tables::head(&columns), rows.collect_view().into_any())}
         </div>
     }
@@ -312,10 +335,10 @@ fn getting_started(request: &PageRequest) -> AnyView {
     let job = r#"{"data": {"meta": {"to": "ada@example.com"}, "klass": "Mail::Send"}}"#;
     view! {
         <h1>"No queues yet"</h1>
-        <p class="lead">
+        <p class="text-muted wrap-anywhere">
             "A queue is created with its first job. Run these three commands and watch this page."
         </p>
-        <section class="card padded">
+        <section class=CARD_PADDED>
             {commands(
                 "first",
                 vec![
@@ -325,7 +348,7 @@ fn getting_started(request: &PageRequest) -> AnyView {
                 ],
             )}
         </section>
-        <section class="card padded" aria-labelledby="by-lmstfy">
+        <section class=CARD_PADDED aria-labelledby="by-lmstfy">
             <h2 id="by-lmstfy">"With lmstfy"</h2>
             <p>"lmstfy queues belong to namespaces. " {link_if_allowed("/ui/namespaces".to_owned(), "Create a token".to_owned())} " for the namespace shop and use it here:"</p>
             {commands(
@@ -348,7 +371,7 @@ fn getting_started(request: &PageRequest) -> AnyView {
             )}
         </section>
         {getting_started_relay(request)}
-        <section class="card padded" aria-labelledby="by-jobq">
+        <section class=CARD_PADDED aria-labelledby="by-jobq">
             <h2 id="by-jobq">"With Jobq"</h2>
             <p>"Jobq queues must be created, with curl or " <a href="/ui/queues?new=#new">"on the Queues page"</a> "."</p>
             {commands("first-jobq", example_commands(request))}
@@ -360,7 +383,7 @@ fn getting_started(request: &PageRequest) -> AnyView {
 fn getting_started_relay(request: &PageRequest) -> AnyView {
     let job = r#"[{"queue": "mail", "id": "1", "timeout": 30, "max_retries": 3, "payload": {"to": "ada@example.com"}}]"#;
     view! {
-        <section class="card padded" aria-labelledby="by-relay">
+        <section class=CARD_PADDED aria-labelledby="by-relay">
             <h2 id="by-relay">"With Relay"</h2>
             {commands(
                 "first-relay",

@@ -11,6 +11,7 @@ use crate::ui::components::commands::escape_textarea;
 use crate::ui::components::forms::queue_field;
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::queue_link;
+use crate::ui::components::styles::{CARD_PADDED, CRUMB, FIELDS};
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::page_request::page_request;
 use crate::ui::pages::put::model::{NewJob, NewJobView, RejectedJob};
@@ -34,10 +35,10 @@ fn page(view: NewJobView, like: &str, rejected: Option<RejectedJob>) -> AnyView 
     };
     let queue_ref = QueueRef::qless(&form.queue);
     let crumb = (!form.queue.is_empty()).then(|| {
-        view! { <p class="crumb"><a href="/ui/queues">"Queues"</a> <span aria-hidden="true">" › "</span> {queue_link(&queue_ref)}</p> }
+        view! { <p class=CRUMB><a href="/ui/queues">"Queues"</a> <span aria-hidden="true">" › "</span> {queue_link(&queue_ref)}</p> }
     });
     let lead = (!like.is_empty()).then(|| {
-        view! { <p class="lead">"Copied from job " <a class="id" href=urls::qless_job(like)>{like.to_owned()}</a> ". The new job gets its own ID."</p> }
+        view! { <p class="text-muted wrap-anywhere">"Copied from job " <a class="id" href=urls::qless_job(like)>{like.to_owned()}</a> ". The new job gets its own ID."</p> }
     });
     view! {
         <Title text="Add job" />
@@ -45,8 +46,8 @@ fn page(view: NewJobView, like: &str, rejected: Option<RejectedJob>) -> AnyView 
         <h1>"Add job"</h1>
         {lead}
         // A refresh keeps what was typed.
-        <section id="put" class="card padded" aria-label="The job" data-keep="">
-            {why.map(|why| view! { <p class="wrong" role="alert">{icon("failed")} <span>{why}</span></p> })}
+        <section id="put" class=CARD_PADDED aria-label="The job" data-keep="">
+            {why.map(|why| view! { <p class="mt-1 flex gap-1.5 text-sm text-failed [&_svg]:mt-0.5" role="alert">{icon("failed")} <span>{why}</span></p> })}
             {fields(&form, &view.queues)}
         </section>
     }
@@ -137,18 +138,18 @@ fn fields(form: &NewJob, queues: &[String]) -> AnyView {
         }
     });
     view! {
-        <form method="post" action="/ui/put" class="fields">
+        <form method="post" action="/ui/put" class=FIELDS>
             {queue_field("put-queue", "queue", &form.queue, queues)}
             {lines.into_iter().collect_view()}
-            <div class="whole">
+            <div class="flex-[1_0_100%]">
                 <label for="put-data">"Payload (JSON)"</label>
                 <textarea id="put-data" name="data" rows="8" spellcheck="false" autocomplete="off">{escape_textarea(&form.data)}</textarea>
             </div>
-            <div class="whole">
+            <div class="flex-[1_0_100%]">
                 <label for="put-depends">"Depends on job IDs (optional, separated by spaces)"</label>
                 <textarea id="put-depends" name="depends" rows="2" spellcheck="false" autocomplete="off">{escape_textarea(&form.depends)}</textarea>
             </div>
-            <button type="submit" class="button strong">"Add job"</button>
+            <button type="submit" class="btn btn-strong">"Add job"</button>
         </form>
     }
     .into_any()

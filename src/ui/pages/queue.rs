@@ -22,7 +22,8 @@ use crate::ui::components::forms::{
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{link_if_allowed, worker_link};
 use crate::ui::components::paging::pager;
-use crate::ui::components::state::{bar, paused_chip, protocol_badge, state_label};
+use crate::ui::components::state::{bar, color, paused_chip, protocol_badge, state_label};
+use crate::ui::components::styles::{CARD, CRUMB, NOTICE};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::{ago, exact};
 use crate::ui::model::queue::QueueRow;
@@ -58,7 +59,8 @@ fn page(view: &QueueView, request: &PageRequest) -> AnyView {
     let empty = view.jobs.is_empty() && request.offset() == 0;
     let list = match queue_ref.protocol {
         _ if empty => {
-            view! { <p class="empty">{nothing(queue_ref.protocol, state)}</p> }.into_any()
+            view! { <p class="px-4 py-5 text-muted">{nothing(queue_ref.protocol, state)}</p> }
+                .into_any()
         }
         _ if state == EffectiveState::Dead => dead_letter::list(view, request),
         Protocol::Qless => {
@@ -74,7 +76,7 @@ fn page(view: &QueueView, request: &PageRequest) -> AnyView {
         <Title text=queue_ref.label() />
         {head(queue, Tab::Jobs(state), request)}
         {(state == EffectiveState::Dead).then(|| dead_letter::confirmation(view, request))}
-        <div class="card">{list}</div>
+        <div class=CARD>{list}</div>
         {pager(request, &urls::state(queue_ref, state), request.offset(), view.jobs.len(), queue.counts.of(state))}
         {curl(view, request)}
     }
@@ -84,7 +86,7 @@ fn page(view: &QueueView, request: &PageRequest) -> AnyView {
 /// Breadcrumb, name and actions of a queue.
 pub fn title(queue_ref: &QueueRef, paused: Option<AnyView>, actions: AnyView) -> AnyView {
     view! {
-        <p class="crumb">
+        <p class=CRUMB>
             <a href="/ui/queues">"Queues"</a>
             {(queue_ref.protocol == Protocol::Lmstfy).then(|| {
                 view! {
@@ -93,13 +95,13 @@ pub fn title(queue_ref: &QueueRef, paused: Option<AnyView>, actions: AnyView) ->
                 }
             })}
         </p>
-        <div class="head-row">
-            <div class="row">
+        <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
+            <div class="flex flex-wrap items-center gap-2">
                 <h1 class="name">{queue_ref.label()}</h1>
                 {protocol_badge(queue_ref.protocol)}
                 {paused}
             </div>
-            <div class="row">{actions}</div>
+            <div class="flex flex-wrap items-center gap-2">{actions}</div>
         </div>
     }
     .into_any()
@@ -114,8 +116,8 @@ pub fn head(queue: &QueueRow, here: Tab, request: &PageRequest) -> AnyView {
         {match queue_ref.protocol {
             Protocol::Qless => {
                 view! {
-                    {may_post("/ui/put").then(|| view! { <a class="button" href=urls::put(&queue_ref.name)>"Add job…"</a> })}
-                    <a class="button" href=urls::config(&queue_ref.name)>"Options…"</a>
+                    {may_post("/ui/put").then(|| view! { <a class="btn" href=urls::put(&queue_ref.name)>"Add job…"</a> })}
+                    <a class="btn" href=urls::config(&queue_ref.name)>"Options…"</a>
                 }
                     .into_any()
             }
@@ -133,12 +135,12 @@ pub fn head(queue: &QueueRow, here: Tab, request: &PageRequest) -> AnyView {
             .forgotten
             .then(|| {
                 view! {
-                    <p class="notice">"This queue is hidden from the lists. It reappears when a job is added to it."</p>
+                    <p class=NOTICE>"This queue is hidden from the lists. It reappears when a job is added to it."</p>
                 }
             })}
-        <div class="queue-head">
+        <div class="flex max-w-180 items-center gap-4 max-sm:flex-wrap">
             {bar(counts)}
-            {oldest.map(|since| view! { <span class="aside">"Oldest waiting: " {ago(since, request.now)}</span> })}
+            {oldest.map(|since| view! { <span class="shrink-0 text-sm text-muted">"Oldest waiting: " {ago(since, request.now)}</span> })}
         </div>
         {claimants(queue, request)}
         {tabs(queue, here)}
@@ -150,7 +152,7 @@ pub fn head(queue: &QueueRow, here: Tab, request: &PageRequest) -> AnyView {
 fn claimants(queue: &QueueRow, request: &PageRequest) -> AnyView {
     if let Some(since) = queue.unclaimed_since(request.now) {
         return view! {
-            <p class="notice s-stalled">
+            <p class=format!("{NOTICE} text-stalled")>
                 {icon("stalled")}
                 <span>"No worker has asked for jobs from this queue since " {exact(since)} ", " {ago(since, request.now)} "."</span>
             </p>
@@ -158,10 +160,10 @@ fn claimants(queue: &QueueRow, request: &PageRequest) -> AnyView {
         .into_any();
     }
     let names = queue.claimants.iter().map(|(name, at)| {
-        view! { <li>{worker_link(name)} " " <span class="aside">{ago(*at, request.now)}</span></li> }
+        view! { <li>{worker_link(name)} " " <span class="text-muted wrap-anywhere">{ago(*at, request.now)}</span></li> }
     });
     (!queue.claimants.is_empty())
-        .then(|| view! { <div class="row wrap"><span class="aside">"Asking for jobs:"</span> <ul class="row wrap">{names.collect_view()}</ul></div> })
+        .then(|| view! { <div class="flex flex-wrap items-center gap-2"><span class="text-muted wrap-anywhere">"Asking for jobs:"</span> <ul class="flex flex-wrap items-center gap-2">{names.collect_view()}</ul></div> })
         .into_any()
 }
 
@@ -172,7 +174,7 @@ fn paused_notice(waiting: i64) -> AnyView {
         n => format!("{} waiting.", plural(n, "job is", "jobs are")),
     };
     view! {
-        <p class="notice s-paused">
+        <p class=format!("{NOTICE} text-paused")>
             {icon("paused")}
             <span>
                 "This queue is paused: workers get no jobs from it. " {jobs}
@@ -225,25 +227,24 @@ fn tabs(queue: &QueueRow, here: Tab) -> AnyView {
     let queue_ref = &queue.queue_ref;
     let tabs = queue.states().map(|state| {
         let n = queue.counts.of(state);
-        let class = if n == 0 { "tab zero" } else { "tab" };
         view! {
             <a
-                class=class
+                class="tab"
                 href=urls::state(queue_ref, state)
                 aria-current=(Tab::Jobs(state) == here).then_some("page")
             >
-                <span class=format!("s-{}", state.as_str())>{icon(state.as_str())}</span>
+                <span class=color(state)>{icon(state.as_str())}</span>
                 <span>{state_label(state)}</span>
-                <span class="tab-n">{time::number(n)}</span>
+                <span class="text-muted">{time::number(n)}</span>
             </a>
         }
     });
     view! {
-        <nav class="tabs" aria-label="This queue">
+        <nav class="flex flex-wrap gap-1 border-b border-line max-sm:gap-0" aria-label="This queue">
             {tabs.collect_view()}
             {(queue_ref.protocol == Protocol::Qless).then(|| recurring_tab(queue))}
             <a
-                class=if queue_ref.protocol == Protocol::Qless { "tab" } else { "tab apart" }
+                class=if queue_ref.protocol == Protocol::Qless { "tab" } else { "tab ml-auto max-sm:ml-0" }
                 href=urls::stats(queue_ref, None)
                 aria-current=(here == Tab::Stats).then_some("page")
             >
@@ -258,12 +259,12 @@ fn tabs(queue: &QueueRow, here: Tab) -> AnyView {
 fn recurring_tab(queue: &QueueRow) -> AnyView {
     view! {
         <a
-            class=if queue.recurring == 0 { "tab apart zero" } else { "tab apart" }
+            class="tab ml-auto max-sm:ml-0"
             href=urls::recurring_in(&queue.queue_ref.name)
         >
-            <span class="s-recurring">{icon("recurring")}</span>
+            <span class="text-recurring">{icon("recurring")}</span>
             <span>"recurring"</span>
-            <span class="tab-n">{time::number(queue.recurring)}</span>
+            <span class="text-muted">{time::number(queue.recurring)}</span>
         </a>
     }
     .into_any()
@@ -316,7 +317,7 @@ fn curl(view: &QueueView, request: &PageRequest) -> AnyView {
         Protocol::Jobq => Vec::new(),
     };
     view! {
-        <details class="more">
+        <details>
             <summary>"API call (curl)"</summary>
             {commands("curl", lines)}
         </details>

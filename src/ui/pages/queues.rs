@@ -9,6 +9,7 @@ use leptos_meta::Title;
 
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::paging::paged;
+use crate::ui::components::styles::CARD;
 use crate::ui::components::tables::{self, Sparks};
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::state::EffectiveState;
@@ -107,17 +108,21 @@ pub fn sort(queues: &mut [QueueRow], by: Sort, now: i64) {
 
 /// The columns after the name: heading, class, and sort order.
 const COLUMNS: [(&str, &str, Sort); 11] = [
-    ("Queue", "first", Sort::Name),
-    ("Jobs", "mid bar-cell", Sort::Need),
-    ("Running", "n", Sort::Count(EffectiveState::Running)),
-    ("Waiting", "n", Sort::Count(EffectiveState::Waiting)),
-    ("Scheduled", "n mid", Sort::Count(EffectiveState::Scheduled)),
-    ("Depends", "n wide", Sort::Count(EffectiveState::Depends)),
-    ("Stalled", "n mid", Sort::Count(EffectiveState::Stalled)),
-    ("Failed", "n", Sort::Count(EffectiveState::Failed)),
-    ("Dead", "n", Sort::Count(EffectiveState::Dead)),
-    ("Records", "n", Sort::Count(EffectiveState::Record)),
-    ("Oldest waiting", "n wide", Sort::Wait),
+    ("Queue", "", Sort::Name),
+    ("Jobs", "w-[14%] min-w-24 mid", Sort::Need),
+    ("Running", "num", Sort::Count(EffectiveState::Running)),
+    ("Waiting", "num", Sort::Count(EffectiveState::Waiting)),
+    (
+        "Scheduled",
+        "num mid",
+        Sort::Count(EffectiveState::Scheduled),
+    ),
+    ("Depends", "num wide", Sort::Count(EffectiveState::Depends)),
+    ("Stalled", "num mid", Sort::Count(EffectiveState::Stalled)),
+    ("Failed", "num", Sort::Count(EffectiveState::Failed)),
+    ("Dead", "num", Sort::Count(EffectiveState::Dead)),
+    ("Records", "num", Sort::Count(EffectiveState::Record)),
+    ("Oldest waiting", "num wide", Sort::Wait),
 ];
 
 /// The table of queues. With a sort order and a filter, each heading is a link that sorts.
@@ -208,11 +213,11 @@ fn list(mut queues: Vec<QueueRow>, sparks: &Sparks, request: &PageRequest) -> An
     queues.retain(|queue| wanted.is(queue, request.now));
     sort(&mut queues, by, request.now);
     let shown_queues = if there == 0 {
-        view! { <p class="empty">"No queues yet. " <a href="/ui">"How to add a first job"</a></p> }
+        view! { <p class="px-4 py-5 text-muted">"No queues yet. " <a href="/ui">"How to add a first job"</a></p> }
             .into_any()
     } else if queues.is_empty() {
         view! {
-            <p class="empty">
+            <p class="px-4 py-5 text-muted">
                 {wanted.nothing()} <a href=address(by, &QueueFilter::default())>"Clear the filter"</a>
             </p>
         }
@@ -235,18 +240,18 @@ fn list(mut queues: Vec<QueueRow>, sparks: &Sparks, request: &PageRequest) -> An
         )
     };
     view! {
-        <div class="bar-above">
-            <form method="get" action="/ui/queues" role="search" class="row">
+        <div class="flex flex-wrap items-center gap-x-4 gap-y-2">
+            <form method="get" action="/ui/queues" role="search" class="flex flex-wrap items-center gap-2">
                 <label for="q">"Name contains"</label>
                 <input id="q" name="q" type="search" value=wanted.name.clone() maxlength="255" autocomplete="off" data-shortcut="/" />
                 <input type="hidden" name="sort" value=by.as_str() />
-                <label class="tick-box"><input type="checkbox" name="state" value="problem" checked=wanted.problems /> "Problems only"</label>
-                <button type="submit" class="button">"Filter"</button>
+                <label class="inline-flex min-h-6 items-center gap-1.5"><input type="checkbox" name="state" value="problem" checked=wanted.problems /> "Problems only"</label>
+                <button type="submit" class="btn">"Filter"</button>
             </form>
-            <span class="aside">{shown}</span>
+            <span class="text-muted wrap-anywhere">{shown}</span>
             {(by != Sort::Need).then(|| view! { <a href=address(Sort::Need, &wanted)>"Sort by problems"</a> })}
         </div>
-        <section class="card">{shown_queues}</section>
+        <section class=CARD>{shown_queues}</section>
         {new_queue(request)}
     }
     .into_any()

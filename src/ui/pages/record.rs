@@ -8,6 +8,7 @@ use crate::ui::components::commands::{commands, copy, shell_quote};
 use crate::ui::components::forms::{delete_dialog, shortcut};
 use crate::ui::components::links::queue_link;
 use crate::ui::components::payload::{payload, state};
+use crate::ui::components::styles::{CARD_PADDED, SECTION_TITLE};
 use crate::ui::components::time::when;
 use crate::ui::components::timeline::events;
 use crate::ui::page_request::{PageRequest, page_request};
@@ -36,19 +37,19 @@ fn page(record: &RecordView, request: &PageRequest) -> AnyView {
     view! {
         {job_head(&record.queue_ref, &id, None, state_chip(&record.word), shortcut("c", delete(record, request)))}
         {forms::conflict(form_error, request)}
-        <section class="card padded" aria-labelledby="facts">
+        <section class=CARD_PADDED aria-labelledby="facts">
             <h2 id="facts">"Details"</h2>
             {facts(record, request)}
         </section>
-        <div class="columns even">
+        <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
             {text_card("data", "Payload", "payload", &record.payload, payload(&record.payload))}
             {text_card("kept", "State", "state", &record.state, state(&record.state))}
         </div>
-        <div class="columns even">
+        <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
             {forms::advance(record, form_error, request)}
             {forms::append(form_error, request)}
         </div>
-        <section class="card padded" aria-labelledby="timeline">
+        <section class=CARD_PADDED aria-labelledby="timeline">
             <h2 id="timeline">"Timeline"</h2>
             {left_out(record)}
             {events(&record.queue_ref, &record.log)}
@@ -68,11 +69,11 @@ fn text_card(
 ) -> AnyView {
     let bytes = i64::try_from(text.len()).unwrap_or(i64::MAX);
     view! {
-        <section class="card padded" aria-labelledby=id>
-            <div class="card-title">
+        <section class=CARD_PADDED aria-labelledby=id>
+            <div class=SECTION_TITLE>
                 <h2 id=id>{title}</h2>
-                <span class="row">
-                    <span class="aside">{plural(bytes, "byte", "bytes")}</span>
+                <span class="flex flex-wrap items-center gap-2">
+                    <span class="text-muted wrap-anywhere">{plural(bytes, "byte", "bytes")}</span>
                     {copy(of.to_owned(), format!("Copy the {of}"))}
                 </span>
             </div>
@@ -102,7 +103,7 @@ fn left_out(record: &RecordView) -> Option<AnyView> {
     let note = move || {
         let events = time::number(i64::try_from(record.events).unwrap_or(i64::MAX));
         view! {
-            <p class="aside">{format!("Shows the first and the newest {newest} of {events} entries. The API returns all of them.")}</p>
+            <p class="text-muted wrap-anywhere">{format!("Shows the first and the newest {newest} of {events} entries. The API returns all of them.")}</p>
         }
         .into_any()
     };
@@ -146,7 +147,7 @@ fn curl(record: &RecordView, request: &PageRequest) -> AnyView {
         ("Delete the job", call("DELETE", "")),
     ];
     view! {
-        <details class="more">
+        <details>
             <summary>"API call (curl)"</summary>
             {commands("curl", lines)}
         </details>

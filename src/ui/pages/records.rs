@@ -17,6 +17,7 @@ use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, may_post};
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::quoted_if_blank;
 use crate::ui::components::paging::pager;
+use crate::ui::components::styles::{CARD, CARD_PADDED, FIELDS};
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::queue_ref::QueueRef;
@@ -99,7 +100,7 @@ fn listed(
             }
             _ => "No jobs in this state.",
         };
-        view! { <p class="empty">{nothing}</p> }.into_any()
+        view! { <p class="px-4 py-5 text-muted">{nothing}</p> }.into_any()
     } else {
         table(
             "Jobs, least recently changed first",
@@ -109,7 +110,7 @@ fn listed(
         )
     };
     view! {
-        <div class="card">{list}</div>
+        <div class=CARD>{list}</div>
         {pager(request, &path, request.offset(), rows.len(), count)}
     }
     .into_any()
@@ -123,26 +124,26 @@ pub fn table(
     request: &PageRequest,
 ) -> AnyView {
     let columns = [
-        ("Job", "first"),
-        ("State", "state-cell"),
-        ("Changed", "n"),
-        ("Events", "n mid"),
-        ("Payload", "mid payload-cell"),
+        ("Job", "w-[1%] min-w-18"),
+        ("State", "w-[35%]"),
+        ("Changed", "num"),
+        ("Events", "num mid"),
+        ("Payload", "w-[35%] mid"),
     ];
     let rows = rows.iter().map(|row| {
         let id = row.id.to_string();
         view! {
             <tr data-key=id.clone()>
-                <th scope="row" class="first"><a class="id" href=urls::job(queue_ref, &id)>{id.clone()}</a></th>
-                <td class="state-cell">
+                <th scope="row"><a class="id" href=urls::job(queue_ref, &id)>{id.clone()}</a></th>
+                <td class="w-[35%] max-w-0 truncate">
                     {match &row.state {
                         Some(state) => view! { <code>{state.clone()}</code> }.into_any(),
-                        None => view! { <span class="aside">"no state"</span> }.into_any(),
+                        None => view! { <span class="text-muted wrap-anywhere">"no state"</span> }.into_any(),
                     }}
                 </td>
-                <td class="n">{ago(row.modified, request.now)}</td>
-                <td class="n mid">{row.events.map_or("many".to_owned(), |n| time::number(i64::try_from(n).unwrap_or(i64::MAX)))}</td>
-                <td class="mid payload-cell"><code>{row.preview.clone()}</code></td>
+                <td class="num">{ago(row.modified, request.now)}</td>
+                <td class="num mid">{row.events.map_or("many".to_owned(), |n| time::number(i64::try_from(n).unwrap_or(i64::MAX)))}</td>
+                <td class="w-[35%] max-w-0 truncate text-muted mid"><code>{row.preview.clone()}</code></td>
             </tr>
         }
     });
@@ -169,15 +170,15 @@ fn tabs(view: &RecordsView, filter: &RecordFilter) -> AnyView {
     let here = more.iter().find(|state| is_here(state)).map(tab);
     let n = i64::try_from(more.len()).unwrap_or(i64::MAX);
     view! {
-        <nav class="tabs states" aria-label="This queue">
+        <nav class="flex flex-wrap border-b border-line" aria-label="This queue">
             {tab_of_all(view, filter)}
             {first.iter().map(tab).collect_view()}
             {here}
         </nav>
         {(!more.is_empty()).then(|| view! {
-            <details class="more">
+            <details>
                 <summary>{plural(n, "more state", "more states")}</summary>
-                <nav class="tabs states" aria-label="More states">{more.iter().map(tab).collect_view()}</nav>
+                <nav class="flex flex-wrap border-b border-line" aria-label="More states">{more.iter().map(tab).collect_view()}</nav>
             </details>
         })}
     }
@@ -192,13 +193,13 @@ fn tab_of_all(view: &RecordsView, filter: &RecordFilter) -> AnyView {
 fn tab(address: String, word: &str, count: i64, here: bool) -> AnyView {
     view! {
         <a
-            class=if count == 0 { "tab zero" } else { "tab" }
+            class="tab"
             href=address.clone()
             data-key=address
             aria-current=here.then_some("page")
         >
-            <span class="tab-name">{quoted_if_blank(word)}</span>
-            <span class="tab-n">{time::number(count)}</span>
+            <span class="max-w-60 truncate">{quoted_if_blank(word)}</span>
+            <span class="text-muted">{time::number(count)}</span>
         </a>
     }
     .into_any()
@@ -241,14 +242,14 @@ pub fn new_queue(request: &PageRequest) -> AnyView {
     let typed = request.param("new");
     let open = typed.is_some();
     view! {
-        <section class="card padded" aria-labelledby="new">
-            <details class="more" open=open>
+        <section class=CARD_PADDED aria-labelledby="new">
+            <details open=open>
                 <summary><h2 id="new">"Create a Jobq queue"</h2></summary>
-                <p class="aside">
+                <p class="text-muted wrap-anywhere">
                     "Jobq queues must be created and stay until they are deleted. Queues of the other protocols are created by their first job."
                 </p>
-                <form method="post" action=CreateQueue::PATH class="fields">
-                    <div class="grow">
+                <form method="post" action=CreateQueue::PATH class=FIELDS>
+                    <div class="flex-[1_1_240px] [&_input]:w-full">
                         <label for="new-name">"Name (up to 255 characters, not a number)"</label>
                         <input
                             id="new-name"
@@ -260,7 +261,7 @@ pub fn new_queue(request: &PageRequest) -> AnyView {
                             autocomplete="off"
                         />
                     </div>
-                    <button type="submit" class="button strong">"Create"</button>
+                    <button type="submit" class="btn btn-strong">"Create"</button>
                 </form>
             </details>
         </section>
@@ -324,7 +325,7 @@ fn of_queue(queue_ref: &QueueRef, request: &PageRequest) -> [(&'static str, Stri
 
 fn lines(queue_ref: &QueueRef, request: &PageRequest) -> AnyView {
     view! {
-        <details class="more">
+        <details>
             <summary>"API call (curl)"</summary>
             {commands("curl", of_queue(queue_ref, request).into())}
         </details>
@@ -343,7 +344,7 @@ pub fn call(queue_ref: &QueueRef, request: &PageRequest, method: &str, rest: &st
 /// The label of a record's state, as a chip.
 pub fn state_chip(word: &str) -> AnyView {
     view! {
-        <span class="chip s-record">{icon("record")} <span class="chip-word">{quoted_if_blank(word)}</span></span>
+        <span class="chip text-record">{icon("record")} <span class="max-w-70 min-w-0 truncate">{quoted_if_blank(word)}</span></span>
     }
     .into_any()
 }

@@ -16,6 +16,7 @@ use crate::ui::components::icons::icon;
 use crate::ui::components::links::queue_link;
 use crate::ui::components::paging::pager;
 use crate::ui::components::state::paused_chip;
+use crate::ui::components::styles::{CARD, CARD_PADDED, CRUMB, FIELDS};
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::queue_ref::QueueRef;
@@ -33,7 +34,7 @@ const UNITS: [(i64, &str); 4] = [
 ];
 
 /// The parameters of the address that fill in the form.
-const FIELDS: [&str; 10] = [
+const FORM_FIELDS: [&str; 10] = [
     "to", "id", "klass", "interval", "unit", "offset", "priority", "retries", "backlog", "data",
 ];
 
@@ -51,9 +52,9 @@ fn page(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> An
     let path = queue.map_or_else(|| "/ui/recurring".to_owned(), urls::recurring_in);
     view! {
         <Title text="Recurring jobs" />
-        {queue.map(|queue| view! { <p class="crumb"><a href="/ui/queues">"Queues"</a> <span aria-hidden="true">" › "</span> {queue_link(&QueueRef::qless(queue))}</p> })}
+        {queue.map(|queue| view! { <p class=CRUMB><a href="/ui/queues">"Queues"</a> <span aria-hidden="true">" › "</span> {queue_link(&QueueRef::qless(queue))}</p> })}
         <h1>"Recurring jobs"</h1>
-        <p class="lead">
+        <p class="text-muted wrap-anywhere">
             {match queue {
                 Some(queue) => format!("{} in queue “{queue}”. ", plural(view.total, "recurring job", "recurring jobs")),
                 None => format!("{} in all queues. ", plural(view.total, "recurring job", "recurring jobs")),
@@ -61,9 +62,9 @@ fn page(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> An
             "Each creates one job per interval, at the next claim or peek."
             {queue.map(|_| view! { " " <a href="/ui/recurring">"Show all queues"</a> })}
         </p>
-        <div class="card">
+        <div class=CARD>
             {if view.rows.is_empty() {
-                view! { <p class="empty">"No recurring jobs."</p> }.into_any()
+                view! { <p class="px-4 py-5 text-muted">"No recurring jobs."</p> }.into_any()
             } else {
                 list(&view.rows, request)
             }}
@@ -77,29 +78,29 @@ fn page(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> An
 
 fn list(rows: &[RecurringRow], request: &PageRequest) -> AnyView {
     let columns = [
-        ("Recurring job", "first"),
+        ("Recurring job", ""),
         ("Queue", "mid"),
         ("Interval", ""),
-        ("Next", "n"),
-        ("Created", "n mid"),
-        ("Catch-up limit", "n wide"),
-        ("Priority", "n wide"),
-        ("Retries", "n wide"),
+        ("Next", "num"),
+        ("Created", "num mid"),
+        ("Catch-up limit", "num wide"),
+        ("Priority", "num wide"),
+        ("Retries", "num wide"),
     ];
     let rows = rows.iter().map(|row| {
         view! {
             <tr data-key=row.id.clone()>
-                <th scope="row" class="first">
+                <th scope="row">
                     <a class="id" href=urls::recurring(&row.id)>{row.id.clone()}</a>
-                    {row.klass.clone().map(|klass| view! { <span class="klass">{klass}</span> })}
+                    {row.klass.clone().map(|klass| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{klass}</span> })}
                 </th>
                 <td class="mid">{queue_link(&QueueRef::qless(&row.queue))} {row.paused.then(paused_chip)}</td>
                 <td>{time::every(row.interval)}</td>
-                <td class="n next">{next(row, request.now)}</td>
-                <td class="n mid">{time::number(row.children)}</td>
-                <td class="n wide">{backlog(row.backlog)}</td>
-                <td class="n wide">{row.priority.to_string()}</td>
-                <td class="n wide">{time::number(row.retries)}</td>
+                <td class="num max-sm:whitespace-normal">{next(row, request.now)}</td>
+                <td class="num mid">{time::number(row.children)}</td>
+                <td class="num wide">{backlog(row.backlog)}</td>
+                <td class="num wide">{row.priority.to_string()}</td>
+                <td class="num wide">{time::number(row.retries)}</td>
             </tr>
         }
     });
@@ -120,7 +121,7 @@ pub fn next(row: &RecurringRow, now: i64) -> AnyView {
     } else {
         "waiting for a worker"
     };
-    view! { <span class="s-waiting">"due, " {waits}</span> <span class="note">{ago(row.next_due, now)}</span> }
+    view! { <span class="text-waiting">"due, " {waits}</span> <span class="line-clamp-2 text-xs leading-4 text-muted wrap-anywhere">{ago(row.next_due, now)}</span> }
         .into_any()
 }
 
@@ -141,7 +142,7 @@ pub fn interval_fields(id: &str, number: &str, unit: i64) -> AnyView {
     view! {
         <div>
             <label for=number_id.clone()>"Interval"</label>
-            <span class="pair">
+            <span class="flex gap-1 [&_input]:w-24">
                 <input
                     id=number_id
                     name="form[interval]"
@@ -196,7 +197,7 @@ pub fn job_fields(form: &str, priority: String, retries: String, backlog: String
 /// The form for a new recurring job. The address contains the initial values, so that an error keeps the user's input.
 fn form(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> AnyView {
     let typed = |name: &str| request.param(name).unwrap_or_default();
-    let open = FIELDS.iter().any(|name| request.param(name).is_some());
+    let open = FORM_FIELDS.iter().any(|name| request.param(name).is_some());
     let unit = typed("unit").parse().unwrap_or(60);
     let to_queue = request
         .param("to")
@@ -219,10 +220,10 @@ fn form(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> An
     };
     let [priority, retries, backlog] = ["priority", "retries", "backlog"].map(|name| or(name, "0"));
     view! {
-        <section class="card padded" aria-labelledby="new">
-            <details class="more" open=open>
+        <section class=CARD_PADDED aria-labelledby="new">
+            <details open=open>
                 <summary><h2 id="new">"Create recurring job"</h2></summary>
-                <form method="post" action=Recur::PATH class="fields">
+                <form method="post" action=Recur::PATH class=FIELDS>
                     {queue_field("new-queue", "form[queue]", &to_queue, &view.queues)}
                     <div>
                         <label for="new-id">"ID (optional)"</label>
@@ -235,11 +236,11 @@ fn form(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> An
                     {interval_fields("new", &or("interval", "5"), unit)}
                     {number_field(offset)}
                     {job_fields("new", priority, retries, backlog)}
-                    <div class="whole">
+                    <div class="flex-[1_0_100%]">
                         <label for="new-data">"Payload of each job (JSON)"</label>
                         <textarea id="new-data" name="form[data]" rows="4" spellcheck="false" autocomplete="off">{escape_textarea(&or("data", "{}"))}</textarea>
                     </div>
-                    <button type="submit" class="button strong">"Create"</button>
+                    <button type="submit" class="btn btn-strong">"Create"</button>
                 </form>
             </details>
         </section>
@@ -250,7 +251,7 @@ fn form(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> An
 fn curl(request: &PageRequest) -> AnyView {
     let data = r#"{"data": {"id": "nightly", "meta": {}, "interval": 86400}}"#;
     view! {
-        <details class="more">
+        <details>
             <summary>"API call (curl)"</summary>
             {commands(
                 "curl",
@@ -267,7 +268,7 @@ fn curl(request: &PageRequest) -> AnyView {
 /// The state of a recurring job in one line.
 pub fn summary(row: &RecurringRow, now: i64) -> AnyView {
     view! {
-        <span class="s-recurring">{icon("recurring")}</span>
+        <span class="text-recurring">{icon("recurring")}</span>
         <span>{time::every(row.interval)}</span>
         <span aria-hidden="true">"·"</span>
         <span>"next: " {next(row, now)}</span>

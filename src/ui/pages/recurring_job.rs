@@ -15,6 +15,7 @@ use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, hidden, may_po
 use crate::ui::components::links::{queue_link, tag_link};
 use crate::ui::components::payload::payload;
 use crate::ui::components::state::paused_chip;
+use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, FIELDS, SECTION_TITLE};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::exact;
 use crate::ui::model::queue_ref::QueueRef;
@@ -39,22 +40,22 @@ fn page(view: &RecurringView, request: &PageRequest) -> AnyView {
         .unwrap_or_else(|| "Recurring job".to_owned());
     view! {
         <Title text=format!("{name} {}", row.id) />
-        <p class="crumb"><a href="/ui/recurring">"Recurring jobs"</a></p>
-        <div class="head-row">
+        <p class=CRUMB><a href="/ui/recurring">"Recurring jobs"</a></p>
+        <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
             <h1 class="name">{name}</h1>
-            <div class="row">{end(&row.id, request)}</div>
+            <div class="flex flex-wrap items-center gap-2">{end(&row.id, request)}</div>
         </div>
-        <p class="lead row">
+        <p class="-mt-3 flex flex-wrap items-center gap-2 text-muted wrap-anywhere">
             <code id="rid" class="id">{row.id.clone()}</code> {copy("rid".to_owned(), "Copy ID".to_owned())}
         </p>
-        <p class="row">{summary(row, request.now)}</p>
-        <div class="columns even">
-            <section class="card padded" aria-labelledby="facts">
+        <p class="flex flex-wrap items-center gap-2">{summary(row, request.now)}</p>
+        <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
+            <section class=CARD_PADDED aria-labelledby="facts">
                 <h2 id="facts">"Details"</h2>
                 {facts(view)}
             </section>
-            <section class="card padded" aria-labelledby="data">
-                <div class="card-title">
+            <section class=CARD_PADDED aria-labelledby="data">
+                <div class=SECTION_TITLE>
                     <h2 id="data">"Payload of new jobs"</h2>
                     {copy("payload".to_owned(), "Copy the payload".to_owned())}
                 </div>
@@ -62,13 +63,13 @@ fn page(view: &RecurringView, request: &PageRequest) -> AnyView {
             </section>
         </div>
         {change(view, request)}
-        <section class="card" aria-labelledby="children">
-            <div class="card-title">
+        <section class=CARD aria-labelledby="children">
+            <div class=CARD_TITLE>
                 <h2 id="children">"Newest jobs"</h2>
-                <span class="aside">{format!("{} created in total", time::number(row.children))}</span>
+                <span class="text-muted wrap-anywhere">{format!("{} created in total", time::number(row.children))}</span>
             </div>
             {if view.children.is_empty() {
-                view! { <p class="empty">"No jobs found. None has been created yet, or the newest ones were canceled or removed."</p> }
+                view! { <p class="px-4 py-5 text-muted">"No jobs found. None has been created yet, or the newest ones were canceled or removed."</p> }
                     .into_any()
             } else {
                 tables::jobs("Newest jobs of this recurring job", JobList::Mixed, &view.children, request)
@@ -99,13 +100,13 @@ fn facts(view: &RecurringView) -> AnyView {
         ("Next run", exact(row.next_due)),
         (
             "Priority",
-            view! { {row.priority.to_string()} <span class="aside">" · lower numbers run first"</span> }
+            view! { {row.priority.to_string()} <span class="text-muted wrap-anywhere">" · lower numbers run first"</span> }
                 .into_any(),
         ),
         ("Retries", time::number(row.retries).into_any()),
         (
             "Catch-up limit",
-            view! { {backlog(row.backlog)} <span class="aside">" · missed runs to make up"</span> }
+            view! { {backlog(row.backlog)} <span class="text-muted wrap-anywhere">" · missed runs to make up"</span> }
                 .into_any(),
         ),
         ("Tags", tags),
@@ -120,12 +121,12 @@ fn change(view: &RecurringView, request: &PageRequest) -> AnyView {
     let row = &view.row;
     let (number, unit) = time::as_number_and_unit(row.interval);
     view! {
-        <section class="card padded" aria-labelledby="change">
+        <section class=CARD_PADDED aria-labelledby="change">
             <h2 id="change">"Change recurring job"</h2>
-            <p class="aside">
+            <p class="text-muted wrap-anywhere">
                 "Applies to future runs. Changing the interval moves the next run by the difference."
             </p>
-            <form method="post" action=ChangeRecurring::PATH class="fields">
+            <form method="post" action=ChangeRecurring::PATH class=FIELDS>
                 {hidden(vec![("form[id]", row.id.clone()), ("back", request.here())])}
                 {queue_field("change-queue", "form[queue]", &row.queue, &view.queues)}
                 {interval_fields("change", &number, unit)}
@@ -135,7 +136,7 @@ fn change(view: &RecurringView, request: &PageRequest) -> AnyView {
                     row.retries.to_string(),
                     row.backlog.to_string(),
                 )}
-                <button type="submit" class="button strong">"Change"</button>
+                <button type="submit" class="btn btn-strong">"Change"</button>
             </form>
         </section>
     }
@@ -163,7 +164,7 @@ fn end(id: &str, request: &PageRequest) -> AnyView {
 fn curl(id: &str, request: &PageRequest) -> AnyView {
     let address = shell_quote(&api(request, &format!("/recurring/{}", segment(id))));
     view! {
-        <details class="more">
+        <details>
             <summary>"API call (curl)"</summary>
             {commands(
                 "curl",

@@ -14,6 +14,7 @@ use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, delete_dialog,
 use crate::ui::components::links::queue_link;
 use crate::ui::components::payload::{payload, state};
 use crate::ui::components::state::{chip, state_view};
+use crate::ui::components::styles::{CARD_PADDED, NOTICE, SECTION_TITLE};
 use crate::ui::components::time::when;
 use crate::ui::components::timeline::timeline;
 use crate::ui::model::state::EffectiveState;
@@ -51,30 +52,30 @@ fn page(job: &RelayJobView, request: &PageRequest) -> AnyView {
     view! {
         {job_head(&row.queue_ref, &row.id, dead, chip(row.state), actions(job, request))}
         {(row.state == EffectiveState::Dead).then(|| view! {
-            <p class="notice s-dead">
+            <p class=format!("{NOTICE} text-dead")>
                 "This job has no retries left. Clients no longer see it and can reuse its ID. It stays here for 30 days unless you requeue or delete it."
             </p>
         })}
-        <section class="card padded" aria-labelledby="facts">
+        <section class=CARD_PADDED aria-labelledby="facts">
             <h2 id="facts">"Details"</h2>
             {facts(job, request)}
         </section>
-        <div class="columns even">
-            <section class="card padded" aria-labelledby="data">
-                <div class="card-title">
+        <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
+            <section class=CARD_PADDED aria-labelledby="data">
+                <div class=SECTION_TITLE>
                     <h2 id="data">"Payload"</h2>
-                    <span class="row">
+                    <span class="flex flex-wrap items-center gap-2">
                         {size(&job.payload)}
                         {copy("payload".to_owned(), "Copy the payload".to_owned())}
                     </span>
                 </div>
                 {payload(&job.payload)}
             </section>
-            <section class="card padded" aria-labelledby="kept">
-                <div class="card-title">
+            <section class=CARD_PADDED aria-labelledby="kept">
+                <div class=SECTION_TITLE>
                     <h2 id="kept">"State"</h2>
                     {job.state.as_ref().map(|state| view! {
-                        <span class="row">
+                        <span class="flex flex-wrap items-center gap-2">
                             {size(state)}
                             {copy("state".to_owned(), "Copy the state".to_owned())}
                         </span>
@@ -83,7 +84,7 @@ fn page(job: &RelayJobView, request: &PageRequest) -> AnyView {
                 {stored_state(job)}
             </section>
         </div>
-        <section class="card padded" aria-labelledby="timeline">
+        <section class=CARD_PADDED aria-labelledby="timeline">
             <h2 id="timeline">"Timeline"</h2>
             {timeline(row, &job.times, request.now)}
         </section>
@@ -94,7 +95,8 @@ fn page(job: &RelayJobView, request: &PageRequest) -> AnyView {
 
 fn size(text: &str) -> AnyView {
     let bytes = i64::try_from(text.len()).unwrap_or(i64::MAX);
-    view! { <span class="aside">{plural(bytes, "byte", "bytes")}</span> }.into_any()
+    view! { <span class="text-muted wrap-anywhere">{plural(bytes, "byte", "bytes")}</span> }
+        .into_any()
 }
 
 /// The stored state of the job, or the note that it has none.
@@ -102,7 +104,7 @@ fn stored_state(job: &RelayJobView) -> AnyView {
     match &job.state {
         Some(text) => state(text),
         None => view! {
-            <p class="aside">"No state. It is set when the job is enqueued or by heartbeats; each run starts with the state of the last one."</p>
+            <p class="text-muted wrap-anywhere">"No state. It is set when the job is enqueued or by heartbeats; each run starts with the state of the last one."</p>
         }
         .into_any(),
     }
@@ -141,7 +143,7 @@ fn facts(job: &RelayJobView, request: &PageRequest) -> AnyView {
 fn timeout(job: &RelayJobView) -> AnyView {
     view! {
         {format!("{} s", time::number(job.timeout_s))}
-        <span class="aside">" · between heartbeats"</span>
+        <span class="text-muted wrap-anywhere">" · between heartbeats"</span>
     }
     .into_any()
 }
@@ -151,7 +153,7 @@ fn left(job: &RelayJobView) -> AnyView {
         UNLIMITED_RETRIES => "",
         _ => " · each timeout uses one",
     };
-    view! { {retries(&job.row)} <span class="aside">{more}</span> }.into_any()
+    view! { {retries(&job.row)} <span class="text-muted wrap-anywhere">{more}</span> }.into_any()
 }
 
 fn actions(job: &RelayJobView, request: &PageRequest) -> AnyView {
@@ -244,7 +246,7 @@ fn curl(job: &RelayJobView, request: &PageRequest) -> AnyView {
     }
     lines.push(("Delete the job in any state", call("DELETE", &[])));
     view! {
-        <details class="more">
+        <details>
             <summary>"API call (curl)"</summary>
             {commands("curl", lines)}
         </details>

@@ -11,6 +11,7 @@ use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::commands::{api, commands, shell_quote};
 use crate::ui::components::histogram::Scale;
 use crate::ui::components::paging::pager;
+use crate::ui::components::styles::{CARD, CARD_PADDED};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::exact;
 use crate::ui::page_request::{PageRequest, page_request};
@@ -38,16 +39,16 @@ fn page(view: &ScheduledView, request: &PageRequest) -> AnyView {
     view! {
         <Title text="Scheduled jobs" />
         <h1>"Scheduled jobs"</h1>
-        <p class="lead">
+        <p class="text-muted wrap-anywhere">
             {plural(view.total, "scheduled job", "scheduled jobs")}
             {(view.total > 0).then(|| format!(", {} due within {hours} hours", time::number(due)))}
             "."
         </p>
         {(due > 0).then(|| next_hours(view, request))}
-        <div class="card">
+        <div class=CARD>
             {if view.jobs.is_empty() {
                 view! {
-                    <p class="empty">
+                    <p class="px-4 py-5 text-muted">
                         "Nothing scheduled. Jobs with a delay or a run time appear here until they are due. Recurring jobs are listed under Recurring."
                     </p>
                 }
@@ -60,7 +61,7 @@ fn page(view: &ScheduledView, request: &PageRequest) -> AnyView {
         <p>
             <a href="/ui/jobs?q=state%3Ascheduled">"Search scheduled jobs"</a>
         </p>
-        <details class="more">
+        <details>
             <summary>"API call (curl)"</summary>
             {commands(
                 "curl",
@@ -80,11 +81,11 @@ fn page(view: &ScheduledView, request: &PageRequest) -> AnyView {
 fn next_hours(view: &ScheduledView, request: &PageRequest) -> AnyView {
     let hours = view.by_hour.len();
     view! {
-        <section class="card padded" aria-labelledby="next">
+        <section class=CARD_PADDED aria-labelledby="next">
             <h2 id="next">{format!("The next {hours} hours")}</h2>
-            {view.until.map(|until| view! { <p class="aside">"Too many to count all: includes jobs due until " {exact(until)} "."</p> })}
+            {view.until.map(|until| view! { <p class="text-muted wrap-anywhere">"Too many to count all: includes jobs due until " {exact(until)} "."</p> })}
             {drawing(view, request)}
-            <details class="more">
+            <details>
                 <summary>"Show data table"</summary>
                 {data_table(view, request)}
             </details>
@@ -126,7 +127,7 @@ fn drawing(view: &ScheduledView, request: &PageRequest) -> AnyView {
     let from = |hour: usize| clock(hour_start(hour, request.now));
     let bars = view.by_hour.iter().enumerate().map(|(hour, n)| {
         let title = format!("from {}: {}", from(hour), plural(*n, "job", "jobs"));
-        scale.bar(hour, *n, "s-scheduled", title)
+        scale.bar(hour, *n, "text-scheduled", title)
     });
     let times = (0..view.by_hour.len()).step_by(LABEL_HOURS).map(|hour| {
         let word = if hour == 0 {
@@ -137,7 +138,7 @@ fn drawing(view: &ScheduledView, request: &PageRequest) -> AnyView {
         scale.time(hour, word)
     });
     view! {
-        <svg class="histogram strip-of-hours" role="img" aria-labelledby="hours-title" aria-describedby="hours-about">
+        <svg class="histogram h-30" role="img" aria-labelledby="hours-title" aria-describedby="hours-about">
             <title id="hours-title">"Jobs due per hour"</title>
             <desc id="hours-about">{description(view, request)}</desc>
             {bars.collect_view()}
@@ -152,14 +153,14 @@ fn data_table(view: &ScheduledView, request: &PageRequest) -> AnyView {
     let rows = view.by_hour.iter().enumerate().map(|(hour, n)| {
         view! {
             <tr>
-                <th scope="row" class="first">
+                <th scope="row">
                     {format!("{} – {}", clock(hour_start(hour, request.now)), clock(hour_start(hour + 1, request.now)))}
                 </th>
-                <td class=if *n == 0 { "n zero" } else { "n" }>{time::number(*n)}</td>
+                <td class=if *n == 0 { "zero" } else { "num" }>{time::number(*n)}</td>
             </tr>
         }
     });
-    let columns = [("Hour (UTC)", "first"), ("Jobs", "n")];
+    let columns = [("Hour (UTC)", ""), ("Jobs", "num")];
     tables::table(
         "Jobs due per hour",
         tables::head(&columns),

@@ -11,6 +11,7 @@ use crate::time;
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::bulk;
 use crate::ui::components::icons::icon;
+use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, NOTICE};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::exact;
 use crate::ui::page_request::{PageRequest, page_request};
@@ -113,10 +114,11 @@ fn page(text: &str, is_invalid: bool, beside: AnyView, outcome: AnyView) -> AnyV
     view! {
         <Title text="Jobs" />
         <h1>"Jobs"</h1>
-        <form id="search" method="get" action="/ui/jobs" role="search" class="search" data-keep="">
-            <label for="q" class="unseen">"Search all jobs"</label>
+        <form id="search" method="get" action="/ui/jobs" role="search" class="flex gap-2 [--spacing-button:32px]" data-keep="">
+            <label for="q" class="sr-only">"Search all jobs"</label>
             <input
                 id="q"
+                class="flex-1 font-mono text-sm"
                 name="q"
                 type="search"
                 value=text.to_owned()
@@ -130,10 +132,10 @@ fn page(text: &str, is_invalid: bool, beside: AnyView, outcome: AnyView) -> AnyV
                 aria-describedby=is_invalid.then_some("mistake")
                 data-shortcut="/"
             />
-            <button type="submit" class="button strong">"Search"</button>
+            <button type="submit" class="btn btn-strong px-4">"Search"</button>
         </form>
-        <div id="beside-search" class="beside-search" data-keep="">{beside}</div>
-        <div id="hits" data-keep="">{outcome}</div>
+        <div id="beside-search" class="-mt-2 empty:-mt-4" data-keep="">{beside}</div>
+        <div id="hits" class="flex flex-col gap-4" data-keep="">{outcome}</div>
         {help()}
     }
     .into_any()
@@ -172,10 +174,10 @@ fn invalid_search(text: &str, error: &SearchError) -> AnyView {
         wrong => wrong,
     };
     view! {
-        <div id="mistake" class="card padded mistake" role="alert">
+        <div id="mistake" class=CARD_PADDED role="alert">
             <h2>{format!("Invalid search at column {}", from + 1)}</h2>
-            <pre><code>{part(0, from)}<mark>{wrong}</mark>{part(to, CHARS_MAX)}</code></pre>
-            <p class="reason">{sentence(&error.why)}</p>
+            <pre class="mb-2 whitespace-pre-wrap"><code class="text-sm leading-6">{part(0, from)}<mark>{wrong}</mark>{part(to, CHARS_MAX)}</code></pre>
+            <p class="wrap-anywhere">{sentence(&error.why)}</p>
         </div>
     }
     .into_any()
@@ -201,15 +203,15 @@ fn results(
         {(!found.exact.is_empty())
             .then(|| {
                 view! {
-                    <section class="card">
-                        <div class="card-title"><h2>"Exact ID match"</h2></div>
+                    <section class=CARD>
+                        <div class=CARD_TITLE><h2>"Exact ID match"</h2></div>
                         {tables::jobs("Jobs with exactly this ID", JobList::Found, &found.exact, request)}
                     </section>
                 }
             })}
-        <div class="card">
+        <div class=CARD>
             {if found.jobs.is_empty() {
-                view! { <p class="empty">{empty_text(text, found, after)}</p> }.into_any()
+                view! { <p class="px-4 py-5 text-muted">{empty_text(text, found, after)}</p> }.into_any()
             } else {
                 view! {
                     {bulk::bar(text, is_all.then_some(shown), request)}
@@ -220,7 +222,7 @@ fn results(
         </div>
         {found.is_limited.then(|| limit_notice(found, request))}
         {pager(text, found, after)}
-        <p class="aside">
+        <p class="text-muted wrap-anywhere">
             "As of " {exact(request.now)} ", newest first. "
             <a href=request.here()>"Search again"</a>
         </p>
@@ -236,12 +238,12 @@ fn terms(terms: &[Term]) -> AnyView {
     let terms = terms.iter().map(|term| {
         view! {
             <li>
-                <span class="tag">{term.description.clone()}</span>
-                <a class="out" href=address(&term.without, None) aria-label=format!("Remove {}", term.description)>"×"</a>
+                <span class="tag mr-0 min-w-0 rounded-r-none border-r-0 bg-card px-2 py-px">{term.description.clone()}</span>
+                <a class="flex min-h-6 min-w-6 items-center justify-center rounded-r-sm border border-line text-muted hover:text-failed hover:no-underline" href=address(&term.without, None) aria-label=format!("Remove {}", term.description)>"×"</a>
             </li>
         }
     });
-    view! { <ul class="terms" aria-label="Search terms">{terms.collect_view()}</ul> }.into_any()
+    view! { <ul class="flex flex-wrap gap-x-2 gap-y-1.5 *:flex *:min-w-0" aria-label="Search terms">{terms.collect_view()}</ul> }.into_any()
 }
 
 /// Why the list is empty.
@@ -272,7 +274,7 @@ fn limit_notice(found: &SearchResults, request: &PageRequest) -> AnyView {
         )
     });
     view! {
-        <div class="notice s-waiting" role="status">
+        <div class=format!("{NOTICE} text-waiting") role="status">
             {icon("waiting")}
             <span>
                 {format!("Searched {searched} of about {}{searched_back_to}. ", plural(found.total, "job", "jobs"))}
@@ -293,8 +295,8 @@ fn pager(text: &str, found: &SearchResults, after: Option<i64>) -> AnyView {
     };
     let shown = i64::try_from(found.jobs.len()).unwrap_or(i64::MAX);
     view! {
-        <nav class="pager" aria-label="Pagination">
-            {after.map(|_| view! { <a class="button" href=address(text, None)>"Newest"</a> })}
+        <nav class="flex items-center gap-3 text-muted" aria-label="Pagination">
+            {after.map(|_| view! { <a class="btn" href=address(text, None)>"Newest"</a> })}
             <span>
                 {match (after, found.next) {
                     (None, None) => plural(shown, "job", "jobs"),
@@ -303,7 +305,7 @@ fn pager(text: &str, found: &SearchResults, after: Option<i64>) -> AnyView {
             </span>
             {found
                 .next
-                .map(|next_after| view! { <a class="button" rel="next" href=address(text, Some(next_after))>{next}</a> })}
+                .map(|next_after| view! { <a class="btn" rel="next" href=address(text, Some(next_after))>{next}</a> })}
         </nav>
     }
     .into_any()
@@ -322,9 +324,9 @@ fn help() -> AnyView {
         }
     });
     view! {
-        <details class="more">
+        <details>
             <summary>"Search syntax"</summary>
-            <dl class="grammar card padded">{rows.collect_view()}</dl>
+            <dl class=format!("{CARD_PADDED} divide-y divide-line *:grid *:grid-cols-[minmax(220px,340px)_1fr] *:gap-x-4 *:gap-y-0.5 *:py-1.25 max-md:*:grid-cols-1 [&_a]:mr-2 [&_a]:inline-block [&_a]:min-h-6 [&_a]:wrap-anywhere")>{rows.collect_view()}</dl>
         </details>
     }
     .into_any()

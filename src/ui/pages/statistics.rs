@@ -14,6 +14,7 @@ use crate::ui::components::chart::{
 };
 use crate::ui::components::links::queue_link;
 use crate::ui::components::state::protocol_badge;
+use crate::ui::components::styles::{CARD_PADDED, NOTICE};
 use crate::ui::components::time::exact;
 use crate::ui::components::{commands, forms};
 use crate::ui::model::queue_ref::QueueRef;
@@ -56,16 +57,16 @@ fn page(view: &RangeView, query: &StatisticsQuery, request: &PageRequest) -> Any
     view! {
         <Title text=title />
         <h1>"Statistics"</h1>
-        <p class="lead">{about}</p>
+        <p class="text-muted wrap-anywhere">{about}</p>
         {form(view, query)}
         {view
             .range_error
             .clone()
-            .map(|range_error| view! { <p class="notice s-failed" role="alert"><span>{range_error} " Showing the last hour."</span></p> })}
+            .map(|range_error| view! { <p class=format!("{NOTICE} text-failed") role="alert"><span>{range_error} " Showing the last hour."</span></p> })}
         {view
             .is_previous_missing
             .then(|| {
-                view! { <p class="notice s-waiting"><span>"Nothing to compare: the previous period is not kept at this resolution."</span></p> }
+                view! { <p class=format!("{NOTICE} text-waiting")><span>"Nothing to compare: the previous period is not kept at this resolution."</span></p> }
             })}
         {content(view, request.now)}
         {downloads(query, request)}
@@ -88,30 +89,30 @@ fn form(view: &RangeView, query: &StatisticsQuery) -> AnyView {
             ..query.clone()
         });
         let current = (!custom && view.range_error.is_none() && range == name).then_some("true");
-        view! { <a class="button" href=address aria-current=current>{word}</a> }
+        view! { <a class="btn" href=address aria-current=current>{word}</a> }
     });
     let compare = StatisticsQuery {
         compare: !query.compare,
         ..query.clone()
     };
     view! {
-        <div class="bar-above">
-            <nav class="row ranges" aria-label="Range">{links}</nav>
+        <div class="flex flex-wrap items-center gap-x-4 gap-y-2">
+            <nav class="flex flex-wrap items-center gap-2 [&>[aria-current]]:border-accent [&>[aria-current]]:font-semibold [&>[aria-current]]:text-accent" aria-label="Range">{links}</nav>
             <a href=urls::statistics(&compare)>
                 {if query.compare { "Stop comparing" } else { "Compare with previous period" }}
             </a>
         </div>
-        <div class="bar-above">
+        <div class="flex flex-wrap items-center gap-x-4 gap-y-2">
             {which_queue(view, query, range, custom)}
-            <form method="get" action="/ui/stats" class="row">
+            <form method="get" action="/ui/stats" class="flex flex-wrap items-center gap-2">
                 <input type="hidden" name="queue" value=query.queue.clone() />
                 {query.compare.then(|| view! { <input type="hidden" name="compare" value="1" /> })}
                 <label for="from">"From"</label>
                 <input id="from" name="from" type="datetime-local" value=datetime_local_value(&query.from) required aria-describedby="in-utc" />
                 <label for="to">"to"</label>
                 <input id="to" name="to" type="datetime-local" value=datetime_local_value(&query.to) aria-describedby="in-utc" />
-                <span id="in-utc" class="aside">"UTC"</span>
-                <button type="submit" class="button">"Show"</button>
+                <span id="in-utc" class="text-muted wrap-anywhere">"UTC"</span>
+                <button type="submit" class="btn">"Show"</button>
             </form>
         </div>
     }
@@ -138,14 +139,14 @@ fn which_queue(view: &RangeView, query: &StatisticsQuery, range: &str, custom: b
     };
     kept.extend(query.compare.then(|| ("compare", "1".to_owned())));
     view! {
-        <form method="get" action="/ui/stats" class="row">
+        <form method="get" action="/ui/stats" class="flex flex-wrap items-center gap-2">
             {forms::hidden(kept)}
             <label for="queue">"Queue"</label>
             <select id="queue" name="queue">
                 <option value="" selected=view.queue_ref.is_none()>"All queues"</option>
                 {options.collect_view()}
             </select>
-            <button type="submit" class="button">"Show queue"</button>
+            <button type="submit" class="btn">"Show queue"</button>
         </form>
     }
     .into_any()
@@ -158,20 +159,20 @@ fn content(view: &RangeView, now: i64) -> AnyView {
     let so_far = if view.is_in_progress { ", so far" } else { "" };
     let drawn = charts.iter().zip(total_texts).map(|(drawing, words)| {
         view! {
-            <section class="card padded" aria-label=drawing.title>
+            <section class=CARD_PADDED aria-label=drawing.title>
                 {chart(drawing)}
-                <p class="aside">{words}</p>
+                <p class="text-muted wrap-anywhere">{words}</p>
             </section>
         }
     });
     view! {
         <h2>
             {exact(view.from)} " to " {exact(view.to)}
-            <span class="aside">{format!(", {}{so_far}", steps(view.series.width))}</span>
+            <span class="text-muted wrap-anywhere">{format!(", {}{so_far}", steps(view.series.width))}</span>
         </h2>
-        <div class="multiples">{drawn.collect_view()}</div>
+        <div class="grid grid-cols-2 gap-4 max-[900px]:grid-cols-1">{drawn.collect_view()}</div>
         {data_table("Statistics", &all)}
-        <p class="aside">
+        <p class="text-muted wrap-anywhere">
             "Percentiles are within 10 % from 0.1 ms to 100 days; those counted by earlier versions are less exact. \
             Dashed: period still in progress, with its rate so far."
         </p>
@@ -218,7 +219,7 @@ fn lines(
     }];
     lines.extend(view.before.as_ref().map(|before| Line {
         name: "previous",
-        class: "s-paused",
+        class: "text-paused",
         dash: Dash::Dots,
         values: values(before),
     }));
@@ -242,11 +243,13 @@ fn charts(view: &RangeView, now: i64) -> Vec<Chart> {
         is_in_progress: view.is_in_progress,
         lines,
     };
-    let mut waits = lines(view, "p95", "s-waiting", |span| span.wait_p95);
-    waits.insert(1, second("p50", "s-scheduled", &|span| span.wait_p50));
-    let mut flow = lines(view, "enqueued", "s-running", |span| rate(span.put, span));
+    let mut waits = lines(view, "p95", "text-waiting", |span| span.wait_p95);
+    waits.insert(1, second("p50", "text-scheduled", &|span| span.wait_p50));
+    let mut flow = lines(view, "enqueued", "text-running", |span| {
+        rate(span.put, span)
+    });
     flow.truncate(1);
-    flow.push(second("completed", "s-complete", &|span| {
+    flow.push(second("completed", "text-complete", &|span| {
         rate(span.completed, span)
     }));
     vec![
@@ -254,7 +257,7 @@ fn charts(view: &RangeView, now: i64) -> Vec<Chart> {
             "throughput",
             "Completed/min",
             Unit::Rate,
-            lines(view, "completed", "s-complete", |span| {
+            lines(view, "completed", "text-complete", |span| {
                 rate(span.completed, span)
             }),
         ),
@@ -262,14 +265,14 @@ fn charts(view: &RangeView, now: i64) -> Vec<Chart> {
             "failures",
             "Failure rate",
             Unit::Share,
-            lines(view, "failed", "s-failed", Span::failure_rate),
+            lines(view, "failed", "text-failed", Span::failure_rate),
         ),
         new("waits", "Wait time", Unit::Seconds, waits),
         new(
             "runs",
             "Run time",
             Unit::Seconds,
-            lines(view, "p95", "s-running", |span| span.run_p95),
+            lines(view, "p95", "text-running", |span| span.run_p95),
         ),
         new("flow", "Enqueued vs. completed/min", Unit::Rate, flow),
     ]
@@ -351,11 +354,11 @@ fn downloads(query: &StatisticsQuery, request: &PageRequest) -> AnyView {
         commands::shell_quote(&format!("{}{}", request.origin, of("json")))
     );
     view! {
-        <div class="row">
-            <a class="button" href=of("csv") download="">"Download as CSV"</a>
-            <a class="button" href=of("json") download="">"Download as JSON"</a>
+        <div class="flex flex-wrap items-center gap-2">
+            <a class="btn" href=of("csv") download="">"Download as CSV"</a>
+            <a class="btn" href=of("json") download="">"Download as JSON"</a>
         </div>
-        <details class="more">
+        <details>
             <summary>"API call (curl)"</summary>
             {commands::commands("curl", vec![("Get this data", curl)])}
         </details>

@@ -11,6 +11,7 @@ use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::commands::{api, commands, shell_quote};
 use crate::ui::components::links::tag_link;
 use crate::ui::components::paging::pager;
+use crate::ui::components::styles::{CARD, CRUMB};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::tags::load::PAGE_TAGS;
@@ -30,20 +31,20 @@ fn all(view: &TagsView, request: &PageRequest) -> AnyView {
     let rows = view.tags.iter().map(|row| {
         view! {
             <tr data-key=row.tag.clone()>
-                <th scope="row" class="first">{tag_link(&row.tag)}</th>
-                <td class="n">{time::number(row.jobs)}</td>
+                <th scope="row">{tag_link(&row.tag)}</th>
+                <td class="num">{time::number(row.jobs)}</td>
             </tr>
         }
     });
-    let columns = [("Tag", "first"), ("Jobs", "n")];
+    let columns = [("Tag", ""), ("Jobs", "num")];
     view! {
         <Title text="Tags" />
         <h1>"Tags"</h1>
-        <p class="lead">"All tags of jobs, most used first."</p>
-        <div class="card">
+        <p class="text-muted wrap-anywhere">"All tags of jobs, most used first."</p>
+        <div class=CARD>
             {if view.tags.is_empty() {
                 view! {
-                    <p class="empty">
+                    <p class="px-4 py-5 text-muted">
                         "No tags. Tag a job when you add it, or on its page."
                     </p>
                 }
@@ -53,7 +54,7 @@ fn all(view: &TagsView, request: &PageRequest) -> AnyView {
             }}
         </div>
         {tag_pager(view, request)}
-        <details class="more">
+        <details>
             <summary>"API call (curl)"</summary>
             {commands("curl", vec![("Tags used by two or more jobs", format!("curl {}", shell_quote(&api(request, "/tags"))))])}
         </details>
@@ -69,11 +70,11 @@ fn tag_pager(view: &TagsView, request: &PageRequest) -> AnyView {
         return ().into_any();
     }
     view! {
-        <nav class="pager" aria-label="Pagination">
+        <nav class="flex items-center gap-3 text-muted" aria-label="Pagination">
             {(offset > 0)
-                .then(|| view! { <a class="button" rel="prev" href=address(offset.saturating_sub(PAGE_TAGS))>"Previous"</a> })}
+                .then(|| view! { <a class="btn" rel="prev" href=address(offset.saturating_sub(PAGE_TAGS))>"Previous"</a> })}
             {(!view.tags.is_empty()).then(|| view! { <span>{format!("{}–{}", offset + 1, offset + view.tags.len())}</span> })}
-            {view.more.then(|| view! { <a class="button" rel="next" href=address(offset + PAGE_TAGS)>"Next"</a> })}
+            {view.more.then(|| view! { <a class="btn" rel="next" href=address(offset + PAGE_TAGS)>"Next"</a> })}
         </nav>
     }
     .into_any()
@@ -92,13 +93,13 @@ fn one(view: &TagView, request: &PageRequest) -> AnyView {
     let tag = &view.tag;
     view! {
         <Title text=tag.tag.clone() />
-        <p class="crumb"><a href="/ui/tags">"Tags"</a></p>
+        <p class=CRUMB><a href="/ui/tags">"Tags"</a></p>
         <h1 class="name">{tag.tag.clone()}</h1>
-        <p class="lead">{format!("{} this tag, in the order they were tagged.", plural(tag.jobs, "job has", "jobs have"))}</p>
-        <div class="card">
+        <p class="text-muted wrap-anywhere">{format!("{} this tag, in the order they were tagged.", plural(tag.jobs, "job has", "jobs have"))}</p>
+        <div class=CARD>
             {if view.jobs.is_empty() {
                 view! {
-                    <p class="empty">
+                    <p class="px-4 py-5 text-muted">
                         "No jobs have this tag."
                     </p>
                 }
@@ -108,7 +109,7 @@ fn one(view: &TagView, request: &PageRequest) -> AnyView {
             }}
         </div>
         {pager(request, &urls::tag(&tag.tag), request.offset(), view.jobs.len(), tag.jobs)}
-        <details class="more">
+        <details>
             <summary>"API call (curl)"</summary>
             {commands(
                 "curl",

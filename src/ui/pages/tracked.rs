@@ -14,6 +14,7 @@ use crate::ui::components::commands::{api, commands, shell_quote};
 use crate::ui::components::forms::{action_button, may_post, shortcut};
 use crate::ui::components::links::queue_name;
 use crate::ui::components::state::chip;
+use crate::ui::components::styles::{CARD, CARD_TITLE};
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::components::timeline::line;
@@ -35,23 +36,23 @@ fn page(view: &TrackedView, request: &PageRequest) -> AnyView {
     view! {
         <Title text="Tracked jobs" />
         <h1>"Tracked jobs"</h1>
-        <p class="lead">
+        <p class="text-muted wrap-anywhere">
             {format!("{}.", plural(n(view.total), "tracked job", "tracked jobs"))} {left_out}
             " Each change of a tracked job is published as an event, here and through the API."
         </p>
-        <div class="card">
+        <div class=CARD>
             {if view.jobs.is_empty() {
-                view! { <p class="empty">"No tracked jobs. Choose Track on a job’s page to follow it here."</p> }.into_any()
+                view! { <p class="px-4 py-5 text-muted">"No tracked jobs. Choose Track on a job’s page to follow it here."</p> }.into_any()
             } else {
-                let mut columns = vec![("Job", "first"), ("State", ""), ("Queue", "mid"), ("Last event", "mid")];
-                columns.extend(may_post(Untrack::PATH).then_some(("Action", "act")));
+                let mut columns = vec![("Job", ""), ("State", ""), ("Queue", "mid"), ("Last event", "mid")];
+                columns.extend(may_post(Untrack::PATH).then_some(("Action", "w-[1%] text-right")));
                 let rows = view.jobs.iter().map(|(job, last)| row(job, last.as_ref(), request)).collect_view();
                 tables::table("Tracked jobs", tables::head(&columns), rows.into_any())
             }}
         </div>
         {(!view.missing.is_empty()).then(|| missing(&view.missing, request))}
         {events(view, request)}
-        <details class="more">
+        <details>
             <summary>"API call (curl)"</summary>
             {commands(
                 "curl",
@@ -71,23 +72,23 @@ fn page(view: &TrackedView, request: &PageRequest) -> AnyView {
 fn row(job: &JobRow, last: Option<&Entry>, request: &PageRequest) -> AnyView {
     view! {
         <tr data-key=job.id.clone()>
-            <th scope="row" class="first">
+            <th scope="row">
                 <a class="id" href=urls::job(&job.queue_ref, &job.id)>{job.id.clone()}</a>
-                {job.klass.clone().map(|klass| view! { <span class="klass">{klass}</span> })}
+                {job.klass.clone().map(|klass| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{klass}</span> })}
             </th>
             <td>{chip(job.state)}</td>
             <td class="mid">{queue_name(&job.queue_ref)}</td>
-            <td class="mid text">
+            <td class="text-cell mid">
                 {last
                     .map(|entry| {
                         view! {
-                            <span class="what">{line(entry, &job.queue_ref)}</span>
+                            <span class="[&_a]:underline [&>svg]:mr-1.5 [&>svg]:text-muted">{line(entry, &job.queue_ref)}</span>
                             " "
-                            <span class="aside">{ago(entry.when, request.now)}</span>
+                            <span class="text-muted wrap-anywhere">{ago(entry.when, request.now)}</span>
                         }
                     })}
             </td>
-            {may_post(Untrack::PATH).then(|| view! { <td class="act">{untrack(&job.id, request)}</td> })}
+            {may_post(Untrack::PATH).then(|| view! { <td class="w-[1%] text-right whitespace-nowrap">{untrack(&job.id, request)}</td> })}
         </tr>
     }
     .into_any()
@@ -101,24 +102,24 @@ fn untrack(id: &str, request: &PageRequest) -> AnyView {
 
 fn missing(ids: &[String], request: &PageRequest) -> AnyView {
     let acts = may_post(Untrack::PATH);
-    let mut columns = vec![("Job", "first")];
-    columns.extend(acts.then_some(("Action", "act")));
+    let mut columns = vec![("Job", "")];
+    columns.extend(acts.then_some(("Action", "w-[1%] text-right")));
     let rows = ids.iter().map(|id| {
         view! {
             <tr data-key=id.clone()>
-                <th scope="row" class="first"><span class="id">{id.clone()}</span></th>
-                {acts.then(|| view! { <td class="act">{untrack(id, request)}</td> })}
+                <th scope="row"><span class="id">{id.clone()}</span></th>
+                {acts.then(|| view! { <td class="w-[1%] text-right whitespace-nowrap">{untrack(id, request)}</td> })}
             </tr>
         }
     });
     let n = i64::try_from(ids.len()).unwrap_or(i64::MAX);
     view! {
-        <section class="card" aria-labelledby="gone">
-            <div class="card-title">
+        <section class=CARD aria-labelledby="gone">
+            <div class=CARD_TITLE>
                 <h2 id="gone">"No longer exist"</h2>
-                <span class="aside">{plural(n, "job", "jobs")}</span>
+                <span class="text-muted wrap-anywhere">{plural(n, "job", "jobs")}</span>
             </div>
-            <p class="about">
+            <p class="px-4 pb-2 text-sm text-muted">
                 "These jobs were canceled, or removed after they completed. A new job with the same ID is tracked again."
             </p>
             {tables::table(
@@ -135,7 +136,7 @@ fn events(view: &TrackedView, request: &PageRequest) -> AnyView {
     let rows = view.events.iter().map(|event| {
         view! {
             <tr data-key=event.seq.to_string()>
-                <td class="first moment">{ago(event.when, request.now)}</td>
+                <td class="w-28 whitespace-nowrap text-muted">{ago(event.when, request.now)}</td>
                 <td><span class=event_class(event)>{word(&event.what)}</span></td>
                 <th scope="row"><a class="id" href=urls::qless_job(&event.id)>{event.id.clone()}</a></th>
             </tr>
@@ -143,17 +144,17 @@ fn events(view: &TrackedView, request: &PageRequest) -> AnyView {
     });
     let searched = plural(view.searched, "event", "events");
     view! {
-        <section class="card" aria-labelledby="events">
-            <div class="card-title">
+        <section class=CARD aria-labelledby="events">
+            <div class=CARD_TITLE>
                 <h2 id="events">"Latest events"</h2>
-                <span class="aside">{format!("from the newest {searched} of the server")}</span>
+                <span class="text-muted wrap-anywhere">{format!("from the newest {searched} of the server")}</span>
             </div>
             {if view.events.is_empty() {
-                view! { <p class="empty">"No recent events of tracked jobs."</p> }.into_any()
+                view! { <p class="px-4 py-5 text-muted">"No recent events of tracked jobs."</p> }.into_any()
             } else {
                 tables::table(
                     "Latest events of tracked jobs",
-                    tables::head(&[("When", "first"), ("Event", ""), ("Job", "")]),
+                    tables::head(&[("When", ""), ("Event", ""), ("Job", "")]),
                     rows.collect_view().into_any(),
                 )
             }}
@@ -177,11 +178,11 @@ fn word(what: &str) -> String {
 
 fn event_class(event: &TrackedEvent) -> &'static str {
     match event.what.as_str() {
-        "failed" => "s-failed",
-        "stalled" => "s-stalled",
-        "completed" => "s-complete",
-        "popped" => "s-running",
-        "canceled" => "s-paused",
+        "failed" => "text-failed",
+        "stalled" => "text-stalled",
+        "completed" => "text-complete",
+        "popped" => "text-running",
+        "canceled" => "text-paused",
         _ => "",
     }
 }

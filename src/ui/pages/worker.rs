@@ -10,6 +10,7 @@ use leptos_meta::Title;
 use crate::ui::actions::workers::ForgetWorker;
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
+use crate::ui::components::styles::{CARD, CRUMB};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::ago;
 use crate::ui::model::worker::{Pulse, WorkerRow};
@@ -22,18 +23,18 @@ pub fn WorkerPage() -> impl IntoView {
         let worker = &view.worker;
         view! {
             <Title text=worker.name.clone() />
-            <p class="crumb"><a href="/ui/workers">"Workers"</a></p>
-            <div class="head-row">
+            <p class=CRUMB><a href="/ui/workers">"Workers"</a></p>
+            <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
                 <h1 class="name">{worker.name.clone()}</h1>
-                <div class="row">{(worker.pulse(request.now) == Pulse::Silent).then(|| forget(worker, &request))}</div>
+                <div class="flex flex-wrap items-center gap-2">{(worker.pulse(request.now) == Pulse::Silent).then(|| forget(worker, &request))}</div>
             </div>
-            <p class="lead row">
+            <p class="-mt-3 flex flex-wrap items-center gap-2 text-muted wrap-anywhere">
                 {tables::pulse(worker, request.now)} <span>"last seen " {ago(worker.last_seen, request.now)}</span>
                 <span>{format!("{} running, {} stalled", plural(worker.running, "job", "jobs"), worker.stalled)}</span>
             </p>
-            <div class="card">
+            <div class=CARD>
                 {if view.jobs.is_empty() {
-                    view! { <p class="empty">"This worker holds no jobs."</p> }.into_any()
+                    view! { <p class="px-4 py-5 text-muted">"This worker holds no jobs."</p> }.into_any()
                 } else {
                     tables::jobs("Jobs of this worker", JobList::Worker, &view.jobs, &request)
                 }}

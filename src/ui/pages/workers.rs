@@ -8,6 +8,7 @@ use leptos_meta::Title;
 use crate::ui::access::role_to_read;
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::paging::paged;
+use crate::ui::components::styles::CARD;
 use crate::ui::components::tables;
 use crate::ui::model::worker::Pulse;
 use crate::ui::page_request::{PageRequest, page_request};
@@ -48,8 +49,8 @@ pub fn WorkersPage() -> impl IntoView {
             </div>
             {if workers.is_empty() {
                 view! {
-                    <div class="card">
-                        <p class="empty">
+                    <div class=CARD>
+                        <p class="px-4 py-5 text-muted">
                             "No workers seen recently. A worker appears here when it asks for jobs with its name: "
                             <code>"GET /get/<queue>?host=<name>"</code> "."
                         </p>
@@ -58,14 +59,14 @@ pub fn WorkersPage() -> impl IntoView {
                     .into_any()
             } else {
                 view! {
-                    <p class="lead">
+                    <p class="text-muted wrap-anywhere">
                         {format!(
                             "{} seen recently, {} alive. Alive: active in the last minute; late: in the last 5 minutes; silent: before.",
                             plural(n(workers.len()), "worker", "workers"),
                             alive,
                         )}
                     </p>
-                    <div class="card">{tables::workers(shown, request.now)}</div>
+                    <div class=CARD>{tables::workers(shown, request.now)}</div>
                     {pages}
                 }
                     .into_any()

@@ -17,11 +17,11 @@ pub fn incident(view: &FailingView, request: &PageRequest) -> AnyView {
     let text = markdown(view, &request.origin, request.now);
     let rows = (text.lines().count() + 1).min(24);
     view! {
-        <details class="more">
+        <details>
             <summary>"Incident report (Markdown)"</summary>
             <div>
-                <p class="row">{copy("incident".to_owned(), "Copy the Markdown".to_owned())}</p>
-                <label for="incident" class="unseen">"Markdown"</label>
+                <p class="flex flex-wrap items-center gap-2">{copy("incident".to_owned(), "Copy the Markdown".to_owned())}</p>
+                <label for="incident" class="sr-only">"Markdown"</label>
                 <textarea id="incident" rows=rows.to_string() readonly spellcheck="false">{escape_textarea(&text)}</textarea>
             </div>
         </details>

@@ -68,7 +68,7 @@ pub fn actions(job: &JobView, request: &PageRequest) -> AnyView {
     let priority = can_wait.then(|| shortcut("", priority_form(job, request)));
     let move_form = allowed(MoveJob::PATH, || shortcut("m", move_form(job, request)));
     let clone = may_post("/ui/put")
-        .then(|| view! { <a class="button" href=urls::put_like(&row.id)>"Clone…"</a> });
+        .then(|| view! { <a class="btn" href=urls::put_like(&row.id)>"Clone…"</a> });
     let (cancel, track) = (
         cancel.map(|cancel| shortcut("c", cancel)),
         shortcut("t", track),
@@ -197,11 +197,11 @@ pub fn note_form(id: &str, request: &PageRequest) -> AnyView {
         return ().into_any();
     }
     view! {
-        <form method="post" action=Note::PATH class="note-form">
+        <form method="post" action=Note::PATH class="mt-3 grid grid-cols-[auto_minmax(0,1fr)_auto] items-center gap-x-3 gap-y-2 border-t border-line pt-3 max-sm:grid-cols-[minmax(0,1fr)_auto] max-sm:[&>label]:col-span-full">
             {hidden(vec![("id", id.to_owned()), ("back", request.here())])}
             <label for="note">"Note in the job’s history"</label>
             <input id="note" name="message" type="text" required maxlength="1000" autocomplete="off" />
-            <button type="submit" class="button">"Add note"</button>
+            <button type="submit" class="btn">"Add note"</button>
         </form>
     }
     .into_any()

@@ -48,7 +48,7 @@ pub fn curl(job: &JobView, request: &PageRequest) -> AnyView {
     let note = format!(r#"{{"id": {id}, "message": "looked at it"}}"#);
     post("Add a note to its history", "/log", note);
     view! {
-        <details class="more">
+        <details>
             <summary>"API call (curl)"</summary>
             {commands("curl", lines)}
         </details>

@@ -3,6 +3,7 @@
 use leptos::prelude::*;
 
 use crate::ui::components::links::worker_link;
+use crate::ui::components::styles::{CARD_PADDED, PAYLOAD};
 use crate::ui::components::time::ago;
 use crate::ui::model::job::{Entry, EventKind, FailureNote, JobRow};
 use crate::ui::model::state::EffectiveState;
@@ -113,10 +114,10 @@ pub fn errors_card(job: &JobRow, history: &[Entry], request: &PageRequest) -> Op
     });
     let more = errors.len().saturating_sub(SHOWN);
     let view = view! {
-        <section class="card padded failure" aria-labelledby="failure">
+        <section class=format!("{CARD_PADDED} border-l-3 border-l-failed") aria-labelledby="failure">
             <h2 id="failure">{title}</h2>
-            <ol class="errors">{items.collect_view()}</ol>
-            {(more > 0).then(|| view! { <p class="aside">{format!("{more} older attempts are in the timeline.")}</p> })}
+            <ol class="flex flex-col gap-3 [&_a]:underline">{items.collect_view()}</ol>
+            {(more > 0).then(|| view! { <p class="text-muted wrap-anywhere">{format!("{more} older attempts are in the timeline.")}</p> })}
         </section>
     };
     Some(view.into_any())
@@ -141,7 +142,7 @@ fn error_view(
         .filter(|message| !message.is_empty());
     let shown = message.map(|message| {
         if !is_newest && older_message == Some(message) {
-            return view! { <p class="aside">"Same message as the attempt before."</p> }.into_any();
+            return view! { <p class="text-muted wrap-anywhere">"Same message as the attempt before."</p> }.into_any();
         }
         let (before, changed, after) = match older_message {
             Some(older) if older != message => difference(older, message),
@@ -149,16 +150,16 @@ fn error_view(
         };
         let changed = changed.to_owned();
         view! {
-            <pre class="message" tabindex="0" aria-label="Message">
+            <pre class=PAYLOAD tabindex="0" aria-label="Message">
                 {before.to_owned()}{(!changed.is_empty()).then(|| view! { <mark>{changed}</mark> })}{after.to_owned()}
             </pre>
         }
         .into_any()
     });
     view! {
-        <p class="card-title">
+        <p class="flex flex-wrap items-baseline justify-between gap-x-3 gap-y-1">
             <span><strong>{format!("Attempt {}", error.attempt)}</strong> " · " {what}</span>
-            <span class="aside">
+            <span class="text-muted wrap-anywhere">
                 {ago(error.when, request.now)}
                 {error.worker.as_deref().map(|worker| view! { " on " {worker_link(worker)} })}
             </span>

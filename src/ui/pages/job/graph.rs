@@ -2,7 +2,8 @@
 
 use leptos::prelude::*;
 
-use crate::ui::components::state::state_label;
+use crate::ui::components::state::{color, state_label};
+use crate::ui::components::styles::CARD_PADDED;
 use crate::ui::components::tables;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::pages::job::model::{Graph, Node};
@@ -34,13 +35,13 @@ pub fn graph(graph: &Graph) -> Option<AnyView> {
     let n = graph.nodes.len();
     let more = graph
         .is_truncated
-        .then(|| view! { <p class="aside">{format!("Showing {n} jobs. There are more.")}</p> });
+        .then(|| view! { <p class="text-muted wrap-anywhere">{format!("Showing {n} jobs. There are more.")}</p> });
     let view = view! {
-        <section class="card padded" aria-labelledby="graph">
+        <section class=CARD_PADDED aria-labelledby="graph">
             <h2 id="graph">"Dependencies"</h2>
             {more}
-            <div class="scroll tall" role="region" tabindex="0" aria-label="Dependency graph">{drawing(graph)}</div>
-            <details class="more">
+            <div class="max-h-[70vh] overflow-auto rounded-md" role="region" tabindex="0" aria-label="Dependency graph">{drawing(graph)}</div>
+            <details>
                 <summary>"Show data table"</summary>
                 {table(graph)}
             </details>
@@ -87,7 +88,7 @@ fn drawing(graph: &Graph) -> AnyView {
     let nodes = nodes.map(|(i, (node, corner))| job(node, *corner, i == 0));
     view! {
         <svg
-            class="graph"
+            class="graph m-1 block"
             width=width.to_string()
             height=height.to_string()
             viewBox=format!("0 0 {width} {height}")
@@ -109,10 +110,10 @@ fn edge(from: (usize, usize), to: (usize, usize)) -> String {
     format!("M{x} {y}C{middle} {y} {middle} {end_y} {end_x} {end_y}")
 }
 
-fn state_view(state: Option<EffectiveState>) -> (&'static str, String) {
+fn state_view(state: Option<EffectiveState>) -> (&'static str, &'static str) {
     match state {
-        Some(state) => (state_label(state), format!("node s-{}", state.as_str())),
-        None => ("not found", "node".to_owned()),
+        Some(state) => (state_label(state), color(state)),
+        None => ("not found", ""),
     }
 }
 
@@ -159,13 +160,13 @@ fn table(graph: &Graph) -> AnyView {
         let dependencies: Vec<_> = dependencies.map(link).collect();
         view! {
             <tr>
-                <th scope="row" class="first">{link(node)}</th>
+                <th scope="row">{link(node)}</th>
                 <td>{state_view(node.state).0}</td>
                 <td>{if dependencies.is_empty() { "none".into_any() } else { dependencies.into_any() }}</td>
             </tr>
         }
     });
-    let columns = [("Job", "first"), ("State", ""), ("Depends on", "")];
+    let columns = [("Job", ""), ("State", ""), ("Depends on", "")];
     tables::table(
         "Dependencies by job",
         tables::head(&columns),

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use leptos::prelude::*;
 
 use crate::ui::components::payload::{json, plain, pre};
+use crate::ui::components::styles::PAYLOAD;
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::lmstfy_job::model::LmstfyJobView;
 use crate::ui::urls;
@@ -65,11 +66,19 @@ fn shapes(bytes: &[u8], is_json: bool) -> Vec<Shape> {
     shapes
 }
 
+/// A link to a format.
+const FORMAT: &str = "min-h-6 rounded-md border border-line px-2 py-px text-sm aria-[current]:border-accent \
+    aria-[current]:bg-hover aria-[current]:font-semibold";
+
+/// A dump keeps its lines.
+const HEX: &str =
+    "max-h-105 overflow-auto rounded-md bg-page px-3 py-2.5 text-2xs leading-4.5 whitespace-pre";
+
 /// The body, and links to its formats.
 pub fn body(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
     let bytes = &job.bytes;
     if bytes.is_empty() {
-        return view! { <p class="aside">"The body is empty."</p> }.into_any();
+        return view! { <p class="text-muted wrap-anywhere">"The body is empty."</p> }.into_any();
     }
     let shapes = shapes(bytes, job.is_json);
     let wanted = request.param("as").unwrap_or_default();
@@ -83,7 +92,7 @@ pub fn body(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
         Shape::Text => plain(&visible(text), DOWNLOAD),
         Shape::Hex => {
             let some = bytes.get(..HEX_BYTES).unwrap_or(bytes);
-            pre("payload hex", dump(some).into_any(), part(some, bytes))
+            pre(HEX, dump(some).into_any(), part(some, bytes))
         }
         Shape::Base64 => base64(&job.base64),
     };
@@ -96,10 +105,10 @@ pub fn body(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
             urls::job(&row.queue_ref, &row.id),
             other.as_str()
         );
-        view! { <a href=address aria-current=(other == shape).then_some("true")>{other.word()}</a> }
+        view! { <a class=FORMAT href=address aria-current=(other == shape).then_some("true")>{other.word()}</a> }
     });
     view! {
-        <nav class="shapes" aria-label="Show the body as">{links.collect_view()}</nav>
+        <nav class="mb-2 flex flex-wrap gap-1" aria-label="Show the body as">{links.collect_view()}</nav>
         {shown}
     }
     .into_any()
@@ -171,7 +180,7 @@ fn base64(text: &str) -> AnyView {
             text.len()
         )
     });
-    pre("payload", lines.into_any(), part)
+    pre(PAYLOAD, lines.into_any(), part)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::ui::components::forms::{
 };
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{job_link, quoted_if_blank};
+use crate::ui::components::styles::{CHOICES, NOTICE, QUESTION};
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::job::JobRow;
@@ -149,21 +150,24 @@ pub fn confirmation(view: &QueueView, request: &PageRequest) -> AnyView {
     fields.extend(queue_ref.fields());
     fields.push(("back", back.clone()));
     let (class, frame) = match action {
-        DeadJobAction::Requeue => ("button strong", "card padded question"),
-        DeadJobAction::Delete => ("button danger strong", "card padded question danger"),
+        DeadJobAction::Requeue => ("btn btn-strong", "border-l-accent"),
+        DeadJobAction::Delete => ("btn btn-danger btn-strong", "border-l-failed"),
     };
     let jobs = plural(count, "job", "jobs");
     view! {
-        <section id="question" class=frame aria-labelledby="question-title">
+        <section
+            id="question"
+            class=format!("{QUESTION} {frame} [&_label]:mb-1 [&_label]:block [&_label]:font-medium [&_input[type=number]]:w-40")
+            aria-labelledby="question-title">
             <h2 id="question-title">{action.to(queue_ref.protocol, &amount(&selection, count, size))} "?"</h2>
             <p>{effect(action, queue_ref, count)}</p>
             {samples(&selection, count, view, request)}
             <form method="post" action=action.path(queue_ref.protocol, &selection)>
                 {hidden(fields)}
                 {(action == DeadJobAction::Requeue && queue_ref.protocol == Protocol::Lmstfy).then(|| ttl_field("question"))}
-                <div class="row">
+                <div class="flex flex-wrap items-center gap-2">
                     <button type="submit" class=class>{action.to(queue_ref.protocol, &jobs)}</button>
-                    <a class="button" href=back.clone()>"Close"</a>
+                    <a class="btn" href=back.clone()>"Close"</a>
                 </div>
             </form>
         </section>
@@ -235,7 +239,7 @@ fn empty_selection(selection: &Selection, back: &str) -> AnyView {
         Selection::All => "No dead jobs are left in this queue.",
     };
     view! {
-        <p id="question" class="notice s-stalled">
+        <p id="question" class=format!("{NOTICE} text-stalled")>
             {icon("stalled")} <span>{why} " " <a href=back.to_owned()>"Close"</a></span>
         </p>
     }
@@ -265,12 +269,12 @@ fn samples(selection: &Selection, count: i64, view: &QueueView, request: &PageRe
     }
     let more = count - i64::try_from(shown.len()).unwrap_or(i64::MAX);
     let rows = shown.into_iter().map(|job| {
-        view! { <li data-key=job.address_id()>{job_link(job)} " " <code class="aside">{job.preview.clone()}</code></li> }
+        view! { <li data-key=job.address_id()>{job_link(job)} " " <code class="text-muted wrap-anywhere">{job.preview.clone()}</code></li> }
     });
     view! {
-        <ul class="samples">
+        <ul class="*:truncate *:py-0.5">
             {rows.collect_view()}
-            {(more > 0).then(|| view! { <li class="aside">{format!("and {} more", time::number(more))}</li> })}
+            {(more > 0).then(|| view! { <li class="text-muted wrap-anywhere">{format!("and {} more", time::number(more))}</li> })}
         </ul>
     }
     .into_any()
@@ -298,14 +302,14 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
     };
     let acts = may_act(queue_ref.protocol);
     let mut columns = vec![
-        ("Job", ""),
-        ("Dead since", "n"),
-        (attempts, "n wide"),
-        (body, "wide payload-cell"),
+        ("Job", "xl:min-w-68"),
+        ("Dead since", "num"),
+        (attempts, "num w-[1%] wide"),
+        (body, "w-[35%] wide"),
     ];
     if acts {
-        columns.insert(0, ("Select", "tick"));
-        columns.push(("Action", "act"));
+        columns.insert(0, ("Select", "check-cell"));
+        columns.push(("Action", "w-[1%] text-right"));
     }
     let rows = view
         .jobs
@@ -357,17 +361,17 @@ fn row(job: &JobRow, is_selected: bool, request: &PageRequest) -> AnyView {
             {acts
                 .then(|| {
                     view! {
-                        <td class="tick">
+                        <td class="check-cell">
                             <input type="checkbox" name="id" value=job.address_id() checked=is_selected aria-label=format!("Select job {name}") />
                         </td>
                     }
                 })}
             <th scope="row">{job_link(job)}</th>
-            <td class="n">{ago(job.state_time, request.now)}</td>
-            <td class="n wide">{attempts}</td>
-            <td class="wide payload-cell"><code>{job.preview.clone()}</code></td>
+            <td class="num">{ago(job.state_time, request.now)}</td>
+            <td class="num wide">{attempts}</td>
+            <td class="w-[35%] max-w-0 truncate text-muted wide"><code>{job.preview.clone()}</code></td>
             {acts
-                .then(|| view! { <td class="act"><a class="button" href=again aria-label=about>{DeadJobAction::Requeue.button(protocol)}</a></td> })}
+                .then(|| view! { <td class="w-[1%] text-right whitespace-nowrap"><a class="btn" href=again aria-label=about>{DeadJobAction::Requeue.button(protocol)}</a></td> })}
         </tr>
     }
     .into_any()
@@ -383,7 +387,7 @@ fn selection_form(
     let (size, protocol) = (view.queue.counts.dead, view.queue.queue_ref.protocol);
     let radio = |value: &'static str, checked: bool, label: AnyView| {
         view! {
-            <label class="choice"><input type="radio" name="of" value=value checked=checked /> {label}</label>
+            <label class="inline-flex min-h-7 items-center gap-1.5"><input type="radio" name="of" value=value checked=checked /> {label}</label>
         }
     };
     let n = match selection {
@@ -402,21 +406,21 @@ fn selection_form(
         view! { <a href=format!("{list}{mark}select=all")>{words}</a> }.into_any()
     };
     view! {
-        <div class="choices">
-            <fieldset class="row">
-                <legend class="unseen">"Which dead jobs"</legend>
+        <div class=CHOICES>
+            <fieldset class="flex flex-wrap items-center gap-2">
+                <legend class="sr-only">"Which dead jobs"</legend>
                 {radio("selected", matches!(selection, Selection::Ids(_)), "selected jobs".into_any())}
-                <span class="row">
+                <span class="flex flex-wrap items-center gap-2">
                     {radio("oldest", matches!(selection, Selection::Oldest(_)), "the oldest".into_any())}
-                    <input type="number" name="n" min="1" step="1" value=n.to_string() aria-label="How many of the oldest" class="few" />
+                    <input type="number" name="n" min="1" step="1" value=n.to_string() aria-label="How many of the oldest" class="w-18" />
                 </span>
                 {radio("all", *selection == Selection::All, format!("all {}", time::number(size)).into_any())}
             </fieldset>
-            <div class="row">
-                <button type="submit" name="do" value=DeadJobAction::Requeue.name_in_address(protocol) class="button">{icon("retry")} {DeadJobAction::Requeue.button(protocol)}</button>
-                <button type="submit" name="do" value=DeadJobAction::Delete.name_in_address(protocol) class="button danger">{DeadJobAction::Delete.button(protocol)}</button>
+            <div class="flex flex-wrap items-center gap-2">
+                <button type="submit" name="do" value=DeadJobAction::Requeue.name_in_address(protocol) class="btn">{icon("retry")} {DeadJobAction::Requeue.button(protocol)}</button>
+                <button type="submit" name="do" value=DeadJobAction::Delete.name_in_address(protocol) class="btn btn-danger">{DeadJobAction::Delete.button(protocol)}</button>
             </div>
-            <span class="aside">{select}</span>
+            <span class="text-muted wrap-anywhere">{select}</span>
         </div>
     }
     .into_any()

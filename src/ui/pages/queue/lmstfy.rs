@@ -31,20 +31,20 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
         _ => "TTR ends",
     };
     let columns = [
-        ("Job", "first"),
-        (moment, "n"),
-        ("Tries left", "n"),
-        ("Expires", "n mid"),
-        ("Body", "wide payload-cell"),
+        ("Job", "xl:min-w-68"),
+        (moment, "num w-[1%]"),
+        ("Tries left", "num"),
+        ("Expires", "num mid"),
+        ("Body", "w-[35%] wide"),
     ];
     let rows = view.jobs.iter().map(|job| {
         view! {
             <tr data-key=job.id.clone()>
-                <th scope="row" class="first">{job_link(job)}</th>
-                <td class="n">{ago(job.state_time, request.now)}</td>
-                <td class="n">{attempts(job)}</td>
-                <td class="n mid">{expiry(job, request.now)}</td>
-                <td class="wide payload-cell"><code>{job.preview.clone()}</code></td>
+                <th scope="row">{job_link(job)}</th>
+                <td class="num">{ago(job.state_time, request.now)}</td>
+                <td class="num">{attempts(job)}</td>
+                <td class="num mid">{expiry(job, request.now)}</td>
+                <td class="w-[35%] max-w-0 truncate text-muted wide"><code>{job.preview.clone()}</code></td>
             </tr>
         }
     });
@@ -136,7 +136,7 @@ pub fn ttl_field(dialog_id: &str) -> AnyView {
                 autocomplete="off"
                 aria-describedby=help.clone()
             />
-            <p id=help.clone() class="aside">"86400 s is one day; 0 means no expiry. The job is deleted when it expires."</p>
+            <p id=help.clone() class="text-muted wrap-anywhere">"86400 s is one day; 0 means no expiry. The job is deleted when it expires."</p>
         </div>
     }
     .into_any()

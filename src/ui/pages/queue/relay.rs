@@ -26,18 +26,18 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
         _ => "Timeout ends",
     };
     let columns = [
-        ("Job", "first"),
-        (moment, "n"),
-        ("Retries left", "n"),
-        ("Payload", "wide payload-cell"),
+        ("Job", "xl:min-w-68"),
+        (moment, "num w-[1%]"),
+        ("Retries left", "num"),
+        ("Payload", "w-[35%] wide"),
     ];
     let rows = view.jobs.iter().map(|job| {
         view! {
             <tr data-key=job.id.clone()>
-                <th scope="row" class="first">{job_link(job)}</th>
-                <td class="n">{ago(job.state_time, request.now)}</td>
-                <td class="n">{retries(job)}</td>
-                <td class="wide payload-cell"><code>{job.preview.clone()}</code></td>
+                <th scope="row">{job_link(job)}</th>
+                <td class="num">{ago(job.state_time, request.now)}</td>
+                <td class="num">{retries(job)}</td>
+                <td class="w-[35%] max-w-0 truncate text-muted wide"><code>{job.preview.clone()}</code></td>
             </tr>
         }
     });

@@ -6,6 +6,7 @@ use leptos::prelude::*;
 use crate::ui::components::commands::escape_textarea;
 use crate::ui::components::forms::{hidden, may_post};
 use crate::ui::components::icons::icon;
+use crate::ui::components::styles::{CARD_PADDED, FACTS, FIELDS, QUESTION};
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::records::model::{
@@ -35,10 +36,10 @@ struct Field<'a> {
 fn field(field: &Field<'_>) -> AnyView {
     let wrong_id = format!("{}-wrong", field.id);
     let wrong = field.wrong.map(|wrong| {
-        view! { <p id=wrong_id.clone() class="wrong">{icon("failed")} <span>{wrong.to_owned()}</span></p> }
+        view! { <p id=wrong_id.clone() class="mt-1 flex gap-1.5 text-sm text-failed [&_svg]:mt-0.5">{icon("failed")} <span>{wrong.to_owned()}</span></p> }
     });
     view! {
-        <div class="whole">
+        <div class="flex-[1_0_100%]">
             <label for=field.id>{field.label}</label>
             <textarea
                 id=field.id
@@ -69,10 +70,10 @@ pub fn create(queue_ref: &QueueRef, open: bool) -> AnyView {
     let is_undone = wrong.is_some();
     let RecordFieldErrors { payload, state } = wrong.unwrap_or_default();
     view! {
-        <section id="create" class="card padded" aria-labelledby="new" data-keep=is_undone.then_some("")>
-            <details class="more" open=open || is_undone>
+        <section id="create" class=CARD_PADDED aria-labelledby="new" data-keep=is_undone.then_some("")>
+            <details open=open || is_undone>
                 <summary><h2 id="new">"Create job"</h2></summary>
-                <form method="post" action=urls::queue(queue_ref) class="fields">
+                <form method="post" action=urls::queue(queue_ref) class=FIELDS>
                     {field(&Field {
                         id: "new-payload",
                         name: "payload",
@@ -91,7 +92,7 @@ pub fn create(queue_ref: &QueueRef, open: bool) -> AnyView {
                         required: false,
                         wrong: state.as_deref(),
                     })}
-                    <button type="submit" class="button strong">"Create"</button>
+                    <button type="submit" class="btn btn-strong">"Create"</button>
                 </form>
             </details>
         </section>
@@ -114,15 +115,15 @@ pub fn advance(
         _ => (&view.state, view.state.as_str(), None),
     };
     let form = if view.state.len() > EDITED_BYTES_MAX {
-        view! { <p class="aside">"The state is too long to edit here. Set it through the API."</p> }
+        view! { <p class="text-muted wrap-anywhere">"The state is too long to edit here. Set it through the API."</p> }
             .into_any()
     } else {
         view! {
-            <form method="post" action=request.path.clone() class="fields">
+            <form method="post" action=request.path.clone() class=FIELDS>
                 {hidden(vec![("do", "state".to_owned()), ("old", old.clone())])}
-                <div class="whole aside">
+                <div class="flex-[1_0_100%] text-muted wrap-anywhere">
                     <p>"Updates the job only if its state is still this; otherwise shows both values."</p>
-                    <pre class="from" tabindex="0" aria-label="Expected state">{old.clone()}</pre>
+                    <pre class="mt-1 max-h-16 overflow-auto rounded-md bg-page px-2.5 py-1 wrap-anywhere whitespace-pre-wrap text-ink" tabindex="0" aria-label="Expected state">{old.clone()}</pre>
                 </div>
                 {field(&Field {
                     id: "new-state",
@@ -133,7 +134,7 @@ pub fn advance(
                     required: true,
                     wrong: why,
                 })}
-                <button type="submit" class="button strong">"Set state"</button>
+                <button type="submit" class="btn btn-strong">"Set state"</button>
             </form>
         }
         .into_any()
@@ -141,7 +142,7 @@ pub fn advance(
     view! {
         <section
             id="advance"
-            class="card padded"
+            class=CARD_PADDED
             aria-labelledby="advance-title"
             data-keep=why.map(|_| "")
             data-keep-typed=""
@@ -163,11 +164,11 @@ pub fn append(form_error: Option<&RecordFormError>, request: &PageRequest) -> An
         _ => ("", None),
     };
     view! {
-        <section id="append" class="card padded" aria-labelledby="append-title" data-keep=why.map(|_| "")>
+        <section id="append" class=CARD_PADDED aria-labelledby="append-title" data-keep=why.map(|_| "")>
             <h2 id="append-title">"Append event"</h2>
-            <form method="post" action=request.path.clone() class="fields">
+            <form method="post" action=request.path.clone() class=FIELDS>
                 {hidden(vec![("do", "event".to_owned())])}
-                <p class="whole aside">"Adds an entry to the log. The state does not change."</p>
+                <p class="flex-[1_0_100%] text-muted wrap-anywhere">"Adds an entry to the log. The state does not change."</p>
                 {field(&Field {
                     id: "new-event",
                     name: "event",
@@ -177,7 +178,7 @@ pub fn append(form_error: Option<&RecordFormError>, request: &PageRequest) -> An
                     required: true,
                     wrong: why,
                 })}
-                <button type="submit" class="button strong">"Append"</button>
+                <button type="submit" class="btn btn-strong">"Append"</button>
             </form>
         </section>
     }
@@ -204,18 +205,18 @@ fn differing(conflict: &Conflict, request: &PageRequest) -> AnyView {
         ("new", wanted.clone()),
     ];
     view! {
-        <section class="card padded question danger" role="alert" aria-labelledby="conflict-title">
-            <h2 id="conflict-title" class="s-failed">{icon("stalled")} " State not set: it has changed since you loaded the page"</h2>
-            <dl class="facts">
+        <section class=format!("{QUESTION} border-l-failed") role="alert" aria-labelledby="conflict-title">
+            <h2 id="conflict-title" class="text-failed">{icon("stalled")} " State not set: it has changed since you loaded the page"</h2>
+            <dl class=format!("{FACTS} [&_code]:block [&_code]:max-h-45 [&_code]:overflow-auto [&_code]:whitespace-pre-wrap")>
                 {state("You saw", shown)}
                 {state("Now", now)}
                 {state("Your value", wanted)}
             </dl>
             <form method="post" action=request.path.clone()>
                 {hidden(fields)}
-                <div class="row">
-                    <button type="submit" class="button danger strong">"Set anyway"</button>
-                    <a class="button" href=request.path.clone()>"Keep the current state"</a>
+                <div class="flex flex-wrap items-center gap-2">
+                    <button type="submit" class="btn btn-danger btn-strong">"Set anyway"</button>
+                    <a class="btn" href=request.path.clone()>"Keep the current state"</a>
                 </div>
             </form>
         </section>

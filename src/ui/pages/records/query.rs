@@ -6,6 +6,7 @@ use crate::time;
 use crate::ui::components::basics::plural;
 use crate::ui::components::commands::{commands, escape_textarea, shell_quote};
 use crate::ui::components::icons::icon;
+use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, PAYLOAD, QUESTION};
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::records::load::FOUND_MAX;
@@ -51,14 +52,14 @@ pub fn form(queue_ref: &QueueRef, filter: &RecordFilter, request: &PageRequest) 
     };
     let clear = query
         .is_some()
-        .then(|| view! { <a class="button" href=urls::queue(queue_ref)>"Show all jobs"</a> });
+        .then(|| view! { <a class="btn" href=urls::queue(queue_ref)>"Show all jobs"</a> });
     view! {
-        <div class="card padded query">
-            <form method="get" action=urls::queue(queue_ref) role="search">
-                <label for="q">"Query: a list of " <code>"[OP, EXPR, EXPR]"</code> "; a job must match all of them"</label>
-                <textarea id="q" name="q" rows="2" data-shortcut="/" spellcheck="false" autocomplete="off" required placeholder=CREATED>{escape_textarea(query.as_deref().unwrap_or_default())}</textarea>
-                <div class="row">
-                    <button type="submit" class="button strong">"Find jobs"</button>
+        <div class=CARD_PADDED>
+            <form method="get" action=urls::queue(queue_ref) role="search" class="mb-2 grid gap-2">
+                <label for="q" class="text-sm text-muted">"Query: a list of " <code>"[OP, EXPR, EXPR]"</code> "; a job must match all of them"</label>
+                <textarea id="q" class="field-sizing-content max-h-60 min-h-12.5" name="q" rows="2" data-shortcut="/" spellcheck="false" autocomplete="off" required placeholder=CREATED>{escape_textarea(query.as_deref().unwrap_or_default())}</textarea>
+                <div class="flex flex-wrap items-center gap-2">
+                    <button type="submit" class="btn btn-strong">"Find jobs"</button>
                     {clear}
                 </div>
             </form>
@@ -71,7 +72,7 @@ pub fn form(queue_ref: &QueueRef, filter: &RecordFilter, request: &PageRequest) 
 fn help(queue_ref: &QueueRef, query: Option<&str>, request: &PageRequest) -> AnyView {
     let examples = EXAMPLES.map(|(query, finds)| {
         view! {
-            <li><a href=urls::found(queue_ref, query)><code>{query}</code></a> <span class="aside">{finds}</span></li>
+            <li><a href=urls::found(queue_ref, query)><code>{query}</code></a> <span class="block text-xs text-muted">{finds}</span></li>
         }
     });
     let body = format!(r#"{{"query": {}}}"#, query.unwrap_or(CREATED));
@@ -85,11 +86,11 @@ fn help(queue_ref: &QueueRef, query: Option<&str>, request: &PageRequest) -> Any
         None => "The first example",
     };
     view! {
-        <details class="more">
+        <details>
             <summary>"Examples and API call (curl)"</summary>
-            <div class="help">
-                <ul class="examples">{examples.collect_view()}</ul>
-                <p class="aside">
+            <div class="grid gap-3">
+                <ul id="examples" class="columns-2 gap-x-8 max-sm:columns-1 *:break-inside-avoid *:py-0.75 *:wrap-anywhere">{examples.collect_view()}</ul>
+                <p class="text-muted wrap-anywhere">
                     "Expressions use SQLite syntax and the columns " <code>"id"</code> ", " <code>"payload"</code> ", "
                     <code>"state"</code> ", " <code>"events"</code> " and " <code>"modified"</code>
                     ". A single word that is not a column is text."
@@ -121,13 +122,13 @@ fn found(queue_ref: &QueueRef, rows: &[RecordRow], request: &PageRequest) -> Any
         _ => plural(n, "matching job", "matching jobs"),
     };
     view! {
-        <div class="card">
-            <div class="card-title">
+        <div class=CARD>
+            <div class=CARD_TITLE>
                 <h2>{title}</h2>
-                <span class="aside">{format!("at {} UTC · ", time::clock(request.now))} <a href=request.here()>"Run again"</a></span>
+                <span class="text-muted wrap-anywhere">{format!("at {} UTC · ", time::clock(request.now))} <a href=request.here()>"Run again"</a></span>
             </div>
             {if rows.is_empty() {
-                view! { <p class="empty">"No job in this queue matches the query."</p> }.into_any()
+                view! { <p class="px-4 py-5 text-muted">"No job in this queue matches the query."</p> }.into_any()
             } else {
                 table("Matching jobs, least recently changed first", queue_ref, rows, request)
             }}
@@ -138,8 +139,8 @@ fn found(queue_ref: &QueueRef, rows: &[RecordRow], request: &PageRequest) -> Any
 
 fn refusal(refused: &RefusedQuery) -> AnyView {
     view! {
-        <div class="card padded question danger" role="alert">
-            <h2 class="s-failed">{icon("failed")} " Invalid query"</h2>
+        <div class=format!("{QUESTION} border-l-failed") role="alert">
+            <h2 class="text-failed">{icon("failed")} " Invalid query"</h2>
             <p>{refused.why.clone()}</p>
             {refused.mark.as_ref().map(marked)}
         </div>
@@ -161,8 +162,8 @@ fn marked(mark: &Mark) -> AnyView {
         }
     };
     view! {
-        <p class="aside">{mark.place.clone()} ":"</p>
-        <pre class="payload" tabindex="0" aria-label="Position in the query">{text}</pre>
+        <p class="text-muted wrap-anywhere">{mark.place.clone()} ":"</p>
+        <pre class=PAYLOAD tabindex="0" aria-label="Position in the query">{text}</pre>
     }
     .into_any()
 }

@@ -34,7 +34,7 @@ fn inner(view: &SearchesView, text: &str, request: &PageRequest) -> AnyView {
         {(!view.saved.is_empty())
             .then(|| {
                 view! {
-                    <nav class="saved" aria-label="Saved searches">
+                    <nav class="[&_ul]:flex [&_ul]:flex-wrap [&_ul]:gap-x-4 [&_ul]:gap-y-1 [&_li]:flex [&_li]:min-w-0 [&_li]:items-center [&_li]:gap-1" aria-label="Saved searches">
                         <ul>{saved.collect_view()}</ul>
                     </nav>
                 }
@@ -60,13 +60,13 @@ fn row(saved: &SavedRow, request: &PageRequest) -> AnyView {
 
 fn form(text: &str, request: &PageRequest) -> AnyView {
     view! {
-        <details class="more">
+        <details>
             <summary>"Save this search for everyone"</summary>
-            <form method="post" action=SaveSearch::PATH class="row wrap">
+            <form method="post" action=SaveSearch::PATH class="flex flex-wrap items-center gap-2">
                 {hidden(vec![("text", text.to_owned()), ("back", request.here())])}
                 <label for="search-name">"Name"</label>
                 <input id="search-name" name="name" type="text" required maxlength="80" autocomplete="off" />
-                <button type="submit" class="button">"Save"</button>
+                <button type="submit" class="btn">"Save"</button>
             </form>
         </details>
     }
