@@ -16,7 +16,7 @@ server := target/server/switchyard
 release := target/release/switchyard
 site := target/site.stamp
 
-.PHONY: help setup serve dev watch build deb package test check fmt lint rust wasm unit postgres packages browser clients size audit fuzz cost stress \
+.PHONY: help setup serve dev watch build deb package test check fmt lint rust wasm unit postgres plain packages browser clients size audit fuzz cost stress \
 	bench reference pictures clean
 
 help: ## print this help
@@ -49,19 +49,19 @@ package: $(release) ## create an archive of binary and documents, and its checks
 
 ##@ Test
 
-# The phases of `make test`. Some wait for the network, for time to pass or for one thread, and others use the CPU in the
-# meantime. The last ones keep it busy to the end. The longest are first among those that can begin.
-phases := browser rust audit cost wasm clients packages size fuzz postgres unit
+# The phases of `make test`. Some wait for the network, for time to pass or for one thread, while others use the CPU. Those
+# that take long begin first.
+phases := rust browser postgres unit plain audit cost wasm clients packages size fuzz
 
 test: ## run every check that CI runs, side by side; the output is also in target/test
 	@$(MAKE) --no-print-directory -j2 $(site) $(server) fmt
 	@rm -rf target/test && mkdir -p target/test
-	@$(MAKE) --no-print-directory --keep-going -j3 $(phases:%=phase-%); status=$$?; scripts/phase.sh summary; exit $$status
+	@$(MAKE) --no-print-directory --keep-going -j4 $(phases:%=phase-%); status=$$?; scripts/phase.sh summary; exit $$status
 	@echo "All checks passed."
 
 phase-%:
-	@NEXTEST_TEST_THREADS=4 RUST_TEST_THREADS=4 scripts/phase.sh $*
-phase-unit phase-postgres: phase-rust
+	@NEXTEST_TEST_THREADS=5 RUST_TEST_THREADS=5 scripts/phase.sh $*
+phase-postgres phase-unit phase-plain: phase-rust
 
 check: test ## the same as test
 
@@ -106,12 +106,14 @@ unit: rust ## run all Rust tests on SQLite; ARGS=name runs those whose name cont
 	@scripts/prometheus.sh
 	$(clippy) $(tests) $(ARGS)
 
-# SKIP LOCKED and NOTIFY matter only to the tests of the second run.
-# Each test creates its own database. Autovacuum is off because it would have to visit about a thousand of them.
-postgres: export POSTGRES_OPTIONS ?= -c autovacuum=off -c checkpoint_timeout=1h -c max_wal_size=8GB -c full_page_writes=off
-postgres: rust ## run the Rust tests on a temporary Postgres, and some without SKIP LOCKED and NOTIFY
+# Tests create many databases. Autovacuum is off because it would have to visit them all.
+postgres plain: export POSTGRES_OPTIONS ?= -c autovacuum=off -c checkpoint_timeout=1h -c max_wal_size=8GB -c full_page_writes=off
+postgres: rust ## run the Rust tests on a temporary Postgres; ARGS=name as above
 	@scripts/prometheus.sh
 	$(clippy) scripts/postgres.sh $(tests) $(with_database) $(or $(ARGS),$(of_database))
+
+# SKIP LOCKED and NOTIFY matter only to these tests.
+plain: rust ## run the tests of claims and waits on Postgres without SKIP LOCKED and NOTIFY
 	$(clippy) SWITCHYARD_TEST_OPTIONS="--no-skip-locked --no-notify" scripts/postgres.sh $(tests) $(with_database) $(of_claims)
 
 browser: $(site) $(server) ## run the browser tests in headless Chromium; ARGS=end2end/put.test.js

@@ -24,12 +24,13 @@ echo "test: $name began"
 TIMEFORMAT='%R %U %S'
 { time env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make --no-print-directory "$name" >"$folder/$name.log" 2>&1; } 2>"$folder/$name.time"
 status=$?
-read -r real user system <"$folder/$name.time"
+read -r real user kernel <"$folder/$name.time"
 rm "$folder/$name.time"
 result=ok
 [ "$status" = 0 ] || result=FAILED
-awk -v name="$name" -v result="$result" -v real="$real" -v user="$user" -v system="$system" -v counts="$(counts)" \
-    'BEGIN { printf "%-10s %-7s %5.0f s %6.0f s  %s\n", name, result, real, user + system, counts }' >"$folder/$name.result"
+awk -v name="$name" -v result="$result" -v real="$real" -v cpu="$user $kernel" -v counts="$(counts)" \
+    'BEGIN { split(cpu, part, " "); printf "%-10s %-7s %5.0f s %6.0f s  %s\n", name, result, real, part[1] + part[2], counts }' \
+    >"$folder/$name.result"
 
 # One phase prints at a time.
 until mkdir "$folder/printing" 2>/dev/null; do sleep 0.1; done
