@@ -19,6 +19,9 @@ const here = dirname(fileURLToPath(import.meta.url));
 const binary = process.env.SWITCHYARD ?? join(here, "../target/debug/switchyard");
 const axeSource = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
+/** A guard against hanging: several times as long as the longest test takes beside the other phases of `make test`. */
+const TEST_MAX_MS = 180_000;
+
 /** One server and one browser for all tests of a file. `args` are additional arguments of `switchyard serve`. */
 export function startDashboard({ args = [], database = "sqlite::memory:" } = {}) {
   const dashboard = { server: undefined, browser: undefined };
@@ -50,7 +53,7 @@ export function startDashboard({ args = [], database = "sqlite::memory:" } = {})
   dashboard.test = (name, options, body) => {
     if (body === undefined) [options, body] = [{}, options];
     const { expected, ...contextOptions } = options;
-    test(name, { timeout: 60_000 }, async () => {
+    test(name, { timeout: TEST_MAX_MS }, async () => {
       const { url } = dashboard.server;
       const context = await dashboard.browser.newContext({ baseURL: url, ...contextOptions });
       try {
@@ -137,7 +140,7 @@ export async function assertAccessible(page) {
 
 /**
  * Fails if the page does not have exactly one h1, is not accessible, or scrolls horizontally. Tests call this with both
- * color schemes and two or three widths. axe is slow, so it checks only wide pages in both schemes, and narrow pages in
+ * color schemes and two or three widths (`inEachLook`). axe is slow, so it checks only wide pages in both schemes, and narrow pages in
  * the light scheme; the other combinations differ from these in width only.
  */
 export async function assertPresentable(page, name) {
@@ -150,6 +153,20 @@ export async function assertPresentable(page, name) {
     return scrollWidth - clientWidth;
   });
   assert.equal(beyond, 0, `${name} scrolls sideways`);
+}
+
+/**
+ * Calls `check` for the loaded page in both color schemes and in each of these widths. The page is not loaded again,
+ * because only its styles depend on them. `look` names the combination.
+ */
+export async function inEachLook(page, widths, check) {
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    for (const width of widths) {
+      await page.setViewportSize({ width, height: 844 });
+      await check({ look: `${colorScheme}-${width}`, width });
+    }
+  }
 }
 
 /** With SCREENSHOTS=1, saves a screenshot of the page as end2end/screenshots/NAME.png. */

@@ -11,10 +11,7 @@ command -v redis-cli redis-benchmark >/dev/null || packages+=(redis-tools)
 ruby -e 'require "redis"' 2>/dev/null || packages+=(ruby ruby-redis)
 command -v redis-server >/dev/null || packages+=(redis-server)
 if [ ${#packages[@]} -gt 0 ] && command -v apt-get >/dev/null; then
-    as_root=
-    [ "$(id -u)" = 0 ] || as_root=sudo
-    echo "clients: installing ${packages[*]}" >&2
-    { $as_root apt-get update -qq && DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends "${packages[@]}"; } >&2
+    scripts/apt-install.sh "${packages[@]}"
 fi
 
 venv=target/clients
