@@ -35,7 +35,6 @@ dev: ## run the server on a temporary database with generated jobs; ARGS="--jobs
 	@exec $(server) dev $(ARGS)
 
 watch: setup ## rebuild and restart the server on every change, unoptimized
-	@scripts/tools.sh watch
 	@rm -f $(site)
 	cargo leptos watch -- serve $(ARGS)
 
@@ -143,8 +142,9 @@ stress: rust ## run the tests 20 times on both databases on a busy machine; ARGS
 
 ##@ More
 
-setup: node_modules/.package-lock.json .tools/bin/bindgen ## install the tools: WebAssembly target, npm packages, bindgen
+setup: node_modules/.package-lock.json ## install the tools: WebAssembly target, npm packages, cargo-leptos
 	@scripts/wasm-target.sh
+	@scripts/tools.sh build
 
 bench: $(release) ## measure throughput, latency and CPU time per job, on SQLite and Postgres; ARGS="--help"
 	POSTGRES_OPTIONS="-c fsync=on" scripts/postgres.sh cargo bench --locked --features ssr,embed-site --bench load -- --postgres 1,2 $(ARGS)
@@ -164,14 +164,8 @@ node_modules/.package-lock.json: package-lock.json
 	npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-.tools/bin/bindgen: $(wildcard scripts/bindgen/*)
-	cargo build --locked --release --manifest-path scripts/bindgen/Cargo.toml --target-dir target/tools
-	@mkdir -p $(@D)
-	@cp -f target/tools/release/bindgen $@
-	@rm -rf target/tools
-
-$(site): $(front) $(pages) scripts/site.sh | setup
-	scripts/site.sh
+$(site): $(front) $(pages) | setup
+	RUST_BACKTRACE=0 cargo leptos build --release --precompress --frontend-only --cargo-locked
 	@touch $@
 
 # The example uses dev-dependencies, so this build and the tests share all dependencies.

@@ -1,5 +1,5 @@
 //! Tells the program its compiler, and with the feature `embed-site` puts the built site (style sheet, script,
-//! WebAssembly, icon, each also compressed) into it. scripts/site.sh must have built the site before (`make build` does).
+//! WebAssembly, icon, each also compressed) into it. cargo-leptos must have built the site before (`make build` does).
 
 use std::{
     env, fs, io,

