@@ -51,7 +51,7 @@ wheel() {
 build() {
     # cargo-leptos bundles OpenSSL; using the system's library saves compiling it.
     if pkg-config --exists openssl 2>/dev/null; then export OPENSSL_NO_VENDOR=1; fi
-    opt_level=1 compile wasm-bindgen wasm-bindgen-cli "$bindgen"
+    opt_level=0 compile wasm-bindgen wasm-bindgen-cli "$bindgen"
     # no_downloads: uses Tailwind and wasm-opt from node_modules instead of downloading other copies.
     # Only the compressor needs optimization. Both options together halve the CPU time of this build.
     opt_level=0 compile cargo-leptos cargo-leptos "$leptos" --no-default-features --features no_downloads \
