@@ -4,6 +4,7 @@ pub mod body;
 pub mod config;
 pub mod constants;
 pub mod damage;
+pub mod dependency_rows;
 pub mod history;
 pub mod job;
 pub mod job_rows;

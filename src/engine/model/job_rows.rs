@@ -404,26 +404,6 @@ fn each_once<T: Serialize>(sql: &'static str, rows: &[T]) -> Vec<Statement> {
         .collect()
 }
 
-/// Adds dependencies `(job, needs)`.
-pub fn add_dependencies(edges: &[(i64, i64)]) -> Statement {
-    Statement::of_rows(ADD_DEPENDENCIES, edges)
-}
-
-/// Removes dependencies `(job, needs)`.
-pub fn remove_dependencies(edges: &[(i64, i64)]) -> Statement {
-    Statement::of_rows(REMOVE_DEPENDENCIES, edges)
-}
-
-/// Removes all dependencies of jobs.
-pub fn remove_all_dependencies(jobs: &[(i64,)]) -> Statement {
-    Statement::of_rows(REMOVE_ALL_DEPENDENCIES, jobs)
-}
-
-/// Removes dependencies on jobs that are not loaded: job, and scope and ID of the other one.
-pub fn remove_dependencies_on(edges: &[(i64, i64, String)]) -> Statement {
-    Statement::of_rows(REMOVE_DEPENDENCIES_ON, edges)
-}
-
 /// Adds rows to the table `tags`: job, tag, time of tagging, and the job's ID.
 pub fn add_tags(tags: &[(i64, String, i64, String)]) -> Statement {
     Statement::of_rows(ADD_TAGS, tags)
@@ -479,20 +459,6 @@ UPDATE jobs SET version = version + 1 FROM rows($1) WHERE jobs.seq = int(0) AND 
 // By both columns, so that Postgres checks the version again after it had to wait for another server.
 const DELETE: &str =
     "DELETE FROM jobs WHERE (seq, version) IN (SELECT int(0), int(1) FROM rows($1))";
-
-const ADD_DEPENDENCIES: &str = "
-INSERT INTO dependencies (job, needs) SELECT int(0), int(1) FROM rows($1) WHERE true
-ON CONFLICT (job, needs) DO NOTHING";
-
-const REMOVE_DEPENDENCIES: &str = "
-DELETE FROM dependencies WHERE (job, needs) IN (SELECT int(0), int(1) FROM rows($1))";
-
-const REMOVE_ALL_DEPENDENCIES: &str =
-    "DELETE FROM dependencies WHERE job IN (SELECT int(0) FROM rows($1))";
-
-const REMOVE_DEPENDENCIES_ON: &str = "
-DELETE FROM dependencies WHERE (job, needs) IN (
-    SELECT k.int(0), j.seq FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(1) AND j.id = k.text(2))";
 
 const ADD_TAGS: &str = "
 INSERT INTO tags (job, tag, tagged_at, id)

@@ -4,6 +4,7 @@ use crate::engine::clock::Time;
 use crate::engine::maintenance::empty_queues;
 use crate::engine::metrics::CountedEvents;
 use crate::engine::model::config;
+use crate::engine::model::dependency_rows;
 use crate::engine::model::job::{Job, JobKey, QueueId, State};
 use crate::engine::model::job_rows::{self, Written};
 use crate::engine::model::long_bodies::LongBodies;
@@ -59,18 +60,18 @@ impl UnitOfWork {
         cut_jobs.sort_unstable();
         cut_jobs.dedup();
         if !cut_jobs.is_empty() {
-            writes.push(job_rows::remove_all_dependencies(&cut_jobs));
+            writes.push(dependency_rows::remove_all_dependencies(&cut_jobs));
         }
         let mut cut_edges = std::mem::take(&mut self.cut_edges);
         cut_edges.sort_unstable();
         if !cut_edges.is_empty() {
-            writes.push(job_rows::remove_dependencies_on(&cut_edges));
+            writes.push(dependency_rows::remove_dependencies_on(&cut_edges));
         }
         if !cut.is_empty() {
-            writes.push(job_rows::remove_dependencies(&cut));
+            writes.push(dependency_rows::remove_dependencies(&cut));
         }
         if !added.is_empty() {
-            writes.push(job_rows::add_dependencies(&added));
+            writes.push(dependency_rows::add_dependencies(&added));
         }
         writes.extend(self.recurring_writes());
         for loaded in jobs {

@@ -1,0 +1,37 @@
+//! Writes sets of dependencies.
+
+use crate::store::Statement;
+
+/// Adds dependencies `(job, needs)`.
+pub fn add_dependencies(edges: &[(i64, i64)]) -> Statement {
+    Statement::of_rows(ADD_DEPENDENCIES, edges)
+}
+
+/// Removes dependencies `(job, needs)`.
+pub fn remove_dependencies(edges: &[(i64, i64)]) -> Statement {
+    Statement::of_rows(REMOVE_DEPENDENCIES, edges)
+}
+
+/// Removes all dependencies of jobs.
+pub fn remove_all_dependencies(jobs: &[(i64,)]) -> Statement {
+    Statement::of_rows(REMOVE_ALL_DEPENDENCIES, jobs)
+}
+
+/// Removes dependencies on jobs that are not loaded: job, and scope and ID of the other one.
+pub fn remove_dependencies_on(edges: &[(i64, i64, String)]) -> Statement {
+    Statement::of_rows(REMOVE_DEPENDENCIES_ON, edges)
+}
+
+const ADD_DEPENDENCIES: &str = "
+INSERT INTO dependencies (job, needs) SELECT int(0), int(1) FROM rows($1) WHERE true
+ON CONFLICT (job, needs) DO NOTHING";
+
+const REMOVE_DEPENDENCIES: &str = "
+DELETE FROM dependencies WHERE (job, needs) IN (SELECT int(0), int(1) FROM rows($1))";
+
+const REMOVE_ALL_DEPENDENCIES: &str =
+    "DELETE FROM dependencies WHERE job IN (SELECT int(0) FROM rows($1))";
+
+const REMOVE_DEPENDENCIES_ON: &str = "
+DELETE FROM dependencies WHERE (job, needs) IN (
+    SELECT k.int(0), j.seq FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(1) AND j.id = k.text(2))";
