@@ -73,9 +73,13 @@ fn with_zsh_queues(script: &str) -> String {
     let Some((functions, end)) = script.rsplit_once("\nif [") else {
         return script.to_owned();
     };
+    // An autoloaded script runs at the first completion, and registers the function for the next ones.
     let end = end
-        .replace("_switchyard \"$@\"", "_switchyard_with_queues \"$@\"")
-        .replace("compdef _switchyard ", "compdef _switchyard_with_queues ");
+        .replace("compdef _switchyard ", "compdef _switchyard_with_queues ")
+        .replace(
+            "_switchyard \"$@\"",
+            "compdef _switchyard_with_queues switchyard\n    _switchyard_with_queues \"$@\"",
+        );
     format!("{functions}\n{ZSH_QUEUES}if [{end}")
 }
 

@@ -1,15 +1,15 @@
 //! `switchyard job put`: puts jobs through the API of the queue, from arguments, standard input or lines of a file.
 
+mod body;
+
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use hyper::Method;
-use serde::Serialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
+use self::body::{item_body, payload_body, whole};
 use super::rows::{queue_name, queue_ref};
 use super::{Result, Session};
 use crate::cli::exit::{Code, Failure};
@@ -27,9 +27,6 @@ const BATCH_BYTES: usize = 1 << 20;
 
 /// The name of the client in the history of the job.
 const CLIENT: &str = "switchyard";
-
-/// How long a Relay job may go without a heartbeat, in seconds.
-const TIMEOUT_S: f64 = 60.0;
 
 /// A job that is read but not put yet.
 struct Input {
@@ -134,115 +131,6 @@ fn payload(given: Option<&str>) -> Result<Vec<u8>> {
 
 fn too_long() -> String {
     format!("more than {} MiB", BYTES_MAX >> 20)
-}
-
-/// The fields of a job beside its payload; those that are not set are left out.
-#[derive(Default, Serialize)]
-struct Fields<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    queue: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    klass: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    priority: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retries: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_retries: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    delay: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timeout: Option<i64>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    tags: &'a [String],
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    depends: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    meta: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    payload: Option<&'a RawValue>,
-}
-
-/// The body of the request for a payload, and the ID of a Relay job.
-fn payload_body(options: &JobPut, payload: &[u8]) -> Result<(Vec<u8>, Option<String>), String> {
-    if options.queue.protocol == Protocol::Lmstfy {
-        return Ok((payload.to_vec(), None));
-    }
-    let wrong = |error| format!("the payload is not valid JSON: {error}");
-    let payload: &RawValue = serde_json::from_slice(payload).map_err(wrong)?;
-    let wrong = |error| format!("--state is not valid JSON: {error}");
-    let state = options
-        .state
-        .as_deref()
-        .map(serde_json::from_str::<&RawValue>);
-    let state = state.transpose().map_err(wrong)?;
-    let mut id = options.id.clone();
-    let queue = options.queue.name.as_str();
-    let fields = match options.queue.protocol {
-        Protocol::Qless | Protocol::Lmstfy => Fields {
-            id: id.as_deref(),
-            klass: options.class.as_deref(),
-            priority: options.priority,
-            retries: options.retries,
-            delay: options.delay,
-            tags: &options.tags,
-            depends: &options.depends,
-            meta: Some(payload),
-            ..Fields::default()
-        },
-        Protocol::Relay => Fields {
-            id: Some(id.get_or_insert_with(|| Uuid::now_v7().to_string())),
-            queue: Some(queue),
-            max_retries: options.retries,
-            timeout: Some(whole(options.timeout.unwrap_or(TIMEOUT_S))),
-            state,
-            payload: Some(payload),
-            ..Fields::default()
-        },
-        Protocol::Jobq => Fields {
-            state,
-            payload: Some(payload),
-            ..Fields::default()
-        },
-    };
-    let body = serde_json::to_vec(&fields).map_err(|error| error.to_string())?;
-    Ok((body, id))
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "it saturates")]
-fn whole(seconds: f64) -> i64 {
-    seconds.round() as i64
-}
-
-/// The body of the request for a line with the fields of the API.
-fn item_body(options: &JobPut, line: &[u8]) -> Result<(Vec<u8>, Option<String>), String> {
-    let wrong = |error| format!("not a JSON object: {error}");
-    let fields: std::collections::BTreeMap<String, &RawValue> =
-        serde_json::from_slice(line).map_err(wrong)?;
-    if options.queue.protocol != Protocol::Relay {
-        return Ok((line.to_vec(), None));
-    }
-    // Relay's items name their queue and their ID.
-    let id = match fields.get("id") {
-        Some(id) => {
-            serde_json::from_str(id.get()).map_err(|_| "the id must be a string".to_owned())?
-        }
-        None => Uuid::now_v7().to_string(),
-    };
-    let text = |text: &str| RawValue::from_string(Value::from(text).to_string());
-    let (queue_text, id_text) = (text(&options.queue.name), text(&id));
-    let (queue_text, id_text) = (queue_text.map_err(wrong)?, id_text.map_err(wrong)?);
-    let timeout = RawValue::from_string(TIMEOUT_S.to_string()).map_err(wrong)?;
-    let mut fields = fields;
-    fields.insert("queue".to_owned(), &queue_text);
-    fields.insert("id".to_owned(), &id_text);
-    fields.entry("timeout".to_owned()).or_insert(&timeout);
-    let body = serde_json::to_vec(&fields).map_err(|error| error.to_string())?;
-    Ok((body, Some(id)))
 }
 
 /// Puts jobs in batches, and reports each.
