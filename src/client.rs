@@ -158,7 +158,7 @@ fn secret(text: &str) -> Result<HeaderValue, String> {
 
 /// The address without a slash at the end.
 fn base(server: &str) -> Result<String, String> {
-    let server = server.trim().trim_end_matches('/');
+    let server = server.trim();
     let full = match server.contains("://") {
         true => server.to_owned(),
         false => format!("http://{server}"),
@@ -178,7 +178,7 @@ fn base(server: &str) -> Result<String, String> {
     if uri.query().is_some() || full.contains('#') {
         return Err(wrong(&format!("\"{server}\" has a query or a fragment")));
     }
-    Ok(full)
+    Ok(full.trim_end_matches('/').to_owned())
 }
 
 #[cfg(test)]

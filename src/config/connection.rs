@@ -38,7 +38,12 @@ pub struct Connection {
     pub config: Option<PathBuf>,
     /// Profile of the configuration file, whose keys are the options above [default: the profile named default, if there
     /// is one].
-    #[arg(long, env = "SWITCHYARD_PROFILE", value_name = "NAME")]
+    #[arg(
+        long,
+        env = "SWITCHYARD_PROFILE",
+        value_name = "NAME",
+        requires = "config"
+    )]
     pub profile: Option<String>,
 }
 

@@ -35,6 +35,12 @@ pub enum QueueOrder {
 /// Maximum number of queues.
 const QUEUES_MAX: usize = 100;
 
+/// The shortest time between two claims that do not wait.
+const POLL_INTERVAL_MIN: Duration = Duration::from_millis(10);
+
+/// The shortest time after which a job is taken over: the server counts whole seconds.
+const TAKE_OVER_MIN: Duration = Duration::from_secs(1);
+
 /// The options of `switchyard work`.
 #[derive(Clone, Debug, Args)]
 pub struct Work {
@@ -190,6 +196,13 @@ impl Work {
         if self.outcomes.retry_codes.contains(&0) || self.outcomes.fail_codes.contains(&0) {
             return Err("exit code 0 always completes the job".to_owned());
         }
+        if self.poll_interval < POLL_INTERVAL_MIN {
+            return Err("--poll-interval must be at least 10 ms".to_owned());
+        }
+        let take_over = self.protocol.take_over;
+        if take_over.is_some_and(|after| after < TAKE_OVER_MIN) {
+            return Err("--take-over must be at least 1 s".to_owned());
+        }
         if self.api != WorkApi::Lmstfy {
             return Ok(());
         }
@@ -330,5 +343,18 @@ mod tests {
         assert!(work(&["-q", "a", "--each-line"]).is_ok());
         assert!(work(&["-q", "a", "--retry-code", "0"]).is_err());
         assert!(work(&["-q", "a", "--group-pattern", "("]).is_err());
+    }
+
+    #[test]
+    fn intervals_have_a_minimum() {
+        for (option, value, is_accepted) in [
+            ("--poll-interval", "9ms", false),
+            ("--poll-interval", "10ms", true),
+            ("--take-over", "999ms", false),
+            ("--take-over", "1s", true),
+        ] {
+            let accepted = work(&["-q", "a", option, value]).is_ok();
+            assert_eq!(accepted, is_accepted, "{option} {value}");
+        }
     }
 }

@@ -88,17 +88,20 @@ impl Worker {
         signal("TERM", self.id());
     }
 
-    /// Waits until the worker logs a line with this text. Returns what it has logged.
+    /// Waits until the worker logs this text. Returns what it has logged.
     async fn says(&mut self, text: &str) -> String {
-        let mut said = String::new();
         let stderr = self.0.stderr.as_mut().expect("a pipe");
-        while !said.contains(text) {
-            let mut chunk = [0; 1024];
-            let read = timeout(PATIENCE, stderr.read(&mut chunk)).await;
-            let read = read.expect("the worker logs").unwrap();
-            assert!(read > 0, "the worker ended: {said}");
-            said.push_str(&String::from_utf8_lossy(&chunk[..read]));
-        }
+        let mut said = String::new();
+        let found = timeout(PATIENCE, async {
+            while !said.contains(text) {
+                let mut chunk = [0; 1024];
+                let read = stderr.read(&mut chunk).await.unwrap();
+                assert!(read > 0, "the worker ended: {said}");
+                said.push_str(&String::from_utf8_lossy(&chunk[..read]));
+            }
+        })
+        .await;
+        assert!(found.is_ok(), "the worker does not log {text:?}: {said}");
         said
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::bearer::{Bearer, exchange};
 use super::{Server, escape};
-pub use reply::{At, Job, Queue, Reply, What, canonical};
+pub use reply::{At, Event, Job, Queue, Reply, What, canonical};
 
 /// The path of a queue, by its name.
 pub fn queue(name: &str) -> String {

@@ -21,6 +21,9 @@ use crate::config::{QueueOrder, Work};
 /// How long the server may hold a claim.
 const WAIT: Duration = Duration::from_secs(20);
 
+/// Maximum number of jobs of one claim, so that large payloads fit into a response.
+const CLAIM_MAX: usize = 25;
+
 /// A worker.
 #[derive(Debug)]
 pub struct Claims {
@@ -103,7 +106,8 @@ impl Claims {
         let (mut backoff, mut is_away, mut first) = (Backoff::new(), false, 0);
         while let Some(slots) = self.free_slots().await {
             let queues = self.queues_from(first);
-            let was_idle = slots.len() >= self.slot_count as usize;
+            let free = slots.len() + self.slots.available_permits();
+            let was_idle = free >= self.slot_count as usize;
             first += 1;
             let claimed = tokio::select! {
                 claimed = self.api.claim(&queues, slots.len(), self.wait()) => claimed,
@@ -144,7 +148,7 @@ impl Claims {
         Ok(())
     }
 
-    /// All free slots; waits until there is one. `None` if no more jobs may be claimed.
+    /// The free slots; waits until there is one. `None` if no more jobs may be claimed.
     async fn free_slots(&self) -> Option<Vec<OwnedSemaphorePermit>> {
         let first = tokio::select! {
             biased;
@@ -152,7 +156,9 @@ impl Claims {
             slot = Arc::clone(&self.slots).acquire_owned() => slot.ok()?,
         };
         let mut slots = vec![first];
-        while let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
+        while slots.len() < CLAIM_MAX
+            && let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned()
+        {
             slots.push(slot);
         }
         Some(slots)

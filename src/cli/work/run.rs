@@ -120,6 +120,8 @@ impl Claims {
             () = self.shutdown.stopping() => Cause::Shutdown,
         };
         let mut cause = cause;
+        // What it writes because it is stopped says nothing about why.
+        let stderr = run.stderr();
         tracing::info!(queue = job.queue, id = job.id, after = ?started.elapsed(), "stopping a program");
         {
             let mut stop = pin!(run.stop(options.kill_after));
@@ -135,7 +137,7 @@ impl Claims {
             Cause::Shutdown => Ended::HandBack,
             Cause::TimeLimit(limit) => {
                 let end = End::TimeLimit(limit);
-                Ended::Verdict(verdict(end, &run.stderr(), &options.outcomes))
+                Ended::Verdict(verdict(end, &stderr, &options.outcomes))
             }
         })
     }

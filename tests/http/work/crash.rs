@@ -1,13 +1,15 @@
 //! `kill -9` of workers and of the server: no job is lost, and none is completed twice.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{Folder, Worker, command};
 use crate::support::Server;
-use crate::support::lmstfy::eventually;
+use crate::support::jobq::{Event, Jobq, What};
+use crate::support::lmstfy::{Lmstfy, eventually};
 use crate::support::ports::Port;
 use crate::support::relay::{Relay, new};
 
@@ -23,7 +25,7 @@ async fn kill_until_done(
     let (port, data, folder) = (Port::reserve(), TempDir::new().unwrap(), Folder::new());
     let database = data.path().join("jobs.db");
     let listen = format!("127.0.0.1:{}", port.number);
-    let serve = || Server::on(&database, &["--listen", &listen]);
+    let serve = || Server::on(&database, &["--listen", &listen, "--no-auth"]);
     let work = || {
         let script = r#"echo "$SWITCHYARD_JOB_ID" >> "$DIR/runs"; sleep 0.05"#;
         let mut command = command(&folder, options, script);
@@ -69,7 +71,7 @@ async fn qless_jobs_are_completed_exactly_once() {
         usize::try_from(counts.iter().sum::<u64>()).unwrap()
     };
     let options = "--queue mail --concurrency 4 --kill-after 100ms --quiet";
-    let (server, folder, ..) = kill_until_done(options, put, left).await;
+    let (server, folder, _data, _port) = kill_until_done(options, put, left).await;
     let mut completed: BTreeMap<String, usize> = BTreeMap::new();
     let mut after = 0;
     loop {
@@ -93,8 +95,7 @@ async fn qless_jobs_are_completed_exactly_once() {
     for id in completed.keys() {
         assert_eq!(server.client().state(id).await, "complete");
     }
-    let runs = folder.lines("runs").len();
-    println!("{runs} runs of {JOBS} jobs");
+    assert_all_have_run(&folder);
     assert_eq!(
         server.client().get("/check").await.ok(),
         json!({"problems": []})
@@ -121,9 +122,63 @@ async fn relay_jobs_all_run_and_none_is_left() {
     };
     let options =
         "--api relay --queue mail --concurrency 4 --poll-interval 50ms --kill-after 100ms --quiet";
-    let (_server, folder, ..) = kill_until_done(options, put, left).await;
+    let (_server, folder, _data, _port) = kill_until_done(options, put, left).await;
+    assert_all_have_run(&folder);
+}
+
+#[track_caller]
+fn assert_all_have_run(folder: &Folder) {
     let mut runs = folder.lines("runs");
+    println!("{} runs of {JOBS} jobs", runs.len());
     runs.sort_unstable();
     runs.dedup();
     assert_eq!(runs.len(), JOBS, "each job has run");
+}
+
+#[tokio::test]
+async fn lmstfy_jobs_all_run_and_none_is_left() {
+    let ids = Mutex::new(Vec::new());
+    let put = async |server: &Server| {
+        let lmstfy = Lmstfy::new(server, "space");
+        for n in 0..JOBS {
+            let id = lmstfy.publish("mail?tries=100", n.to_string()).await;
+            ids.lock().unwrap().push(id);
+        }
+    };
+    let left = async |server: &Server| {
+        let lmstfy = Lmstfy::new(server, "space");
+        let mut left = 0;
+        let ids = ids.lock().unwrap().clone();
+        for id in ids {
+            left += usize::from(lmstfy.job("mail", &id).await.is_some());
+        }
+        left
+    };
+    let options = "--api lmstfy --namespace space --queue mail --ttr 2s --concurrency 4 --kill-after 100ms --quiet";
+    let (_server, folder, _data, _port) = kill_until_done(options, put, left).await;
+    assert_all_have_run(&folder);
+}
+
+#[tokio::test]
+async fn jobq_jobs_are_finished_exactly_once() {
+    let put = async |server: &Server| {
+        let jobq = Jobq::new(server);
+        jobq.create("mail").await;
+        for n in 0..JOBS {
+            jobq.put("mail", &json!(n)).await;
+        }
+    };
+    let left = async |server: &Server| {
+        let jobs = Jobq::new(server).all("mail").await;
+        jobs.iter()
+            .filter(|job| job.state != r#"["FINISHED"]"#)
+            .count()
+    };
+    let options = "--api jobq --queue mail --take-over 2s --concurrency 4 --poll-interval 50ms --kill-after 100ms --quiet";
+    let (server, folder, _data, _port) = kill_until_done(options, put, left).await;
+    assert_all_have_run(&folder);
+    for job in Jobq::new(&server).all("mail").await {
+        let finished = |event: &&Event| matches!(&event.what, What::Advanced(_, new) if new == r#"["FINISHED"]"#);
+        assert_eq!(job.events.iter().filter(finished).count(), 1, "{job:?}");
+    }
 }

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::{Folder, Worker};
 use crate::support::Server;
+use crate::support::lmstfy::eventually;
 
 #[tokio::test]
 async fn exit_codes_complete_retry_and_fail() {
@@ -81,18 +82,22 @@ async fn a_program_over_its_time_limit_is_stopped_with_its_children() {
     client.add_ids("mail", &["a"]).await;
     // Neither the shell nor its child reacts to SIGTERM.
     let script = r#"trap 'touch "$DIR/told"' TERM
-        (trap '' TERM; echo $$ > "$DIR/child"; while [ -d "$DIR" ]; do sleep 0.02; done) &
+        sh -c 'trap "" TERM; echo $$ > "$DIR/child"; while [ -d "$DIR" ]; do sleep 0.02; done' &
         while [ -d "$DIR" ]; do sleep 0.02; done"#;
-    let options = "--queue mail --once --time-limit 200ms --kill-after 200ms";
+    let options = "--queue mail --once --time-limit 1s --kill-after 200ms";
     Worker::start(&server, &folder, options, script)
         .ends_with(3)
         .await;
     assert!(folder.has("told"), "SIGTERM comes first");
+    let stat = format!("/proc/{}/stat", folder.read("child").trim());
+    let has_ended =
+        async || std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z"));
+    eventually("its child has ended", has_ended).await;
     let failure = client.job("a").await["failure"].take();
     assert_eq!(failure["group"], "time-limit");
     assert_eq!(
         failure["message"],
-        "the program exceeded its time limit of 0.2 s"
+        "the program exceeded its time limit of 1 s"
     );
     let options = "--queue mail --once --time-limit 100ms --kill-after 100ms --retry-code 124";
     client.add_ids("mail", &["b"]).await;
