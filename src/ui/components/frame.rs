@@ -85,8 +85,8 @@ const ENVIRONMENT: &str = "mr-auto min-w-0 truncate rounded-sm border px-2 py-px
     max-md:mr-2 max-md:flex-[1_0_100%] max-md:text-center max-md:whitespace-normal max-md:wrap-anywhere";
 
 /// The number of jobs beside a link.
-const BADGE: &str =
-    "ml-auto text-xs font-semibold max-lg:absolute max-lg:top-0.5 max-lg:left-[calc(50%+12px)]";
+const BADGE: &str = "ml-auto text-xs font-semibold max-lg:absolute max-lg:top-0.5 max-lg:left-[calc(50%+12px)] \
+    max-md:in-[#more]:static";
 
 /// The frame around the page that `children` is.
 #[component]
