@@ -74,7 +74,7 @@ const RAIL: &str = "sticky top-12 col-start-1 row-start-2 flex flex-col gap-0.5 
 /// A popover on phones; always visible on wide screens. Without popover support, the links are shown beside the button,
 /// which has no effect.
 const MORE: &str = "static mt-2 flex w-auto flex-col gap-0.5 overflow-visible border-t border-line bg-transparent pt-2.5 text-ink \
-    max-md:[&:not(:popover-open)]:hidden max-md:[&:popover-open]:fixed max-md:[&:popover-open]:inset-[auto_8px_calc(64px+env(safe-area-inset-bottom))_auto] \
+    max-md:[&:not(:popover-open)]:hidden max-md:[&:popover-open]:fixed max-md:inset-[auto_8px_calc(64px+env(safe-area-inset-bottom))_auto] \
     max-md:m-0 max-md:min-w-46 max-md:rounded-md max-md:border max-md:bg-card max-md:p-1.5 max-md:[box-shadow:var(--shadow-dialog)]";
 
 const MAIN: &str = "col-start-2 row-start-2 flex w-full max-w-360 flex-col gap-4 px-6 pt-5 pb-10 focus-visible:outline-none \
