@@ -11,11 +11,12 @@ front := Cargo.toml Cargo.lock .cargo/config.toml package-lock.json src/lib.rs s
 pages := $(shell find src/ui/pages.rs src/ui/pages src/ui/components -type f 2>/dev/null)
 back := Cargo.toml Cargo.lock .cargo/config.toml build.rs $(shell find src migrations benches/cost -type f 2>/dev/null)
 
-server := target/serve/switchyard
+# Copies, because the tests build other programs with the same names in target/serve.
+server := target/server/switchyard
 release := target/release/switchyard
 site := target/site.stamp
 
-.PHONY: help setup serve dev watch build deb package test check fmt lint unit postgres packages browser clients size audit fuzz cost stress \
+.PHONY: help setup serve dev watch build deb package test check fmt lint rust wasm unit postgres plain packages browser clients size audit fuzz cost stress \
 	bench reference pictures clean
 
 help: ## print this help
@@ -47,54 +48,79 @@ package: $(release) ## create an archive of binary and documents, and its checks
 
 ##@ Test
 
-test: ## run every check that CI runs
+# The phases of `make test`. Some wait for the network, for time to pass or for one thread, while others use the CPU. Those
+# that take long begin first.
+phases := rust browser postgres unit plain audit cost wasm clients packages size fuzz
+
+test: ## run every check that CI runs, side by side; the output is also in target/test
 	@$(MAKE) --no-print-directory -j2 $(site) $(server) fmt
-	@$(MAKE) --no-print-directory audit lint unit postgres packages size browser clients cost fuzz
+	@rm -rf target/test && mkdir -p target/test
+	@$(MAKE) --no-print-directory --keep-going -j4 $(phases:%=phase-%); status=$$?; scripts/phase.sh summary; exit $$status
 	@echo "All checks passed."
+
+phase-%:
+	@NEXTEST_TEST_THREADS=5 RUST_TEST_THREADS=5 scripts/phase.sh $*
+phase-postgres phase-unit phase-plain: phase-rust
 
 check: test ## the same as test
 
 fmt: ## check the format of the Rust code
 	cargo fmt --check
 
-# One compilation serves lints and tests: Clippy's driver is a compiler that also lints.
+# One compilation serves lints and tests: Clippy's driver is a compiler that also lints. The dependencies are those of
+# the server; the package is not optimized, and checks for overflows and debug assertions.
 clippy := CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ \
 	RUSTC_WORKSPACE_WRAPPER=$(shell command -v rustup >/dev/null && rustup which clippy-driver || command -v clippy-driver)
 features := --locked --features ssr
+unoptimized := $(foreach setting,opt-level=0 debug-assertions=true overflow-checks=true, \
+	--config profile.serve.package.switchyard.$(setting))
 
-lint: ## run Clippy on everything, warnings are errors; the tests reuse this build
+lint: rust wasm ## run Clippy on everything, warnings are errors; the tests reuse this build
+
+rust:
+	$(clippy) cargo build $(features) --all-targets --profile serve $(unoptimized)
+
+wasm:
 	@scripts/wasm-target.sh
-	$(clippy) cargo build $(features) --all-targets
 	$(clippy) cargo build --locked --lib --target wasm32-unknown-unknown --features hydrate --profile wasm-release --target-dir target/front
 
 # Runs more tests in parallel than there are cores, because many tests wait for time to pass.
 export NEXTEST_TEST_THREADS ?= 6
 export RUST_TEST_THREADS ?= 6
 nextest := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || echo test)
-# The tests that use a database; and of these, the tests of claims, of waiting and of several servers.
+# The tests that depend on the database: not those of connections, headers, addresses, roles and syntax, in these modules.
+# And of these, the tests of claims, of waiting and of several servers.
 with_database := --test http --test engine
+without_database := auth::keys auth::matrix auth::reload auth::sites auth::sources auth::start connections envelope \
+	jobq::grammar jobq::routes lmstfy::routes lmstfy::wire logs memory openapi proxies redis::connections relay::routes \
+	request_id roles::pages roles::paths roles::start roles::table roles::throttle tls
+empty :=
+of_database := $(if $(findstring run,$(nextest)),-E 'not test(/^($(subst $(empty) $(empty),|,$(strip $(without_database))))::/)', \
+	-- $(without_database:%=--skip %::))
 of_claims := $(if $(findstring run,$(nextest)),-E 'test(/(^|::)(claims?|waits?|cluster|concurrency|storm|pair)::/)',-- claim wait cluster concurrency storm pair)
-tests := $(clippy) cargo $(nextest) $(features)
+profile := $(if $(findstring run,$(nextest)),--cargo-profile,--profile) serve
+tests := cargo $(nextest) $(features) $(profile) $(unoptimized)
 
-unit: lint ## run all Rust tests on SQLite; ARGS=name runs those whose name contains it
+unit: rust ## run all Rust tests on SQLite; ARGS=name runs those whose name contains it
 	@scripts/prometheus.sh
-	$(tests) $(ARGS)
+	$(clippy) $(tests) $(ARGS)
 
-# SKIP LOCKED and NOTIFY matter only to the tests of the second run.
-# Each test creates its own database. Autovacuum is off because it would have to visit about a thousand of them.
-postgres: export POSTGRES_OPTIONS ?= -c autovacuum=off -c checkpoint_timeout=1h -c max_wal_size=8GB -c full_page_writes=off
-postgres: lint ## run the Rust tests on a temporary Postgres, and some without SKIP LOCKED and NOTIFY
+# Tests create many databases. Autovacuum is off because it would have to visit them all.
+postgres plain: export POSTGRES_OPTIONS ?= -c autovacuum=off -c checkpoint_timeout=1h -c max_wal_size=8GB -c full_page_writes=off
+postgres: rust ## run the Rust tests on a temporary Postgres; ARGS=name as above
 	@scripts/prometheus.sh
-	$(clippy) scripts/postgres.sh cargo $(nextest) $(features) $(with_database) $(ARGS)
-	$(clippy) SWITCHYARD_TEST_OPTIONS="--no-skip-locked --no-notify" scripts/postgres.sh cargo $(nextest) $(features) \
-		$(with_database) $(of_claims)
+	$(clippy) scripts/postgres.sh $(tests) $(with_database) $(or $(ARGS),$(of_database))
+
+# SKIP LOCKED and NOTIFY matter only to these tests.
+plain: rust ## run the tests of claims and waits on Postgres without SKIP LOCKED and NOTIFY
+	$(clippy) SWITCHYARD_TEST_OPTIONS="--no-skip-locked --no-notify" scripts/postgres.sh $(tests) $(with_database) $(of_claims)
 
 browser: $(site) $(server) ## run the browser tests in headless Chromium; ARGS=end2end/put.test.js
 	SWITCHYARD=$(CURDIR)/$(server) CHROMIUM="$$(scripts/chromium.sh)" \
 		node --test --test-concurrency=2 --test-reporter=spec $(or $(ARGS),end2end/*.test.js)
 
-clients: $(server) ## test the original clients of qless, which speak Redis' protocol, against the server
-	@scripts/clients.sh $(CURDIR)/$(server)
+clients: $(server) ## test clients of all languages, and imports from Redis; ARGS="--jobs 10000" kills the server meanwhile
+	@scripts/clients.sh $(CURDIR)/$(server) $(ARGS)
 
 packages: $(server) ## build and check the Debian package; as root, install it in a copy of the system
 	@scripts/deb-test.sh $(CURDIR)/$(server)
@@ -111,8 +137,8 @@ audit: ## check dependencies: licenses, advisories, duplicates, unused ones
 fuzz: ## run each fuzz target for a few seconds; ARGS="query 600" runs one for ten minutes
 	@scripts/fuzz.sh $(ARGS)
 
-stress: lint ## run the tests 20 times on both databases on a busy machine; ARGS="--count 5 name"
-	$(clippy) scripts/stress.sh $(ARGS)
+stress: rust ## run the tests 20 times on both databases on a busy machine; ARGS="--count 5 name"
+	$(clippy) scripts/stress.sh $(ARGS) -- $(tests)
 
 ##@ More
 
@@ -142,9 +168,11 @@ $(site): $(front) $(pages) | setup
 	RUST_BACKTRACE=0 cargo leptos build --release --precompress --frontend-only --cargo-locked
 	@touch $@
 
+# The example uses dev-dependencies, so this build and the tests share all dependencies.
 $(server): $(back)
-	cargo build --locked --features ssr --profile serve --bin switchyard --bin cost
-	@touch $@
+	cargo build --locked --features ssr --profile serve --bin switchyard --example cost
+	@mkdir -p $(@D)
+	@cp -f target/serve/examples/cost target/serve/switchyard $(@D)/
 
 $(release): $(back) $(site)
 	cargo build --locked --features ssr,embed-site --release --bin switchyard

@@ -1,7 +1,7 @@
 // Charts, statistics over ranges, and failures by kind of message.
 
 import assert from "node:assert/strict";
-import { assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertPresentable, inEachLook, live, screenshot, startDashboard } from "./dashboard.js";
 import { client } from "./client.js";
 
 const dashboard = startDashboard({ args: ["--trust-client-clock"] });
@@ -166,30 +166,27 @@ dashboard.test("the last minute updates live, and open elements stay open", asyn
   assert.ok(await page.getByLabel("Last hour").locator("details").evaluate((details) => details.open));
 });
 
-for (const colorScheme of ["light", "dark"]) {
-  for (const width of [1440, 320]) {
-    const options = { colorScheme, viewport: { width, height: 800 } };
-    dashboard.test(`charts are accessible and fit, ${colorScheme}, ${width} px`, options, async ({ page, url }) => {
-      await fill(url);
-      const pages = {
-        overview: "/ui", queues: "/ui/queues?state=problem", stats: "/ui/stats?range=6h&compare=1",
-        failures: "/ui/failures?range=24h", failure: "/ui/failures/Net%3A%3ALost?range=1h",
-      };
-      for (const [name, path] of Object.entries(pages)) {
-        await page.goto(path);
-        await live(page);
-        await screenshot(page, `charts-${name}-${colorScheme}-${width}`);
-        for (const summary of await page.locator("summary").all()) await summary.click();
-        await assertPresentable(page, path);
-        const cut = await page.evaluate(() => {
-          const texts = [...document.querySelectorAll(".plot text")].filter((text) => {
-            const [inner, outer] = [text, text.closest("section")].map((element) => element.getBoundingClientRect());
-            return inner.width > 0 && (inner.left < outer.left || inner.right > outer.right);
-          });
-          return texts.map((text) => text.textContent);
+dashboard.test("charts are accessible and fit in each look", async ({ page, url }) => {
+  await fill(url);
+  const pages = {
+    overview: "/ui", queues: "/ui/queues?state=problem", stats: "/ui/stats?range=6h&compare=1",
+    failures: "/ui/failures?range=24h", failure: "/ui/failures/Net%3A%3ALost?range=1h",
+  };
+  for (const [name, path] of Object.entries(pages)) {
+    await page.goto(path);
+    await live(page);
+    await inEachLook(page, [1440, 320], ({ look }) => screenshot(page, `charts-${name}-${look}`));
+    for (const summary of await page.locator("summary").all()) await summary.click();
+    await inEachLook(page, [1440, 320], async ({ look }) => {
+      await assertPresentable(page, `${path} ${look}`);
+      const cut = await page.evaluate(() => {
+        const texts = [...document.querySelectorAll(".plot text")].filter((text) => {
+          const [inner, outer] = [text, text.closest("section")].map((element) => element.getBoundingClientRect());
+          return inner.width > 0 && (inner.left < outer.left || inner.right > outer.right);
         });
-        assert.deepEqual(cut, [], path);
-      }
+        return texts.map((text) => text.textContent);
+      });
+      assert.deepEqual(cut, [], `${path} ${look}`);
     });
   }
-}
+});

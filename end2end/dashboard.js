@@ -19,6 +19,9 @@ const here = dirname(fileURLToPath(import.meta.url));
 const binary = process.env.SWITCHYARD ?? join(here, "../target/debug/switchyard");
 const axeSource = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
+/** A guard against hanging: several times as long as the longest test takes beside the other phases of `make test`. */
+const TEST_MAX_MS = 180_000;
+
 /** One server and one browser for all tests of a file. `args` are additional arguments of `switchyard serve`. */
 export function startDashboard({ args = [], database = "sqlite::memory:" } = {}) {
   const dashboard = { server: undefined, browser: undefined };
@@ -50,7 +53,7 @@ export function startDashboard({ args = [], database = "sqlite::memory:" } = {})
   dashboard.test = (name, options, body) => {
     if (body === undefined) [options, body] = [{}, options];
     const { expected, ...contextOptions } = options;
-    test(name, { timeout: 60_000 }, async () => {
+    test(name, { timeout: TEST_MAX_MS }, async () => {
       const { url } = dashboard.server;
       const context = await dashboard.browser.newContext({ baseURL: url, ...contextOptions });
       try {
@@ -68,7 +71,10 @@ export function startDashboard({ args = [], database = "sqlite::memory:" } = {})
   return dashboard;
 }
 
-/** Starts the server on a free port. Resolves when it listens; `stop()` sends SIGTERM and resolves to the exit code. */
+/**
+ * Starts the server on a free port. Resolves when it listens; `stop()` sends SIGTERM and resolves to the exit code.
+ * `redis` resolves to the address for Redis' protocol, if `args` contain `--redis-listen`.
+ */
 export async function startServer(args, { env = {} } = {}) {
   const child = spawn(binary, [...args, "--listen", "127.0.0.1:0"], {
     env: { ...process.env, ...env },
@@ -77,12 +83,15 @@ export async function startServer(args, { env = {} } = {}) {
   const log = [];
   createInterface({ input: child.stderr }).on("line", (line) => log.push(line));
   const exited = new Promise((resolve) => child.on("exit", (code, signal) => resolve(code ?? signal)));
-  const listening = new Promise((resolve) => {
-    createInterface({ input: child.stdout }).on("line", (line) => {
-      const found = line.match(/listening on (http:\/\/\S+)/);
-      if (found) resolve(found[1]);
+  const banner = createInterface({ input: child.stdout });
+  const printed = (pattern) =>
+    new Promise((resolve) => {
+      banner.on("line", (line) => {
+        const found = line.match(pattern);
+        if (found) resolve(found[1]);
+      });
     });
-  });
+  const [listening, redis] = [printed(/listening on (http:\/\/\S+)/), printed(/(rediss?:\/\/\S+)/)];
   const gone = exited.then((code) => {
     throw new Error(`the server ended with ${code} before it listened:\n${log.join("\n")}`);
   });
@@ -90,6 +99,7 @@ export async function startServer(args, { env = {} } = {}) {
   gone.catch(() => {});
   return {
     url,
+    redis,
     log,
     stop() {
       child.kill("SIGTERM");
@@ -130,7 +140,7 @@ export async function assertAccessible(page) {
 
 /**
  * Fails if the page does not have exactly one h1, is not accessible, or scrolls horizontally. Tests call this with both
- * color schemes and two or three widths. axe is slow, so it checks only wide pages in both schemes, and narrow pages in
+ * color schemes and two or three widths (`inEachLook`). axe is slow, so it checks only wide pages in both schemes, and narrow pages in
  * the light scheme; the other combinations differ from these in width only.
  */
 export async function assertPresentable(page, name) {
@@ -143,6 +153,20 @@ export async function assertPresentable(page, name) {
     return scrollWidth - clientWidth;
   });
   assert.equal(beyond, 0, `${name} scrolls sideways`);
+}
+
+/**
+ * Calls `check` for the loaded page in both color schemes and in each of these widths. The page is not loaded again,
+ * because only its styles depend on them. `look` names the combination.
+ */
+export async function inEachLook(page, widths, check) {
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    for (const width of widths) {
+      await page.setViewportSize({ width, height: 844 });
+      await check({ look: `${colorScheme}-${width}`, width });
+    }
+  }
 }
 
 /** With SCREENSHOTS=1, saves a screenshot of the page as end2end/screenshots/NAME.png. */

@@ -1,7 +1,7 @@
 // Jobq in the dashboard: creating queues, records by state and by query, compare-and-set. With and without JavaScript.
 
 import assert from "node:assert/strict";
-import { assertAccessible, assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertAccessible, assertPresentable, inEachLook, live, screenshot, startDashboard } from "./dashboard.js";
 import { client, jobq, relay } from "./client.js";
 
 const dashboard = startDashboard();
@@ -60,42 +60,37 @@ dashboard.test("the overview of an empty server shows how to create a Jobq queue
   await assertAccessible(page);
 });
 
-for (const colorScheme of ["light", "dark"]) {
-  for (const width of [1440, 390, 320]) {
-    const options = { colorScheme, viewport: { width, height: 844 } };
-    dashboard.test(`every page is accessible and fits, ${colorScheme}, ${width} px`, options, async ({ page, url }) => {
-      await fill(url);
-      const look = async (name) => {
-        await assertPresentable(page, name);
-        if (width !== 320) await screenshot(page, `jobq-${name}-${colorScheme}-${width}`);
-      };
-      for (const [number, path] of pages.entries()) {
-        assert.equal((await page.goto(path)).status(), 200, path);
-        await live(page);
-        await look(`${number}`);
-      }
-      const api = jobq(url, "hosts");
-      await page.goto(`/ui/jobq/hosts?q=${segment(CREATED)}`);
-      await page.getByText("Examples and API call (curl)").click();
-      await look("help");
-      await page.getByRole("heading", { name: "Create job" }).click();
-      await page.getByLabel("Payload (JSON)").fill('{"a": }');
-      await page.getByLabel("State (JSON, optional)").fill("[");
-      await page.getByRole("button", { name: "Create" }).click();
-      await page.getByText("Not valid JSON: see line 1, column 7.").waitFor();
-      await look("wrong");
-      const id = await api.create('{"host": "twin"}', '["CREATED"]');
-      await page.goto(`/ui/jobq/hosts/job/${id}`);
-      await page.getByLabel("New state (JSON)").fill('["ASSIGNED", {"node": 1}]');
-      await api.advance(id, '["CREATED"]', '["ASSIGNED", {"node": 2}]');
-      await page.getByRole("button", { name: "Set state" }).click();
-      await page.getByRole("heading", { name: "State not set" }).waitFor();
-      await look("conflict");
-      await page.getByRole("button", { name: "Delete…" }).click();
-      await look("question");
-    });
+dashboard.test("every page is accessible and fits in each look", async ({ page, url }) => {
+  await fill(url);
+  const presentable = (name) => inEachLook(page, [1440, 390, 320], async ({ look, width }) => {
+    await assertPresentable(page, `${name} ${look}`);
+    if (width !== 320) await screenshot(page, `jobq-${name}-${look}`);
+  });
+  for (const [number, path] of pages.entries()) {
+    assert.equal((await page.goto(path)).status(), 200, path);
+    await live(page);
+    await presentable(`${number}`);
   }
-}
+  const api = jobq(url, "hosts");
+  await page.goto(`/ui/jobq/hosts?q=${segment(CREATED)}`);
+  await page.getByText("Examples and API call (curl)").click();
+  await presentable("help");
+  await page.getByRole("heading", { name: "Create job" }).click();
+  await page.getByLabel("Payload (JSON)").fill('{"a": }');
+  await page.getByLabel("State (JSON, optional)").fill("[");
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByText("Not valid JSON: see line 1, column 7.").waitFor();
+  await presentable("wrong");
+  const id = await api.create('{"host": "twin"}', '["CREATED"]');
+  await page.goto(`/ui/jobq/hosts/job/${id}`);
+  await page.getByLabel("New state (JSON)").fill('["ASSIGNED", {"node": 1}]');
+  await api.advance(id, '["CREATED"]', '["ASSIGNED", {"node": 2}]');
+  await page.getByRole("button", { name: "Set state" }).click();
+  await page.getByRole("heading", { name: "State not set" }).waitFor();
+  await presentable("conflict");
+  await page.getByRole("button", { name: "Delete…" }).click();
+  await presentable("question");
+});
 
 dashboard.test("unknown queues and records are 404 in the frame", { expected: /404/ }, async ({ page, url }) => {
   await fill(url);

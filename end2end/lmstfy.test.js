@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { assertAccessible, assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertAccessible, assertPresentable, inEachLook, live, screenshot, startDashboard } from "./dashboard.js";
 import { client, lmstfy } from "./client.js";
 
 const dashboard = startDashboard({ args: ["--no-auth"] });
@@ -48,24 +48,21 @@ dashboard.test("without dead jobs, their page says what a dead letter is", async
   await assertAccessible(page);
 });
 
-for (const colorScheme of ["light", "dark"]) {
-  for (const width of [1440, 390, 320]) {
-    const options = { colorScheme, viewport: { width, height: 844 } };
-    dashboard.test(`every page is accessible and fits, ${colorScheme}, ${width} px`, options, async ({ page, url }) => {
-      const ids = await fill(url);
-      for (const [number, path] of pages(ids).entries()) {
-        const answer = await page.goto(path);
-        assert.equal(answer.status(), 200, path);
-        await live(page);
-        await assertPresentable(page, path);
-        if (width !== 320) await screenshot(page, `lmstfy-${number}-${colorScheme}-${width}`);
-      }
-      await page.goto("/ui/dead");
-      await page.getByRole("button", { name: "Respawn 1…" }).first().click();
-      await assertAccessible(page);
+dashboard.test("every page is accessible and fits in each look", async ({ page, url }) => {
+  const ids = await fill(url);
+  for (const [number, path] of pages(ids).entries()) {
+    const answer = await page.goto(path);
+    assert.equal(answer.status(), 200, path);
+    await live(page);
+    await inEachLook(page, [1440, 390, 320], async ({ look, width }) => {
+      await assertPresentable(page, `${path} ${look}`);
+      if (width !== 320) await screenshot(page, `lmstfy-${number}-${look}`);
     });
   }
-}
+  await page.goto("/ui/dead");
+  await page.getByRole("button", { name: "Respawn 1…" }).first().click();
+  await inEachLook(page, [1440, 390, 320], () => assertAccessible(page));
+});
 
 const missing = { expected: /404/ };
 dashboard.test("unknown queues and jobs are 404 in the frame", missing, async ({ page, url }) => {

@@ -1,7 +1,7 @@
 // Operations on many jobs: selecting, confirming, running, stopping, undoing. With and without JavaScript.
 
 import assert from "node:assert/strict";
-import { assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertPresentable, inEachLook, live, screenshot, startDashboard } from "./dashboard.js";
 import { client, lmstfy, relay } from "./client.js";
 
 const dashboard = startDashboard({ args: ["--no-auth"] });
@@ -149,29 +149,26 @@ function fill(url) {
   return filled;
 }
 
-for (const colorScheme of ["light", "dark"]) {
-  for (const width of [1440, 390, 320]) {
-    const options = { colorScheme, viewport: { width, height: 844 } };
-    dashboard.test(`every page is accessible and fits, ${colorScheme}, ${width} px`, options, async ({ page, url }) => {
-      await fill(url);
-      await page.goto(confirm("track", `queue:shown`));
-      await page.getByRole("button", { name: "Track 61 jobs" }).click();
-      await page.getByText("done", { exact: true }).waitFor();
-      const operation = new URL(page.url()).pathname;
-      const pages = [
-        operation, "/ui/operations", confirm("cancel", "queue:shown"), confirm("move", "queue:shown", "&arg=x"), at("queue:shown"),
-        confirm("tag", ""), confirm("cancel", `"${HOSTILE.replaceAll('"', '\\"')}"`), "/ui/confirm?do=tag", "/ui/operations?offset=1000",
-      ];
-      for (const [number, path] of pages.entries()) {
-        const answer = await page.goto(path);
-        assert.equal(answer.status(), 200, path);
-        await live(page);
-        await assertPresentable(page, path);
-        if (width !== 320 && number < 6) await screenshot(page, `operations-${number}-${colorScheme}-${width}`);
-      }
+dashboard.test("every page is accessible and fits in each look", async ({ page, url }) => {
+  await fill(url);
+  await page.goto(confirm("track", `queue:shown`));
+  await page.getByRole("button", { name: "Track 61 jobs" }).click();
+  await page.getByText("done", { exact: true }).waitFor();
+  const operation = new URL(page.url()).pathname;
+  const pages = [
+    operation, "/ui/operations", confirm("cancel", "queue:shown"), confirm("move", "queue:shown", "&arg=x"), at("queue:shown"),
+    confirm("tag", ""), confirm("cancel", `"${HOSTILE.replaceAll('"', '\\"')}"`), "/ui/confirm?do=tag", "/ui/operations?offset=1000",
+  ];
+  for (const [number, path] of pages.entries()) {
+    const answer = await page.goto(path);
+    assert.equal(answer.status(), 200, path);
+    await live(page);
+    await inEachLook(page, [1440, 390, 320], async ({ look, width }) => {
+      await assertPresentable(page, `${path} ${look}`);
+      if (width !== 320 && number < 6) await screenshot(page, `operations-${number}-${look}`);
     });
   }
-}
+});
 
 dashboard.test("an unknown operation is 404 in the frame", { expected: /404/ }, async ({ page }) => {
   const answer = await page.goto("/ui/operations/7");

@@ -10,7 +10,7 @@ dashboard.test("a page shows new jobs without a reload", async ({ page, url }) =
   await live(page);
   const added = await fetch(`${url}/add/parcels`, { method: "POST", body: '{"data": {"meta": {"to": "Oslo"}}}' });
   assert.equal(added.status, 200);
-  await page.getByRole("link", { name: "parcels" }).first().waitFor({ timeout: 5000 });
+  await page.getByRole("link", { name: "parcels" }).first().waitFor();
   await screenshot(page, "overview");
 });
 

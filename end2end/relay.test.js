@@ -1,7 +1,7 @@
 // Relay in the dashboard: queues, jobs with payload and state, requeuing dead jobs. With and without JavaScript.
 
 import assert from "node:assert/strict";
-import { assertAccessible, assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertAccessible, assertPresentable, inEachLook, live, screenshot, startDashboard } from "./dashboard.js";
 import { client, lmstfy, relay } from "./client.js";
 
 const dashboard = startDashboard({ args: ["--no-auth"] });
@@ -56,26 +56,25 @@ dashboard.test("the overview of an empty server shows how to enqueue a Relay job
   assert.ok(lines[1].includes(`${url}/v2/queues/mail/jobs`));
 });
 
-for (const colorScheme of ["light", "dark"]) {
-  for (const width of [1440, 390, 320]) {
-    const options = { colorScheme, viewport: { width, height: 844 } };
-    dashboard.test(`every page is accessible and fits, ${colorScheme}, ${width} px`, options, async ({ page, url }) => {
-      await fill(url);
-      const letters = [...(await dead(page, "mail")), ...(await dead(page, ""))];
-      assert.equal(letters.length, 4);
-      for (const [number, path] of [...pages, ...letters].entries()) {
-        const answer = await page.goto(path);
-        assert.equal(answer.status(), 200, path);
-        await live(page);
-        await assertPresentable(page, path);
-        if (width !== 320) await screenshot(page, `relay-${number}-${colorScheme}-${width}`);
-      }
-      await page.getByRole("button", { name: "Requeue…" }).click();
-      await assertAccessible(page);
-      if (width !== 320) await screenshot(page, `relay-question-${colorScheme}-${width}`);
+dashboard.test("every page is accessible and fits in each look", async ({ page, url }) => {
+  await fill(url);
+  const letters = [...(await dead(page, "mail")), ...(await dead(page, ""))];
+  assert.equal(letters.length, 4);
+  for (const [number, path] of [...pages, ...letters].entries()) {
+    const answer = await page.goto(path);
+    assert.equal(answer.status(), 200, path);
+    await live(page);
+    await inEachLook(page, [1440, 390, 320], async ({ look, width }) => {
+      await assertPresentable(page, `${path} ${look}`);
+      if (width !== 320) await screenshot(page, `relay-${number}-${look}`);
     });
   }
-}
+  await page.getByRole("button", { name: "Requeue…" }).click();
+  await inEachLook(page, [1440, 390, 320], async ({ look, width }) => {
+    await assertAccessible(page);
+    if (width !== 320) await screenshot(page, `relay-question-${look}`);
+  });
+});
 
 dashboard.test("unknown queues and jobs are 404 in the frame", { expected: /404/ }, async ({ page, url }) => {
   await fill(url);

@@ -14,10 +14,7 @@ find_browser() {
 
 find_browser && exit
 if command -v apt-get >/dev/null; then
-    as_root=
-    [ "$(id -u)" = 0 ] || as_root=sudo
-    echo "chromium: installing Debian's package" >&2
-    { $as_root apt-get update -qq && DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends chromium-headless-shell ||
-            $as_root apt-get install -y -qq --no-install-recommends chromium; } >&2
+    here=$(dirname "$0")
+    "$here/apt-install.sh" chromium-headless-shell || "$here/apt-install.sh" chromium || true
 fi
 find_browser || { echo "chromium: no browser found; install Chromium or Chrome, or run CHROMIUM=/path make test" >&2; exit 1; }

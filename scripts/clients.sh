@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Tests the original clients against the server: clients.sh SWITCHYARD. Installs them in target/clients, and on
-# Debian-based systems the packages that they need.
+# Debian-based systems the packages that they need. With further arguments, kills the server while clients work:
+# clients.sh SWITCHYARD --jobs 10000 --kills 8 --worker ruby.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=()
 python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
 command -v redis-cli redis-benchmark >/dev/null || packages+=(redis-tools)
+ruby -e 'require "redis"' 2>/dev/null || packages+=(ruby ruby-redis)
+command -v redis-server >/dev/null || packages+=(redis-server)
 if [ ${#packages[@]} -gt 0 ] && command -v apt-get >/dev/null; then
-    as_root=
-    [ "$(id -u)" = 0 ] || as_root=sudo
-    echo "clients: installing ${packages[*]}" >&2
-    { $as_root apt-get update -qq && DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends "${packages[@]}"; } >&2
+    scripts/apt-install.sh "${packages[@]}"
 fi
 
 venv=target/clients
@@ -23,4 +23,8 @@ if ! cmp -s "$requirements" "$venv/installed"; then
     "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --requirement "$requirements"
     cp "$requirements" "$venv/installed"
 fi
-SWITCHYARD=$1 "$venv/bin/python" -W ignore -m unittest discover --start-directory end2end/clients
+export SWITCHYARD=$1
+if [ $# -gt 1 ]; then
+    exec "$venv/bin/python" -W ignore end2end/clients/crash.py "${@:2}"
+fi
+exec "$venv/bin/python" -W ignore -m unittest discover --start-directory end2end/clients

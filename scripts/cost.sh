@@ -7,9 +7,6 @@ if [ "$(uname -sm)" != "Linux x86_64" ]; then
     exit
 fi
 if ! command -v valgrind >/dev/null && command -v apt-get >/dev/null; then
-    as_root=
-    [ "$(id -u)" = 0 ] || as_root=sudo
-    echo "cost: installing Debian's valgrind" >&2
-    { $as_root apt-get update -qq && DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends valgrind; } >&2
+    scripts/apt-install.sh valgrind
 fi
-exec target/serve/cost "$@"
+exec target/server/cost "$@"

@@ -9,8 +9,7 @@ bin=$(programs)
 [ -n "$bin" ] || bin=$(dirname "$(command -v initdb 2>/dev/null || echo /nowhere/x)")
 if [ ! -x "$bin/initdb" ]; then
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    echo "postgres: installing PostgreSQL" >&2
-    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql; } >&2
+    "$(dirname "$0")/apt-install.sh" postgresql
     bin=$(programs)
   else
     echo "postgres: install PostgreSQL; initdb is neither on the PATH nor in /usr/lib/postgresql" >&2
@@ -43,8 +42,8 @@ port=$(node -e 'const s=require("net").createServer().listen(0,"127.0.0.1",()=>{
 )
 
 # Tests use copies of a template database that already has the tables.
-server=target/debug/switchyard
-if [ -x "$server" ]; then
+server=$(ls -t target/serve/switchyard target/debug/switchyard 2>/dev/null | head -1 || true)
+if [ -n "$server" ]; then
   template=switchyard_template
   "$bin/createdb" --maintenance-db="postgres://switchyard@127.0.0.1:$port/postgres" "$template"
   "$server" token list --database "postgres://switchyard@127.0.0.1:$port/$template" >/dev/null

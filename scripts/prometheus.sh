@@ -5,9 +5,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=.tools/prometheus
-if { command -v promtool && command -v prometheus; } >/dev/null || [ -x $folder/usr/bin/promtool ] || ! command -v apt-get >/dev/null; then
-    exit
-fi
+ready() { { command -v promtool && command -v prometheus; } >/dev/null || [ -x $folder/usr/bin/promtool ]; }
+if ready || ! command -v apt-get >/dev/null; then exit; fi
+# scripts/apt-install.sh and other runs of this script wait.
+exec 9>"${TMPDIR:-/tmp}/switchyard-apt.lock"
+flock 9
+if ready; then exit; fi
 echo "prometheus: unpacking Debian's package" >&2
 mkdir -p $folder/package
 (

@@ -1,42 +1,62 @@
 #!/usr/bin/env bash
-# Runs the Rust tests repeatedly on both databases while two processes keep the CPU busy, to find tests that depend on
-# a fast machine. stress.sh [--count ROUNDS] [NAME…]: by default 20 rounds of all tests; names select tests.
-# Runs all rounds, then lists the failed tests and how often each failed. Not part of `make test`: it takes hours.
+# Runs the Rust tests repeatedly while two processes keep the CPU busy, to find tests that depend on a fast machine:
+#
+#     stress.sh [--count ROUNDS] [--database sqlite|postgres] [--continue] [NAME…] -- COMMAND
+#
+# The default is 20 rounds on both databases. Names select tests; COMMAND runs them with cargo-nextest. Not part of
+# `make test`: it takes hours, so it can run in parts. The output of each completed round is in target/stress. With
+# --continue, only the missing rounds run; otherwise all rounds of these databases run again. At the end, the failed tests
+# of all completed rounds are listed, with the number of their failures.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 count=20
-if [ "${1:-}" = --count ]; then
-    count=$2
-    shift 2
-fi
+databases=(sqlite postgres)
+continued=
+names=()
+while [ $# -gt 0 ]; do
+    case $1 in
+    --count) count=$2 && shift ;;
+    --database) databases=("$2") && shift ;;
+    --continue) continued=1 ;;
+    --) shift && break ;;
+    *) names+=("$1") ;;
+    esac
+    shift
+done
 cargo nextest --version >/dev/null || { echo "stress: install cargo-nextest first" >&2; exit 1; }
 
+folder=target/stress
+mkdir -p "$folder"
 hogs=()
-log=$(mktemp)
-stop() {
-    kill "${hogs[@]}" 2>/dev/null
-    rm -f "$log"
-}
-trap stop EXIT
+trap 'kill "${hogs[@]}" 2>/dev/null' EXIT
 for _ in 1 2; do
     (while :; do :; done) &
     hogs+=($!)
 done
 
-run() { # DATABASE COMMAND…
-    local database=$1 round
-    shift
+tests=("$@" --no-fail-fast --status-level fail ${names[@]+"${names[@]}"})
+for database in "${databases[@]}"; do
+    command=("${tests[@]}")
+    case $database in
+    sqlite) ;;
+    postgres) command=(scripts/postgres.sh "${tests[@]}") ;;
+    *) echo "stress: unknown database $database; known are sqlite and postgres" >&2 && exit 2 ;;
+    esac
+    [ -n "$continued" ] || rm -f "$folder/$database"-*
     for ((round = 1; round <= count; round++)); do
+        log=$folder/$database-$round.log
+        [ -e "$log" ] && continue
         echo "stress: round $round of $count on $database"
-        "$@" 2>&1 | tee -a "$log" | grep -E '^ +(TRY [0-9]+ )?(FAIL|SIGABRT|SIGSEGV|SIGTERM|TIMEOUT) |Summary'
+        "${command[@]}" 2>&1 | tee "$log.part" | grep -E '^ +(TRY [0-9]+ )?(FAIL|SIGABRT|SIGSEGV|SIGTERM|TIMEOUT) |Summary'
+        grep -q Summary "$log.part" || { tail -20 "$log.part"; exit 1; }
+        mv "$log.part" "$log"
     done
-}
-tests=(cargo nextest run --locked --features ssr --no-fail-fast --status-level fail "$@")
-run SQLite "${tests[@]}"
-run Postgres scripts/postgres.sh "${tests[@]}"
+done
 
-grep -q Summary "$log" || { tail -20 "$log"; exit 1; }
-failed=$(sed -nE 's/^ +(FAIL|SIGABRT|SIGSEGV|SIGTERM|TIMEOUT) \[[^]]*\] +(\([^)]*\) +)?//p' "$log" | sort | uniq -c | sort -rn)
-[ -z "$failed" ] && { echo "stress: no test failed in $count rounds on each database"; exit 0; }
+for database in sqlite postgres; do
+    echo "stress: $(find "$folder" -name "$database-*.log" | wc -l) rounds completed on $database"
+done
+failed=$(sed -nE 's/^ +(FAIL|SIGABRT|SIGSEGV|SIGTERM|TIMEOUT) \[[^]]*\] +(\([^)]*\) +)?//p' "$folder"/*.log | sort | uniq -c | sort -rn)
+[ -z "$failed" ] && { echo "stress: no test failed"; exit 0; }
 printf 'stress: failed\n%s\n' "$failed"
 exit 1

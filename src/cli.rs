@@ -1,15 +1,23 @@
-//! The command line: one file per subcommand. Each reports an error as one log line and exit code 1.
+//! The command line: one file per subcommand. Each reports an error as one log line and exit code 1; the commands that
+//! talk to a server (`remote.rs`, `top.rs`) as one plain line and an exit code of `exit.rs`.
 
 mod backup;
 mod banner;
+mod bench;
 mod completions;
 mod config;
 mod copy;
 mod dev;
 mod doctor;
+mod exit;
+mod import;
 mod log;
+mod output;
+mod remote;
 mod serve;
 mod token;
+mod top;
+mod work;
 
 use std::error::Error;
 use std::io::Write;
@@ -17,8 +25,10 @@ use std::num::NonZero;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use crate::config::{LoadError, Loaded, Subcommand, load};
+use crate::config::{ConfigCommand, LoadError, Loaded, Subcommand, Token, load};
 use crate::http::raise_open_files;
+use exit::Failure;
+use output::printable;
 
 /// The result of a subcommand.
 type Outcome = Result<(), Box<dyn Error>>;
@@ -57,37 +67,61 @@ pub fn main() -> ExitCode {
 async fn run(loaded: Loaded) -> ExitCode {
     raise_open_files();
     match dispatch(loaded).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!("{error}");
-            ExitCode::FAILURE
-        }
+        Ok(code) => code,
+        Err(error) => match error.downcast_ref::<Failure>() {
+            Some(failure) => {
+                if !failure.message.is_empty() {
+                    print_notice(&format!("error: {}", printable(&failure.message)));
+                }
+                failure.exit_code()
+            }
+            None => {
+                tracing::error!("{error}");
+                ExitCode::FAILURE
+            }
+        },
     }
 }
 
-async fn dispatch(loaded: Loaded) -> Outcome {
-    match &loaded.command.subcommand {
+async fn dispatch(loaded: Loaded) -> Result<ExitCode, Box<dyn Error>> {
+    let outcome = match &loaded.command.subcommand {
         Subcommand::Serve(_) => serve::run(loaded).await,
         Subcommand::Dev(options) => dev::run(options).await,
+        Subcommand::Work(options) => return work::run(options).await,
+        Subcommand::Queue(command) => remote::queue(command).await,
+        Subcommand::Job(command) => remote::job(command).await,
+        Subcommand::Failure(command) => remote::failure(command).await,
+        Subcommand::Worker(command) => remote::worker(command).await,
+        Subcommand::Recurring(command) => remote::recurring(command).await,
+        Subcommand::Operation(command) => remote::operation(command).await,
+        Subcommand::Top(options) => top::run(options).await,
+        Subcommand::CompleteQueues(options) => remote::complete_queues(options).await,
+        Subcommand::Token(Token::Remote(command)) => remote::token(command).await,
         Subcommand::Token(command) => token::run(command).await,
         Subcommand::Copy(databases) => copy::run(&databases.from, &databases.to).await,
+        Subcommand::Import(options) => import::run(options).await,
         Subcommand::Backup(options) => backup::run(options).await,
         Subcommand::Restore(options) => backup::restore(options).await,
         Subcommand::Doctor(options) => doctor::run(&loaded, options).await,
+        Subcommand::Bench(options) => bench::run(options).await,
+        Subcommand::Config(ConfigCommand::Options(command)) => remote::config(command).await,
         Subcommand::Config(command) => config::run(&loaded, command),
         Subcommand::Completions(options) => completions::run(options.shell),
         Subcommand::Man => completions::man(),
-    }
+    };
+    outcome.map(|()| ExitCode::SUCCESS)
 }
 
 /// Writes to standard output. Ignores a closed pipe.
 fn print(text: &str) {
+    drop(try_print(text));
+}
+
+/// Writes to standard output.
+fn try_print(text: &str) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    drop(
-        stdout
-            .write_all(text.as_bytes())
-            .and_then(|()| stdout.flush()),
-    );
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
 }
 
 /// Writes a line to standard error. Ignores a closed pipe.

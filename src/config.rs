@@ -2,13 +2,16 @@
 
 mod access;
 mod commands;
+mod connection;
 mod exposure;
 mod file;
 mod load;
+mod manage;
 mod monitoring;
 mod network;
 mod reference;
 mod secrets;
+mod work;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,11 +26,18 @@ use crate::engine::{Durability, Expiry, Options};
 use crate::http::{JOBQ_BODY_MAX, LMSTFY_BODY_MAX, MetricsAccess, RELAY_BODY_MAX, Settings};
 use crate::secret::read_file;
 pub use access::Access;
-pub use commands::{Backup, Completions, ConfigCommand, Doctor, Restore};
+pub use commands::{Backup, Bench, Completions, ConfigCommand, Doctor, Import, Restore};
+pub use connection::Connection;
 pub use load::{LoadError, Loaded, Setting, Source, Value, load};
+pub use manage::{
+    Bulk, CompleteQueues, FailureCommand, Job, JobAction, JobCommand, JobPut, Limit,
+    OperationCommand, OptionCommand, QueueCommand, QueueName, Queues, RecurringCommand,
+    RecurringPut, Remote, RemoteToken, Targets, Top, WorkerCommand, queue_name,
+};
 pub use monitoring::{LogFormat, Monitoring};
 pub use network::Network;
 pub use reference::{example, quoted, reference};
+pub use work::{Outcomes, ProtocolOptions, QueueOrder, Work, WorkApi};
 
 /// A durable job queue server with a live dashboard, for qless, lmstfy, Relay and Jobq clients.
 #[derive(Debug, Parser)]
@@ -43,20 +53,52 @@ pub enum Subcommand {
     Serve(Serve),
     /// Run the server on a temporary database with generated queues, workers, jobs and failures.
     Dev(Dev),
+    /// Run a program for each job of a server's queues.
+    ///
+    /// The payload is on the program's standard input. Its exit code is the outcome: 0 completes the job, 75 retries it,
+    /// others fail it. Example: switchyard work --queue mail -- ./send.sh
+    Work(Box<Work>),
+    /// Manage the queues of a running server.
+    #[command(subcommand)]
+    Queue(QueueCommand),
+    /// Manage the jobs of a running server: list, show, put, retry, cancel, move and more.
+    #[command(subcommand)]
+    Job(JobCommand),
+    /// Show and retry the failed jobs of a running server by group.
+    #[command(subcommand)]
+    Failure(FailureCommand),
+    /// Show the workers of a running server.
+    #[command(subcommand)]
+    Worker(WorkerCommand),
+    /// Manage the recurring jobs of a running server.
+    #[command(subcommand)]
+    Recurring(RecurringCommand),
+    /// Follow, stop and undo operations, which are bulk actions on many jobs.
+    #[command(subcommand)]
+    Operation(OperationCommand),
+    /// Watch a running server in the terminal: queues, rates, failures and workers.
+    Top(Top),
     /// Manage lmstfy tokens, even while a server is running.
     #[command(subcommand)]
     Token(Token),
     /// Copy a database to an empty one. Stop all servers that use either database first.
     Copy(Databases),
+    /// Import the jobs of qless or lmstfy from Redis, or of Relay from PostgreSQL. Stop the source's workers first.
+    Import(Import),
     /// Write a verified copy of an SQLite database to a file, even while a server is running.
     Backup(Backup),
     /// Replace an SQLite database by a backup. Stop its server first.
     Restore(Restore),
     /// Report what is wrong with this installation. Takes the flags of `switchyard serve`.
     Doctor(Box<Doctor>),
-    /// Check and print the configuration of the server.
+    /// Measure a server with jobs of its own, in a queue of its own, which it deletes at the end.
+    Bench(Box<Bench>),
+    /// Check and print the configuration of the server, and change the options of a running server.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Print the names of queues that begin with a text, for completion scripts.
+    #[command(hide = true)]
+    CompleteQueues(CompleteQueues),
     /// Print a completion script for a shell.
     Completions(Completions),
     /// Print the manual page.
@@ -139,6 +181,9 @@ pub enum Token {
         #[arg(allow_hyphen_values = true)]
         token: String,
     },
+    /// Manage tokens through a running server, with admin credentials.
+    #[command(subcommand)]
+    Remote(RemoteToken),
 }
 
 /// The database of a command.
@@ -235,8 +280,13 @@ fn environment(text: &str) -> Result<String, String> {
 }
 
 fn log_level(text: &str) -> Result<String, String> {
-    let filter = EnvFilter::try_new(text);
-    filter.map_err(|error| error.to_string())?;
+    // A server that silently logs less than expected is noticed only when the log is needed.
+    EnvFilter::try_new(text).map_err(|error| {
+        format!(
+            "{error}; expected a level such as `info`, or a filter such as `info,switchyard=debug`, in --log-level, in \
+             the configuration file or in RUST_LOG"
+        )
+    })?;
     Ok(text.to_owned())
 }
 
@@ -255,6 +305,7 @@ impl Serve {
                 trust_client_clock: self.trust_client_clock,
                 empty_queue_age: Some(Duration::from_secs(u64::from(self.empty_queue_age))),
                 without_tasks: false,
+                offline: false,
                 counted_queues: Some(self.monitoring.metrics_queues),
             },
             allow_flush: self.allow_flush,

@@ -50,7 +50,7 @@ use model::constants::CONSTANTS;
 pub use model::history::{Event, EventKind, History, NOTE_BYTES_MAX};
 pub use model::job::{
     EffectiveState, Failure, Job, JobKey, LMSTFY_SCOPE, Lease, NAME_BYTES_MAX, Protocol,
-    QLESS_SCOPE, QueueId, QueueKey, State, UNLIMITED,
+    QLESS_SCOPE, QueueId, QueueKey, State, UNLIMITED, wrong_name,
 };
 pub use model::page::Page;
 pub use model::queue::{Queue, Queues};
@@ -86,6 +86,7 @@ use unit_of_work::job_cache::JobCache;
 pub use unit_of_work::time_series::{HOUR, minute};
 use unit_of_work::transaction::{Aging, Runner, SeenWorkers, Verb, WriteRequest};
 use unit_of_work::{Needs, Shared, UnitOfWork};
+pub use verbs::admin::import::{Import, ImportedDependencies, ImportedQueue, ImportedRecurring};
 pub use verbs::admin::saved_searches::{SEARCHES_MAX, Saved};
 pub use verbs::admin::scripts::SCRIPTS_MAX;
 pub use verbs::admin::sessions::{
@@ -138,6 +139,9 @@ pub struct Options {
     pub counted_queues: Option<usize>,
     /// Opened for one command, beside the server that has the database open, if any: no background tasks run.
     pub without_tasks: bool,
+    /// Opened for one command that needs the database for itself: no server may have it open, and no background tasks
+    /// run.
+    pub offline: bool,
 }
 
 /// A handle to the engine, optionally acting for a dashboard user ([`Actor`]). Cheap to clone.
@@ -250,7 +254,7 @@ impl Engine {
             file_owner: store.server,
         });
         let engine = Engine(inner, None);
-        if !options.without_tasks {
+        if !options.without_tasks && !options.offline {
             engine.start_tasks(options);
         }
         Ok(engine)
@@ -298,6 +302,11 @@ impl Engine {
     /// Whether writes are possible: false once the writer has ended.
     pub fn can_write(&self) -> bool {
         !self.0.writer.has_ended()
+    }
+
+    /// Completes when the writer has ended although the engine is open, because the database can no longer be trusted.
+    pub async fn writer_failed(&self) {
+        self.0.writer.failed().await;
     }
 
     /// Whether the disk is full, which makes new jobs fail.

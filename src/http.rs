@@ -41,6 +41,7 @@ use self::metrics::{Gauges, Monitor};
 use self::request_id::Observer;
 use crate::assets::Assets;
 use crate::auth::{Auth, Hosts};
+use crate::clients::Clients;
 use crate::engine::{Engine, Options, Result};
 use crate::metrics::Gauge;
 use crate::protocol::redis::Front;
@@ -173,7 +174,8 @@ pub async fn serve_engine(
 ) -> Result<()> {
     let listeners = listeners.into();
     let stopping = CancellationToken::new();
-    let (router, monitor) = routes(&engine, settings, &stopping);
+    let clients = Arc::new(Clients::default());
+    let (router, monitor) = routes(&engine, settings, &clients, &stopping);
     let health = Health::new(engine.clone(), stopping.clone());
     let (stopped, waiting) = (stopping.clone(), engine.clone());
     tokio::spawn(async move {
@@ -210,6 +212,7 @@ pub async fn serve_engine(
         listeners.redis,
         &engine,
         settings,
+        clients,
         redis_transport,
         &stopping,
     );
@@ -242,22 +245,29 @@ async fn serve_redis(
     listener: Option<TcpListener>,
     engine: &Engine,
     settings: &Settings,
+    clients: Arc<Clients>,
     transport: Transport,
     stopping: &CancellationToken,
 ) {
     let Some(listener) = listener else { return };
+    clients.listen();
     let (auth, stop) = (&settings.auth, stopping.clone());
-    let front = Front::new(engine, auth, settings.allow_flush, stop.clone());
+    let front = Front::new(engine, auth, settings.allow_flush, clients, stop.clone());
     redis::serve(listener, Arc::new(front), settings.limits, transport, stop).await;
 }
 
 /// The routes of the whole server. Live feeds end when `stop` is canceled.
 pub fn router(engine: &Engine, settings: &Settings, stop: &CancellationToken) -> Router {
-    routes(engine, settings, stop).0
+    routes(engine, settings, &Arc::default(), stop).0
 }
 
 /// The routes of the whole server, and what reads its metrics.
-fn routes(engine: &Engine, settings: &Settings, stop: &CancellationToken) -> (Router, Monitor) {
+fn routes(
+    engine: &Engine,
+    settings: &Settings,
+    clients: &Arc<Clients>,
+    stop: &CancellationToken,
+) -> (Router, Monitor) {
     let observer = Observer {
         log_requests: settings.log_requests,
         ..Observer::default()
@@ -268,6 +278,7 @@ fn routes(engine: &Engine, settings: &Settings, stop: &CancellationToken) -> (Ro
         &settings.auth,
         settings.environment.as_deref(),
         settings.no_auth,
+        Arc::clone(clients),
         stop.clone(),
     );
     let gauges = Gauges::default();

@@ -9,12 +9,21 @@ pub mod assets;
 /// Authentication and authorization.
 #[cfg(feature = "ssr")]
 pub mod auth;
+/// Measures a server, for `switchyard bench`.
+#[cfg(feature = "ssr")]
+pub mod bench;
 /// Limits on the work of a request.
 #[cfg(feature = "ssr")]
 pub mod budget;
 /// The command line: one file per subcommand.
 #[cfg(feature = "ssr")]
 pub mod cli;
+/// An HTTP client of a server, for the command line.
+#[cfg(feature = "ssr")]
+pub mod client;
+/// The clients that are connected over Redis' protocol.
+#[cfg(feature = "ssr")]
+pub mod clients;
 /// The settings, from flags, environment variables and files.
 #[cfg(feature = "ssr")]
 pub mod config;
@@ -27,6 +36,9 @@ pub mod engine;
 /// The HTTP server: listener, limits, TLS, and the routes of all APIs.
 #[cfg(feature = "ssr")]
 pub mod http;
+/// Imports from Redis and from Relay's table.
+#[cfg(feature = "ssr")]
+pub mod import;
 /// Components that run in the browser.
 pub mod islands;
 /// Limits on the memory of all requests together.

@@ -80,7 +80,7 @@ impl Reserved {
     ///
     /// # Errors
     /// [`Busy`].
-    pub async fn for_response(mut self, bytes: u64) -> Result<Reserved, Busy> {
+    async fn for_response(mut self, bytes: u64) -> Result<Reserved, Busy> {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         let bytes = if bytes > SMALL_MAX { bytes } else { 0 };
         let missing = bytes.saturating_sub(self.bytes());
@@ -157,6 +157,20 @@ pub async fn reserve(bytes: usize) -> Result<(), Busy> {
     kept.map_err(|_| Busy)
 }
 
+/// Adjusts what the request of this task has reserved to the size of its complete response: releases what exceeds it, and
+/// reserves what is missing. Does nothing in a task that serves no request.
+///
+/// # Errors
+/// [`Busy`].
+pub async fn fit_response(bytes: u64) -> Result<(), Busy> {
+    let Ok(reserved) = REQUEST.try_with(|request| request.reserved.take()) else {
+        return Ok(());
+    };
+    let reserved = reserved.for_response(bytes).await?;
+    let kept = REQUEST.try_with(|request| request.reserved.replace(reserved));
+    kept.map(drop).map_err(|_| Busy)
+}
+
 /// Reserves `bytes` until the result is dropped, for what is loaded and dropped while a request runs. Waits up to 2 s.
 ///
 /// # Errors
@@ -219,9 +233,25 @@ mod tests {
         assert_eq!(free(), MEMORY_MAX);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_complete_response_fits_its_memory_or_is_refused_before_it_is_counted() {
+        let large = (SMALL_MAX + 1) as u64;
+        let (fitted, reserved) = of_request(fit_response(large)).await;
+        assert_eq!((fitted, reserved.bytes()), (Ok(()), SMALL_MAX + 1));
+        drop(reserved);
+        let all = MEMORY.try_acquire_many(permits(MEMORY_MAX)).unwrap();
+        let (fitted, reserved) = of_request(fit_response(large)).await;
+        assert_eq!((fitted, reserved.bytes()), (Err(Busy), 0));
+        let (fitted, _) = of_request(fit_response(SMALL_MAX as u64)).await;
+        assert_eq!(fitted, Ok(()));
+        drop(all);
+        assert_eq!(free(), MEMORY_MAX);
+    }
+
     #[tokio::test]
     async fn a_task_without_a_request_reserves_nothing() {
         assert_eq!(reserve(MEMORY_MAX + 1).await, Ok(()));
+        assert_eq!(fit_response(MEMORY_MAX as u64).await, Ok(()));
         assert_eq!(free(), MEMORY_MAX);
     }
 }

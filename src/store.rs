@@ -17,6 +17,7 @@ mod inspect;
 mod migrations;
 mod pooled;
 mod postgres;
+mod relay_table;
 mod reserve;
 mod row_serializer;
 mod rows;
@@ -36,6 +37,7 @@ pub use group_commit::{GroupRunner, Writer};
 pub use info::{DatabaseInfo, ReaderUse};
 pub use inspect::{Inspection, database_file, inspect};
 pub use postgres::Listener;
+pub use relay_table::{RelayRow, RelayTable};
 use reserve::Reserve;
 pub use rows::{Arg, Row, Statement, StatementResult};
 
@@ -64,6 +66,9 @@ pub enum StoreError {
     OtherVersion,
     #[error("the database does not respond")]
     Timeout,
+    /// The statements of a group together took longer than a transaction may.
+    #[error("the statements of a transaction took too long")]
+    Slow,
     /// The commit was sent, but its outcome is unknown.
     #[error("the database did not confirm the commit")]
     InDoubt,
@@ -86,6 +91,9 @@ pub enum StoreError {
     /// groups.
     #[error("the transaction is too large")]
     TransactionTooLarge,
+    /// Written data may not be on the disk, so the server must stop.
+    #[error("{0}")]
+    Lost(&'static str),
 }
 
 impl StoreError {
@@ -116,6 +124,18 @@ impl StoreError {
             }
             _ => false,
         }
+    }
+
+    /// Whether the server must stop, because what it has written may not be on the disk. After a failed `fsync`, Linux
+    /// drops the data and reports the next `fsync` as successful, so a second attempt proves nothing.
+    pub fn is_fatal(&self) -> bool {
+        // SQLITE_IOERR_FSYNC and SQLITE_IOERR_DIR_FSYNC.
+        matches!(self, StoreError::Lost(_)) || self.has_code(&["1034", "1290"])
+    }
+
+    /// Whether a statement was ended because it took too long, although the database responds.
+    pub fn is_slow(&self) -> bool {
+        matches!(self, StoreError::Slow) || self.has_code(&["57014"])
     }
 
     /// Whether the disk is full.
@@ -279,7 +299,7 @@ impl Store {
         };
         Ok(Store {
             readers: Readers::Sqlite(sqlite::Readers::open(&path).await?),
-            connection: Connection::Sqlite(connection),
+            connection: Connection::Sqlite(Box::new(connection)),
             scratch,
             server,
         })
@@ -308,7 +328,7 @@ impl Store {
 
 /// The connection that writes. The calls of SQLite's block.
 pub enum Connection {
-    Sqlite(sqlite::Connection),
+    Sqlite(Box<sqlite::Connection>),
     Postgres(Box<postgres::Connection>),
 }
 
@@ -364,6 +384,14 @@ impl Connection {
         }
     }
 
+    /// Shortens the time limits of statements, to find the one that made a group slow, or restores them. SQLite has
+    /// none.
+    pub fn search_slow_statement(&mut self, search: bool) {
+        if let Connection::Postgres(connection) = self {
+            connection.search_slow_statement(search);
+        }
+    }
+
     /// Whether the disk is full, so that no jobs can be added.
     pub fn is_full(&self) -> bool {
         match self {
@@ -372,11 +400,11 @@ impl Connection {
         }
     }
 
-    /// Releases the disk reserve after a group found the disk full. False if it was released before.
+    /// Releases the disk reserve after a group found the disk full. False if that cannot help the group.
     pub async fn release_reserve(&mut self) -> bool {
         match self {
             Connection::Sqlite(connection) => connection.release_reserve(),
-            Connection::Postgres(connection) => connection.record_full(),
+            Connection::Postgres(connection) => connection.release_reserve().await,
         }
     }
 
@@ -384,7 +412,7 @@ impl Connection {
     pub async fn restore_reserve_if_possible(&mut self) -> Result<(), StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.restore_reserve_if_possible(),
-            Connection::Postgres(_) => Ok(()),
+            Connection::Postgres(connection) => connection.restore_reserve_if_possible().await,
         }
     }
 

@@ -6,6 +6,8 @@
 mod logs;
 #[path = "tidy/migrations.rs"]
 mod migrations;
+#[path = "tidy/promises.rs"]
+mod promises;
 #[path = "tidy/walks.rs"]
 mod walks;
 
@@ -238,8 +240,12 @@ fn only_the_store_names_the_database_driver() {
 }
 
 #[test]
-fn only_the_handshake_names_the_tls_library() {
-    confine(&["http/tls"], &["rustls"], "TLS is the server's");
+fn only_the_handshakes_name_the_tls_library() {
+    confine(
+        &["http/tls", "client/tls"],
+        &["rustls"],
+        "TLS is the server's and the client's",
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::target::Target;
 /// Jobs in most requests.
 const JOBS: usize = 10_000;
 /// Jobs in the atomic requests of Relay.
-const JOBS_TOGETHER: usize = 6_400;
+const JOBS_TOGETHER: usize = 3_200;
 /// Queues in one of the atomic requests of Relay.
 const QUEUES_TOGETHER: usize = 1_000;
 
@@ -75,18 +75,32 @@ pub async fn measure(target: &Target) -> Result<Vec<Delay>> {
     Ok(delays)
 }
 
+fn some(count: usize, item: &dyn Fn(usize) -> String) -> String {
+    let items: Vec<String> = (0..count).map(item).collect();
+    format!("[{}]", items.join(","))
+}
+
+fn list(item: &dyn Fn(usize) -> String) -> String {
+    some(JOBS, item)
+}
+
+fn data(item: &dyn Fn(usize) -> String) -> String {
+    format!(r#"{{"data":{}}}"#, list(item))
+}
+
+fn put(prefix: &str) -> String {
+    data(&|n| format!(r#"{{"id":"{prefix}{n}","meta":{{"n":{n}}}}}"#))
+}
+
 fn requests() -> Vec<Request> {
-    let some = |count: usize, item: &dyn Fn(usize) -> String| {
-        let items: Vec<String> = (0..count).map(item).collect();
-        format!("[{}]", items.join(","))
-    };
-    let list = |item: &dyn Fn(usize) -> String| some(JOBS, item);
-    let data = |item: &dyn Fn(usize) -> String| format!(r#"{{"data":{}}}"#, list(item));
-    let put = |prefix: &str| data(&|n| format!(r#"{{"id":"{prefix}{n}","meta":{{"n":{n}}}}}"#));
-    let job = |queue: &str, n: usize| {
-        format!(r#"{{"queue":"{queue}","id":"{n}","timeout":60,"payload":{n}}}"#)
-    };
-    let ids = |prefix: &str| data(&|n| format!(r#""{prefix}{n}""#));
+    let mut requests = of_many_jobs();
+    requests.extend(of_dependencies());
+    requests.extend(of_large_payloads());
+    requests.extend(of_relay());
+    requests
+}
+
+fn of_many_jobs() -> Vec<Request> {
     vec![
         ("qless put", "POST", "/add/heavy", put("a"), 200),
         ("qless put again", "POST", "/add/heavy", put("a"), 200),
@@ -104,8 +118,86 @@ fn requests() -> Vec<Request> {
             data(&|n| format!(r#"{{"id":"a{n}","meta":null}}"#)),
             200,
         ),
+    ]
+}
+
+fn of_dependencies() -> Vec<Request> {
+    let ids = |prefix: &str| list(&|n| format!(r#""{prefix}{n}""#));
+    let fan_in = format!(
+        r#"{{"data":{{"id":"fan-in","meta":null,"depends":{}}}}}"#,
+        ids("b")
+    );
+    let leaf = |n: usize| format!(r#"{{"id":"leaf{n}","meta":null,"depends":["root"]}}"#);
+    let root = || r#"{"data":{"id":"root","meta":null}}"#.to_owned();
+    let cancel = |ids: &str| format!(r#"{{"data":{ids}}}"#);
+    vec![
         ("qless put", "POST", "/add/heavy", put("b"), 200),
-        ("qless cancel", "POST", "/cancel", ids("b"), 200),
+        (
+            "qless put of a job with dependencies",
+            "POST",
+            "/add/after",
+            fan_in,
+            200,
+        ),
+        (
+            "qless cancel of a job with dependencies",
+            "POST",
+            "/cancel",
+            cancel(r#"["fan-in"]"#),
+            200,
+        ),
+        ("qless cancel", "POST", "/cancel", cancel(&ids("b")), 200),
+        ("qless put of one job", "POST", "/add/root", root(), 200),
+        (
+            "qless put of its dependents",
+            "POST",
+            "/add/leaf",
+            data(&leaf),
+            200,
+        ),
+        (
+            "qless claim of the job",
+            "GET",
+            "/get/root?host=w",
+            String::new(),
+            200,
+        ),
+        (
+            "qless complete of the job",
+            "POST",
+            "/complete/root?host=w",
+            root(),
+            200,
+        ),
+    ]
+}
+
+fn of_large_payloads() -> Vec<Request> {
+    let payload = "x".repeat(2 << 20);
+    let large = |n: usize| format!(r#"{{"id":"large{n}","meta":"{payload}"}}"#);
+    vec![
+        (
+            "qless put of 7 payloads of 2 MiB",
+            "POST",
+            "/add/large",
+            format!(r#"{{"data":{}}}"#, some(7, &large)),
+            200,
+        ),
+        (
+            "qless claim of these",
+            "GET",
+            "/get/large/7?host=w",
+            String::new(),
+            200,
+        ),
+    ]
+}
+
+fn of_relay() -> Vec<Request> {
+    let job = |queue: &str, n: usize| {
+        format!(r#"{{"queue":"{queue}","id":"{n}","timeout":60,"payload":{n}}}"#)
+    };
+    vec![
         (
             "Relay enqueue unique",
             "POST",

@@ -5,6 +5,7 @@ use super::drive::{Load, Measured};
 use super::pages::{Page, Tabs};
 use super::records::Queries;
 use super::waiting::{Delivery, Idle};
+pub use switchyard::bench::percentile;
 
 /// A line of the table.
 pub struct Row {
@@ -164,16 +165,6 @@ pub fn print_pages(jobs: usize, pages: &[Page]) {
             page.kilobytes
         );
     }
-}
-
-/// The percentile of sorted values, with `part` from 0 to 1; 0 if there are no values.
-pub fn percentile(sorted: &[f64], part: f64) -> f64 {
-    // The conversion to f64 is exact: there are far fewer than 2^53 values.
-    let mut rank = 0;
-    while rank + 1 < sorted.len() && ((rank + 1) as f64) < part * sorted.len() as f64 {
-        rank += 1;
-    }
-    sorted.get(rank).copied().unwrap_or_default()
 }
 
 fn middle(mut values: Vec<f64>) -> f64 {

@@ -1,6 +1,6 @@
-"""The original client of qless, its workers, and redis-py, against the server.
+"""The original client of qless, its workers, redis-py, ruby-redis and the programs of Redis, against the server.
 
-SWITCHYARD names the program. Each test starts a server of its own on an SQLite file.
+Each test starts a server of its own on an SQLite file.
 """
 
 import json
@@ -18,6 +18,9 @@ import qless
 import qless.listener
 import redis
 
+from crash import SCRIPT, crash
+from server import PATIENCE_S, Server, until
+
 JOBS = '''
 class Greet(object):
     @staticmethod
@@ -34,45 +37,6 @@ class Break(object):
 
 '''
 
-# Failures show that something hangs; nothing is measured.
-PATIENCE_S = 30
-
-
-def until(condition):
-    """Waits until the condition is true, and returns its value."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError("timed out")
-
-
-class Server:
-    def __init__(self, folder, port=0):
-        self.process = subprocess.Popen(
-            [
-                os.environ["SWITCHYARD"], "serve", "--listen", "127.0.0.1:0",
-                "--redis-listen", "127.0.0.1:%d" % port,
-                "--database", "sqlite://%s/jobs.db" % folder,
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for line in self.process.stdout:
-            if "redis://" in line:
-                self.url = line.split()[1]
-                self.port = int(self.url.rsplit(":", 1)[1])
-                break
-        # Reads the rest, so that the pipe does not fill up.
-        threading.Thread(target=self.process.stdout.read, daemon=True).start()
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-
 class Clients(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -81,11 +45,14 @@ class Clients(unittest.TestCase):
         (self.folder / "jobs_of_test.py").write_text(JOBS)
         sys.path.insert(0, folder.name)
         self.addCleanup(sys.path.remove, folder.name)
-        self.server = Server(self.folder)
+        self.server = Server(self.database("jobs"))
         self.addCleanup(lambda: self.server.kill())
         self.client = qless.Client(self.server.url)
         self.queue = self.client.queues["work"]
         self.done = self.folder / "done"
+
+    def database(self, name):
+        return "sqlite://%s/%s.db" % (self.folder, name)
 
     def worker(self, workers=1):
         """Starts the original program. Its processes are a group, which ends with the test."""
@@ -186,27 +153,22 @@ class Clients(unittest.TestCase):
         run("redis-benchmark", "-q", "-n", "400", "-c", "20", "-P", "8", "-r", "1000000000", *put)
         self.assertGreater(len(self.queue), 390)
 
+    def test_a_worker_in_ruby(self):
+        program = Path(__file__).with_name("worker.rb")
+        command = ["ruby", program, "verbs", self.server.url, SCRIPT]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.client.jobs["a"].state, "complete")
+
     def test_nothing_is_lost_when_the_server_is_killed(self):
-        acknowledged = []
+        run = crash(self.database("crash"), jobs=300, kills=3, worker="both")
+        self.assertGreaterEqual(len(run.acknowledged), 300)
 
-        def put():
-            while True:
-                try:
-                    return self.put("Greet")
-                except (redis.ConnectionError, redis.TimeoutError):
-                    time.sleep(0.01)
-
-        for _ in range(3):
-            killer = threading.Timer(0.3, self.restart)
-            killer.start()
-            acknowledged += [put() for _ in range(150)]
-            killer.join()
+    def test_workers_survive_that_the_server_is_killed(self):
+        jids = [self.put("Greet") for _ in range(20)]
+        self.server = self.server.restarted()
         self.worker(workers=2)
-        until(lambda: set(acknowledged) <= set(self.lines()))
-
-    def restart(self):
-        self.server.kill()
-        self.server = Server(self.folder, self.server.port)
+        until(lambda: set(jids) <= set(self.lines()))
 
 
 if __name__ == "__main__":

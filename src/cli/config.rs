@@ -14,6 +14,8 @@ pub fn run(loaded: &Loaded, command: &ConfigCommand) -> Outcome {
             }
             Ok(())
         }
+        // These talk to a server (`remote/config.rs`).
+        ConfigCommand::Options(_) => Ok(()),
         ConfigCommand::Example => {
             print(&example());
             Ok(())

@@ -113,14 +113,26 @@ pub async fn serve(
         metrics,
         redis,
     };
-    serve_engine(
-        listeners,
-        engine,
-        &settings,
-        stop_signal(terminate, interrupt),
-    )
-    .await?;
-    Ok(())
+    let stop = stop_signal(terminate, interrupt);
+    serve_while_writable(listeners, engine, &settings, stop).await
+}
+
+/// Serves until `stop` completes. If the database can no longer be trusted, ends the process at once: to stop gracefully
+/// would close the database, which could write to it.
+async fn serve_while_writable(
+    listeners: Listeners,
+    engine: Engine,
+    settings: &Settings,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Outcome {
+    let writing = engine.clone();
+    tokio::select! {
+        served = serve_engine(listeners, engine, settings, stop) => Ok(served?),
+        () = writing.writer_failed() => {
+            tracing::error!("stopping, because nothing can be written");
+            std::process::exit(1)
+        }
+    }
 }
 
 async fn bind(listen: SocketAddr) -> Result<TcpListener, String> {

@@ -11,7 +11,11 @@ use crate::store::without_password;
 pub async fn run(command: &Token) -> Outcome {
     let (Token::Create { database, .. }
     | Token::List { database, .. }
-    | Token::Revoke { database, .. }) = command;
+    | Token::Revoke { database, .. }) = command
+    else {
+        // The others talk to a server (`remote/token.rs`).
+        return Ok(());
+    };
     let url = database.database.clone();
     let database = without_password(&url);
     if database.contains(":memory:") {
@@ -72,6 +76,7 @@ async fn run_on(engine: &Engine, command: &Token) -> Outcome {
             wait_until_applied(engine).await?;
             print_notice("revoked: every server refuses the token from now on");
         }
+        Token::Remote(_) => {}
     }
     Ok(())
 }

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, value_parser};
 
-use super::{Database, Serve};
+use super::{Connection, Database, OptionCommand, Serve};
+use crate::bench::Api;
+use crate::import::Existing;
 
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
@@ -13,6 +15,8 @@ pub enum ConfigCommand {
     Check(Box<Serve>),
     /// Print the options in force as a configuration file. Secrets are not shown.
     Show(Box<Show>),
+    #[command(flatten)]
+    Options(Box<OptionCommand>),
     /// Print an example of a configuration file, with every key.
     Example,
     /// Print the reference of all options in Markdown.
@@ -46,6 +50,85 @@ pub struct Restore {
     /// Replace an existing database. Everything in it is lost.
     #[arg(long)]
     pub force: bool,
+    #[command(flatten)]
+    pub database: Database,
+}
+
+/// The options of `switchyard bench`.
+#[derive(Debug, Args)]
+pub struct Bench {
+    /// API to use.
+    #[arg(long, value_enum, default_value = "qless")]
+    pub api: Api,
+    /// Connections that work at the same time, 1 to 256.
+    #[arg(long, default_value_t = 8, value_parser = value_parser!(u16).range(1..=256))]
+    #[arg(value_name = "N")]
+    pub connections: u16,
+    /// Seconds after which the measurement ends, 1 to 3600.
+    #[arg(long, default_value_t = 10, value_parser = value_parser!(u16).range(1..=3_600))]
+    #[arg(value_name = "N")]
+    pub seconds: u16,
+    /// Jobs after which the measurement ends, 1 to 10000000.
+    #[arg(long, default_value_t = 100_000, value_parser = value_parser!(u64).range(1..=10_000_000))]
+    #[arg(value_name = "N")]
+    pub jobs: u64,
+    /// Jobs of each request, 1 to 100. Only qless has requests for several jobs.
+    #[arg(long, default_value_t = 1, value_parser = value_parser!(u16).range(1..=100))]
+    #[arg(value_name = "N")]
+    pub batch: u16,
+    /// Size of each job's payload in bytes, 0 to 60000.
+    #[arg(long, default_value_t = 256, value_parser = value_parser!(u32).range(0..=60_000))]
+    #[arg(value_name = "N")]
+    pub payload_bytes: u32,
+    /// Namespace of lmstfy, whose token is needed.
+    #[arg(long, default_value = "default", value_name = "NAME")]
+    pub namespace: String,
+    /// qless: complete the jobs instead of canceling them. They then stay in the list of complete jobs, and count
+    /// towards jobs-history-count.
+    #[arg(long)]
+    pub keep: bool,
+    /// Also measure a server that is not on this machine.
+    #[arg(long)]
+    pub allow_remote: bool,
+    /// Print the result as JSON.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+/// The options of `switchyard import`.
+#[derive(Debug, Args)]
+pub struct Import {
+    /// Redis server with the keys of qless or lmstfy: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]. Only read.
+    #[arg(
+        long,
+        env = "SWITCHYARD_FROM_REDIS",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
+    #[arg(
+        required_unless_present = "from_postgres",
+        conflicts_with = "from_postgres"
+    )]
+    pub from_redis: Option<String>,
+    /// PostgreSQL database with the table of Relay: postgres://USER@HOST/DATABASE. Only read.
+    #[arg(
+        long,
+        env = "SWITCHYARD_FROM_POSTGRES",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
+    pub from_postgres: Option<String>,
+    /// What to do if the target already has some of the jobs.
+    #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
+    pub existing: Existing,
+    /// Pool of lmstfy whose tokens to import.
+    #[arg(long, default_value = "default", value_name = "NAME")]
+    pub lmstfy_pool: String,
+    /// Count what would be imported. Opens no target.
+    #[arg(long)]
+    pub dry_run: bool,
     #[command(flatten)]
     pub database: Database,
 }

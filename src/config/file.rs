@@ -1,6 +1,8 @@
-//! The configuration file: TOML whose keys are the long names of the flags of `switchyard serve`. Each value becomes a
-//! flag, so that it is parsed and checked exactly like one.
+//! The configuration file: TOML whose keys are the long names of the flags of `switchyard serve`, and tables
+//! `[profiles.NAME]` whose keys are those of the options that connect to a server. Each value becomes a flag, so that it
+//! is parsed and checked exactly like one.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Read;
@@ -29,10 +31,21 @@ pub struct Given {
     pub flags: Vec<OsString>,
 }
 
+/// The keys of a file.
+#[derive(Clone, Debug, Default)]
+pub struct ConfigFile {
+    pub serve: Vec<Given>,
+    /// The keys of each profile.
+    pub profiles: BTreeMap<String, Vec<Given>>,
+}
+
+/// The key of the table with the profiles.
+const PROFILES: &str = "profiles";
+
 /// Whether the file can set this option.
 pub fn is_key(arg: &Arg) -> bool {
     let name = arg.get_long().unwrap_or_default();
-    !arg.is_hide_set() && !matches!(name, "" | "config" | "help" | "version")
+    !arg.is_hide_set() && !matches!(name, "" | "config" | "profile" | "help" | "version")
 }
 
 /// Whether an option has several values.
@@ -45,13 +58,17 @@ pub fn is_switch(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::SetTrue)
 }
 
-/// Reads the file. `serve` defines its keys.
+/// Reads the file. `serve` and `connection` define its keys and those of profiles.
 ///
 /// # Errors
 /// All problems of the file, each with its line. They contain no values, which may be secrets.
-pub fn read(path: &Path, serve: &Definition) -> Result<Vec<Given>, Vec<String>> {
+pub fn read(
+    path: &Path,
+    serve: &Definition,
+    connection: &Definition,
+) -> Result<ConfigFile, Vec<String>> {
     let text = read_text(path).map_err(|why| vec![why])?;
-    parse(&text, serve)
+    parse(&text, serve, connection)
 }
 
 fn read_text(path: &Path) -> Result<String, String> {
@@ -68,21 +85,64 @@ fn read_text(path: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-fn parse(text: &str, serve: &Definition) -> Result<Vec<Given>, Vec<String>> {
+fn parse(
+    text: &str,
+    serve: &Definition,
+    connection: &Definition,
+) -> Result<ConfigFile, Vec<String>> {
     let table = DeTable::parse(text).map_err(|error| {
         // The error's own text would quote the line, and with it perhaps a secret.
         let at = error.span().map_or(String::new(), |span| at(text, &span));
         vec![format!("{at}{}", error.message())]
     })?;
-    let (mut given, mut problems) = (Vec::new(), Vec::new());
-    for (key, value) in table.get_ref() {
+    let (mut file, mut problems) = (ConfigFile::default(), Vec::new());
+    let top = table.get_ref();
+    if let Some((key, profiles)) = top.get_key_value(PROFILES) {
+        match profiles.get_ref() {
+            DeValue::Table(profiles) => {
+                for (name, profile) in profiles {
+                    let DeValue::Table(keys) = profile.get_ref() else {
+                        problems.push((line(text, &name.span()), not_a_profile()));
+                        continue;
+                    };
+                    let given = keys_of(text, keys, connection, &mut problems);
+                    file.profiles.insert(name.get_ref().to_string(), given);
+                }
+            }
+            _ => problems.push((line(text, &key.span()), not_a_profile())),
+        }
+    }
+    file.serve = keys_of(text, top, serve, &mut problems);
+    if problems.is_empty() {
+        return Ok(file);
+    }
+    problems.sort();
+    let problems = problems.into_iter();
+    Err(problems
+        .map(|(line, why)| format!("line {line}: {why}"))
+        .collect())
+}
+
+fn not_a_profile() -> String {
+    format!("{PROFILES}: expected tables [{PROFILES}.NAME]")
+}
+
+/// The keys of a table, which this definition has, in the order of their lines.
+fn keys_of(
+    text: &str,
+    table: &DeTable<'_>,
+    definition: &Definition,
+    problems: &mut Vec<(usize, String)>,
+) -> Vec<Given> {
+    let mut given = Vec::new();
+    for (key, value) in table.iter().filter(|(key, _)| key.get_ref() != PROFILES) {
         let line = line(text, &key.span());
         let name: &str = key.get_ref();
-        let found = serve
+        let found = definition
             .get_arguments()
             .find(|arg| is_key(arg) && arg.get_long() == Some(name));
         let flags = match found {
-            None => Err(unknown(name, serve)),
+            None => Err(unknown(name, definition)),
             Some(arg) => flags(arg, name, value.get_ref()),
         };
         match flags {
@@ -94,15 +154,8 @@ fn parse(text: &str, serve: &Definition) -> Result<Vec<Given>, Vec<String>> {
             Err(why) => problems.push((line, why)),
         }
     }
-    if problems.is_empty() {
-        given.sort_by_key(|given| given.line);
-        return Ok(given);
-    }
-    problems.sort();
-    let problems = problems.into_iter();
-    Err(problems
-        .map(|(line, why)| format!("line {line}: {why}"))
-        .collect())
+    given.sort_by_key(|given| given.line);
+    given
 }
 
 fn at(text: &str, span: &Range<usize>) -> String {
@@ -115,8 +168,8 @@ fn line(text: &str, span: &Range<usize>) -> usize {
     before.filter(|byte| *byte == b'\n').count() + 1
 }
 
-fn unknown(name: &str, serve: &Definition) -> String {
-    let names = serve
+fn unknown(name: &str, definition: &Definition) -> String {
+    let names = definition
         .get_arguments()
         .filter(|arg| is_key(arg))
         .filter_map(Arg::get_long);
@@ -169,15 +222,18 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
 }
 
 /// The values that the options refuse, each with its line.
-pub fn refused(given: &[Given], serve: &Definition) -> Vec<String> {
+pub fn refused(given: &[Given], definition: &Definition) -> Vec<String> {
     // Without the environment, so that only the file can be wrong.
-    let serve = serve.clone().no_binary_name(true);
-    let serve = serve.mut_args(|arg| arg.env(Resettable::<OsStr>::Reset));
+    let definition = definition.clone().no_binary_name(true);
+    let definition = definition.mut_args(|arg| arg.env(Resettable::<OsStr>::Reset));
     let readable = given
         .iter()
         .filter(|given| !given.flags.iter().any(is_pipe));
     let refused = readable.filter_map(|given| {
-        let error = serve.clone().try_get_matches_from(&given.flags).err()?;
+        let error = definition
+            .clone()
+            .try_get_matches_from(&given.flags)
+            .err()?;
         let why = match error.kind() {
             ErrorKind::ValueValidation => std::error::Error::source(&error)?.to_string(),
             ErrorKind::InvalidValue => match error.get(ContextKind::ValidValue) {
@@ -205,12 +261,16 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
-    use crate::config::Command;
+    use crate::config::{Command, Connection};
 
     fn serve() -> Definition {
         let mut command = Command::command();
         command.build();
         command.find_subcommand("serve").unwrap().clone()
+    }
+
+    fn read(text: &str) -> Result<ConfigFile, Vec<String>> {
+        parse(text, &serve(), &Connection::definition())
     }
 
     #[test]
@@ -224,7 +284,7 @@ hsts = true
 allowed-host = ["a.example", "b.example"]
 trusted-proxy = "10.0.0.0/8"
 "#;
-        let given = parse(text, &serve()).unwrap();
+        let given = read(text).unwrap().serve;
         let flags = given.iter().flat_map(|given| &given.flags);
         let flags: Vec<_> = flags.map(|flag| flag.to_str().unwrap()).collect();
         let expected = [
@@ -271,13 +331,41 @@ trusted-proxy = "10.0.0.0/8"
             ),
             ("\n\nadmin-token = \"secret", "line 3: "),
             ("listen = 'a'\nlisten = 'b'", "line 2: duplicate key"),
+            (
+                "profiles = 1",
+                "line 1: profiles: expected tables [profiles.NAME]",
+            ),
+            (
+                "[profiles]\na = 'secret'",
+                "line 2: profiles: expected tables",
+            ),
+            (
+                "[profiles.a]\nservr = 'secret'",
+                "line 2: unknown key \"servr\"; did you mean \"server\"?",
+            ),
+            (
+                "[profiles.a]\nlisten = 'secret'",
+                "line 2: unknown key \"listen\"",
+            ),
         ] {
-            let problems = parse(text, &serve()).unwrap_err();
+            let problems = read(text).unwrap_err();
             assert!(problems[0].starts_with(expected), "{problems:?}");
             assert!(!problems[0].contains("secret"), "{problems:?}");
         }
-        let problems = parse("a = 1\nb = 2", &serve()).unwrap_err();
+        let problems = read("a = 1\nb = 2").unwrap_err();
         assert_eq!(problems.len(), 2, "all problems are reported at once");
+    }
+
+    #[test]
+    fn profiles_have_keys_of_their_own() {
+        let text =
+            "listen = '[::1]:1'\n[profiles.a]\nserver = 'http://a'\nuser = 'ada'\n[profiles.b]\n";
+        let file = read(text).unwrap();
+        assert_eq!(file.serve.len(), 1);
+        assert_eq!(file.profiles.keys().collect::<Vec<_>>(), ["a", "b"]);
+        let flags: Vec<_> = file.profiles["a"].iter().flat_map(|it| &it.flags).collect();
+        assert_eq!(flags, ["--server=http://a", "--user=ada"]);
+        assert_eq!(file.profiles["a"][1].line, 4);
     }
 
     #[test]
@@ -299,7 +387,7 @@ trusted-proxy = "10.0.0.0/8"
             ("tls-cert = 'a.pem'", None),
             ("max-connections = 10", None),
         ] {
-            let given = parse(text, &serve()).unwrap();
+            let given = read(text).unwrap().serve;
             let refused = refused(&given, &serve());
             assert_eq!(refused.first().map(String::as_str), expected);
         }

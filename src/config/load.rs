@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command as Definition, CommandFactory, FromArgMatches};
 
-use super::Command;
-use super::file::{self, Given, is_key, is_switch};
+use super::file::{self, ConfigFile, Given, is_key, is_switch};
+use super::{Command, Connection};
 use crate::secret::Hash;
 use crate::store::without_password;
 
@@ -124,7 +124,14 @@ pub fn load(words: Vec<OsString>) -> Result<Loaded, LoadError> {
         .find_subcommand("serve")
         .cloned()
         .unwrap_or_default();
-    let given = file::read(&path, &serve).map_err(failed)?;
+    let read = file::read(&path, &serve, &Connection::definition()).map_err(failed)?;
+    let (given, keys) = match is_client(&leaf) {
+        true => (
+            profile(&leaf, found, read).map_err(failed)?,
+            Connection::definition(),
+        ),
+        false => (read.serve, serve),
+    };
     let used = given.iter().filter(|given| is_free(given, &leaf, found));
     let used: Vec<Given> = used.cloned().collect();
     // Behind the names of the subcommands.
@@ -136,11 +143,40 @@ pub fn load(words: Vec<OsString>) -> Result<Loaded, LoadError> {
     );
     let file = Some((path.as_path(), used.as_slice()));
     finish(definition, words, all, &leaf, file).map_err(|error| {
-        let refused = file::refused(&used, &serve);
+        let refused = file::refused(&used, &keys);
         match error {
             LoadError::Usage(_) if !refused.is_empty() => failed(refused),
             error => error,
         }
+    })
+}
+
+/// Whether the command connects to a server, so that it uses a profile of the file.
+fn is_client(leaf: &Definition) -> bool {
+    leaf.get_arguments().any(|arg| arg.get_id() == PROFILE)
+}
+
+/// The ID of the option that names a profile.
+const PROFILE: &str = "profile";
+
+/// The keys of the profile that a flag or the environment names. Without a name, those of the profile `default`, which
+/// need not exist.
+fn profile(
+    leaf: &Definition,
+    found: &ArgMatches,
+    mut file: ConfigFile,
+) -> Result<Vec<Given>, Vec<String>> {
+    let Some(name) = value_of(leaf, found, PROFILE) else {
+        return Ok(file.profiles.remove("default").unwrap_or_default());
+    };
+    let name = name.to_string_lossy();
+    file.profiles.remove(&*name).ok_or_else(|| {
+        let names: Vec<String> = file.profiles.into_keys().collect();
+        let known = match names.is_empty() {
+            true => "the file has none".to_owned(),
+            false => format!("the file has {}", names.join(", ")),
+        };
+        vec![format!("no profile \"{name}\"; {known}")]
     })
 }
 
@@ -222,6 +258,7 @@ fn skeleton(definition: &Definition) -> Definition {
         let is_valued = !matches!(action, ArgAction::SetTrue);
         let mut plain = Arg::new(arg.get_id().clone())
             .action(action)
+            .last(arg.is_last_set())
             .allow_hyphen_values(arg.is_allow_hyphen_values_set());
         if let Some(long) = arg.get_long() {
             plain = plain.long(long.to_owned());
@@ -243,6 +280,7 @@ fn skeleton(definition: &Definition) -> Definition {
         .get_subcommands()
         .filter(|it| it.get_name() != "help");
     Definition::new(definition.get_name().to_owned())
+        .aliases(definition.get_all_aliases().map(str::to_owned))
         .disable_help_flag(true)
         .disable_version_flag(true)
         .disable_help_subcommand(true)
@@ -267,11 +305,15 @@ fn leaf<'a>(
 
 /// The configuration file that a flag or the environment names, if the command takes one.
 fn config_file(leaf: &Definition, found: &ArgMatches) -> Option<PathBuf> {
-    let arg = leaf.get_arguments().find(|arg| arg.get_id() == "config")?;
-    let flag = found.get_raw("config").and_then(Iterator::last);
+    value_of(leaf, found, "config").map(PathBuf::from)
+}
+
+/// The value of an option that the command has, from its flag or from the environment.
+fn value_of(leaf: &Definition, found: &ArgMatches, id: &str) -> Option<OsString> {
+    let arg = leaf.get_arguments().find(|arg| arg.get_id() == id)?;
+    let flag = found.get_raw(id).and_then(Iterator::last);
     let variable = || arg.get_env().and_then(env::var_os);
-    let path = flag.map(OsString::from).or_else(variable)?;
-    Some(PathBuf::from(path))
+    flag.map(OsString::from).or_else(variable)
 }
 
 /// Whether the command has the option, and neither a flag nor the environment sets it or an alternative to it.

@@ -251,7 +251,9 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("switchyard.toml");
         fs::write(&path, settings.join("\n")).unwrap();
-        let given = super::super::file::read(&path, &serve).unwrap();
+        let connection = crate::config::Connection::definition();
+        let given = super::super::file::read(&path, &serve, &connection);
+        let given = given.unwrap().serve;
         assert_eq!(
             given.len(),
             example.lines().filter(|line| is_setting(line)).count()

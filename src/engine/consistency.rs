@@ -8,16 +8,26 @@
 mod texts;
 
 use std::collections::HashSet;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
-use crate::engine::error::Result;
+use crate::engine::error::{Error, Result};
 use crate::engine::maintenance::SystemTask;
 use crate::engine::model::damage;
 use crate::store::{Connection, Statement, StoreError};
 
 /// Rounds of repair: repairing a job may change the counters it belongs to.
 const ROUNDS_MAX: usize = 4;
+
+/// Checks run one at a time: each reads the whole database.
+static CHECKS: Semaphore = Semaphore::const_new(1);
+
+/// How long a check waits for another one to end.
+const CHECK_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// A difference between derived data and its source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -53,7 +63,12 @@ impl CheckParameters {
 
 impl Engine {
     /// All inconsistencies, up to 1,000 of each kind.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if another check is running.
     pub async fn check(&self, now: Option<Time>) -> Result<Vec<Inconsistency>> {
+        let turn = timeout(CHECK_WAIT_MAX, CHECKS.acquire()).await;
+        let _turn = turn.map_err(|_| Error::Busy)?;
         self.refresh_cache().await?;
         let parameters = self.check_parameters(now);
         let texts = self.damaged_texts().await?;

@@ -16,8 +16,13 @@ pub enum Error {
     NoSuchRun { id: String },
     #[error("recurring job \"{id}\" does not exist")]
     NoSuchRecurring { id: String },
+    /// `is_due`: the job is scheduled and due, so that its state is waiting.
     #[error("job \"{id}\" is {state}, not running")]
-    NotRunning { id: String, state: EffectiveState },
+    NotRunning {
+        id: String,
+        state: EffectiveState,
+        is_due: bool,
+    },
     #[error("job \"{id}\" is held by another worker, \"{worker}\"")]
     WrongWorker { id: String, worker: String },
     #[error("job \"{id}\" is in another queue, \"{queue}\"")]
@@ -31,8 +36,13 @@ pub enum Error {
     AlreadyComplete { id: String },
     #[error("job \"{id}\" would depend on itself, directly or through other jobs")]
     DependencyCycle { id: String },
+    /// `is_due`: as in [`Error::NotRunning`].
     #[error("job \"{id}\" is {state} and does not depend on other jobs")]
-    NotDepending { id: String, state: EffectiveState },
+    NotDepending {
+        id: String,
+        state: EffectiveState,
+        is_due: bool,
+    },
     #[error("{why}")]
     BadOption { why: String },
     #[error("{0}")]
@@ -70,7 +80,7 @@ pub enum Error {
     /// The named jobs are too large for one transaction. Callers that can split their request do.
     #[error("the named jobs are too large for one transaction")]
     Oversized,
-    /// The database is unreachable. The outcome is unknown.
+    /// The database is unreachable or too slow. The outcome is unknown.
     #[error("the database is unreachable; try again")]
     Unavailable,
     /// Postgres cannot index a name in the request.
@@ -143,7 +153,7 @@ impl From<crate::store::StoreError> for Error {
             Error::NameTooLong
         } else if matches!(error, crate::store::StoreError::TransactionTooLarge) {
             Error::Oversized
-        } else if error.is_outage() || error.is_conflict() {
+        } else if error.is_outage() || error.is_conflict() || error.is_slow() {
             Error::Unavailable
         } else {
             let detail = error.to_string();

@@ -8,6 +8,7 @@ pub mod evaluate;
 pub mod events;
 pub mod failure_times;
 pub mod failures;
+pub mod import;
 pub mod job_lists;
 pub mod jobs;
 pub mod lmstfy;

@@ -48,9 +48,9 @@ struct LoadedJob {
     job: Job,
     /// The version in the database; `None` for a new job.
     version: Option<i64>,
-    /// The job as loaded, if it has been changed since.
-    before: Option<Job>,
-    /// Its lists of dependencies and dependents are incomplete (see `neighbor_statement`).
+    /// The job as loaded, if it has been changed since. In a box, because most of many loaded jobs do not change.
+    before: Option<Box<Job>>,
+    /// Its lists of dependencies and dependents are incomplete (see `dependents_statement`).
     is_partial: bool,
     /// Its long parts that have not been loaded, apart from the body.
     omitted: Omitted,
@@ -131,6 +131,10 @@ pub struct UnitOfWork {
     removed: Vec<(Job, i64)>,
     /// Dependencies `(job, needs)` to add (true) or remove.
     edges: HashMap<(i64, i64), bool>,
+    /// Jobs of which all dependencies are removed, before others are added.
+    cut_jobs: Vec<(i64,)>,
+    /// Dependencies to remove on jobs that are not loaded: job, and scope and ID of the other one.
+    cut_edges: Vec<(i64, i64, String)>,
     /// Dependents of jobs that are not fully loaded, for cycle detection.
     dependents: HashMap<String, Vec<String>>,
     /// Whether cycle detection reached its read limit.
@@ -198,6 +202,8 @@ impl UnitOfWork {
             loaded_bytes: 0,
             removed: Vec::new(),
             edges: HashMap::new(),
+            cut_jobs: Vec::new(),
+            cut_edges: Vec::new(),
             dependents: HashMap::new(),
             is_walk_incomplete: false,
             candidates: HashMap::new(),
@@ -226,7 +232,7 @@ impl UnitOfWork {
     pub fn job_mut(&mut self, key: &JobKey) -> Option<&mut Job> {
         let loaded = self.jobs.get_mut(key)?;
         if loaded.version.is_some() && loaded.before.is_none() {
-            loaded.before = Some(loaded.job.clone());
+            loaded.before = Some(Box::new(loaded.job.clone()));
         }
         Some(&mut loaded.job)
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::{HeaderValue, header};
-use hyper::body::{Body as HttpBody, Incoming};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -28,9 +28,7 @@ use super::io::{TimedRequestBody, TrackedResponseBody, TrackedSocket};
 use super::limits::Limits;
 use super::proxies::Proxies;
 use super::tls::{Tls, is_plain, refuse_plain};
-use super::{Owner, guard};
-use crate::auth::Rejected;
-use crate::memory::{self, Busy, Reserved};
+use crate::memory;
 use crate::metrics::Gauge;
 use crate::request::Https;
 
@@ -209,19 +207,10 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
         request.extensions_mut().insert(ConnectInfo(peer));
         let hsts = shared.hsts.as_ref();
         let hsts = hsts.filter(|_| Https::is_set(request.extensions()));
-        let owner = Owner::of(request.uri().path());
         let response = memory::of_request(shared.router.clone().call(request));
         async move {
             let (response, reserved) = response.await;
             let mut response = response?;
-            let bytes = response.body().size_hint().exact().unwrap_or_default();
-            let reserved = match reserved.for_response(bytes).await {
-                Ok(reserved) => reserved,
-                Err(Busy) => {
-                    response = guard::response(owner, Rejected::Busy);
-                    Reserved::default()
-                }
-            };
             if let Some(hsts) = hsts {
                 let headers = response.headers_mut();
                 headers.insert(header::STRICT_TRANSPORT_SECURITY, hsts.clone());

@@ -4,6 +4,7 @@
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
+use axum::body::HttpBody;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
@@ -12,6 +13,9 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use super::counts::{HttpCounts, Observed};
+use super::{Owner, guard};
+use crate::auth::Rejected;
+use crate::memory;
 use crate::request::RequestId;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -46,7 +50,12 @@ pub async fn assign_request_id(
         request.extensions_mut().insert(RequestId(id.to_owned()));
     }
     let value = HeaderValue::from_str(id);
+    let owner = Owner::of(request.uri().path());
     let mut response = next.run(request).instrument(span).await;
+    let bytes = response.body().size_hint().exact().unwrap_or_default();
+    if memory::fit_response(bytes).await.is_err() {
+        response = guard::response(owner, Rejected::Busy);
+    }
     // Outside of the span, which shows the path.
     observed.end(&response, id, observer.log_requests);
     if let Ok(value) = value {

@@ -4,7 +4,6 @@
 //! call the engine ([`qless`]). [`pubsub`] sends events to subscribers.
 
 mod channels;
-mod clients;
 mod pubsub;
 mod qless;
 mod resp;
@@ -17,15 +16,14 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-pub use clients::ClientInfo;
 pub use pubsub::Mailbox;
 pub use resp::{COMMAND_BYTES_MAX, Malformed, Reader, Reply};
 pub use session::{After, Session};
 
-use self::clients::Clients;
 use self::pubsub::Hub;
 use self::scripts::Scripts;
 use crate::auth::{ActiveCredentials, Api, Auth};
+use crate::clients::Clients;
 use crate::engine::{Engine, Error};
 
 /// What the connections share.
@@ -40,14 +38,20 @@ pub struct Front {
 
 impl Front {
     /// Starts to follow the events while somebody is subscribed, until `stop` is canceled.
-    pub fn new(engine: &Engine, auth: &Auth, allow_flush: bool, stop: CancellationToken) -> Front {
+    pub fn new(
+        engine: &Engine,
+        auth: &Auth,
+        allow_flush: bool,
+        clients: Arc<Clients>,
+        stop: CancellationToken,
+    ) -> Front {
         Front {
             engine: engine.clone(),
             auth: auth.clone(),
             allow_flush,
             scripts: Scripts::default(),
             hub: Hub::start(engine.clone(), stop),
-            clients: Arc::default(),
+            clients,
         }
     }
 

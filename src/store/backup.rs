@@ -153,7 +153,8 @@ pub async fn back_up(address: &str, target: &Path) -> Result<Prepared> {
 /// # Errors
 /// If a server has the database open, or the file is not a sound backup.
 pub async fn restore(backup: &Path, address: &str, force: bool) -> Result<Prepared> {
-    let target = file_of(address)?;
+    // A link stays one: the file that it names is replaced, which need not exist.
+    let target = file::resolved(&file_of(address)?);
     if !backup.is_file() {
         return Err(BackupError::Missing(text(backup)));
     }
@@ -171,8 +172,6 @@ pub async fn restore(backup: &Path, address: &str, force: bool) -> Result<Prepar
             text(&target)
         )));
     }
-    // A link stays one: the file that it names is replaced.
-    let target = fs::canonicalize(&target).unwrap_or(target);
     let folder = folder_beside(&target)?;
     let copy = folder.path().join("switchyard.db");
     file::create(&copy)?;

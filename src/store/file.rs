@@ -75,7 +75,7 @@ pub fn lock(path: &Path) -> Result<File, StoreError> {
 const LINKS_MAX: usize = 40;
 
 /// The path without links, whether or not its file exists.
-fn resolved(path: &Path) -> PathBuf {
+pub fn resolved(path: &Path) -> PathBuf {
     let mut target = path.to_owned();
     for _ in 0..LINKS_MAX {
         let Ok(next) = target.read_link() else { break };

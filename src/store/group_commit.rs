@@ -4,6 +4,7 @@
 
 mod queue;
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +33,9 @@ const OUTAGE_RETRY_MAX: Duration = Duration::from_secs(2);
 
 /// Delay between attempts during an outage.
 const OUTAGE_DELAY: Duration = Duration::from_millis(100);
+
+/// How long a slow request is searched for in a group. Finding one among 512 takes nine attempts of 100 ms.
+const SEARCH_MAX: Duration = Duration::from_millis(2_500);
 
 /// How the writer runs a group. The engine implements it.
 pub trait GroupRunner: Send + 'static {
@@ -69,6 +73,8 @@ pub struct Writer<S> {
     stop: CancellationToken,
     /// Completes when the writer has ended.
     ended: Mutex<Option<oneshot::Receiver<()>>>,
+    /// Canceled when the writer has ended, for whatever reason.
+    is_over: CancellationToken,
 }
 
 impl<S: Send + 'static> Writer<S> {
@@ -81,7 +87,10 @@ impl<S: Send + 'static> Writer<S> {
         let is_full = Arc::new(AtomicBool::new(connection.is_full()));
         let blocks = connection.blocks();
         let (stopped, full) = (stop.clone(), Arc::clone(&is_full));
+        let is_over = CancellationToken::new();
+        let over = is_over.clone().drop_guard();
         let writing = async move {
+            let _over = over;
             write(connection, runner, requests, stopped, full).await;
             end.send(()).ok();
         };
@@ -100,6 +109,15 @@ impl<S: Send + 'static> Writer<S> {
             is_full,
             stop,
             ended: Mutex::new(Some(ended)),
+            is_over,
+        }
+    }
+
+    /// Completes when the writer has ended without [`Writer::close`]: nothing can be written any more.
+    pub async fn failed(&self) {
+        self.is_over.cancelled().await;
+        if self.stop.is_cancelled() {
+            std::future::pending::<()>().await;
         }
     }
 
@@ -156,8 +174,9 @@ async fn write<R: GroupRunner>(
             tracing::warn!(%error, "failed to read the free space of the database");
         }
         let count = requests.len();
-        let oversized =
-            run_and_respond(&mut connection, &mut runner, requests, &mut outage, &stop).await;
+        let ran = run_and_respond(&mut connection, &mut runner, requests, &mut outage, &stop).await;
+        // The connection is not closed, because that could write to the database again.
+        let Some(oversized) = ran else { return };
         queue.release(count - oversized.len());
         queue.put_back(oversized);
         update_disk_full(&is_full, connection.is_full());
@@ -181,17 +200,19 @@ fn update_disk_full(known: &AtomicBool, is_full: bool) {
 /// Runs the group and delivers its outcome. If a single request may have caused a failure, the group is split into
 /// halves that run separately, so that only that request fails: finding one among 512 takes 18 more runs. Requests that
 /// are too large together run in smaller groups: small requests at once, without requests of unknown size; large ones
-/// are returned, and run later, so that small requests can run in between.
+/// are returned, and run later, so that small requests can run in between. `None` if the database can no longer be
+/// trusted: the writer must end, and requests without a response have an unknown outcome.
 async fn run_and_respond<R: GroupRunner>(
     connection: &mut Connection,
     runner: &mut R,
     requests: Vec<R::Request>,
     outage: &mut Option<Instant>,
     stop: &CancellationToken,
-) -> Vec<R::Request> {
+) -> Option<Vec<R::Request>> {
     let mut oversized = Vec::new();
-    let (mut groups, mut has_released_reserve) = (vec![requests], false);
-    while let Some(mut requests) = groups.pop() {
+    let (mut groups, mut has_released_reserve) = (VecDeque::from([requests]), false);
+    let mut search = SlowSearch::default();
+    while let Some(mut requests) = groups.pop_front() {
         if connection.is_full() {
             let adding: Vec<_> = requests
                 .extract_if(.., |request| R::adds_jobs(request))
@@ -203,21 +224,36 @@ async fn run_and_respond<R: GroupRunner>(
                 continue;
             }
         }
+        connection.search_slow_statement(search.limits(requests.len()));
         let outcome = attempt(connection, runner, &mut requests, outage, stop).await;
         if let Err(error) = &outcome {
+            if error.is_fatal() {
+                tracing::error!(%error, "the database can no longer be trusted");
+                runner.respond(requests, outcome);
+                return None;
+            }
             if error.is_full() && !has_released_reserve && connection.release_reserve().await {
                 has_released_reserve = true;
-                groups.push(requests);
+                groups.push_front(requests);
                 continue;
             }
             if requests.len() > 1 && matches!(error, StoreError::TransactionTooLarge) {
                 oversized.extend(requests.extract_if(.., |request| !is_small::<R>(request)));
-                groups.extend(split::<R>(requests).into_iter().rev());
+                for group in split::<R>(requests).into_iter().rev() {
+                    groups.push_front(group);
+                }
+                continue;
+            }
+            if requests.len() > 1 && error.is_slow() && search.continues() {
+                let rest = requests.split_off(requests.len() / 2);
+                // They run last, so that the other requests do not wait for the search.
+                groups.extend([requests, rest]);
                 continue;
             }
             if requests.len() > 1 && error.may_be_caused_by_one_request() {
                 let rest = requests.split_off(requests.len() / 2);
-                groups.extend([rest, requests]);
+                groups.push_front(rest);
+                groups.push_front(requests);
                 continue;
             }
             // The caller splits a single request that is too large.
@@ -227,7 +263,33 @@ async fn run_and_respond<R: GroupRunner>(
         }
         runner.respond(requests, outcome);
     }
-    oversized
+    connection.search_slow_statement(false);
+    Some(oversized)
+}
+
+/// The search for the request that makes a group slow. Its attempts are short, and it ends after a time, because the
+/// whole database can be slow.
+#[derive(Default)]
+struct SlowSearch {
+    since: Option<Instant>,
+}
+
+impl SlowSearch {
+    /// Begins the search, or continues it. False if it has taken too long.
+    fn continues(&mut self) -> bool {
+        self.since.get_or_insert_with(Instant::now).elapsed() < SEARCH_MAX
+    }
+
+    fn has_ended(&self) -> bool {
+        self.since
+            .is_some_and(|since| since.elapsed() >= SEARCH_MAX)
+    }
+
+    /// Whether the statements of a group of this many requests have a shorter time limit. A single request that has
+    /// been found has the normal one.
+    fn limits(&self, requests: usize) -> bool {
+        self.since.is_some() && (requests > 1 || self.has_ended())
+    }
 }
 
 /// Runs the group, and again after a conflict with another server or an outage before the commit.

@@ -1,19 +1,25 @@
 //! Postgres: connections, reconnection after a loss, and notifications.
 
+mod listener;
+mod reserve;
+
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{
-    PgArguments, PgConnectOptions, PgConnection, PgListener, PgPool, PgPoolOptions, PgQueryResult,
-    PgRow,
+    PgArguments, PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgQueryResult, PgRow,
 };
 use sqlx::{
     Arguments, AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor, Postgres,
     Row as _, SqlSafeStr, SqlStr,
 };
 use tokio::time::timeout;
+
+pub use listener::Listener;
+use listener::NOTIFY;
+use reserve::Reserve;
 
 use super::address::without_password;
 use super::pooled::SendMode;
@@ -27,15 +33,24 @@ const READERS: u32 = 8;
 /// response.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How long the statements between two round trips of the group may take together. A single one that takes longer means
+/// that the database does not respond.
+const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Settings of a group in which a slow statement is searched for. The other requests of the group wait meanwhile, so
+/// each attempt is short. Waiting for a lock is a conflict as always, because it ends before the statement does.
+macro_rules! searching {
+    ($($rest:tt)*) => {
+        concat!("SET LOCAL statement_timeout = 100;SET LOCAL lock_timeout = 80;", $($rest)*)
+    };
+}
+
 /// How long a read may take.
 const READ_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// How long a group waits for a row that another server has locked. Then it conflicts and runs again, before
 /// [`STATEMENT_TIMEOUT`] takes the wait for an outage.
 const LOCK_TIMEOUT: &str = "1500ms";
-
-/// How long new jobs are rejected after the disk was found full. After that, the next one tests the disk again.
-const FULL_FOR: Duration = Duration::from_secs(1);
 
 /// Postgres ends a transaction that is idle for this long, so that a suspended server does not hold locks that make
 /// other servers exceed [`STATEMENT_TIMEOUT`].
@@ -82,42 +97,52 @@ pub struct Connection {
     begin: SqlStr,
     /// Begins an exclusive group.
     begin_exclusive: SqlStr,
+    /// The same for groups in which a slow statement is searched for.
+    begin_search: SqlStr,
+    begin_exclusive_search: SqlStr,
+    /// Whether a slow statement is searched for.
+    is_searching: bool,
     inner: Option<PgConnection>,
     /// Whether a transaction is open.
     open: bool,
-    /// When the disk was last found full.
-    full_at: Option<Instant>,
+    reserve: Reserve,
 }
 
 impl Connection {
     pub(super) async fn open(address: &str, settings: Settings) -> Result<Connection, StoreError> {
         let options = options(address, settings.durability)?
             .options(PLANS)
-            .options([("lock_timeout", LOCK_TIMEOUT)]);
+            .options([("lock_timeout", LOCK_TIMEOUT)])
+            // The database ends a slow statement and keeps the connection, so the group can run again in parts.
+            .options([(
+                "statement_timeout",
+                STATEMENT_TIMEOUT.as_millis().to_string(),
+            )]);
         let send_mode = SendMode::new(address, &options, settings.dialect());
         let mut connection = Connection {
             begin: send_mode.begin("BEGIN", READ_STATE),
             begin_exclusive: send_mode.begin("BEGIN", LOCK_AND_READ_STATE),
+            begin_search: send_mode.begin("BEGIN", SEARCH_AND_READ_STATE),
+            begin_exclusive_search: send_mode.begin("BEGIN", SEARCH_LOCK_AND_READ_STATE),
+            is_searching: false,
             send_mode,
             options,
             inner: None,
             open: false,
-            full_at: None,
+            reserve: Reserve::default(),
         };
         connection.inner().await?;
         Ok(connection)
     }
 
-    /// Whether the disk was found full within the last second.
+    /// Whether the disk is full, so that no jobs are added.
     pub(super) fn is_full(&self) -> bool {
-        self.full_at.is_some_and(|at| at.elapsed() < FULL_FOR)
+        self.reserve.is_full()
     }
 
-    /// Records that the disk is full. Returns false if that was known.
-    pub(super) fn record_full(&mut self) -> bool {
-        let was_full = self.is_full();
-        self.full_at = Some(Instant::now());
-        !was_full
+    /// Shortens the time limits of the statements of the following groups, or restores them.
+    pub(super) fn search_slow_statement(&mut self, search: bool) {
+        self.is_searching = search;
     }
 
     pub(super) async fn migrate(&mut self) -> Result<(), StoreError> {
@@ -126,9 +151,13 @@ impl Connection {
         }
         let inner = self.inner().await?;
         // A starting server waits until another one has migrated the tables.
-        inner.execute("SET lock_timeout = 0").await?;
+        inner
+            .execute("SET lock_timeout = 0; SET statement_timeout = 0")
+            .await?;
         migrations::postgres().run(&mut *inner).await?;
-        inner.execute("RESET lock_timeout").await?;
+        inner
+            .execute("RESET lock_timeout; RESET statement_timeout")
+            .await?;
         Ok(())
     }
 
@@ -155,10 +184,11 @@ impl Connection {
     /// Begins the group's transaction. An exclusive group waits until the exclusive groups of other servers have ended;
     /// other groups run beside it.
     pub async fn begin(&mut self, exclusive: bool) -> Result<SharedState, StoreError> {
-        let begin = if exclusive {
-            &self.begin_exclusive
-        } else {
-            &self.begin
+        let begin = match (exclusive, self.is_searching) {
+            (false, false) => &self.begin,
+            (true, false) => &self.begin_exclusive,
+            (false, true) => &self.begin_search,
+            (true, true) => &self.begin_exclusive_search,
         };
         let mut begun = self.run_text(begin.clone()).await?;
         self.open = true;
@@ -187,11 +217,17 @@ impl Connection {
     ) -> Result<Vec<StatementResult>, StoreError> {
         let send_mode = self.send_mode.clone();
         let inner = self.inner().await?;
+        let began = Instant::now();
         let running = async {
             let mut results = Vec::with_capacity(batch.len());
             for statement in batch {
+                if began.elapsed() > TRANSACTION_TIMEOUT {
+                    return Err(StoreError::Slow);
+                }
                 let expected = statement.expected;
-                let result = fetch(inner, &send_mode, statement).await?;
+                // The database itself ends a statement earlier, so after this time it does not respond.
+                let fetching = timeout(TRANSACTION_TIMEOUT, fetch(inner, &send_mode, statement));
+                let result = fetching.await.unwrap_or(Err(StoreError::Timeout))?;
                 if expected.is_some_and(|n| n != result.affected) {
                     return Err(StoreError::Conflict);
                 }
@@ -199,8 +235,8 @@ impl Connection {
             }
             Ok(results)
         };
-        let outcome = timeout(STATEMENT_TIMEOUT * 2, running).await;
-        self.drop_if_lost(outcome.unwrap_or(Err(StoreError::Timeout)))
+        let outcome = running.await;
+        self.drop_if_lost(outcome)
     }
 
     /// Runs the statements and commits.
@@ -376,9 +412,7 @@ impl Readers {
 
     /// Subscribes to the notifications of all servers.
     pub async fn listen(&self) -> Result<Listener, StoreError> {
-        let mut listener = PgListener::connect_with(&self.pool).await?;
-        listener.listen(CHANNEL).await?;
-        Ok(Listener(listener))
+        Ok(Listener::connect(&self.pool).await?)
     }
 
     /// Closes the connections. Gives up after 2 s if the database does not respond.
@@ -435,29 +469,28 @@ async fn fetch(
     Ok(result)
 }
 
-/// A subscription to the notifications of all servers.
-pub struct Listener(PgListener);
-
-impl Listener {
-    /// The next notification; `None` if the connection was lost and notifications may have been missed.
-    pub async fn next(&mut self) -> Option<String> {
-        let received = self.0.try_recv().await.ok().flatten();
-        received.map(|notification| notification.payload().to_owned())
-    }
+macro_rules! read_state {
+    () => {
+        "
+SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event FROM state WHERE id = 1"
+    };
 }
-
-/// The channel of the notifications between servers.
-const CHANNEL: &str = "switchyard";
-
-const NOTIFY: &str = "SELECT pg_notify('switchyard', $1)";
-
-const READ_STATE: &str = "
-SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event FROM state WHERE id = 1";
 
 // The lock lasts until the end of the transaction. It is not that of a row that other groups write, so that these need
 // not wait. The statements after it see what the group that had it before has committed.
-const LOCK_AND_READ_STATE: &str = "
-SELECT pg_advisory_xact_lock(CAST(CAST('state' AS regclass) AS oid)::bigint);
-SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event FROM state WHERE id = 1";
+macro_rules! lock_and_read_state {
+    () => {
+        concat!(
+            "
+SELECT pg_advisory_xact_lock(CAST(CAST('state' AS regclass) AS oid)::bigint);",
+            read_state!()
+        )
+    };
+}
+
+const READ_STATE: &str = read_state!();
+const LOCK_AND_READ_STATE: &str = lock_and_read_state!();
+const SEARCH_AND_READ_STATE: &str = searching!(read_state!());
+const SEARCH_LOCK_AND_READ_STATE: &str = searching!(lock_and_read_state!());
 
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";

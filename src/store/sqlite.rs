@@ -1,5 +1,7 @@
-//! SQLite: the connection that writes (`sqlite/writer.rs`) and those that read (`sqlite/readers.rs`).
+//! SQLite: the connection that writes (`sqlite/writer.rs`), those that read (`sqlite/readers.rs`), and the files
+//! (`sqlite/files.rs`).
 
+mod files;
 mod readers;
 mod writer;
 

@@ -19,8 +19,8 @@ pub fn role_to_read(path: &str) -> Role {
             "namespaces" | "check" | "audit" | "audit.csv" | "audit.json",
             ..,
         ] => Role::Admin,
-        // Pages with a form for operators.
-        ["ui", "put" | "confirm"] => Role::Operator,
+        // Pages with a form for operators, and with addresses of clients.
+        ["ui", "put" | "confirm" | "redis"] => Role::Operator,
         _ => Role::Viewer,
     }
 }
@@ -39,45 +39,57 @@ pub fn role_to_post(path: &str) -> Role {
     role.unwrap_or(Role::Operator)
 }
 
-/// The server functions that only read, each with the minimum role for a POST request. Pages call these functions on
-/// the server, so users have no reason to post to them.
+/// Whether a path is that of a server function that only reads.
+pub fn is_read_function(path: &str) -> bool {
+    let path = segments(path);
+    READ_FUNCTIONS
+        .iter()
+        .any(|(known, _)| segments(known) == path)
+}
+
+/// The server functions that only read, each with the minimum role for a POST request: that of the page that shows the
+/// same. Pages call these functions on the server; the command line posts to them.
 pub const READ_FUNCTIONS: &[(&str, Role)] = &[
-    (frame::LoadCounts::PATH, Role::Operator),
-    (pages::about::load::About::PATH, Role::Operator),
+    (frame::LoadCounts::PATH, Role::Viewer),
+    (pages::about::load::About::PATH, Role::Viewer),
     (pages::audit::load::Audit::PATH, Role::Admin),
     (pages::check::load::Check::PATH, Role::Admin),
-    (pages::config::load::LoadConfig::PATH, Role::Operator),
+    (pages::config::load::LoadConfig::PATH, Role::Viewer),
     (pages::confirm::load::Confirm::PATH, Role::Operator),
-    (pages::daily_stats::load::Stats::PATH, Role::Operator),
-    (pages::dead_letters::load::Dead::PATH, Role::Operator),
-    (pages::failures::load::Failure::PATH, Role::Operator),
-    (pages::failures::load::Failures::PATH, Role::Operator),
-    (pages::job::load::LoadJob::PATH, Role::Operator),
-    (pages::lmstfy_job::load::LmstfyJob::PATH, Role::Operator),
+    (pages::daily_stats::load::Stats::PATH, Role::Viewer),
+    (pages::dead_letters::load::Dead::PATH, Role::Viewer),
+    (pages::failures::load::Failure::PATH, Role::Viewer),
+    (pages::failures::load::Failures::PATH, Role::Viewer),
+    (pages::job::load::LoadJob::PATH, Role::Viewer),
+    (pages::lmstfy_job::load::LmstfyJob::PATH, Role::Viewer),
     (pages::namespaces::load::Namespace::PATH, Role::Admin),
     (pages::namespaces::load::Namespaces::PATH, Role::Admin),
-    (pages::operations::load::LoadOperation::PATH, Role::Operator),
-    (pages::operations::load::Operations::PATH, Role::Operator),
-    (pages::overview::load::Overview::PATH, Role::Operator),
+    (pages::operations::load::LoadOperation::PATH, Role::Viewer),
+    (pages::operations::load::Operations::PATH, Role::Viewer),
+    (pages::overview::load::Overview::PATH, Role::Viewer),
     (pages::put::load::LoadNewJob::PATH, Role::Operator),
-    (pages::queue::load::Queue::PATH, Role::Operator),
-    (pages::queues::load::Queues::PATH, Role::Operator),
-    (pages::records::load::LoadRecord::PATH, Role::Operator),
-    (pages::records::load::Records::PATH, Role::Operator),
-    (pages::recurring::load::Recurrings::PATH, Role::Operator),
-    (pages::recurring_job::load::Recurring::PATH, Role::Operator),
-    (pages::relay_job::load::DeadRelayJob::PATH, Role::Operator),
-    (pages::relay_job::load::RelayJob::PATH, Role::Operator),
-    (pages::scheduled::load::Scheduled::PATH, Role::Operator),
-    (pages::search::load::RunSearch::PATH, Role::Operator),
-    (pages::search::load::Searches::PATH, Role::Operator),
-    (pages::statistics::load::Range::PATH, Role::Operator),
-    (pages::statistics::load::Sparks::PATH, Role::Operator),
-    (pages::tags::load::Tagged::PATH, Role::Operator),
-    (pages::tags::load::Tags::PATH, Role::Operator),
-    (pages::tracked::load::Tracked::PATH, Role::Operator),
-    (pages::worker::load::Worker::PATH, Role::Operator),
-    (pages::workers::load::Workers::PATH, Role::Operator),
+    (pages::queue::load::Queue::PATH, Role::Viewer),
+    (pages::queues::load::Queues::PATH, Role::Viewer),
+    (pages::records::load::LoadRecord::PATH, Role::Viewer),
+    (pages::records::load::Records::PATH, Role::Viewer),
+    (pages::recurring::load::Recurrings::PATH, Role::Viewer),
+    (pages::recurring_job::load::Recurring::PATH, Role::Viewer),
+    (
+        pages::redis_clients::load::RedisClients::PATH,
+        Role::Operator,
+    ),
+    (pages::relay_job::load::DeadRelayJob::PATH, Role::Viewer),
+    (pages::relay_job::load::RelayJob::PATH, Role::Viewer),
+    (pages::scheduled::load::Scheduled::PATH, Role::Viewer),
+    (pages::search::load::RunSearch::PATH, Role::Viewer),
+    (pages::search::load::Searches::PATH, Role::Viewer),
+    (pages::statistics::load::Range::PATH, Role::Viewer),
+    (pages::statistics::load::Sparks::PATH, Role::Viewer),
+    (pages::tags::load::Tagged::PATH, Role::Viewer),
+    (pages::tags::load::Tags::PATH, Role::Viewer),
+    (pages::tracked::load::Tracked::PATH, Role::Viewer),
+    (pages::worker::load::Worker::PATH, Role::Viewer),
+    (pages::workers::load::Workers::PATH, Role::Viewer),
 ];
 
 /// Why a request is rejected, as a sentence.

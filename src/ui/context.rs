@@ -1,12 +1,14 @@
 //! The context of server functions: [`PageContext`] for reads, [`ActionContext`] for actions.
 
 use std::fmt;
+use std::sync::Arc;
 
 use axum::http::{Extensions, HeaderValue, StatusCode, header, request};
 use leptos::prelude::*;
 use leptos_axum::ResponseOptions;
 
 use crate::auth::{AuthMethod, Role};
+use crate::clients::Clients;
 use crate::engine::{Engine, Error};
 use crate::request::RequestId;
 use crate::ui::display::Setting;
@@ -55,6 +57,8 @@ pub struct PageContext {
     pub feed: Feed,
     /// Whether lmstfy namespaces need no token.
     pub no_auth: bool,
+    /// The clients that are connected over Redis' protocol.
+    pub clients: Arc<Clients>,
     is_refresh: bool,
     response: ResponseOptions,
     request_id: Option<RequestId>,
@@ -67,6 +71,7 @@ impl PageContext {
             engine: parts.dashboard.engine,
             feed: parts.dashboard.feed,
             no_auth: parts.dashboard.no_auth,
+            clients: parts.dashboard.clients,
             is_refresh: parts.request.is_refresh,
             response: parts.response,
             request_id: parts.extensions.get().cloned(),

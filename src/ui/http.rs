@@ -35,15 +35,16 @@ use tower_http::limit::RequestBodyLimitLayer;
 
 use crate::assets::Assets;
 use crate::auth::{Auth, AuthMethod};
+use crate::clients::Clients;
 use crate::engine::{Engine, Error};
 use crate::request::Https;
-use crate::ui::cookies;
 use crate::ui::display::Display;
 use crate::ui::http::authentication::{Authenticator, Principal};
 use crate::ui::http::feed::Feed;
 use crate::ui::http::shared::Shared;
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::{App, shell};
+use crate::ui::{access, cookies};
 
 /// The header of a live page's requests for its own refresh.
 pub const REFRESH: &str = "x-switchyard-refresh";
@@ -71,6 +72,8 @@ pub struct Dashboard {
     pub assets: Assets,
     /// Whether lmstfy namespaces need no token.
     pub no_auth: bool,
+    /// The clients that are connected over Redis' protocol.
+    pub clients: Arc<Clients>,
     pub leptos: LeptosOptions,
 }
 
@@ -82,6 +85,7 @@ impl Dashboard {
         auth: &Auth,
         environment: Option<&str>,
         no_auth: bool,
+        clients: Arc<Clients>,
         stop: CancellationToken,
     ) -> Self {
         let authenticator = Authenticator::new(auth, environment);
@@ -91,6 +95,7 @@ impl Dashboard {
             shared: Shared::default(),
             engine,
             no_auth,
+            clients,
             leptos: assets.leptos_options(),
             assets,
         }
@@ -160,7 +165,7 @@ fn payload_forms() -> Router<Dashboard> {
 
 /// Limits the total time of a request. Each database read has its own limit, but a page makes several reads.
 async fn limit_time(request: Request, next: Next) -> Response {
-    if request.method() != Method::GET {
+    if request.method() != Method::GET && !access::is_read_function(request.uri().path()) {
         return next.run(request).await;
     }
     let response = tokio::time::timeout(PAGE_TIMEOUT, next.run(request)).await;

@@ -22,6 +22,7 @@ pub mod record;
 pub mod records;
 pub mod recurring;
 pub mod recurring_job;
+pub mod redis_clients;
 pub mod relay_job;
 pub mod scheduled;
 pub mod search;
@@ -63,6 +64,7 @@ use crate::ui::pages::record::RecordPage;
 use crate::ui::pages::records::RecordsPage;
 use crate::ui::pages::recurring::RecurringsPage;
 use crate::ui::pages::recurring_job::RecurringPage;
+use crate::ui::pages::redis_clients::RedisClientsPage;
 use crate::ui::pages::relay_job::{DeadRelayJobPage, RelayJobPage};
 use crate::ui::pages::scheduled::ScheduledPage;
 use crate::ui::pages::search::SearchPage;
@@ -158,6 +160,7 @@ pub fn App() -> impl IntoView {
                     <Route path=(ui, failures, name) view=FailurePage ssr=SsrMode::Async />
                     <Route path=(ui, workers) view=WorkersPage ssr=SsrMode::Async />
                     <Route path=(ui, workers, name) view=WorkerPage ssr=SsrMode::Async />
+                    <Route path=(ui, StaticSegment("redis")) view=RedisClientsPage ssr=SsrMode::Async />
                     <Route path=(ui, recurring) view=RecurringsPage ssr=SsrMode::Async />
                     <Route path=(ui, recurring, name) view=RecurringPage ssr=SsrMode::Async />
                     <Route path=(ui, tags) view=TagsPage ssr=SsrMode::Async />

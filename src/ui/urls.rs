@@ -11,6 +11,9 @@ use crate::ui::model::series::StatisticsQuery;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::urls::encoding::{encode, segment};
 
+/// The clients that are connected over Redis' protocol.
+pub const REDIS_CLIENTS: &str = "/ui/redis";
+
 /// A queue. Its other pages are below this path; see [`PageRequest::queue`](super::page_request::PageRequest::queue).
 pub fn queue(queue_ref: &QueueRef) -> String {
     match queue_ref.protocol {

@@ -77,7 +77,8 @@ async fn an_expired_lease_passes_to_the_next_claim_and_its_old_owner_is_rejected
         again,
         Err(Error::NotRunning {
             id: "j".to_owned(),
-            state: EffectiveState::Complete
+            state: EffectiveState::Complete,
+            is_due: false,
         })
     );
     assert_counts(&engine, 63.0).await;
@@ -167,7 +168,8 @@ async fn put_moves_an_existing_job_and_keeps_unset_options() {
         refused,
         Err(Error::NotRunning {
             id: "j".to_owned(),
-            state: EffectiveState::Waiting
+            state: EffectiveState::Waiting,
+            is_due: false,
         })
     );
     assert_counts(&engine, 3.0).await;

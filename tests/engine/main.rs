@@ -21,6 +21,7 @@ mod rounds;
 mod search;
 mod series;
 mod sessions;
+mod slow;
 mod storm;
 mod tokens;
 mod turns;

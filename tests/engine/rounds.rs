@@ -18,9 +18,6 @@ fn round_robin(queues: usize, count: usize) -> Claim {
     }
 }
 
-/// A number of queues, and the number of jobs of each.
-type Case = (usize, fn(usize) -> usize);
-
 /// What claims return, without a limit on what is loaded.
 struct Model {
     queues: Vec<VecDeque<String>>,
@@ -44,49 +41,53 @@ impl Model {
     }
 }
 
-#[tokio::test]
-async fn a_round_robin_claim_takes_one_job_of_each_queue_in_turn_however_many_they_have() {
-    // Queues with many, few, one and no jobs; some do not exist.
-    let cases: [Case; 4] = [
-        (3, |n| [400, 2, 90][n]),
-        (40, |n| match n % 10 {
-            0 => 60,
-            3 => 7,
-            5 => 1,
-            _ => 0,
-        }),
-        (100, |n| usize::from(n == 41 || n == 99) * 300),
-        (300, |n| 1 + n % 3),
-    ];
-    for (queues, has) in cases {
-        let engine = engine().await;
-        let mut model = Model {
-            queues: vec![VecDeque::new(); queues],
-            next: 0,
-        };
-        for n in 0..queues {
-            let ids: Vec<String> = (0..has(n)).map(|job| format!("{n}-{job:03}")).collect();
-            if !ids.is_empty() {
-                let jobs = ids.iter().map(|id| new(id)).collect();
-                let put = engine.put(queue(n), jobs, "client".to_owned(), at(0.0));
-                put.await
-                    .unwrap()
-                    .into_iter()
-                    .for_each(|id| drop(id.unwrap()));
-            }
-            model.queues[n] = ids.into();
+/// Compares claims with the model. `jobs` has the number of jobs of each queue; a queue without jobs does not exist.
+async fn assert_takes_one_job_of_each_queue_in_turn(jobs: &[usize]) {
+    let engine = engine().await;
+    let mut model = Model {
+        queues: Vec::new(),
+        next: 0,
+    };
+    let mut puts = Vec::new();
+    for (n, count) in jobs.iter().enumerate() {
+        let ids: Vec<String> = (0..*count).map(|job| format!("{n}-{job:03}")).collect();
+        if !ids.is_empty() {
+            let jobs = ids.iter().map(|id| new(id)).collect();
+            puts.push(engine.put(queue(n), jobs, "client".to_owned(), at(0.0)));
         }
-        for count in [1, 250, 5, 2, 400, 1, 37, 250, 300] {
-            let claimed = engine.claim(round_robin(queues, count), at(1.0)).await;
-            let expected = model.claim(count);
-            assert_eq!(
-                ids(&claimed.unwrap()),
-                expected,
-                "{count} of {queues} queues"
-            );
-        }
-        assert_counts(&engine, 1.0).await;
+        model.queues.push(ids.into());
     }
+    for put in futures::future::join_all(puts).await {
+        put.unwrap().into_iter().for_each(|id| drop(id.unwrap()));
+    }
+    for count in [1, 250, 5, 2, 400, 1, 37, 250, 300] {
+        let claimed = engine.claim(round_robin(jobs.len(), count), at(1.0)).await;
+        assert_eq!(ids(&claimed.unwrap()), model.claim(count), "{count}");
+    }
+    assert_counts(&engine, 1.0).await;
+}
+
+#[tokio::test]
+async fn a_round_robin_claim_takes_one_job_in_turn_of_queues_with_many() {
+    assert_takes_one_job_of_each_queue_in_turn(&[400, 2, 90]).await;
+}
+
+#[tokio::test]
+async fn a_round_robin_claim_takes_one_job_in_turn_of_queues_with_many_few_or_none() {
+    let few = [60, 0, 0, 7, 0, 1, 0, 0, 0, 0].repeat(4);
+    assert_takes_one_job_of_each_queue_in_turn(&few).await;
+}
+
+#[tokio::test]
+async fn a_round_robin_claim_finds_the_jobs_of_two_among_a_hundred_queues() {
+    let mut two = [0; 100];
+    (two[41], two[99]) = (300, 300);
+    assert_takes_one_job_of_each_queue_in_turn(&two).await;
+}
+
+#[tokio::test]
+async fn a_round_robin_claim_takes_one_job_in_turn_of_300_queues_with_few() {
+    assert_takes_one_job_of_each_queue_in_turn(&[1, 2, 3].repeat(100)).await;
 }
 
 /// Each claim creates as many children of a recurring job as it loads.

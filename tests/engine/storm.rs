@@ -1,11 +1,13 @@
 //! Stress test of all protocols together, with delays, expired leases, moves, cancels and requeues, while maintenance
-//! deletes complete jobs at once; on Postgres with three servers on one database. Afterwards, no job may be lost,
-//! claimed again without a reason, or completed twice, and the consistency check must pass.
+//! deletes complete jobs at once; on Postgres with two servers on one database, and a third one that joins at half time.
+//! Afterwards, no job may be lost, claimed again without a reason, or completed twice, and the consistency check must
+//! pass.
 //!
 //! `SWITCHYARD_STORM_S` sets the duration in seconds, `SWITCHYARD_SEED` the random choices.
 
 mod others;
 mod record;
+mod records;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,15 +42,25 @@ async fn no_job_is_lost_or_duplicated() {
     let (seconds, seed) = (from_env("SWITCHYARD_STORM_S").unwrap_or(30), seed());
     println!("SWITCHYARD_STORM_S={seconds} SWITCHYARD_SEED={seed}");
     let options = options();
-    let servers = if database::postgres().is_some() { 3 } else { 1 };
-    let mut engines = Vec::new();
-    for _ in 0..servers {
+    let is_shared = database::postgres().is_some();
+    let (mut engines, storm, mut actors) = (Vec::new(), Storm::default(), JoinSet::new());
+    let first = Engine::open(&options).await.unwrap();
+    prepare(&first).await;
+    engines.push(first);
+    if is_shared {
         engines.push(Engine::open(&options).await.unwrap());
     }
-    let storm = Storm::default();
-    prepare(&engines[0]).await;
-    let actors = actors(&engines, &storm, seed);
-    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    for (server, engine) in engines.iter().enumerate() {
+        add_actors(&mut actors, server, engine, &storm, seed);
+    }
+    let half = Duration::from_secs(seconds) / 2;
+    tokio::time::sleep(half).await;
+    if is_shared {
+        let third = Engine::open(&options).await.unwrap();
+        add_actors(&mut actors, engines.len(), &third, &storm, seed);
+        engines.push(third);
+    }
+    tokio::time::sleep(half).await;
     storm.calm.store(true, Ordering::Release);
     // Propagates panics of the actors.
     actors.join_all().await;
@@ -64,6 +76,7 @@ async fn no_job_is_lost_or_duplicated() {
     for token in wrong.into_iter().flatten().take(20) {
         println!("{}", storm.record.story(*token));
     }
+    let servers = engines.len();
     println!("{jobs} jobs, {deliveries} deliveries on {servers} servers");
     assert_eq!(verdict, Verdict::default());
     assert!(jobs > 100, "there was a storm");
@@ -85,28 +98,26 @@ pub fn seed() -> u64 {
     from_env("SWITCHYARD_SEED").unwrap_or_else(|| since.unwrap().as_secs())
 }
 
-/// Starts all producers and consumers.
-fn actors(engines: &[Engine], storm: &Storm, seed: u64) -> JoinSet<()> {
-    let mut actors = JoinSet::new();
-    for (server, engine) in engines.iter().enumerate() {
-        let actor = |kind: &str, n: u64, salt: u64| Actor {
-            engine: engine.clone(),
-            storm: storm.clone(),
-            random: Random(seed ^ ((server as u64 * 1_000 + n * 10 + salt) << 20)),
-            name: format!("{kind}-{server}-{n}"),
-        };
-        for n in 0..PRODUCERS {
-            actors.spawn(actor("p", n, 0).put());
-            actors.spawn(actor("p", n, 1).publish());
-            actors.spawn(actor("p", n, 2).enqueue());
-        }
-        for n in 0..CONSUMERS {
-            actors.spawn(actor("w", n, 3).work());
-            actors.spawn(actor("w", n, 4).consume());
-            actors.spawn(actor("w", n, 5).run());
-        }
+/// Starts the producers and consumers of a server.
+fn add_actors(actors: &mut JoinSet<()>, server: usize, engine: &Engine, storm: &Storm, seed: u64) {
+    let actor = |kind: &str, n: u64, salt: u64| Actor {
+        engine: engine.clone(),
+        storm: storm.clone(),
+        random: Random(seed ^ ((server as u64 * 1_000 + n * 10 + salt) << 20)),
+        name: format!("{kind}-{server}-{n}"),
+    };
+    for n in 0..PRODUCERS {
+        actors.spawn(actor("p", n, 0).put());
+        actors.spawn(actor("p", n, 1).publish());
+        actors.spawn(actor("p", n, 2).enqueue());
+        actors.spawn(actor("p", n, 6).create());
     }
-    actors
+    for n in 0..CONSUMERS {
+        actors.spawn(actor("w", n, 3).work());
+        actors.spawn(actor("w", n, 4).consume());
+        actors.spawn(actor("w", n, 5).run());
+        actors.spawn(actor("w", n, 7).poll());
+    }
 }
 
 /// The state that all actors share.
@@ -174,6 +185,7 @@ async fn prepare(engine: &Engine) {
     });
     let done = engine.recur(QueueKey::qless("a"), recurs.collect(), None);
     assert!(done.await.unwrap().iter().all(Result::is_ok));
+    records::prepare(engine).await;
 }
 
 impl Storm {
@@ -424,6 +436,7 @@ async fn drain(engines: &[Engine], storm: &Storm, seed: u64) {
         workers.spawn(of("last").work());
         workers.spawn(of("last").consume());
         workers.spawn(of("last").run());
+        workers.spawn(of("last").poll());
     }
     let (mut open, mut since) = (storm.record.open(), Instant::now());
     while open > 0 && since.elapsed() < STALL_MAX {

@@ -290,6 +290,21 @@ async fn a_link_to_the_database_stays_a_link() {
 }
 
 #[tokio::test]
+async fn restore_creates_the_missing_file_that_a_link_names() {
+    let place = Place::new();
+    let server = place.server("jobs.db");
+    let job = json!({"id": "kept", "meta": 1});
+    server.client().post("/add/work", job).await.ok();
+    succeeded(&place.backup("jobs.db", "backup"));
+    fs::create_dir(place.path("data")).unwrap();
+    std::os::unix::fs::symlink("data/new.db", place.path("link.db")).unwrap();
+    succeeded(&place.restore("backup", "link.db", &[]));
+    assert!(place.path("link.db").is_symlink());
+    let server = place.server("data/new.db");
+    assert_eq!(waiting(&server).await.len(), 1);
+}
+
+#[tokio::test]
 async fn damaged_and_foreign_files_are_not_restored() {
     let place = Place::new();
     let server = place.server("jobs.db");

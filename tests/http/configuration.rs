@@ -56,6 +56,19 @@ fn stderr(output: &Output) -> String {
 }
 
 #[test]
+fn an_invalid_log_filter_is_refused_with_its_possible_sources() {
+    let file = Configured::new("");
+    let output = file.run(&["serve"], &[("RUST_LOG", "switchyard=loud")]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let text = stderr(&output);
+    assert!(
+        text.contains("switchyard=loud") && text.contains("RUST_LOG"),
+        "{text}"
+    );
+    assert!(text.contains("expected a level such as `info`"), "{text}");
+}
+
+#[test]
 fn a_flag_overrides_the_environment_which_overrides_the_file() {
     let file = Configured::new(
         "relay-body-max = 1\nlmstfy-body-max = 1\n\njobq-body-max = 1\nno-auth = true\n",

@@ -199,7 +199,7 @@ const FILE_MAX: u32 = 2 * 24 * 1024 + 8;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_postgres_disk_rejects_new_jobs_and_lets_workers_finish() {
-    let Some(postgres) = Postgres::with_files_up_to(Some(FILE_MAX)) else {
+    let Some(postgres) = Postgres::with_files_up_to(FILE_MAX) else {
         return;
     };
     let server = Server::at_url(&postgres.address(), &["--no-auth"]);
@@ -231,7 +231,7 @@ async fn a_full_postgres_disk_rejects_new_jobs_and_lets_workers_finish() {
     let cancelled = jobs.split_off(jobs.len() / 4);
     worker.post("/cancel", json!(cancelled)).await.ok();
     let mut admin = PgConnection::connect(&postgres.address()).await.unwrap();
-    sqlx::raw_sql("VACUUM jobs")
+    sqlx::raw_sql("VACUUM long_bodies")
         .execute(&mut admin)
         .await
         .unwrap();
@@ -253,6 +253,71 @@ async fn a_full_postgres_disk_rejects_new_jobs_and_lets_workers_finish() {
     assert_eq!(found, jobs);
     worker.complete("work", "c").await;
     let check = worker.get("/check").await.ok();
+    assert_eq!(check["problems"], json!([]));
+}
+
+/// Whether the table of the reserve exists.
+async fn has_reserve(postgres: &Postgres) -> bool {
+    let mut admin = PgConnection::connect(&postgres.address()).await.unwrap();
+    let table = sqlx::query_scalar("SELECT to_regclass('switchyard_reserve') IS NOT NULL");
+    table.fetch_one(&mut admin).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_a_full_tablespace_workers_use_the_reserve_of_all_servers() {
+    let Some(postgres) = Postgres::with_tablespace(32).await else {
+        return;
+    };
+    let one = Server::at_url(&postgres.address(), &["--no-auth"]);
+    let other = Server::at_url(&postgres.address(), &["--no-auth"]);
+    // Maintenance writes twice a second.
+    eventually("there is a reserve", async || has_reserve(&postgres).await).await;
+    let (mut jobs, refused) = fill(&one, "first").await;
+    assert!(jobs.len() > 20, "{} jobs fit the disk", jobs.len());
+    assert_eq!(refused.status, 507, "{refused:?}");
+    assert!(!has_reserve(&postgres).await, "it was released");
+    // The other server finds the disk full before it has used the space of the reserve.
+    eventually("the other server refuses jobs", async || {
+        health(&other).await.0 == 503
+    })
+    .await;
+    let refused = other.client().post("/add/work", job("more", 100)).await;
+    assert_eq!(refused.status, 507, "{refused:?}");
+
+    // The first claims on this database: their indexes need new pages.
+    for server in [&one, &other] {
+        let worker = server.by("w");
+        let ids = worker.pop_ids("work", 4).await;
+        assert_eq!(ids.len(), 4);
+        worker.complete("work", &ids[0]).await;
+        worker.fail(&ids[1], "group").await;
+        worker.post("/heartbeat", json!({"id": ids[2]})).await.ok();
+        worker.post("/cancel", json!(ids[3])).await.ok();
+        jobs.retain(|id| !ids.contains(id));
+    }
+
+    // With space again, the reserve returns.
+    let gone = jobs.split_off(jobs.len() / 4);
+    one.by("w").post("/cancel", json!(gone)).await.ok();
+    let mut admin = PgConnection::connect(&postgres.address()).await.unwrap();
+    sqlx::raw_sql("VACUUM long_bodies")
+        .execute(&mut admin)
+        .await
+        .unwrap();
+    for server in [&one, &other] {
+        recovers(server).await;
+        server
+            .client()
+            .add_ids("work", &[&format!("after-{}", server.id())])
+            .await;
+    }
+    assert!(has_reserve(&postgres).await);
+    let mut found = one.by("w").pop_ids("work", 1_000).await;
+    found.retain(|id| !id.starts_with("after-"));
+    found.sort();
+    jobs.sort();
+    assert_eq!(found, jobs);
+    let check = other.by("w").get("/check").await.ok();
     assert_eq!(check["problems"], json!([]));
 }
 

@@ -12,9 +12,13 @@ mod auth;
 #[cfg(test)]
 mod backup;
 #[cfg(test)]
+mod bench;
+#[cfg(test)]
 mod cancel;
 #[cfg(test)]
 mod check;
+#[cfg(test)]
+mod cli;
 #[cfg(test)]
 mod clock;
 #[cfg(test)]
@@ -62,6 +66,8 @@ mod health;
 #[cfg(test)]
 mod heartbeat;
 #[cfg(test)]
+mod import;
+#[cfg(test)]
 mod jobq;
 #[cfg(test)]
 mod limits;
@@ -94,6 +100,8 @@ mod pause;
 #[cfg(test)]
 mod pgbouncer;
 #[cfg(test)]
+mod power;
+#[cfg(test)]
 mod priority;
 #[cfg(test)]
 mod proxies;
@@ -115,6 +123,8 @@ mod requeue;
 mod restart;
 #[cfg(test)]
 mod roles;
+#[cfg(test)]
+mod rust_page;
 #[cfg(test)]
 mod seed;
 #[cfg(test)]
@@ -147,5 +157,7 @@ mod unauthenticated;
 mod undepend;
 #[cfg(test)]
 mod wait;
+#[cfg(test)]
+mod work;
 #[cfg(test)]
 mod workers;

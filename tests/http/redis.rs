@@ -6,6 +6,7 @@ use crate::support::redis::{CURRENT, Redis, TERSE, WORKERLESS, server};
 
 mod channels;
 mod connections;
+mod upstream;
 
 const CLOCK: &str = "--trust-client-clock";
 
@@ -362,7 +363,7 @@ async fn queues_workers_options_and_statistics_are_shown() {
     );
     let all = redis.json(3, &["config.get"]).await;
     let some = (&all["heartbeat"], &all["mine"], &all["grace-period"]);
-    assert_eq!(some, (&json!("10"), &json!("1 text"), &json!(0)));
+    assert_eq!(some, (&json!("10"), &json!("1 text"), &json!(10)));
     assert_eq!(redis.at(3, &["heartbeat", "a", "w"]).await, 13);
     assert_eq!(
         redis.at(3, &["config.unset", "heartbeat"]).await,
@@ -470,14 +471,13 @@ async fn only_scripts_of_qless_run_and_they_are_remembered() {
     let mut server = start();
     let address = crate::support::redis::address(&mut server).await;
     let mut redis = Redis::connect(&address).await;
+    let exists = ["SCRIPT", "EXISTS", sha, "no"];
+    assert_eq!(redis.call(&exists).await, json!([1, 0]));
     assert_eq!(
         redis.call(&["EVALSHA", sha, "0", "get", "1", "a"]).await,
         Value::Null
     );
-    assert_eq!(
-        redis.call(&["SCRIPT", "EXISTS", sha, "no"]).await,
-        json!([1, 0])
-    );
+    assert_eq!(redis.call(&exists).await, json!([1, 0]));
     assert_eq!(redis.call(&["SCRIPT", "FLUSH"]).await, "OK");
     assert_eq!(redis.call(&["SCRIPT", "EXISTS", sha]).await, json!([0]));
 }

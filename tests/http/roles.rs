@@ -4,6 +4,7 @@ mod audit;
 mod pages;
 mod paths;
 mod refused;
+mod servers;
 mod sessions;
 mod start;
 mod table;

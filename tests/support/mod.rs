@@ -3,6 +3,7 @@
 pub mod bearer;
 mod caller;
 pub mod database;
+pub mod disk;
 pub mod history;
 pub mod isolation;
 pub mod jobq;
@@ -23,7 +24,7 @@ pub mod tls;
 
 pub use caller::{Caller, STATES, ids, one_in_each_state};
 pub use response::{Response, meta_text};
-pub use server::Server;
+pub use server::{Server, signal};
 pub use stream::Stream;
 
 use tokio::task::JoinSet;

@@ -6,6 +6,8 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Connection};
 use tempfile::TempDir;
 
 use super::database;
@@ -30,18 +32,58 @@ pub struct Postgres {
     port: Port,
     /// PostgreSQL refuses to run as root, so it runs as the owner of the server that all tests share.
     owner: (u32, u32),
-    /// Maximum size of a file, in units of 512 bytes. A write beyond it is truncated, as on a full disk.
-    file_max: Option<u32>,
+    disk: Disk,
 }
+
+/// The disk of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Disk {
+    Unlimited,
+    /// Maximum size of a file, in units of 512 bytes. A write beyond it is truncated, as on a full disk.
+    FilesUpTo(u32),
+    /// The tablespace of its database is on a file system of this size, in MiB, which only the server can access.
+    Tablespace(u32),
+}
+
+/// The database on the small tablespace.
+const SMALL: &str = "small";
 
 impl Postgres {
     /// Starts a server with an empty database; `None` if the tests run on SQLite.
     pub fn start() -> Option<Postgres> {
-        Postgres::with_files_up_to(None)
+        Postgres::with(Disk::Unlimited)
     }
 
     /// Starts a server whose files cannot grow beyond this size, in units of 512 bytes.
-    pub fn with_files_up_to(file_max: Option<u32>) -> Option<Postgres> {
+    pub fn with_files_up_to(file_max: u32) -> Option<Postgres> {
+        Postgres::with(Disk::FilesUpTo(file_max))
+    }
+
+    /// Starts a server with a database in a tablespace of this size, in MiB; `None` also without root, who can mount
+    /// one. The server cannot be restarted.
+    pub async fn with_tablespace(mib: u32) -> Option<Postgres> {
+        if !is_root() {
+            println!("not run: it needs root");
+            return None;
+        }
+        let postgres = Postgres::with(Disk::Tablespace(mib))?;
+        let address = format!(
+            "postgres://switchyard@127.0.0.1:{}/postgres",
+            postgres.port.number
+        );
+        let mut admin = PgConnection::connect(&address).await.expect("it runs");
+        let folder = postgres.small();
+        for sql in [
+            format!("CREATE TABLESPACE {SMALL} LOCATION '{}'", folder.display()),
+            format!("CREATE DATABASE {SMALL} TABLESPACE {SMALL}"),
+        ] {
+            let created = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut admin).await;
+            created.expect("it is created");
+        }
+        Some(postgres)
+    }
+
+    fn with(disk: Disk) -> Option<Postgres> {
         let Ok(other) = std::env::var("SWITCHYARD_TEST_POSTGRES_DATA") else {
             println!("not run: it needs PostgreSQL (scripts/postgres.sh)");
             return None;
@@ -54,7 +96,7 @@ impl Postgres {
             folder,
             port: Port::reserve(),
             owner,
-            file_max,
+            disk,
         };
         let data = postgres.data();
         let mut made = postgres.program("initdb");
@@ -67,7 +109,11 @@ impl Postgres {
     /// The address of its database.
     pub fn address(&self) -> String {
         let port = self.port.number;
-        format!("postgres://switchyard@127.0.0.1:{port}/postgres")
+        let name = match self.disk {
+            Disk::Tablespace(_) => SMALL,
+            Disk::Unlimited | Disk::FilesUpTo(_) => "postgres",
+        };
+        format!("postgres://switchyard@127.0.0.1:{port}/{name}")
     }
 
     /// Starts it after [`Postgres::stop`].
@@ -106,10 +152,15 @@ impl Postgres {
         self.folder.path().join("data")
     }
 
+    /// The folder of the small tablespace.
+    fn small(&self) -> PathBuf {
+        self.folder.path().join("small")
+    }
+
     fn program(&self, name: &str) -> Command {
         let mut command = Command::new(name);
         command.current_dir("/");
-        if fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0) {
+        if is_root() {
             command.uid(self.owner.0).gid(self.owner.1);
         }
         command
@@ -121,13 +172,25 @@ impl Postgres {
             "-p {} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off",
             self.port.number
         );
-        let mut command = match self.file_max {
-            None => self.program("pg_ctl"),
-            Some(max) => {
+        let mut command = match self.disk {
+            Disk::Unlimited => self.program("pg_ctl"),
+            Disk::FilesUpTo(max) => {
                 let mut limited = self.program("sh");
                 let script = format!("ulimit -f {max} && exec pg_ctl \"$@\"");
                 limited.args(["-c", &script, "sh"]);
                 limited
+            }
+            Disk::Tablespace(mib) => {
+                let (uid, gid) = self.owner;
+                let script = format!(
+                    "mkdir -p \"$0\" && mount -t tmpfs -o size={mib}m,uid={uid},gid={gid},mode=700 tmpfs \"$0\" && \
+                     cd / && exec setpriv --reuid={uid} --regid={gid} --clear-groups pg_ctl \"$@\""
+                );
+                let mut mounted = Command::new("unshare");
+                mounted
+                    .args(["--mount", "sh", "-c", &script])
+                    .arg(self.small());
+                mounted
             }
         };
         command.arg("-D").arg(self.data()).args(["-s", "-w", "-o"]);
@@ -155,6 +218,10 @@ impl Postgres {
         });
         children.collect()
     }
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0)
 }
 
 impl Drop for Postgres {

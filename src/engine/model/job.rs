@@ -147,6 +147,19 @@ pub fn is_valid_id(id: &str) -> bool {
     !id.contains('\0')
 }
 
+/// What is wrong with a name that people read; `None` if it is valid.
+pub fn wrong_name(name: &str, bytes_max: usize) -> Option<String> {
+    if name.is_empty() {
+        Some("must not be empty".to_owned())
+    } else if name.len() > bytes_max {
+        Some(format!("must not exceed {bytes_max} bytes"))
+    } else if name.chars().any(char::is_control) {
+        Some("must not contain control characters".to_owned())
+    } else {
+        None
+    }
+}
+
 impl JobKey {
     pub fn qless(id: impl Into<String>) -> JobKey {
         JobKey {
@@ -321,6 +334,28 @@ pub struct Failure {
     pub at: Time,
 }
 
+impl Failure {
+    /// The failure of a job that has no retries left.
+    pub fn exhausted(queue: &str, worker: String, at: Time) -> Failure {
+        Failure {
+            group: format!("failed-retries-{queue}"),
+            message: exhausted_message(queue),
+            worker,
+            at,
+        }
+    }
+
+    /// Whether the job failed because it had no retries left.
+    pub fn is_exhausted(&self) -> bool {
+        let queue = self.group.strip_prefix("failed-retries-");
+        queue.is_some_and(|queue| self.message == exhausted_message(queue))
+    }
+}
+
+fn exhausted_message(queue: &str) -> String {
+    format!("Job exhausted retries in queue \"{queue}\"")
+}
+
 /// A job as stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
@@ -419,6 +454,11 @@ impl Job {
     /// Whether the job's time to live has ended at `now`. It may not have been deleted yet.
     pub fn is_expired(&self, now: Time) -> bool {
         self.expires_at.is_some_and(|at| at <= now)
+    }
+
+    /// Whether the job is scheduled and due: maintenance will promote it.
+    pub fn is_due(&self, now: Time) -> bool {
+        self.state == State::Scheduled && self.ready_at <= now
     }
 
     /// The state at `now`. A due job is waiting even if maintenance has not promoted it yet.

@@ -260,7 +260,7 @@ enum Extent {
 }
 
 /// The most rows whose values are bound as parameters.
-const BOUND_MAX: usize = 128 * ROWS_BOUND_MAX;
+const BOUND_MAX: usize = 256 * ROWS_BOUND_MAX;
 
 /// A job to write.
 pub struct Written<'a> {
@@ -392,7 +392,7 @@ pub fn delete(jobs: &[(i64, i64)]) -> Vec<Statement> {
     each_once(DELETE, jobs)
 }
 
-/// Statements that write the rows; each must change exactly as many rows as it has. Up to 8,192 rows are bound as
+/// Statements that write the rows; each must change exactly as many rows as it has. Up to 16,384 rows are bound as
 /// parameters, 64 per statement. More rows are passed as JSON in one statement.
 fn each_once<T: Serialize>(sql: &'static str, rows: &[T]) -> Vec<Statement> {
     let at_once = match rows.len() {
@@ -412,6 +412,16 @@ pub fn add_dependencies(edges: &[(i64, i64)]) -> Statement {
 /// Removes dependencies `(job, needs)`.
 pub fn remove_dependencies(edges: &[(i64, i64)]) -> Statement {
     Statement::of_rows(REMOVE_DEPENDENCIES, edges)
+}
+
+/// Removes all dependencies of jobs.
+pub fn remove_all_dependencies(jobs: &[(i64,)]) -> Statement {
+    Statement::of_rows(REMOVE_ALL_DEPENDENCIES, jobs)
+}
+
+/// Removes dependencies on jobs that are not loaded: job, and scope and ID of the other one.
+pub fn remove_dependencies_on(edges: &[(i64, i64, String)]) -> Statement {
+    Statement::of_rows(REMOVE_DEPENDENCIES_ON, edges)
 }
 
 /// Adds rows to the table `tags`: job, tag, time of tagging, and the job's ID.
@@ -476,6 +486,13 @@ ON CONFLICT (job, needs) DO NOTHING";
 
 const REMOVE_DEPENDENCIES: &str = "
 DELETE FROM dependencies WHERE (job, needs) IN (SELECT int(0), int(1) FROM rows($1))";
+
+const REMOVE_ALL_DEPENDENCIES: &str =
+    "DELETE FROM dependencies WHERE job IN (SELECT int(0) FROM rows($1))";
+
+const REMOVE_DEPENDENCIES_ON: &str = "
+DELETE FROM dependencies WHERE (job, needs) IN (
+    SELECT k.int(0), j.seq FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(1) AND j.id = k.text(2))";
 
 const ADD_TAGS: &str = "
 INSERT INTO tags (job, tag, tagged_at, id)

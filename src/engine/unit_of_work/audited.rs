@@ -147,7 +147,10 @@ impl UnitOfWork {
             audit.add(1, Some(&self.job_item(job, false)), None);
         }
         for loaded in jobs {
-            let before = loaded.before.as_ref().map(|job| self.job_item(job, false));
+            let before = loaded
+                .before
+                .as_deref()
+                .map(|job| self.job_item(job, false));
             let after = self.job_item(&loaded.job, true);
             audit.add(1, before.as_ref(), Some(&after));
         }

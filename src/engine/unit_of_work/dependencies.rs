@@ -16,7 +16,7 @@ impl UnitOfWork {
         };
         if let Some(version) = loaded.version {
             self.removed
-                .push((loaded.before.unwrap_or(loaded.job), version));
+                .push((loaded.before.map_or(loaded.job, |before| *before), version));
         }
     }
 
@@ -34,12 +34,18 @@ impl UnitOfWork {
         if gone.is_empty() {
             return;
         }
+        let loaded = self.jobs.get(key);
+        let is_complete = loaded.is_some_and(|it| !it.is_partial && !it.omitted.edges);
         let Some(job) = self.job_mut(key) else { return };
         let all: HashSet<&String> = gone.iter().collect();
         job.dependencies.retain(|id| !all.contains(id));
         let (seq, scope) = (job.seq, key.scope);
+        let removes_all = is_complete && job.dependencies.is_empty();
+        if removes_all {
+            self.cut_jobs.push((seq,));
+        }
         for id in gone.iter().cloned() {
-            self.forget_dependent(seq, key, &JobKey { scope, id });
+            self.forget_dependent(seq, key, JobKey { scope, id }, removes_all);
         }
     }
 
@@ -94,14 +100,25 @@ impl UnitOfWork {
         dependents
     }
 
-    /// Removes a dependent from the job `need`, whose version stays, because only its list of dependents has changed.
-    fn forget_dependent(&mut self, seq: i64, key: &JobKey, need: &JobKey) {
-        if let Some(other) = self.jobs.get_mut(need) {
-            other.job.dependents.retain(|id| *id != key.id);
-            if let Some(known) = self.dependents.get_mut(&need.id) {
-                known.retain(|id| *id != key.id);
+    /// Removes a dependent from the job `need`, which need not be loaded. Its version stays, because only its list of
+    /// dependents has changed. `removes_all` if the statement for all dependencies of the dependent removes this one.
+    fn forget_dependent(&mut self, seq: i64, key: &JobKey, need: JobKey, removes_all: bool) {
+        if let Some(known) = self.dependents.get_mut(&need.id) {
+            known.retain(|id| *id != key.id);
+        }
+        let Some(other) = self.jobs.get_mut(&need) else {
+            if !removes_all {
+                self.cut_edges.push((seq, need.scope, need.id));
             }
-            self.edges.insert((seq, other.job.seq), false);
+            return;
+        };
+        other.job.dependents.retain(|id| *id != key.id);
+        let edge = (seq, other.job.seq);
+        if removes_all {
+            // It may have been added in this transaction.
+            self.edges.remove(&edge);
+        } else {
+            self.edges.insert(edge, false);
         }
     }
 }

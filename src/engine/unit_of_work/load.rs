@@ -145,46 +145,38 @@ impl UnitOfWork {
         })
     }
 
-    /// The statement that reads the missing neighbors (dependencies and dependents) of jobs whose dependencies may
-    /// change, if any.
+    /// The statement that reads the missing dependents of jobs whose dependencies may change, if any.
     ///
-    /// Verbs only check whether an unnamed neighbor has dependencies left. A transaction removes at most one of them
+    /// Verbs only check whether an unnamed dependent has dependencies left. A transaction removes at most one of them
     /// per loaded job, so it suffices to read one more than that. A job with thousands of dependencies is therefore not
-    /// fully read whenever one of them completes. Texts of neighbors are never read.
+    /// fully read whenever one of them completes. Texts of dependents are never read.
     ///
-    /// Jobs that are only depended on get a dependent and do not change otherwise, so their neighbors, of which there
-    /// may be thousands, are not needed, and neither are their texts.
-    pub fn neighbor_statement<'a>(
+    /// The dependencies of these jobs do not change, so they are not needed. Jobs that are only depended on get a
+    /// dependent and do not change otherwise, so neither their dependents nor their texts are needed.
+    pub fn dependents_statement<'a>(
         &self,
         needs: impl Iterator<Item = &'a Needs>,
     ) -> Option<Statement> {
-        let has_edges = |job: &&Job| !job.dependencies.is_empty() || !job.dependents.is_empty();
-        let with_edges = self
-            .jobs
-            .values()
-            .map(|loaded| &loaded.job)
-            .filter(has_edges);
-        let with_edges: Vec<_> = with_edges.collect();
-        if with_edges.is_empty() {
+        let has_dependents = |job: &&Job| !job.dependents.is_empty();
+        let jobs = self.jobs.values().map(|loaded| &loaded.job);
+        let with_dependents: Vec<_> = jobs.filter(has_dependents).collect();
+        if with_dependents.is_empty() {
             return None;
         }
         let changing = needs.filter(|needs| !needs.keeps_edges);
         let changing: HashSet<_> = changing.flat_map(|needs| self.named_keys(needs)).collect();
         let mut missing = HashSet::new();
-        for job in with_edges {
+        for job in with_dependents {
             let scope = job.key.scope;
             if changing.contains(&(scope, job.key.id.as_str())) {
-                let ids = job.dependencies.iter().chain(&job.dependents);
-                missing.extend(
-                    ids.filter(|id| !self.has(scope, id))
-                        .map(|id| (scope, id.as_str())),
-                );
+                let ids = job.dependents.iter().filter(|id| !self.has(scope, id));
+                missing.extend(ids.map(|id| (scope, id.as_str())));
             }
         }
         let missing: Vec<_> = missing.into_iter().collect();
         let dependencies_max = self.jobs.len() as i64 + 1;
         (!missing.is_empty())
-            .then(|| Statement::of_rows(LOAD_NEIGHBORS, &missing).with(dependencies_max))
+            .then(|| Statement::of_rows(LOAD_DEPENDENTS, &missing).with(dependencies_max))
     }
 
     /// Stores the result of [`UnitOfWork::load_statements`]. The oldest jobs of a list, if requested, are the first
@@ -194,6 +186,7 @@ impl UnitOfWork {
         answers: Vec<StatementResult>,
         oldest: bool,
     ) -> Result<(), StoreError> {
+        self.jobs.reserve(count_rows(&answers));
         for (index, answer) in answers.into_iter().enumerate() {
             for row in answer.rows {
                 match row.columns() {
@@ -211,8 +204,9 @@ impl UnitOfWork {
         Ok(())
     }
 
-    /// Stores the result of [`UnitOfWork::neighbor_statement`].
-    pub fn take_neighbors(&mut self, answers: &[StatementResult]) -> Result<(), StoreError> {
+    /// Stores the result of [`UnitOfWork::dependents_statement`].
+    pub fn take_dependent_rows(&mut self, answers: &[StatementResult]) -> Result<(), StoreError> {
+        self.jobs.reserve(count_rows(answers));
         for row in answers.iter().flat_map(|answer| &answer.rows) {
             self.add_row(row)?;
         }
@@ -351,6 +345,10 @@ impl UnitOfWork {
     }
 }
 
+fn count_rows(answers: &[StatementResult]) -> usize {
+    answers.iter().map(|answer| answer.rows.len()).sum()
+}
+
 /// The scopes and IDs of the jobs that are only dependencies.
 fn dependencies(needs: &Needs) -> impl Iterator<Item = (i64, &str)> {
     let ids = needs.dependencies.iter();
@@ -378,7 +376,7 @@ const LOAD_JOBS: &str = concat!(
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)"
 );
 
-const LOAD_NEIGHBORS: &str = concat!(
+const LOAD_DEPENDENTS: &str = concat!(
     "SELECT ",
     job_columns!(neighbor: "$2 + 0", "0"),
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)"

@@ -33,7 +33,7 @@ pub struct Needs {
     pub bytes: usize,
     /// The number of tags and dependencies that may change. Each is a row.
     pub links: usize,
-    /// The verb changes no dependencies, so it does not need the neighbors of the named jobs.
+    /// The verb changes no dependencies, so it does not need the dependents of the named jobs.
     pub keeps_edges: bool,
     /// The verb only checks whether the named jobs exist, unless it adds them. They are loaded without texts,
     /// dependencies and dependents.

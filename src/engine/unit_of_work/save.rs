@@ -55,6 +55,17 @@ impl UnitOfWork {
             edges
         };
         let (added, cut) = (edges(added), edges(cut));
+        let mut cut_jobs = std::mem::take(&mut self.cut_jobs);
+        cut_jobs.sort_unstable();
+        cut_jobs.dedup();
+        if !cut_jobs.is_empty() {
+            writes.push(job_rows::remove_all_dependencies(&cut_jobs));
+        }
+        let mut cut_edges = std::mem::take(&mut self.cut_edges);
+        cut_edges.sort_unstable();
+        if !cut_edges.is_empty() {
+            writes.push(job_rows::remove_dependencies_on(&cut_edges));
+        }
         if !cut.is_empty() {
             writes.push(job_rows::remove_dependencies(&cut));
         }
@@ -86,7 +97,7 @@ impl UnitOfWork {
         for loaded in jobs {
             let written = Written {
                 job: &loaded.job,
-                before: loaded.before.as_ref(),
+                before: loaded.before.as_deref(),
                 version: loaded.version.unwrap_or(NEW),
             };
             match (&loaded.before, loaded.version) {
@@ -104,17 +115,17 @@ impl UnitOfWork {
                     continue;
                 }
             }
-            bodies.compare(loaded.before.as_ref(), Some(&loaded.job));
+            bodies.compare(loaded.before.as_deref(), Some(&loaded.job));
             self.counters
-                .count_change(loaded.before.as_ref(), Some(&loaded.job));
+                .count_change(loaded.before.as_deref(), Some(&loaded.job));
             // A restored job gets its creation time here, since the original time of the tag is unknown.
             let tagged_at = match loaded.version {
                 None => loaded.job.created_at,
                 Some(_) => self.now,
             };
-            tags.compare(loaded.before.as_ref(), Some(&loaded.job), tagged_at);
+            tags.compare(loaded.before.as_deref(), Some(&loaded.job), tagged_at);
             if self.has_subscribers {
-                self.note_availability(loaded.before.as_ref(), &loaded.job);
+                self.note_availability(loaded.before.as_deref(), &loaded.job);
             }
         }
         let mut gone = Vec::new();

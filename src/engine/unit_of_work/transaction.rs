@@ -414,10 +414,10 @@ async fn run_named(
         let answers = connection.read(long).await?;
         work.take_long_parts(&answers)?;
     }
-    if let Some(neighbors) = work.neighbor_statement(requests.iter().map(|request| &request.needs))
-    {
-        let answers = connection.read(vec![neighbors]).await?;
-        work.take_neighbors(&answers)?;
+    let needs = requests.iter().map(|request| &request.needs);
+    if let Some(dependents) = work.dependents_statement(needs) {
+        let answers = connection.read(vec![dependents]).await?;
+        work.take_dependent_rows(&answers)?;
     }
     let mut walk = Walk::from(work, requests.iter().map(|request| &request.needs));
     while let Some(level) = walk.next_level() {

@@ -1,6 +1,7 @@
-//! Verbs for operators: queues, workers, options, tokens, sessions, bulk operations.
+//! Verbs for operators: queues, workers, options, tokens, sessions, bulk operations, imports.
 
 pub mod flush;
+pub mod import;
 pub mod operations;
 pub mod options;
 pub mod queues;

@@ -45,6 +45,8 @@ pub struct Claim {
     pub grant: Option<Grant>,
     /// The duration of each lease in seconds, if the worker specifies it (lmstfy's `ttr`).
     pub lease_s: Option<f64>,
+    /// The grace period in seconds if the option `grace-period` is not set.
+    pub grace_s: f64,
 }
 
 impl Claim {
@@ -57,6 +59,7 @@ impl Claim {
             order: Order::Ordered,
             grant: None,
             lease_s: None,
+            grace_s: 0.0,
         }
     }
 

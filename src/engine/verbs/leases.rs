@@ -25,6 +25,7 @@ pub fn leased_job<'w>(work: &'w UnitOfWork, key: &JobKey, holder: &LeaseHolder) 
         return Err(Error::NotRunning {
             id: id(),
             state: job.effective_state(work.now),
+            is_due: job.is_due(work.now),
         });
     };
     if lease.worker != holder.worker {

@@ -37,6 +37,7 @@ pub async fn consume(api: Api, call: Call) -> Outcome {
         order: Order::Ordered,
         grant: call.grant.clone(),
         lease_s: Some(f64::from(ttr_s)),
+        grace_s: 0.0,
     };
     let wait = Duration::from_secs(u64::from(timeout_s));
     let jobs = api.engine.claim_or_wait(claim, wait, None).await?;

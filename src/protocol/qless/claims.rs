@@ -86,6 +86,7 @@ async fn claim_jobs(api: &Api, call: Call, parameters: ClaimParameters) -> Outco
         order: parameters.order,
         grant: None,
         lease_s: None,
+        grace_s: 0.0,
     };
     let jobs = api
         .engine

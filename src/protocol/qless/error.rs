@@ -143,8 +143,8 @@ fn of_engine(error: &Error) -> (StatusCode, &'static str, Value) {
         Error::TooMany { .. } | Error::BadOption { .. } | Error::BadToken(_) => {
             (StatusCode::BAD_REQUEST, json!({ "field": "data" }))
         }
-        Error::NotDepending { id, state }
-        | Error::NotRunning { id, state }
+        Error::NotDepending { id, state, .. }
+        | Error::NotRunning { id, state, .. }
         | Error::NotFailed { id, state } => {
             (conflict, json!({ "id": id, "state": state.as_str() }))
         }

@@ -34,13 +34,14 @@ pub async fn run(session: &mut Session, name: &str, command: Command) -> Option<
         // The events of commands before this one are sent before its reply.
         hub.catch_up().await;
         let names = (!names.is_empty()).then_some(names);
-        session.subscriptions = hub.unsubscribe(client, &session.mailbox, kind, names);
+        let left = hub.unsubscribe(client, &session.mailbox, kind, names);
+        session.set_subscriptions(left);
         return None;
     }
     if names.is_empty() {
         return Some(Reply::wrong_arguments(name));
     }
-    if session.subscriptions + names.len() > SUBSCRIPTIONS_MAX {
+    if session.subscriptions() + names.len() > SUBSCRIPTIONS_MAX {
         let words = format!("ERR a client can have at most {SUBSCRIPTIONS_MAX} subscriptions");
         return Some(Reply::Error(words));
     }
@@ -52,13 +53,14 @@ pub async fn run(session: &mut Session, name: &str, command: Command) -> Option<
         let words = format!("ERR the name of a channel must not exceed {bytes_max} bytes");
         return Some(Reply::Error(words));
     }
-    let mut has_room = true;
+    let (mut has_room, mut count) = (true, session.subscriptions());
     for name in names {
         match hub.subscribe(client, &session.mailbox, kind, name) {
-            Some(count) => session.subscriptions = count,
+            Some(subscribed) => count = subscribed,
             None => has_room = false,
         }
     }
     hub.be_ready().await;
+    session.set_subscriptions(count);
     (!has_room).then(|| Reply::error("ERR all clients together have too many subscriptions"))
 }

@@ -147,6 +147,8 @@ struct Subscribers {
     /// The numbers of channels and patterns of all clients.
     channels: usize,
     patterns: usize,
+    /// Increases with the first subscriber after a time without any. Events of that time are sent to nobody.
+    epoch: u64,
 }
 
 /// The subscribers of one server.
@@ -169,6 +171,7 @@ impl Hub {
         let follower = Follower {
             engine,
             hub: Arc::clone(&hub),
+            epoch: 0,
             last: None,
         };
         tokio::spawn(async move { stop.run_until_cancelled(follower.run(commands)).await });
@@ -191,6 +194,10 @@ impl Hub {
         };
         if !has_room {
             return None;
+        }
+        if subscribers.all.is_empty() {
+            subscribers.epoch += 1;
+            self.follows.store(false, Ordering::Release);
         }
         match kind {
             Kind::Channel => {
@@ -253,6 +260,16 @@ impl Hub {
     /// Sends a message to the subscribers of a channel. Returns their number.
     pub fn publish(&self, channel: &str, message: &str) -> usize {
         self.lock().publish(channel, message)
+    }
+
+    /// Sends an event to the subscribers of an epoch. Returns whether the epoch is still this one.
+    fn publish_in(&self, epoch: u64, channel: &str, message: &str) -> bool {
+        let subscribers = self.lock();
+        let is_current = subscribers.epoch == epoch;
+        if is_current {
+            subscribers.publish(channel, message);
+        }
+        is_current
     }
 
     /// Channels that have subscribers and match a pattern, of the first [`LISTED_MAX`].
@@ -370,6 +387,8 @@ impl Subscribers {
 struct Follower {
     engine: Engine,
     hub: Arc<Hub>,
+    /// The epoch of the subscribers to whom the events are sent.
+    epoch: u64,
     /// The number of the last event that was sent; `None` before the first that can be read.
     last: Option<i64>,
 }
@@ -397,13 +416,17 @@ impl Follower {
         if subscribers.all.is_empty() {
             self.last = None;
         }
-        let follows = self.last.is_some();
+        let follows = self.last.is_some() && self.epoch == subscribers.epoch;
         self.hub.follows.store(follows, Ordering::Release);
         follows || !subscribers.all.is_empty()
     }
 
     /// Sends the events that are new. At first only notes the number of the last one.
     async fn send_new(&mut self) {
+        let epoch = self.hub.lock().epoch;
+        if self.epoch != epoch {
+            (self.epoch, self.last) = (epoch, None);
+        }
         loop {
             let Some(last) = self.last else {
                 self.last = self.engine.last_event().await.ok();
@@ -424,7 +447,9 @@ impl Follower {
     async fn send(&self, events: &[PublishedEvent]) {
         for event in events {
             if let Some((channel, message)) = events::message(event) {
-                self.hub.publish(&channel, &message);
+                if !self.hub.publish_in(self.epoch, &channel, &message) {
+                    return;
+                }
                 // An event can have thousands of subscribers.
                 tokio::task::consume_budget().await;
             }

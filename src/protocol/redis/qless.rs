@@ -21,6 +21,9 @@ pub use super::scripts::Dialect;
 use crate::engine::{Engine, Error, Job, Result, Time};
 use crate::protocol::body;
 
+/// The option `grace-period` if it is not set, in seconds (qless-core, Config). Over HTTP it is 0.
+pub const GRACE_S: i64 = 10;
+
 type Outcome = std::result::Result<Reply, Refused>;
 
 /// A call of a script.

@@ -1,7 +1,7 @@
 //! Scripts: which text of qless-core a client has loaded. No Lua is run. A script is recognized by markers in its text,
 //! and its SHA-1 is remembered in the database, because some clients load a script only once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{PoisonError, RwLock};
 
 use sha1::{Digest, Sha1};
@@ -87,6 +87,17 @@ impl Scripts {
             self.remember(&sha, dialect);
         }
         Ok(dialect)
+    }
+
+    /// Whether these scripts were loaded. Reads the database at most once.
+    pub async fn exist(&self, engine: &Engine, shas: &[String]) -> Result<Vec<bool>> {
+        let shas: Vec<String> = shas.iter().map(|sha| sha.to_ascii_lowercase()).collect();
+        let stored = match shas.iter().all(|sha| self.known(sha).is_some()) {
+            true => HashSet::new(),
+            false => engine.scripts().await?,
+        };
+        let exists = |sha: &String| self.known(sha).is_some() || stored.contains(sha);
+        Ok(shas.iter().map(exists).collect())
     }
 
     /// Forgets all scripts.

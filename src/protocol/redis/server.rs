@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 
-use super::clients::{ClientInfo, NAME_BYTES_MAX};
 use super::outage;
 use super::pubsub::pattern::{PATTERN_BYTES_MAX, matches};
 use super::qless::{self, Puts, Ran, keys};
 use super::resp::{Reply, Version};
 use super::scripts::{FOREIGN, SCRIPT_BYTES_MAX};
 use super::session::Session;
+use crate::clients::{ClientInfo, LIBRARY_BYTES_MAX, NAME_BYTES_MAX};
 use crate::engine::Error;
 use crate::memory;
 use crate::protocol::qless::is_listed;
@@ -17,6 +17,9 @@ use crate::protocol::qless::is_listed;
 const REDIS_VERSION: &str = "7.2.0";
 
 const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
+
+/// Maximum number of clients in `CLIENT LIST`.
+const LISTED_MAX: usize = 10_000;
 
 /// Commands that can be part of a transaction.
 const COMMANDS: [&str; 26] = [
@@ -165,6 +168,9 @@ async fn run_script(
         Ok(_) => return Reply::script_error("No Keys should be provided").into(),
         Err(_) => return Reply::error("ERR value is not an integer or out of range").into(),
     }
+    if let Some(command) = arguments.first() {
+        session.client.runs(command);
+    }
     session.front.hub.be_ready().await;
     let running = qless::run(&session.front.engine, dialect, arguments);
     let (ran, reserved) = memory::of_request(running).await;
@@ -194,12 +200,9 @@ async fn script(session: &mut Session, arguments: &[String]) -> Result<Reply, Er
             None => Reply::error(FOREIGN),
         }),
         ("EXISTS", shas) => {
-            let mut found = Vec::with_capacity(shas.len());
-            for sha in shas {
-                let dialect = front.scripts.dialect(&front.engine, sha).await?;
-                found.push(Reply::Integer(i64::from(dialect.is_some())));
-            }
-            Ok(Reply::List(found))
+            let found = front.scripts.exist(&front.engine, shas).await?;
+            let found = found.into_iter().map(|it| Reply::Integer(it.into()));
+            Ok(Reply::List(found.collect()))
         }
         ("FLUSH", _) => {
             front.scripts.flush(&front.engine).await?;
@@ -342,27 +345,50 @@ fn set_name(session: &Session, name: &str) -> Option<Reply> {
 }
 
 fn client(session: &Session, word: &str, rest: &[&str]) -> Reply {
-    let of = |(number, info): (u64, ClientInfo)| {
-        let ClientInfo { address, name } = info;
-        format!("id={number} addr={address} name={name}\n")
-    };
     let this = session.client.number;
     match (word, rest) {
         ("SETNAME", [name]) => set_name(session, name).unwrap_or(Reply::OK),
         ("GETNAME", []) => {
-            let name = session.client.info().map(|info| info.name);
-            name.filter(|name| !name.is_empty())
+            let name = session.client.info().state.name;
+            Some(name)
+                .filter(|name| !name.is_empty())
                 .map_or(Reply::Null, Reply::Text)
         }
-        ("SETINFO", [_, _]) => Reply::OK,
+        ("SETINFO", [what, value]) => set_info(session, what, value),
         ("ID", []) => Reply::Integer(i64::try_from(this).unwrap_or_default()),
-        ("INFO", []) => {
-            let info = session.client.info();
-            Reply::Text(info.map_or_else(String::new, |info| of((this, info))))
+        ("INFO", []) => Reply::Text(line_of(session.client.info())),
+        ("LIST", _) => {
+            let clients = session.front.clients.list(0, LISTED_MAX);
+            Reply::Text(clients.into_iter().map(line_of).collect())
         }
-        ("LIST", _) => Reply::Text(session.front.clients.all().into_iter().map(of).collect()),
         _ => Reply::error("ERR unknown subcommand of CLIENT"),
     }
+}
+
+/// A client in `CLIENT LIST`.
+fn line_of(client: ClientInfo) -> String {
+    let (number, address, state) = (client.number, client.address, client.state);
+    let (age, idle) = (client.age.as_secs(), client.idle.as_secs());
+    format!(
+        "id={number} addr={address} name={} age={age} idle={idle} flags=N db=0 sub={} cmd={} lib-name={} lib-ver={}\n",
+        state.name, state.subscriptions, state.command, state.library, state.library_version
+    )
+}
+
+/// Stores the name or the version of the client's library.
+fn set_info(session: &Session, what: &str, value: &str) -> Reply {
+    let what = what.to_ascii_lowercase();
+    if value.len() > LIBRARY_BYTES_MAX || !value.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Reply::Error(format!(
+            "ERR {what} cannot contain spaces, newlines or special characters, and has at most {LIBRARY_BYTES_MAX} bytes"
+        ));
+    }
+    match what.as_str() {
+        "lib-name" => session.client.set_library(value),
+        "lib-ver" => session.client.set_library_version(value),
+        _ => return Reply::error("ERR CLIENT SETINFO knows lib-name and lib-ver"),
+    }
+    Reply::OK
 }
 
 fn pubsub(session: &Session, word: &str, rest: &[&str]) -> Reply {

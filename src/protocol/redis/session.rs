@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::clients::Client;
 use super::qless::Puts;
 use super::resp::{COMMAND_BYTES_MAX, Command, Reply, Version};
 use super::server::Outcome;
 use super::{Front, Mailbox, channels, server};
 use crate::auth::{Api, PresentedCredentials};
+use crate::clients::Client;
 use crate::memory::{self, Reserved};
 use crate::secret::Hash;
 
@@ -45,7 +45,7 @@ pub struct Session {
     pub(super) mailbox: Arc<Mailbox>,
     pub(super) version: Version,
     /// The number of channels and patterns to which the client is subscribed.
-    pub(super) subscriptions: usize,
+    subscriptions: usize,
     /// The token that the client has presented.
     token: Option<PresentedCredentials>,
     /// The commands since `MULTI`.
@@ -118,6 +118,7 @@ impl Session {
             return After::Continue;
         };
         command.remove(0);
+        self.client.runs(&name);
         if !server::is_put(&name, &command) {
             self.finish(output).await;
         }
@@ -309,7 +310,7 @@ impl Session {
             .active()
             .accept(Api::Qless, &presented)
         {
-            let from = self.client.info().map(|info| info.address.to_string());
+            let from = self.client.info().address.to_string();
             tracing::warn!(from, "rejected a request with wrong credentials");
             return Err(Reply::error(
                 "WRONGPASS invalid username-password pair or user is disabled.",
@@ -321,12 +322,21 @@ impl Session {
 
     fn reset(&mut self) -> Reply {
         self.front.hub.remove(self.client.number);
-        self.subscriptions = 0;
+        self.set_subscriptions(0);
         self.transaction = None;
         self.token = None;
         self.client.set_name("");
         self.set_version(Version::Resp2);
         Reply::Status("RESET")
+    }
+
+    pub(super) fn subscriptions(&self) -> usize {
+        self.subscriptions
+    }
+
+    pub(super) fn set_subscriptions(&mut self, count: usize) {
+        self.subscriptions = count;
+        self.client.set_subscriptions(count);
     }
 
     pub(super) fn set_version(&mut self, version: Version) {

@@ -14,6 +14,7 @@ use rusqlite::types::{Value, ValueRef};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection as _, Executor, Row as _};
 
+use super::files::Files;
 use super::{PREPARED_BYTES_MAX, PREPARED_MAX, options};
 use crate::store::file::{create, lock};
 use crate::store::reserve::Reserve;
@@ -41,6 +42,8 @@ pub struct Connection {
     in_group: bool,
     /// Whether another process was writing when a transaction wanted to.
     was_busy: bool,
+    /// The files that were opened; `None` for a temporary database.
+    files: Option<Files>,
     /// The disk reserve; `None` for a temporary database or one that is opened briefly.
     reserve: Option<Reserve>,
     /// Held while the connection is open; `None` alongside a server, which holds it.
@@ -109,6 +112,7 @@ impl Connection {
         Ok(Connection {
             inner,
             path: path.to_owned(),
+            files: (synchronous != "OFF").then(|| Files::of(path)),
             synchronous,
             in_group: false,
             was_busy: false,
@@ -223,6 +227,9 @@ impl Connection {
         };
         if !self.inner.is_autocommit() {
             self.inner.prepare_cached("COMMIT")?.raw_execute()?;
+            if let Some(files) = &mut self.files {
+                files.check()?;
+            }
         }
         self.in_group = false;
         Ok(results)

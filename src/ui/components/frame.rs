@@ -17,6 +17,7 @@ use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::model::state::Counts;
 use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::urls;
 use crate::ui::urls::encoding::encode;
 
 /// The counts of the whole server.
@@ -208,6 +209,7 @@ fn login_frame(request: &PageRequest, children: Children) -> AnyView {
 fn is_within(request: &PageRequest, address: &str) -> bool {
     request.path == address
         || ![SEARCH, "/ui"].contains(&address) && request.path.starts_with(&format!("{address}/"))
+        || address == "/ui/workers" && request.path == urls::REDIS_CLIENTS
         // Job pages belong to Queues.
         || address == "/ui/queues"
             && ["/ui/jobs/", "/ui/lmstfy/", "/ui/relay/", "/ui/jobq/"].iter().any(|below| request.path.starts_with(below))

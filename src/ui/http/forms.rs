@@ -1,11 +1,11 @@
 //! Responses to forms: error pages, the page of the form, or a redirect with a message.
 
-use axum::Form;
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use axum::{Form, Json};
 use leptos::prelude::provide_context;
 use leptos::server_fn::error::SERVER_FN_ERROR_HEADER;
 use leptos_axum::render_app_async_with_context;
@@ -43,7 +43,16 @@ pub async fn show_errors(
     error_page(dashboard, info, error).await
 }
 
-/// The page that shows an error.
+/// Whether the client is a program that reads errors as JSON, such as the command line.
+fn accepts_only_json(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT);
+    let accept = accept
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    accept.contains("application/json") && !accept.contains("text/html")
+}
+
+/// The page that shows an error; JSON for programs that ask for it.
 pub async fn error_page(dashboard: Dashboard, info: RequestInfo, error: PageError) -> Response {
     let status = match &error {
         PageError::Missing(_) => StatusCode::NOT_FOUND,
@@ -58,6 +67,9 @@ pub async fn error_page(dashboard: Dashboard, info: RequestInfo, error: PageErro
         error = why,
         "a dashboard request failed"
     );
+    if accepts_only_json(&info.headers) {
+        return (status, Json(error)).into_response();
+    }
     let origin = match error {
         // This address is a page, which the user can reload.
         PageError::Forbidden(_) if !info.uri.path().starts_with("/ui/fn/") => info.uri.clone(),

@@ -68,9 +68,9 @@ impl JobRow {
             | EffectiveState::Depends
             | EffectiveState::Failed
             | EffectiveState::Complete
-            | EffectiveState::Record => self.remaining + 1,
+            | EffectiveState::Record => self.remaining.saturating_add(1),
         };
-        (left.max(0), self.retries + 1)
+        (left.max(0), self.retries.saturating_add(1))
     }
 }
 

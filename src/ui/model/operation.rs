@@ -56,6 +56,7 @@ impl BulkAction {
 
 /// A bulk action as requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct BulkRequest {
     /// The name of a [`BulkAction`].
     pub action: String,

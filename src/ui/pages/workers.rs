@@ -5,12 +5,31 @@ pub mod load;
 use leptos::prelude::*;
 use leptos_meta::Title;
 
+use crate::ui::access::role_to_read;
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::paging::paged;
 use crate::ui::components::styles::CARD;
 use crate::ui::components::tables;
 use crate::ui::model::worker::Pulse;
-use crate::ui::page_request::page_request;
+use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::redis_clients::load as load_clients;
+use crate::ui::urls;
+
+/// The link to the clients that are connected over Redis' protocol, for users who may see them.
+fn redis_clients(request: &PageRequest) -> AnyView {
+    if !request.may(role_to_read(urls::REDIS_CLIENTS)) {
+        return ().into_any();
+    }
+    Suspend::new(async {
+        let view = load_clients::redis_clients(0).await;
+        // On error, the link is omitted; the page itself shows the error.
+        view.ok().filter(|view| view.listens).map(|view| {
+            let connected = plural(view.total, "Redis client", "Redis clients");
+            view! { <a class="button" href=urls::REDIS_CLIENTS>{connected}</a> }
+        })
+    })
+    .into_any()
+}
 
 #[component]
 pub fn WorkersPage() -> impl IntoView {
@@ -24,7 +43,10 @@ pub fn WorkersPage() -> impl IntoView {
         let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         view! {
             <Title text="Workers" />
-            <h1>"Workers"</h1>
+            <div class="head-row">
+                <h1>"Workers"</h1>
+                {redis_clients(&request)}
+            </div>
             {if workers.is_empty() {
                 view! {
                     <div class=CARD>

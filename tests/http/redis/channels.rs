@@ -100,6 +100,21 @@ async fn no_event_after_a_subscription_is_missed() {
     }
 }
 
+/// A new subscriber does not get the events that were committed while nobody was subscribed.
+#[tokio::test]
+async fn no_event_before_a_subscription_is_sent() {
+    let (_server, address) = server(&[CLOCK]).await;
+    let mut redis = Redis::with(&address, CURRENT).await;
+    let mut log = Redis::connect(&address).await;
+    for round in 0..200 {
+        redis.at(1, &["put", "w", "q", "a", "K", "{}", "0"]).await;
+        let subscribed = log.call(&["SUBSCRIBE", "ql:log"]).await;
+        assert_eq!(subscribed, json!(["subscribe", "ql:log", 1]), "{round}");
+        let unsubscribed = log.call(&["UNSUBSCRIBE"]).await;
+        assert_eq!(unsubscribed, json!(["unsubscribe", "ql:log", 0]), "{round}");
+    }
+}
+
 #[tokio::test]
 async fn many_events_arrive_once_and_in_order() {
     let (_server, address) = server(&[CLOCK]).await;

@@ -300,18 +300,28 @@ async fn the_server_describes_itself_like_redis() {
         redis.call(&["SELECT", "1"]).await,
         error("ERR DB index is out of range")
     );
-    assert_eq!(
-        redis.call(&["CLIENT", "SETINFO", "LIB-NAME", "x"]).await,
-        "OK"
-    );
+    for command in [
+        ["SETINFO", "LIB-NAME", "redis-py"],
+        ["SETINFO", "lib-ver", "5.3.1"],
+    ] {
+        let command = [&["CLIENT"][..], &command].concat();
+        assert_eq!(redis.call(&command).await, "OK");
+    }
+    let refused = redis.call(&["CLIENT", "SETINFO", "LIB-NAME", "a b"]).await;
+    assert!(refused["error"].is_string(), "{refused}");
     assert_eq!(redis.call(&["CLIENT", "SETNAME", "me"]).await, "OK");
     let metrics = format!("http://{}/metrics", server.address);
     let metrics = server.http.get(metrics).send().await.unwrap();
     let metrics = metrics.text().await.unwrap();
     assert!(metrics.contains("\nswitchyard_redis_connections 1\n"));
     let clients = redis.call(&["CLIENT", "LIST"]).await;
+    let clients = clients.as_str().unwrap();
+    let (name, rest) = (
+        " name=me age=",
+        " sub=0 cmd=client lib-name=redis-py lib-ver=5.3.1\n",
+    );
     assert!(
-        clients.as_str().unwrap().ends_with(" name=me\n"),
+        clients.contains(name) && clients.ends_with(rest),
         "{clients}"
     );
     assert_eq!(redis.call(&["CONFIG", "GET", "*"]).await, json!([]));

@@ -17,7 +17,7 @@ const ADMIN_PAGES: [&str; 7] = [
 ];
 
 /// Pages for operators and admins.
-const OPERATOR_PAGES: [&str; 2] = ["put", "confirm?do=retry&of=all"];
+const OPERATOR_PAGES: [&str; 3] = ["put", "confirm?do=retry&of=all", "redis"];
 
 /// Paths that a router could resolve to the page.
 fn spellings(page: &str) -> Vec<String> {

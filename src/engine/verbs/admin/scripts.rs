@@ -1,5 +1,7 @@
 //! Scripts that clients of qless have loaded over Redis' protocol: SHA-1 and dialect.
 
+use std::collections::HashSet;
+
 use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::unit_of_work::Needs;
@@ -16,6 +18,13 @@ impl Engine {
             .rows(Statement::new(FIND, [sha.into()]))
             .await?;
         rows.first().map(|row| Ok(row.text(0)?)).transpose()
+    }
+
+    /// The SHA-1 of all scripts that were loaded.
+    pub async fn scripts(&self) -> Result<HashSet<String>> {
+        let list = Statement::new(LIST, [(SCRIPTS_MAX as i64).into()]);
+        let rows = self.readers().rows(list).await?;
+        rows.iter().map(|row| Ok(row.text(0)?)).collect()
     }
 
     /// Remembers the dialect of a script.
@@ -44,6 +53,8 @@ impl Engine {
 }
 
 const FIND: &str = "SELECT dialect FROM scripts WHERE sha = $1";
+
+const LIST: &str = "SELECT sha FROM scripts ORDER BY loaded_at DESC LIMIT $1 + 0";
 
 const SAVE: &str = "
 INSERT INTO scripts (sha, dialect, loaded_at) VALUES ($1, $2, $3)

@@ -153,7 +153,7 @@ fn claim_from_queue(
         let Some(key) = work.next_expired_lease(id) else {
             break;
         };
-        if claim_expired(work, &key, &queue.name) {
+        if claim_expired(work, claim, &key, &queue.name) {
             let given = lease_to_worker(work, &key, id, worker, lease_s);
             jobs.extend(given.inspect(|job| subtract_size(job, room)));
         } else {
@@ -173,9 +173,12 @@ fn claim_from_queue(
 
 /// Ends an expired lease; if there is a grace period, only when that has expired too. Whether the job can be leased
 /// now.
-fn claim_expired(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> bool {
+fn claim_expired(work: &mut UnitOfWork, claim: &Claim, key: &JobKey, queue_name: &str) -> bool {
     let now = work.now;
-    let grace_s = work.config.number("grace-period");
+    let grace_s = match work.config.is_set("grace-period") {
+        true => work.config.number("grace-period"),
+        false => claim.grace_s,
+    };
     let Some(lease) = work.job(key).and_then(|job| job.lease.clone()) else {
         return false;
     };
@@ -189,7 +192,8 @@ fn claim_expired(work: &mut UnitOfWork, key: &JobKey, queue_name: &str) -> bool 
         announce_expired_lease(work, key, &lease.worker);
         return false;
     }
-    if grace_s <= 0.0 {
+    // A claim with another grace period may have announced it.
+    if !lease.warned {
         announce_expired_lease(work, key, &lease.worker);
     }
     let Some(job) = work.job_mut(key) else {

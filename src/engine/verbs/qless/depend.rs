@@ -51,6 +51,7 @@ pub fn depend(work: &mut UnitOfWork, key: &JobKey, change: &Depend) -> Result<()
         return Err(Error::NotDepending {
             id: key.id.clone(),
             state: job.effective_state(work.now),
+            is_due: job.is_due(work.now),
         });
     }
     match change {
@@ -83,7 +84,7 @@ pub fn release_dependents(work: &mut UnitOfWork, key: &JobKey) {
 }
 
 /// Makes a job without remaining dependencies available, at once or when its delay is over.
-fn release_if_ready(work: &mut UnitOfWork, key: &JobKey) {
+pub fn release_if_ready(work: &mut UnitOfWork, key: &JobKey) {
     let now = work.now;
     let is_free = |job: &Job| job.state == State::Depends && job.dependencies.is_empty();
     if !work.job(key).is_some_and(is_free) {

@@ -81,14 +81,7 @@ pub fn failure(group: &str, message: &str, holder: &LeaseHolder, at: Time) -> Fa
 
 /// Fails a job that has no retries left.
 pub fn fail_exhausted(job: &mut Job, queue_name: &str, worker: String, now: Time) {
-    let group = format!("failed-retries-{queue_name}");
-    let message = format!("Job exhausted retries in queue \"{queue_name}\"");
-    let failure = Failure {
-        group,
-        message,
-        worker,
-        at: now,
-    };
+    let failure = Failure::exhausted(queue_name, worker, now);
     become_failed(job, failure, None);
 }
 

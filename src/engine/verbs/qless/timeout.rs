@@ -32,6 +32,7 @@ pub fn time_out(work: &mut UnitOfWork, key: &JobKey) -> Result<()> {
         return Err(Error::NotRunning {
             id: id(),
             state: job.effective_state(now),
+            is_due: job.is_due(now),
         });
     }
     let lease = work.job_mut(key).and_then(|job| job.lease.take());

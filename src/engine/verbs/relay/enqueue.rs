@@ -10,8 +10,9 @@ use crate::engine::model::job::{Job, JobKey, QueueKey, State, UNLIMITED};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::lifecycle::new_job;
 
-/// Jobs, and different queues, in one atomic request. It takes one transaction, and all other writes wait for it.
-const ATOMIC_MAX: usize = 6_400;
+/// Jobs, and different queues, in one atomic request. It takes one transaction, about 25 ms, and all other writes wait
+/// for it.
+const ATOMIC_MAX: usize = 3_200;
 
 const ATOMIC_QUEUES_MAX: usize = 1_000;
 

@@ -7,6 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::ITEMS_MAX;
+pub use crate::engine::wrong_name;
 use crate::engine::{NAME_BYTES_MAX, Time};
 use crate::protocol::body::UpTo;
 use crate::protocol::qless::error::ApiError;
@@ -180,18 +181,5 @@ pub fn check_name(field: &'static str, name: &str, bytes_max: usize) -> Result<(
     match wrong_name(name, bytes_max) {
         None => Ok(()),
         Some(wrong) => Err(ApiError::bad(field, &format!("{field} {wrong}"))),
-    }
-}
-
-/// What is wrong with a name; `None` if it is valid.
-pub fn wrong_name(name: &str, bytes_max: usize) -> Option<String> {
-    if name.is_empty() {
-        Some("must not be empty".to_owned())
-    } else if name.len() > bytes_max {
-        Some(format!("must not exceed {bytes_max} bytes"))
-    } else if name.chars().any(char::is_control) {
-        Some("must not contain control characters".to_owned())
-    } else {
-        None
     }
 }

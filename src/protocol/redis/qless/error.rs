@@ -1,7 +1,7 @@
 //! Errors in the words of qless-core, for which its clients look.
 
 use super::Dialect;
-use crate::engine::Error;
+use crate::engine::{EffectiveState, Error};
 use crate::protocol::redis::outage;
 use crate::protocol::redis::resp::Reply;
 
@@ -57,11 +57,14 @@ fn of_engine(error: &Error, area: &str, dialect: Dialect) -> Reply {
             "Recur" => format!("No recurring job {id}"),
             _ => format!("Job {id} does not exist"),
         },
-        Error::NotRunning { id, state } => match area {
-            "Timeout" => format!("Job {id} not running"),
-            "Complete" | "Retry" => format!("{} is not currently running: {state}", job(id)),
-            _ => format!("{} not currently running: {state}", job(id)),
-        },
+        Error::NotRunning { id, state, is_due } => {
+            let state = stored(*state, *is_due);
+            match area {
+                "Timeout" => format!("Job {id} not running"),
+                "Complete" | "Retry" => format!("{} is not currently running: {state}", job(id)),
+                _ => format!("{} not currently running: {state}", job(id)),
+            }
+        }
         Error::WrongWorker { id, worker } => {
             let how = match area {
                 "Complete" => "has been handed out to another worker",
@@ -72,7 +75,10 @@ fn of_engine(error: &Error, area: &str, dialect: Dialect) -> Reply {
             format!("{} {how}: {worker}", job(id))
         }
         Error::WrongQueue { id, queue } => format!("{} running in another queue: {queue}", job(id)),
-        Error::NotDepending { id, state } => format!("Job {id} not in the depends state: {state}"),
+        Error::NotDepending { id, state, is_due } => {
+            let state = stored(*state, *is_due);
+            format!("Job {id} not in the depends state: {state}")
+        }
         Error::HasDependents { id, dependents } => {
             let first = dependents.first().map_or("", String::as_str);
             format!("{id} is a dependency of {first} but is not mentioned to be canceled")
@@ -80,4 +86,12 @@ fn of_engine(error: &Error, area: &str, dialect: Dialect) -> Reply {
         error => error.to_string(),
     };
     Reply::script_error(&format!("{area}(): {words}"))
+}
+
+/// The state that qless-core names: a scheduled job stays scheduled until a client asks for jobs.
+fn stored(state: EffectiveState, is_due: bool) -> EffectiveState {
+    match is_due {
+        true => EffectiveState::Scheduled,
+        false => state,
+    }
 }

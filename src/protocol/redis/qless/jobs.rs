@@ -3,7 +3,7 @@
 use super::arguments::Options;
 use super::error::{Refused, error_reply};
 use super::view::priority;
-use super::{Call, Dialect, Outcome, integer, only};
+use super::{Call, Dialect, GRACE_S, Outcome, integer, only};
 use crate::engine::{Claim, Engine, Error, Fail, LeaseHolder, Next, Put, QueueKey, Retry, Time};
 use crate::protocol::redis::resp::Reply;
 
@@ -114,7 +114,10 @@ pub async fn pop(mut call: Call<'_>) -> Outcome {
     let jobs = match count {
         0 => Vec::new(),
         _ => {
-            let claim = Claim::of(queue, worker, count);
+            let claim = Claim {
+                grace_s: GRACE_S as f64,
+                ..Claim::of(queue, worker, count)
+            };
             call.engine.claim(claim, call.now).await?
         }
     };

@@ -198,7 +198,7 @@ pub async fn option(mut call: Call<'_>) -> Outcome {
     let Some(option) = call.arguments.next().filter(|option| !option.is_empty()) else {
         return json(&OptionsView(config));
     };
-    let Some(value) = config.get(&option) else {
+    let Some(value) = view::option(config, &option) else {
         return Ok(Reply::Null);
     };
     match (config.is_set(&option), value.parse::<i64>()) {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::Dialect;
+use super::{Dialect, GRACE_S};
 use crate::engine::{
-    Config, EffectiveState, EventKind, Job, Queues, Recurring, State, Time, Tracked,
+    Config, EffectiveState, EventKind, Failure, Job, Queues, Recurring, State, Time, Tracked,
 };
 use crate::protocol::qless::{EventView, FailureView, number};
 
@@ -72,6 +72,15 @@ impl Serialize for JobView<'_> {
             .filter(|event| event.what != EventKind::Retried);
         map.serialize_entry("history", &Table(&shown.map(EventView).collect::<Vec<_>>()))?;
         match &job.failure {
+            // In qless-core, no worker fails a job that has no retries left.
+            Some(failure) if failure.is_exhausted() => {
+                let worker = String::new();
+                let failure = Failure {
+                    worker,
+                    ..failure.clone()
+                };
+                map.serialize_entry("failure", &FailureView(&failure))?;
+            }
             Some(failure) => map.serialize_entry("failure", &FailureView(failure))?,
             None => map.serialize_entry("failure", &Table::<()>(&[]))?,
         }
@@ -112,6 +121,16 @@ impl Serialize for RecurringView<'_> {
     }
 }
 
+const GRACE_PERIOD: &str = "grace-period";
+
+/// The value of an option, or its default in qless-core.
+pub fn option(config: &Config, option: &str) -> Option<String> {
+    match option == GRACE_PERIOD && !config.is_set(option) {
+        true => Some(GRACE_S.to_string()),
+        false => config.get(option),
+    }
+}
+
 /// Options whose defaults qless-core does not list.
 const UNLISTED: [&str; 2] = ["max-job-history", "max-worker-age"];
 
@@ -122,6 +141,9 @@ impl Serialize for OptionsView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut all: BTreeMap<String, String> = self.0.all();
         all.retain(|option, _| self.0.is_set(option) || !UNLISTED.contains(&option.as_str()));
+        if let Some(grace) = option(self.0, GRACE_PERIOD) {
+            all.insert(GRACE_PERIOD.to_owned(), grace);
+        }
         let mut map = serializer.serialize_map(Some(all.len()))?;
         for (option, value) in &all {
             match (self.0.is_set(option), value.parse::<i64>()) {

@@ -1,0 +1,41 @@
+//! `switchyard import`: moves an installation of qless, lmstfy or Relay into a database.
+
+use std::time::Instant;
+
+use super::{Outcome, Progress, print, print_notice};
+use crate::config;
+use crate::import::{Import, Report};
+use crate::store::without_password;
+
+pub async fn run(options: &config::Import) -> Outcome {
+    let started = Instant::now();
+    let import = Import {
+        database: options.database.database.clone(),
+        existing: options.existing,
+        dry_run: options.dry_run,
+        lmstfy_pool: options.lmstfy_pool.clone(),
+    };
+    let mut progress = Progress::after_interval();
+    let mut on_progress = |report: &Report| {
+        if progress.is_due(false) {
+            print_notice(&format!("{} entries read", report.found()));
+        }
+    };
+    let (source, done) = match (&options.from_redis, &options.from_postgres) {
+        (Some(url), _) => (url, import.from_redis(url, &mut on_progress).await),
+        (None, Some(url)) => (url, import.from_postgres(url, &mut on_progress).await),
+        (None, None) => return Err("--from-redis or --from-postgres is missing".into()),
+    };
+    let source = without_password(source);
+    let report = done.map_err(|error| format!("cannot import {source}: {error}"))?;
+    print(&report.text(options.dry_run));
+    let seconds = started.elapsed().as_secs_f64();
+    let target = without_password(&import.database);
+    print(&match options.dry_run {
+        true => format!("read {source} in {seconds:.1} s; nothing was imported\n"),
+        false => {
+            format!("imported {source} into {target} and compared the counts in {seconds:.1} s\n")
+        }
+    });
+    Ok(())
+}

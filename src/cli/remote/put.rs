@@ -1,0 +1,511 @@
+//! `switchyard job put`: puts jobs through the API of the queue, from arguments, standard input or lines of a file.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use hyper::Method;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::rows::{queue_name, queue_ref};
+use super::{Result, Session};
+use crate::cli::exit::{Code, Failure};
+use crate::cli::output::{json_line, printable};
+use crate::cli::{Outcome, print, print_notice};
+use crate::config::{JobPut, QueueName};
+use crate::ui::model::queue_ref::Protocol;
+
+/// Maximum size of a payload or a line, in bytes; servers accept less.
+const BYTES_MAX: usize = 15 << 20;
+
+/// Maximum number of jobs in one request, and of the bytes after which it is sent.
+const BATCH_JOBS: usize = 250;
+const BATCH_BYTES: usize = 1 << 20;
+
+/// The name of the client in the history of the job.
+const CLIENT: &str = "switchyard";
+
+/// How long a Relay job may go without a heartbeat, in seconds.
+const TIMEOUT_S: f64 = 60.0;
+
+/// A job that is read but not put yet.
+struct Input {
+    /// The number of its line; 0 if it is not from a file.
+    line: usize,
+    /// The body of its request: a JSON object, or for lmstfy the body of the job.
+    body: Vec<u8>,
+    /// The ID that Relay needs.
+    id: Option<String>,
+}
+
+pub async fn run(options: &JobPut) -> Outcome {
+    let session = Session::new(&options.remote)?;
+    check(options)?;
+    let mut put = Putter {
+        session: &session,
+        options,
+        batch: Vec::new(),
+        bytes: 0,
+        count: 0,
+        worst: None,
+    };
+    match (&options.lines, &options.items) {
+        (Some(path), _) => put.lines(path, |line| payload_body(options, line)).await?,
+        (None, Some(path)) => put.lines(path, |line| item_body(options, line)).await?,
+        (None, None) => {
+            let payload = payload(options.payload.as_deref())?;
+            let (body, id) = payload_body(options, &payload).map_err(Failure::usage)?;
+            put.add(Input { line: 0, body, id }).await?;
+        }
+    }
+    put.send().await?;
+    put.worst
+        .map_or(Ok(()), |code| Err(Failure::reported(code).into()))
+}
+
+/// Refuses options that the API of the queue does not have.
+fn check(options: &JobPut) -> Result<()> {
+    let is_set = [
+        ("--id", options.id.is_some()),
+        ("--class", options.class.is_some()),
+        ("--priority", options.priority.is_some()),
+        ("--retries", options.retries.is_some()),
+        ("--delay", options.delay.is_some()),
+        ("--tag", !options.tags.is_empty()),
+        ("--depends", !options.depends.is_empty()),
+        ("--ttl", options.ttl.is_some()),
+        ("--timeout", options.timeout.is_some()),
+        ("--state", options.state.is_some()),
+    ];
+    let known: &[&str] = match options.queue.protocol {
+        Protocol::Qless => &[
+            "--id",
+            "--class",
+            "--priority",
+            "--retries",
+            "--delay",
+            "--tag",
+            "--depends",
+        ],
+        Protocol::Lmstfy => &["--retries", "--delay", "--ttl"],
+        Protocol::Relay => &["--id", "--retries", "--timeout", "--state"],
+        Protocol::Jobq => &["--state"],
+    };
+    let api = options.queue.protocol.name();
+    if let Some((name, _)) = is_set
+        .iter()
+        .find(|(name, is_set)| *is_set && !known.contains(name))
+    {
+        return Err(Failure::usage(format!("{api} jobs have no {name}")));
+    }
+    if options.items.is_some() {
+        if options.queue.protocol == Protocol::Lmstfy {
+            return Err(Failure::usage("lmstfy jobs have no fields; use --lines"));
+        }
+        if let Some((name, _)) = is_set.iter().find(|(_, is_set)| *is_set) {
+            return Err(Failure::usage(format!(
+                "{name} is a field of each line with --items"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The payload of a single job; a hyphen reads standard input.
+fn payload(given: Option<&str>) -> Result<Vec<u8>> {
+    match given {
+        None => Ok(b"{}".to_vec()),
+        Some("-") => {
+            let mut text = Vec::new();
+            let limit = u64::try_from(BYTES_MAX).unwrap_or(u64::MAX) + 1;
+            let read = std::io::stdin().lock().take(limit).read_to_end(&mut text);
+            read.map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?;
+            if text.len() > BYTES_MAX {
+                return Err(Failure::usage(too_long()));
+            }
+            Ok(text)
+        }
+        Some(text) => Ok(text.as_bytes().to_vec()),
+    }
+}
+
+fn too_long() -> String {
+    format!("more than {} MiB", BYTES_MAX >> 20)
+}
+
+/// The fields of a job beside its payload; those that are not set are left out.
+#[derive(Default, Serialize)]
+struct Fields<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    klass: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retries: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_retries: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout: Option<i64>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    tags: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    depends: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meta: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<&'a RawValue>,
+}
+
+/// The body of the request for a payload, and the ID of a Relay job.
+fn payload_body(options: &JobPut, payload: &[u8]) -> Result<(Vec<u8>, Option<String>), String> {
+    if options.queue.protocol == Protocol::Lmstfy {
+        return Ok((payload.to_vec(), None));
+    }
+    let wrong = |error| format!("the payload is not valid JSON: {error}");
+    let payload: &RawValue = serde_json::from_slice(payload).map_err(wrong)?;
+    let wrong = |error| format!("--state is not valid JSON: {error}");
+    let state = options
+        .state
+        .as_deref()
+        .map(serde_json::from_str::<&RawValue>);
+    let state = state.transpose().map_err(wrong)?;
+    let mut id = options.id.clone();
+    let queue = options.queue.name.as_str();
+    let fields = match options.queue.protocol {
+        Protocol::Qless | Protocol::Lmstfy => Fields {
+            id: id.as_deref(),
+            klass: options.class.as_deref(),
+            priority: options.priority,
+            retries: options.retries,
+            delay: options.delay,
+            tags: &options.tags,
+            depends: &options.depends,
+            meta: Some(payload),
+            ..Fields::default()
+        },
+        Protocol::Relay => Fields {
+            id: Some(id.get_or_insert_with(|| Uuid::now_v7().to_string())),
+            queue: Some(queue),
+            max_retries: options.retries,
+            timeout: Some(whole(options.timeout.unwrap_or(TIMEOUT_S))),
+            state,
+            payload: Some(payload),
+            ..Fields::default()
+        },
+        Protocol::Jobq => Fields {
+            state,
+            payload: Some(payload),
+            ..Fields::default()
+        },
+    };
+    let body = serde_json::to_vec(&fields).map_err(|error| error.to_string())?;
+    Ok((body, id))
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "it saturates")]
+fn whole(seconds: f64) -> i64 {
+    seconds.round() as i64
+}
+
+/// The body of the request for a line with the fields of the API.
+fn item_body(options: &JobPut, line: &[u8]) -> Result<(Vec<u8>, Option<String>), String> {
+    let wrong = |error| format!("not a JSON object: {error}");
+    let fields: std::collections::BTreeMap<String, &RawValue> =
+        serde_json::from_slice(line).map_err(wrong)?;
+    if options.queue.protocol != Protocol::Relay {
+        return Ok((line.to_vec(), None));
+    }
+    // Relay's items name their queue and their ID.
+    let id = match fields.get("id") {
+        Some(id) => {
+            serde_json::from_str(id.get()).map_err(|_| "the id must be a string".to_owned())?
+        }
+        None => Uuid::now_v7().to_string(),
+    };
+    let text = |text: &str| RawValue::from_string(Value::from(text).to_string());
+    let (queue_text, id_text) = (text(&options.queue.name), text(&id));
+    let (queue_text, id_text) = (queue_text.map_err(wrong)?, id_text.map_err(wrong)?);
+    let timeout = RawValue::from_string(TIMEOUT_S.to_string()).map_err(wrong)?;
+    let mut fields = fields;
+    fields.insert("queue".to_owned(), &queue_text);
+    fields.insert("id".to_owned(), &id_text);
+    fields.entry("timeout".to_owned()).or_insert(&timeout);
+    let body = serde_json::to_vec(&fields).map_err(|error| error.to_string())?;
+    Ok((body, Some(id)))
+}
+
+/// Puts jobs in batches, and reports each.
+struct Putter<'a> {
+    session: &'a Session,
+    options: &'a JobPut,
+    batch: Vec<Input>,
+    bytes: usize,
+    /// How many jobs were put.
+    count: usize,
+    /// The worst code of the jobs that were not put.
+    worst: Option<Code>,
+}
+
+impl Putter<'_> {
+    /// Puts a job for each line of the file. Reports wrong lines, and continues with the next one.
+    async fn lines(
+        &mut self,
+        path: &Path,
+        body: impl Fn(&[u8]) -> Result<(Vec<u8>, Option<String>), String>,
+    ) -> Result<()> {
+        let mut reader: Box<dyn BufRead> = if path == Path::new("-") {
+            Box::new(BufReader::new(std::io::stdin()))
+        } else {
+            let file = File::open(path);
+            let file = file.map_err(|error| {
+                Failure::usage(format!("cannot read {}: {error}", path.display()))
+            })?;
+            Box::new(BufReader::new(file))
+        };
+        let mut number = 0;
+        loop {
+            let mut line = Vec::new();
+            let limit = u64::try_from(BYTES_MAX).unwrap_or(u64::MAX) + 2;
+            let read = reader.by_ref().take(limit).read_until(b'\n', &mut line);
+            let read =
+                read.map_err(|error| Failure::usage(format!("line {}: {error}", number + 1)))?;
+            if read == 0 {
+                return Ok(());
+            }
+            number += 1;
+            if line.last() == Some(&b'\n') {
+                line.pop();
+            }
+            if line.len() > BYTES_MAX {
+                self.send().await?;
+                return Err(Failure::usage(format!(
+                    "line {number} has {}; {} jobs were put",
+                    too_long(),
+                    self.count
+                )));
+            }
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            match body(&line) {
+                Ok((body, id)) => {
+                    self.add(Input {
+                        line: number,
+                        body,
+                        id,
+                    })
+                    .await?;
+                }
+                Err(why) => self.refuse(number, &Failure::usage(why)),
+            }
+        }
+    }
+
+    async fn add(&mut self, input: Input) -> Result<()> {
+        self.bytes += input.body.len();
+        self.batch.push(input);
+        let is_batched = matches!(
+            self.options.queue.protocol,
+            Protocol::Qless | Protocol::Relay
+        );
+        if !is_batched || self.batch.len() >= BATCH_JOBS || self.bytes >= BATCH_BYTES {
+            self.send().await?;
+        }
+        Ok(())
+    }
+
+    /// Puts the jobs of the batch.
+    async fn send(&mut self) -> Result<()> {
+        let batch = std::mem::take(&mut self.batch);
+        self.bytes = 0;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        match self.put(&batch).await {
+            Ok(results) => {
+                for (input, result) in batch.iter().zip(results) {
+                    match result {
+                        Ok(id) => self.accept(&id),
+                        Err(why) => self.refuse(input.line, &Failure::new(Code::Refused, why)),
+                    }
+                }
+                Ok(())
+            }
+            // Relay refuses a batch as a whole; one by one, the others are put.
+            Err(failure) if failure.code == Code::Refused && batch.len() > 1 => {
+                for input in batch {
+                    Box::pin(self.send_one(input)).await?;
+                }
+                Ok(())
+            }
+            Err(failure) if batch.iter().all(|input| input.line == 0) => Err(failure),
+            Err(failure) if matches!(failure.code, Code::Unreachable | Code::NotFound) => {
+                let from = batch.first().map_or(0, |input| input.line);
+                Err(Failure::new(
+                    failure.code,
+                    format!(
+                        "{}; {} jobs were put; those from line {from} on may not have been put",
+                        failure.message, self.count
+                    ),
+                ))
+            }
+            Err(failure) => {
+                batch
+                    .iter()
+                    .for_each(|input| self.refuse(input.line, &failure));
+                Ok(())
+            }
+        }
+    }
+
+    async fn send_one(&mut self, input: Input) -> Result<()> {
+        self.batch.push(input);
+        self.send().await
+    }
+
+    fn accept(&mut self, id: &str) {
+        self.count += 1;
+        let queue = queue_name(&queue_ref(&self.options.queue));
+        let json = || json!({ "id": id, "queue": queue });
+        print(&self.session.format(json, || format!("{}\n", printable(id))));
+    }
+
+    fn refuse(&mut self, line: usize, failure: &Failure) {
+        self.worst = self.worst.max(Some(failure.code));
+        if self.session.json {
+            print(&json_line(
+                &json!({ "line": line, "error": failure.message }),
+            ));
+        }
+        let place = if line == 0 {
+            String::new()
+        } else {
+            format!("line {line}: ")
+        };
+        print_notice(&format!("error: {place}{}", printable(&failure.message)));
+    }
+
+    /// One request. Returns the ID of each job, or why it was refused.
+    async fn put(&self, batch: &[Input]) -> Result<Vec<Result<String, String>>> {
+        let QueueName {
+            protocol,
+            namespace,
+            name,
+        } = &self.options.queue;
+        let client = &self.session.client;
+        match protocol {
+            Protocol::Qless => {
+                let items: Vec<&[u8]> = batch.iter().map(|input| &*input.body).collect();
+                let data = items.join(&b","[..]);
+                let body = [
+                    format!("{{\"host\":\"{CLIENT}\",\"data\":[").as_bytes(),
+                    &data,
+                    b"]}",
+                ]
+                .concat();
+                let request = client.post(["add", name.as_str()]).bytes(body);
+                let response: Value = request.send().await?.json()?;
+                Ok(qless_results(&response, batch.len()))
+            }
+            Protocol::Relay => {
+                let items: Vec<&[u8]> = batch.iter().map(|input| &*input.body).collect();
+                let body = [b"[", &*items.join(&b","[..]), b"]"].concat();
+                let request = client.post(["v2", "queues", "jobs"]);
+                let request = request.header(hyper::header::CONTENT_TYPE, "application/json");
+                request.bytes(body).send().await?;
+                Ok(batch
+                    .iter()
+                    .map(|input| Ok(input.id.clone().unwrap_or_default()))
+                    .collect())
+            }
+            Protocol::Lmstfy => {
+                let mut results = Vec::new();
+                for input in batch {
+                    let mut request =
+                        client.request(Method::PUT, ["api", namespace.as_str(), name.as_str()]);
+                    request = request.with_namespace_token().bytes(input.body.clone());
+                    if let Some(delay) = self.options.delay {
+                        request = request.query("delay", &whole(delay));
+                    }
+                    if let Some(ttl) = self.options.ttl {
+                        request = request.query("ttl", &whole(ttl));
+                    }
+                    if let Some(retries) = self.options.retries {
+                        request = request.query("tries", &(u64::from(retries) + 1));
+                    }
+                    let response: Value = request.send().await?.json()?;
+                    results.push(text(&response, "job_id"));
+                }
+                Ok(results)
+            }
+            Protocol::Jobq => {
+                let mut results = Vec::new();
+                for input in batch {
+                    let request = client.post(["api", "v0", "queue", name.as_str(), "job"]);
+                    let response: Value = request.bytes(input.body.clone()).send().await?.json()?;
+                    results.push(text(&response, "id"));
+                }
+                Ok(results)
+            }
+        }
+    }
+}
+
+/// A text or number of a response.
+fn text(response: &Value, key: &str) -> Result<String, String> {
+    match response.get(key) {
+        Some(Value::String(id)) => Ok(id.clone()),
+        Some(Value::Number(id)) => Ok(id.to_string()),
+        _ => Err(format!("the response has no {key}")),
+    }
+}
+
+/// The results of an array of qless items.
+fn qless_results(response: &Value, count: usize) -> Vec<Result<String, String>> {
+    let result = |index: usize| {
+        let of = |key: &str| response.get(key).and_then(|it| it.get(index));
+        if let Some(id) = of("results").and_then(Value::as_str) {
+            return Ok(id.to_owned());
+        }
+        let error = of("errors");
+        let why = error.and_then(|it| {
+            it.get("error")
+                .and_then(Value::as_str)
+                .or_else(|| it.as_str())
+        });
+        Err(why.unwrap_or("the server refused the job").to_owned())
+    };
+    (0..count).map(result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_qless_item_has_its_result() {
+        let response = json!({
+            "results": ["a", false, false],
+            "errors": [null, { "error": "no such job", "code": "x" }, null],
+        });
+        assert_eq!(
+            qless_results(&response, 3),
+            [
+                Ok("a".to_owned()),
+                Err("no such job".to_owned()),
+                Err("the server refused the job".to_owned())
+            ]
+        );
+    }
+}

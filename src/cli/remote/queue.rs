@@ -1,0 +1,341 @@
+//! `switchyard queue`.
+
+use serde_json::json;
+
+use super::feed::watched;
+use super::rows::{ago, job_json, job_table, queue_json, queue_name, queue_ref, queue_table};
+use super::{Done, Result, Session};
+use crate::cli::exit::Failure;
+use crate::cli::output::{fields, json_line, printable};
+use crate::cli::{Outcome, print};
+use crate::config::{CompleteQueues, Limit, QueueCommand, QueueName, Queues};
+use crate::time::number;
+use crate::ui::actions::queues::{
+    CreateQueue, DeleteQueue, DestroyQueue, ForgetQueue, PauseQueue, UnpauseQueue,
+};
+use crate::ui::model::queue::QueueRow;
+use crate::ui::model::queue_ref::Protocol;
+use crate::ui::model::state::EffectiveState;
+use crate::ui::pages::queue::load::Queue;
+use crate::ui::pages::queues::load::Queues as LoadQueues;
+use crate::ui::pages::records::load::Records;
+use crate::ui::pages::records::model::{RecordFilter, RecordList, RecordsView};
+
+/// Maximum number of completed names.
+const COMPLETIONS_MAX: usize = 200;
+
+pub async fn run(command: &QueueCommand) -> Outcome {
+    match command {
+        QueueCommand::List {
+            remote,
+            text,
+            api,
+            paused,
+            quiet,
+            limit,
+            watch,
+        } => {
+            let session = Session::new(remote)?;
+            let is_listed = |row: &QueueRow| {
+                api.is_none_or(|api| row.queue_ref.protocol == api)
+                    && (!paused || row.paused)
+                    && contains(row, text.as_deref().unwrap_or_default())
+            };
+            let load = async || {
+                let mut rows = session.read(LoadQueues {}).await?;
+                rows.retain(is_listed);
+                rows.truncate(limit.limit);
+                if *quiet {
+                    let names = rows
+                        .iter()
+                        .map(|row| format!("{}\n", printable(&queue_name(&row.queue_ref))));
+                    return Ok(names.collect());
+                }
+                Ok(session.format_rows(&rows, queue_json, queue_table))
+            };
+            watched(&session, watch.watch, load).await
+        }
+        QueueCommand::Show {
+            remote,
+            queue,
+            state,
+            limit,
+            watch,
+        } => {
+            let session = Session::new(remote)?;
+            let load = async || match queue.protocol {
+                Protocol::Jobq => show_records(&session, queue, *limit).await,
+                Protocol::Qless | Protocol::Lmstfy | Protocol::Relay => {
+                    show(&session, queue, state, *limit).await
+                }
+            };
+            watched(&session, watch.watch, load).await
+        }
+        QueueCommand::Pause(queues) => each(queues, pause).await,
+        QueueCommand::Resume(queues) => each(queues, resume).await,
+        QueueCommand::Create(queues) => each(queues, create).await,
+        QueueCommand::Forget(queues) => each(queues, forget).await,
+        QueueCommand::Delete { queues, yes } => {
+            let session = Session::new(&queues.remote)?;
+            let names: Vec<String> = queues.queues.iter().map(name).collect();
+            let question = format!(
+                "Delete {}? Deletes Jobq queues with all their jobs, and the ready jobs of lmstfy queues.",
+                names.join(", ")
+            );
+            session.confirm(&question, yes.yes)?;
+            each(queues, delete).await
+        }
+    }
+}
+
+fn name(queue: &QueueName) -> String {
+    queue_name(&queue_ref(queue))
+}
+
+async fn each(queues: &Queues, act: impl AsyncFn(&Session, &QueueName) -> Result<Done>) -> Outcome {
+    let session = Session::new(&queues.remote)?;
+    let act = async |session: &Session, queue: &&QueueName| act(session, queue).await;
+    session.each(&queues.queues, |queue| name(queue), act).await
+}
+
+/// The page to which a form would return.
+fn back() -> String {
+    "/ui/queues".to_owned()
+}
+
+/// Checks that the queue exists, because some actions would create it.
+async fn check(session: &Session, queue: &QueueName) -> Result<()> {
+    match queue.protocol {
+        Protocol::Jobq => drop(records(session, queue, 0).await?),
+        Protocol::Qless | Protocol::Lmstfy | Protocol::Relay => {
+            let call = Queue {
+                queue_ref: queue_ref(queue),
+                state: EffectiveState::Waiting.as_str().to_owned(),
+                offset: 0,
+            };
+            drop(session.read(call).await?);
+        }
+    }
+    Ok(())
+}
+
+/// Pauses a queue, for `switchyard top` too.
+pub async fn pause(session: &Session, queue: &QueueName) -> Result<Done> {
+    check(session, queue).await?;
+    let queue = queue_ref(queue);
+    session
+        .act(PauseQueue {
+            queue,
+            back: back(),
+        })
+        .await
+}
+
+/// Resumes a queue, for `switchyard top` too.
+pub async fn resume(session: &Session, queue: &QueueName) -> Result<Done> {
+    check(session, queue).await?;
+    let queue = queue_ref(queue);
+    session
+        .act(UnpauseQueue {
+            queue,
+            back: back(),
+        })
+        .await
+}
+
+async fn create(session: &Session, queue: &QueueName) -> Result<Done> {
+    if queue.protocol != Protocol::Jobq {
+        return Err(Failure::usage(
+            "only Jobq queues are created: jobq:NAME; others exist from their first job",
+        ));
+    }
+    let name = queue.name.clone();
+    session.act(CreateQueue { name }).await
+}
+
+async fn forget(session: &Session, queue: &QueueName) -> Result<Done> {
+    check(session, queue).await?;
+    let queue = queue_ref(queue);
+    session
+        .act(ForgetQueue {
+            queue,
+            back: back(),
+            after: back(),
+        })
+        .await
+}
+
+async fn delete(session: &Session, queue: &QueueName) -> Result<Done> {
+    check(session, queue).await?;
+    let (queue, back) = (queue_ref(queue), back());
+    match queue.protocol {
+        Protocol::Jobq => {
+            session
+                .act(DeleteQueue {
+                    queue,
+                    after: back.clone(),
+                    back,
+                })
+                .await
+        }
+        Protocol::Lmstfy => session.act(DestroyQueue { queue, back }).await,
+        Protocol::Qless | Protocol::Relay => Err(Failure::usage(
+            "only Jobq and lmstfy queues are deleted; cancel the jobs of this queue, then forget it",
+        )),
+    }
+}
+
+async fn show(session: &Session, queue: &QueueName, state: &str, limit: Limit) -> Result<String> {
+    let Some(state) = EffectiveState::parse(state) else {
+        return Err(Failure::usage(format!("there is no state \"{state}\"")));
+    };
+    let mut jobs = Vec::new();
+    let row = loop {
+        let call = Queue {
+            queue_ref: queue_ref(queue),
+            state: state.as_str().to_owned(),
+            offset: jobs.len(),
+        };
+        let page = session.read(call).await?;
+        let is_last = page.jobs.is_empty();
+        jobs.extend(page.jobs);
+        if is_last || jobs.len() >= limit.limit {
+            break page.queue;
+        }
+    };
+    jobs.truncate(limit.limit);
+    if session.json {
+        let mut shown = queue_json(&row);
+        if let Some(shown) = shown.as_object_mut() {
+            shown.insert("state".to_owned(), json!(state.as_str()));
+            shown.insert("jobs".to_owned(), jobs.iter().map(job_json).collect());
+        }
+        return Ok(json_line(&shown));
+    }
+    let counts = &row.counts;
+    let count = |state: EffectiveState| {
+        let count = counts.of(state);
+        if count == 0 {
+            String::new()
+        } else {
+            number(count)
+        }
+    };
+    let about = fields([
+        ("queue", queue_name(&row.queue_ref)),
+        ("status", if row.paused { "paused" } else { "" }.to_owned()),
+        ("waiting", number(counts.waiting)),
+        (
+            "oldest",
+            ago(row.oldest_waiting.filter(|_| counts.waiting > 0)),
+        ),
+        ("scheduled", count(EffectiveState::Scheduled)),
+        ("depends", count(EffectiveState::Depends)),
+        ("running", count(EffectiveState::Running)),
+        ("stalled", count(EffectiveState::Stalled)),
+        ("failed", count(EffectiveState::Failed)),
+        ("complete", count(EffectiveState::Complete)),
+        ("dead", count(EffectiveState::Dead)),
+        (
+            "recurring",
+            if row.recurring == 0 {
+                String::new()
+            } else {
+                number(row.recurring)
+            },
+        ),
+        ("last claim", ago(row.last_claim)),
+    ]);
+    if jobs.is_empty() {
+        return Ok(format!("{about}\nno {state} jobs\n"));
+    }
+    Ok(format!("{about}\n{}", job_table(&jobs)))
+}
+
+async fn records(session: &Session, queue: &QueueName, offset: usize) -> Result<RecordsView> {
+    let (queue_ref, filter) = (queue_ref(queue), RecordFilter::All);
+    session
+        .read(Records {
+            queue_ref,
+            filter,
+            offset,
+        })
+        .await
+}
+
+/// A Jobq queue: its states, and its records, least recently changed first.
+async fn show_records(session: &Session, queue: &QueueName, limit: Limit) -> Result<String> {
+    let mut rows = Vec::new();
+    let view = loop {
+        let mut view = records(session, queue, rows.len()).await?;
+        let page = match &mut view.list {
+            RecordList::Page(page, _) | RecordList::Found(page) => std::mem::take(page),
+            RecordList::Refused(_) | RecordList::Nothing => Vec::new(),
+        };
+        let is_last = page.is_empty();
+        rows.extend(page);
+        if is_last || rows.len() >= limit.limit {
+            break view;
+        }
+    };
+    rows.truncate(limit.limit);
+    let name = queue_name(&view.queue_ref);
+    if session.json {
+        let states = view
+            .states
+            .iter()
+            .map(|it| json!({ "state": it.word, "count": it.count }));
+        let records = rows.iter().map(|it| {
+            json!({
+                "id": it.id, "state": it.state, "preview": it.preview,
+                "events": it.events, "modified": crate::time::iso(it.modified),
+            })
+        });
+        return Ok(json_line(&json!({
+            "name": name, "api": "jobq", "queue": view.queue_ref.name, "records": view.total,
+            "states": states.collect::<Vec<_>>(), "jobs": records.collect::<Vec<_>>(),
+        })));
+    }
+    let mut states = crate::cli::output::Table::new(&["STATE", "JOBS"]);
+    for state in &view.states {
+        states.row([state.word.clone(), number(state.count)]);
+    }
+    let mut table = crate::cli::output::Table::new(&["ID", "STATE", "MODIFIED", "PAYLOAD"]);
+    for row in rows {
+        let state = row.state.unwrap_or_default();
+        table.row([
+            row.id.to_string(),
+            state,
+            ago(Some(row.modified)),
+            row.preview,
+        ]);
+    }
+    let about = fields([("queue", name), ("jobs", number(view.total))]);
+    Ok(format!("{about}\n{}\n{}", states.render(), table.render()))
+}
+
+/// Whether the name of the queue contains this text, ignoring case.
+fn contains(row: &QueueRow, text: &str) -> bool {
+    queue_name(&row.queue_ref)
+        .to_lowercase()
+        .contains(&text.to_lowercase())
+}
+
+/// `switchyard complete-queues`: the names that begin with a text, one per line, for the completion of shells. Prints
+/// nothing if the server cannot be reached, and no name that a shell could misread.
+pub async fn complete(options: &CompleteQueues) -> Outcome {
+    let session = Session::connect(&options.connection, false)?;
+    let Ok(rows) = session.read(LoadQueues {}).await else {
+        return Ok(());
+    };
+    let names = rows.iter().map(|row| queue_name(&row.queue_ref));
+    let is_plain = |name: &String| {
+        name.starts_with(&options.prefix)
+            && !name.contains(char::is_whitespace)
+            && printable(name) == *name
+    };
+    for name in names.filter(is_plain).take(COMPLETIONS_MAX) {
+        print(&format!("{name}\n"));
+    }
+    Ok(())
+}

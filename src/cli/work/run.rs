@@ -1,0 +1,222 @@
+//! Works off one job: runs its program, keeps its lease, and reports its outcome.
+
+use std::io;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use tokio::time::{sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::api::{Report, Settled};
+use super::claims::Claims;
+use super::job::Job;
+use super::lease;
+use super::lines::LineProgram;
+use super::outcome::{End, Ending, Failure, Verdict, verdict};
+use super::pace::Backoff;
+use super::program::{Program, fits_environment};
+
+/// How long a report is repeated while the server is away.
+const REPORT_MAX: Duration = Duration::from_secs(600);
+
+/// The same after the worker was told to stop.
+const LAST_REPORT_MAX: Duration = Duration::from_secs(5);
+
+/// How the work on a job ended.
+enum Ended {
+    Verdict(Verdict),
+    HandBack,
+    Lost(String),
+}
+
+/// Why a program is stopped.
+enum Cause {
+    TimeLimit(Duration),
+    Shutdown,
+    Lost(String),
+}
+
+/// A program that works on a job.
+enum Run {
+    Once(Program),
+    Line(LineProgram),
+}
+
+impl Run {
+    async fn stop(&mut self, kill_after: Duration) {
+        match self {
+            Run::Once(program) => program.stop(kill_after).await,
+            Run::Line(line) => line.program.stop(kill_after).await,
+        }
+    }
+
+    fn stderr(&self) -> String {
+        match self {
+            Run::Once(program) => program.stderr.text(),
+            Run::Line(line) => line.program.stderr.text(),
+        }
+    }
+}
+
+impl Claims {
+    /// Works off a job. `superseded` is canceled when this worker claims the job again.
+    pub async fn work_off(&self, job: &Job, superseded: &CancellationToken) -> Ending {
+        let ended = match self.supervise(job, superseded).await {
+            Ok(ended) => ended,
+            Err(error) => {
+                self.abort(format!("cannot run the program: {error}"));
+                Ended::HandBack
+            }
+        };
+        let report = match ended {
+            Ended::Verdict(Verdict::Complete) => Report::Complete,
+            Ended::Verdict(Verdict::Retry(failure)) => Report::Retry(failure),
+            Ended::Verdict(Verdict::Fail(failure)) => Report::Fail(failure),
+            Ended::HandBack => Report::HandBack,
+            Ended::Lost(why) => return lost(job, &why),
+        };
+        match self.report(job, &report, superseded).await {
+            Settled::Lost(why) => lost(job, &why),
+            Settled::Done | Settled::LeftToExpire => ending(job, &report),
+        }
+    }
+
+    /// Runs the program until it ends, or has to be stopped.
+    async fn supervise(&self, job: &Job, superseded: &CancellationToken) -> io::Result<Ended> {
+        let options = &self.options;
+        if options.env && !fits_environment(&job.payload) {
+            return Ok(Ended::Verdict(Verdict::Fail(Failure {
+                group: "payload".to_owned(),
+                message: "the payload does not fit into an environment variable".to_owned(),
+            })));
+        }
+        let mut run = match options.each_line {
+            true => Run::Line(self.pool.take(options, &self.variables)?),
+            false => Run::Once(Program::start(options, &self.variables, job)?),
+        };
+        let mut lease = pin!(lease::keep(&self.api, job));
+        let started = Instant::now();
+        let limit = async {
+            match options.run_max() {
+                Some(limit) => {
+                    sleep(limit).await;
+                    limit
+                }
+                None => std::future::pending().await,
+            }
+        };
+        let cause = tokio::select! {
+            biased;
+            () = superseded.cancelled() => Cause::Lost("this worker has claimed it again".to_owned()),
+            why = &mut lease => Cause::Lost(why),
+            ended = self.ended(&mut run, job) => {
+                let (verdict, can_continue) = ended?;
+                if let (Run::Line(line), true) = (run, can_continue) {
+                    self.pool.put_back(line);
+                }
+                return Ok(Ended::Verdict(verdict));
+            }
+            limit = limit => Cause::TimeLimit(limit),
+            () = self.shutdown.stopping() => Cause::Shutdown,
+        };
+        let mut cause = cause;
+        tracing::info!(queue = job.queue, id = job.id, after = ?started.elapsed(), "stopping a program");
+        {
+            let mut stop = pin!(run.stop(options.kill_after));
+            loop {
+                tokio::select! {
+                    () = &mut stop => break,
+                    why = &mut lease, if !matches!(cause, Cause::Lost(_)) => cause = Cause::Lost(why),
+                }
+            }
+        }
+        Ok(match cause {
+            Cause::Lost(why) => Ended::Lost(why),
+            Cause::Shutdown => Ended::HandBack,
+            Cause::TimeLimit(limit) => {
+                let end = End::TimeLimit(limit);
+                Ended::Verdict(verdict(end, &run.stderr(), &options.outcomes))
+            }
+        })
+    }
+
+    /// Waits for the outcome of the program. The second value tells whether the program can get another job.
+    async fn ended(&self, run: &mut Run, job: &Job) -> io::Result<(Verdict, bool)> {
+        let outcomes = &self.options.outcomes;
+        match run {
+            Run::Line(line) => line.run(job, outcomes).await,
+            Run::Once(program) => {
+                let status = program.wait().await?;
+                program.read_rest().await;
+                let verdict = verdict(End::Exit(status), &program.stderr.text(), outcomes);
+                Ok((verdict, false))
+            }
+        }
+    }
+
+    /// Reports the outcome, and repeats that while the server is away.
+    async fn report(&self, job: &Job, report: &Report, superseded: &CancellationToken) -> Settled {
+        let deadline = match job.lease {
+            Some(lease) if !self.api.rejects_late_reports() => lease.until,
+            _ => Instant::now() + REPORT_MAX,
+        };
+        let stopped = async {
+            self.shutdown.stopping().await;
+            sleep(LAST_REPORT_MAX).await;
+        };
+        let is_late = "the server did not respond to its outcome in time";
+        tokio::select! {
+            biased;
+            () = superseded.cancelled() => match report {
+                // The next attempt has begun before the response arrived.
+                Report::Retry(_) => Settled::Done,
+                _ => Settled::Lost("this worker has claimed it again".to_owned()),
+            },
+            () = sleep_until(deadline.into()) => Settled::Lost(is_late.to_owned()),
+            settled = self.report_until_settled(job, report) => settled,
+            () = stopped => Settled::Lost(is_late.to_owned()),
+        }
+    }
+
+    async fn report_until_settled(&self, job: &Job, report: &Report) -> Settled {
+        let (mut backoff, mut is_repeated) = (Backoff::new(), false);
+        loop {
+            match self.api.settle(job, report, is_repeated).await {
+                Ok(settled) => return settled,
+                Err(error) if error.is_temporary() => {
+                    tracing::warn!(queue = job.queue, id = job.id, %error, "cannot report the outcome of a job");
+                    is_repeated |= error.is_uncertain();
+                    backoff.pause(&error).await;
+                }
+                Err(error) => return Settled::Lost(error.to_string()),
+            }
+        }
+    }
+}
+
+fn ending(job: &Job, report: &Report) -> Ending {
+    let (queue, id) = (&job.queue, &job.id);
+    match report {
+        Report::Complete => {
+            tracing::debug!(queue, id, "completed a job");
+            Ending::Completed
+        }
+        Report::Retry(failure) => {
+            tracing::info!(queue, id, group = failure.group, "retried a job");
+            Ending::Retried
+        }
+        Report::Fail(failure) => {
+            tracing::info!(queue, id, group = failure.group, "failed a job");
+            Ending::Failed
+        }
+        Report::HandBack => {
+            tracing::info!(queue, id, "handed a job back");
+            Ending::HandedBack
+        }
+    }
+}
+
+fn lost(job: &Job, why: &str) -> Ending {
+    tracing::warn!(queue = job.queue, id = job.id, why, "lost a job");
+    Ending::Lost
+}

@@ -1,0 +1,70 @@
+//! How the subcommands that talk to a server reach it.
+
+use std::path::PathBuf;
+
+use clap::{Args, Command as Definition};
+
+use crate::client::{Client, Settings, Token};
+use crate::secret::read_file;
+
+/// The default address of the server, which is also the one that it listens on by default.
+const SERVER: &str = "http://127.0.0.1:3000";
+
+/// The server, and the credentials of the client. Flatten it after the options of the subcommand.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Connection")]
+pub struct Connection {
+    /// Address of the server: http://HOST:PORT or https://HOST, optionally with a path.
+    #[arg(long, env = "SWITCHYARD_SERVER", default_value = SERVER, value_name = "URL")]
+    pub server: String,
+    /// Token of the API: that of qless, Relay, Jobq or the admin; for lmstfy that of the namespace; with --user, that
+    /// user's password or dashboard secret.
+    #[arg(long, env = "SWITCHYARD_TOKEN", hide_env_values = true, value_parser = Token::new)]
+    #[arg(value_name = "TOKEN", group = "connection-token-source")]
+    pub token: Option<Token>,
+    /// File with the value of --token.
+    #[arg(long, env = "SWITCHYARD_TOKEN_FILE", value_parser = token_file, value_name = "PATH")]
+    #[arg(group = "connection-token-source")]
+    pub token_file: Option<Token>,
+    /// User name, to authenticate with a name and a password or dashboard secret.
+    #[arg(long, env = "SWITCHYARD_USER", value_name = "NAME")]
+    #[arg(requires = "connection-token-source")]
+    pub user: Option<String>,
+    /// File with the only trusted certificate authorities, in PEM format [default: those of the system].
+    #[arg(long, env = "SWITCHYARD_CA", value_name = "PATH")]
+    pub ca: Option<String>,
+    /// Configuration file whose profiles are used.
+    #[arg(long, env = "SWITCHYARD_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Profile of the configuration file, whose keys are the options above [default: the profile named default, if there
+    /// is one].
+    #[arg(long, env = "SWITCHYARD_PROFILE", value_name = "NAME")]
+    pub profile: Option<String>,
+}
+
+impl Connection {
+    /// The definition of these options alone, which is also that of a profile's keys.
+    pub fn definition() -> Definition {
+        let mut definition = Connection::augment_args(Definition::new("connection"));
+        definition.build();
+        definition
+    }
+
+    /// A client with these options. It does not connect yet.
+    ///
+    /// # Errors
+    /// If the address or the CA file is not valid.
+    pub fn client(&self) -> Result<Client, String> {
+        let ca = self.ca.as_deref().map(read_file).transpose();
+        Client::new(&Settings {
+            server: self.server.clone(),
+            token: self.token.clone().or_else(|| self.token_file.clone()),
+            user: self.user.clone(),
+            ca: ca.map_err(|why| format!("--ca: {why}"))?,
+        })
+    }
+}
+
+fn token_file(path: &str) -> Result<Token, String> {
+    Token::new(&read_file(path)?).map_err(str::to_owned)
+}

@@ -1,0 +1,418 @@
+//! Options of the commands that manage a running server over HTTP: queues, jobs, failures, workers, recurring jobs,
+//! operations, and `switchyard top`.
+
+mod job;
+mod settings;
+
+use clap::{Args, Subcommand};
+
+use super::Connection;
+use crate::engine::Protocol;
+pub use job::{Job, JobAction, JobCommand, JobPut, Targets};
+pub use settings::{OptionCommand, RemoteToken};
+
+/// Maximum number of rows that a list prints (`--limit`).
+pub const ROWS_MAX: usize = 10_000;
+
+/// The connection, and the format of the output.
+#[derive(Debug, Args)]
+pub struct Remote {
+    #[command(flatten)]
+    pub connection: Connection,
+    /// Print JSON, one object per line, instead of a table.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Prints again after every change.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Watch {
+    /// Print again whenever the server reports a change, at most once a second, until interrupted.
+    #[arg(long, short)]
+    pub watch: bool,
+}
+
+/// How many rows a list has.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Limit {
+    /// Maximum number of rows, up to 10,000.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = limit)]
+    pub limit: usize,
+}
+
+fn limit(text: &str) -> Result<usize, String> {
+    let limit = text.parse().ok();
+    limit
+        .filter(|limit| (1..=ROWS_MAX).contains(limit))
+        .ok_or_else(|| format!("expected a number from 1 to {ROWS_MAX}"))
+}
+
+/// A queue as people name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueName {
+    pub protocol: Protocol,
+    /// Empty if the protocol has no namespaces.
+    pub namespace: String,
+    pub name: String,
+}
+
+/// Parses `mail`, `qless:mail`, `lmstfy:NAMESPACE/mail`, `relay:mail` or `jobq:mail`.
+pub fn queue_name(text: &str) -> Result<QueueName, String> {
+    let known = |(protocol, name)| {
+        let found = Protocol::ALL.into_iter().find(|it| it.as_str() == protocol);
+        found.map(|protocol| (protocol, name))
+    };
+    let (protocol, name) = text
+        .split_once(':')
+        .and_then(known)
+        .unwrap_or((Protocol::Qless, text));
+    let (namespace, name) = match protocol {
+        Protocol::Lmstfy => name
+            .split_once('/')
+            .ok_or("expected lmstfy:NAMESPACE/QUEUE")?,
+        Protocol::Qless | Protocol::Relay | Protocol::Jobq => ("", name),
+    };
+    if name.is_empty() && protocol != Protocol::Relay {
+        return Err("the name of a queue must not be empty".to_owned());
+    }
+    Ok(QueueName {
+        protocol,
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    })
+}
+
+fn api(text: &str) -> Result<Protocol, &'static str> {
+    let found = Protocol::ALL.into_iter().find(|it| it.as_str() == text);
+    found.ok_or("expected qless, lmstfy, relay or jobq")
+}
+
+#[derive(Debug, Subcommand)]
+pub enum QueueCommand {
+    /// List the queues with their counts.
+    List {
+        #[command(flatten)]
+        remote: Remote,
+        /// Only queues whose name contains this text.
+        text: Option<String>,
+        /// Only queues of this API: qless, lmstfy, relay or jobq.
+        #[arg(long, value_parser = api)]
+        api: Option<Protocol>,
+        /// Only paused queues.
+        #[arg(long)]
+        paused: bool,
+        /// Print only the names, in the form that other commands take.
+        #[arg(long, short, conflicts_with = "json")]
+        quiet: bool,
+        #[command(flatten)]
+        limit: Limit,
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Show the counts of a queue, and its jobs in one state.
+    Show {
+        #[command(flatten)]
+        remote: Remote,
+        /// Queue: NAME (qless), lmstfy:NAMESPACE/NAME, relay:NAME or jobq:NAME.
+        #[arg(value_parser = queue_name)]
+        queue: QueueName,
+        /// State of the jobs to list: waiting, scheduled, depends, running, stalled, failed, complete or dead.
+        #[arg(long, default_value = "waiting")]
+        state: String,
+        #[command(flatten)]
+        limit: Limit,
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Pause queues: workers get no jobs from them.
+    Pause(Queues),
+    /// Resume paused queues.
+    #[command(visible_alias = "unpause")]
+    Resume(Queues),
+    /// Create a Jobq queue. Queues of other APIs are created with their first job.
+    Create(Queues),
+    /// Remove queues without unfinished jobs from the lists.
+    Forget(Queues),
+    /// Delete Jobq queues with all their jobs, or the ready jobs of lmstfy queues.
+    Delete {
+        #[command(flatten)]
+        queues: Queues,
+        #[command(flatten)]
+        yes: Yes,
+    },
+}
+
+/// The queues that a command changes.
+#[derive(Debug, Args)]
+pub struct Queues {
+    #[command(flatten)]
+    pub remote: Remote,
+    /// Queues: NAME (qless), lmstfy:NAMESPACE/NAME, relay:NAME or jobq:NAME.
+    #[arg(value_parser = queue_name, required = true, value_name = "QUEUE")]
+    pub queues: Vec<QueueName>,
+}
+
+/// The confirmation of a command that cannot be undone, or that changes many jobs.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Yes {
+    /// Do not ask for confirmation.
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum FailureCommand {
+    /// List the failure groups.
+    List {
+        #[command(flatten)]
+        remote: Remote,
+        /// Only groups whose name or newest message contains this text.
+        #[arg(default_value = "")]
+        text: String,
+        /// Only groups with failures in this range: 1h, 24h, 7d or all.
+        #[arg(long, default_value = "all", value_parser = ["1h", "24h", "7d", "all"])]
+        range: String,
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Show a failure group: its messages, queues, workers and jobs.
+    Show {
+        #[command(flatten)]
+        remote: Remote,
+        /// Failure group.
+        group: String,
+        /// Only failures in this range: 1h, 24h, 7d or all.
+        #[arg(long, default_value = "all", value_parser = ["1h", "24h", "7d", "all"])]
+        range: String,
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Retry all failed jobs of a group, as an operation.
+    Retry {
+        #[command(flatten)]
+        remote: Remote,
+        /// Failure group.
+        group: String,
+        #[command(flatten)]
+        bulk: Bulk,
+    },
+}
+
+/// How an operation on many jobs is started.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Bulk {
+    /// Print how many jobs would change, and change nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Wait until the operation has ended.
+    #[arg(long)]
+    pub wait: bool,
+    #[command(flatten)]
+    pub yes: Yes,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum WorkerCommand {
+    /// List the workers.
+    List {
+        #[command(flatten)]
+        remote: Remote,
+        /// Only workers whose name contains this text.
+        #[arg(default_value = "")]
+        text: String,
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Show a worker and its jobs.
+    Show {
+        #[command(flatten)]
+        remote: Remote,
+        /// Name of the worker.
+        worker: String,
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Remove workers from the lists until they send another request.
+    Forget {
+        #[command(flatten)]
+        remote: Remote,
+        /// Names of the workers.
+        #[arg(required = true, value_name = "WORKER")]
+        workers: Vec<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum RecurringCommand {
+    /// List the recurring jobs.
+    List {
+        #[command(flatten)]
+        remote: Remote,
+        /// Only those of this qless queue.
+        queue: Option<String>,
+        #[command(flatten)]
+        limit: Limit,
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Show a recurring job and its newest jobs.
+    Show {
+        #[command(flatten)]
+        remote: Remote,
+        /// ID of the recurring job.
+        id: String,
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Create a recurring job.
+    Put(Box<RecurringPut>),
+    /// End recurring jobs. The jobs that they have created are kept.
+    #[command(visible_alias = "cancel")]
+    End {
+        #[command(flatten)]
+        remote: Remote,
+        /// IDs of the recurring jobs.
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
+}
+
+/// A new recurring job.
+#[derive(Debug, Args)]
+pub struct RecurringPut {
+    #[command(flatten)]
+    pub remote: Remote,
+    /// Queue (qless) of the jobs.
+    pub queue: String,
+    /// Payload of the jobs, as JSON.
+    #[arg(default_value = "{}")]
+    pub payload: String,
+    /// How often a job is created: a number of seconds, or with a unit (30s, 5m, 1h, 1d).
+    #[arg(long, value_name = "INTERVAL", value_parser = seconds)]
+    pub every: f64,
+    /// ID of the recurring job [default: generated].
+    #[arg(long, default_value = "", hide_default_value = true)]
+    pub id: String,
+    /// Class of the jobs.
+    #[arg(long, default_value = "", hide_default_value = true)]
+    pub class: String,
+    /// Time until the first job.
+    #[arg(long, value_name = "DURATION", default_value = "0", value_parser = seconds)]
+    pub offset: f64,
+    /// Priority of the jobs; the lowest number runs first.
+    #[arg(long, default_value_t = 0.0, allow_hyphen_values = true)]
+    pub priority: f64,
+    /// Retries of each job.
+    #[arg(long, default_value_t = 0)]
+    pub retries: u32,
+    /// Maximum number of missed jobs that are created later; 0 for no limit.
+    #[arg(long, default_value_t = 0)]
+    pub backlog: u32,
+}
+
+/// Parses a duration in seconds: `90`, `1.5`, `30s`, `5m`, `1h`, `2d`, `1w`.
+pub fn seconds(text: &str) -> Result<f64, &'static str> {
+    let units = [
+        ("s", 1.0),
+        ("m", 60.0),
+        ("h", 3_600.0),
+        ("d", 86_400.0),
+        ("w", 604_800.0),
+    ];
+    let with_unit = units
+        .into_iter()
+        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
+    let (number, unit) = with_unit.unwrap_or((text, 1.0));
+    let number: Option<f64> = number.trim().parse().ok();
+    number
+        .map(|number| number * unit)
+        .filter(|seconds| seconds.is_finite() && *seconds >= 0.0)
+        .ok_or("expected a number of seconds, or a number with s, m, h, d or w")
+}
+
+#[derive(Debug, Subcommand)]
+pub enum OperationCommand {
+    /// List the operations (bulk actions on many jobs), newest first.
+    List {
+        #[command(flatten)]
+        remote: Remote,
+        #[command(flatten)]
+        limit: Limit,
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Show an operation and the jobs that it skipped.
+    Show {
+        #[command(flatten)]
+        operation: Operation,
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Wait until an operation has ended. The exit code is 1 if it failed.
+    Wait(Operation),
+    /// Stop an operation. Changes that it has already made are kept.
+    Stop(Operation),
+    /// Restore the jobs that an operation has removed, up to 30 s after its end.
+    Undo(Operation),
+}
+
+/// An operation.
+#[derive(Debug, Args)]
+pub struct Operation {
+    #[command(flatten)]
+    pub remote: Remote,
+    /// Number of the operation.
+    pub id: i64,
+}
+
+/// The options of `switchyard top`.
+#[derive(Debug, Args)]
+pub struct Top {
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+/// The options of `switchyard complete-queues`.
+#[derive(Debug, Args)]
+pub struct CompleteQueues {
+    #[command(flatten)]
+    pub connection: Connection,
+    /// Beginning of the name.
+    #[arg(default_value = "", allow_hyphen_values = true)]
+    pub prefix: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_name_says_its_api() {
+        let parsed = |text: &str| queue_name(text).map(|it| (it.protocol, it.namespace, it.name));
+        let ok = |protocol, namespace: &str, name: &str| {
+            Ok((protocol, namespace.to_owned(), name.to_owned()))
+        };
+        assert_eq!(parsed("mail"), ok(Protocol::Qless, "", "mail"));
+        assert_eq!(parsed("a:b/c"), ok(Protocol::Qless, "", "a:b/c"));
+        assert_eq!(parsed("qless:relay:x"), ok(Protocol::Qless, "", "relay:x"));
+        assert_eq!(
+            parsed("lmstfy:shop/mail"),
+            ok(Protocol::Lmstfy, "shop", "mail")
+        );
+        assert_eq!(parsed("relay:"), ok(Protocol::Relay, "", ""));
+        assert_eq!(parsed("jobq:a/b"), ok(Protocol::Jobq, "", "a/b"));
+        for text in ["", "qless:", "lmstfy:mail", "lmstfy:shop/", "jobq:"] {
+            assert!(parsed(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(seconds("90"), Ok(90.0));
+        assert_eq!(seconds("1.5m"), Ok(90.0));
+        assert_eq!(seconds("2d"), Ok(172_800.0));
+        for text in ["", "h", "-1", "inf", "1y", "NaN", "1e308w"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+    }
+}

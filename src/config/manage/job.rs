@@ -1,0 +1,194 @@
+//! Options of `switchyard job`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::{Bulk, Limit, QueueName, Remote, Watch, Yes, queue_name, seconds};
+
+#[derive(Debug, Subcommand)]
+pub enum JobCommand {
+    /// List the jobs that match a search, newest first.
+    #[command(visible_alias = "search")]
+    List {
+        #[command(flatten)]
+        remote: Remote,
+        /// Search in the language of the dashboard: state:failed queue:mail tag:vip data.to:ada*. Without terms, all
+        /// jobs. Write two hyphens before a term that begins with one: -- -queue:mail.
+        #[arg(value_name = "TERM")]
+        search: Vec<String>,
+        #[command(flatten)]
+        limit: Limit,
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Show a job: its state, payload, failure and history.
+    Show {
+        #[command(flatten)]
+        remote: Remote,
+        #[command(flatten)]
+        job: Job,
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Put jobs into a queue of any API, and print their IDs.
+    Put(Box<JobPut>),
+    /// Retry failed jobs.
+    Retry(Targets),
+    /// Cancel jobs. Operations on a search can be undone for 30 s.
+    Cancel(Targets),
+    /// Move jobs to another queue.
+    Move {
+        /// Queue (qless) to move to. It need not exist.
+        #[arg(long, value_name = "QUEUE")]
+        to: String,
+        #[command(flatten)]
+        targets: Targets,
+    },
+    /// Change the priority of jobs; the lowest number runs first.
+    Priority {
+        /// New priority.
+        #[arg(allow_hyphen_values = true)]
+        priority: f64,
+        #[command(flatten)]
+        targets: Targets,
+    },
+    /// Add a tag to jobs.
+    Tag {
+        /// Tag.
+        tag: String,
+        #[command(flatten)]
+        targets: Targets,
+    },
+    /// Remove a tag from jobs.
+    Untag {
+        /// Tag.
+        tag: String,
+        #[command(flatten)]
+        targets: Targets,
+    },
+    /// Track jobs: publish their events and list them on the dashboard.
+    Track(Targets),
+    /// Stop tracking jobs.
+    Untrack(Targets),
+    /// Take running jobs from their workers. They are first in line in their queue.
+    Timeout(Jobs),
+    /// Add a note to the history of a job.
+    Note {
+        #[command(flatten)]
+        remote: Remote,
+        /// ID of the job.
+        id: String,
+        /// Text of the note.
+        message: String,
+    },
+    /// Delete jobs of lmstfy, Relay or Jobq in any state. This cannot be undone.
+    Delete {
+        /// Queue of the jobs: lmstfy:NAMESPACE/NAME, relay:NAME or jobq:NAME.
+        #[arg(long, value_parser = queue_name)]
+        queue: QueueName,
+        #[command(flatten)]
+        jobs: Jobs,
+        #[command(flatten)]
+        yes: Yes,
+    },
+}
+
+/// What a command does to each of its jobs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum JobAction {
+    Retry,
+    Cancel,
+    Move(String),
+    Priority(f64),
+    Tag(String),
+    Untag(String),
+    Track,
+    Untrack,
+}
+
+/// One job.
+#[derive(Debug, Args)]
+pub struct Job {
+    /// ID of the job.
+    pub id: String,
+    /// Queue of the job, if it is not a qless job: lmstfy:NAMESPACE/NAME, relay:NAME or jobq:NAME.
+    #[arg(long, value_parser = queue_name)]
+    pub queue: Option<QueueName>,
+}
+
+/// Jobs by their IDs.
+#[derive(Debug, Args)]
+pub struct Jobs {
+    #[command(flatten)]
+    pub remote: Remote,
+    /// IDs of the jobs. A hyphen reads them from standard input, one per line.
+    #[arg(required = true, value_name = "ID")]
+    pub ids: Vec<String>,
+}
+
+/// The qless jobs that a command changes: by ID, or all that match a search.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("target").required(true).args(["ids", "search"]))]
+pub struct Targets {
+    #[command(flatten)]
+    pub remote: Remote,
+    /// IDs of the jobs. A hyphen reads them from standard input, one per line.
+    #[arg(value_name = "ID")]
+    pub ids: Vec<String>,
+    /// All jobs that match this search, as an operation: state:failed type:Timeout.
+    #[arg(long, value_name = "SEARCH")]
+    pub search: Option<String>,
+    #[command(flatten)]
+    pub bulk: Bulk,
+}
+
+/// New jobs.
+#[derive(Debug, Args)]
+pub struct JobPut {
+    #[command(flatten)]
+    pub remote: Remote,
+    /// Queue: NAME (qless), lmstfy:NAMESPACE/NAME, relay:NAME or jobq:NAME.
+    #[arg(value_parser = queue_name)]
+    pub queue: QueueName,
+    /// Payload: JSON, or for lmstfy any text. A hyphen reads it from standard input [default: {}].
+    #[arg(allow_hyphen_values = true, conflicts_with_all = ["lines", "items"])]
+    pub payload: Option<String>,
+    /// Put one job for each line of a file; the line is its payload. A hyphen is standard input.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["items", "id"])]
+    pub lines: Option<PathBuf>,
+    /// Put one job for each line of a file; the line is a JSON object with the fields of the API: for qless id, meta,
+    /// klass, priority, retries, delay, tags and depends. A hyphen is standard input.
+    #[arg(long, value_name = "FILE", conflicts_with = "id")]
+    pub items: Option<PathBuf>,
+    /// ID of the job [default: generated]. Not for lmstfy and Jobq, which generate IDs.
+    #[arg(long)]
+    pub id: Option<String>,
+    /// Class of the job (qless).
+    #[arg(long)]
+    pub class: Option<String>,
+    /// Priority (qless); the lowest number runs first.
+    #[arg(long, allow_hyphen_values = true)]
+    pub priority: Option<f64>,
+    /// Number of retries (qless, Relay), or of tries less one (lmstfy).
+    #[arg(long)]
+    pub retries: Option<u32>,
+    /// Time until the job is available (qless, lmstfy): a number of seconds, or with a unit (5m).
+    #[arg(long, value_parser = seconds)]
+    pub delay: Option<f64>,
+    /// Tag (qless). Repeatable.
+    #[arg(long = "tag", value_name = "TAG")]
+    pub tags: Vec<String>,
+    /// ID of a job that must be complete first (qless). Repeatable.
+    #[arg(long = "depends", value_name = "ID")]
+    pub depends: Vec<String>,
+    /// Time to live (lmstfy); 0 for no limit.
+    #[arg(long, value_parser = seconds)]
+    pub ttl: Option<f64>,
+    /// Time within which a runner must send a heartbeat (Relay) [default: 60s].
+    #[arg(long, value_parser = seconds)]
+    pub timeout: Option<f64>,
+    /// State of the job, as JSON (Relay, Jobq).
+    #[arg(long)]
+    pub state: Option<String>,
+}

@@ -1,0 +1,83 @@
+//! Options of the commands for the options and tokens of a running server.
+
+use clap::Subcommand;
+
+use super::Remote;
+
+#[derive(Debug, Subcommand)]
+pub enum OptionCommand {
+    /// List the options of a running server and of its queues.
+    List {
+        #[command(flatten)]
+        remote: Remote,
+        /// Only options that differ from their default.
+        #[arg(long)]
+        changed: bool,
+    },
+    /// Print the value of an option of a running server, as JSON.
+    Get {
+        #[command(flatten)]
+        remote: Remote,
+        /// Name of the option, such as heartbeat.
+        option: String,
+        /// Queue (qless) whose option it is.
+        #[arg(long)]
+        queue: Option<String>,
+    },
+    /// Set an option of a running server. It applies at once.
+    Set {
+        #[command(flatten)]
+        remote: Remote,
+        /// Name of the option, such as heartbeat.
+        option: String,
+        /// New value: JSON, or any text for options that are not numbers.
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+        /// Queue (qless) whose option it is.
+        #[arg(long)]
+        queue: Option<String>,
+    },
+    /// Reset an option of a running server to its default.
+    Unset {
+        #[command(flatten)]
+        remote: Remote,
+        /// Name of the option, such as heartbeat.
+        option: String,
+        /// Queue (qless) whose option it is.
+        #[arg(long)]
+        queue: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum RemoteToken {
+    /// Create a token for a namespace and print it. Only its hash is stored, so it is not shown again.
+    Create {
+        #[command(flatten)]
+        remote: Remote,
+        /// Namespace that the token gives access to.
+        namespace: String,
+        /// Who or what uses the token.
+        #[arg(long)]
+        description: String,
+        /// When the token expires: a duration in s, m, h, d or w (30d), or an RFC 3339 date-time [default: never].
+        #[arg(long, value_name = "WHEN")]
+        expires: Option<String>,
+    },
+    /// List the tokens of one namespace or of all.
+    List {
+        #[command(flatten)]
+        remote: Remote,
+        /// Namespace whose tokens to list [default: all].
+        namespace: Option<String>,
+    },
+    /// Revoke a token. Every server refuses it from then on.
+    Revoke {
+        #[command(flatten)]
+        remote: Remote,
+        /// Namespace of the token.
+        namespace: String,
+        /// Public name of the token, from the list (sha256:…).
+        name: String,
+    },
+}

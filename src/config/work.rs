@@ -1,0 +1,334 @@
+//! The options of `switchyard work`.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use regex::Regex;
+use serde_json::value::RawValue;
+
+use super::Connection;
+
+/// The APIs that a worker can claim from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WorkApi {
+    /// Leases with heartbeats, failures by group, retries with a delay
+    Qless,
+    /// A fixed time to run; jobs that are not completed are delivered again
+    Lmstfy,
+    /// Leases with heartbeats; retries are new runs
+    Relay,
+    /// No leases; the state of the job shows who works on it
+    Jobq,
+}
+
+/// In which order the queues are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum QueueOrder {
+    /// A queue is used when those before it are empty
+    #[default]
+    Ordered,
+    /// Each claim begins with the next queue
+    RoundRobin,
+}
+
+/// Maximum number of queues.
+const QUEUES_MAX: usize = 100;
+
+/// The options of `switchyard work`.
+#[derive(Clone, Debug, Args)]
+pub struct Work {
+    /// API to claim from.
+    #[arg(long, env = "SWITCHYARD_API", value_enum, default_value = "qless")]
+    pub api: WorkApi,
+    /// Queues to claim from, separated by commas. Repeatable, up to 100.
+    #[arg(
+        long = "queue",
+        short,
+        env = "SWITCHYARD_QUEUES",
+        value_delimiter = ',',
+        required = true
+    )]
+    #[arg(value_name = "NAME")]
+    pub queues: Vec<String>,
+    /// lmstfy: namespace of the queues.
+    #[arg(
+        long,
+        env = "SWITCHYARD_NAMESPACE",
+        default_value = "default",
+        value_name = "NAME"
+    )]
+    pub namespace: String,
+    /// How many programs run at the same time.
+    #[arg(
+        long,
+        short,
+        env = "SWITCHYARD_CONCURRENCY",
+        default_value_t = 1,
+        value_name = "N"
+    )]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub concurrency: u16,
+    /// In which order the queues are used.
+    #[arg(long, value_enum, default_value_t)]
+    pub order: QueueOrder,
+    /// Name of this worker for the server [default: the host's name and the process ID].
+    #[arg(long, env = "SWITCHYARD_WORKER", value_name = "NAME")]
+    pub name: Option<String>,
+    /// Write the whole job to standard input, as JSON, instead of its payload.
+    #[arg(long, group = "input")]
+    pub json: bool,
+    /// Pass the payload in the environment variable SWITCHYARD_PAYLOAD instead of standard input. At most 128 KiB.
+    #[arg(long, group = "input")]
+    pub env: bool,
+    /// Start a program for each of --concurrency only once. Each job is a line of JSON on its standard input; the
+    /// program answers each with a line: complete, retry or fail, and a message.
+    #[arg(long, group = "input")]
+    pub each_line: bool,
+    /// Maximum run time of a program; one that takes longer is stopped and counts as exit code 124. For example 90s, 5m
+    /// or 1h [default: no limit; for lmstfy --ttr less --kill-after and 1 s].
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    pub time_limit: Option<Duration>,
+    /// After SIGTERM or SIGINT, programs have this time to finish. Then they are stopped, and their jobs are handed
+    /// back.
+    #[arg(long, value_parser = duration, default_value = "20s", value_name = "TIME")]
+    pub grace: Duration,
+    /// Time between SIGTERM and SIGKILL for a program that is stopped.
+    #[arg(long, value_parser = duration, default_value = "5s", value_name = "TIME")]
+    pub kill_after: Duration,
+    /// Exit after one job.
+    #[arg(long)]
+    pub once: bool,
+    /// Exit when no job is available.
+    #[arg(long)]
+    pub drain: bool,
+    /// Show the next jobs and exit, without claiming them or running the program. Not possible with Relay.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not pass on what programs write.
+    #[arg(long)]
+    pub quiet: bool,
+    /// How often to look for jobs in queues of Relay and Jobq, which do not report new jobs.
+    #[arg(long, value_parser = duration, default_value = "1s", value_name = "TIME")]
+    pub poll_interval: Duration,
+    #[command(flatten)]
+    pub outcomes: Outcomes,
+    #[command(flatten)]
+    pub protocol: ProtocolOptions,
+    #[command(flatten)]
+    pub connection: Connection,
+    /// The program that runs for each job, and its arguments.
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
+}
+
+/// What the exit code of a program means.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Outcomes")]
+pub struct Outcomes {
+    /// Exit codes that retry the job.
+    #[arg(long = "retry-code", value_delimiter = ',', default_values_t = [75], value_name = "CODE")]
+    pub retry_codes: Vec<u8>,
+    /// Exit codes that fail the job. All other codes then retry it [default: all codes but 0 and --retry-code fail it].
+    #[arg(long = "fail-code", value_delimiter = ',', value_name = "CODE")]
+    pub fail_codes: Vec<u8>,
+    /// Delay of a retried job (qless and Relay).
+    #[arg(long, value_parser = duration, default_value = "10s", value_name = "TIME")]
+    pub retry_delay: Duration,
+    /// Regular expression whose last match in the end of standard error is the failure's group; with parentheses, the
+    /// part in them [default: exit-CODE, signal-NUMBER or time-limit].
+    #[arg(long, value_name = "REGEX")]
+    pub group_pattern: Option<Regex>,
+}
+
+/// Options of single APIs.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Options of single APIs")]
+pub struct ProtocolOptions {
+    /// lmstfy: time to run of a claimed job, in whole seconds. It cannot be extended.
+    #[arg(long, value_parser = duration, default_value = "2m", value_name = "TIME")]
+    pub ttr: Duration,
+    /// Jobq: which jobs to poll, as JSON.
+    #[arg(long, value_parser = query, default_value = r#"[["IS", "j.state", null]]"#, value_name = "JSON")]
+    pub query: Box<RawValue>,
+    /// Jobq: label of the state of a job that a program works on.
+    #[arg(long, value_parser = label, default_value = "ASSIGNED", value_name = "LABEL")]
+    pub assigned_state: String,
+    /// Jobq: label of the state of a completed job.
+    #[arg(long, value_parser = label, default_value = "FINISHED", value_name = "LABEL")]
+    pub finished_state: String,
+    /// Jobq: label of the state of a failed job.
+    #[arg(long, value_parser = label, default_value = "FAILED", value_name = "LABEL")]
+    pub failed_state: String,
+    /// Jobq: label of the state of a job to retry or handed back [default: no state]. --query must find it.
+    #[arg(long, value_parser = label, value_name = "LABEL")]
+    pub retry_state: Option<String>,
+    /// Jobq: also take jobs whose worker has not reported for this time. Adds an event to the log of a job three times
+    /// in this time while its program runs.
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    pub take_over: Option<Duration>,
+}
+
+/// What is reserved of an lmstfy job's time to run for its completion.
+const MARGIN: Duration = Duration::from_secs(1);
+
+impl Work {
+    /// Checks options that depend on each other.
+    ///
+    /// # Errors
+    /// A sentence for the user.
+    pub fn check(&self) -> Result<(), String> {
+        if self.queues.len() > QUEUES_MAX {
+            return Err(format!(
+                "--queue: {} names; the limit is {QUEUES_MAX}",
+                self.queues.len()
+            ));
+        }
+        if self.queues.iter().any(String::is_empty) {
+            return Err("--queue: a name is empty".to_owned());
+        }
+        if self.outcomes.retry_codes.contains(&0) || self.outcomes.fail_codes.contains(&0) {
+            return Err("exit code 0 always completes the job".to_owned());
+        }
+        if self.api != WorkApi::Lmstfy {
+            return Ok(());
+        }
+        let ttr = self.protocol.ttr;
+        if ttr.subsec_nanos() != 0 {
+            return Err("--ttr: expected whole seconds".to_owned());
+        }
+        let most = ttr.saturating_sub(self.kill_after + MARGIN);
+        if most.is_zero() || self.time_limit.is_some_and(|limit| limit > most) {
+            return Err(
+                "lmstfy cannot extend the time to run of a job: --ttr must be longer than --time-limit, --kill-after \
+                 and 1 s together"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
+    /// The maximum run time of a program.
+    pub fn run_max(&self) -> Option<Duration> {
+        let most = self.protocol.ttr.saturating_sub(self.kill_after + MARGIN);
+        match self.api {
+            WorkApi::Lmstfy => Some(self.time_limit.unwrap_or(most)),
+            WorkApi::Qless | WorkApi::Relay | WorkApi::Jobq => self.time_limit,
+        }
+    }
+}
+
+/// Maximum duration of an option: a year.
+const SECONDS_MAX: f64 = 31_536_000.0;
+
+/// A duration: a number, optionally with a fraction, and `ms`, `s`, `m`, `h` or `d`; seconds by default.
+fn duration(text: &str) -> Result<Duration, &'static str> {
+    const WRONG: &str = "expected a duration of up to a year, such as 500ms, 30s, 5m, 2h or 1d";
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+    let factor = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3_600.0,
+        "d" => 86_400.0,
+        _ => return Err(WRONG),
+    };
+    let number: f64 = number.parse().map_err(|_| WRONG)?;
+    let seconds = Some(number * factor).filter(|seconds| *seconds <= SECONDS_MAX);
+    let seconds = seconds.ok_or(WRONG)?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| WRONG)
+}
+
+/// The label of a state of Jobq, which needs no quotes in a query.
+fn label(text: &str) -> Result<String, &'static str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if !(1..=255).contains(&text.len()) || !text.chars().all(is_plain) {
+        return Err("expected letters, digits, hyphens, underscores and dots");
+    }
+    Ok(text.to_owned())
+}
+
+fn query(text: &str) -> Result<Box<RawValue>, String> {
+    let query: Box<RawValue> =
+        serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
+    if !query.get().starts_with('[') {
+        return Err("expected an array of triples".to_owned());
+    }
+    Ok(query)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Command, Subcommand};
+    use super::*;
+    use clap::Parser;
+
+    fn work(arguments: &[&str]) -> Result<Box<Work>, String> {
+        let words = [&["switchyard", "work"], arguments, &["--", "true"]].concat();
+        let command = Command::try_parse_from(words).map_err(|error| error.to_string())?;
+        match command.subcommand {
+            Subcommand::Work(work) => work.check().map(|()| work),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn durations_have_a_unit() {
+        for (text, seconds) in [
+            ("0", Some(0.0)),
+            ("30", Some(30.0)),
+            ("1.5s", Some(1.5)),
+            ("500ms", Some(0.5)),
+            ("2m", Some(120.0)),
+            ("1h", Some(3_600.0)),
+            ("365d", Some(31_536_000.0)),
+            ("366d", None),
+            ("-1", None),
+            ("1e3", None),
+            ("", None),
+            ("s", None),
+            ("1 s", None),
+        ] {
+            let parsed = duration(text).ok().map(|it| it.as_secs_f64());
+            assert_eq!(parsed, seconds, "{text}");
+        }
+    }
+
+    #[test]
+    fn queues_are_repeatable_and_separated_by_commas() {
+        let work = work(&["--queue", "a,b", "-q", "c"]).unwrap();
+        assert_eq!(work.queues, ["a", "b", "c"]);
+        assert_eq!(work.program, ["true"]);
+        assert!(self::work(&[]).is_err());
+        assert!(self::work(&["--queue", "a,,b"]).is_err());
+        for (count, is_accepted) in [(100, true), (101, false)] {
+            let names = vec!["q"; count].join(",");
+            assert_eq!(self::work(&["--queue", &names]).is_ok(), is_accepted);
+        }
+    }
+
+    #[test]
+    fn the_time_limit_of_lmstfy_fits_into_the_time_to_run() {
+        let run_max = |arguments: &[&str]| {
+            let base = ["--queue", "a", "--api", "lmstfy", "--ttr", "20s"];
+            work(&[&base, arguments].concat()).map(|work| work.run_max())
+        };
+        let seconds = |s| Ok(Some(Duration::from_secs(s)));
+        assert_eq!(run_max(&[]), seconds(14));
+        assert_eq!(run_max(&["--time-limit", "14s"]), seconds(14));
+        assert_eq!(run_max(&["--time-limit", "3s"]), seconds(3));
+        assert!(run_max(&["--time-limit", "15s"]).is_err());
+        assert!(run_max(&["--kill-after", "19s"]).is_err());
+        assert!(run_max(&["--ttr", "19.5s"]).is_err());
+    }
+
+    #[test]
+    fn only_one_form_of_input_can_be_chosen() {
+        assert!(work(&["-q", "a", "--json", "--env"]).is_err());
+        assert!(work(&["-q", "a", "--each-line"]).is_ok());
+        assert!(work(&["-q", "a", "--retry-code", "0"]).is_err());
+        assert!(work(&["-q", "a", "--group-pattern", "("]).is_err());
+    }
+}

@@ -1,0 +1,124 @@
+//! What an import has found, and what has become of it.
+
+use std::collections::BTreeMap;
+
+/// Names that the report gives for each reason.
+const EXAMPLES_MAX: usize = 5;
+
+/// Characters of a name that the report shows.
+const NAME_CHARS_MAX: usize = 80;
+
+/// Different reasons that the report lists; others are counted together.
+const REASONS_MAX: usize = 100;
+
+/// Counts of one kind of thing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Read from the source.
+    pub found: u64,
+    pub imported: u64,
+    /// The target had it.
+    pub existing: u64,
+    pub skipped: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Reason {
+    count: u64,
+    examples: Vec<String>,
+}
+
+/// The report of an import.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// By protocol and kind, such as `qless` and `waiting`.
+    counts: BTreeMap<(&'static str, &'static str), Count>,
+    reasons: BTreeMap<String, Reason>,
+    notes: Vec<String>,
+}
+
+impl Report {
+    /// The counts of a kind of thing, for changing.
+    pub fn count(&mut self, protocol: &'static str, kind: &'static str) -> &mut Count {
+        self.counts.entry((protocol, kind)).or_default()
+    }
+
+    /// The number of things read from the source.
+    pub fn found(&self) -> u64 {
+        self.counts.values().map(|count| count.found).sum()
+    }
+
+    /// The number of jobs, or other things, of one kind that were imported.
+    pub fn imported(&self, protocol: &'static str, kind: &'static str) -> u64 {
+        let count = self.counts.get(&(protocol, kind));
+        count.map_or(0, |count| count.imported)
+    }
+
+    /// Counts a thing that was not imported.
+    pub fn skip(
+        &mut self,
+        protocol: &'static str,
+        kind: &'static str,
+        name: &str,
+        reason: impl Into<String>,
+    ) {
+        self.count(protocol, kind).skipped += 1;
+        let mut reason = format!("{protocol} {kind}: {}", reason.into());
+        if self.reasons.len() >= REASONS_MAX && !self.reasons.contains_key(&reason) {
+            reason = "other reasons".to_owned();
+        }
+        let reason = self.reasons.entry(reason).or_default();
+        reason.count += 1;
+        if reason.examples.len() < EXAMPLES_MAX {
+            let safe = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+            let name = name.chars().take(NAME_CHARS_MAX).map(safe).collect();
+            reason.examples.push(name);
+        }
+    }
+
+    /// The number of things that were not imported.
+    pub fn skipped(&self) -> u64 {
+        self.counts.values().map(|count| count.skipped).sum()
+    }
+
+    /// Adds a remark.
+    pub fn note(&mut self, text: String) {
+        self.notes.push(text);
+    }
+
+    /// The report as text. After a dry run the numbers are those that would be imported.
+    pub fn text(&self, is_dry_run: bool) -> String {
+        let mut text = String::new();
+        let imported = if is_dry_run {
+            "would import"
+        } else {
+            "imported"
+        };
+        row(
+            &mut text,
+            "",
+            ["found", imported, "already there", "skipped"].map(str::to_owned),
+        );
+        for ((protocol, kind), count) in &self.counts {
+            let numbers = [count.found, count.imported, count.existing, count.skipped];
+            let name = format!("{protocol} {kind}");
+            row(&mut text, &name, numbers.map(|number| number.to_string()));
+        }
+        for (reason, Reason { count, examples }) in &self.reasons {
+            let examples = examples.join(", ");
+            text.push_str(&format!("skipped {count}, {reason} ({examples})\n"));
+        }
+        for note in &self.notes {
+            text.push_str(&format!("note: {note}\n"));
+        }
+        text
+    }
+}
+
+fn row(text: &mut String, name: &str, cells: [String; 4]) {
+    text.push_str(&format!("{name:<24}"));
+    for cell in cells {
+        text.push_str(&format!("{cell:>15}"));
+    }
+    text.push('\n');
+}

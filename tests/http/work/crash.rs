@@ -1,0 +1,129 @@
+//! `kill -9` of workers and of the server: no job is lost, and none is completed twice.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{Folder, Worker, command};
+use crate::support::Server;
+use crate::support::lmstfy::eventually;
+use crate::support::ports::Port;
+use crate::support::relay::{Relay, new};
+
+const JOBS: usize = 120;
+const KILLS: usize = 4;
+
+/// Kills the worker and the server in turn while they work off all jobs, until `left` finds none.
+async fn kill_until_done(
+    options: &str,
+    put: impl AsyncFn(&Server),
+    left: impl AsyncFn(&Server) -> usize,
+) -> (Server, Folder, TempDir, Port) {
+    let (port, data, folder) = (Port::reserve(), TempDir::new().unwrap(), Folder::new());
+    let database = data.path().join("jobs.db");
+    let listen = format!("127.0.0.1:{}", port.number);
+    let serve = || Server::on(&database, &["--listen", &listen]);
+    let work = || {
+        let script = r#"echo "$SWITCHYARD_JOB_ID" >> "$DIR/runs"; sleep 0.05"#;
+        let mut command = command(&folder, options, script);
+        command.env("SWITCHYARD_SERVER", format!("http://{listen}"));
+        Worker::run(command)
+    };
+    let mut server = serve();
+    put(&server).await;
+    let mut workers = vec![work(), work()];
+    for kill in 1..=KILLS {
+        // Some more jobs have run since the last kill.
+        let runs = kill * JOBS / (KILLS + 2);
+        eventually("jobs run", async || folder.lines("runs").len() >= runs).await;
+        if kill % 2 == 0 {
+            server.kill();
+            server = serve();
+        } else {
+            let mut killed = workers.remove(0);
+            killed.0.kill().await.unwrap();
+            workers.push(work());
+        }
+    }
+    eventually("all jobs are done", async || left(&server).await == 0).await;
+    for worker in workers {
+        worker.terminate();
+        worker.ends_with(0).await;
+    }
+    (server, folder, data, port)
+}
+
+#[tokio::test]
+async fn qless_jobs_are_completed_exactly_once() {
+    let put = async |server: &Server| {
+        server.client().set("heartbeat", json!(2)).await.accepted();
+        let ids: Vec<String> = (0..JOBS).map(|n| format!("job-{n}")).collect();
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        server.client().add_ids("mail", &ids).await;
+    };
+    let left = async |server: &Server| {
+        let queue = server.client().get("/queue/mail").await.ok();
+        let states = ["waiting", "running", "stalled", "scheduled", "depends"];
+        let counts = states.map(|state| queue[state].as_u64().unwrap());
+        usize::try_from(counts.iter().sum::<u64>()).unwrap()
+    };
+    let options = "--queue mail --concurrency 4 --kill-after 100ms --quiet";
+    let (server, folder, ..) = kill_until_done(options, put, left).await;
+    let mut completed: BTreeMap<String, usize> = BTreeMap::new();
+    let mut after = 0;
+    loop {
+        let path = format!("/events?channel=log&limit=1000&after={after}");
+        let page = server.client().get(&path).await.ok();
+        let events = page["events"].as_array().unwrap();
+        if events.is_empty() {
+            break;
+        }
+        after = page["last"].as_u64().unwrap();
+        let done = events
+            .iter()
+            .filter(|event| event["data"]["event"] == "completed");
+        for event in done {
+            let id = event["data"]["id"].as_str().unwrap().to_owned();
+            *completed.entry(id).or_default() += 1;
+        }
+    }
+    assert_eq!(completed.len(), JOBS, "nothing is lost");
+    assert!(completed.values().all(|count| *count == 1), "{completed:?}");
+    for id in completed.keys() {
+        assert_eq!(server.client().state(id).await, "complete");
+    }
+    let runs = folder.lines("runs").len();
+    println!("{runs} runs of {JOBS} jobs");
+    assert_eq!(
+        server.client().get("/check").await.ok(),
+        json!({"problems": []})
+    );
+}
+
+#[tokio::test]
+async fn relay_jobs_all_run_and_none_is_left() {
+    let put = async |server: &Server| {
+        let jobs = (0..JOBS).map(|n| {
+            let mut job = new("mail", &n.to_string());
+            job["timeout"] = json!(2);
+            job
+        });
+        Relay::new(server).put(&Value::Array(jobs.collect())).await;
+    };
+    let left = async |server: &Server| {
+        let relay = Relay::new(server);
+        let mut left = 0;
+        for n in 0..JOBS {
+            left += usize::from(relay.exists("mail", &n.to_string()).await);
+        }
+        left
+    };
+    let options =
+        "--api relay --queue mail --concurrency 4 --poll-interval 50ms --kill-after 100ms --quiet";
+    let (_server, folder, ..) = kill_until_done(options, put, left).await;
+    let mut runs = folder.lines("runs");
+    runs.sort_unstable();
+    runs.dedup();
+    assert_eq!(runs.len(), JOBS, "each job has run");
+}

@@ -1,0 +1,110 @@
+//! Heartbeats, and jobs whose lease is lost.
+
+use serde_json::json;
+
+use super::{Folder, WAIT, Worker};
+use crate::support::Server;
+use crate::support::lmstfy::eventually;
+
+/// Sets the lease to one second.
+async fn with_short_leases() -> Server {
+    let server = Server::with(&[]);
+    server.client().set("heartbeat", json!(1)).await.accepted();
+    server
+}
+
+#[tokio::test]
+async fn heartbeats_extend_the_lease_while_the_program_runs() {
+    let (server, folder) = (with_short_leases().await, Folder::new());
+    let client = server.client();
+    client.add_ids("mail", &["a"]).await;
+    let worker = Worker::start(&server, &folder, "--queue mail --once", WAIT);
+    eventually("the job runs", async || {
+        client.state("a").await == "running"
+    })
+    .await;
+    let expires = async || {
+        client.job("a").await["expires"]
+            .as_f64()
+            .unwrap_or_default()
+    };
+    let first = expires().await;
+    eventually("heartbeats", async || expires().await > first + 2.0).await;
+    folder.write("go", "");
+    worker.ends_with(0).await;
+    assert_eq!(client.state("a").await, "complete");
+}
+
+/// Tells the test that it was told to end, and ignores it.
+const STUBBORN: &str = r#"trap 'touch "$DIR/told"' TERM
+    touch "$DIR/started"
+    while [ -d "$DIR" ]; do sleep 0.02; done"#;
+
+#[tokio::test]
+async fn the_program_of_a_job_that_another_worker_got_is_stopped_and_not_completed() {
+    let (server, folder) = (with_short_leases().await, Folder::new());
+    let client = server.client();
+    client.add_ids("mail", &["a"]).await;
+    let options = "--queue mail --once --kill-after 200ms";
+    let worker = Worker::start(&server, &folder, options, STUBBORN);
+    folder.wait_for("started").await;
+    client.post("/timeout", json!("a")).await.accepted();
+    assert_eq!(server.by("w2").pop("mail").await["id"], "a");
+    let said = worker.ends_with(3).await;
+    assert!(folder.has("told"), "SIGTERM comes before SIGKILL");
+    assert!(said.contains("lost a job"), "{said}");
+    server
+        .by("w2")
+        .post("/heartbeat", json!("a"))
+        .await
+        .accepted();
+    let job = client.job("a").await;
+    assert_eq!(
+        (&job["state"], &job["worker"]),
+        (&json!("running"), &json!("w2"))
+    );
+}
+
+#[tokio::test]
+async fn the_program_of_a_canceled_job_is_stopped() {
+    let (server, folder) = (with_short_leases().await, Folder::new());
+    let client = server.client();
+    client.add_ids("mail", &["a"]).await;
+    let options = "--queue mail --once --kill-after 200ms";
+    let worker = Worker::start(&server, &folder, options, STUBBORN);
+    folder.wait_for("started").await;
+    client.post("/cancel", json!("a")).await.accepted();
+    worker.ends_with(3).await;
+    assert!(folder.has("told"));
+}
+
+#[tokio::test]
+async fn a_job_that_comes_back_to_its_worker_does_not_run_twice_at_once() {
+    let (server, folder) = (Server::with(&[]), Folder::new());
+    let client = server.client();
+    client.add_ids("mail", &["a"]).await;
+    // The first run ignores SIGTERM; the second one ends at once.
+    let script = r#"if mkdir "$DIR/first" 2> /dev/null; then
+            trap '' TERM
+            touch "$DIR/started"
+            while [ -d "$DIR" ]; do echo x > "$DIR/alive"; sleep 0.02; done
+        fi
+        rm -f "$DIR/alive"; sleep 0.2; [ -e "$DIR/alive" ] && touch "$DIR/both""#;
+    let script = format!("{script}; exit 0");
+    let options = "--queue mail --concurrency 2 --kill-after 100ms --name w1";
+    let worker = Worker::start(&server, &folder, options, &script);
+    folder.wait_for("started").await;
+    // The worker has a free slot, so it gets the job again; its heartbeats would still be accepted.
+    client.post("/timeout", json!("a")).await.accepted();
+    eventually("completed", async || client.state("a").await == "complete").await;
+    worker.terminate();
+    let said = worker.ends_with(0).await;
+    assert!(said.contains("this worker has claimed it again"), "{said}");
+    assert!(
+        !folder.has("both"),
+        "the first program was gone before the second one started"
+    );
+    let job = client.job("a").await;
+    let done = job["history"].as_array().unwrap().iter();
+    assert_eq!(done.filter(|event| event["what"] == "done").count(), 1);
+}
