@@ -75,7 +75,7 @@ const RAIL: &str = "sticky top-12 col-start-1 row-start-2 flex flex-col gap-0.5 
 /// A popover on phones; always visible on wide screens. Without popover support, the links are shown beside the button,
 /// which has no effect.
 const MORE: &str = "static mt-2 flex w-auto flex-col gap-0.5 overflow-visible border-t border-line bg-transparent pt-2.5 text-ink \
-    max-md:[&:not(:popover-open)]:hidden max-md:[&:popover-open]:fixed max-md:[&:popover-open]:inset-[auto_8px_calc(64px+env(safe-area-inset-bottom))_auto] \
+    max-md:[&:not(:popover-open)]:hidden max-md:[&:popover-open]:fixed max-md:inset-[auto_8px_calc(64px+env(safe-area-inset-bottom))_auto] \
     max-md:m-0 max-md:min-w-46 max-md:rounded-md max-md:border max-md:bg-card max-md:p-1.5 max-md:[box-shadow:var(--shadow-dialog)]";
 
 const MAIN: &str = "col-start-2 row-start-2 flex w-full max-w-360 flex-col gap-4 px-6 pt-5 pb-10 focus-visible:outline-none \
@@ -86,8 +86,8 @@ const ENVIRONMENT: &str = "mr-auto min-w-0 truncate rounded-sm border px-2 py-px
     max-md:mr-2 max-md:flex-[1_0_100%] max-md:text-center max-md:whitespace-normal max-md:wrap-anywhere";
 
 /// The number of jobs beside a link.
-const BADGE: &str =
-    "ml-auto text-xs font-semibold max-lg:absolute max-lg:top-0.5 max-lg:left-[calc(50%+12px)]";
+const BADGE: &str = "ml-auto text-xs font-semibold max-lg:absolute max-lg:top-0.5 max-lg:left-[calc(50%+12px)] \
+    max-md:in-[#more]:static";
 
 /// The frame around the page that `children` is.
 #[component]

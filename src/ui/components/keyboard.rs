@@ -141,7 +141,7 @@ pub fn palette() -> AnyView {
                 autocapitalize="off"
                 spellcheck="false"
             />
-            <div id="palette-list" class="max-h-[min(400px,100dvh-160px)] overflow-auto px-2 pt-1 pb-2" role="listbox" aria-label="Results"></div>
+            <div id="palette-list" class="mt-0 max-h-[min(400px,100dvh-160px)] overflow-auto px-2 pt-1 pb-2" role="listbox" aria-label="Results"></div>
             <p id="palette-count" class="sr-only" role="status"></p>
         </dialog>
         <div

@@ -85,7 +85,6 @@ pub fn bar(counts: &Counts) -> AnyView {
                 class=color(*state)
                 x=format!("{at:.1}")
                 width=format!("{width:.1}")
-                height="8"
             />
         });
         at += width;

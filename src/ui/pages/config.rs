@@ -83,7 +83,7 @@ fn of_queues(view: &ConfigView, request: &PageRequest) -> AnyView {
                     Some(queue) => format!("Queue “{queue}”"),
                     None => "Queue options".to_owned(),
                 }}</h2>
-                {only.is_some().then(|| view! { <a href="/ui/config#of-queues">"All queues"</a> })}
+                {only.is_some().then(|| view! { <a class="text-sm" href="/ui/config#of-queues">"All queues"</a> })}
             </div>
             {list}
             {queue_form(view, only.as_deref().unwrap_or_default(), request)}

@@ -8,6 +8,7 @@ use leptos_meta::Title;
 
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::paging::pager;
+use crate::ui::components::styles::{CARD, CRUMB};
 use crate::ui::components::tables::{head, table};
 use crate::ui::components::time::ago;
 use crate::ui::page_request::{PageRequest, page_request};
@@ -21,7 +22,7 @@ pub fn RedisClientsPage() -> impl IntoView {
     loaded(load::redis_clients(offset), move |view| {
         view! {
             <Title text="Redis clients" />
-            <p class="crumb"><a href="/ui/workers">"Workers"</a></p>
+            <p class=CRUMB><a href="/ui/workers">"Workers"</a></p>
             <h1>"Redis clients"</h1>
             {content(&view, offset, &request)}
         }
@@ -32,8 +33,8 @@ pub fn RedisClientsPage() -> impl IntoView {
 fn content(view: &RedisClientsView, offset: usize, request: &PageRequest) -> AnyView {
     if !view.listens {
         return view! {
-            <div class="card">
-                <p class="empty">
+            <div class=CARD>
+                <p class="px-4 py-5 text-muted">
                     "This server does not accept clients over Redis' protocol. Start it with "
                     <code>"--redis-listen <address>:<port>"</code> " to connect clients of qless."
                 </p>
@@ -43,12 +44,12 @@ fn content(view: &RedisClientsView, offset: usize, request: &PageRequest) -> Any
     }
     let connected = plural(view.total, "client", "clients");
     view! {
-        <p class="lead">
+        <p class="text-muted wrap-anywhere">
             {format!(
                 "{connected} of qless connected to this server over Redis' protocol. With several servers on one database, each lists its own.",
             )}
         </p>
-        {(view.total > 0).then(|| view! { <div class="card">{rows(&view.clients, request.now)}</div> })}
+        {(view.total > 0).then(|| view! { <div class=CARD>{rows(&view.clients, request.now)}</div> })}
         {pager(request, urls::REDIS_CLIENTS, offset, view.clients.len(), view.total)}
     }
     .into_any()
@@ -56,24 +57,24 @@ fn content(view: &RedisClientsView, offset: usize, request: &PageRequest) -> Any
 
 fn rows(clients: &[RedisClient], now: i64) -> AnyView {
     let columns = [
-        ("Client", "first"),
+        ("Client", ""),
         ("Address", ""),
-        ("Connected", "n mid"),
-        ("Last command", "n"),
-        ("Subscriptions", "n mid"),
+        ("Connected", "num mid"),
+        ("Last command", "num"),
+        ("Subscriptions", "num mid"),
         ("Library", "wide"),
     ];
     let rows = clients.iter().map(|client| {
         view! {
             <tr data-key=client.number.to_string()>
-                <th scope="row" class="first">{name(client)}</th>
+                <th scope="row">{name(client)}</th>
                 <td><code>{client.address.clone()}</code></td>
-                <td class="n mid">{ago(client.connected, now)}</td>
-                <td class="n">
+                <td class="num mid">{ago(client.connected, now)}</td>
+                <td class="num">
                     {(!client.command.is_empty()).then(|| view! { <code>{client.command.clone()}</code> " " })}
                     {ago(client.active, now)}
                 </td>
-                <td class="n mid">{client.subscriptions.to_string()}</td>
+                <td class="num mid">{client.subscriptions.to_string()}</td>
                 <td class="wide">{client.library.clone()}</td>
             </tr>
         }
@@ -87,7 +88,7 @@ fn rows(clients: &[RedisClient], now: i64) -> AnyView {
 
 fn name(client: &RedisClient) -> AnyView {
     match client.name.as_str() {
-        "" => view! { <span class="aside">{format!("client {}", client.number)}</span> }.into_any(),
+        "" => view! { <span class="text-muted wrap-anywhere">{format!("client {}", client.number)}</span> }.into_any(),
         name => view! { <span class="name">{name.to_owned()}</span> }.into_any(),
     }
 }

@@ -25,7 +25,7 @@ fn redis_clients(request: &PageRequest) -> AnyView {
         // On error, the link is omitted; the page itself shows the error.
         view.ok().filter(|view| view.listens).map(|view| {
             let connected = plural(view.total, "Redis client", "Redis clients");
-            view! { <a class="button" href=urls::REDIS_CLIENTS>{connected}</a> }
+            view! { <a class="btn" href=urls::REDIS_CLIENTS>{connected}</a> }
         })
     })
     .into_any()
@@ -43,7 +43,7 @@ pub fn WorkersPage() -> impl IntoView {
         let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         view! {
             <Title text="Workers" />
-            <div class="head-row">
+            <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
                 <h1>"Workers"</h1>
                 {redis_clients(&request)}
             </div>

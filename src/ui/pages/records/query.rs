@@ -125,7 +125,7 @@ fn found(queue_ref: &QueueRef, rows: &[RecordRow], request: &PageRequest) -> Any
         <div class=CARD>
             <div class=CARD_TITLE>
                 <h2>{title}</h2>
-                <span class="text-muted wrap-anywhere">{format!("at {} UTC · ", time::clock(request.now))} <a href=request.here()>"Run again"</a></span>
+                <span class="text-muted wrap-anywhere [&>a]:text-sm [&>a]:underline">{format!("at {} UTC · ", time::clock(request.now))} <a href=request.here()>"Run again"</a></span>
             </div>
             {if rows.is_empty() {
                 view! { <p class="px-4 py-5 text-muted">"No job in this queue matches the query."</p> }.into_any()
