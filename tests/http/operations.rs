@@ -97,7 +97,7 @@ impl Person<'_> {
     }
 
     async fn done(&self, path: &str) -> i64 {
-        self.fact_once(path, "s-complete", "Done").await
+        self.fact_once(path, "chip text-complete", "Done").await
     }
 
     async fn found(&self, q: &str) -> bool {

@@ -229,9 +229,7 @@ async fn fail(server: &Server) {
 
 /// The fingerprint in a link of the group's page.
 fn fingerprint(page: &str, text: &str) -> String {
-    let (before, _) = page
-        .split_once(&format!("<span>{text}</span>"))
-        .expect(text);
+    let (before, _) = page.split_once(&format!(">{text}</span>")).expect(text);
     let (_, after) = before.rsplit_once("fp=").expect("a link");
     after.chars().take(8).collect()
 }

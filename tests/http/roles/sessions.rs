@@ -30,7 +30,7 @@ async fn browsers_are_redirected_to_the_login_and_programs_challenged() {
         "{page}"
     );
     // Without authentication, nothing of the dashboard is visible.
-    for word in ["/ui/queues\"", "/ui/failures", "Audit", "class=\"rail\""] {
+    for word in ["/ui/queues\"", "/ui/failures", "Audit", "id=\"rail\""] {
         assert!(!page.contains(word), "{word}");
     }
     // A form leads to the login page as well, and after it back to the page of the form.
