@@ -41,11 +41,11 @@ use self::metrics::{Gauges, Monitor};
 use self::request_id::Observer;
 use crate::assets::Assets;
 use crate::auth::{Auth, Hosts};
-use crate::clients::Clients;
 use crate::engine::{Engine, Options, Result};
 use crate::metrics::Gauge;
 use crate::protocol::redis::Front;
 use crate::protocol::{jobq, lmstfy, qless, relay, token};
+use crate::redis_clients::Clients;
 use crate::ui::http::{self as ui, Dashboard};
 
 /// How long requests may run after the stop signal.

@@ -21,9 +21,6 @@ pub mod cli;
 /// An HTTP client of a server, for the command line.
 #[cfg(feature = "ssr")]
 pub mod client;
-/// The clients that are connected over Redis' protocol.
-#[cfg(feature = "ssr")]
-pub mod clients;
 /// The settings, from flags, environment variables and files.
 #[cfg(feature = "ssr")]
 pub mod config;
@@ -53,6 +50,9 @@ pub mod protocol;
 /// The query language of Jobq.
 #[cfg(feature = "ssr")]
 pub mod query;
+/// The clients that are connected over Redis' protocol.
+#[cfg(feature = "ssr")]
+pub mod redis_clients;
 /// Facts about a request that the listener records.
 #[cfg(feature = "ssr")]
 pub mod request;

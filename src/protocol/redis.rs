@@ -23,8 +23,8 @@ pub use session::{After, Session};
 use self::pubsub::Hub;
 use self::scripts::Scripts;
 use crate::auth::{ActiveCredentials, Api, Auth};
-use crate::clients::Clients;
 use crate::engine::{Engine, Error};
+use crate::redis_clients::Clients;
 
 /// What the connections share.
 pub struct Front {

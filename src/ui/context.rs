@@ -8,8 +8,8 @@ use leptos::prelude::*;
 use leptos_axum::ResponseOptions;
 
 use crate::auth::{AuthMethod, Role};
-use crate::clients::Clients;
 use crate::engine::{Engine, Error};
+use crate::redis_clients::Clients;
 use crate::request::RequestId;
 use crate::ui::display::Setting;
 use crate::ui::error::PageError;

@@ -35,8 +35,8 @@ use tower_http::limit::RequestBodyLimitLayer;
 
 use crate::assets::Assets;
 use crate::auth::{Auth, AuthMethod};
-use crate::clients::Clients;
 use crate::engine::{Engine, Error};
+use crate::redis_clients::Clients;
 use crate::request::Https;
 use crate::ui::display::Display;
 use crate::ui::http::authentication::{Authenticator, Principal};

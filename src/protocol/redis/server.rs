@@ -8,10 +8,10 @@ use super::qless::{self, Puts, Ran, keys};
 use super::resp::{Reply, Version};
 use super::scripts::{FOREIGN, SCRIPT_BYTES_MAX};
 use super::session::Session;
-use crate::clients::{ClientInfo, LIBRARY_BYTES_MAX, NAME_BYTES_MAX};
 use crate::engine::Error;
 use crate::memory;
 use crate::protocol::qless::is_listed;
+use crate::redis_clients::{ClientInfo, LIBRARY_BYTES_MAX, NAME_BYTES_MAX};
 
 /// The version of Redis whose behavior clients can expect. Some refuse an old one.
 const REDIS_VERSION: &str = "7.2.0";

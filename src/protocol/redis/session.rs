@@ -10,8 +10,8 @@ use super::resp::{COMMAND_BYTES_MAX, Command, Reply, Version};
 use super::server::Outcome;
 use super::{Front, Mailbox, channels, server};
 use crate::auth::{Api, PresentedCredentials};
-use crate::clients::Client;
 use crate::memory::{self, Reserved};
+use crate::redis_clients::Client;
 use crate::secret::Hash;
 
 /// Maximum number of commands in a transaction.

@@ -12,7 +12,7 @@ use crate::ui::urls;
 /// A link to a queue.
 pub fn queue_link(queue_ref: &QueueRef) -> AnyView {
     let namespace = (!queue_ref.namespace.is_empty())
-        .then(|| view! { <span class="font-normal text-muted in-[a:hover]:text-inherit">{queue_ref.namespace.clone()} "/"</span> });
+        .then(|| view! { <span>{queue_ref.namespace.clone()} "/"</span> });
     view! { <a class="name" href=urls::queue(queue_ref)>{namespace} {quoted_if_blank(&queue_ref.name)}</a> }
         .into_any()
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::clients::ClientInfo;
+use crate::redis_clients::ClientInfo;
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::model::PAGE_JOBS;
