@@ -480,7 +480,7 @@ dashboard.test("forced colors, more contrast and reduced motion keep all content
   await open(page, "/ui/queues");
   await assertAccessible(page);
   const outline = (selector) => page.locator(selector).first().evaluate((element) => getComputedStyle(element).outlineStyle);
-  assert.equal(await outline(".rail [aria-current]"), "solid");
+  assert.equal(await outline("#rail [aria-current]"), "solid");
   await press(page, "Control+k");
   assert.equal(await outline("[aria-selected=true]"), "solid");
 });

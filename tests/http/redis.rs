@@ -6,6 +6,7 @@ use crate::support::redis::{CURRENT, Redis, TERSE, WORKERLESS, server};
 
 mod channels;
 mod connections;
+mod library;
 mod upstream;
 
 const CLOCK: &str = "--trust-client-clock";

@@ -1,9 +1,11 @@
 //! Notices that the files of the database were deleted or replaced while they are open. SQLite would continue to write to
 //! the files that it has opened, and a restart would not find what it wrote.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::stat;
 
 use crate::store::StoreError;
 
@@ -14,7 +16,8 @@ pub struct Files {
 }
 
 struct Opened {
-    path: PathBuf,
+    /// As the system call expects it, because each commit checks it.
+    path: CString,
     /// Device and inode; `None` until the file exists. SQLite creates the log at the first write.
     id: Option<(u64, u64)>,
 }
@@ -24,15 +27,11 @@ impl Files {
     pub fn of(path: &Path) -> Files {
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");
+        let mut database = Opened::at(path);
+        database.is_unchanged();
         Files {
-            database: Opened {
-                path: path.to_owned(),
-                id: id(path),
-            },
-            log: Opened {
-                path: log.into(),
-                id: None,
-            },
+            database,
+            log: Opened::at(Path::new(&log)),
         }
     }
 
@@ -51,17 +50,21 @@ impl Files {
 }
 
 impl Opened {
+    /// A path with a NUL names no file, so the database could not be opened.
+    fn at(path: &Path) -> Opened {
+        Opened {
+            path: CString::new(path.as_os_str().as_bytes()).unwrap_or_default(),
+            id: None,
+        }
+    }
+
+    /// Whether the path has the file that it had at the first call that found one.
     fn is_unchanged(&mut self) -> bool {
-        let found = id(&self.path);
+        let found = stat(self.path.as_c_str()).ok();
+        let found = found.map(|file| (file.st_dev, file.st_ino));
         if self.id.is_none() {
             self.id = found;
         }
         self.id == found
     }
-}
-
-/// Device and inode of a file.
-fn id(path: &Path) -> Option<(u64, u64)> {
-    let file = fs::metadata(path).ok()?;
-    Some((file.dev(), file.ino()))
 }
