@@ -50,7 +50,7 @@ use model::constants::CONSTANTS;
 pub use model::history::{Event, EventKind, History, NOTE_BYTES_MAX};
 pub use model::job::{
     EffectiveState, Failure, Job, JobKey, LMSTFY_SCOPE, Lease, NAME_BYTES_MAX, Protocol,
-    QLESS_SCOPE, QueueId, QueueKey, State, UNLIMITED, wrong_name,
+    QLESS_SCOPE, QueueId, QueueKey, State, UNLIMITED, wrong_class, wrong_name,
 };
 pub use model::page::Page;
 pub use model::queue::{Queue, Queues};

@@ -12,6 +12,9 @@ pub const TEXT_BYTES_MAX: usize = 16 << 20;
 /// The most elements of a reply.
 const ELEMENTS_MAX: usize = 1_000_000;
 
+/// Lists around a reply; those of `SCAN` are two deep.
+const DEPTH_MAX: usize = 8;
+
 /// The longest line of a reply that is not a text.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 
@@ -230,11 +233,12 @@ impl Redis {
     /// # Errors
     /// If there is none.
     pub async fn reply(&mut self) -> Result<Reply> {
-        let reply = timeout(PATIENCE, Box::pin(self.read())).await;
+        let reply = timeout(PATIENCE, Box::pin(self.read(0))).await;
         reply.map_err(|_| RedisError::Timeout)?
     }
 
-    async fn read(&mut self) -> Result<Reply> {
+    /// `depth` is the number of lists around the reply.
+    async fn read(&mut self, depth: usize) -> Result<Reply> {
         let line = self.line().await?;
         let (kind, rest) = line.split_at_checked(1).ok_or(RedisError::Protocol)?;
         let length = || rest.parse::<i64>().map_err(|_| RedisError::Protocol);
@@ -248,11 +252,13 @@ impl Redis {
             },
             "*" => match usize::try_from(length()?) {
                 Err(_) => Ok(Reply::Null),
-                Ok(length) if length > ELEMENTS_MAX => Err(RedisError::Protocol),
+                Ok(length) if length > ELEMENTS_MAX || depth >= DEPTH_MAX => {
+                    Err(RedisError::Protocol)
+                }
                 Ok(length) => {
                     let mut list = Vec::with_capacity(length.min(PAGE));
                     for _ in 0..length {
-                        list.push(Box::pin(self.read()).await?);
+                        list.push(Box::pin(self.read(depth + 1)).await?);
                     }
                     Ok(Reply::List(list))
                 }

@@ -1,6 +1,7 @@
 //! `switchyard work --dry-run`: the jobs that a claim would return next.
 
 use super::api::Api;
+use crate::cli::output::printable;
 use crate::cli::print;
 use crate::client::Error;
 use crate::config::Work;
@@ -10,7 +11,8 @@ pub async fn run(api: &Api, options: &Work) -> Result<(), Error> {
     let count = usize::from(options.concurrency);
     let jobs = api.next(&options.queues, count).await?;
     for job in jobs {
-        print(&format!("{}\t{}\t{} bytes\n", job.queue, job.id, job.bytes));
+        let (queue, id) = (printable(&job.queue), printable(&job.id));
+        print(&format!("{queue}\t{id}\t{} bytes\n", job.bytes));
     }
     Ok(())
 }

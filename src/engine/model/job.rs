@@ -147,6 +147,15 @@ pub fn is_valid_id(id: &str) -> bool {
     !id.contains('\0')
 }
 
+/// Maximum length of a job's class, in bytes. Lists show it whole.
+pub const CLASS_BYTES_MAX: usize = 1_024;
+
+/// What is wrong with the class of a job. It can be empty.
+pub fn wrong_class(class: &str) -> Option<String> {
+    let is_too_long = class.len() > CLASS_BYTES_MAX;
+    is_too_long.then(|| format!("is {} bytes; the limit is {CLASS_BYTES_MAX}", class.len()))
+}
+
 /// What is wrong with a name that people read; `None` if it is valid.
 pub fn wrong_name(name: &str, bytes_max: usize) -> Option<String> {
     if name.is_empty() {

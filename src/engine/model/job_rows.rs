@@ -46,7 +46,7 @@ macro_rules! job_columns {
     // they are short, and with at most 100 dependencies and dependents.
     (brief: $message:literal) => {
         concat!("j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
-         j.lease_until, j.retries, j.remaining, j.klass,
+         j.lease_until, j.retries, j.remaining, substr(j.klass, 1, 1024),
          CASE WHEN octet_length(j.tags) <= {long} THEN j.tags ELSE '[]' END,
          CASE WHEN octet_length(j.history) <= {long} THEN j.history ELSE '[]' END, j.failure_group,
          substr(j.failure_message, 1, ", $message, "), j.failure_worker, j.failure_at,

@@ -51,7 +51,7 @@ fn read_put(item: &RawValue) -> Result<Put, ApiError> {
     Ok(Put {
         body: fields.required("meta")?.get().to_owned(),
         id: fields.name("id")?,
-        klass: fields.text("klass")?.map(Cow::into_owned),
+        klass: fields.class()?,
         delay: fields.seconds("delay")?,
         priority: fields.number("priority")?,
         tags: fields.names("tags")?,

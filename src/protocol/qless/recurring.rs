@@ -1,7 +1,5 @@
 //! Recurring jobs.
 
-use std::borrow::Cow;
-
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
@@ -36,7 +34,7 @@ fn read_recur(item: &RawValue) -> Result<Recur, ApiError> {
     Ok(Recur {
         id,
         body: fields.required("meta")?.get().to_owned(),
-        klass: fields.text("klass")?.map(Cow::into_owned),
+        klass: fields.class()?,
         interval_s: interval.ok_or_else(|| ApiError::bad("interval", "interval is missing"))?,
         offset_s: fields.seconds("offset")?.unwrap_or_default(),
         priority: fields.number("priority")?.unwrap_or_default(),
@@ -74,7 +72,7 @@ pub async fn change(api: Api, call: Call) -> Outcome {
         retries: fields.integer("retries", 0)?,
         backlog: fields.integer("backlog", 0)?,
         body: fields.get("meta").map(|meta| meta.get().to_owned()),
-        klass: fields.text("klass")?.map(Cow::into_owned),
+        klass: fields.class()?,
         queue: fields.name("queue")?.map(QueueKey::qless),
         tag: fields.names("tag")?.unwrap_or_default(),
         untag: fields.names("untag")?.unwrap_or_default(),

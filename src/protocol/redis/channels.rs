@@ -6,7 +6,7 @@ use super::resp::{Command, Reply};
 use super::session::{Session, texts};
 
 /// Maximum length of the name of a channel, in bytes.
-const NAME_BYTES_MAX: usize = 2_048;
+pub const CHANNEL_BYTES_MAX: usize = 2_048;
 
 /// Whether the command subscribes or unsubscribes.
 pub fn is_command(name: &str) -> bool {
@@ -46,7 +46,7 @@ pub async fn run(session: &mut Session, name: &str, command: Command) -> Option<
         return Some(Reply::Error(words));
     }
     let bytes_max = match kind {
-        Kind::Channel => NAME_BYTES_MAX,
+        Kind::Channel => CHANNEL_BYTES_MAX,
         Kind::Pattern => PATTERN_BYTES_MAX,
     };
     if names.iter().any(|name| name.len() > bytes_max) {

@@ -274,15 +274,20 @@ impl Hub {
 
     /// Channels that have subscribers and match a pattern, of the first [`LISTED_MAX`].
     pub fn channels(&self, pattern: Option<&str>) -> Vec<String> {
-        let subscribers = self.lock();
-        let matching = |name: &&String| pattern.is_none_or(|pattern| matches(pattern, name));
-        subscribers
-            .of_channel
-            .keys()
-            .take(LISTED_MAX)
-            .filter(matching)
-            .cloned()
-            .collect()
+        // Copied, so that publishers do not wait for the comparisons.
+        let mut names: Vec<String> = {
+            let subscribers = self.lock();
+            subscribers
+                .of_channel
+                .keys()
+                .take(LISTED_MAX)
+                .cloned()
+                .collect()
+        };
+        if let Some(pattern) = pattern {
+            names.retain(|name| matches(pattern, name));
+        }
+        names
     }
 
     /// The number of subscribers of a channel, without those of patterns.

@@ -114,6 +114,10 @@ impl Ran {
 
 /// Runs a command, except `put`, whose arguments are read only.
 pub async fn run(engine: &Engine, dialect: Dialect, arguments: Vec<String>) -> Ran {
+    // Postgres cannot store it.
+    if arguments.iter().any(|argument| argument.contains('\0')) {
+        return Ran::refused("the arguments must not contain the character U+0000");
+    }
     let mut arguments = arguments.into_iter();
     let Some(command) = arguments.next() else {
         return Ran::refused("Must provide a command");

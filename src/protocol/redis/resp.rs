@@ -210,6 +210,25 @@ pub enum Reply {
 impl Reply {
     pub const OK: Reply = Reply::Status("OK");
 
+    /// Approximately the memory that it occupies, in bytes.
+    pub fn size(&self) -> usize {
+        let content = match self {
+            Reply::Error(text) | Reply::Text(text) => text.len(),
+            Reply::List(parts) | Reply::Push(parts) => parts.iter().map(Reply::size).sum(),
+            Reply::Map(pairs) => pairs
+                .iter()
+                .map(|(key, value)| key.size() + value.size())
+                .sum(),
+            Reply::Status(_) | Reply::Integer(_) | Reply::Number(_) | Reply::Null => 0,
+        };
+        size_of::<Reply>() + content
+    }
+
+    /// Whether it says that the command can succeed later.
+    pub fn is_try_again(&self) -> bool {
+        matches!(self, Reply::Error(text) if text.starts_with("TRYAGAIN"))
+    }
+
     pub fn text(text: impl Into<String>) -> Reply {
         Reply::Text(text.into())
     }

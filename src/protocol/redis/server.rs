@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::channels::CHANNEL_BYTES_MAX;
 use super::outage;
 use super::pubsub::pattern::{PATTERN_BYTES_MAX, matches};
 use super::qless::{self, Puts, Ran, keys};
@@ -91,7 +92,11 @@ async fn run_plain(
         "SCRIPT" => script(session, &arguments).await,
         "ZCARD" | "ZSCORE" | "KEYS" | "DBSIZE" => look_up(session, name, &arguments).await,
         "FLUSHDB" | "FLUSHALL" => flush(session, name).await,
-        _ => Ok(without_database(session, name, &arguments)),
+        _ => {
+            // A transaction or a pipeline of them must not keep the thread.
+            tokio::task::consume_budget().await;
+            Ok(without_database(session, name, &arguments))
+        }
     }
 }
 
@@ -120,6 +125,9 @@ fn without_database(session: &mut Session, name: &str, arguments: &[String]) -> 
             _ => Reply::List(Vec::new()),
         },
         ("CLIENT", [word, rest @ ..]) => client(session, &word.to_ascii_uppercase(), rest),
+        ("PUBLISH", [channel, _]) if channel.len() > CHANNEL_BYTES_MAX => Reply::Error(format!(
+            "ERR the name of a channel must not exceed {CHANNEL_BYTES_MAX} bytes"
+        )),
         ("PUBLISH", [channel, message]) => {
             Reply::integer(session.front.hub.publish(channel, message))
         }

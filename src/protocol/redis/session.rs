@@ -58,12 +58,33 @@ pub struct Session {
     pub(super) reserved: Vec<Reserved>,
 }
 
+/// Bytes of the replies of a transaction; further commands are not run.
+const REPLIES_BYTES_MAX: usize = 64 << 20;
+
+/// Memory that a large transaction reserves at once, in bytes.
+const RESERVED_AT_ONCE: usize = 1 << 20;
+
 #[derive(Default)]
 struct Transaction {
     commands: Vec<(String, Command)>,
     bytes: usize,
     /// Whether a command could not be queued; the transaction is then discarded.
     is_broken: bool,
+    /// The memory of the commands beyond [`memory::SMALL_MAX`].
+    reserved: Vec<Reserved>,
+    reserved_bytes: usize,
+}
+
+impl Transaction {
+    /// Reserves memory for this many more bytes.
+    async fn reserve(&mut self, bytes: usize) -> Result<(), memory::Busy> {
+        if self.bytes + bytes > self.reserved_bytes + memory::SMALL_MAX {
+            let part = bytes.max(RESERVED_AT_ONCE);
+            self.reserved.push(memory::hold(part).await?);
+            self.reserved_bytes += part;
+        }
+        Ok(())
+    }
 }
 
 impl Session {
@@ -232,7 +253,7 @@ impl Session {
                 Some(_) => replied(Reply::OK),
                 None => refused("ERR DISCARD without MULTI"),
             },
-            _ if self.transaction.is_some() => replied(self.queue(name, command)),
+            _ if self.transaction.is_some() => replied(self.queue(name, command).await),
             _ if channels::is_command(&name) => {
                 let reply = channels::run(self, &name, command).await;
                 (reply.map(Outcome::Reply), After::Continue)
@@ -248,11 +269,15 @@ impl Session {
         }
     }
 
-    fn queue(&mut self, name: String, command: Command) -> Reply {
+    async fn queue(&mut self, name: String, command: Command) -> Reply {
         let Some(transaction) = &mut self.transaction else {
             return Reply::error("ERR EXEC without MULTI");
         };
-        let bytes: usize = command.iter().map(Bytes::len).sum();
+        // Empty arguments occupy memory too.
+        let sizes = command
+            .iter()
+            .map(|argument| argument.len() + size_of::<Bytes>());
+        let bytes: usize = sizes.sum();
         let refused = if !server::exists(&name) {
             Some(format!("ERR {name} cannot be part of a transaction"))
         } else if transaction.commands.len() >= TRANSACTION_MAX {
@@ -263,6 +288,8 @@ impl Session {
             Some(format!(
                 "ERR a transaction can have at most {COMMAND_BYTES_MAX} bytes"
             ))
+        } else if transaction.reserve(bytes).await.is_err() {
+            Some("TRYAGAIN other requests occupy the memory for large requests".to_owned())
         } else {
             None
         };
@@ -284,9 +311,24 @@ impl Session {
             return Reply::error("EXECABORT Transaction discarded because of previous errors.");
         }
         let mut replies = Vec::with_capacity(transaction.commands.len());
+        let (mut measured, mut bytes, mut is_over) = (0, 0, false);
         for (name, command) in transaction.commands {
             if !server::is_put(&name, &command) {
                 self.run_puts(&mut replies).await;
+            }
+            for reply in replies.iter().skip(measured) {
+                bytes += reply.size();
+                // The memory that is missing may be that of its own replies, so waiting again would be in vain.
+                is_over |= bytes > REPLIES_BYTES_MAX || reply.is_try_again();
+            }
+            measured = replies.len();
+            if is_over {
+                self.run_puts(&mut replies).await;
+                replies.push(Reply::error(
+                    "TRYAGAIN the replies of the transaction are too large; this command was not run",
+                ));
+                measured = replies.len();
+                continue;
             }
             let outcome = self.run_one(&name, command).await;
             self.add(outcome, &mut replies).await;

@@ -1,6 +1,6 @@
 //! Adds a qless job. The form's own page shows errors, so that a long payload is not lost (`http/page_forms.rs`).
 
-use super::input::{check_name, count, number, only, optional, seconds};
+use super::input::{check_class, check_name, count, number, only, optional, seconds};
 use super::{Action, Target};
 use crate::auth::Role;
 use crate::engine::{Engine, JobKey, Put, QueueKey};
@@ -46,6 +46,7 @@ pub async fn put(engine: &Engine, form: NewJob) -> Result<String, RejectedJob> {
 
 fn read(form: &NewJob) -> Result<Put, String> {
     check_name("the queue name", &form.queue)?;
+    check_class(optional(&form.klass))?;
     let id = optional(&form.id);
     id.map_or(Ok(()), |id| check_name("the job ID", id))?;
     let body = minified(optional(&form.data).unwrap_or("{}"))

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 use serde::de::IgnoredAny;
 
-use super::input::{check_name, count, number, only, optional, seconds};
+use super::input::{check_class, check_name, count, number, only, optional, seconds};
 use super::{Action, Done, Target, act};
 use crate::auth::Role;
 use crate::engine::{Engine, QueueKey, RECURRING_ID_BYTES_MAX, RecurringChange};
@@ -51,6 +51,7 @@ async fn create(engine: &Engine, form: &RecurringForm) -> Result<String, String>
     if let Err(error) = serde_json::from_str::<IgnoredAny>(body) {
         return Err(format!("the payload is not valid JSON: {error}"));
     }
+    check_class(optional(&form.klass))?;
     let offset_s = match optional(&form.offset) {
         Some(offset) => seconds("the time until the first run", offset, "1")?,
         None => 0.0,

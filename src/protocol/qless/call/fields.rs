@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::ITEMS_MAX;
 pub use crate::engine::wrong_name;
-use crate::engine::{NAME_BYTES_MAX, Time};
+use crate::engine::{NAME_BYTES_MAX, Time, wrong_class};
 use crate::protocol::body::UpTo;
 use crate::protocol::qless::error::ApiError;
 
@@ -91,6 +91,15 @@ impl<'a> Fields<'a> {
                 &format!("{field} must not contain the character U+0000"),
             )),
             text => Ok(text.map(|Key(text)| text)),
+        }
+    }
+
+    /// The class of a job; `None` if it is missing.
+    pub fn class(&self) -> Result<Option<String>, ApiError> {
+        let class = self.text("klass")?.map(Cow::into_owned);
+        match class.as_deref().and_then(wrong_class) {
+            Some(wrong) => Err(ApiError::bad("klass", &format!("klass {wrong}"))),
+            None => Ok(class),
         }
     }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::error::Refused;
-use crate::engine::{JobKey, NAME_BYTES_MAX, Page, QueueKey, Time};
+use crate::engine::{JobKey, NAME_BYTES_MAX, Page, QueueKey, Time, wrong_class};
 use crate::protocol::body::{self, UpTo};
 use crate::protocol::qless::{ITEMS_MAX, wrong_name};
 
@@ -63,6 +63,23 @@ impl Arguments {
         match worker.as_str() {
             "" => Ok(worker),
             _ => self.check_name("worker", worker),
+        }
+    }
+
+    /// The class of a job.
+    pub fn class(&mut self) -> Result<String, Refused> {
+        let class = self.required("klass")?;
+        match wrong_class(&class) {
+            Some(wrong) => Err(self.bad(&format!("Arg \"klass\" {wrong}"))),
+            None => Ok(class),
+        }
+    }
+
+    /// The next argument, a name, unless there is none or it is empty.
+    pub fn optional_name(&mut self, name: &'static str) -> Result<Option<String>, Refused> {
+        match self.next() {
+            Some(value) if !value.is_empty() => self.check_name(name, value).map(Some),
+            _ => Ok(None),
         }
     }
 
@@ -219,6 +236,10 @@ impl Options {
 
     pub fn queue(&self, name: &str) -> Result<Option<QueueKey>, Refused> {
         self.read(name, Arguments::queue)
+    }
+
+    pub fn class(&self, name: &str) -> Result<Option<String>, Refused> {
+        self.read(name, Arguments::class)
     }
 
     /// An integer from `min` to 2³¹ − 1. A fraction is cut.

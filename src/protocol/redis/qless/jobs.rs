@@ -85,7 +85,7 @@ fn read_put(call: &mut Call<'_>) -> Result<(QueueKey, Put), Refused> {
     let arguments = &mut call.arguments;
     let queue = arguments.queue()?;
     let id = arguments.name("jid")?;
-    let klass = arguments.required("klass")?;
+    let klass = arguments.class()?;
     let body = arguments.json("data")?;
     let delay = arguments.seconds("delay")?;
     let options = arguments.options()?;
@@ -194,7 +194,7 @@ pub async fn retry(mut call: Call<'_>) -> Outcome {
     call.arguments.name("queue")?;
     let holder = holder(call.arguments.worker()?, None);
     let delay = call.arguments.seconds_or_zero("delay")?;
-    let group = call.arguments.next().filter(|group| !group.is_empty());
+    let group = call.arguments.optional_name("group")?;
     let retry = Retry {
         key,
         delay,

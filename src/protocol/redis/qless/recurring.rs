@@ -14,7 +14,7 @@ pub async fn recur(mut call: Call<'_>) -> Outcome {
         let words = format!("Arg \"jid\" must not exceed {RECURRING_ID_BYTES_MAX} bytes");
         return Err(arguments.bad(&words));
     }
-    let klass = arguments.required("klass")?;
+    let klass = arguments.class()?;
     let body = arguments.json("data")?;
     let kind = arguments.required("spec")?;
     if kind != "interval" {
@@ -86,7 +86,7 @@ pub async fn change(mut call: Call<'_>) -> Outcome {
         retries: options.integer("retries", 0)?,
         backlog: options.integer("backlog", 0)?,
         body: options.json("data")?,
-        klass: options.text("klass").map(str::to_owned),
+        klass: options.class("klass")?,
         queue: options.queue("queue")?,
         ..RecurringChange::default()
     };

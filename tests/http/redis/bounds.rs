@@ -1,0 +1,89 @@
+//! Limits of texts and replies.
+
+use serde_json::json;
+
+use crate::support::redis::{CURRENT, Redis, server};
+
+/// Maximum length of a job's class, in bytes.
+const CLASS_MAX: usize = 1_024;
+
+fn is_error(reply: &serde_json::Value) -> bool {
+    reply.get("error").is_some()
+}
+
+#[tokio::test]
+async fn the_class_of_a_job_is_limited_over_both_protocols() {
+    let (server, address) = server(&[]).await;
+    let mut redis = Redis::with(&address, CURRENT).await;
+    for (length, is_accepted) in [(0, true), (CLASS_MAX, true), (CLASS_MAX + 1, false)] {
+        let class = "c".repeat(length);
+        let jid = format!("a-{length}");
+        let put = redis
+            .at(1, &["put", "w", "q", &jid, &class, "{}", "0"])
+            .await;
+        assert_eq!(is_error(&put), !is_accepted, "{put}");
+        let recur = ["recur", "q", &jid, &class, "{}", "interval", "60", "0"];
+        let recur = redis.at(1, &recur).await;
+        assert_eq!(is_error(&recur), !is_accepted, "{recur}");
+        let expected = if is_accepted { 200 } else { 400 };
+        for path in ["/add/h", "/recur/h"] {
+            let item = json!({"meta": 1, "klass": class, "interval": 60});
+            let answer = server.client().post(path, item).await;
+            assert_eq!(answer.status, expected, "{path}: {answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_group_of_a_retry_is_a_name() {
+    let (_server, address) = server(&[]).await;
+    let mut redis = Redis::with(&address, CURRENT).await;
+    redis.at(1, &["put", "w", "q", "a", "K", "{}", "0"]).await;
+    redis.at(1, &["pop", "q", "w", "1"]).await;
+    for (group, is_accepted) in [
+        ("g".repeat(256), false),
+        ("a\nb".into(), false),
+        ("g".repeat(255), true),
+    ] {
+        let retry = redis
+            .at(1, &["retry", "a", "q", "w", "0", &group, "why"])
+            .await;
+        assert_eq!(is_error(&retry), !is_accepted, "{retry}");
+    }
+}
+
+#[tokio::test]
+async fn nul_and_long_channels_are_refused() {
+    let (_server, address) = server(&[]).await;
+    let mut redis = Redis::with(&address, CURRENT).await;
+    for command in [
+        ["put", "w", "q", "a", "K\0", "{}", "0"],
+        ["put", "w", "q", "a", "K", "{\"a\": \"\0\"}", "0"],
+    ] {
+        assert!(is_error(&redis.at(1, &command).await), "{command:?}");
+    }
+    let longest = "c".repeat(2_048);
+    assert_eq!(redis.call(&["PUBLISH", &longest, "m"]).await, 0);
+    let longer = format!("{longest}c");
+    assert!(is_error(&redis.call(&["PUBLISH", &longer, "m"]).await));
+}
+
+#[tokio::test]
+async fn the_replies_of_a_transaction_are_limited() {
+    let (_server, address) = server(&[]).await;
+    let mut redis = Redis::with(&address, CURRENT).await;
+    let data = format!("\"{}\"", "d".repeat(8 << 20));
+    redis.at(1, &["put", "w", "q", "a", "K", &data, "0"]).await;
+    assert_eq!(redis.call(&["MULTI"]).await, "OK");
+    for _ in 0..12 {
+        assert_eq!(redis.at(1, &["get", "a"]).await, "QUEUED");
+    }
+    let replies = redis.call(&["EXEC"]).await;
+    let replies = replies.as_array().unwrap();
+    assert_eq!(replies.len(), 12);
+    let run = replies.iter().take_while(|reply| !is_error(reply)).count();
+    assert!((1..12).contains(&run), "{run} commands were run");
+    assert!(replies.iter().skip(run).all(is_error));
+    // The connection still works.
+    assert_eq!(redis.call(&["PING"]).await, "PONG");
+}
