@@ -87,11 +87,11 @@ pub enum Subcommand {
     Import(Import),
     /// Write a verified copy of an SQLite database to a file, even while a server is running.
     Backup(Backup),
-    /// Replace an SQLite database by a backup. Stop its server first.
+    /// Replace an SQLite database with a backup. Stop its server first.
     Restore(Restore),
     /// Report what is wrong with this installation. Takes the flags of `switchyard serve`.
     Doctor(Box<Doctor>),
-    /// Measure a server with jobs of its own, in a queue of its own, which it deletes at the end.
+    /// Measure a server's throughput and latency, with jobs in a temporary queue that it deletes at the end.
     Bench(Box<Bench>),
     /// Check and print the configuration of the server, and change the options of a running server.
     #[command(subcommand)]

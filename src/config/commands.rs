@@ -60,7 +60,7 @@ pub struct Bench {
     /// API to use.
     #[arg(long, value_enum, default_value = "qless")]
     pub api: Api,
-    /// Connections that work at the same time, 1 to 256.
+    /// Number of concurrent connections, 1 to 256.
     #[arg(long, default_value_t = 8, value_parser = value_parser!(u16).range(1..=256))]
     #[arg(value_name = "N")]
     pub connections: u16,
@@ -80,7 +80,7 @@ pub struct Bench {
     #[arg(long, default_value_t = 256, value_parser = value_parser!(u32).range(0..=60_000))]
     #[arg(value_name = "N")]
     pub payload_bytes: u32,
-    /// Namespace of lmstfy, whose token is needed.
+    /// lmstfy: namespace to use. Its token is required.
     #[arg(long, default_value = "default", value_name = "NAME")]
     pub namespace: String,
     /// qless: complete the jobs instead of canceling them. They then stay in the list of complete jobs, and count
@@ -100,7 +100,8 @@ pub struct Bench {
 /// The options of `switchyard import`.
 #[derive(Debug, Args)]
 pub struct Import {
-    /// Redis server with the keys of qless or lmstfy: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]. Only read.
+    /// Redis server with the keys of qless or lmstfy: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]. It is not
+    /// changed.
     #[arg(
         long,
         env = "SWITCHYARD_FROM_REDIS",
@@ -112,7 +113,7 @@ pub struct Import {
         conflicts_with = "from_postgres"
     )]
     pub from_redis: Option<String>,
-    /// PostgreSQL database with the table of Relay: postgres://USER@HOST/DATABASE. Only read.
+    /// PostgreSQL database with the table of Relay: postgres://USER@HOST/DATABASE. It is not changed.
     #[arg(
         long,
         env = "SWITCHYARD_FROM_POSTGRES",
@@ -123,10 +124,10 @@ pub struct Import {
     /// What to do if the target already has some of the jobs.
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
     pub existing: Existing,
-    /// Pool of lmstfy whose tokens to import.
+    /// lmstfy: pool whose tokens are imported.
     #[arg(long, default_value = "default", value_name = "NAME")]
     pub lmstfy_pool: String,
-    /// Count what would be imported. Opens no target.
+    /// Count what would be imported, without opening the target.
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]

@@ -30,7 +30,7 @@ pub struct Connection {
     #[arg(long, env = "SWITCHYARD_USER", value_name = "NAME")]
     #[arg(requires = "connection-token-source")]
     pub user: Option<String>,
-    /// File with the only trusted certificate authorities, in PEM format [default: those of the system].
+    /// File with certificate authorities to trust instead of the system's, in PEM format.
     #[arg(long, env = "SWITCHYARD_CA", value_name = "PATH")]
     pub ca: Option<String>,
     /// Configuration file whose profiles are used.

@@ -22,7 +22,7 @@ pub struct Monitoring {
     /// Accept requests without credentials at --metrics-listen on addresses beyond loopback.
     #[arg(long, env = "SWITCHYARD_OPEN_METRICS", value_parser = FalseyValueParser::new())]
     pub open_metrics: bool,
-    /// Number of queues with metrics of their own; the others share the labels "other".
+    /// Number of queues with metrics of their own; the others share the label value "other".
     #[arg(long, env = "SWITCHYARD_METRICS_QUEUES", value_name = "N", default_value_t = COUNTED_QUEUES)]
     #[arg(value_parser = queues)]
     pub metrics_queues: usize,

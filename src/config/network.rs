@@ -16,7 +16,7 @@ const HSTS_MAX_S: i64 = 63_072_000;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Connections")]
 pub struct Network {
-    /// Address and port on which qless clients are served over Redis' protocol [default: none].
+    /// Address and port to listen on for qless clients over Redis' protocol [default: none].
     #[arg(long, env = "SWITCHYARD_REDIS_LISTEN", value_name = "ADDRESS:PORT")]
     pub redis_listen: Option<SocketAddr>,
     /// Address or network of a reverse proxy whose X-Forwarded-For, -Proto, -Host and Forwarded headers are used.

@@ -18,11 +18,11 @@ pub enum WorkApi {
     Lmstfy,
     /// Leases with heartbeats; retries are new runs
     Relay,
-    /// No leases; the state of the job shows who works on it
+    /// No leases; the state of the job names its worker
     Jobq,
 }
 
-/// In which order the queues are used.
+/// Order in which the queues are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum QueueOrder {
     /// A queue is used when those before it are empty
@@ -75,10 +75,10 @@ pub struct Work {
     )]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub concurrency: u16,
-    /// In which order the queues are used.
+    /// Order in which the queues are used.
     #[arg(long, value_enum, default_value_t)]
     pub order: QueueOrder,
-    /// Name of this worker for the server [default: the host's name and the process ID].
+    /// Name that the worker sends to the server [default: the host's name and the process ID].
     #[arg(long, env = "SWITCHYARD_WORKER", value_name = "NAME")]
     pub name: Option<String>,
     /// Write the whole job to standard input, as JSON, instead of its payload.
@@ -87,8 +87,8 @@ pub struct Work {
     /// Pass the payload in the environment variable SWITCHYARD_PAYLOAD instead of standard input. At most 128 KiB.
     #[arg(long, group = "input")]
     pub env: bool,
-    /// Start a program for each of --concurrency only once. Each job is a line of JSON on its standard input; the
-    /// program answers each with a line: complete, retry or fail, and a message.
+    /// Keep up to --concurrency programs running, instead of starting one for each job. Each job is a line of JSON on
+    /// standard input; the program answers each with a line: complete, retry or fail, and a message.
     #[arg(long, group = "input")]
     pub each_line: bool,
     /// Maximum run time of a program; one that takes longer is stopped and counts as exit code 124. For example 90s, 5m
@@ -111,7 +111,7 @@ pub struct Work {
     /// Show the next jobs and exit, without claiming them or running the program. Not possible with Relay.
     #[arg(long)]
     pub dry_run: bool,
-    /// Do not pass on what programs write.
+    /// Discard the output of programs.
     #[arg(long)]
     pub quiet: bool,
     /// How often to look for jobs in queues of Relay and Jobq, which do not report new jobs.
@@ -154,7 +154,7 @@ pub struct ProtocolOptions {
     /// lmstfy: time to run of a claimed job, in whole seconds. It cannot be extended.
     #[arg(long, value_parser = duration, default_value = "2m", value_name = "TIME")]
     pub ttr: Duration,
-    /// Jobq: which jobs to poll, as JSON.
+    /// Jobq: query that selects the jobs, as JSON.
     #[arg(long, value_parser = query, default_value = r#"[["IS", "j.state", null]]"#, value_name = "JSON")]
     pub query: Box<RawValue>,
     /// Jobq: label of the state of a job that a program works on.
@@ -166,11 +166,11 @@ pub struct ProtocolOptions {
     /// Jobq: label of the state of a failed job.
     #[arg(long, value_parser = label, default_value = "FAILED", value_name = "LABEL")]
     pub failed_state: String,
-    /// Jobq: label of the state of a job to retry or handed back [default: no state]. --query must find it.
+    /// Jobq: label of the state of a job that is retried or handed back [default: no state]. --query must match it.
     #[arg(long, value_parser = label, value_name = "LABEL")]
     pub retry_state: Option<String>,
-    /// Jobq: also take jobs whose worker has not reported for this time. Adds an event to the log of a job three times
-    /// in this time while its program runs.
+    /// Jobq: also take assigned jobs that have not changed for this time. While a program runs, the worker adds an
+    /// event to the job's log three times in this period.
     #[arg(long, value_parser = duration, value_name = "TIME")]
     pub take_over: Option<Duration>,
 }

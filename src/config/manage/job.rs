@@ -71,7 +71,7 @@ pub enum JobCommand {
     Track(Targets),
     /// Stop tracking jobs.
     Untrack(Targets),
-    /// Take running jobs from their workers. They are first in line in their queue.
+    /// Take running jobs from their workers. They become first in line in their queue.
     Timeout(Jobs),
     /// Add a note to the history of a job.
     Note {

@@ -20,7 +20,7 @@ pub enum OptionCommand {
         remote: Remote,
         /// Name of the option, such as heartbeat.
         option: String,
-        /// Queue (qless) whose option it is.
+        /// Queue (qless) that the option applies to.
         #[arg(long)]
         queue: Option<String>,
     },
@@ -33,7 +33,7 @@ pub enum OptionCommand {
         /// New value: JSON, or any text for options that are not numbers.
         #[arg(allow_hyphen_values = true)]
         value: String,
-        /// Queue (qless) whose option it is.
+        /// Queue (qless) that the option applies to.
         #[arg(long)]
         queue: Option<String>,
     },
@@ -43,7 +43,7 @@ pub enum OptionCommand {
         remote: Remote,
         /// Name of the option, such as heartbeat.
         option: String,
-        /// Queue (qless) whose option it is.
+        /// Queue (qless) that the option applies to.
         #[arg(long)]
         queue: Option<String>,
     },
