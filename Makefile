@@ -55,7 +55,7 @@ phases := rust browser postgres unit plain audit cost wasm clients packages size
 test: ## run every check that CI runs, side by side; the output is also in target/test
 	@$(MAKE) --no-print-directory -j2 $(site) $(server) fmt
 	@rm -rf target/test && mkdir -p target/test
-	@$(MAKE) --no-print-directory --keep-going -j4 $(phases:%=phase-%); status=$$?; scripts/phase.sh summary; exit $$status
+	@$(MAKE) --no-print-directory --keep-going -j3 $(phases:%=phase-%); status=$$?; scripts/phase.sh summary; exit $$status
 	@echo "All checks passed."
 
 phase-%:
