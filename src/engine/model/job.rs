@@ -147,13 +147,10 @@ pub fn is_valid_id(id: &str) -> bool {
     !id.contains('\0')
 }
 
-/// Maximum length of a job's class, in bytes. Lists show it whole.
-pub const CLASS_BYTES_MAX: usize = 1_024;
-
 /// What is wrong with the class of a job. It can be empty.
 pub fn wrong_class(class: &str) -> Option<String> {
-    let is_too_long = class.len() > CLASS_BYTES_MAX;
-    is_too_long.then(|| format!("is {} bytes; the limit is {CLASS_BYTES_MAX}", class.len()))
+    const BYTES_MAX: usize = 1_024;
+    (class.len() > BYTES_MAX).then(|| format!("is {} bytes; the limit is {BYTES_MAX}", class.len()))
 }
 
 /// What is wrong with a name that people read; `None` if it is valid.
