@@ -73,7 +73,7 @@ pub struct Writer<S> {
     stop: CancellationToken,
     /// Completes when the writer has ended.
     ended: Mutex<Option<oneshot::Receiver<()>>>,
-    /// Canceled when the writer has ended, for whatever reason.
+    /// Canceled when the writer has ended.
     is_over: CancellationToken,
 }
 

@@ -117,7 +117,7 @@ impl Jobq {
         }
     }
 
-    /// The jobs of polls that had no response. Without a lease, nobody else would get them.
+    /// The jobs of polls that had no response. Jobq has no leases, so no other worker would get them.
     async fn answers(&self) -> Result<Vec<Job>, Error> {
         let mut jobs = Vec::new();
         loop {

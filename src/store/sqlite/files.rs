@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::stat;
+use rustix::fs::{Dev, stat};
 
 use crate::store::StoreError;
 
@@ -19,7 +19,7 @@ struct Opened {
     /// As the system call expects it, because each commit checks it.
     path: CString,
     /// Device and inode; `None` until the file exists. SQLite creates the log at the first write.
-    id: Option<(u64, u64)>,
+    id: Option<(Dev, u64)>,
 }
 
 impl Files {
