@@ -53,7 +53,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByText("No tokens. Create one to use this namespace through the API.").waitFor();
   });
 
-  dashboard.test(`a namespace page creates tokens of its namespace, and an error says why, ${how}`, { javaScriptEnabled }, async ({ page }) => {
+  dashboard.test(`a namespace page creates tokens of its namespace, and an error says why, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     await page.goto(`/ui/namespaces/${ns}-2`);
     await page.getByText("No tokens. Create one to use this namespace").waitFor();
     await page.getByLabel("Description: who uses it and for what").fill(" ");
@@ -70,6 +70,13 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByLabel("Description: who uses it and for what").fill("kept");
     await page.getByRole("button", { name: "Create token" }).click();
     await page.getByText("Token not created: the namespace name v0 is reserved").waitFor();
+    // The user's input is kept, also when the page is refreshed.
+    if (javaScriptEnabled) {
+      await live(page);
+      const shown = await page.locator("#main").getAttribute("data-seq");
+      await client(url).add("moving", {}, "postcard");
+      await page.locator(`#main:not([data-seq="${shown}"])`).waitFor();
+    }
     assert.equal(await page.getByLabel("Description: who uses it and for what").inputValue(), "kept");
   });
 }

@@ -276,6 +276,7 @@ fn revoke(namespace: &str, token: &TokenRow) -> AnyView {
 /// The form for a new token, in this namespace, or in any if it is `None`. After an error it contains the user's input.
 fn token_form(namespace: Option<&str>) -> AnyView {
     let refused = use_context::<NewToken>().filter(|token| token.made.is_err());
+    let is_refused = refused.is_some();
     let (typed, description, expires) = refused.map_or_else(Default::default, |token| {
         (token.namespace, token.description, token.expires)
     });
@@ -283,7 +284,8 @@ fn token_form(namespace: Option<&str>) -> AnyView {
     view! {
         <section class=CARD_PADDED aria-labelledby="new-token">
             <h2 id="new-token">"Create token"</h2>
-            <form method="post" action=action class=FIELDS>
+            // A refresh keeps what the user has typed when an error is shown.
+            <form method="post" action=action class=FIELDS data-keep=is_refused.then_some("")>
                 // Repeating the request, such as by a reload, creates no second token.
                 {hidden(vec![("once", page_request().now.to_string())])}
                 {namespace
