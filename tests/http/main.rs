@@ -99,7 +99,9 @@ mod order;
 mod pause;
 #[cfg(test)]
 mod pgbouncer;
+// Records the writes of the server by a preloaded library.
 #[cfg(test)]
+#[cfg(target_os = "linux")]
 mod power;
 #[cfg(test)]
 mod priority;

@@ -3,6 +3,7 @@
 pub mod bearer;
 mod caller;
 pub mod database;
+#[cfg(target_os = "linux")]
 pub mod disk;
 pub mod history;
 pub mod isolation;
