@@ -321,20 +321,23 @@ fn contains(row: &QueueRow, text: &str) -> bool {
         .contains(&text.to_lowercase())
 }
 
+/// Whether every shell takes the word literally. Clients choose the names of queues, so a name that a shell would
+/// interpret, such as `$(command)`, would run on the machine of the user who completes it.
+fn is_safe(name: &str) -> bool {
+    let is_literal = |c: char| c.is_ascii_alphanumeric() || "._:@%+,/-".contains(c);
+    !name.starts_with('-') && name.chars().all(is_literal)
+}
+
 /// `switchyard complete-queues`: the names that begin with a text, one per line, for the completion of shells. Prints
-/// nothing if the server cannot be reached, and no name that a shell could misread.
+/// nothing if the server cannot be reached, and no name that a shell would interpret.
 pub async fn complete(options: &CompleteQueues) -> Outcome {
     let session = Session::connect(&options.connection, false)?;
     let Ok(rows) = session.read(LoadQueues {}).await else {
         return Ok(());
     };
     let names = rows.iter().map(|row| queue_name(&row.queue_ref));
-    let is_plain = |name: &String| {
-        name.starts_with(&options.prefix)
-            && !name.contains(char::is_whitespace)
-            && printable(name) == *name
-    };
-    for name in names.filter(is_plain).take(COMPLETIONS_MAX) {
+    let is_completed = |name: &String| name.starts_with(&options.prefix) && is_safe(name);
+    for name in names.filter(is_completed).take(COMPLETIONS_MAX) {
         print(&format!("{name}\n"));
     }
     Ok(())
