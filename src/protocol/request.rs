@@ -216,8 +216,7 @@ pub async fn body(body: Body, max: usize) -> Result<Bytes, BodyError> {
     let expected = HttpBody::size_hint(&body).exact().unwrap_or_default();
     let expected = usize::try_from(expected).unwrap_or(usize::MAX).min(max);
     let mut stream = body.into_data_stream();
-    let mut first: Option<Bytes> = None;
-    let mut rest = BytesMut::new();
+    let mut parts = Parted::default();
     let (mut length, mut is_busy) = (0, false);
     while let Some(part) = stream.next().await {
         let part = part.map_err(|error| body_error(&error))?;
@@ -231,20 +230,11 @@ pub async fn body(body: Body, max: usize) -> Result<Bytes, BodyError> {
         if length > SMALL_MAX && reserve(part.len()).await.is_err() {
             // The rest is read and discarded, because clients read the response only after they have written the body.
             is_busy = true;
-            (first, rest) = (None, BytesMut::new());
+            parts = Parted::default();
             release();
             continue;
         }
-        match &first {
-            None => first = Some(part),
-            Some(first) => {
-                if rest.is_empty() {
-                    rest.reserve(expected);
-                    rest.extend_from_slice(first);
-                }
-                rest.extend_from_slice(&part);
-            }
-        }
+        parts.push(part, expected);
     }
     if length > max {
         return Err(BodyError::TooLarge);
@@ -252,11 +242,40 @@ pub async fn body(body: Body, max: usize) -> Result<Bytes, BodyError> {
     if is_busy {
         return Err(BodyError::Busy);
     }
-    Ok(if rest.is_empty() {
-        first.unwrap_or_default()
-    } else {
-        rest.freeze()
-    })
+    Ok(parts.joined())
+}
+
+/// The parts of a body that have arrived. A body of one part is not copied.
+#[derive(Default)]
+struct Parted {
+    first: Option<Bytes>,
+    /// All parts, if there are several.
+    all: BytesMut,
+}
+
+impl Parted {
+    /// Adds a part of a body that may have `expected` bytes. Allocates for what has arrived, not for what is announced;
+    /// the capacity doubles as more arrives.
+    fn push(&mut self, part: Bytes, expected: usize) {
+        match &self.first {
+            None => self.first = Some(part),
+            Some(first) => {
+                if self.all.is_empty() {
+                    self.all.reserve(expected.min(SMALL_MAX));
+                    self.all.extend_from_slice(first);
+                }
+                self.all.extend_from_slice(&part);
+            }
+        }
+    }
+
+    fn joined(self) -> Bytes {
+        if self.all.is_empty() {
+            self.first.unwrap_or_default()
+        } else {
+            self.all.freeze()
+        }
+    }
 }
 
 /// The names and values of a query; `None` if they are not valid UTF-8. The parser replaces invalid bytes by U+FFFD,
@@ -319,6 +338,26 @@ mod tests {
                 assert_eq!(read.map(|body| body.len()), expected, "{length} bytes");
             }
         }
+    }
+
+    #[test]
+    fn memory_is_allocated_for_what_arrives_and_not_for_what_is_announced() {
+        let mut parts = Parted::default();
+        for _ in 0..2 {
+            parts.push(Bytes::from_static(b"12"), 16 << 20);
+        }
+        assert!(
+            parts.all.capacity() <= SMALL_MAX,
+            "{}",
+            parts.all.capacity()
+        );
+        let part = Bytes::from(vec![0; SMALL_MAX]);
+        for arrived in 2..10 {
+            parts.push(part.clone(), 16 << 20);
+            let capacity = parts.all.capacity();
+            assert!(capacity <= 2 * arrived * SMALL_MAX, "{capacity}");
+        }
+        assert_eq!(parts.joined().len(), 4 + 8 * SMALL_MAX);
     }
 
     #[tokio::test]
