@@ -116,6 +116,30 @@ for (const javaScriptEnabled of [true, false]) {
   });
 }
 
+dashboard.test("a chart shows its values at the pointer", async ({ page, url }) => {
+  await fill(url);
+  await page.goto("/ui/stats");
+  await live(page);
+  await page.getByText("Show data table", { exact: true }).click();
+  const rows = page.getByRole("table", { name: "Statistics" }).locator("tbody tr");
+  const count = await rows.count();
+  const charts = page.locator("[data-chart] > svg:first-child");
+  for (const [chart, row] of [[0, 0], [0, count - 1], [1, 20]]) {
+    const drawing = charts.nth(chart);
+    const { width } = await drawing.boundingBox();
+    await drawing.hover({ position: { x: ((row + 0.5) / count) * width, y: 50 } });
+    const shown = (await page.locator("#values").textContent()).split("\n");
+    assert.equal(shown[0], `${plain(await rows.nth(row).locator("th").textContent())} UTC`);
+    const values = (await rows.nth(row).locator("td").allTextContents()).map(plain);
+    for (const line of shown.slice(1)) assert.ok(values.includes(line.split(": ")[1]), `${line} of ${values}`);
+    const names = await page.locator("[data-chart]").nth(chart).locator(".names text").allTextContents();
+    assert.deepEqual(shown.slice(1).map((line) => line.split(": ")[0]), names);
+  }
+  await screenshot(page, "chart-values");
+  await page.getByRole("heading", { level: 1 }).hover();
+  assert.equal(await page.locator("#values").count(), 0);
+});
+
 dashboard.test("one job can be retried as a canary, and its page opens", async ({ page, url }) => {
   const api = client(url);
   for (const id of ["bird-1", "bird-2"]) await api.failed("mine", "Gas", "no air", id);

@@ -5,6 +5,8 @@
 #[cfg(feature = "hydrate")]
 mod copy;
 #[cfg(feature = "hydrate")]
+mod hover;
+#[cfg(feature = "hydrate")]
 mod morph;
 #[cfg(feature = "hydrate")]
 mod suggest;

@@ -11,7 +11,7 @@ use leptos::wasm_bindgen::{JsCast, JsValue};
 use web_sys::{DomParser, Event, EventSource, MessageEvent, SupportedType};
 
 use super::morph::{IN_USE, Refresh};
-use super::{Link, copy, suggest, times};
+use super::{Link, copy, hover, suggest, times};
 use crate::islands::browser::{fetch, listen, storage};
 use crate::time;
 
@@ -73,6 +73,7 @@ pub fn start(
     });
     CLIENT.set(Some(Rc::clone(&client)));
     copy::start();
+    hover::start();
     suggest::start();
     times::show(client.now());
     if remembered_pause() {

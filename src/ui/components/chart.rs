@@ -221,7 +221,7 @@ pub fn chart(chart: &Chart) -> AnyView {
     view! {
         <figure>
             <figcaption>{chart.title}</figcaption>
-            <div class="plot mt-1 grid grid-cols-[minmax(0,1fr)_84px] gap-2 max-xs:gap-1">
+            <div class="plot mt-1 grid grid-cols-[minmax(0,1fr)_84px] gap-2 max-xs:gap-1" data-chart=chart.id>
                 <svg role="img" aria-labelledby=title.clone() aria-describedby=about.clone()>
                     <title id=title.clone()>{chart.title}</title>
                     <desc id=about.clone()>{description(chart)}</desc>
@@ -285,7 +285,8 @@ pub fn data_table(caption: &str, charts: &[&Chart]) -> AnyView {
         } else {
             format!("{}: {}", chart.title, line.name)
         };
-        view! { <th scope="col" class="num">{word}</th> }.into_any()
+        // The browser finds the values at the pointer by the chart of their column.
+        view! { <th scope="col" class="num" data-chart=chart.id>{word}</th> }.into_any()
     }));
     let rows = (0..first.count()).map(|index| {
         let at = first.from + first.width * i64::try_from(index).unwrap_or_default();
