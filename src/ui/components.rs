@@ -6,6 +6,7 @@ pub mod chart;
 pub mod commands;
 pub mod display_panel;
 pub mod error;
+pub mod exports;
 pub mod forms;
 pub mod frame;
 pub mod histogram;

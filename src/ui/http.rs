@@ -28,6 +28,7 @@ use leptos::prelude::*;
 use leptos_axum::{
     LeptosRoutes, ResponseOptions, generate_route_list, render_app_async_with_context,
 };
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
@@ -74,6 +75,8 @@ pub struct Dashboard {
     pub no_auth: bool,
     /// The clients that are connected over Redis' protocol.
     pub clients: Arc<Clients>,
+    /// One permit for each export of jobs.
+    job_exports: Arc<Semaphore>,
     pub leptos: LeptosOptions,
 }
 
@@ -96,6 +99,7 @@ impl Dashboard {
             engine,
             no_auth,
             clients,
+            job_exports: Arc::new(Semaphore::new(exports::JOB_EXPORTS_MAX)),
             leptos: assets.leptos_options(),
             assets,
         }
@@ -119,6 +123,8 @@ pub fn router(state: Dashboard) -> Router {
         .route("/ui/audit.csv", get(exports::audit_as_csv))
         .route("/ui/audit.json", get(exports::audit_as_json))
         .route("/ui/find", get(find::find))
+        .route("/ui/jobs.csv", get(exports::jobs_as_csv))
+        .route("/ui/jobs.jsonl", get(exports::jobs_as_json_lines))
         // Forms that are posted to the address of a page.
         .route("/ui/login", post(login::sign_in))
         .route("/ui/logout", post(login::sign_out))

@@ -1,5 +1,6 @@
 //! Converts engine types to the view models that several pages show.
 
+pub mod csv;
 pub mod queue_refs;
 
 use base64::Engine as _;

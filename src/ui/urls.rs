@@ -153,6 +153,11 @@ pub fn search(text: &str) -> String {
     with_fields("/ui/jobs", [("q", text)])
 }
 
+/// All results of a search, as a file: `csv` or `jsonl`.
+pub fn export(text: &str, extension: &str) -> String {
+    with_fields(&format!("/ui/jobs.{extension}"), [("q", text)])
+}
+
 pub fn namespace(name: &str) -> String {
     format!("/ui/namespaces/{}", segment(name))
 }

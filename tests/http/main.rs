@@ -52,6 +52,8 @@ mod envelope;
 #[cfg(test)]
 mod events;
 #[cfg(test)]
+mod exports;
+#[cfg(test)]
 mod fail;
 #[cfg(test)]
 mod find;

@@ -8,6 +8,7 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::links::{job_link, queue_name};
 use crate::ui::components::paging::pager;
 use crate::ui::components::styles::CARD;
@@ -66,6 +67,7 @@ fn page(view: &DeadView, namespace: &str, queue: &str, request: &PageRequest) ->
         {(filtered || !view.namespaces.is_empty()).then(|| filter(view, namespace, queue))}
         <div class=CARD>{list}</div>
         {pager(request, &here, request.offset(), view.rows.len(), n(view.queues))}
+        {(!view.rows.is_empty() && !filtered).then(|| search_and_exports("state:dead"))}
     }
     .into_any()
 }

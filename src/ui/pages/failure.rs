@@ -12,6 +12,7 @@ use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::bulk;
 use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, data_table};
 use crate::ui::components::commands::{api, commands, json_string, shell_quote};
+use crate::ui::components::exports::exports;
 use crate::ui::components::forms::action_button;
 use crate::ui::components::links::{job_link, queue_name, worker_link};
 use crate::ui::components::paging::pager;
@@ -100,6 +101,7 @@ fn some(view: &FailingView, request: &PageRequest) -> AnyView {
             }}
         </div>
         {pager(request, &here, request.offset(), view.jobs.len(), view.count)}
+        {(!view.jobs.is_empty()).then(|| exports(&equivalent_search(view)))}
         {incident(view, request)}
         {by_curl(view, request)}
     }

@@ -16,6 +16,7 @@ use crate::time;
 use crate::ui::actions::queues::{ForgetQueue, PauseQueue, UnpauseQueue};
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::commands::{api, commands, shell_quote};
+use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::forms::{
     ConfirmDialog, action_button, confirm_dialog, may_post, shortcut,
 };
@@ -31,6 +32,7 @@ use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::queue::model::QueueView;
+use crate::ui::pages::search::model::search_of_queue;
 use crate::ui::urls;
 use crate::ui::urls::encoding::segment;
 
@@ -78,6 +80,7 @@ fn page(view: &QueueView, request: &PageRequest) -> AnyView {
         {(state == EffectiveState::Dead).then(|| dead_letter::confirmation(view, request))}
         <div class=CARD>{list}</div>
         {pager(request, &urls::state(queue_ref, state), request.offset(), view.jobs.len(), queue.counts.of(state))}
+        {(!empty).then(|| search_and_exports(&search_of_queue(queue_ref, state)))}
         {curl(view, request)}
     }
     .into_any()

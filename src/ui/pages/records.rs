@@ -13,6 +13,7 @@ use crate::time;
 use crate::ui::actions::queues::{CreateQueue, DeleteQueue};
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::commands::{commands, curl, json_string, shell_quote};
+use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, may_post};
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::quoted_if_blank;
@@ -21,11 +22,13 @@ use crate::ui::components::styles::{CARD, CARD_PADDED, FIELDS};
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::queue_ref::QueueRef;
+use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::queue::title;
 use crate::ui::pages::records::model::{
     RecordFilter, RecordList, RecordRow, RecordsView, StateRow,
 };
+use crate::ui::pages::search::model::search_of_queue;
 use crate::ui::urls;
 use crate::ui::urls::encoding::encode;
 
@@ -112,6 +115,8 @@ fn listed(
     view! {
         <div class=CARD>{list}</div>
         {pager(request, &path, request.offset(), rows.len(), count)}
+        {(matches!(filter, RecordFilter::All) && !rows.is_empty())
+            .then(|| search_and_exports(&search_of_queue(queue_ref, EffectiveState::Record)))}
     }
     .into_any()
 }

@@ -9,6 +9,7 @@ use leptos_meta::Title;
 use crate::time;
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::commands::{api, commands, shell_quote};
+use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::histogram::Scale;
 use crate::ui::components::paging::pager;
 use crate::ui::components::styles::{CARD, CARD_PADDED};
@@ -58,9 +59,7 @@ fn page(view: &ScheduledView, request: &PageRequest) -> AnyView {
             }}
         </div>
         {pager(request, "/ui/scheduled", request.offset(), view.jobs.len(), view.total)}
-        <p>
-            <a href="/ui/jobs?q=state%3Ascheduled">"Search scheduled jobs"</a>
-        </p>
+        {search_and_exports("state:scheduled")}
         <details>
             <summary>"API call (curl)"</summary>
             {commands(

@@ -1,5 +1,6 @@
 //! `/ui/jobs`: the search over all jobs. The address contains the search (`q`) and the position (`after`).
 
+pub mod export;
 pub mod load;
 pub mod model;
 pub mod saved;
@@ -10,6 +11,7 @@ use leptos_meta::Title;
 use crate::time;
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::bulk;
+use crate::ui::components::exports::exports;
 use crate::ui::components::icons::icon;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, NOTICE};
 use crate::ui::components::tables::{self, JobList};
@@ -222,6 +224,7 @@ fn results(
         </div>
         {found.is_limited.then(|| limit_notice(found, request))}
         {pager(text, found, after)}
+        {(!found.jobs.is_empty()).then(|| exports(text))}
         <p class="text-muted wrap-anywhere">
             "As of " {exact(request.now)} ", newest first. "
             <a href=request.here()>"Search again"</a>

@@ -9,11 +9,13 @@ use leptos_meta::Title;
 use crate::time;
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::commands::{api, commands, shell_quote};
+use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::links::tag_link;
 use crate::ui::components::paging::pager;
 use crate::ui::components::styles::{CARD, CRUMB};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::search::model::in_quotes;
 use crate::ui::pages::tags::load::PAGE_TAGS;
 use crate::ui::pages::tags::model::{TagView, TagsView};
 use crate::ui::urls;
@@ -109,6 +111,7 @@ fn one(view: &TagView, request: &PageRequest) -> AnyView {
             }}
         </div>
         {pager(request, &urls::tag(&tag.tag), request.offset(), view.jobs.len(), tag.jobs)}
+        {(!view.jobs.is_empty()).then(|| search_and_exports(&format!("tag:{}", in_quotes(&tag.tag))))}
         <details>
             <summary>"API call (curl)"</summary>
             {commands(

@@ -9,12 +9,14 @@ use leptos_meta::Title;
 
 use crate::ui::actions::workers::ForgetWorker;
 use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
 use crate::ui::components::styles::{CARD, CRUMB};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::ago;
 use crate::ui::model::worker::{Pulse, WorkerRow};
 use crate::ui::page_request::{PageRequest, page_request};
+use crate::ui::pages::search::model::in_quotes;
 
 #[component]
 pub fn WorkerPage() -> impl IntoView {
@@ -39,6 +41,7 @@ pub fn WorkerPage() -> impl IntoView {
                     tables::jobs("Jobs of this worker", JobList::Worker, &view.jobs, &request)
                 }}
             </div>
+            {(!view.jobs.is_empty()).then(|| search_and_exports(&format!("worker:{}", in_quotes(&worker.name))))}
         }
         .into_any()
     })

@@ -121,6 +121,8 @@ async fn every_page_requires_its_role() {
         ("/ui", VIEWER),
         ("/ui/queues", VIEWER),
         ("/ui/jobs", VIEWER),
+        ("/ui/jobs.csv", VIEWER),
+        ("/ui/jobs.jsonl", VIEWER),
         ("/ui/config", VIEWER),
         ("/ui/dead", VIEWER),
         ("/ui/nowhere", VIEWER),

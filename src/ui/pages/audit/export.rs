@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use crate::engine::AuditEntry;
 use crate::time::iso;
 use crate::ui::actions::shown_name;
+use crate::ui::present::csv::line;
 
 /// An entry in an export.
 #[derive(Serialize)]
@@ -81,34 +82,7 @@ pub fn audit_csv(entries: &[AuditEntry]) -> String {
             &actor.request_id,
             &actor.source,
         ];
-        let cells = cells.map(cell);
-        csv.push_str(&cells.join(","));
-        csv.push_str("\r\n");
+        csv.push_str(&line(&cells));
     }
     csv
-}
-
-/// A CSV cell. Text that a spreadsheet would interpret as a formula gets a leading apostrophe.
-fn cell(text: &str) -> String {
-    let mark = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
-        "'"
-    } else {
-        ""
-    };
-    if mark.is_empty() && !text.contains([',', '"', '\r', '\n']) {
-        return text.to_owned();
-    }
-    format!("\"{mark}{}\"", text.replace('"', "\"\""))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cells_with_formulas_are_escaped() {
-        assert_eq!(cell("a"), "a");
-        assert_eq!(cell("a,\"b\""), "\"a,\"\"b\"\"\"");
-        assert_eq!(cell("=1+1"), "\"'=1+1\"");
-    }
 }

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ui::model::job::JobRow;
+use crate::ui::model::queue_ref::QueueRef;
+use crate::ui::model::state::EffectiveState;
 
 /// A saved search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +25,20 @@ pub struct SearchesView {
 /// A quoted term of a search.
 pub fn in_quotes(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', r"\\").replace('"', r#"\""#))
+}
+
+/// The search for the jobs of a queue in a state.
+pub fn search_of_queue(queue: &QueueRef, state: EffectiveState) -> String {
+    let api = queue.protocol.as_str();
+    let mut text = format!(
+        "state:{} api:{api} queue:{}",
+        state.as_str(),
+        in_quotes(&queue.name)
+    );
+    if !queue.namespace.is_empty() {
+        text.push_str(&format!(" ns:{}", in_quotes(&queue.namespace)));
+    }
+    text
 }
 
 /// A search and its outcome.
