@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use sqlx::migrate::MigrateError;
+
 /// Errors of the database.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -11,7 +13,12 @@ pub enum StoreError {
     #[error("{0}")]
     Sqlite(#[from] rusqlite::Error),
     #[error("migration failed: {0}")]
-    Migration(#[from] sqlx::migrate::MigrateError),
+    Migration(MigrateError),
+    /// The version of a migration that this program does not have.
+    #[error(
+        "its schema is version {0}, from a newer program; use that version of Switchyard or a newer one"
+    )]
+    Newer(i64),
     /// Another server changed a row after this group read it and before it wrote it. The group is run again.
     #[error("a row was changed by another server")]
     Conflict,
@@ -55,6 +62,15 @@ pub enum StoreError {
     /// Written data may not be on the disk, so the server must stop.
     #[error("{0}")]
     Lost(&'static str),
+}
+
+impl From<MigrateError> for StoreError {
+    fn from(error: MigrateError) -> StoreError {
+        match error {
+            MigrateError::VersionMissing(version) => StoreError::Newer(version),
+            error => StoreError::Migration(error),
+        }
+    }
 }
 
 impl StoreError {

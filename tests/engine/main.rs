@@ -21,6 +21,8 @@ mod rounds;
 mod search;
 mod series;
 mod sessions;
+#[path = "../support/settings.rs"]
+mod settings;
 mod slow;
 mod storm;
 mod tokens;

@@ -12,7 +12,7 @@ mod records;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use switchyard::engine::Recur;
 use tokio::task::JoinSet;
@@ -39,8 +39,7 @@ const OPEN_MAX: u64 = 500;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_job_is_lost_or_duplicated() {
-    let (seconds, seed) = (from_env("SWITCHYARD_STORM_S").unwrap_or(30), seed());
-    println!("SWITCHYARD_STORM_S={seconds} SWITCHYARD_SEED={seed}");
+    let (seconds, seed) = (settings::number("SWITCHYARD_STORM_S", 30), settings::seed());
     let options = options();
     let is_shared = database::postgres().is_some();
     let (mut engines, storm, mut actors) = (Vec::new(), Storm::default(), JoinSet::new());
@@ -86,16 +85,6 @@ async fn no_job_is_lost_or_duplicated() {
     for engine in engines {
         engine.close().await;
     }
-}
-
-fn from_env(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
-/// The seed of all random choices.
-pub fn seed() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    from_env("SWITCHYARD_SEED").unwrap_or_else(|| since.unwrap().as_secs())
 }
 
 /// Starts the producers and consumers of a server.

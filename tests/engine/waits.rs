@@ -47,7 +47,7 @@ struct Scene {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiting_consumer_gets_every_available_job() {
-    let seed = storm::seed();
+    let seed = settings::seed();
     println!("SWITCHYARD_SEED={seed}");
     let options = options();
     let mut engines = vec![Engine::open(&options).await.unwrap()];

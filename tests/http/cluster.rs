@@ -4,6 +4,7 @@ mod claims;
 mod frozen;
 mod leader;
 mod locks;
+mod network;
 mod outage;
 mod together;
 mod waking;

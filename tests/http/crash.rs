@@ -3,7 +3,7 @@
 //! `SWITCHYARD_KILLS` sets the number of kills, `SWITCHYARD_SEED` the times of the kills.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use sqlx::ConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::support::history::History;
 use crate::support::load::{Client, Load, settle};
-use crate::support::{Server, database};
+use crate::support::{Server, database, settings};
 
 /// The number of producers, and of consumers.
 const CLIENTS: usize = 16;
@@ -20,14 +20,7 @@ const READY_MAX: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kill_9_under_load_loses_no_acknowledged_job() {
-    let kills: u64 = from_env("SWITCHYARD_KILLS").unwrap_or(3);
-    let seed = from_env("SWITCHYARD_SEED").unwrap_or_else(|| {
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap()
-            .as_secs()
-    });
-    println!("SWITCHYARD_KILLS={kills} SWITCHYARD_SEED={seed}");
+    let (kills, seed) = (settings::number("SWITCHYARD_KILLS", 3), settings::seed());
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("jobs.db");
     let database = database::address(&path);
@@ -69,8 +62,4 @@ async fn kill_9_under_load_loses_no_acknowledged_job() {
 
 fn clients(server: &Server, history: &Arc<History>) -> impl ExactSizeIterator<Item = Client> {
     (0..CLIENTS).map(|number| Client::new(server, history, format!("consumer-{number}")))
-}
-
-fn from_env(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
 }

@@ -160,6 +160,8 @@ mod unauthenticated;
 #[cfg(test)]
 mod undepend;
 #[cfg(test)]
+mod upgrade;
+#[cfg(test)]
 mod wait;
 #[cfg(test)]
 mod work;

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures::future::join_all;
 use reqwest::Method;
@@ -15,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::support::disk::{Disk, Random};
 use crate::support::lmstfy::eventually;
-use crate::support::{Server, database};
+use crate::support::{Server, database, settings};
 
 const CLIENTS: usize = 4;
 /// Enough for several checkpoints.
@@ -90,13 +89,7 @@ async fn lose_power(
     durability: &str,
     check: impl Fn(u64, &BTreeMap<String, Acknowledged>, &BTreeMap<String, String>),
 ) {
-    let variable = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
-    let cuts = variable("SWITCHYARD_CUTS").unwrap_or(6);
-    let seed = variable("SWITCHYARD_SEED").unwrap_or_else(|| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        now.unwrap().as_secs()
-    });
-    println!("SWITCHYARD_CUTS={cuts} SWITCHYARD_SEED={seed}");
+    let (cuts, seed) = (settings::number("SWITCHYARD_CUTS", 6), settings::seed());
     let disk = Disk::new().await;
     let mut server = disk.server(&["--durability", durability]);
     let clients = (0..CLIENTS).map(|client| work(&server, &disk, client));

@@ -9,6 +9,7 @@ pub mod history;
 pub mod isolation;
 pub mod jobq;
 pub mod keys;
+pub mod link;
 pub mod lmstfy;
 pub mod load;
 pub mod log;
@@ -20,6 +21,7 @@ pub mod redis;
 pub mod relay;
 mod response;
 mod server;
+pub mod settings;
 mod stream;
 pub mod tls;
 

@@ -90,10 +90,8 @@ impl Postgres {
         };
         let other = fs::metadata(other).expect("the data of the shared one");
         let owner = (other.uid(), other.gid());
-        let folder = TempDir::new().expect("a folder for the data");
-        chown(folder.path(), Some(owner.0), Some(owner.1)).expect("the folder can be given away");
         let postgres = Postgres {
-            folder,
+            folder: owned_folder(owner),
             port: Port::reserve(),
             owner,
             disk,
@@ -108,12 +106,61 @@ impl Postgres {
 
     /// The address of its database.
     pub fn address(&self) -> String {
-        let port = self.port.number;
+        self.address_at(self.port.number)
+    }
+
+    /// The address of its database over a proxy on this port.
+    pub fn address_at(&self, port: u16) -> String {
         let name = match self.disk {
             Disk::Tablespace(_) => SMALL,
             Disk::Unlimited | Disk::FilesUpTo(_) => "postgres",
         };
         format!("postgres://switchyard@127.0.0.1:{port}/{name}")
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port.number
+    }
+
+    /// Starts a standby of this server. From now on, a commit waits until the standby has it
+    /// (`synchronous_standby_names`).
+    pub async fn synchronous_standby(&self) -> Postgres {
+        let standby = Postgres {
+            folder: owned_folder(self.owner),
+            port: Port::reserve(),
+            owner: self.owner,
+            disk: Disk::Unlimited,
+        };
+        let mut copy = standby.program("pg_basebackup");
+        copy.arg("-D").arg(standby.data());
+        copy.args(["-h", "127.0.0.1", "-p", &self.port.number.to_string()]);
+        copy.args(["-U", "switchyard", "-R", "-X", "stream", "-c", "fast"]);
+        run(copy.arg("--no-sync"));
+        standby.start_again();
+        let mut admin = PgConnection::connect(&self.address()).await.unwrap();
+        for sql in [
+            "ALTER SYSTEM SET synchronous_standby_names = '*'",
+            "SELECT pg_reload_conf()",
+        ] {
+            sqlx::raw_sql(sql).execute(&mut admin).await.unwrap();
+        }
+        let synchronous = "SELECT count(*) FROM pg_stat_replication \
+                           WHERE sync_state = 'sync' AND state = 'streaming'";
+        loop {
+            let count = sqlx::query_scalar(synchronous).fetch_one(&mut admin);
+            let count: i64 = count.await.unwrap();
+            if count == 1 {
+                return standby;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Makes a standby the primary server.
+    pub fn promote(&self) {
+        let mut promote = self.program("pg_ctl");
+        promote.arg("-D").arg(self.data());
+        run(promote.args(["-s", "-w", "promote"]));
     }
 
     /// Starts it after [`Postgres::stop`].
@@ -218,6 +265,13 @@ impl Postgres {
         });
         children.collect()
     }
+}
+
+/// A folder for the data of a server with this user and group.
+fn owned_folder(owner: (u32, u32)) -> TempDir {
+    let folder = TempDir::new().expect("a folder for the data");
+    chown(folder.path(), Some(owner.0), Some(owner.1)).expect("the folder can be given away");
+    folder
 }
 
 fn is_root() -> bool {

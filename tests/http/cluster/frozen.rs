@@ -1,4 +1,6 @@
 //! A server that is stopped (SIGSTOP) under load, and continues after its leases have expired.
+//!
+//! `SWITCHYARD_FREEZES` sets how often.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +11,7 @@ use tokio::time::sleep;
 use super::Pair;
 use crate::support::history::History;
 use crate::support::load::{Client, Load, settle};
+use crate::support::settings;
 
 /// Clients per server; each puts and claims jobs.
 const CLIENTS: usize = 8;
@@ -36,7 +39,7 @@ async fn freeze_one_server(options: &[&str]) {
         client
     });
     let load = Load::begin(clients, 0, vec![Vec::new(); 2 * CLIENTS]);
-    for _ in 0..2 {
+    for _ in 0..settings::number("SWITCHYARD_FREEZES", 2) {
         sleep(A_WHILE).await;
         pair.one.freeze();
         sleep(STILL).await;

@@ -1,4 +1,6 @@
 //! PostgreSQL crashes, is stopped, or hangs.
+//!
+//! `SWITCHYARD_RESTARTS` sets the number of crashes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,11 +13,11 @@ use super::assert_consistent;
 use crate::support::history::History;
 use crate::support::load::{Client, Load, settle};
 use crate::support::postgres::Postgres;
-use crate::support::{Response, Server};
+use crate::support::{Response, Server, settings};
 
 /// Clients; each puts and claims jobs.
-const CLIENTS: usize = 16;
-const LEASE: Duration = Duration::from_secs(60);
+pub const CLIENTS: usize = 16;
+pub const LEASE: Duration = Duration::from_secs(60);
 
 /// A guard against a request that waits for the database; no test waits this long.
 const ANSWERED: Duration = Duration::from_secs(60);
@@ -24,13 +26,13 @@ const ANSWERED: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long there is load between failures.
-const A_WHILE: Duration = Duration::from_millis(1_500);
+pub const A_WHILE: Duration = Duration::from_millis(1_500);
 
 /// The durability that survives a crash of PostgreSQL.
-const FULL: &[&str] = &["--durability", "full"];
+pub const FULL: &[&str] = &["--durability", "full"];
 
 /// Clients of these servers in turn, which require responses in time.
-fn clients(servers: &[&Server], history: &Arc<History>) -> Vec<Client> {
+pub fn clients(servers: &[&Server], history: &Arc<History>) -> Vec<Client> {
     let client = |(number, server): (usize, &&Server)| {
         let mut client = Client::new(server, history, format!("client-{number}"));
         client.patience = Some(ANSWERED);
@@ -41,7 +43,7 @@ fn clients(servers: &[&Server], history: &Arc<History>) -> Vec<Client> {
 }
 
 /// Waits until the server responds normally again.
-async fn recovered(server: &Server) {
+pub async fn recovered(server: &Server) {
     let works = async {
         while answered(
             server,
@@ -88,7 +90,7 @@ async fn a_postgres_crash_under_load_loses_nothing() {
     let history = Arc::new(History::default());
     let clients = clients(&[&server], &history);
     let load = Load::begin(clients.into_iter(), 0, vec![Vec::new(); CLIENTS]);
-    for _ in 0..3 {
+    for _ in 0..settings::number("SWITCHYARD_RESTARTS", 3) {
         sleep(A_WHILE).await;
         postgres.restart();
     }

@@ -3,15 +3,15 @@
 //!
 //! `SWITCHYARD_SEED` repeats a walk that has failed.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{assert_consistent, client, start};
 use crate::support::jobq::{self, Job, Jobq, What, path, plain};
+use crate::support::settings;
 
-const STEPS: usize = 1_800;
+/// `SWITCHYARD_STEPS` sets another number.
+const STEPS: u64 = 1_800;
 const NAMES: [&str; 3] = ["a", "b", "c/d"];
 const TAGS: [&str; 4] = ["CREATED", "ASSIGNED", "FINISHED", "X"];
 
@@ -350,12 +350,7 @@ impl Walk {
 
 #[tokio::test]
 async fn a_random_walk_agrees_with_the_model() {
-    let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let seed = std::env::var("SWITCHYARD_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or(clock.as_secs());
-    println!("SWITCHYARD_SEED={seed}");
+    let seed = settings::seed();
     let server = start();
     let mut walk = Walk {
         jobq: client(&server),
@@ -365,7 +360,7 @@ async fn a_random_walk_agrees_with_the_model() {
         step: 0,
         log: Vec::new(),
     };
-    for step in 1..=STEPS {
+    for step in 1..=settings::number("SWITCHYARD_STEPS", STEPS) {
         walk.step().await;
         if step % 50 == 0 {
             walk.looks_alike().await;

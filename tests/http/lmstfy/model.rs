@@ -3,13 +3,13 @@
 //! `SWITCHYARD_SEED` repeats a walk that has failed.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{assert_consistent, start};
-use crate::support::Server;
 use crate::support::lmstfy::{Job, Lmstfy};
+use crate::support::{Server, settings};
 
-const STEPS: usize = 150;
+/// `SWITCHYARD_STEPS` sets another number.
+const STEPS: u64 = 150;
 const QUEUES: [(&str, &str); 4] = [("one", "a"), ("one", "b"), ("other", "a"), ("other", "b")];
 
 /// A job in the model.
@@ -269,12 +269,7 @@ impl Walk<'_> {
 
 #[tokio::test]
 async fn a_random_walk_agrees_with_the_model() {
-    let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let seed = std::env::var("SWITCHYARD_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or(clock.as_secs());
-    println!("SWITCHYARD_SEED={seed}");
+    let seed = settings::seed();
     let server = start();
     let mut walk = Walk {
         server: &server,
@@ -282,7 +277,7 @@ async fn a_random_walk_agrees_with_the_model() {
         random: seed,
         log: Vec::new(),
     };
-    for _ in 0..STEPS {
+    for _ in 0..settings::number("SWITCHYARD_STEPS", STEPS) {
         walk.step().await;
     }
     walk.ends().await;

@@ -1,0 +1,96 @@
+//! The network between a server and PostgreSQL breaks under load, or a standby takes over: nothing acknowledged is lost.
+//!
+//! `SWITCHYARD_BREAKS` sets how often the network breaks, `SWITCHYARD_FAILOVERS` how often a standby takes over.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::assert_consistent;
+use super::outage::{A_WHILE, CLIENTS, FULL, LEASE, clients, recovered};
+use crate::support::Server;
+use crate::support::history::History;
+use crate::support::link::{Link, Network};
+use crate::support::load::{Load, settle};
+use crate::support::postgres::Postgres;
+use crate::support::settings;
+
+/// How long the network is broken.
+const BROKEN: Duration = Duration::from_secs(3);
+
+/// Two servers with load, of which one reaches the database over a network that breaks.
+async fn break_under_load(network: Network) {
+    let Some(postgres) = Postgres::start() else {
+        return;
+    };
+    let link = Link::to(postgres.port()).await;
+    let address = postgres.address();
+    let behind = Server::at_url(&postgres.address_at(link.port()), FULL);
+    let beside = Server::at_url(&address, FULL);
+    let history = Arc::new(History::default());
+    let both = clients(&[&behind, &beside], &history);
+    let load = Load::begin(both.into_iter(), 0, vec![Vec::new(); CLIENTS]);
+    for _ in 0..settings::number("SWITCHYARD_BREAKS", 1) {
+        sleep(A_WHILE).await;
+        link.becomes(network);
+        sleep(BROKEN).await;
+        link.becomes(Network::Works);
+        recovered(&behind).await;
+    }
+    sleep(A_WHILE).await;
+    load.end().await;
+    for server in [behind, beside] {
+        assert_consistent(&server).await;
+        server.stop().await;
+    }
+    settle(&address, &history, LEASE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_are_cut_lose_nothing() {
+    break_under_load(Network::Cut).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_fall_silent_lose_nothing() {
+    break_under_load(Network::Silent).await;
+}
+
+/// The database commits what the server sends, and the server does not learn of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn responses_that_do_not_arrive_lose_nothing() {
+    break_under_load(Network::OneWay).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_network_loses_nothing() {
+    break_under_load(Network::Slow(Duration::from_millis(300))).await;
+}
+
+/// A primary server with a synchronous standby crashes, and the standby takes over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standby_that_takes_over_has_everything_acknowledged() {
+    let Some(mut primary) = Postgres::start() else {
+        return;
+    };
+    let link = Link::to(primary.port()).await;
+    let server = Server::at_url(&primary.address_at(link.port()), FULL);
+    let history = Arc::new(History::default());
+    let clients = clients(&[&server], &history);
+    let load = Load::begin(clients.into_iter(), 0, vec![Vec::new(); CLIENTS]);
+    for _ in 0..settings::number("SWITCHYARD_FAILOVERS", 1) {
+        let standby = primary.synchronous_standby().await;
+        sleep(A_WHILE).await;
+        primary.stop();
+        standby.promote();
+        link.leads_to(standby.port());
+        primary = standby;
+        recovered(&server).await;
+    }
+    sleep(A_WHILE).await;
+    load.end().await;
+    assert_consistent(&server).await;
+    server.stop().await;
+    settle(&primary.address(), &history, LEASE).await;
+}
