@@ -97,10 +97,10 @@ for (const javaScriptEnabled of [true, false]) {
     await page.goto("/ui/recurring");
     const row = page.getByRole("row", { name: recurring });
     await row.getByText("every day").waitFor();
-    await row.getByText("due, waiting for a worker").waitFor();
+    await row.getByText("waiting for a worker").waitFor();
     await api.post(`/pause/${encodeURIComponent(queue)}`);
     await page.goto("/ui/recurring");
-    await row.getByText("due, queue is paused").waitFor();
+    await row.getByText("queue is paused").waitFor();
     await api.post(`/unpause/${encodeURIComponent(queue)}`);
 
     assert.equal((await api.get(`/peek/${encodeURIComponent(queue)}`)).id, `${recurring}-1`);

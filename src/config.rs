@@ -28,7 +28,7 @@ use crate::secret::read_file;
 pub use access::Access;
 pub use commands::{Backup, Bench, Completions, ConfigCommand, Doctor, Import, Restore};
 pub use connection::Connection;
-pub use load::{LoadError, Loaded, Setting, Source, Value, load};
+pub use load::{LoadError, Loaded, Setting, Source, Value, definition, load};
 pub use manage::{
     Bulk, CompleteQueues, FailureCommand, Job, JobAction, JobCommand, JobPut, Limit,
     OperationCommand, OptionCommand, QueueCommand, QueueName, Queues, RecurringCommand,
@@ -55,8 +55,8 @@ pub enum Subcommand {
     Dev(Dev),
     /// Run a program for each job of a server's queues.
     ///
-    /// The payload is on the program's standard input. Its exit code is the outcome: 0 completes the job, 75 retries it,
-    /// others fail it. Example: switchyard work --queue mail -- ./send.sh
+    /// The program reads the payload from standard input. Its exit code is the outcome: 0 completes the job, 75 retries
+    /// it, any other code fails it. Example: switchyard work --queue mail -- ./send.sh
     Work(Box<Work>),
     /// Manage the queues of a running server.
     #[command(subcommand)]

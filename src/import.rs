@@ -30,7 +30,9 @@ pub enum ImportError {
     Source(StoreError),
     #[error("cannot write to the target: {}", .0.detail())]
     Target(#[from] Error),
-    #[error("a server is using the target; stop it first (a killed server is released after 60 s)")]
+    #[error(
+        "a server is using the target; stop it first (a killed server counts as stopped after 60 s)"
+    )]
     InUse,
     #[error(
         "{} is a temporary database that only its server can open",

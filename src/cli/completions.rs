@@ -1,16 +1,15 @@
 //! `switchyard completions` and `switchyard man`, written from the definitions of the flags.
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
 use super::{Outcome, print};
-use crate::config::Command;
+use crate::config::definition;
 
 /// Prints the completion script of a shell. It asks `switchyard complete-queues` for the names of queues.
 pub fn run(shell: Shell) -> Outcome {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Command::command(), "switchyard", &mut script);
+    clap_complete::generate(shell, &mut definition(), "switchyard", &mut script);
     let script = String::from_utf8(script)?;
     print(&match shell {
         Shell::Bash => format!("{script}\n{BASH_QUEUES}"),
@@ -85,7 +84,7 @@ fn with_zsh_queues(script: &str) -> String {
 
 /// Prints the manual page: the program, and a section for each of its commands.
 pub fn man() -> Outcome {
-    let mut command = Command::command();
+    let mut command = definition();
     command.build();
     let mut page = Vec::new();
     let man = Man::new(command.clone());

@@ -72,7 +72,7 @@ impl From<client::Error> for Failure {
             Err(_) => error.to_string(),
         };
         let hint = match status.as_u16() {
-            401 => " (--token, or --user and --token)",
+            401 => "; set --token, or --user and --token",
             _ => "",
         };
         Failure::new(code, format!("{message}{hint}"))

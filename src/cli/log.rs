@@ -1,6 +1,6 @@
 //! The log: its format, and its level, which can change while the server runs.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::sync::OnceLock;
 
 use tracing::level_filters::LevelFilter;
@@ -31,8 +31,10 @@ pub fn start(subcommand: Option<&Subcommand>) {
             .and_then(|level| filter(&level).ok()),
     };
     let filter = filter.unwrap_or_else(|| without_queries(EnvFilter::new("info")));
+    let has_no_color = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
     let log = tracing_subscriber::fmt()
         .with_env_filter(with_requests(filter, log_requests))
+        .with_ansi(io::stderr().is_terminal() && !has_no_color)
         .with_writer(io::stderr)
         // Otherwise tracing panics when standard error is a closed pipe.
         .log_internal_errors(false);

@@ -54,7 +54,7 @@ async fn run_on(engine: &Engine, command: &Token) -> Outcome {
                 .await?;
             let applied = wait_until_applied(engine).await;
             print_notice(&format!(
-                "the token of namespace {namespace}, shown only once because only its hash is stored:"
+                "token of namespace {namespace} (it is not shown again, because only its hash is stored):"
             ));
             print(&format!("{token}\n"));
             applied?;

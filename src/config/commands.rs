@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, value_parser};
+use clap::{ArgGroup, Args, Subcommand, value_parser};
 
 use super::{Connection, Database, OptionCommand, Serve};
 use crate::bench::Api;
@@ -72,7 +72,7 @@ pub struct Bench {
     #[arg(long, default_value_t = 100_000, value_parser = value_parser!(u64).range(1..=10_000_000))]
     #[arg(value_name = "N")]
     pub jobs: u64,
-    /// Jobs of each request, 1 to 100. Only qless has requests for several jobs.
+    /// Jobs per request, 1 to 100; more than 1 only for qless.
     #[arg(long, default_value_t = 1, value_parser = value_parser!(u16).range(1..=100))]
     #[arg(value_name = "N")]
     pub batch: u16,
@@ -84,7 +84,7 @@ pub struct Bench {
     #[arg(long, default_value = "default", value_name = "NAME")]
     pub namespace: String,
     /// qless: complete the jobs instead of canceling them. They then stay in the list of complete jobs, and count
-    /// towards jobs-history-count.
+    /// toward the option jobs-history-count.
     #[arg(long)]
     pub keep: bool,
     /// Also measure a server that is not on this machine.
@@ -99,21 +99,18 @@ pub struct Bench {
 
 /// The options of `switchyard import`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("source").required(true).args(["from_redis", "from_postgres"]))]
 pub struct Import {
-    /// Redis server with the keys of qless or lmstfy: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]. It is not
-    /// changed.
+    /// Redis server with the keys of qless or lmstfy: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]. The command
+    /// only reads from it.
     #[arg(
         long,
         env = "SWITCHYARD_FROM_REDIS",
         hide_env_values = true,
         value_name = "URL"
     )]
-    #[arg(
-        required_unless_present = "from_postgres",
-        conflicts_with = "from_postgres"
-    )]
     pub from_redis: Option<String>,
-    /// PostgreSQL database with the table of Relay: postgres://USER@HOST/DATABASE. It is not changed.
+    /// PostgreSQL database with the table of Relay: postgres://USER@HOST/DATABASE. The command only reads from it.
     #[arg(
         long,
         env = "SWITCHYARD_FROM_POSTGRES",

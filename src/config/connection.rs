@@ -10,15 +10,18 @@ use crate::secret::read_file;
 /// The default address of the server, which is also the one that it listens on by default.
 const SERVER: &str = "http://127.0.0.1:3000";
 
+/// The heading of these options in the help.
+pub const CONNECTION: &str = "Connection";
+
 /// The server, and the credentials of the client. Flatten it after the options of the subcommand.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Connection")]
+#[command(next_help_heading = CONNECTION)]
 pub struct Connection {
     /// Address of the server: http://HOST:PORT or https://HOST, optionally with a path.
     #[arg(long, env = "SWITCHYARD_SERVER", default_value = SERVER, value_name = "URL")]
     pub server: String,
-    /// Token of the API: that of qless, Relay, Jobq or the admin; for lmstfy that of the namespace; with --user, that
-    /// user's password or dashboard secret.
+    /// Token. To put and claim jobs: the token of the API, or for lmstfy of the namespace. To manage a server: the admin
+    /// token, or the secret of a dashboard key. With --user: the password of the user.
     #[arg(long, env = "SWITCHYARD_TOKEN", hide_env_values = true, value_parser = Token::new)]
     #[arg(value_name = "TOKEN", group = "connection-token-source")]
     pub token: Option<Token>,
@@ -26,18 +29,18 @@ pub struct Connection {
     #[arg(long, env = "SWITCHYARD_TOKEN_FILE", value_parser = token_file, value_name = "PATH")]
     #[arg(group = "connection-token-source")]
     pub token_file: Option<Token>,
-    /// User name, to authenticate with a name and a password or dashboard secret.
+    /// User name, to authenticate with a name and a password. --token is the password.
     #[arg(long, env = "SWITCHYARD_USER", value_name = "NAME")]
     #[arg(requires = "connection-token-source")]
     pub user: Option<String>,
     /// File with certificate authorities to trust instead of the system's, in PEM format.
     #[arg(long, env = "SWITCHYARD_CA", value_name = "PATH")]
     pub ca: Option<String>,
-    /// Configuration file whose profiles are used.
+    /// Configuration file with the profiles.
     #[arg(long, env = "SWITCHYARD_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Profile of the configuration file, whose keys are the options above [default: the profile named default, if there
-    /// is one].
+    /// Profile of the configuration file. Its keys are the options above [default: the profile `default`, if there is
+    /// one].
     #[arg(
         long,
         env = "SWITCHYARD_PROFILE",

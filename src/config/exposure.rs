@@ -107,7 +107,7 @@ impl Access {
         let is_same = new.open_apis(no_auth) == auth.open_apis(no_auth)
             && new.ui_has_keys() == auth.ui_has_keys();
         if !is_same {
-            let why = "an API got its first credentials or lost its last; restart the server to apply that";
+            let why = "an API would get its first credentials or lose its last ones; that requires a restart";
             return Err(why.to_owned());
         }
         Ok(credentials)

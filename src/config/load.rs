@@ -7,8 +7,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command as Definition, CommandFactory, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Command as Definition, CommandFactory, FromArgMatches, Id};
 
+use super::connection::CONNECTION;
 use super::file::{self, ConfigFile, Given, is_key, is_switch};
 use super::{Command, Connection};
 use crate::secret::Hash;
@@ -95,12 +96,34 @@ impl fmt::Display for LoadError {
     }
 }
 
+/// The definition of the program. Options that follow those of a connection are not listed under its heading.
+pub fn definition() -> Definition {
+    let connection: Vec<Id> = Connection::definition()
+        .get_arguments()
+        .map(|arg| arg.get_id().clone())
+        .collect();
+    without_heading(Command::command(), &connection)
+}
+
+/// Removes the heading of a connection from all other options of the command and of its subcommands.
+fn without_heading(definition: Definition, connection: &[Id]) -> Definition {
+    definition
+        .mut_args(|arg| {
+            let is_below = arg.get_help_heading() == Some(CONNECTION);
+            match is_below && !connection.contains(arg.get_id()) {
+                true => arg.help_heading(None::<&'static str>),
+                false => arg,
+            }
+        })
+        .mut_subcommands(|subcommand| without_heading(subcommand, connection))
+}
+
 /// Parses these arguments, the program's name included.
 ///
 /// # Errors
 /// If they, an environment variable or the configuration file are wrong, or if they ask for help.
 pub fn load(words: Vec<OsString>) -> Result<Loaded, LoadError> {
-    let mut definition = Command::command();
+    let mut definition = definition();
     definition.build();
     let skeleton = skeleton(&definition).no_binary_name(false);
     let found = match skeleton.try_get_matches_from(&words) {
@@ -330,7 +353,7 @@ fn is_free(given: &Given, leaf: &Definition, found: &ArgMatches) -> bool {
         !(*group).clone().is_multiple() && group.get_args().any(|id| id == arg.get_id())
     });
     let mut alternatives = alternatives.flat_map(clap::ArgGroup::get_args);
-    let replaced = |id: &clap::Id| args().any(|other| other.get_id() == id && is_set(other));
+    let replaced = |id: &Id| args().any(|other| other.get_id() == id && is_set(other));
     !is_set(arg) && !alternatives.any(replaced)
 }
 

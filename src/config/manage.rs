@@ -101,7 +101,7 @@ pub enum QueueCommand {
         /// Only paused queues.
         #[arg(long)]
         paused: bool,
-        /// Print only the names, in the form that other commands take.
+        /// Print only the names, as other commands accept them.
         #[arg(long, short, conflicts_with = "json")]
         quiet: bool,
         #[command(flatten)]
@@ -129,7 +129,7 @@ pub enum QueueCommand {
     /// Resume paused queues.
     #[command(visible_alias = "unpause")]
     Resume(Queues),
-    /// Create a Jobq queue. Queues of other APIs are created with their first job.
+    /// Create Jobq queues. Queues of other APIs are created with their first job.
     Create(Queues),
     /// Remove queues without unfinished jobs from the lists.
     Forget(Queues),
@@ -169,7 +169,7 @@ pub enum FailureCommand {
         /// Only groups whose name or newest message contains this text.
         #[arg(default_value = "")]
         text: String,
-        /// Only groups with failures in this range: 1h, 24h, 7d or all.
+        /// Only groups with failures in this time range.
         #[arg(long, default_value = "all", value_parser = ["1h", "24h", "7d", "all"])]
         range: String,
         #[command(flatten)]
@@ -181,7 +181,7 @@ pub enum FailureCommand {
         remote: Remote,
         /// Failure group.
         group: String,
-        /// Only failures in this range: 1h, 24h, 7d or all.
+        /// Only failures in this time range.
         #[arg(long, default_value = "all", value_parser = ["1h", "24h", "7d", "all"])]
         range: String,
         #[command(flatten)]
@@ -248,7 +248,7 @@ pub enum RecurringCommand {
     List {
         #[command(flatten)]
         remote: Remote,
-        /// Only those of this qless queue.
+        /// Only recurring jobs of this qless queue.
         queue: Option<String>,
         #[command(flatten)]
         limit: Limit,
@@ -282,7 +282,7 @@ pub enum RecurringCommand {
 pub struct RecurringPut {
     #[command(flatten)]
     pub remote: Remote,
-    /// Queue (qless) of the jobs.
+    /// qless queue of the jobs.
     pub queue: String,
     /// Payload of the jobs, as JSON.
     #[arg(default_value = "{}")]
@@ -305,7 +305,7 @@ pub struct RecurringPut {
     /// Retries of each job.
     #[arg(long, default_value_t = 0)]
     pub retries: u32,
-    /// Maximum number of missed jobs that are created later; 0 for no limit.
+    /// Maximum number of missed jobs that are created at the next claim; 0 for no limit.
     #[arg(long, default_value_t = 0)]
     pub backlog: u32,
 }
@@ -348,7 +348,7 @@ pub enum OperationCommand {
         #[command(flatten)]
         watch: Watch,
     },
-    /// Wait until an operation has ended. The exit code is 1 if it failed.
+    /// Wait until an operation has ended. The exit code is 1 if it failed or was stopped.
     Wait(Operation),
     /// Stop an operation. Changes that it has already made are kept.
     Stop(Operation),

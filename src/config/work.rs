@@ -65,7 +65,7 @@ pub struct Work {
         value_name = "NAME"
     )]
     pub namespace: String,
-    /// How many programs run at the same time.
+    /// Maximum number of programs that run at the same time.
     #[arg(
         long,
         short,
@@ -75,7 +75,7 @@ pub struct Work {
     )]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub concurrency: u16,
-    /// Order in which the queues are used.
+    /// Order in which jobs are claimed from the queues.
     #[arg(long, value_enum, default_value_t)]
     pub order: QueueOrder,
     /// Name that the worker sends to the server [default: the host's name and the process ID].
@@ -88,11 +88,12 @@ pub struct Work {
     #[arg(long, group = "input")]
     pub env: bool,
     /// Keep up to --concurrency programs running, instead of starting one for each job. Each job is a line of JSON on
-    /// standard input; the program answers each with a line: complete, retry or fail, and a message.
+    /// standard input. The program answers with one line for each job: complete, retry or fail; after retry or fail, a
+    /// message can follow.
     #[arg(long, group = "input")]
     pub each_line: bool,
-    /// Maximum run time of a program; one that takes longer is stopped and counts as exit code 124. For example 90s, 5m
-    /// or 1h [default: no limit; for lmstfy --ttr less --kill-after and 1 s].
+    /// Maximum run time of a program, such as 90s, 5m or 1h. A program that takes longer is stopped, and counts as exit
+    /// code 124 [default: no limit; for lmstfy --ttr minus --kill-after minus 1 s].
     #[arg(long, value_parser = duration, value_name = "TIME")]
     pub time_limit: Option<Duration>,
     /// After SIGTERM or SIGINT, programs have this time to finish. Then they are stopped, and their jobs are handed
@@ -114,7 +115,7 @@ pub struct Work {
     /// Discard the output of programs.
     #[arg(long)]
     pub quiet: bool,
-    /// How often to look for jobs in queues of Relay and Jobq, which do not report new jobs.
+    /// Relay and Jobq: time between two requests for jobs, because these APIs have no long polls.
     #[arg(long, value_parser = duration, default_value = "1s", value_name = "TIME")]
     pub poll_interval: Duration,
     #[command(flatten)]
@@ -141,15 +142,15 @@ pub struct Outcomes {
     /// Delay of a retried job (qless and Relay).
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "TIME")]
     pub retry_delay: Duration,
-    /// Regular expression whose last match in the end of standard error is the failure's group; with parentheses, the
-    /// part in them [default: exit-CODE, signal-NUMBER or time-limit].
+    /// Regular expression. Its last match in the message is the failure group; with parentheses, the part that the
+    /// first pair matches [default: the group is exit-CODE, signal-NUMBER or time-limit].
     #[arg(long, value_name = "REGEX")]
     pub group_pattern: Option<Regex>,
 }
 
-/// Options of single APIs.
+/// Options for one API.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Options of single APIs")]
+#[command(next_help_heading = "Options for one API")]
 pub struct ProtocolOptions {
     /// lmstfy: time to run of a claimed job, in whole seconds. It cannot be extended.
     #[arg(long, value_parser = duration, default_value = "2m", value_name = "TIME")]
@@ -157,7 +158,7 @@ pub struct ProtocolOptions {
     /// Jobq: query that selects the jobs, as JSON.
     #[arg(long, value_parser = query, default_value = r#"[["IS", "j.state", null]]"#, value_name = "JSON")]
     pub query: Box<RawValue>,
-    /// Jobq: label of the state of a job that a program works on.
+    /// Jobq: label of the state of a claimed job.
     #[arg(long, value_parser = label, default_value = "ASSIGNED", value_name = "LABEL")]
     pub assigned_state: String,
     /// Jobq: label of the state of a completed job.
@@ -166,7 +167,8 @@ pub struct ProtocolOptions {
     /// Jobq: label of the state of a failed job.
     #[arg(long, value_parser = label, default_value = "FAILED", value_name = "LABEL")]
     pub failed_state: String,
-    /// Jobq: label of the state of a job that is retried or handed back [default: no state]. --query must match it.
+    /// Jobq: label of the state of a job that is retried or handed back. --query must select this state [default: no
+    /// state].
     #[arg(long, value_parser = label, value_name = "LABEL")]
     pub retry_state: Option<String>,
     /// Jobq: also take assigned jobs that have not changed for this time. While a program runs, the worker adds an

@@ -38,7 +38,7 @@ async fn description(Path(file): Path<String>) -> Response {
         }
         None => (
             StatusCode::NOT_FOUND,
-            "there are qless.json, lmstfy.json, relay.json, jobq.json and admin.json\n",
+            "not found; the descriptions are qless.json, lmstfy.json, relay.json, jobq.json and admin.json\n",
         )
             .into_response(),
     }

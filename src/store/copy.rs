@@ -39,7 +39,9 @@ pub enum CopyError {
     OtherVersion,
     #[error("source and target are the same database")]
     Same,
-    #[error("a server is using the {0}; stop it first (a killed server is released after 60 s)")]
+    #[error(
+        "a server is using the {0}; stop it first (a killed server counts as stopped after 60 s)"
+    )]
     InUse(&'static str),
     #[error("the target is not empty: its table {0} has rows")]
     NotEmpty(&'static str),

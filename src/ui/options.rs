@@ -86,7 +86,7 @@ pub const OF_SERVER: [Meaning; 9] = [
     Meaning {
         name: "application",
         unit: Unit::Text,
-        about: "Name reported to clients.",
+        about: "Name that the server reports to clients.",
         effect: "Applies to new requests.",
     },
 ];
@@ -96,7 +96,7 @@ pub const OF_QUEUE: [Meaning; 3] = [
     Meaning {
         name: "heartbeat",
         unit: Unit::Seconds,
-        about: "Heartbeat interval of this queue; overrides the server option.",
+        about: "How long a worker holds a job of this queue before it must send a heartbeat. Overrides the server option.",
         effect: LATER,
     },
     Meaning {
@@ -109,7 +109,7 @@ pub const OF_QUEUE: [Meaning; 3] = [
         name: "max-concurrency",
         unit: Unit::Jobs,
         about: "Maximum number of jobs of this queue that run at the same time; 0 means no limit.",
-        effect: "Running jobs continue. The next job is handed out when fewer are running.",
+        effect: "Running jobs continue. Workers get the next job when fewer than this number are running.",
     },
 ];
 

@@ -292,7 +292,7 @@ async fn a_wrong_file_or_one_that_opens_an_api_changes_nothing() {
             "qless-token = \"the-second-token-of-qless\"\nlisen = 1\n",
             "did you mean",
         ),
-        ("", "lost its last"),
+        ("", "lose its last"),
         (
             "qless-token = \"the-second-token-of-qless\"\nrelay-token = \"x\"\n",
             "first credentials",

@@ -289,10 +289,7 @@ async fn invalid_operations_are_rejected_with_a_reason() {
         ("do=retry", "No jobs are selected."),
         ("do=retry&of=selected&job=x", "No jobs are selected."),
         ("do=retry&job=999999", "The selected jobs no longer exist."),
-        (
-            "do=retry&of=all&q=nothing",
-            "No jobs match the search anymore.",
-        ),
+        ("do=retry&of=all&q=nothing", "No jobs match the search."),
         (
             "do=retry&of=all&q=stat:x",
             "The search is invalid: column 1",

@@ -76,7 +76,7 @@ fn clock(file: Option<&Path>, now: i64) -> Finding {
         Some(ahead) if ahead > SKEW_MAX => Finding::problem(
             "clock",
             format!(
-                "the database was changed {} s in the future; the clock was set back",
+                "the last change of the database is {} s in the future; the clock was set back",
                 ahead / 1_000_000
             ),
         ),

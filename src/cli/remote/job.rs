@@ -154,13 +154,17 @@ pub async fn search(session: &Session, text: &str, after: Option<i64>) -> Result
     {
         SearchOutcome::Found(found) => Ok(*found),
         SearchOutcome::Invalid(error) => {
-            let part: String = text
-                .chars()
-                .skip(error.from)
-                .take(error.to.saturating_sub(error.from))
-                .collect();
+            let length = error.to.saturating_sub(error.from);
+            let part: String = text.chars().skip(error.from).take(length).collect();
+            let place = match part.is_empty() {
+                true => {
+                    let before: String = text.chars().take(error.from).collect();
+                    format!("after \"{before}\"")
+                }
+                false => format!("at \"{part}\""),
+            };
             Err(Failure::usage(format!(
-                "invalid search at \"{part}\": {}",
+                "invalid search {place}: {}",
                 error.why
             )))
         }

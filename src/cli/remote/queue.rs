@@ -146,7 +146,7 @@ pub async fn resume(session: &Session, queue: &QueueName) -> Result<Done> {
 async fn create(session: &Session, queue: &QueueName) -> Result<Done> {
     if queue.protocol != Protocol::Jobq {
         return Err(Failure::usage(
-            "only Jobq queues are created: jobq:NAME; others exist from their first job",
+            "only Jobq queues (jobq:NAME) can be created; other queues are created with their first job",
         ));
     }
     let name = queue.name.clone();
@@ -180,14 +180,16 @@ async fn delete(session: &Session, queue: &QueueName) -> Result<Done> {
         }
         Protocol::Lmstfy => session.act(DestroyQueue { queue, back }).await,
         Protocol::Qless | Protocol::Relay => Err(Failure::usage(
-            "only Jobq and lmstfy queues are deleted; cancel the jobs of this queue, then forget it",
+            "only Jobq and lmstfy queues can be deleted; cancel the jobs of this queue, then forget it",
         )),
     }
 }
 
 async fn show(session: &Session, queue: &QueueName, state: &str, limit: Limit) -> Result<String> {
     let Some(state) = EffectiveState::parse(state) else {
-        return Err(Failure::usage(format!("there is no state \"{state}\"")));
+        return Err(Failure::usage(format!(
+            "unknown state \"{state}\"; see --help"
+        )));
     };
     let mut jobs = Vec::new();
     let row = loop {

@@ -46,7 +46,7 @@ pub async fn run(command: &RemoteToken) -> Outcome {
                 ));
                 return Ok(());
             }
-            print_notice("the token, shown only once because only its hash is stored:");
+            print_notice("token (it is not shown again, because only its hash is stored):");
             print(&format!("{token}\n"));
             Ok(())
         }

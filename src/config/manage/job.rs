@@ -13,8 +13,8 @@ pub enum JobCommand {
     List {
         #[command(flatten)]
         remote: Remote,
-        /// Search in the language of the dashboard: state:failed queue:mail tag:vip data.to:ada*. Without terms, all
-        /// jobs. Write two hyphens before a term that begins with one: -- -queue:mail.
+        /// Search in the language of the dashboard: state:failed queue:mail tag:vip data.to:ada*. Without terms, lists
+        /// all jobs. Write -- before terms that begin with a hyphen: -- -queue:mail.
         #[arg(value_name = "TERM")]
         search: Vec<String>,
         #[command(flatten)]
@@ -35,17 +35,20 @@ pub enum JobCommand {
     Put(Box<JobPut>),
     /// Retry failed jobs.
     Retry(Targets),
-    /// Cancel jobs. Operations on a search can be undone for 30 s.
+    /// Cancel jobs. With --search, the operation can be undone for 30 s.
     Cancel(Targets),
     /// Move jobs to another queue.
     Move {
-        /// Queue (qless) to move to. It need not exist.
+        /// qless queue to move the jobs to. It is created if it does not exist.
         #[arg(long, value_name = "QUEUE")]
         to: String,
         #[command(flatten)]
         targets: Targets,
     },
     /// Change the priority of jobs; the lowest number runs first.
+    #[command(
+        override_usage = "switchyard job priority [OPTIONS] <PRIORITY> <ID|--search <SEARCH>>"
+    )]
     Priority {
         /// New priority.
         #[arg(allow_hyphen_values = true)]
@@ -54,15 +57,17 @@ pub enum JobCommand {
         targets: Targets,
     },
     /// Add a tag to jobs.
+    #[command(override_usage = "switchyard job tag [OPTIONS] <TAG> <ID|--search <SEARCH>>")]
     Tag {
-        /// Tag.
+        /// Tag to add.
         tag: String,
         #[command(flatten)]
         targets: Targets,
     },
     /// Remove a tag from jobs.
+    #[command(override_usage = "switchyard job untag [OPTIONS] <TAG> <ID|--search <SEARCH>>")]
     Untag {
-        /// Tag.
+        /// Tag to remove.
         tag: String,
         #[command(flatten)]
         targets: Targets,
@@ -136,7 +141,7 @@ pub struct Targets {
     /// IDs of the jobs. A hyphen reads them from standard input, one per line.
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
-    /// All jobs that match this search, as an operation: state:failed type:Timeout.
+    /// Change all jobs that match this search, as an operation. For example 'state:failed type:Timeout'.
     #[arg(long, value_name = "SEARCH")]
     pub search: Option<String>,
     #[command(flatten)]
@@ -154,11 +159,11 @@ pub struct JobPut {
     /// Payload: JSON, or for lmstfy any text. A hyphen reads it from standard input [default: {}].
     #[arg(allow_hyphen_values = true, conflicts_with_all = ["lines", "items"])]
     pub payload: Option<String>,
-    /// Put one job for each line of a file; the line is its payload. A hyphen is standard input.
+    /// Put one job for each line of this file; the line is its payload. A hyphen reads standard input.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["items", "id"])]
     pub lines: Option<PathBuf>,
-    /// Put one job for each line of a file; the line is a JSON object with the fields of the API: for qless id, meta,
-    /// klass, priority, retries, delay, tags and depends. A hyphen is standard input.
+    /// Put one job for each line of this file; the line is a JSON object with the fields of the API: for qless id, meta,
+    /// klass, priority, retries, delay, tags and depends. A hyphen reads standard input.
     #[arg(long, value_name = "FILE", conflicts_with = "id")]
     pub items: Option<PathBuf>,
     /// ID of the job [default: generated]. Not for lmstfy and Jobq, which generate IDs.
@@ -170,7 +175,7 @@ pub struct JobPut {
     /// Priority (qless); the lowest number runs first.
     #[arg(long, allow_hyphen_values = true)]
     pub priority: Option<f64>,
-    /// Number of retries (qless, Relay), or of tries less one (lmstfy).
+    /// Number of retries after the first attempt (qless, lmstfy, Relay).
     #[arg(long)]
     pub retries: Option<u32>,
     /// Time until the job is available (qless, lmstfy): a number of seconds, or with a unit (5m).

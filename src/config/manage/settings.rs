@@ -20,11 +20,11 @@ pub enum OptionCommand {
         remote: Remote,
         /// Name of the option, such as heartbeat.
         option: String,
-        /// Queue (qless) that the option applies to.
+        /// qless queue that the option applies to [default: all queues].
         #[arg(long)]
         queue: Option<String>,
     },
-    /// Set an option of a running server. It applies at once.
+    /// Set an option of a running server. The change applies at once.
     Set {
         #[command(flatten)]
         remote: Remote,
@@ -33,7 +33,7 @@ pub enum OptionCommand {
         /// New value: JSON, or any text for options that are not numbers.
         #[arg(allow_hyphen_values = true)]
         value: String,
-        /// Queue (qless) that the option applies to.
+        /// qless queue that the option applies to [default: all queues].
         #[arg(long)]
         queue: Option<String>,
     },
@@ -43,7 +43,7 @@ pub enum OptionCommand {
         remote: Remote,
         /// Name of the option, such as heartbeat.
         option: String,
-        /// Queue (qless) that the option applies to.
+        /// qless queue that the option applies to [default: all queues].
         #[arg(long)]
         queue: Option<String>,
     },
@@ -71,7 +71,7 @@ pub enum RemoteToken {
         /// Namespace whose tokens to list [default: all].
         namespace: Option<String>,
     },
-    /// Revoke a token. Every server refuses it from then on.
+    /// Revoke a token. All servers refuse it at once.
     Revoke {
         #[command(flatten)]
         remote: Remote,

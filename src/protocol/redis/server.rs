@@ -394,7 +394,7 @@ fn set_info(session: &Session, what: &str, value: &str) -> Reply {
     match what.as_str() {
         "lib-name" => session.client.set_library(value),
         "lib-ver" => session.client.set_library_version(value),
-        _ => return Reply::error("ERR CLIENT SETINFO knows lib-name and lib-ver"),
+        _ => return Reply::error("ERR CLIENT SETINFO accepts only lib-name and lib-ver"),
     }
     Reply::OK
 }

@@ -119,7 +119,7 @@ fn typed_number(text: &str) -> Option<i64> {
 /// Why the request applies to no jobs.
 pub fn no_jobs(request: &BulkRequest) -> String {
     if request.all {
-        "no jobs match the search anymore".to_owned()
+        "no jobs match the search".to_owned()
     } else {
         "the selected jobs no longer exist".to_owned()
     }

@@ -27,7 +27,7 @@ pub fn error_view(error: &PageError) -> AnyView {
             <p class="text-muted wrap-anywhere">"Nothing was changed."</p>
             <p class="wrap-anywhere">{why.clone()}</p>
             <p>
-                "Ask whoever runs this server for a key with that role. " <a href="/ui">"Go to overview"</a>
+                "Ask an administrator of this server for a key with that role. " <a href="/ui">"Go to overview"</a>
             </p>
         }
         .into_any(),

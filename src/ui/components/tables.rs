@@ -161,13 +161,13 @@ fn time_label(job: &JobRow) -> &'static str {
     match job.state {
         EffectiveState::Waiting => "available ",
         EffectiveState::Scheduled => "due ",
-        EffectiveState::Depends => "waiting since ",
+        EffectiveState::Depends => "began waiting ",
         EffectiveState::Running => "lease ends ",
         EffectiveState::Stalled if job.is_timed_out() => "timed out ",
         EffectiveState::Stalled => "lease ended ",
         EffectiveState::Failed => "failed ",
         EffectiveState::Complete => "completed ",
-        EffectiveState::Dead => "dead since ",
+        EffectiveState::Dead => "dead-lettered ",
         EffectiveState::Record => "changed ",
     }
 }
@@ -177,12 +177,12 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], request: &PageRequest
     let moment = match list {
         JobList::Queue(EffectiveState::Waiting) => "Available",
         JobList::Queue(EffectiveState::Scheduled) | JobList::Due => "Due",
-        JobList::Queue(EffectiveState::Depends) => "Waiting since",
+        JobList::Queue(EffectiveState::Depends) => "Began waiting",
         JobList::Queue(EffectiveState::Running) => "Lease ends",
         JobList::Queue(EffectiveState::Stalled) => "Lease ended",
         JobList::Queue(EffectiveState::Failed) | JobList::Group => "Failed",
         JobList::Queue(EffectiveState::Complete) => "Completed",
-        JobList::Queue(EffectiveState::Dead) => "Dead since",
+        JobList::Queue(EffectiveState::Dead) => "Dead-lettered",
         JobList::Queue(EffectiveState::Record) => "Changed",
         JobList::Worker => "Lease ends",
         JobList::Mixed | JobList::Found => "When",

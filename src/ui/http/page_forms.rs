@@ -188,7 +188,7 @@ async fn show_new_token(dashboard: Dashboard, info: RequestInfo, form: TokenForm
     let made = if is_first(user, &form) {
         create_secret(&engine, namespace, &form.description, &form.expires).await
     } else {
-        Err("this form was already sent; if you lost the token, send the form again".to_owned())
+        Err("this form was already sent; to create another token, send the form again".to_owned())
     };
     match &made {
         Ok(_) => info.set_outcome(true, &format!("Token created for {namespace}.")),

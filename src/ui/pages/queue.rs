@@ -353,7 +353,10 @@ fn lines(view: &QueueView, request: &PageRequest) -> Vec<(&'static str, String)>
         EffectiveState::Complete | EffectiveState::Failed
     ) {
         let page = api(request, &urls::state(queue, view.state));
-        lines.push(("Address of this list (not in the API)", page));
+        lines.push((
+            "The API has no such list; this is the address of the page",
+            page,
+        ));
     }
     let (what, path) = if view.queue.paused {
         ("Resume the queue", "unpause")

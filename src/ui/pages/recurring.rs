@@ -121,7 +121,7 @@ pub fn next(row: &RecurringRow, now: i64) -> AnyView {
     } else {
         "waiting for a worker"
     };
-    view! { <span class="text-waiting">"due, " {waits}</span> <span class="line-clamp-2 text-xs leading-4 text-muted wrap-anywhere">{ago(row.next_due, now)}</span> }
+    view! { <span class="text-waiting">"due " {ago(row.next_due, now)}</span> <span class="line-clamp-2 text-xs leading-4 text-muted wrap-anywhere">{waits}</span> }
         .into_any()
 }
 

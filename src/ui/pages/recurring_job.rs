@@ -106,7 +106,7 @@ fn facts(view: &RecurringView) -> AnyView {
         ("Retries", time::number(row.retries).into_any()),
         (
             "Catch-up limit",
-            view! { {backlog(row.backlog)} <span class="text-muted wrap-anywhere">" · missed runs to make up"</span> }
+            view! { {backlog(row.backlog)} <span class="text-muted wrap-anywhere">" missed runs"</span> }
                 .into_any(),
         ),
         ("Tags", tags),

@@ -42,11 +42,11 @@ fn content(view: &RedisClientsView, offset: usize, request: &PageRequest) -> Any
         }
         .into_any();
     }
-    let connected = plural(view.total, "client", "clients");
+    let connected = plural(view.total, "qless client", "qless clients");
     view! {
         <p class="text-muted wrap-anywhere">
             {format!(
-                "{connected} of qless connected to this server over Redis' protocol. With several servers on one database, each lists its own.",
+                "{connected} connected to this server over Redis' protocol. With several servers on one database, each server lists only its own clients.",
             )}
         </p>
         {(view.total > 0).then(|| view! { <div class=CARD>{rows(&view.clients, request.now)}</div> })}

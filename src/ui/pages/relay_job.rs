@@ -104,7 +104,7 @@ fn stored_state(job: &RelayJobView) -> AnyView {
     match &job.state {
         Some(text) => state(text),
         None => view! {
-            <p class="text-muted wrap-anywhere">"No state. It is set when the job is enqueued or by heartbeats; each run starts with the state of the last one."</p>
+            <p class="text-muted wrap-anywhere">"No state. It is set when the job is enqueued, or by heartbeats. Each run starts with the state of the previous run."</p>
         }
         .into_any(),
     }

@@ -82,7 +82,7 @@ fn next_hours(view: &ScheduledView, request: &PageRequest) -> AnyView {
     view! {
         <section class=CARD_PADDED aria-labelledby="next">
             <h2 id="next">{format!("The next {hours} hours")}</h2>
-            {view.until.map(|until| view! { <p class="text-muted wrap-anywhere">"Too many to count all: includes jobs due until " {exact(until)} "."</p> })}
+            {view.until.map(|until| view! { <p class="text-muted wrap-anywhere">"Too many jobs to count. The counts include only those due until " {exact(until)} "."</p> })}
             {drawing(view, request)}
             <details>
                 <summary>"Show data table"</summary>

@@ -281,8 +281,8 @@ fn limit_notice(found: &SearchResults, request: &PageRequest) -> AnyView {
             {icon("waiting")}
             <span>
                 {format!("Searched {searched} of about {}{searched_back_to}. ", plural(found.total, "job", "jobs"))}
-                "Continue, or narrow the search: queue:, state:, tag:, worker:, class: without *, and state:failed with \
-                type: use an index."
+                "Continue, or narrow the search with terms that use an index: queue:, state:, tag:, worker:, class: \
+                without *, or state:failed together with type:."
             </span>
         </div>
     }

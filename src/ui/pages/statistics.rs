@@ -156,7 +156,11 @@ fn content(view: &RangeView, now: i64) -> AnyView {
     let charts = charts(view, now);
     let total_texts = total_texts(view);
     let all: Vec<&Chart> = charts.iter().collect();
-    let so_far = if view.is_in_progress { ", so far" } else { "" };
+    let so_far = if view.is_in_progress {
+        ", last period in progress"
+    } else {
+        ""
+    };
     let drawn = charts.iter().zip(total_texts).map(|(drawing, words)| {
         view! {
             <section class=CARD_PADDED aria-label=drawing.title>
@@ -173,8 +177,8 @@ fn content(view: &RangeView, now: i64) -> AnyView {
         <div class="grid grid-cols-2 gap-4 max-[900px]:grid-cols-1">{drawn.collect_view()}</div>
         {data_table("Statistics", &all)}
         <p class="text-muted wrap-anywhere">
-            "Percentiles are within 10 % from 0.1 ms to 100 days; those counted by earlier versions are less exact. \
-            Dashed: period still in progress, with its rate so far."
+            "Percentiles from 0.1 ms to 100 days are accurate to 10 %. Those that an earlier version counted are less \
+            accurate. A dashed line ends in a period that is still in progress; it shows the rate so far."
         </p>
     }
     .into_any()

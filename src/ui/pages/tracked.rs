@@ -147,7 +147,7 @@ fn events(view: &TrackedView, request: &PageRequest) -> AnyView {
         <section class=CARD aria-labelledby="events">
             <div class=CARD_TITLE>
                 <h2 id="events">"Latest events"</h2>
-                <span class="text-muted wrap-anywhere">{format!("from the newest {searched} of the server")}</span>
+                <span class="text-muted wrap-anywhere">{format!("among the server’s newest {searched}")}</span>
             </div>
             {if view.events.is_empty() {
                 view! { <p class="px-4 py-5 text-muted">"No recent events of tracked jobs."</p> }.into_any()

@@ -61,7 +61,7 @@ pub fn WorkersPage() -> impl IntoView {
                 view! {
                     <p class="text-muted wrap-anywhere">
                         {format!(
-                            "{} seen recently, {} alive. Alive: active in the last minute; late: in the last 5 minutes; silent: before.",
+                            "{} seen recently, {} alive. Alive: active in the last minute; late: in the last 5 minutes; silent: longer ago.",
                             plural(n(workers.len()), "worker", "workers"),
                             alive,
                         )}

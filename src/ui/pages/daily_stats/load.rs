@@ -19,7 +19,12 @@ pub async fn stats(queue_ref: QueueRef, day: String) -> Result<StatsView, PageEr
         async |context| load_stats(&context.engine, &queue_ref, &day).await,
         || {
             let name = queue_ref.label();
-            format!("Queue “{name}” not found, or “{day}” is not a day.")
+            match day.is_empty() {
+                true => format!("Queue “{name}” not found."),
+                false => {
+                    format!("Queue “{name}” not found, or “{day}” is not a date (YYYY-MM-DD).")
+                }
+            }
         },
     )
     .await

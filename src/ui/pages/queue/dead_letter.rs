@@ -303,7 +303,7 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
     let acts = may_act(queue_ref.protocol);
     let mut columns = vec![
         ("Job", "xl:min-w-68"),
-        ("Dead since", "num"),
+        ("Dead-lettered", "num"),
         (attempts, "num w-[1%] wide"),
         (body, "w-[35%] wide"),
     ];

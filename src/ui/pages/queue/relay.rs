@@ -21,7 +21,7 @@ pub const UNLIMITED_RETRIES: i64 = i64::MAX;
 /// A page of the jobs of a queue in one state.
 pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
     let moment = match view.state {
-        EffectiveState::Waiting => "Waiting since",
+        EffectiveState::Waiting => "Available",
         EffectiveState::Scheduled => "Run at",
         _ => "Timeout ends",
     };

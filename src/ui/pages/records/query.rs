@@ -82,8 +82,8 @@ fn help(queue_ref: &QueueRef, query: Option<&str>, request: &PageRequest) -> Any
         shell_quote(&body)
     );
     let what = match query {
-        Some(_) => "This query",
-        None => "The first example",
+        Some(_) => "Run this query",
+        None => "Run the first example",
     };
     view! {
         <details>
