@@ -73,7 +73,7 @@ pub enum Subcommand {
     /// Manage the recurring jobs of a running server.
     #[command(subcommand)]
     Recurring(RecurringCommand),
-    /// Follow, stop and undo operations, which are bulk actions on many jobs.
+    /// Follow, stop and undo bulk operations: one action on many jobs.
     #[command(subcommand)]
     Operation(OperationCommand),
     /// Watch a running server in the terminal: queues, rates, failures and workers.

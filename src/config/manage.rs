@@ -332,7 +332,7 @@ pub fn seconds(text: &str) -> Result<f64, &'static str> {
 
 #[derive(Debug, Subcommand)]
 pub enum OperationCommand {
-    /// List the operations (bulk actions on many jobs), newest first.
+    /// List the bulk operations, newest first.
     List {
         #[command(flatten)]
         remote: Remote,

@@ -43,7 +43,7 @@ pub const FIELDS: &str = "flex flex-wrap items-end gap-x-4 gap-y-2 [--spacing-bu
     [:where(section,details,div)>&]:mt-2 [&_label]:mb-1 [&_label]:block [&_label]:text-sm [&_label]:text-muted \
     max-sm:[&_:is(input,select)]:w-full max-sm:[&>div]:w-full";
 
-/// The choice of jobs for a bulk action.
+/// The choice of jobs for a bulk operation.
 pub const CHOICES: &str = "flex flex-wrap items-center gap-x-6 gap-y-2 border-b border-line px-4 py-2 [&_fieldset]:gap-x-4 [&_fieldset]:gap-y-1";
 
 /// A list of options: name, value and buttons.

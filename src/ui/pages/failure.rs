@@ -56,7 +56,7 @@ fn nothing() -> impl IntoView {
         <div class=CARD>
             <p class="px-4 py-5 text-muted">
                 "No failed jobs in this group. Its jobs were retried, moved or canceled, or the group never existed. "
-                <a href="/ui/operations">"Operations"</a> " lists bulk actions and their results."
+                <a href="/ui/operations">"Operations"</a> " lists bulk operations and their results."
             </p>
         </div>
     }

@@ -18,7 +18,7 @@ use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, NOTICE
 use crate::ui::components::tables;
 use crate::ui::components::time::{ago, exact, when};
 use crate::ui::model::operation::{
-    BulkAction, OperationRow, OperationView, OperationsView, Phase, SkipRow,
+    JobActionKind, OperationRow, OperationView, OperationsView, Phase, SkipRow,
 };
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::confirm::{amount, sentence};
@@ -60,10 +60,13 @@ fn title(row: &OperationRow) -> String {
     let what = sentence(row.action, &amount(row.total, row.is_minimum));
     let arg = &row.request.arg;
     match row.action {
-        BulkAction::Move => format!("{what} to {}", quoted_if_blank(arg)),
-        BulkAction::Priority => format!("{what} to {arg}"),
-        BulkAction::Tag | BulkAction::Untag => format!("{what}: {arg}"),
-        BulkAction::Retry | BulkAction::Cancel | BulkAction::Track | BulkAction::Untrack => what,
+        JobActionKind::Move => format!("{what} to {}", quoted_if_blank(arg)),
+        JobActionKind::Priority => format!("{what} to {arg}"),
+        JobActionKind::Tag | JobActionKind::Untag => format!("{what}: {arg}"),
+        JobActionKind::Retry
+        | JobActionKind::Cancel
+        | JobActionKind::Track
+        | JobActionKind::Untrack => what,
     }
 }
 
@@ -107,7 +110,7 @@ fn list(view: &OperationsView, request: &PageRequest) -> AnyView {
         view! {
             <p class="px-4 py-5 text-muted">
                 "No operations yet. Select jobs, or all matching jobs of a search, under "
-                <a href="/ui/jobs">"Jobs"</a> ". Bulk actions and their progress are listed here."
+                <a href="/ui/jobs">"Jobs"</a> ". Bulk operations and their progress are listed here."
             </p>
         }
         .into_any()
@@ -118,7 +121,7 @@ fn list(view: &OperationsView, request: &PageRequest) -> AnyView {
     view! {
         <Title text="Operations" />
         <h1>"Operations"</h1>
-        <p class="text-muted wrap-anywhere">"Bulk actions, newest first. The last 1,000 are kept for 30 days."</p>
+        <p class="text-muted wrap-anywhere">"Bulk operations, newest first. The last 1,000 are kept for 30 days."</p>
         <div class=CARD>{body}</div>
         {pager(request, LIST, request.offset(), view.rows.len(), view.total)}
     }
@@ -236,7 +239,7 @@ fn facts(row: &OperationRow, now: i64) -> AnyView {
     }
     if row.can_be_undone && matches!(row.phase, Phase::Waiting | Phase::Running) {
         facts.push(("Undo", "for 30 s after it ends".into_any()));
-    } else if row.action == BulkAction::Cancel
+    } else if row.action == JobActionKind::Cancel
         && row.undo_until.is_none()
         && row.phase != Phase::Undoing
     {

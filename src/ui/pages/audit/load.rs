@@ -236,7 +236,10 @@ mod tests {
     #[tokio::test]
     async fn entries_of_earlier_versions_show_the_current_name_of_their_action() {
         let engine = engine_without_tasks().await;
-        for (n, name) in ["mend", "repair", "make_queue", "cancel"].iter().enumerate() {
+        for (n, name) in ["mend", "repair", "make_queue", "cancel"]
+            .iter()
+            .enumerate()
+        {
             let actor = Actor {
                 id: n.to_string(),
                 action: (*name).to_owned(),
