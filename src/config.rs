@@ -64,7 +64,7 @@ pub enum Subcommand {
     /// Manage the jobs of a running server: list, show, put, retry, cancel, move and more.
     #[command(subcommand)]
     Job(JobCommand),
-    /// Show and retry the failed jobs of a running server by group.
+    /// Show and retry the failed jobs of a running server by failure group.
     #[command(subcommand)]
     Failure(FailureCommand),
     /// Show the workers of a running server.

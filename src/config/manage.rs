@@ -166,10 +166,10 @@ pub enum FailureCommand {
     List {
         #[command(flatten)]
         remote: Remote,
-        /// Only groups whose name or newest message contains this text.
+        /// Only failure groups whose name or newest message contains this text.
         #[arg(default_value = "")]
         text: String,
-        /// Only groups with failures in this range: 1h, 24h, 7d or all.
+        /// Only failure groups with failures in this range: 1h, 24h, 7d or all.
         #[arg(long, default_value = "all", value_parser = ["1h", "24h", "7d", "all"])]
         range: String,
         #[command(flatten)]
@@ -187,7 +187,7 @@ pub enum FailureCommand {
         #[command(flatten)]
         watch: Watch,
     },
-    /// Retry all failed jobs of a group, as an operation.
+    /// Retry all failed jobs of a failure group, as a bulk operation.
     Retry {
         #[command(flatten)]
         remote: Remote,

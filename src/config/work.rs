@@ -12,7 +12,7 @@ use super::Connection;
 /// The APIs that a worker can claim from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WorkApi {
-    /// Leases with heartbeats, failures by group, retries with a delay
+    /// Leases with heartbeats, failure groups, retries with a delay
     Qless,
     /// A fixed time to run; jobs that are not completed are delivered again
     Lmstfy,

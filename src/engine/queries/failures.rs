@@ -21,7 +21,7 @@ pub struct FailureGroup {
 }
 
 impl Engine {
-    /// The groups with failed jobs, by name; at most 10,000.
+    /// The failure groups with failed jobs, by name; at most 10,000.
     pub async fn failures(&self) -> Result<Vec<FailureGroup>> {
         let rows = self
             .readers()
