@@ -170,8 +170,8 @@ const STATES: [EffectiveState; 9] = [
 
 /// The counts of the whole server, for the states that its protocols have.
 fn count_tiles(totals: &[(Protocol, Counts)]) -> AnyView {
-    let tallies = totals.iter().map(|(_, counts)| *counts);
-    let total = tallies.fold(Counts::default(), Counts::plus);
+    let counts = totals.iter().map(|(_, counts)| *counts);
+    let total = counts.fold(Counts::default(), Counts::plus);
     let known = |state: &EffectiveState| {
         let has = totals.iter().any(|(protocol, _)| protocol.has(*state));
         has || total.of(*state) > 0
