@@ -384,14 +384,14 @@ fn footer_line(app: &App) -> Line<'static> {
         }
         Prompt::None => {
             let keys = match app.view() {
-                View::Queues => "Enter look  p pause  / filter  ? help  q quit",
-                View::Failures => "Enter look  r retry all  / filter  ? help  q quit",
-                View::Workers => "Enter look  / filter  ? help  q quit",
+                View::Queues => "Enter open  p pause  / filter  ? help  q quit",
+                View::Failures => "Enter open  r retry all  / filter  ? help  q quit",
+                View::Workers => "Enter open  / filter  ? help  q quit",
                 View::Queue(..) => {
-                    "Enter look  s state  r retry  c cancel  p pause  Esc back  ? help  q quit"
+                    "Enter open  s state  r retry  c cancel  p pause  Esc back  ? help  q quit"
                 }
                 View::Failure(_) | View::Worker(_) => {
-                    "Enter look  r retry  c cancel  Esc back  ? help  q quit"
+                    "Enter open  r retry  c cancel  Esc back  ? help  q quit"
                 }
                 View::Job(..) => "j k scroll  r retry  c cancel  Esc back  ? help  q quit",
             };
