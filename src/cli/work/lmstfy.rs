@@ -18,8 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// Maximum number of jobs of a consume.
 const COUNT_MAX: usize = 100;
 
-/// What is reserved at the end of the time to run, because it started before the response was received.
-const MARGIN: Duration = Duration::from_millis(500);
+/// How much earlier than the server the worker ends the lease, because the time to run started before the response
+/// was received.
+const LEASE_MARGIN: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub struct Lmstfy {
@@ -107,7 +108,7 @@ impl Lmstfy {
             ],
             lease: Some(Lease {
                 length: self.ttr,
-                until: received + self.ttr.saturating_sub(MARGIN),
+                until: received + self.ttr.saturating_sub(LEASE_MARGIN),
                 can_extend: false,
             }),
             claim: Claim::Lmstfy,
