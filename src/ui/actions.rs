@@ -225,13 +225,6 @@ impl Form {
             name: self.field("queue").to_owned(),
         }
     }
-
-    /// The queue that the path names, and the ID of the job below it.
-    fn queue_and_job_of_path(&self) -> (QueueRef, String) {
-        let (queue, next) = self.request.queue();
-        // The segment after the queue is `job`.
-        (queue, self.request.name(next + 1))
-    }
 }
 
 /// What an action changes: its description, and the page that shows it.

@@ -16,6 +16,9 @@ pub const CARD_TITLE: &str =
 pub const SECTION_TITLE: &str =
     "mb-2 flex flex-wrap items-baseline justify-between gap-x-3 gap-y-1";
 
+/// The text in place of a list or table that is empty.
+pub const EMPTY: &str = "px-4 py-5 text-muted";
+
 /// Links to the pages above, close to the heading.
 pub const CRUMB: &str = "-mb-3 text-sm text-muted wrap-anywhere [&>a:not(:hover)]:no-underline";
 

@@ -28,6 +28,21 @@ pub struct QueueRow {
 }
 
 impl QueueRow {
+    /// A qless queue without recurring jobs and workers, for tests.
+    #[cfg(test)]
+    pub fn sample(name: &str, counts: Counts, oldest_waiting: Option<i64>) -> QueueRow {
+        QueueRow {
+            queue_ref: QueueRef::qless(name),
+            counts,
+            oldest_waiting,
+            paused: false,
+            forgotten: false,
+            recurring: 0,
+            last_claim: None,
+            claimants: Vec::new(),
+        }
+    }
+
     /// The number of jobs that are not complete.
     pub fn unfinished(&self) -> i64 {
         let counts = &self.counts;

@@ -8,14 +8,14 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::jobs::Retry;
-use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::basics::{empty_note, loaded, plural};
 use crate::ui::components::bulk;
 use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, data_table};
-use crate::ui::components::commands::{api, commands, json_string, shell_quote};
+use crate::ui::components::commands::{api, curl_commands, json_string, shell_quote};
 use crate::ui::components::forms::action_button;
 use crate::ui::components::links::{job_link, queue_name, worker_link};
 use crate::ui::components::paging::pager;
-use crate::ui::components::styles::{CARD, CARD_PADDED, CRUMB, PAYLOAD};
+use crate::ui::components::styles::{CARD, CARD_PADDED, CRUMB, EMPTY, PAYLOAD};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::ago;
 use crate::ui::model::job::JobRow;
@@ -54,7 +54,7 @@ fn page(view: &FailingView, request: &PageRequest) -> AnyView {
 fn nothing() -> impl IntoView {
     view! {
         <div class=CARD>
-            <p class="px-4 py-5 text-muted">
+            <p class=EMPTY>
                 "No failed jobs in this group. Its jobs were retried, moved or canceled, or the group never existed. "
                 <a href="/ui/operations">"Operations"</a> " lists bulk operations and their results."
             </p>
@@ -94,7 +94,7 @@ fn some(view: &FailingView, request: &PageRequest) -> AnyView {
         {bulk::failed_jobs_bar(equivalent_search(view), request)}
         <div class=CARD>
             {if view.jobs.is_empty() {
-                view! { <p class="px-4 py-5 text-muted">"No matching jobs among the newest of this group. Choose another message or time range."</p> }.into_any()
+                empty_note("No matching jobs among the newest of this group. Choose another message or time range.")
             } else {
                 tables::jobs("Failed jobs, newest first", JobList::Group, &view.jobs, request)
             }}
@@ -278,13 +278,10 @@ fn by_curl(view: &FailingView, request: &PageRequest) -> AnyView {
     let list = format!("curl {}", shell_quote(&api(request, &list)));
     let retry = shell_quote(&api(request, &format!("/unfail/{queue}")));
     let retry = format!("curl {retry} -d {}", shell_quote(&body));
-    view! {
-        <details>
-            <summary>"API call (curl)"</summary>
-            {commands("curl", vec![("List these jobs", list), ("Retry all into one queue", retry)])}
-        </details>
-    }
-    .into_any()
+    curl_commands(vec![
+        ("List these jobs", list),
+        ("Retry all into one queue", retry),
+    ])
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::time;
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::chart::spark;
 use crate::ui::components::links::queue_name;
-use crate::ui::components::styles::CARD;
+use crate::ui::components::styles::{CARD, EMPTY};
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::queue_ref::QueueRef;
@@ -48,7 +48,7 @@ pub fn FailuresPage() -> impl IntoView {
 fn none(view: &FailuresView, request: &PageRequest) -> AnyView {
     view! {
         <div class=CARD>
-            <p class="px-4 py-5 text-muted">
+            <p class=EMPTY>
                 "No failed jobs. When a worker fails a job, it appears here by failure group, ready to retry. Last failure: "
                 {match view.last {
                     Some(last) => ago(last, request.now),
@@ -97,7 +97,7 @@ fn some(view: &FailuresView, text: &str, request: &PageRequest) -> AnyView {
         <div class=CARD>
             {if view.groups.is_empty() {
                 view! {
-                    <p class="px-4 py-5 text-muted">
+                    <p class=EMPTY>
                         {if text.is_empty() {
                             "No still-failed jobs in this time range. ".to_owned()
                         } else {

@@ -14,7 +14,7 @@ use crate::ui::components::forms::hidden;
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{queue_name, quoted_if_blank};
 use crate::ui::components::paging::pager;
-use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, NOTICE};
+use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, EMPTY, NOTICE};
 use crate::ui::components::tables;
 use crate::ui::components::time::{ago, exact, when};
 use crate::ui::model::operation::{
@@ -108,7 +108,7 @@ fn list(view: &OperationsView, request: &PageRequest) -> AnyView {
     });
     let body = if view.rows.is_empty() {
         view! {
-            <p class="px-4 py-5 text-muted">
+            <p class=EMPTY>
                 "No operations yet. Select jobs, or all matching jobs of a search, under "
                 <a href="/ui/jobs">"Jobs"</a> ". Bulk operations and their progress are listed here."
             </p>

@@ -8,7 +8,7 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::loaded;
+use crate::ui::components::basics::{empty_note, loaded};
 use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, data_table, per_minute};
 use crate::ui::components::commands::{api, commands, shell_quote};
 use crate::ui::components::icons::icon;
@@ -66,7 +66,7 @@ fn content(mut overview: OverviewView, request: &PageRequest) -> AnyView {
             <div class=CARD>
                 {title("Failures", "/ui/failures", overview.groups.len())}
                 {if overview.groups.is_empty() {
-                    view! { <p class="px-4 py-5 text-muted">"No failed jobs."</p> }.into_any()
+                    empty_note("No failed jobs.")
                 } else {
                     tables::groups(first(&overview.groups, GROUPS_SHOWN), request, false)
                 }}
@@ -74,7 +74,7 @@ fn content(mut overview: OverviewView, request: &PageRequest) -> AnyView {
             <div class=CARD>
                 {title("Workers", "/ui/workers", overview.workers.len())}
                 {if overview.workers.is_empty() {
-                    view! { <p class="px-4 py-5 text-muted">"No workers seen recently."</p> }.into_any()
+                    empty_note("No workers seen recently.")
                 } else {
                     tables::workers(first(&overview.workers, WORKERS_SHOWN), request.now)
                 }}

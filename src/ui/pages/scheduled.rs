@@ -7,8 +7,8 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::{loaded, plural};
-use crate::ui::components::commands::{api, commands, shell_quote};
+use crate::ui::components::basics::{empty_note, loaded, plural};
+use crate::ui::components::commands::{api, curl_commands, shell_quote};
 use crate::ui::components::histogram::Scale;
 use crate::ui::components::paging::pager;
 use crate::ui::components::styles::{CARD, CARD_PADDED};
@@ -47,12 +47,7 @@ fn page(view: &ScheduledView, request: &PageRequest) -> AnyView {
         {(due > 0).then(|| next_hours(view, request))}
         <div class=CARD>
             {if view.jobs.is_empty() {
-                view! {
-                    <p class="px-4 py-5 text-muted">
-                        "Nothing scheduled. Jobs with a delay or a run time appear here until they are due. Recurring jobs are listed under Recurring."
-                    </p>
-                }
-                    .into_any()
+                empty_note("Nothing scheduled. Jobs with a delay or a run time appear here until they are due. Recurring jobs are listed under Recurring.")
             } else {
                 tables::jobs("Scheduled jobs, next due first", JobList::Due, &view.jobs, request)
             }}
@@ -61,18 +56,12 @@ fn page(view: &ScheduledView, request: &PageRequest) -> AnyView {
         <p>
             <a href="/ui/jobs?q=state%3Ascheduled">"Search scheduled jobs"</a>
         </p>
-        <details>
-            <summary>"API call (curl)"</summary>
-            {commands(
-                "curl",
-                vec![
+        {curl_commands(vec![
                     (
                         "List the scheduled jobs of a qless queue",
                         format!("curl {}", shell_quote(&api(request, "/jobs/scheduled/mail"))),
                     ),
-                ],
-            )}
-        </details>
+                ])}
     }
     .into_any()
 }

@@ -8,7 +8,7 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::basics::{empty_note, loaded, plural};
 use crate::ui::components::bulk;
 use crate::ui::components::icons::icon;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, NOTICE};
@@ -211,7 +211,7 @@ fn results(
             })}
         <div class=CARD>
             {if found.jobs.is_empty() {
-                view! { <p class="px-4 py-5 text-muted">{empty_text(text, found, after)}</p> }.into_any()
+                empty_note(empty_text(text, found, after))
             } else {
                 view! {
                     {bulk::bar(text, is_all.then_some(shown), request)}

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::time;
-use crate::ui::components::basics::plural;
+use crate::ui::components::basics::{empty_note, plural};
 use crate::ui::components::commands::{commands, escape_textarea, shell_quote};
 use crate::ui::components::icons::icon;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, PAYLOAD, QUESTION};
@@ -128,7 +128,7 @@ fn found(queue_ref: &QueueRef, rows: &[RecordRow], request: &PageRequest) -> Any
                 <span class="text-muted wrap-anywhere [&>a]:text-sm [&>a]:underline">{format!("at {} UTC · ", time::clock(request.now))} <a href=request.here()>"Run again"</a></span>
             </div>
             {if rows.is_empty() {
-                view! { <p class="px-4 py-5 text-muted">"No job in this queue matches the query."</p> }.into_any()
+                empty_note("No job in this queue matches the query.")
             } else {
                 table("Matching jobs, least recently changed first", queue_ref, rows, request)
             }}
