@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Next, Report, Settled, one_or_many, parsed};
+use super::api::{Next, Report, ReportResult, one_or_many, parsed};
 use super::job::{Claim, Job, Lease};
 use crate::client::{Client, Error, Method, Request};
 
@@ -116,14 +116,14 @@ impl Lmstfy {
     }
 
     /// A repeated completion has no effect, so it needs no special treatment.
-    pub async fn settle(&self, job: &Job, report: &Report) -> Result<Settled, Error> {
+    pub async fn settle(&self, job: &Job, report: &Report) -> Result<ReportResult, Error> {
         match report {
             Report::Complete => {
                 let request = self.request(Method::DELETE, &[&job.queue, "job", &job.id]);
                 request.send().await?;
-                Ok(Settled::Done)
+                Ok(ReportResult::Done)
             }
-            Report::Retry(_) | Report::Fail(_) | Report::HandBack => Ok(Settled::LeftToExpire),
+            Report::Retry(_) | Report::Fail(_) | Report::HandBack => Ok(ReportResult::LeftToExpire),
         }
     }
 

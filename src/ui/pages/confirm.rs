@@ -40,8 +40,8 @@ pub fn ConfirmPage() -> impl IntoView {
                 &title(action, &view),
                 question(action, &bulk, &view, &request),
             ),
-            (Err(why), _) => page("No action taken", nothing(&why, &bulk)),
-            (Ok(_), None) => page("No action taken", nothing("no action was given", &bulk)),
+            (Err(why), _) => page("No action taken", no_action(&why, &bulk)),
+            (Ok(_), None) => page("No action taken", no_action("no action was given", &bulk)),
         }
     })
 }
@@ -73,7 +73,7 @@ pub fn sentence(action: JobActionKind, jobs: &str) -> String {
 }
 
 /// The number of jobs, or “at least” that number.
-pub fn amount(jobs: i64, is_minimum: bool) -> String {
+pub fn job_count(jobs: i64, is_minimum: bool) -> String {
     let jobs = plural(jobs, "job", "jobs");
     if is_minimum {
         format!("at least {jobs}")
@@ -83,10 +83,13 @@ pub fn amount(jobs: i64, is_minimum: bool) -> String {
 }
 
 fn title(action: JobActionKind, view: &ConfirmView) -> String {
-    format!("{}?", sentence(action, &amount(view.jobs, view.is_minimum)))
+    format!(
+        "{}?",
+        sentence(action, &job_count(view.jobs, view.is_minimum))
+    )
 }
 
-fn nothing(why: &str, bulk: &OperationRequest) -> AnyView {
+fn no_action(why: &str, bulk: &OperationRequest) -> AnyView {
     let mut chars = why.chars();
     let first = chars.next().map(|first| first.to_uppercase().to_string());
     let why = format!("{}{}.", first.unwrap_or_default(), chars.as_str());
@@ -123,7 +126,7 @@ fn question(
     if !bulk.all {
         fields.extend(bulk.jobs.iter().map(|job| ("jobs[]", job.clone())));
     }
-    let jobs = amount(view.jobs, view.is_minimum);
+    let jobs = job_count(view.jobs, view.is_minimum);
     let form = request.may(Role::Operator).then(|| {
         view! {
             <form method="post" action=Operate::PATH>
@@ -140,7 +143,7 @@ fn question(
     });
     view! {
         <section class=frame aria-label="Confirm">
-            <p>{which(bulk)}</p>
+            <p>{selection(bulk)}</p>
             {effect(action, view).into_iter().map(|line| view! { <p>{line}</p> }).collect_view()}
             {samples(view)} {form}
         </section>
@@ -149,7 +152,7 @@ fn question(
 }
 
 /// The jobs that are selected, or the search.
-fn which(bulk: &OperationRequest) -> AnyView {
+fn selection(bulk: &OperationRequest) -> AnyView {
     if !bulk.all {
         return "The selected jobs.".into_any();
     }

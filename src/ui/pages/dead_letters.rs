@@ -46,7 +46,7 @@ fn page(view: &DeadView, namespace: &str, queue: &str, request: &PageRequest) ->
         }
         .into_any()
     } else {
-        nothing()
+        no_dead_letters()
     };
     view! {
         <Title text="Dead letters" />
@@ -138,7 +138,7 @@ fn queue_table(rows: &[DeadRow], request: &PageRequest) -> AnyView {
     )
 }
 
-fn nothing() -> AnyView {
+fn no_dead_letters() -> AnyView {
     view! {
         <p class=EMPTY>
             "No dead jobs. An lmstfy job is published with a number of "

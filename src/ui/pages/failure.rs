@@ -46,12 +46,12 @@ fn page(view: &FailingView, request: &PageRequest) -> AnyView {
         <Title text=group.group.clone() />
         <p class=CRUMB><a href="/ui/failures">"Failures"</a></p>
         <h1 class="name">{group.group.clone()}</h1>
-        {if group.count == 0 { nothing().into_any() } else { some(view, request) }}
+        {if group.count == 0 { no_jobs().into_any() } else { jobs_and_messages(view, request) }}
     }
     .into_any()
 }
 
-fn nothing() -> impl IntoView {
+fn no_jobs() -> impl IntoView {
     view! {
         <div class=CARD>
             <p class=EMPTY>
@@ -62,7 +62,7 @@ fn nothing() -> impl IntoView {
     }
 }
 
-fn some(view: &FailingView, request: &PageRequest) -> AnyView {
+fn jobs_and_messages(view: &FailingView, request: &PageRequest) -> AnyView {
     let group = &view.group;
     let moment = |moment: Option<i64>| moment.map(|moment| ago(moment, request.now));
     let fingerprint = view

@@ -39,7 +39,7 @@ pub fn FailuresPage() -> impl IntoView {
         view! {
             <Title text="Failures" />
             <h1>"Failures"</h1>
-            {if view.failed == 0 { none(&view, &request) } else { some(&view, &text, &request) }}
+            {if view.failed == 0 { none(&view, &request) } else { groups_and_filter(&view, &text, &request) }}
         }
         .into_any()
     })
@@ -69,7 +69,7 @@ pub fn ranges(shown: &str, address: impl Fn(&str) -> String) -> AnyView {
     view! { <nav class="flex flex-wrap items-center gap-2 [&>[aria-current]]:border-accent [&>[aria-current]]:font-semibold [&>[aria-current]]:text-accent" aria-label="Time range">{links}</nav> }.into_any()
 }
 
-fn some(view: &FailuresView, text: &str, request: &PageRequest) -> AnyView {
+fn groups_and_filter(view: &FailuresView, text: &str, request: &PageRequest) -> AnyView {
     let counted: i64 = view.groups.iter().map(|group| group.count).sum();
     let groups = i64::try_from(view.groups.len() + view.more).unwrap_or(i64::MAX);
     let address = |range: &str| urls::with_fields("/ui/failures", [("range", range), ("q", text)]);

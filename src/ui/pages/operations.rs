@@ -21,7 +21,7 @@ use crate::ui::model::operation::{
     JobActionKind, OperationRow, OperationView, OperationsView, Phase, SkipRow,
 };
 use crate::ui::page_request::{PageRequest, page_request};
-use crate::ui::pages::confirm::{amount, sentence};
+use crate::ui::pages::confirm::{job_count, sentence};
 use crate::ui::urls;
 
 const LIST: &str = "/ui/operations";
@@ -57,7 +57,7 @@ fn chip(phase: Phase) -> AnyView {
 
 /// The action with its argument.
 fn title(row: &OperationRow) -> String {
-    let what = sentence(row.action, &amount(row.total, row.is_minimum));
+    let what = sentence(row.action, &job_count(row.total, row.is_minimum));
     let arg = &row.request.arg;
     match row.action {
         JobActionKind::Move => format!("{what} to {}", quoted_if_blank(arg)),
@@ -200,7 +200,7 @@ fn progress(row: &OperationRow) -> AnyView {
         (false, _) => format!(
             "{} of {} processed",
             time::number(at),
-            amount(row.total, row.is_minimum)
+            job_count(row.total, row.is_minimum)
         ),
     };
     view! {
@@ -213,7 +213,7 @@ fn progress(row: &OperationRow) -> AnyView {
 fn facts(row: &OperationRow, now: i64) -> AnyView {
     let moment = |moment: i64| when(moment, now);
     let number = |n: i64| time::number(n).into_any();
-    let counted = amount(row.total, row.is_minimum);
+    let counted = job_count(row.total, row.is_minimum);
     let mut facts = vec![
         ("Jobs", subject(row)),
         ("Started by", row.who.clone().into_any()),

@@ -24,7 +24,7 @@ use crate::ui::model::series::{RecentActivity, Span};
 use crate::ui::model::state::{Counts, EffectiveState};
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::overview::model::OverviewView;
-use crate::ui::pages::overview::problems::{Remedy, problems};
+use crate::ui::pages::overview::problems::{SuggestedAction, problems};
 use crate::ui::pages::queue::dead_letter::requeue_all_button;
 use crate::ui::pages::queue::relay::enqueue;
 use crate::ui::pages::queue::resume_button;
@@ -145,9 +145,9 @@ fn problem_list(overview: &OverviewView, request: &PageRequest) -> AnyView {
                 {problem
                     .remedy
                     .map(|remedy| match remedy {
-                        Remedy::ResumeQueue(queue) => view! { <div class="shrink-0 pr-4">{resume_button(&queue, request)}</div> }.into_any(),
-                        Remedy::RetryGroup(group) => view! { <div class="shrink-0 pr-4">{tables::retry_all_with_prefix("problem-", &group, request)}</div> }.into_any(),
-                        Remedy::RequeueDead(queue, count) => view! { <div class="shrink-0 pr-4">{requeue_all_button(&queue, count, request)}</div> }.into_any(),
+                        SuggestedAction::ResumeQueue(queue) => view! { <div class="shrink-0 pr-4">{resume_button(&queue, request)}</div> }.into_any(),
+                        SuggestedAction::RetryGroup(group) => view! { <div class="shrink-0 pr-4">{tables::retry_all_with_prefix("problem-", &group, request)}</div> }.into_any(),
+                        SuggestedAction::RequeueDead(queue, count) => view! { <div class="shrink-0 pr-4">{requeue_all_button(&queue, count, request)}</div> }.into_any(),
                     })}
             </li>
         }

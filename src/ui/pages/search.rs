@@ -100,7 +100,7 @@ pub fn SearchPage() -> impl IntoView {
     }
     loaded(load::search(text, after), move |view| {
         let is_invalid = matches!(view.outcome, Outcome::Invalid(_));
-        let beside = saved::beside(&view.text, &request);
+        let beside = saved::saved_searches(&view.text, &request);
         page(
             &view.text,
             is_invalid,

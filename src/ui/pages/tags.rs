@@ -77,11 +77,11 @@ pub fn TagPage() -> impl IntoView {
     let request = page_request();
     loaded(
         load::tagged(request.name(2), request.offset()),
-        move |view| one(&view, &request),
+        move |view| tag_page(&view, &request),
     )
 }
 
-fn one(view: &TagView, request: &PageRequest) -> AnyView {
+fn tag_page(view: &TagView, request: &PageRequest) -> AnyView {
     let tag = &view.tag;
     view! {
         <Title text=tag.tag.clone() />

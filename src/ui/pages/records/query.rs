@@ -10,7 +10,9 @@ use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, PAYLOAD, QUES
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::records::load::FOUND_MAX;
-use crate::ui::pages::records::model::{Mark, RecordFilter, RecordList, RecordRow, RefusedQuery};
+use crate::ui::pages::records::model::{
+    QueryPosition, RecordFilter, RecordList, RecordRow, RefusedQuery,
+};
 use crate::ui::pages::records::{call, table};
 use crate::ui::urls;
 
@@ -142,14 +144,14 @@ fn refusal(refused: &RefusedQuery) -> AnyView {
         <div class=format!("{QUESTION} border-l-failed") role="alert">
             <h2 class="text-failed">{icon("failed")} " Invalid query"</h2>
             <p>{refused.why.clone()}</p>
-            {refused.mark.as_ref().map(marked)}
+            {refused.mark.as_ref().map(query_with_error)}
         </div>
     }
     .into_any()
 }
 
 /// The text of the query with the error marked.
-fn marked(mark: &Mark) -> AnyView {
+fn query_with_error(mark: &QueryPosition) -> AnyView {
     let text = match mark.at {
         None => mark.text.clone().into_any(),
         Some(at) => {

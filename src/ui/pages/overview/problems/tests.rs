@@ -78,7 +78,7 @@ fn a_paused_queue_with_waiting_jobs_is_one_problem() {
     assert_eq!(some[0].text, "mail is paused with 2 jobs waiting");
     assert_eq!(
         some[0].remedy,
-        Some(Remedy::ResumeQueue(QueueRef::qless("mail")))
+        Some(SuggestedAction::ResumeQueue(QueueRef::qless("mail")))
     );
     assert_eq!(found(paused(Counts::default(), None)), []);
 }
@@ -133,7 +133,10 @@ fn a_single_failed_group_can_be_retried() {
     overview.groups = vec![group("a", 7)];
     let found = problems(&overview, 0).remove(0);
     assert_eq!(found.since, Some(("first", 7)));
-    assert_eq!(found.remedy, Some(Remedy::RetryGroup(group("a", 7))));
+    assert_eq!(
+        found.remedy,
+        Some(SuggestedAction::RetryGroup(group("a", 7)))
+    );
     overview.groups.push(group("b", 5));
     let found = problems(&overview, 0).remove(0);
     assert_eq!((found.since, found.remedy), (Some(("first", 5)), None));
@@ -166,7 +169,10 @@ fn further_dead_letters_are_summarized() {
     );
     assert_eq!(found[0].text, "7 dead jobs in shop/mail");
     assert_eq!(found[0].address, "/ui/lmstfy/shop/mail/dead");
-    assert_eq!(found[0].remedy, Some(Remedy::RequeueDead(queue_ref, 7)));
+    assert_eq!(
+        found[0].remedy,
+        Some(SuggestedAction::RequeueDead(queue_ref, 7))
+    );
     assert_eq!(found[1].text, "… and 2 more queues");
 }
 
