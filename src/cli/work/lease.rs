@@ -37,7 +37,7 @@ pub async fn extend_until_lost(api: &Api, job: &Job) -> String {
                 return "its lease cannot be extended any further".to_owned();
             }
             HeartbeatResult::Extended(Some(extended)) => {
-                // Counted from before the heartbeat was sent, in `beat`.
+                // Counted from before the heartbeat was sent, in `send_heartbeat`.
                 length = extended;
                 until = until.map(|_| Instant::now() + extended);
             }

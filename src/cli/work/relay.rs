@@ -1,4 +1,4 @@
-//! Relay: leases with heartbeats, fenced by the ID of the run. A retry replaces the job by itself with one retry less.
+//! Relay: leases with heartbeats, fenced by the ID of the run. A retry enqueues the job again with one retry less.
 
 use std::time::{Duration, Instant};
 

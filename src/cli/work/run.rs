@@ -19,7 +19,7 @@ use super::program::{Program, fits_environment};
 /// How long a report is repeated while the server is away.
 const REPORT_MAX: Duration = Duration::from_secs(600);
 
-/// The same after the worker was told to stop.
+/// The same after the worker was asked to stop.
 const LAST_REPORT_MAX: Duration = Duration::from_secs(5);
 
 /// How the work on a job ended.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::state::{Counts, EffectiveState};
 
-/// Long polls last up to a minute. After twice that without a claim, nobody asks for the jobs of a queue.
+/// Long polls last up to a minute. After twice that without a claim, no worker asks for the jobs of a queue.
 const UNCLAIMED_US: i64 = 120_000_000;
 
 /// A queue and its counts.

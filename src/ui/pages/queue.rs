@@ -170,7 +170,7 @@ pub fn head(queue: &QueueRow, here: Tab, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// Who asks for jobs of the queue; a warning if nobody does.
+/// The workers that ask for jobs of the queue; a warning if there are none.
 fn claimants(queue: &QueueRow, request: &PageRequest) -> AnyView {
     if let Some(since) = queue.unclaimed_since(request.now) {
         return view! {
