@@ -1,18 +1,12 @@
 // Actions on jobs: retry, retry all, move, cancel. With and without JavaScript.
 
 import assert from "node:assert/strict";
-import { assertAccessible, live, startDashboard } from "./dashboard.js";
+import { assertAccessible, flash, live, startDashboard } from "./dashboard.js";
 import { client } from "./client.js";
 
 const dashboard = startDashboard();
 
-for (const javaScriptEnabled of [true, false]) {
-  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
-  const test = (name, body) =>
-    dashboard.test(`${name}, ${how}`, { javaScriptEnabled }, ({ page, url }) => body(page, client(url)));
-  const flash = (page, text) => page.locator("#flash").getByText(text).waitFor();
-  const id = (name) => `${name} ${javaScriptEnabled}`;
-
+for (const { test, id } of dashboard.modes) {
   test("a failed job can be retried and claimed again", async (page, api) => {
     const job = await api.failed("letters", "Unreadable", "no address", id("letter"));
     await page.goto("/ui");

@@ -6,8 +6,7 @@ import { client } from "./client.js";
 
 const dashboard = startDashboard();
 
-for (const javaScriptEnabled of [true, false]) {
-  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+for (const { javaScriptEnabled, how } of dashboard.modes) {
   const test = (name, body) =>
     dashboard.test(`${name}, ${how}`, { javaScriptEnabled }, ({ page, url }) => body(page, client(url), `${javaScriptEnabled}`));
 

@@ -56,9 +56,7 @@ const column = (page, table, index) =>
   page.getByRole("table", { name: table }).locator(`tbody tr td:nth-child(${index + 1})`).allTextContents();
 const sum = (cells) => cells.map((cell) => Number(plain(cell).replace("–", "0"))).reduce((a, b) => a + b, 0);
 
-for (const javaScriptEnabled of [true, false]) {
-  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
-
+for (const { javaScriptEnabled, how } of dashboard.modes) {
   dashboard.test(`the overview shows the last hour as a chart and as numbers, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     const done = await fill(url);
     await page.goto("/ui");

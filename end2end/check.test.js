@@ -26,11 +26,7 @@ database.commit()`;
 }
 const canBreak = spawnSync("python3", ["-c", "import sqlite3"]).status === 0;
 
-for (const javaScriptEnabled of [true, false]) {
-  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
-  const test = (name, body) =>
-    dashboard.test(`${name}, ${how}`, { javaScriptEnabled }, ({ page, url }) => body(page, client(url)));
-
+for (const { javaScriptEnabled, test } of dashboard.modes) {
   test("the check of a consistent database finds no problems", async (page, api) => {
     await api.add("mail", {}, `letter ${javaScriptEnabled}`);
     await page.goto("/ui/check");

@@ -6,8 +6,7 @@ import { client } from "./client.js";
 
 const dashboard = startDashboard({ args: ["--trust-client-clock"] });
 
-for (const javaScriptEnabled of [true, false]) {
-  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+for (const { javaScriptEnabled, how } of dashboard.modes) {
   dashboard.test(`an inactive worker can be removed from the lists, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     const api = client(url);
     const worker = `eve ${javaScriptEnabled}`;

@@ -1,16 +1,12 @@
 // Options: their values, and changing them. With and without JavaScript.
 
 import assert from "node:assert/strict";
-import { assertAccessible, screenshot, startDashboard } from "./dashboard.js";
+import { assertAccessible, flash, screenshot, startDashboard } from "./dashboard.js";
 import { client } from "./client.js";
 
 const dashboard = startDashboard();
 
-for (const javaScriptEnabled of [true, false]) {
-  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
-  const test = (name, body) =>
-    dashboard.test(`${name}, ${how}`, { javaScriptEnabled }, ({ page, url }) => body(page, client(url)));
-  const flash = (page, text) => page.locator("#flash").getByText(text).waitFor();
+for (const { javaScriptEnabled, test } of dashboard.modes) {
   const option = (page, name) =>
     page.getByRole("listitem").filter({ has: page.getByRole("heading", { name, exact: true }) });
 

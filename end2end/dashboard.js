@@ -14,6 +14,7 @@ import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
+import { client } from "./client.js";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const binary = process.env.SWITCHYARD ?? join(here, "../target/debug/switchyard");
@@ -44,6 +45,17 @@ export function startDashboard({ args = [], database = "sqlite::memory:" } = {})
   after(async () => {
     await dashboard.browser?.close();
     await dashboard.server?.stop();
+  });
+
+  /**
+   * With and without JavaScript: `how` is the end of a test's name, `id` makes the name of an object unique, and `test`
+   * is a test whose body gets the page, a client of qless, and the server's address.
+   */
+  dashboard.modes = [true, false].map((javaScriptEnabled) => {
+    const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+    const test = (name, body) =>
+      dashboard.test(`${name}, ${how}`, { javaScriptEnabled }, ({ page, url }) => body(page, client(url), url));
+    return { javaScriptEnabled, how, test, id: (name) => `${name} ${javaScriptEnabled}` };
   });
 
   /**
@@ -121,6 +133,9 @@ function watch(page, url) {
   });
   return problems;
 }
+
+/** Resolves when the page shows the message of an action with this text. */
+export const flash = (page, text) => page.locator("#flash").getByText(text).waitFor();
 
 /** Resolves when the islands of the page are hydrated. */
 export async function live(page) {

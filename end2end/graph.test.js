@@ -21,8 +21,7 @@ function fill(url) {
   return filled;
 }
 
-for (const javaScriptEnabled of [true, false]) {
-  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+for (const { javaScriptEnabled, how } of dashboard.modes) {
   dashboard.test(`a job links to the jobs of its dependency graph, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     await fill(url);
     await page.goto("/ui/jobs/compile");

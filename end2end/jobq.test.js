@@ -1,7 +1,7 @@
 // Jobq in the dashboard: creating queues, records by state and by query, compare-and-set. With and without JavaScript.
 
 import assert from "node:assert/strict";
-import { assertAccessible, assertPresentable, inEachLook, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertAccessible, assertPresentable, flash, inEachLook, live, screenshot, startDashboard } from "./dashboard.js";
 import { client, jobq, relay } from "./client.js";
 
 const dashboard = startDashboard();
@@ -103,11 +103,9 @@ dashboard.test("unknown queues and records are 404 in the frame", { expected: /4
   }
 });
 
-for (const javaScriptEnabled of [true, false]) {
-  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+for (const { javaScriptEnabled, how } of dashboard.modes) {
   const own = javaScriptEnabled ? "with" : "without";
   const test = (name, body) => dashboard.test(`${name}, ${how}`, { javaScriptEnabled }, ({ page, url }) => body(page, url));
-  const flash = (page, text) => page.locator("#flash").getByText(text).waitFor();
   const queue = async (url, name) => {
     const api = jobq(url, `${own}/${name}`);
     await api.make();

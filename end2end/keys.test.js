@@ -1,7 +1,7 @@
 // The keyboard: shortcuts, the palette, working without a mouse; and the display settings.
 
 import assert from "node:assert/strict";
-import { assertAccessible, assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertAccessible, assertPresentable, flash, live, screenshot, startDashboard } from "./dashboard.js";
 import { client, lmstfy } from "./client.js";
 
 const dashboard = startDashboard({ args: ["--no-auth"] });
@@ -13,7 +13,6 @@ const press = async (page, ...keys) => {
   for (const key of keys) await page.keyboard.press(key);
 };
 const title = (page, name) => page.getByRole("heading", { level: 1, name }).waitFor();
-const flash = (page, text) => page.locator("#flash").getByText(text).waitFor();
 const focused = (page) => page.evaluate(() => document.activeElement.textContent);
 const palette = (page) => page.getByRole("dialog", { name: "Find anything" });
 const html = (page, attribute) => page.locator("html").getAttribute(attribute);
@@ -290,8 +289,7 @@ dashboard.test("without JavaScript, the button of the palette links to the searc
   await title(page, "Jobs");
 });
 
-for (const javaScriptEnabled of [true, false]) {
-  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+for (const { javaScriptEnabled, how } of dashboard.modes) {
   dashboard.test(`single-key shortcuts can be turned off and on, ${how}`, { javaScriptEnabled }, async ({ page }) => {
     const choose = async (name) => {
       await page.getByRole("button", { name: "Display", exact: true }).click();

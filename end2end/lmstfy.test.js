@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { assertAccessible, assertPresentable, inEachLook, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertAccessible, assertPresentable, flash, inEachLook, live, screenshot, startDashboard } from "./dashboard.js";
 import { client, lmstfy } from "./client.js";
 
 const dashboard = startDashboard({ args: ["--no-auth"] });
@@ -81,12 +81,10 @@ dashboard.test("unknown queues and jobs are 404 in the frame", missing, async ({
   assert.equal(body.status, 404);
 });
 
-for (const javaScriptEnabled of [true, false]) {
-  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+for (const { javaScriptEnabled, how } of dashboard.modes) {
   const ns = javaScriptEnabled ? "with" : "without";
   const test = (name, body, options = {}) =>
     dashboard.test(`${name}, ${how}`, { javaScriptEnabled, ...options }, ({ page, url }) => body(page, url));
-  const flash = (page, text) => page.locator("#flash").getByText(text).waitFor();
   const queue = (url, name) => lmstfy(url, ns, name);
   const ticks = async (page) => page.locator("tbody input[type=checkbox]:checked").count();
   const rows = (page) => page.getByRole("main").getByRole("table").last().locator("tbody tr");

@@ -28,8 +28,7 @@ async function until(page, text) {
 const fact = (page, name) =>
   page.locator("main dl > div").filter({ has: page.getByText(name, { exact: true }) }).locator("dd").innerText();
 
-for (const javaScriptEnabled of [true, false]) {
-  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+for (const { javaScriptEnabled, how } of dashboard.modes) {
   const name = (what) => `${what}-${javaScriptEnabled ? "a" : "b"}`;
   const test = (title, body) =>
     dashboard.test(`${title}, ${how}`, { javaScriptEnabled }, async ({ page, url }) => body(page, url));

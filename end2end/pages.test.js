@@ -100,8 +100,7 @@ dashboard.test("unknown objects are 404 with a page in the frame", missing, asyn
   await assertAccessible(page);
 });
 
-for (const javaScriptEnabled of [true, false]) {
-  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+for (const { javaScriptEnabled, how } of dashboard.modes) {
   dashboard.test(`links to pages work for any name, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     const api = client(url);
     const title = () => page.getByRole("heading", { level: 1 }).textContent();

@@ -1,18 +1,12 @@
 // Adding jobs, scheduled jobs, and facts about the server. With and without JavaScript.
 
 import assert from "node:assert/strict";
-import { assertPresentable, inEachLook, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertPresentable, flash, inEachLook, live, screenshot, startDashboard } from "./dashboard.js";
 import { client, relay } from "./client.js";
 
 const dashboard = startDashboard();
 
-for (const javaScriptEnabled of [true, false]) {
-  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
-  const test = (name, body) =>
-    dashboard.test(`${name}, ${how}`, { javaScriptEnabled }, ({ page, url }) => body(page, client(url), url));
-  const flash = (page, text) => page.locator("#flash").getByText(text).waitFor();
-  const id = (name) => `${name} ${javaScriptEnabled}`;
-
+for (const { javaScriptEnabled, test, id } of dashboard.modes) {
   test("a job can be added, and copied", async (page, api) => {
     const queue = id("über/mail");
     await api.add(queue, {}, id("first"));

@@ -1,17 +1,12 @@
 // Pausing queues, and removing queues from the lists. With and without JavaScript.
 
 import assert from "node:assert/strict";
-import { live, startDashboard } from "./dashboard.js";
+import { flash, live, startDashboard } from "./dashboard.js";
 import { client } from "./client.js";
 
 const dashboard = startDashboard();
 
-for (const javaScriptEnabled of [true, false]) {
-  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
-  const test = (name, body) =>
-    dashboard.test(`${name}, ${how}`, { javaScriptEnabled }, ({ page, url }) => body(page, client(url)));
-  const flash = (page, text) => page.locator("#flash").getByText(text).waitFor();
-  const id = (name) => `${name} ${javaScriptEnabled}`;
+for (const { test, id } of dashboard.modes) {
   const path = (queue) => `/ui/queues/${encodeURIComponent(queue)}`;
 
   test("a queue can be paused, is shown as paused on all pages, and can be resumed", async (page, api) => {

@@ -1,17 +1,12 @@
 // Recurring jobs: creating, changing and ending them, and their children. With and without JavaScript.
 
 import assert from "node:assert/strict";
-import { assertAccessible, screenshot, startDashboard } from "./dashboard.js";
+import { assertAccessible, flash, screenshot, startDashboard } from "./dashboard.js";
 import { client } from "./client.js";
 
 const dashboard = startDashboard();
 
-for (const javaScriptEnabled of [true, false]) {
-  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
-  const test = (name, body) =>
-    dashboard.test(`${name}, ${how}`, { javaScriptEnabled }, ({ page, url }) => body(page, client(url)));
-  const flash = (page, text) => page.locator("#flash").getByText(text).waitFor();
-  const id = (name) => `${name} ${javaScriptEnabled}`;
+for (const { test, id } of dashboard.modes) {
   const get = (api, recurring) => api.get(`/recurring/${encodeURIComponent(recurring)}`);
 
   test("a recurring job can be created, changed and ended", async (page, api) => {

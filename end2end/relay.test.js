@@ -1,7 +1,7 @@
 // Relay in the dashboard: queues, jobs with payload and state, requeuing dead jobs. With and without JavaScript.
 
 import assert from "node:assert/strict";
-import { assertAccessible, assertPresentable, inEachLook, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertAccessible, assertPresentable, flash, inEachLook, live, screenshot, startDashboard } from "./dashboard.js";
 import { client, lmstfy, relay } from "./client.js";
 
 const dashboard = startDashboard({ args: ["--no-auth"] });
@@ -90,12 +90,10 @@ dashboard.test("unknown queues and jobs are 404 in the frame", { expected: /404/
   }
 });
 
-for (const javaScriptEnabled of [true, false]) {
-  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+for (const { javaScriptEnabled, how } of dashboard.modes) {
   const own = javaScriptEnabled ? "with" : "without";
   const test = (name, body, options = {}) =>
     dashboard.test(`${name}, ${how}`, { javaScriptEnabled, ...options }, ({ page, url }) => body(page, url));
-  const flash = (page, text) => page.locator("#flash").getByText(text).waitFor();
   const queue = (url, name) => relay(url, `${own}/${name}`);
   const at = (name) => `/ui/relay/${segment(`${own}/${name}`)}`;
   const fact = (page, name) => page.locator("main dl > div").filter({ has: page.getByText(name, { exact: true }) }).locator("dd");

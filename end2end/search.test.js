@@ -28,8 +28,7 @@ function fill(url) {
 const ids = (page) => page.locator("#hits tbody th .id").allTextContents();
 const at = (q) => `/ui/jobs?q=${encodeURIComponent(q)}`;
 
-for (const javaScriptEnabled of [true, false]) {
-  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+for (const { javaScriptEnabled, how } of dashboard.modes) {
   const test = (name, body) =>
     dashboard.test(`${name}, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
       const published = await fill(url);

@@ -36,8 +36,7 @@ function fill(url) {
   return filled;
 }
 
-for (const javaScriptEnabled of [true, false]) {
-  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+for (const { javaScriptEnabled, how } of dashboard.modes) {
   dashboard.test(`a queue links to its daily statistics, ${how}`, { javaScriptEnabled }, async ({ page, url }) => {
     await fill(url);
     await page.goto("/ui/queues/mail");

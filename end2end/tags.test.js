@@ -1,18 +1,13 @@
 // Tags, tracking, notes, and other actions on a job's page. With and without JavaScript.
 
 import assert from "node:assert/strict";
-import { assertAccessible, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertAccessible, flash, live, screenshot, startDashboard } from "./dashboard.js";
 import { client } from "./client.js";
 
 const dashboard = startDashboard();
 const open = (page, job) => page.goto(`/ui/jobs/${encodeURIComponent(job)}`);
 
-for (const javaScriptEnabled of [true, false]) {
-  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
-  const test = (name, body) =>
-    dashboard.test(`${name}, ${how}`, { javaScriptEnabled }, ({ page, url }) => body(page, client(url)));
-  const flash = (page, text) => page.locator("#flash").getByText(text).waitFor();
-  const id = (name) => `${name} ${javaScriptEnabled}`;
+for (const { test, id } of dashboard.modes) {
   const title = (page) => page.getByRole("heading", { level: 1 }).textContent();
 
   test("a job can be tagged, found by its tag, and untagged", async (page, api) => {

@@ -6,8 +6,7 @@ import { client, lmstfy } from "./client.js";
 
 const dashboard = startDashboard();
 
-for (const javaScriptEnabled of [true, false]) {
-  const how = javaScriptEnabled ? "with JavaScript" : "without JavaScript";
+for (const { javaScriptEnabled, how } of dashboard.modes) {
   const ns = javaScriptEnabled ? "shop-with" : "shop-without";
 
   dashboard.test(`a token can be created, used and revoked, ${how}`, { javaScriptEnabled }, async ({ page, context, url }) => {

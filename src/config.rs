@@ -64,7 +64,7 @@ pub enum Subcommand {
     /// Manage the jobs of a running server: list, show, put, retry, cancel, move and more.
     #[command(subcommand)]
     Job(JobCommand),
-    /// Show and retry the failed jobs of a running server by group.
+    /// Show and retry the failed jobs of a running server by failure group.
     #[command(subcommand)]
     Failure(FailureCommand),
     /// Show the workers of a running server.
@@ -73,7 +73,7 @@ pub enum Subcommand {
     /// Manage the recurring jobs of a running server.
     #[command(subcommand)]
     Recurring(RecurringCommand),
-    /// Follow, stop and undo operations, which are bulk actions on many jobs.
+    /// Follow, stop and undo bulk operations: one action on many jobs.
     #[command(subcommand)]
     Operation(OperationCommand),
     /// Watch a running server in the terminal: queues, rates, failures and workers.

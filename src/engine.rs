@@ -477,7 +477,7 @@ SELECT coalesce(max(seq), 0) FROM (SELECT max(seq) AS seq FROM jobs UNION ALL SE
 
 /// An in-memory engine without background tasks.
 #[cfg(test)]
-async fn engine_without_tasks() -> Engine {
+pub async fn engine_without_tasks() -> Engine {
     let options = Options {
         database: "sqlite::memory:".to_owned(),
         without_tasks: true,

@@ -44,6 +44,7 @@ use crate::auth::{Auth, Hosts};
 use crate::engine::{Engine, Options, Result};
 use crate::metrics::Gauge;
 use crate::protocol::redis::Front;
+use crate::protocol::request::{reject, unauthorized};
 use crate::protocol::{jobq, lmstfy, qless, relay, token};
 use crate::redis_clients::Clients;
 use crate::ui::http::{self as ui, Dashboard};
@@ -333,11 +334,11 @@ fn protocols(
     Router::new()
         .merge(lmstfy::router(lmstfy_api))
         .merge(
-            auth.relay(relay::unauthorized)
+            auth.relay(|| unauthorized(relay::ApiError::Unauthorized))
                 .protect(relay::router(relay_api)),
         )
         .merge(
-            auth.jobq(jobq::unauthorized)
+            auth.jobq(|| unauthorized(jobq::ApiError::Unauthorized))
                 .protect(jobq::router(jobq_api)),
         )
         .merge(
@@ -345,7 +346,7 @@ fn protocols(
                 .protect(token::router(engine.clone())),
         )
         .merge(
-            auth.qless(qless::unauthorized)
+            auth.qless(|| unauthorized(qless::ApiError::Unauthorized))
                 .protect(qless::router(qless_api)),
         )
 }
@@ -397,11 +398,11 @@ impl Owner {
 /// 404 in the form of the API that owns the path.
 async fn no_such_endpoint(request: Request) -> Response {
     match Owner::of(request.uri().path()) {
-        Owner::Relay => relay::no_such_endpoint(request).await,
-        Owner::Jobq => jobq::no_such_endpoint(request).await,
-        Owner::Lmstfy => lmstfy::no_such_endpoint(request).await,
+        Owner::Relay => reject(request, relay::ApiError::NoSuchEndpoint).await,
+        Owner::Jobq => reject(request, jobq::ApiError::NoSuchEndpoint).await,
+        Owner::Lmstfy => reject(request, lmstfy::ApiError::NoSuchEndpoint).await,
         Owner::Dashboard | Owner::Token | Owner::Qless => {
-            qless::no_such_endpoint(request).await.into_response()
+            reject(request, qless::ApiError::NoSuchEndpoint).await
         }
     }
 }

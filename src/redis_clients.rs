@@ -27,12 +27,12 @@ pub struct ClientInfo {
     pub idle: Duration,
 }
 
-/// What a client has told about itself.
+/// What a client has sent about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientState {
     /// The name that the client has given itself; empty if it has not.
     pub name: String,
-    /// The client's library and its version; empty if it has not told them.
+    /// The client's library and its version; empty if it has not sent them.
     pub library: String,
     pub library_version: String,
     /// The last command, in lower case; that of a script without `EVALSHA`. Empty before the first.

@@ -73,7 +73,7 @@ enum Condition {
     Class(Pattern),
     Tag(Pattern),
     Worker(Pattern),
-    /// The group of the last failure.
+    /// The failure group of the last failure.
     FailureGroup(Pattern),
     /// Part of the message of the last failure, ignoring case.
     FailureMessage(Pattern),
@@ -195,7 +195,7 @@ impl Search {
         })
     }
 
-    /// The group of the last failure that all matching jobs have.
+    /// The failure group of the last failure that all matching jobs have.
     pub fn failure(&self) -> Option<&str> {
         self.required(|condition| match condition {
             Condition::FailureGroup(pattern) => pattern.exact(),

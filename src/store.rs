@@ -72,7 +72,7 @@ impl Settings {
     }
 }
 
-/// The shared state that a group reads when it begins, if several servers can share the database.
+/// The shared state that a commit group reads when it begins, if several servers can share the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedState {
     /// Changes whenever data that servers cache changes.
@@ -167,8 +167,8 @@ pub enum Connection {
 }
 
 impl Connection {
-    /// Begins a group. Returns the shared state if other servers can have changed it. An exclusive group also takes an
-    /// advisory lock, so the exclusive groups of several servers run one after another.
+    /// Begins a commit group. Returns the shared state if other servers can have changed it. An exclusive group also
+    /// takes an advisory lock, so the exclusive groups of several servers run one after another.
     pub async fn begin(&mut self, exclusive: bool) -> Result<Option<SharedState>, StoreError> {
         match self {
             Connection::Sqlite(connection) => {

@@ -36,7 +36,7 @@ const KEY_INTERVAL: Duration = Duration::from_millis(200);
 const KEYS_MAX: usize = 64;
 
 /// What happens outside of the terminal.
-enum News {
+enum TopEvent {
     /// Something may have changed on the server.
     Changed,
     /// The feed is interrupted.
@@ -75,7 +75,7 @@ impl Drop for Restored {
 async fn show(session: Session, mut terminal: DefaultTerminal, first: Loaded) -> Outcome {
     let mut app = App::new(session.client.server());
     app.loaded(&View::Queues, Ok(first));
-    let (sender, mut news) = channel(KEYS_MAX);
+    let (sender, mut events) = channel(KEYS_MAX);
     let (mut keys, _reader) = keys();
     tokio::spawn(follow(session.clone(), sender.clone()));
     let mut terminate = signal(SignalKind::terminate())?;
@@ -94,15 +94,15 @@ async fn show(session: Session, mut terminal: DefaultTerminal, first: Loaded) ->
                 // The terminal is gone.
                 None => Effect::Quit,
             },
-            Some(news) = news.recv() => {
-                match news {
-                    News::Changed => app.changed(),
-                    News::Lost(failure) => app.lost(&failure),
-                    News::Loaded(view, loaded) => {
+            Some(events) = events.recv() => {
+                match events {
+                    TopEvent::Changed => app.changed(),
+                    TopEvent::Lost(failure) => app.connection_lost(&failure),
+                    TopEvent::Loaded(view, loaded) => {
                         (is_loading, next_load) = (false, Instant::now() + INTERVAL);
                         app.loaded(&view, loaded.map(|loaded| *loaded));
                     }
-                    News::Acted(result) => app.acted(result),
+                    TopEvent::Acted(result) => app.acted(result),
                 }
                 Effect::None
             }
@@ -128,24 +128,24 @@ async fn show(session: Session, mut terminal: DefaultTerminal, first: Loaded) ->
     }
 }
 
-async fn read(session: Session, view: View, news: Sender<News>) {
+async fn read(session: Session, view: View, events: Sender<TopEvent>) {
     let loaded = load(&session, &view).await.map(Box::new);
-    drop(news.send(News::Loaded(view, loaded)).await);
+    drop(events.send(TopEvent::Loaded(view, loaded)).await);
 }
 
-async fn run_action(session: Session, action: Action, news: Sender<News>) {
+async fn run_action(session: Session, action: Action, events: Sender<TopEvent>) {
     let result = act(&session, &action).await;
-    drop(news.send(News::Acted(result)).await);
+    drop(events.send(TopEvent::Acted(result)).await);
 }
 
-async fn follow(session: Session, news: Sender<News>) {
+async fn follow(session: Session, events: Sender<TopEvent>) {
     let mut feed = Feed::new(session);
     loop {
         let next = match feed.changed().await {
-            Ok(()) => News::Changed,
-            Err(failure) => News::Lost(failure),
+            Ok(()) => TopEvent::Changed,
+            Err(failure) => TopEvent::Lost(failure),
         };
-        if news.send(next).await.is_err() {
+        if events.send(next).await.is_err() {
             return;
         }
     }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use api::Api;
 use claims::Claims;
-use outcome::Ending;
+use outcome::JobEnd;
 use shutdown::Shutdown;
 
 use crate::config::Work;
@@ -45,11 +45,11 @@ pub async fn run(options: &Work) -> Result<ExitCode, Box<dyn Error>> {
     let claims = Arc::new(Claims::new(options.clone(), api, shutdown));
     let counts = claims.run().await?;
     tracing::info!(
-        completed = counts.of(Ending::Completed),
-        retried = counts.of(Ending::Retried),
-        failed = counts.of(Ending::Failed),
-        handed_back = counts.of(Ending::HandedBack),
-        lost = counts.of(Ending::Lost),
+        completed = counts.of(JobEnd::Completed),
+        retried = counts.of(JobEnd::Retried),
+        failed = counts.of(JobEnd::Failed),
+        handed_back = counts.of(JobEnd::HandedBack),
+        lost = counts.of(JobEnd::Lost),
         "the worker has stopped"
     );
     let is_batch = options.once || options.drain;

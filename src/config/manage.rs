@@ -166,10 +166,10 @@ pub enum FailureCommand {
     List {
         #[command(flatten)]
         remote: Remote,
-        /// Only groups whose name or newest message contains this text.
+        /// Only failure groups whose name or newest message contains this text.
         #[arg(default_value = "")]
         text: String,
-        /// Only groups with failures in this time range.
+        /// Only failure groups with failures in this time range.
         #[arg(long, default_value = "all", value_parser = ["1h", "24h", "7d", "all"])]
         range: String,
         #[command(flatten)]
@@ -187,7 +187,7 @@ pub enum FailureCommand {
         #[command(flatten)]
         watch: Watch,
     },
-    /// Retry all failed jobs of a group, as an operation.
+    /// Retry all failed jobs of a failure group, as a bulk operation.
     Retry {
         #[command(flatten)]
         remote: Remote,
@@ -332,7 +332,7 @@ pub fn seconds(text: &str) -> Result<f64, &'static str> {
 
 #[derive(Debug, Subcommand)]
 pub enum OperationCommand {
-    /// List the operations (bulk actions on many jobs), newest first.
+    /// List the bulk operations, newest first.
     List {
         #[command(flatten)]
         remote: Remote,

@@ -12,7 +12,7 @@ use super::Connection;
 /// The APIs that a worker can claim from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WorkApi {
-    /// Leases with heartbeats, failures by group, retries with a delay
+    /// Leases with heartbeats, failure groups, retries with a delay
     Qless,
     /// A fixed time to run; jobs that are not completed are delivered again
     Lmstfy,
@@ -177,8 +177,8 @@ pub struct ProtocolOptions {
     pub take_over: Option<Duration>,
 }
 
-/// What is reserved of an lmstfy job's time to run for its completion.
-const MARGIN: Duration = Duration::from_secs(1);
+/// The part of the time to run of an lmstfy job that is reserved for reporting its completion.
+const COMPLETION_RESERVE: Duration = Duration::from_secs(1);
 
 impl Work {
     /// Checks options that depend on each other.
@@ -212,7 +212,7 @@ impl Work {
         if ttr.subsec_nanos() != 0 {
             return Err("--ttr: expected whole seconds".to_owned());
         }
-        let most = ttr.saturating_sub(self.kill_after + MARGIN);
+        let most = ttr.saturating_sub(self.kill_after + COMPLETION_RESERVE);
         if most.is_zero() || self.time_limit.is_some_and(|limit| limit > most) {
             return Err(
                 "lmstfy cannot extend the time to run of a job: --ttr must be longer than --time-limit, --kill-after \
@@ -225,7 +225,10 @@ impl Work {
 
     /// The maximum run time of a program.
     pub fn run_max(&self) -> Option<Duration> {
-        let most = self.protocol.ttr.saturating_sub(self.kill_after + MARGIN);
+        let most = self
+            .protocol
+            .ttr
+            .saturating_sub(self.kill_after + COMPLETION_RESERVE);
         match self.api {
             WorkApi::Lmstfy => Some(self.time_limit.unwrap_or(most)),
             WorkApi::Qless | WorkApi::Relay | WorkApi::Jobq => self.time_limit,

@@ -61,7 +61,8 @@ pub struct AuditEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {
     pub who: String,
-    pub action: String,
+    /// The names of an action: the current and the former one, or twice the same.
+    pub actions: [String; 2],
     /// A part of the target, case-insensitive.
     pub target: String,
     /// From this time (inclusive) to that one (exclusive).
@@ -159,6 +160,7 @@ impl Engine {
         limit: usize,
     ) -> Result<Vec<AuditEntry>> {
         let (at, id) = before.unwrap_or((Time(i64::MAX), String::new()));
+        let [action, former] = &filter.actions;
         let statement = Statement::new(
             READ,
             [
@@ -167,7 +169,8 @@ impl Engine {
                 at.0.into(),
                 id.into(),
                 filter.who.as_str().into(),
-                filter.action.as_str().into(),
+                action.as_str().into(),
+                former.as_str().into(),
                 pattern(&filter.target).into(),
                 (limit as i64).into(),
             ],
@@ -256,8 +259,8 @@ const SET_OUTCOME: &str = insert!("done = excluded.done, said = excluded.said");
 const READ: &str = "
 SELECT id, at, who, role, action, target, link, request_id, source, before, after, items, done, said FROM audit
 WHERE at >= $1 AND at < $2 AND at <= $3 AND (at < $3 OR id < $4)
-    AND ($5 = '' OR who = $5) AND ($6 = '' OR action = $6) AND lower(target) LIKE $7 ESCAPE '\\'
-ORDER BY at DESC, id DESC LIMIT $8 + 0";
+    AND ($5 = '' OR who = $5) AND ($6 = '' OR action IN ($6, $7)) AND lower(target) LIKE $8 ESCAPE '\\'
+ORDER BY at DESC, id DESC LIMIT $9 + 0";
 
 const WHO: &str = "SELECT who FROM audit GROUP BY who ORDER BY max(at) DESC, who LIMIT 200";
 

@@ -153,9 +153,9 @@ fn buckets(counts: &[u64; BUCKETS], sum: f64) -> Buckets {
 }
 
 /// A change of a stored counter, as a transaction writes it: kind, queue, day, slot, number, mean, squared deviations.
-pub type TallyRow = (u8, QueueId, i64, i64, i64, Option<f64>, Option<f64>);
+pub type CounterRow = (u8, QueueId, i64, i64, i64, Option<f64>, Option<f64>);
 
-/// The part of a [`TallyRow`] that is counted.
+/// The part of a [`CounterRow`] that is counted.
 struct Delta {
     kind: u8,
     slot: i64,
@@ -173,7 +173,7 @@ impl Delta {
 /// The events of a transaction.
 #[derive(Debug, Default)]
 pub struct CountedEvents {
-    pub tallies: Vec<TallyRow>,
+    pub counters: Vec<CounterRow>,
     /// The queues of the jobs that workers returned.
     pub retried: Vec<QueueId>,
 }
@@ -205,11 +205,11 @@ impl Metrics {
 
     /// Counts the events of a committed transaction. The queues are in the cache already.
     pub fn count(&self, events: &CountedEvents) {
-        if events.tallies.is_empty() && events.retried.is_empty() {
+        if events.counters.is_empty() && events.retried.is_empty() {
             return;
         }
         let mut counted = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        for (kind, queue, _, slot, n, mean, _) in &events.tallies {
+        for (kind, queue, _, slot, n, mean, _) in &events.counters {
             let delta = Delta {
                 kind: *kind,
                 slot: *slot,
@@ -318,20 +318,20 @@ impl Engine {
 mod tests {
     use super::*;
 
-    fn row(kind: Kind, queue: QueueId, slot: i64, n: i64, mean: Option<f64>) -> TallyRow {
+    fn row(kind: Kind, queue: QueueId, slot: i64, n: i64, mean: Option<f64>) -> CounterRow {
         (kind as u8, queue, 0, slot, n, mean, None)
     }
 
-    fn events(tallies: Vec<TallyRow>) -> CountedEvents {
+    fn events(counters: Vec<CounterRow>) -> CountedEvents {
         let retried = Vec::new();
-        CountedEvents { tallies, retried }
+        CountedEvents { counters, retried }
     }
 
     #[test]
     fn the_events_of_a_transaction_are_counted() {
         let metrics = Metrics::new(10);
         metrics.count(&CountedEvents {
-            tallies: vec![
+            counters: vec![
                 // In the order in which a transaction writes them.
                 row(Kind::State, 1, 1, 7, None),
                 row(Kind::Wait, 1, SUMMARY_SLOT, 5, Some(0.5)),

@@ -13,4 +13,5 @@ pub mod page;
 pub mod queue;
 pub mod record;
 pub mod recurring;
+pub mod state;
 pub mod tracked;

@@ -22,7 +22,7 @@ use crate::engine::model::job::QueueKey;
 /// The subscriptions of all polls on this server.
 #[derive(Debug, Default)]
 pub struct Subscriptions {
-    known: Mutex<Known>,
+    known: Mutex<SubscribedQueues>,
     /// Subscribed queues, summed over all polls.
     count: AtomicUsize,
     /// Notified when the timer must fire earlier than planned.
@@ -31,7 +31,7 @@ pub struct Subscriptions {
 
 /// The queues with subscribers.
 #[derive(Debug, Default)]
-struct Known {
+struct SubscribedQueues {
     queues: HashMap<QueueKey, QueueSubscribers>,
     /// [`QueueSubscribers::next_available`] of all queues, in order.
     timers: BTreeSet<(Time, QueueKey)>,
@@ -88,7 +88,7 @@ impl Subscriptions {
     /// A job becomes available in the queue at this time: the timer fires then, or earlier.
     pub fn available_at(&self, queue: &QueueKey, at: Time) {
         let mut known = self.lock();
-        let Known { queues, timers } = &mut *known;
+        let SubscribedQueues { queues, timers } = &mut *known;
         let Some(subscribers) = queues.get_mut(queue) else {
             return;
         };
@@ -136,7 +136,7 @@ impl Subscriptions {
     /// Takes the queues for which the timer fires at `now`. Each must be checked again.
     fn take_due(&self, now: Time) -> Vec<QueueKey> {
         let mut known = self.lock();
-        let Known { queues, timers } = &mut *known;
+        let SubscribedQueues { queues, timers } = &mut *known;
         let mut due = Vec::new();
         while timers.first().is_some_and(|(next, _)| *next <= now) {
             let Some((_, queue)) = timers.pop_first() else {
@@ -150,7 +150,7 @@ impl Subscriptions {
         due
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, SubscribedQueues> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

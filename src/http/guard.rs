@@ -79,9 +79,9 @@ pub(super) fn response(owner: Owner, why: Rejected) -> Response {
     match owner {
         Owner::Dashboard => (why.status(), format!("{}\n", why.message())).into_response(),
         Owner::Token => token::rejected(why),
-        Owner::Relay => relay::rejected(why),
-        Owner::Jobq => jobq::rejected(why),
-        Owner::Lmstfy => lmstfy::rejected(why),
-        Owner::Qless => qless::rejected(why),
+        Owner::Relay => relay::ApiError::Rejected(why).into_response(),
+        Owner::Jobq => jobq::ApiError::Rejected(why).into_response(),
+        Owner::Lmstfy => lmstfy::ApiError::Rejected(why).into_response(),
+        Owner::Qless => qless::ApiError::Rejected(why).into_response(),
     }
 }

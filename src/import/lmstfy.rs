@@ -26,19 +26,19 @@ const DELAY_TOLERANCE_S: f64 = 2.0;
 
 /// Where a job was found, which decides about its state.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum SourceList {
     Ready,
     /// Delayed or running until this time.
     Timer(Time),
     Dead,
 }
 
-impl Place {
+impl SourceList {
     fn state(self) -> &'static str {
         let state = match self {
-            Place::Ready => State::Waiting,
-            Place::Timer(_) => State::Running,
-            Place::Dead => State::Dead,
+            SourceList::Ready => State::Waiting,
+            SourceList::Timer(_) => State::Running,
+            SourceList::Dead => State::Dead,
         };
         state.as_str()
     }
@@ -88,8 +88,8 @@ pub async fn import(
         gone: 0,
     };
     for (prefix, place, queues) in [
-        ("q", Place::Ready, &keys.ready),
-        ("d", Place::Dead, &keys.dead),
+        ("q", SourceList::Ready, &keys.ready),
+        ("d", SourceList::Dead, &keys.dead),
     ] {
         for (namespace, queue) in queues {
             let key = format!("{prefix}/{namespace}/{queue}");
@@ -130,7 +130,7 @@ impl Jobs {
         redis: &mut Redis,
         target: &mut Target<'_>,
         key: &str,
-        (namespace, queue, place): (&str, &str, Place),
+        (namespace, queue, place): (&str, &str, SourceList),
     ) -> Result<()> {
         let mut end = redis.count(&["LLEN", key]).await?;
         // Jobs are added at the front and taken from the end.
@@ -157,7 +157,7 @@ impl Jobs {
             let page = page.into_iter().map(|(packed, score)| {
                 let until = Time::from_seconds(score).unwrap_or_default();
                 let element = unpack_timer(packed.bytes().unwrap_or_default());
-                (element, Place::Timer(until))
+                (element, SourceList::Timer(until))
             });
             self.import_page(redis, target, page.collect()).await?;
             if is_last {
@@ -170,7 +170,7 @@ impl Jobs {
         &mut self,
         redis: &mut Redis,
         target: &mut Target<'_>,
-        page: Vec<(Option<Element>, Place)>,
+        page: Vec<(Option<Element>, SourceList)>,
     ) -> Result<()> {
         let mut jobs = Vec::with_capacity(page.len());
         for (element, place) in page {
@@ -205,7 +205,7 @@ impl Jobs {
     fn translate(
         &mut self,
         element: &Element,
-        place: Place,
+        place: SourceList,
         body: &Reply,
         ttl: &Reply,
     ) -> std::result::Result<Option<Import>, &'static str> {
@@ -237,21 +237,21 @@ impl Jobs {
         (job.retries, job.remaining) = (left, left);
         let ordered = created_at.max(self.last);
         match place {
-            Place::Ready => {
+            SourceList::Ready => {
                 (job.since, job.ready_at, self.last) = (ordered, ordered, ordered);
             }
-            Place::Dead => {
+            SourceList::Dead => {
                 job.state = State::Dead;
                 (job.since, job.ready_at, self.last) = (ordered, ordered, ordered);
                 (job.retries, job.remaining, job.expires_at) = (0, -1, None);
                 job.history
                     .push(EventKind::DeadLettered, ordered, None, None);
             }
-            Place::Timer(until) if is_delayed(element, created_at, delay_s, until) => {
+            SourceList::Timer(until) if is_delayed(element, created_at, delay_s, until) => {
                 job.state = State::Scheduled;
                 job.ready_at = until;
             }
-            Place::Timer(until) => {
+            SourceList::Timer(until) => {
                 job.state = State::Running;
                 // The delivery has already been counted.
                 (job.retries, job.remaining) = (tries, tries);

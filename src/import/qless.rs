@@ -4,7 +4,7 @@ mod job;
 
 use std::collections::HashMap;
 
-use job::{FIELDS, Place};
+use job::{FIELDS, SourceList};
 
 use super::Result;
 use super::keys::{Keys, LISTS, has_fields};
@@ -128,10 +128,10 @@ pub async fn import_jobs(redis: &mut Redis, keys: &Keys, target: &mut Target<'_>
                 start += page.len();
                 let is_last = page.len() < PAGE;
                 let place = |score| match list {
-                    "locks" => Place::Locks { queue, score },
-                    "work" => Place::Work { queue, score },
-                    "scheduled" => Place::Scheduled { queue, score },
-                    _ => Place::Depends { queue, score },
+                    "locks" => SourceList::Locks { queue, score },
+                    "work" => SourceList::Work { queue, score },
+                    "scheduled" => SourceList::Scheduled { queue, score },
+                    _ => SourceList::Depends { queue, score },
                 };
                 let page = page.into_iter().map(|(jid, score)| (jid, place(score)));
                 import_page(redis, target, page.collect()).await?;
@@ -150,7 +150,9 @@ pub async fn import_jobs(redis: &mut Redis, keys: &Keys, target: &mut Target<'_>
             let (first, last) = (start.to_string(), (end - 1).to_string());
             let page = redis.call(&["LRANGE", &key, &first, &last]).await?.list();
             let page = page.into_iter().rev();
-            let page = page.map(|jid| (jid, Place::Failed { group })).collect();
+            let page = page
+                .map(|jid| (jid, SourceList::Failed { group }))
+                .collect();
             import_page(redis, target, page).await?;
             end = start;
         }
@@ -161,7 +163,7 @@ pub async fn import_jobs(redis: &mut Redis, keys: &Keys, target: &mut Target<'_>
         start += page.len();
         let is_last = page.len() < PAGE;
         let page = page.into_iter();
-        let page = page.map(|(jid, score)| (jid, Place::Completed { score }));
+        let page = page.map(|(jid, score)| (jid, SourceList::Completed { score }));
         import_page(redis, target, page.collect()).await?;
         if is_last {
             return Ok(());
@@ -172,7 +174,7 @@ pub async fn import_jobs(redis: &mut Redis, keys: &Keys, target: &mut Target<'_>
 async fn import_page(
     redis: &mut Redis,
     target: &mut Target<'_>,
-    page: Vec<(Reply, Place<'_>)>,
+    page: Vec<(Reply, SourceList<'_>)>,
 ) -> Result<()> {
     let mut jobs = Vec::with_capacity(page.len());
     for (jid, place) in page {

@@ -7,21 +7,21 @@ mod call;
 mod error;
 mod response;
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{self, MethodFilter};
 use serde_json::json;
 
 use call::Call;
-use error::ApiError;
+pub use error::ApiError;
 use response::{QueueView, job, jobs};
 
-use crate::auth::{BEARER, Rejected};
-use crate::engine::{CompareAndSet, Engine};
-use crate::protocol::request::{self, json, on};
-use crate::request::drain;
+use crate::engine::{CompareAndSet, Engine, Queue};
+use crate::protocol::request::{self, json, on, reject};
 
 const GET: MethodFilter = MethodFilter::GET;
 const POST: MethodFilter = MethodFilter::POST;
@@ -61,31 +61,14 @@ pub fn router(api: Api) -> Router {
         .route("/api/v0/job/{id}", on(GET, get).merge(on(DELETE, delete)))
         .route("/api/v0/job/{id}/state", on(POST, advance))
         .route("/api/v0/job/{id}/event", on(POST, append))
-        .route("/api/v0/{*rest}", routing::any(no_such_endpoint))
-        .method_not_allowed_fallback(method_not_allowed)
+        .route(
+            "/api/v0/{*rest}",
+            routing::any(async |request| reject(request, ApiError::NoSuchEndpoint).await),
+        )
+        .method_not_allowed_fallback(async |request| {
+            reject(request, ApiError::MethodNotAllowed).await
+        })
         .with_state(api)
-}
-
-/// The response to an unknown path under `/api/v0`.
-pub async fn no_such_endpoint(request: Request) -> Response {
-    drain(request).await;
-    ApiError::NoSuchEndpoint.into_response()
-}
-
-async fn method_not_allowed(request: Request) -> Response {
-    drain(request).await;
-    ApiError::MethodNotAllowed.into_response()
-}
-
-/// The response to a request without valid credentials.
-pub fn unauthorized() -> Response {
-    let challenge = [(header::WWW_AUTHENTICATE, BEARER)];
-    (challenge, ApiError::Unauthorized).into_response()
-}
-
-/// The response to a request that is rejected before it is read.
-pub fn rejected(why: Rejected) -> Response {
-    ApiError::Rejected(why).into_response()
 }
 
 impl request::Api for Api {
@@ -143,25 +126,27 @@ async fn poll(api: Api, call: Call) -> Outcome {
     Ok(job(&claimed.ok_or(ApiError::NotFound("no job matches"))?))
 }
 
+/// Creates a job with this payload and state.
+async fn create_record(
+    api: &Api,
+    queue: &Arc<Queue>,
+    (payload, state): (String, String),
+) -> Outcome {
+    let created = api.engine.create_record(queue, payload, state);
+    Ok(job(&created.await?))
+}
+
 /// `POST /api/v0/queue/{queue}/job`
 async fn create(api: Api, call: Call) -> Outcome {
     let queue = call.queue(&api.engine).await?;
-    let (payload, state) = call.new_job()?;
-    Ok(job(&api
-        .engine
-        .create_record(&queue, payload, state)
-        .await?))
+    create_record(&api, &queue, call.new_job()?).await
 }
 
 /// `POST /api/v0/job/create`: clients of the original server send `{"payload": …, "state": …}`; its first client sends
 /// only the payload.
 async fn create_in_default_queue(api: Api, call: Call) -> Outcome {
     let queue = call.queue(&api.engine).await?;
-    let (payload, state) = call.new_job_or_payload()?;
-    Ok(job(&api
-        .engine
-        .create_record(&queue, payload, state)
-        .await?))
+    create_record(&api, &queue, call.new_job_or_payload()?).await
 }
 
 /// `GET /api/v0/queue/{queue}/job/{id}`

@@ -13,19 +13,17 @@ mod response;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::MethodFilter;
 
 use call::Call;
 use consume::{acknowledge, consume, destroy, job, peek, size};
 use dead_letter::{delete, head, respawn};
-use error::ApiError;
+pub use error::ApiError;
 use publish::{publish, publish_several, republish};
 
-use crate::auth::Rejected;
 use crate::engine::Engine;
-use crate::protocol::request::{self, on};
-use crate::request::drain;
+use crate::protocol::request::{self, on, reject};
 
 const GET: MethodFilter = MethodFilter::GET;
 const PUT: MethodFilter = MethodFilter::PUT;
@@ -102,19 +100,10 @@ pub fn router(api: Api) -> Router {
                 delete(api, call).await
             }),
         )
-        .method_not_allowed_fallback(no_such_endpoint)
+        .method_not_allowed_fallback(async |request| {
+            reject(request, ApiError::NoSuchEndpoint).await
+        })
         .with_state(api)
-}
-
-/// The response to an unknown path under `/api`.
-pub async fn no_such_endpoint(request: Request) -> Response {
-    drain(request).await;
-    ApiError::NoSuchEndpoint.into_response()
-}
-
-/// The response to a request that is rejected before it is read.
-pub fn rejected(why: Rejected) -> Response {
-    ApiError::Rejected(why).into_response()
 }
 
 impl request::Api for Api {

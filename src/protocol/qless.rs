@@ -19,9 +19,9 @@ use std::future::Future;
 use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::header;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use axum::routing::{self, MethodFilter, MethodRouter};
 use tokio_util::sync::CancellationToken;
 
@@ -35,7 +35,7 @@ use annotations::{depends, log, tag, tagged, time_out, top_tags, track, tracked,
 use call::{Call, Envelope};
 pub(super) use call::{Fields, ITEMS_MAX, wrong_name};
 use claims::{claim, claim_of_several, peek};
-use error::ApiError;
+pub use error::ApiError;
 use jobs::{add, complete, fail, heartbeat, requeue, retry};
 use maintenance::{check, flush, repair};
 use options::{option, options, set_option, unset_option};
@@ -43,10 +43,8 @@ use recurring::{change, recur, recurring, unrecur};
 pub(super) use response::{EventView, FailureView, number};
 use response::{JobView, Results, response};
 
-use crate::auth::{BEARER, Rejected};
 use crate::engine::{Engine, Job, Time};
 use crate::metrics::Gauge;
-use crate::request::drain;
 
 const GET: MethodFilter = MethodFilter::GET;
 const POST: MethodFilter = MethodFilter::POST;
@@ -134,23 +132,6 @@ pub fn router(api: Api) -> Router {
         .route("/flush", on(POST, flush))
         .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
         .with_state(api)
-}
-
-/// The response to an unknown path.
-pub async fn no_such_endpoint(request: Request) -> ApiError {
-    drain(request).await;
-    ApiError::NoSuchEndpoint
-}
-
-/// The response to a request without valid credentials.
-pub fn unauthorized() -> Response {
-    let challenge = [(header::WWW_AUTHENTICATE, BEARER)];
-    (challenge, ApiError::Unauthorized).into_response()
-}
-
-/// The response to a request that is rejected before it is read.
-pub fn rejected(why: Rejected) -> Response {
-    ApiError::Rejected(why).into_response()
 }
 
 /// The response to an internal error.

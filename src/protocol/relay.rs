@@ -14,14 +14,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter};
 
 use call::Call;
-use error::ApiError;
+pub use error::ApiError;
 use response::views;
 
-use crate::auth::{BEARER, Rejected};
 use crate::engine::{Claim, Engine, QueueKey};
 use crate::protocol::body;
 use crate::protocol::request::{self, json, on};
-use crate::request::drain;
 
 const GET: MethodFilter = MethodFilter::GET;
 const HEAD: MethodFilter = MethodFilter::HEAD;
@@ -71,23 +69,6 @@ fn one_job() -> MethodRouter<Api> {
     on(GET, get)
         .merge(on(HEAD, exists))
         .merge(on(DELETE, delete))
-}
-
-/// The response to an unknown path under `/v2`.
-pub async fn no_such_endpoint(request: Request) -> Response {
-    drain(request).await;
-    ApiError::NoSuchEndpoint.into_response()
-}
-
-/// The response to a request without valid credentials.
-pub fn unauthorized() -> Response {
-    let challenge = [(header::WWW_AUTHENTICATE, BEARER)];
-    (challenge, ApiError::Unauthorized).into_response()
-}
-
-/// The response to a request that is rejected before it is read.
-pub fn rejected(why: Rejected) -> Response {
-    ApiError::Rejected(why).into_response()
 }
 
 impl request::Api for Api {

@@ -14,8 +14,9 @@ use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use serde::Serialize;
 
+use crate::auth::BEARER;
 use crate::memory::{SMALL_MAX, release, reserve};
-use crate::request::{BodyTimeout, discard};
+use crate::request::{BodyTimeout, discard, drain};
 
 /// A body that is too large is read and discarded up to this multiple of its limit, because clients read the response
 /// only after they have written the body.
@@ -52,6 +53,17 @@ where
             outcome.unwrap_or_else(IntoResponse::into_response)
         },
     )
+}
+
+/// Discards the body of a request that no handler reads, and responds with `error`.
+pub async fn reject(request: Request, error: impl IntoResponse) -> Response {
+    drain(request).await;
+    error.into_response()
+}
+
+/// Responds with `error` to a request without a valid token.
+pub fn unauthorized(error: impl IntoResponse) -> Response {
+    ([(header::WWW_AUTHENTICATE, BEARER)], error).into_response()
 }
 
 /// A JSON response.

@@ -96,7 +96,7 @@ impl Prepared {
             // The log of the old database must not be applied to the new one.
             empty_log(&self.target).await;
             for suffix in ["-wal", "-shm"] {
-                let path = beside(&self.target, suffix);
+                let path = with_suffix(&self.target, suffix);
                 match fs::remove_file(&path) {
                     Err(error) if error.kind() != ErrorKind::NotFound => {
                         return Err(BackupError::File(text(&path), error));
@@ -158,7 +158,7 @@ pub async fn restore(backup: &Path, address: &str, force: bool) -> Result<Prepar
     if !backup.is_file() {
         return Err(BackupError::Missing(text(backup)));
     }
-    let log = fs::metadata(beside(backup, "-wal"));
+    let log = fs::metadata(with_suffix(backup, "-wal"));
     if log.is_ok_and(|log| log.len() > 0) {
         return Err(BackupError::HasLog(text(backup)));
     }
@@ -289,7 +289,7 @@ fn folder_beside(path: &Path) -> Result<TempDir> {
         .map_err(|error| BackupError::File(text(parent), error))
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)

@@ -1,4 +1,4 @@
-//! Errors of the database, and what they mean for a group.
+//! Errors of the database, and what they mean for a commit group.
 
 use std::borrow::Cow;
 

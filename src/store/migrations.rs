@@ -5,57 +5,41 @@ use sqlx::AssertSqlSafe;
 use sqlx::SqlSafeStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-/// The files `0001_<first>.sql`, `0002_<second>.sql`, … of a folder.
-macro_rules! numbered {
+/// The migrations of a folder, each with its file name. Both folders have the same names.
+macro_rules! migrations {
+    ($folder:literal) => {
+        migrations!($folder:
+            "0001_engine"
+            "0002_config"
+            "0003_qless"
+            "0004_servers"
+            "0005_tokens"
+            "0006_lmstfy"
+            "0007_relay"
+            "0008_jobq"
+            "0009_operations"
+            "0010_audit"
+            "0011_due"
+            "0012_searches"
+            "0013_revisions"
+            "0014_quotas"
+            "0015_token_use"
+            "0016_lists"
+            "0017_long_bodies"
+            "0018_scripts"
+        )
+    };
     ($folder:literal: $($file:literal)*) => {
         [$(($file, include_str!(concat!("../../migrations/", $folder, "/", $file, ".sql")))),*]
     };
 }
 
 pub(super) fn sqlite() -> Migrator {
-    migrator(&numbered!("sqlite":
-        "0001_engine"
-        "0002_config"
-        "0003_qless"
-        "0004_servers"
-        "0005_tokens"
-        "0006_lmstfy"
-        "0007_relay"
-        "0008_jobq"
-        "0009_operations"
-        "0010_audit"
-        "0011_due"
-        "0012_searches"
-        "0013_revisions"
-        "0014_quotas"
-        "0015_token_use"
-        "0016_lists"
-        "0017_long_bodies"
-        "0018_scripts"
-    ))
+    migrator(&migrations!("sqlite"))
 }
 
 pub(super) fn postgres() -> Migrator {
-    migrator(&numbered!("postgres":
-        "0001_engine"
-        "0002_config"
-        "0003_qless"
-        "0004_servers"
-        "0005_tokens"
-        "0006_lmstfy"
-        "0007_relay"
-        "0008_jobq"
-        "0009_operations"
-        "0010_audit"
-        "0011_due"
-        "0012_searches"
-        "0013_revisions"
-        "0014_quotas"
-        "0015_token_use"
-        "0016_lists"
-        "0017_long_bodies"
-        "0018_scripts"
-    ))
+    migrator(&migrations!("postgres"))
 }
 
 fn migrator(files: &[(&'static str, &'static str)]) -> Migrator {

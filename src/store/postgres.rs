@@ -93,7 +93,7 @@ fn options(address: &str, durability: Durability) -> Result<PgConnectOptions, St
 pub struct Connection {
     options: PgConnectOptions,
     send_mode: SendMode,
-    /// Begins a group.
+    /// Begins a commit group.
     begin: SqlStr,
     /// Begins an exclusive group.
     begin_exclusive: SqlStr,

@@ -37,7 +37,7 @@ use crate::ui::urls::encoding::segments;
 
 /// An action: the one place that says who may run it and how the audit log describes it.
 pub struct Action {
-    /// The name stored in the audit log; [`shown_name`] is what people see.
+    /// The name in the audit log. The name in the path may be another one, because addresses do not change.
     pub name: &'static str,
     /// The path to which the form is posted; `{…}` stands for any segment.
     pub path: &'static str,
@@ -150,8 +150,8 @@ pub fn all() -> impl Iterator<Item = &'static Action> {
     ACTIONS.iter().copied()
 }
 
-/// Stored names that are shown as another name. They stay as they are, because audit logs contain them.
-const SHOWN_NAMES: [(&str, &str); 5] = [
+/// Names of actions in entries of earlier versions, and the current names, which pages and exports show instead.
+const FORMER_NAMES: [(&str, &str); 5] = [
     ("make_queue", "create_queue"),
     ("mend", "repair"),
     ("revive", "requeue"),
@@ -159,16 +159,16 @@ const SHOWN_NAMES: [(&str, &str); 5] = [
     ("revive_jobs", "requeue_jobs"),
 ];
 
-/// The name of an action as the audit page and its exports show it.
-pub fn shown_name(stored: &str) -> &str {
-    let found = SHOWN_NAMES.iter().find(|(name, _)| *name == stored);
-    found.map_or(stored, |(_, shown)| shown)
+/// The current name of an action with this name in the audit log.
+pub fn current_name(stored: &str) -> &str {
+    let found = FORMER_NAMES.iter().find(|(former, _)| *former == stored);
+    found.map_or(stored, |(_, current)| current)
 }
 
-/// The stored name of an action, by either name.
-pub fn stored_name(shown: &str) -> &str {
-    let found = SHOWN_NAMES.iter().find(|(_, name)| *name == shown);
-    found.map_or(shown, |(stored, _)| stored)
+/// The name that entries of earlier versions have for an action; the current name if it has always been the same.
+pub fn former_name(current: &str) -> &str {
+    let found = FORMER_NAMES.iter().find(|(_, name)| *name == current);
+    found.map_or(current, |(former, _)| former)
 }
 
 /// The role of the actions with this path, if there are any.
@@ -224,13 +224,6 @@ impl Form {
             namespace: self.field("namespace").to_owned(),
             name: self.field("queue").to_owned(),
         }
-    }
-
-    /// The queue that the path names, and the ID of the job below it.
-    fn queue_and_job_of_path(&self) -> (QueueRef, String) {
-        let (queue, next) = self.request.queue();
-        // The segment after the queue is `job`.
-        (queue, self.request.name(next + 1))
     }
 }
 
@@ -417,7 +410,7 @@ mod tests {
             "token sha256:1 of n",
             "/ui/namespaces/n",
         ],
-        ["/ui/fn/mend", "", "mend", "the database", "/ui/check"],
+        ["/ui/fn/mend", "", "repair", "the database", "/ui/check"],
         [
             "/ui/jobq/hosts/job/7",
             "do=event",

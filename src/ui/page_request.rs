@@ -102,6 +102,14 @@ impl PageRequest {
         }
     }
 
+    /// The queue in the path, and the ID of the job below it.
+    pub fn queue_and_job(&self) -> (QueueRef, String) {
+        let (queue, next) = self.queue();
+        // The segment after the queue is `job` or `dead`.
+        let id = self.name(next + 1);
+        (queue, id)
+    }
+
     /// All parameters of the query, in order.
     pub fn all_params(&self) -> Vec<(String, String)> {
         let all = self.raw_params();

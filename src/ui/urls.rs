@@ -4,7 +4,7 @@ pub mod encoding;
 
 use crate::time;
 use crate::ui::model::job::JobRow;
-use crate::ui::model::operation::BulkRequest;
+use crate::ui::model::operation::OperationRequest;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::recurring::RecurringForm;
 use crate::ui::model::series::StatisticsQuery;
@@ -134,8 +134,8 @@ pub fn operation(id: i64) -> String {
     format!("/ui/operations/{id}")
 }
 
-/// The confirmation of a bulk action, with the user's input.
-pub fn confirm(request: &BulkRequest, typed: &str) -> String {
+/// The confirmation of a bulk operation, with the user's input.
+pub fn confirm(request: &OperationRequest, typed: &str) -> String {
     let of = if request.all { "all" } else { "" };
     let fields = [
         ("do", &*request.action),

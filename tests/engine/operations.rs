@@ -47,7 +47,7 @@ async fn once(engine: &Engine, id: i64, is_so: impl Fn(&Operation) -> bool) -> O
         }
     };
     let so = tokio::time::timeout(PATIENCE, so).await;
-    so.expect("the operation goes on")
+    so.expect("the operation continues")
 }
 
 async fn ended(engine: &Engine, id: i64) -> Operation {

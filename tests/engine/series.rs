@@ -7,20 +7,20 @@ use switchyard::engine::{
 use tokio::time::sleep;
 
 /// The numbers of jobs that were put, claimed, completed and failed.
-fn told(sums: &SeriesTotals) -> [i64; 4] {
+fn totals(sums: &SeriesTotals) -> [i64; 4] {
     [sums.put, sums.claimed(), sums.completed(), sums.failed]
 }
 
 async fn minutes(engine: &Engine, from: i64, count: usize) -> Vec<[i64; 4]> {
     let series = engine.series(Some(&q()), from, 1, count).await.unwrap();
-    series.iter().map(told).collect()
+    series.iter().map(totals).collect()
 }
 
 /// The recent totals of a queue, or of all queues.
 async fn lately(engine: &Engine, queue: Option<&QueueKey>) -> [i64; 4] {
     let from = minute(engine.now(None)) - 60;
     let series = engine.series(queue, from, 10, 7).await.unwrap();
-    told(
+    totals(
         &series
             .iter()
             .fold(SeriesTotals::default(), SeriesTotals::plus),
@@ -64,7 +64,7 @@ async fn events_count_in_the_minute_in_which_they_happen() {
         [[3, 2, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0]]
     );
     let all = engine.series(None, 0, 4, 1).await.unwrap();
-    assert_eq!(told(&all[0]), [4, 3, 1, 1]);
+    assert_eq!(totals(&all[0]), [4, 3, 1, 1]);
     assert_eq!(quantile(&all[0].waits, 1.0), Some(60.0));
     assert_eq!(quantile(&all[0].runs, 1.0), Some(60.0));
     let nobody = QueueKey::qless("nobody");
@@ -92,7 +92,7 @@ async fn advancing_a_job_counts_as_completed_here_and_put_there() {
     done.unwrap().remove(0).unwrap();
     assert_eq!(minutes(&engine, 0, 1).await, [[1, 1, 1, 0]]);
     let series = engine.series(Some(&there), 0, 1, 1).await.unwrap();
-    assert_eq!(told(&series[0]), [1, 0, 0, 0]);
+    assert_eq!(totals(&series[0]), [1, 0, 0, 0]);
     engine.close().await;
 }
 
@@ -230,7 +230,7 @@ async fn old_minutes_become_hours_and_old_hours_are_deleted() {
     assert_eq!(of_minute(0).await + of_minute(60).await, 0);
     assert_eq!(hours(-1, 3).await, [1, 3, 1]);
     let day = engine.series(None, 0, 24 * HOUR, 1).await.unwrap();
-    assert_eq!(told(&day[0]), [4, 4, 4, 0]);
+    assert_eq!(totals(&day[0]), [4, 4, 4, 0]);
 
     one_job(&engine, HOURS_KEPT as f64 * HOUR_S).await;
     assert_eq!(
@@ -294,7 +294,7 @@ async fn statistics_of_several_servers_add_up() {
     complete(&one, late, "w", "c").await.unwrap();
     assert_eq!(minutes(&other, 0, 1).await, [[0, 0, 0, 0]]);
     let day = other.series(Some(&q()), 0, 24 * HOUR, 2).await.unwrap();
-    assert_eq!(told(&day[0]), [2, 2, 2, 0]);
+    assert_eq!(totals(&day[0]), [2, 2, 2, 0]);
     one.close().await;
     other.close().await;
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
+use crate::support::pair::assert_consistent;
 use crate::support::{Server, database, one_in_each_state};
 
 /// Clients that put jobs during a backup.
@@ -91,11 +92,6 @@ async fn waiting(server: &Server) -> BTreeSet<String> {
         }
         ids.extend(page);
     }
-}
-
-async fn assert_consistent(server: &Server) {
-    let checked = server.client().get("/check").await.ok();
-    assert_eq!(checked, json!({"problems": []}));
 }
 
 /// Puts jobs until a put fails. Acknowledged IDs are added to the set.

@@ -203,8 +203,8 @@ fn a_server_stops_although_its_output_is_not_read() {
     stdout.read_line(&mut line).unwrap();
     drop(stdout);
     let pid = server.id().to_string();
-    let told = Command::new("kill").args(["-TERM", &pid]).status();
-    assert!(told.unwrap().success());
+    let signaled = Command::new("kill").args(["-TERM", &pid]).status();
+    assert!(signaled.unwrap().success());
     let began = Instant::now();
     while server.try_wait().unwrap().is_none() {
         if began.elapsed() > Duration::from_secs(60) {

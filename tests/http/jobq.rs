@@ -23,10 +23,9 @@ mod queues;
 mod routes;
 mod states;
 
-use serde_json::json;
-
 use crate::support::Server;
 use crate::support::jobq::Jobq;
+use crate::support::pair::assert_consistent;
 
 fn start() -> Server {
     Server::with(&["--no-auth"])
@@ -42,10 +41,4 @@ async fn start_with_queue() -> (Server, Jobq) {
     let jobq = client(&server);
     jobq.create("q").await;
     (server, jobq)
-}
-
-/// Runs the consistency check.
-async fn assert_consistent(server: &Server) {
-    let found = server.client().get("/check").await.ok();
-    assert_eq!(found, json!({"problems": []}));
 }

@@ -22,10 +22,9 @@ mod tokens;
 mod wait;
 mod wire;
 
-use serde_json::json;
-
 use crate::support::Server;
 use crate::support::lmstfy::Lmstfy;
+use crate::support::pair::assert_consistent;
 
 /// A server that requires no token.
 fn start() -> Server {
@@ -35,10 +34,4 @@ fn start() -> Server {
 /// A client for the namespace `ns`.
 fn client(server: &Server) -> Lmstfy {
     Lmstfy::new(server, "ns")
-}
-
-/// Runs the consistency check.
-async fn assert_consistent(server: &Server) {
-    let found = server.client().get("/check").await.ok();
-    assert_eq!(found, json!({"problems": []}));
 }

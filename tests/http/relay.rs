@@ -19,9 +19,8 @@ mod replace;
 mod requeue;
 mod routes;
 
-use serde_json::json;
-
 use crate::support::Server;
+use crate::support::pair::assert_consistent;
 use crate::support::relay::Relay;
 
 /// The ID of a run that does not exist.
@@ -33,10 +32,4 @@ fn start() -> Server {
 
 fn client(server: &Server) -> Relay {
     Relay::new(server)
-}
-
-/// Runs the consistency check.
-async fn assert_consistent(server: &Server) {
-    let found = server.client().get("/check").await.ok();
-    assert_eq!(found, json!({"problems": []}));
 }

@@ -120,7 +120,7 @@ async fn a_rejected_form_is_logged_in_one_line() {
     assert!(log.contains("x\\nFORGED"), "{log}");
 }
 
-/// Whatever `RUST_LOG` says, the parser of queries does not write a client's text to the log, where it could look like
+/// With any `RUST_LOG`, the parser of queries does not write a client's text to the log, where it could look like
 /// another line.
 #[tokio::test]
 async fn a_wrong_query_is_not_logged() {

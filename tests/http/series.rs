@@ -61,31 +61,31 @@ async fn statistics_match_the_events() {
     fill(&server, "mail", begin).await;
     fill(&server, "post", begin).await;
     let range = format!("from={}&to={}", named(begin), named(begin + 10 * MINUTE));
-    let told = numbers(&server, &format!("queue=queues/mail&{range}")).await;
-    assert_eq!(told["queue"], "mail");
-    assert_eq!(told["width_s"], 60.0);
-    let of = |told: &Value, name: &str| -> Vec<Value> {
-        let spans = told["spans"].as_array().unwrap();
+    let series = numbers(&server, &format!("queue=queues/mail&{range}")).await;
+    assert_eq!(series["queue"], "mail");
+    assert_eq!(series["width_s"], 60.0);
+    let of = |series: &Value, name: &str| -> Vec<Value> {
+        let spans = series["spans"].as_array().unwrap();
         spans.iter().map(|span| span[name].clone()).collect()
     };
     assert_eq!(
-        of(&told, "put"),
+        of(&series, "put"),
         [0, 1, 2, 3, 4, 5, 0, 0, 0, 0].map(Value::from)
     );
-    assert_eq!(of(&told, "claimed"), of(&told, "put"));
+    assert_eq!(of(&series, "claimed"), of(&series, "put"));
     assert_eq!(
-        of(&told, "completed"),
+        of(&series, "completed"),
         [0, 0, 1, 2, 3, 4, 0, 0, 0, 0].map(Value::from)
     );
     assert_eq!(
-        of(&told, "failed"),
+        of(&series, "failed"),
         [0, 1, 1, 1, 1, 1, 0, 0, 0, 0].map(Value::from)
     );
     let rates = [Value::Null, 1.0.into(), 0.5.into()];
-    assert_eq!(of(&told, "failure_rate")[..3], rates);
-    assert_eq!(of(&told, "wait_p95_s")[1], 20.0);
-    assert_eq!(of(&told, "run_p95_s")[2], 4.0);
-    assert_eq!(of(&told, "run_p95_s")[1], Value::Null);
+    assert_eq!(of(&series, "failure_rate")[..3], rates);
+    assert_eq!(of(&series, "wait_p95_s")[1], 20.0);
+    assert_eq!(of(&series, "run_p95_s")[2], 4.0);
+    assert_eq!(of(&series, "run_p95_s")[1], Value::Null);
     // All queues together have twice the counts.
     let all = numbers(&server, &range).await;
     assert_eq!(
@@ -136,12 +136,12 @@ async fn the_previous_period_is_compared() {
     fill(&server, "print", begin + 30 * MINUTE).await;
     let (from, to) = (named(begin + 30 * MINUTE), named(begin + 60 * MINUTE));
     let query = format!("from={from}&to={to}&compare=1");
-    let told = numbers(&server, &query).await;
+    let series = numbers(&server, &query).await;
     let put = |spans: &Value| -> i64 {
         let spans = spans.as_array().unwrap().iter();
         spans.map(|span| span["put"].as_i64().unwrap()).sum()
     };
-    assert_eq!((put(&told["spans"]), put(&told["before"])), (30, 15));
+    assert_eq!((put(&series["spans"]), put(&series["before"])), (30, 15));
     let shown = page(&server, &format!("/ui/stats?{query}")).await.text;
     assert!(shown.contains("20 jobs completed; +100% vs. the previous period"));
     let month = page(&server, "/ui/stats?from=2026-01-01&compare=1")

@@ -1,5 +1,8 @@
-//! An HTTP client with an optional bearer token, shared by the clients of Relay and Jobq.
+//! An HTTP client with an optional bearer token, shared by the clients of Relay and Jobq, and the responses of all APIs as
+//! received.
 
+use std::fmt;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use reqwest::header::HeaderMap;
@@ -11,26 +14,87 @@ use super::Server;
 /// A guard against a missing response; no test waits this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A client of one API.
-#[derive(Clone, Debug)]
-pub struct Bearer {
+/// A response as received.
+#[derive(Debug)]
+pub struct Received {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub text: String,
+    /// The request, for error messages.
+    pub asked: String,
+}
+
+impl Received {
+    pub fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name);
+        value
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+    }
+}
+
+/// Defines `Reply`: a response of an API, checked by its method `checked`.
+macro_rules! reply {
+    () => {
+        /// A response that has been checked.
+        #[derive(Debug)]
+        pub struct Reply($crate::support::bearer::Received);
+
+        impl std::ops::Deref for Reply {
+            type Target = $crate::support::bearer::Received;
+
+            fn deref(&self) -> &Self::Target {
+                &self.0
+            }
+        }
+
+        impl From<$crate::support::bearer::Received> for Reply {
+            fn from(received: $crate::support::bearer::Received) -> Reply {
+                Reply(received).checked()
+            }
+        }
+    };
+}
+pub(crate) use reply;
+
+/// A client of one API, which checks each response when it turns it into an `R`.
+pub struct Bearer<R> {
     http: reqwest::Client,
     /// `http://host:port/path`.
     root: String,
     token: Option<String>,
+    reply: PhantomData<fn() -> R>,
 }
 
-impl Bearer {
-    pub fn new(server: &Server, path: &str) -> Bearer {
+impl<R> Clone for Bearer<R> {
+    fn clone(&self) -> Bearer<R> {
+        Bearer {
+            http: self.http.clone(),
+            root: self.root.clone(),
+            token: self.token.clone(),
+            reply: PhantomData,
+        }
+    }
+}
+
+impl<R> fmt::Debug for Bearer<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a client of {}", self.root)
+    }
+}
+
+impl<R: From<Received>> Bearer<R> {
+    pub fn new(server: &Server, path: &str) -> Bearer<R> {
         Bearer {
             http: server.http.clone(),
             root: format!("http://{}{path}", server.address),
             token: None,
+            reply: PhantomData,
         }
     }
 
     /// The same client with this token.
-    pub fn with_token(self, token: &str) -> Bearer {
+    pub fn with_token(self, token: &str) -> Bearer<R> {
         let token = Some(token.to_owned());
         Bearer { token, ..self }
     }
@@ -43,16 +107,36 @@ impl Bearer {
             None => request,
         }
     }
+
+    /// Sends a request; `None` if the connection fails.
+    pub async fn attempt(&self, asked: &str, request: RequestBuilder) -> Option<R> {
+        exchange(asked, request).await.ok().map(R::from)
+    }
+
+    /// Sends a request, and requires a response.
+    pub async fn ask(&self, asked: &str, request: RequestBuilder) -> R {
+        let received = exchange(asked, request).await;
+        R::from(received.unwrap_or_else(|error| panic!("{asked}: {error}")))
+    }
+
+    /// Sends a request without a body.
+    pub async fn send(&self, method: Method, path: &str) -> R {
+        let asked = format!("{method} {path}");
+        self.ask(&asked, self.request(method, path)).await
+    }
 }
 
-/// Sends a request. Returns status, headers and text of the response; `None` if the connection fails.
-pub async fn exchange(asked: &str, request: RequestBuilder) -> Option<(u16, HeaderMap, String)> {
+/// Sends a request; an error if the connection fails.
+pub async fn exchange(asked: &str, request: RequestBuilder) -> reqwest::Result<Received> {
     let exchange = async {
         let response = request.send().await?;
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Ok::<_, reqwest::Error>((status, headers, response.text().await?))
+        Ok(Received {
+            status: response.status().as_u16(),
+            headers: response.headers().clone(),
+            text: response.text().await?,
+            asked: asked.to_owned(),
+        })
     };
-    let answer = timeout(PATIENCE, exchange).await;
-    let answer = answer.unwrap_or_else(|_| panic!("{asked} hangs"));
-    answer.ok()
+    let received = timeout(PATIENCE, exchange).await;
+    received.unwrap_or_else(|_| panic!("{asked} hangs"))
 }

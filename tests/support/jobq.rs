@@ -2,11 +2,13 @@
 
 mod reply;
 
-use reqwest::{Body, Method, RequestBuilder};
+use std::ops::Deref;
+
+use reqwest::{Body, Method};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::bearer::{Bearer, exchange};
+use super::bearer::Bearer;
 use super::{Server, escape};
 pub use reply::{At, Event, Job, Queue, Reply, What, canonical};
 
@@ -22,7 +24,15 @@ pub fn path(queue: &str, id: i64) -> String {
 
 /// A client of Jobq.
 #[derive(Clone, Debug)]
-pub struct Jobq(Bearer);
+pub struct Jobq(Bearer<Reply>);
+
+impl Deref for Jobq {
+    type Target = Bearer<Reply>;
+
+    fn deref(&self) -> &Bearer<Reply> {
+        &self.0
+    }
+}
 
 impl Jobq {
     pub fn new(server: &Server) -> Jobq {
@@ -32,36 +42,6 @@ impl Jobq {
     /// The same client with this token.
     pub fn with_token(self, token: &str) -> Jobq {
         Jobq(self.0.with_token(token))
-    }
-
-    /// A request to a path below `/api/v0`. The caller completes and sends it.
-    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.0.request(method, path)
-    }
-
-    /// Sends a request; `None` if the connection fails.
-    pub async fn attempt(&self, asked: &str, request: RequestBuilder) -> Option<Reply> {
-        let (status, headers, text) = exchange(asked, request).await?;
-        let asked = asked.to_owned();
-        let reply = Reply {
-            status,
-            headers,
-            text,
-            asked,
-        };
-        Some(reply.checked())
-    }
-
-    /// Sends a request, and requires a response.
-    pub async fn ask(&self, asked: &str, request: RequestBuilder) -> Reply {
-        let reply = self.attempt(asked, request).await;
-        reply.unwrap_or_else(|| panic!("{asked}: no answer"))
-    }
-
-    /// Sends a request without a body.
-    pub async fn send(&self, method: Method, path: &str) -> Reply {
-        let asked = format!("{method} {path}");
-        self.ask(&asked, self.request(method, path)).await
     }
 
     pub async fn get(&self, path: &str) -> Reply {

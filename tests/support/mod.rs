@@ -14,6 +14,7 @@ pub mod lmstfy;
 pub mod load;
 pub mod log;
 pub mod metrics;
+pub mod pair;
 pub mod ports;
 pub mod postgres;
 pub mod raw;

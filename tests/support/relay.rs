@@ -1,14 +1,15 @@
 //! A client of Relay v2 that checks every response.
 
+use std::ops::Deref;
+
 use chrono::{DateTime, Utc};
-use reqwest::header::HeaderMap;
-use reqwest::{Body, Method, RequestBuilder};
+use reqwest::{Body, Method};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::bearer::{Bearer, exchange};
+use super::bearer::{Bearer, reply};
 use super::lmstfy::eventually;
 use super::{Server, escape};
 
@@ -89,15 +90,7 @@ pub fn run_path(queue: &str, id: &str, run: &str) -> String {
     format!("{}/run-id/{run}", path(queue, id))
 }
 
-/// A response as received.
-#[derive(Debug)]
-pub struct Reply {
-    pub status: u16,
-    pub headers: HeaderMap,
-    pub text: String,
-    /// The request, for error messages.
-    pub asked: String,
-}
+reply!();
 
 impl Reply {
     /// Checks what all responses have in common.
@@ -109,13 +102,6 @@ impl Reply {
             assert!(kind.starts_with("text/plain"), "{self:?}");
         }
         self
-    }
-
-    pub fn header(&self, name: &str) -> &str {
-        let value = self.headers.get(name);
-        value
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
     }
 
     /// Checks that the response has this status and no body.
@@ -173,7 +159,15 @@ impl Reply {
 
 /// A client of Relay.
 #[derive(Clone, Debug)]
-pub struct Relay(Bearer);
+pub struct Relay(Bearer<Reply>);
+
+impl Deref for Relay {
+    type Target = Bearer<Reply>;
+
+    fn deref(&self) -> &Bearer<Reply> {
+        &self.0
+    }
+}
 
 impl Relay {
     pub fn new(server: &Server) -> Relay {
@@ -183,36 +177,6 @@ impl Relay {
     /// The same client with this token.
     pub fn with_token(self, token: &str) -> Relay {
         Relay(self.0.with_token(token))
-    }
-
-    /// A request to a path below `/v2`. The caller completes and sends it.
-    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.0.request(method, path)
-    }
-
-    /// Sends a request; `None` if the connection fails.
-    pub async fn attempt(&self, asked: &str, request: RequestBuilder) -> Option<Reply> {
-        let (status, headers, text) = exchange(asked, request).await?;
-        let asked = asked.to_owned();
-        let reply = Reply {
-            status,
-            headers,
-            text,
-            asked,
-        };
-        Some(reply.checked())
-    }
-
-    /// Sends a request, and requires a response.
-    pub async fn ask(&self, asked: &str, request: RequestBuilder) -> Reply {
-        let reply = self.attempt(asked, request).await;
-        reply.unwrap_or_else(|| panic!("{asked}: no answer"))
-    }
-
-    /// Sends a request without a body.
-    pub async fn send(&self, method: Method, path: &str) -> Reply {
-        let asked = format!("{method} {path}");
-        self.ask(&asked, self.request(method, path)).await
     }
 
     /// Sends a request with JSON.

@@ -18,7 +18,7 @@ use crate::ui::actions::jobs::{
     AddTag, Cancel, MoveJob, Prioritize, RemoveTag, Retry, Track, Untrack,
 };
 use crate::ui::actions::operations::{Operate, no_jobs};
-use crate::ui::model::operation::{BulkRequest, ConfirmView, Confirmation};
+use crate::ui::model::operation::{ConfirmView, Confirmation, OperationRequest};
 use crate::ui::pages::confirm::load::Confirm;
 
 /// Maximum length of a line with an ID, in bytes.
@@ -112,7 +112,7 @@ pub async fn change(session: &Session, action: &JobAction, id: String) -> Result
 }
 
 /// The operation on all jobs that match a search.
-fn request(action: &JobAction, search: &str) -> BulkRequest {
+fn request(action: &JobAction, search: &str) -> OperationRequest {
     let (name, arg) = match action {
         JobAction::Retry => ("retry", String::new()),
         JobAction::Cancel => ("cancel", String::new()),
@@ -123,7 +123,7 @@ fn request(action: &JobAction, search: &str) -> BulkRequest {
         JobAction::Track => ("track", String::new()),
         JobAction::Untrack => ("untrack", String::new()),
     };
-    BulkRequest {
+    OperationRequest {
         action: name.to_owned(),
         all: true,
         q: search.to_owned(),
@@ -133,7 +133,7 @@ fn request(action: &JobAction, search: &str) -> BulkRequest {
 }
 
 /// Starts an operation after a confirmation, and waits for its end if that is asked for.
-pub async fn start(session: &Session, request: &BulkRequest, bulk: &Bulk) -> Outcome {
+pub async fn start(session: &Session, request: &OperationRequest, bulk: &Bulk) -> Outcome {
     let call = Confirm {
         request: request.clone(),
     };
@@ -197,7 +197,7 @@ pub async fn start(session: &Session, request: &BulkRequest, bulk: &Bulk) -> Out
 /// If the server cannot be reached, or refuses it.
 pub async fn begin(
     session: &Session,
-    request: &BulkRequest,
+    request: &OperationRequest,
     view: &ConfirmView,
 ) -> Result<(i64, String)> {
     let seen = Confirmation {
@@ -205,7 +205,7 @@ pub async fn begin(
         undo: if view.can_be_undone { "yes" } else { "" }.to_owned(),
         typed: view.jobs.to_string(),
     };
-    let BulkRequest {
+    let OperationRequest {
         action,
         q,
         jobs,

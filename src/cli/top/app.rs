@@ -102,7 +102,7 @@ impl App {
         self.is_stale = true;
     }
 
-    pub fn lost(&mut self, failure: &Failure) {
+    pub fn connection_lost(&mut self, failure: &Failure) {
         self.lost = Some(failure.message.clone());
     }
 
@@ -172,23 +172,20 @@ impl App {
         rows.filter(|row| self.has(&row.name)).collect()
     }
 
+    /// What is loaded, if it belongs to the view that is shown.
+    fn current(&self) -> impl Iterator<Item = &Loaded> {
+        self.loaded.iter().filter(|_| self.is_current)
+    }
+
     /// The jobs of the view that match the filter.
     pub fn jobs(&self) -> Vec<&JobRow> {
-        let rows = self
-            .loaded
-            .iter()
-            .filter(|_| self.is_current)
-            .flat_map(|it| &it.jobs);
+        let rows = self.current().flat_map(|it| &it.jobs);
         rows.filter(|row| self.has(&row.id)).collect()
     }
 
     /// The lines of the view that match the filter.
     pub fn lines(&self) -> Vec<&str> {
-        let lines = self
-            .loaded
-            .iter()
-            .filter(|_| self.is_current)
-            .flat_map(|it| &it.lines);
+        let lines = self.current().flat_map(|it| &it.lines);
         lines
             .map(String::as_str)
             .filter(|line| self.has(line))

@@ -8,7 +8,7 @@ use crate::config::{Job, JobAction, QueueName};
 use crate::time::number;
 use crate::ui::actions::failures::retry_request;
 use crate::ui::model::job::JobRow;
-use crate::ui::model::operation::BulkRequest;
+use crate::ui::model::operation::OperationRequest;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::state::EffectiveState;
 use crate::ui::pages::confirm::load::Confirm;
@@ -153,7 +153,7 @@ pub async fn act(session: &Session, action: &Action) -> Result<String, Failure> 
         Action::RetryJob(id) => change(session, &JobAction::Retry, id.clone()).await?,
         Action::CancelJob(id) => change(session, &JobAction::Cancel, id.clone()).await?,
         Action::RetryGroup(group) => {
-            let request: BulkRequest = retry_request(group);
+            let request: OperationRequest = retry_request(group);
             let call = Confirm {
                 request: request.clone(),
             };

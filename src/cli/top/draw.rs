@@ -1,7 +1,8 @@
 //! Draws the dashboard. It needs 80 × 24 characters; smaller terminals show less.
 
 use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::layout::Constraint::{self, Length, Min};
+use ratatui::layout::{Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row, Table, TableState};
@@ -40,12 +41,12 @@ const HELP: &[(&str, &str)] = &[
 
 pub fn draw(frame: &mut Frame<'_>, app: &mut App) {
     let [title, counts, rates, tabs, body, footer] = Layout::vertical([
-        Constraint::Length(1),
-        Constraint::Length(1),
-        Constraint::Length(1),
-        Constraint::Length(1),
-        Constraint::Min(1),
-        Constraint::Length(1),
+        Length(1),
+        Length(1),
+        Length(1),
+        Length(1),
+        Min(1),
+        Length(1),
     ])
     .areas(frame.area());
     frame.render_widget(title_line(app), title);
@@ -172,8 +173,7 @@ fn draw_table<'a, const N: usize>(
     frame: &mut Frame<'_>,
     app: &App,
     area: Rect,
-    titles: [&'a str; N],
-    widths: [Constraint; N],
+    columns: [(&'a str, Constraint); N],
     (rows, empty): (Vec<Row<'a>>, &'a str),
 ) {
     if rows.is_empty() {
@@ -185,8 +185,11 @@ fn draw_table<'a, const N: usize>(
         frame.render_widget(Paragraph::new(format!("\n  {text}")), area);
         return;
     }
-    let table = Table::new(rows, widths)
-        .header(Row::new(titles).style(Style::new().add_modifier(Modifier::BOLD)))
+    let table = Table::new(rows, columns.map(|(_, width)| width))
+        .header(
+            Row::new(columns.map(|(title, _)| title))
+                .style(Style::new().add_modifier(Modifier::BOLD)),
+        )
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
     let mut state = TableState::new().with_selected(Some(app.selected()));
     frame.render_stateful_widget(table, area, &mut state);
@@ -239,29 +242,19 @@ fn draw_queues(frame: &mut Frame<'_>, app: &App, area: Rect) {
         .into_iter()
         .map(|row| queue_row(app, row))
         .collect();
-    let titles = [
-        "QUEUE", "   WAIT", "  RUN", " LATER", "STALL", " FAIL", " DEAD", "DONE/M", "OLDEST",
+    let columns = [
+        ("QUEUE", Min(20)),
+        ("   WAIT", Length(7)),
+        ("  RUN", Length(5)),
+        (" LATER", Length(6)),
+        ("STALL", Length(5)),
+        (" FAIL", Length(5)),
+        (" DEAD", Length(5)),
+        ("DONE/M", Length(6)),
+        ("OLDEST", Length(9)),
     ];
-    let length = Constraint::Length;
-    let widths = [
-        Constraint::Min(20),
-        length(7),
-        length(5),
-        length(6),
-        length(5),
-        length(5),
-        length(5),
-        length(6),
-        length(9),
-    ];
-    draw_table(
-        frame,
-        app,
-        area,
-        titles,
-        widths,
-        (rows, "no queues yet; a queue is created with its first job"),
-    );
+    let empty = "no queues yet; a queue is created with its first job";
+    draw_table(frame, app, area, columns, (rows, empty));
 }
 
 fn draw_groups(frame: &mut Frame<'_>, app: &App, area: Rect) {
@@ -274,21 +267,14 @@ fn draw_groups(frame: &mut Frame<'_>, app: &App, area: Rect) {
             Cell::from(printable(&message)),
         ])
     });
-    let widths = [
-        Constraint::Length(24),
-        Constraint::Length(6),
-        Constraint::Length(9),
-        Constraint::Min(20),
+    let columns = [
+        ("GROUP", Length(24)),
+        ("  JOBS", Length(6)),
+        ("LAST", Length(9)),
+        ("NEWEST MESSAGE", Min(20)),
     ];
-    let titles = ["GROUP", "  JOBS", "LAST", "NEWEST MESSAGE"];
-    draw_table(
-        frame,
-        app,
-        area,
-        titles,
-        widths,
-        (rows.collect(), "no failed jobs"),
-    );
+    let rows = rows.collect();
+    draw_table(frame, app, area, columns, (rows, "no failed jobs"));
 }
 
 fn draw_workers(frame: &mut Frame<'_>, app: &App, area: Rect) {
@@ -300,21 +286,14 @@ fn draw_workers(frame: &mut Frame<'_>, app: &App, area: Rect) {
             Cell::from(relative(row.last_seen, now())),
         ])
     });
-    let widths = [
-        Constraint::Min(40),
-        Constraint::Length(8),
-        Constraint::Length(8),
-        Constraint::Length(10),
+    let columns = [
+        ("WORKER", Min(40)),
+        (" RUNNING", Length(8)),
+        (" STALLED", Length(8)),
+        ("LAST SEEN", Length(10)),
     ];
-    let titles = ["WORKER", " RUNNING", " STALLED", "LAST SEEN"];
-    draw_table(
-        frame,
-        app,
-        area,
-        titles,
-        widths,
-        (rows.collect(), "no workers"),
-    );
+    let rows = rows.collect();
+    draw_table(frame, app, area, columns, (rows, "no workers"));
 }
 
 fn draw_jobs(frame: &mut Frame<'_>, app: &App, area: Rect) {
@@ -339,22 +318,15 @@ fn draw_jobs(frame: &mut Frame<'_>, app: &App, area: Rect) {
             Cell::from(printable(&note.unwrap_or_else(|| row.preview.clone()))),
         ])
     });
-    let widths = [
-        Constraint::Length(24),
-        Constraint::Length(14),
-        Constraint::Length(9),
-        Constraint::Length(9),
-        Constraint::Min(16),
+    let columns = [
+        ("ID", Length(24)),
+        ("QUEUE", Length(14)),
+        ("STATE", Length(9)),
+        ("TIME", Length(9)),
+        ("NOTE", Min(16)),
     ];
-    let titles = ["ID", "QUEUE", "STATE", "TIME", "NOTE"];
-    draw_table(
-        frame,
-        app,
-        area,
-        titles,
-        widths,
-        (rows.collect(), "no jobs"),
-    );
+    let rows = rows.collect();
+    draw_table(frame, app, area, columns, (rows, "no jobs"));
 }
 
 fn draw_help(frame: &mut Frame<'_>, area: Rect) {
@@ -384,14 +356,14 @@ fn footer_line(app: &App) -> Line<'static> {
         }
         Prompt::None => {
             let keys = match app.view() {
-                View::Queues => "Enter look  p pause  / filter  ? help  q quit",
-                View::Failures => "Enter look  r retry all  / filter  ? help  q quit",
-                View::Workers => "Enter look  / filter  ? help  q quit",
+                View::Queues => "Enter open  p pause  / filter  ? help  q quit",
+                View::Failures => "Enter open  r retry all  / filter  ? help  q quit",
+                View::Workers => "Enter open  / filter  ? help  q quit",
                 View::Queue(..) => {
-                    "Enter look  s state  r retry  c cancel  p pause  Esc back  ? help  q quit"
+                    "Enter open  s state  r retry  c cancel  p pause  Esc back  ? help  q quit"
                 }
                 View::Failure(_) | View::Worker(_) => {
-                    "Enter look  r retry  c cancel  Esc back  ? help  q quit"
+                    "Enter open  r retry  c cancel  Esc back  ? help  q quit"
                 }
                 View::Job(..) => "j k scroll  r retry  c cancel  Esc back  ? help  q quit",
             };

@@ -172,7 +172,7 @@ fn names_and_messages_cannot_control_the_terminal() {
     shows(&mut app, r"a\u{1b}[2J\u{202e}b");
     press(&mut app, KeyCode::Char('2'));
     shows(&mut app, r"no answer\nfrom smtp");
-    app.lost(&Failure::new(Code::Unreachable, "x\u{1b}c"));
+    app.connection_lost(&Failure::new(Code::Unreachable, "x\u{1b}c"));
     shows(&mut app, r"disconnected: x\u{1b}c");
 }
 

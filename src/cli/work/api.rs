@@ -26,7 +26,7 @@ pub enum Api {
 
 /// The response to a heartbeat.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Beat {
+pub enum HeartbeatResult {
     /// The lease ends this time after the heartbeat was sent; `None` if it has no end.
     Extended(Option<Duration>),
     /// Why the worker no longer has the job.
@@ -45,7 +45,7 @@ pub enum Report {
 
 /// The response to a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Settled {
+pub enum ReportResult {
     /// The server has recorded it, now or at an earlier attempt.
     Done,
     /// The API has no such verb, so the job is delivered again when its lease expires.
@@ -135,10 +135,10 @@ impl Api {
     ///
     /// # Errors
     /// If the server does not respond or refuses the request for a reason other than a lost lease.
-    pub async fn heartbeat(&self, job: &Job, timeout: Duration) -> Result<Beat, Error> {
+    pub async fn heartbeat(&self, job: &Job, timeout: Duration) -> Result<HeartbeatResult, Error> {
         match self {
             Api::Qless(api) => api.heartbeat(job, timeout).await,
-            Api::Lmstfy(_) => Ok(Beat::Extended(None)),
+            Api::Lmstfy(_) => Ok(HeartbeatResult::Extended(None)),
             Api::Relay(api) => api.heartbeat(job, timeout).await,
             Api::Jobq(api) => api.heartbeat(job, timeout).await,
         }
@@ -153,7 +153,7 @@ impl Api {
         job: &Job,
         report: &Report,
         is_repeated: bool,
-    ) -> Result<Settled, Error> {
+    ) -> Result<ReportResult, Error> {
         match self {
             Api::Qless(api) => api.settle(job, report, is_repeated).await,
             Api::Lmstfy(api) => api.settle(job, report).await,
@@ -225,7 +225,7 @@ pub fn parsed<'a, T: Deserialize<'a>>(client: &Client, text: &'a str) -> Result<
 }
 
 /// The message of a response that says that the worker has lost the job, if this is one.
-pub fn lost(error: Error, statuses: &[u16]) -> Result<String, Error> {
+pub fn lost_lease(error: Error, statuses: &[u16]) -> Result<String, Error> {
     match error.status() {
         Some(status) if statuses.contains(&status) => Ok(error.to_string()),
         _ => Err(error),

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::api::{Beat, Next, Report, Settled, parsed};
+use super::api::{HeartbeatResult, Next, Report, ReportResult, parsed};
 use super::job::{Claim, Job};
 use super::outcome::Failure;
 use crate::client::{Client, Error};
@@ -19,7 +19,7 @@ use crate::config::ProtocolOptions;
 const CHECK_INTERVAL: Duration = Duration::from_secs(15);
 
 /// How many heartbeats there are in the time after which a job is taken over.
-const BEATS: u32 = 3;
+const EVENTS_PER_PERIOD: u32 = 3;
 
 /// The response to a poll that finds nothing.
 const NOTHING: &str = "no job matches";
@@ -204,12 +204,12 @@ impl Jobq {
     /// How often to check the state of a job, or to report that its program runs.
     pub fn check_interval(&self) -> Duration {
         let take_over = self.options.take_over;
-        take_over.map_or(CHECK_INTERVAL, |after| after / BEATS)
+        take_over.map_or(CHECK_INTERVAL, |after| after / EVENTS_PER_PERIOD)
     }
 
     /// Checks that the state is still the one that the worker has set. With `--take-over`, first adds an event to the
     /// log, which shows that the worker exists.
-    pub async fn heartbeat(&self, job: &Job, timeout: Duration) -> Result<Beat, Error> {
+    pub async fn heartbeat(&self, job: &Job, timeout: Duration) -> Result<HeartbeatResult, Error> {
         let path = ["api", "v0", "queue", &job.queue, "job", &job.id];
         let request = match self.options.take_over {
             None => self.client.get(path),
@@ -220,13 +220,15 @@ impl Jobq {
             }
         };
         let response = match request.timeout(timeout).send().await {
-            Err(error) if error.status() == Some(404) => return Ok(Beat::Lost(error.to_string())),
+            Err(error) if error.status() == Some(404) => {
+                return Ok(HeartbeatResult::Lost(error.to_string()));
+            }
             response => response?,
         };
         let fields: Fields<'_> = response.json()?;
         Ok(match fields.state == own_state(&self.client, job)? {
-            true => Beat::Extended(None),
-            false => Beat::Lost("the state of the job was changed".to_owned()),
+            true => HeartbeatResult::Extended(None),
+            false => HeartbeatResult::Lost("the state of the job was changed".to_owned()),
         })
     }
 
@@ -235,7 +237,7 @@ impl Jobq {
         job: &Job,
         report: &Report,
         is_repeated: bool,
-    ) -> Result<Settled, Error> {
+    ) -> Result<ReportResult, Error> {
         let options = &self.options;
         let new = match report {
             Report::Complete => json!([options.finished_state]),
@@ -253,7 +255,7 @@ impl Jobq {
         let request = request.json(&json!({"old": old, "new": new})).accept(409);
         let response = match request.send().await {
             Err(error) if error.status() == Some(404) => {
-                return Ok(Settled::Lost(error.to_string()));
+                return Ok(ReportResult::Lost(error.to_string()));
             }
             response => response?,
         };
@@ -263,8 +265,8 @@ impl Jobq {
                 event.pointer("/1/old") == Some(&old) && event.pointer("/1/new") == Some(&new)
             };
             return Ok(match is_repeated && fields.events.iter().any(advanced) {
-                true => Settled::Done,
-                false => Settled::Lost("the state of the job was changed".to_owned()),
+                true => ReportResult::Done,
+                false => ReportResult::Lost("the state of the job was changed".to_owned()),
             });
         }
         if let Report::Retry(Failure { group, message }) = report {
@@ -273,7 +275,7 @@ impl Jobq {
             // The retry itself is done.
             drop(request.json(&event).send().await);
         }
-        Ok(Settled::Done)
+        Ok(ReportResult::Done)
     }
 }
 

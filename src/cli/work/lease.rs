@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{sleep, sleep_until};
 
-use super::api::{Api, Beat};
+use super::api::{Api, HeartbeatResult};
 use super::job::Job;
 use super::pace::Backoff;
 
 /// How many heartbeats there are in a lease.
-const BEATS: u32 = 3;
+const HEARTBEATS_PER_LEASE: u32 = 3;
 
 /// Limits of the time between two heartbeats. The upper one is how long it takes at most to notice that a job was
 /// canceled or taken from the worker.
@@ -18,26 +18,26 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
 /// Sends heartbeats until the worker has lost the job; returns the reason. Never returns for a job without a lease.
-pub async fn keep(api: &Api, job: &Job) -> String {
+pub async fn extend_until_lost(api: &Api, job: &Job) -> String {
     let (mut length, mut until) = match (job.lease, api.check_interval()) {
         (Some(lease), _) if lease.can_extend => (lease.length, Some(lease.until)),
         (Some(lease), _) => {
             sleep_until(lease.until.into()).await;
             return "its time to run has passed".to_owned();
         }
-        (None, Some(interval)) => (interval * BEATS, None),
+        (None, Some(interval)) => (interval * HEARTBEATS_PER_LEASE, None),
         (None, None) => return pending().await,
     };
     loop {
         sleep(interval(length)).await;
-        match beat(api, job, length, until).await {
-            Beat::Lost(why) => return why,
-            Beat::Extended(None) => {}
-            Beat::Extended(Some(extended)) if extended.is_zero() => {
+        match send_heartbeat(api, job, length, until).await {
+            HeartbeatResult::Lost(why) => return why,
+            HeartbeatResult::Extended(None) => {}
+            HeartbeatResult::Extended(Some(extended)) if extended.is_zero() => {
                 return "its lease cannot be extended any further".to_owned();
             }
-            Beat::Extended(Some(extended)) => {
-                // Counted from before the heartbeat was sent, in `beat`.
+            HeartbeatResult::Extended(Some(extended)) => {
+                // Counted from before the heartbeat was sent, in `send_heartbeat`.
                 length = extended;
                 until = until.map(|_| Instant::now() + extended);
             }
@@ -46,20 +46,27 @@ pub async fn keep(api: &Api, job: &Job) -> String {
 }
 
 fn interval(length: Duration) -> Duration {
-    (length / BEATS).clamp(INTERVAL_MIN, INTERVAL_MAX)
+    (length / HEARTBEATS_PER_LEASE).clamp(INTERVAL_MIN, INTERVAL_MAX)
 }
 
 /// Sends one heartbeat, and repeats it while the server is away and the lease valid.
-async fn beat(api: &Api, job: &Job, length: Duration, until: Option<Instant>) -> Beat {
+async fn send_heartbeat(
+    api: &Api,
+    job: &Job,
+    length: Duration,
+    until: Option<Instant>,
+) -> HeartbeatResult {
     let mut backoff = Backoff::new();
     let patience = interval(length).max(Duration::from_secs(1));
     loop {
         let sent = Instant::now();
         let attempt = async {
             match api.heartbeat(job, patience).await {
-                Ok(Beat::Extended(Some(extended))) => {
+                Ok(HeartbeatResult::Extended(Some(extended))) => {
                     let past = sent.elapsed();
-                    Some(Beat::Extended(Some(extended.saturating_sub(past))))
+                    Some(HeartbeatResult::Extended(Some(
+                        extended.saturating_sub(past),
+                    )))
                 }
                 Ok(beat) => Some(beat),
                 Err(error) => {
@@ -81,7 +88,7 @@ async fn beat(api: &Api, job: &Job, length: Duration, until: Option<Instant>) ->
                 return beat;
             },
             () = expired => {
-                return Beat::Lost("its lease expired, because the server did not respond".to_owned());
+                return HeartbeatResult::Lost("its lease expired, because the server did not respond".to_owned());
             }
         }
     }

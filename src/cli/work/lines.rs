@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 
 use super::job::Job;
-use super::outcome::{End, Failure, Verdict, verdict};
+use super::outcome::{Failure, ProgramEnd, ProgramOutcome, outcome_of};
 use super::program::Program;
 use crate::config::{Outcomes, Work};
 
@@ -85,7 +85,11 @@ impl LineProgram {
     ///
     /// # Errors
     /// If the program ended, and the system does not tell how.
-    pub async fn run(&mut self, job: &Job, outcomes: &Outcomes) -> io::Result<(Verdict, bool)> {
+    pub async fn run(
+        &mut self,
+        job: &Job,
+        outcomes: &Outcomes,
+    ) -> io::Result<(ProgramOutcome, bool)> {
         let mut line = serde_json::to_vec(&Line {
             queue: &job.queue,
             id: &job.id,
@@ -103,7 +107,7 @@ impl LineProgram {
         if answer.ends_with(b"\n") {
             let answer = String::from_utf8_lossy(&answer);
             return Ok(match read_answer(answer.trim(), outcomes) {
-                Some(verdict) => (verdict, true),
+                Some(outcome) => (outcome, true),
                 None => (
                     no_answer("the answer of the program is not complete, retry or fail"),
                     false,
@@ -119,23 +123,27 @@ impl LineProgram {
         // Its output is closed.
         let status = self.program.wait().await?;
         self.program.read_rest().await;
-        let ended = verdict(End::Exit(status), &self.program.stderr.text(), outcomes);
+        let ended = outcome_of(
+            ProgramEnd::Exit(status),
+            &self.program.stderr.text(),
+            outcomes,
+        );
         Ok(match ended {
-            Verdict::Complete => (no_answer("the program ended without an answer"), false),
+            ProgramOutcome::Complete => (no_answer("the program ended without an answer"), false),
             failed => (failed, false),
         })
     }
 }
 
-fn no_answer(why: &str) -> Verdict {
-    Verdict::Fail(Failure {
+fn no_answer(why: &str) -> ProgramOutcome {
+    ProgramOutcome::Fail(Failure {
         group: "no-answer".to_owned(),
         message: why.to_owned(),
     })
 }
 
 /// The meaning of a line: `complete`, `retry` or `fail`, and a message. `None` if it has none.
-fn read_answer(line: &str, outcomes: &Outcomes) -> Option<Verdict> {
+fn read_answer(line: &str, outcomes: &Outcomes) -> Option<ProgramOutcome> {
     let (word, message) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let message = message.trim();
     let failure = || {
@@ -150,9 +158,9 @@ fn read_answer(line: &str, outcomes: &Outcomes) -> Option<Verdict> {
         }
     };
     match word {
-        "complete" => Some(Verdict::Complete),
-        "retry" => Some(Verdict::Retry(failure())),
-        "fail" => Some(Verdict::Fail(failure())),
+        "complete" => Some(ProgramOutcome::Complete),
+        "retry" => Some(ProgramOutcome::Retry(failure())),
+        "fail" => Some(ProgramOutcome::Fail(failure())),
         _ => None,
     }
 }
@@ -176,19 +184,19 @@ mod tests {
             message: message.to_owned(),
         };
         for (line, expected) in [
-            ("complete", Some(Verdict::Complete)),
+            ("complete", Some(ProgramOutcome::Complete)),
             ("complete, all of it", None),
             (
                 "retry",
-                Some(Verdict::Retry(failure("the program answered retry"))),
+                Some(ProgramOutcome::Retry(failure("the program answered retry"))),
             ),
             (
                 "retry  busy now ",
-                Some(Verdict::Retry(failure("busy now"))),
+                Some(ProgramOutcome::Retry(failure("busy now"))),
             ),
             (
                 "fail\tno such user",
-                Some(Verdict::Fail(failure("no such user"))),
+                Some(ProgramOutcome::Fail(failure("no such user"))),
             ),
             ("ok", None),
             ("", None),

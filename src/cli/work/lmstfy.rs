@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Next, Report, Settled, one_or_many, parsed};
+use super::api::{Next, Report, ReportResult, one_or_many, parsed};
 use super::job::{Claim, Job, Lease};
 use crate::client::{Client, Error, Method, Request};
 
@@ -18,8 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// Maximum number of jobs of a consume.
 const COUNT_MAX: usize = 100;
 
-/// What is reserved at the end of the time to run, because it started before the response was received.
-const MARGIN: Duration = Duration::from_millis(500);
+/// How much earlier than the server the worker ends the lease, because the time to run started before the response
+/// was received.
+const LEASE_MARGIN: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub struct Lmstfy {
@@ -107,7 +108,7 @@ impl Lmstfy {
             ],
             lease: Some(Lease {
                 length: self.ttr,
-                until: received + self.ttr.saturating_sub(MARGIN),
+                until: received + self.ttr.saturating_sub(LEASE_MARGIN),
                 can_extend: false,
             }),
             claim: Claim::Lmstfy,
@@ -115,14 +116,14 @@ impl Lmstfy {
     }
 
     /// A repeated completion has no effect, so it needs no special treatment.
-    pub async fn settle(&self, job: &Job, report: &Report) -> Result<Settled, Error> {
+    pub async fn settle(&self, job: &Job, report: &Report) -> Result<ReportResult, Error> {
         match report {
             Report::Complete => {
                 let request = self.request(Method::DELETE, &[&job.queue, "job", &job.id]);
                 request.send().await?;
-                Ok(Settled::Done)
+                Ok(ReportResult::Done)
             }
-            Report::Retry(_) | Report::Fail(_) | Report::HandBack => Ok(Settled::LeftToExpire),
+            Report::Retry(_) | Report::Fail(_) | Report::HandBack => Ok(ReportResult::LeftToExpire),
         }
     }
 

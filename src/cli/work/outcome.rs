@@ -20,7 +20,7 @@ const SIGNAL_CODE: i32 = 128;
 
 /// What to report to the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ProgramOutcome {
     Complete,
     Retry(Failure),
     Fail(Failure),
@@ -35,7 +35,7 @@ pub struct Failure {
 
 /// How the work on a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum JobEnd {
     Completed,
     Retried,
     Failed,
@@ -49,13 +49,13 @@ pub enum Ending {
 pub struct Counts([AtomicU64; 5]);
 
 impl Counts {
-    pub fn add(&self, ending: Ending) {
+    pub fn add(&self, ending: JobEnd) {
         if let Some(count) = self.0.get(ending as usize) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    pub fn of(&self, ending: Ending) -> u64 {
+    pub fn of(&self, ending: JobEnd) -> u64 {
         let count = self.0.get(ending as usize);
         count.map_or(0, |count| count.load(Ordering::Relaxed))
     }
@@ -63,10 +63,10 @@ impl Counts {
     /// Whether a job was not completed.
     pub fn has_problem(&self) -> bool {
         let others = [
-            Ending::Retried,
-            Ending::Failed,
-            Ending::HandedBack,
-            Ending::Lost,
+            JobEnd::Retried,
+            JobEnd::Failed,
+            JobEnd::HandedBack,
+            JobEnd::Lost,
         ];
         others.into_iter().any(|ending| self.of(ending) > 0)
     }
@@ -74,16 +74,16 @@ impl Counts {
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug)]
-pub enum End {
+pub enum ProgramEnd {
     Exit(ExitStatus),
     /// It was stopped after this time.
     TimeLimit(Duration),
 }
 
-impl End {
+impl ProgramEnd {
     /// The exit code, as a shell shows it.
     fn code(self) -> u8 {
-        let End::Exit(status) = self else {
+        let ProgramEnd::Exit(status) = self else {
             return TIME_LIMIT_CODE;
         };
         let code = status
@@ -95,8 +95,8 @@ impl End {
 
     fn group(self) -> String {
         match self {
-            End::TimeLimit(_) => "time-limit".to_owned(),
-            End::Exit(status) => match status.signal() {
+            ProgramEnd::TimeLimit(_) => "time-limit".to_owned(),
+            ProgramEnd::Exit(status) => match status.signal() {
                 Some(signal) => format!("signal-{signal}"),
                 None => format!("exit-{}", self.code()),
             },
@@ -105,13 +105,13 @@ impl End {
 
     fn message(self) -> String {
         match self {
-            End::TimeLimit(limit) => {
+            ProgramEnd::TimeLimit(limit) => {
                 format!(
                     "the program exceeded its time limit of {} s",
                     limit.as_secs_f64()
                 )
             }
-            End::Exit(status) => match status.signal() {
+            ProgramEnd::Exit(status) => match status.signal() {
                 Some(signal) => format!("the program was ended by signal {signal}"),
                 None => format!("the program exited with code {}", self.code()),
             },
@@ -120,24 +120,24 @@ impl End {
 }
 
 /// What a program's end means. `stderr` is the end of its standard error.
-pub fn verdict(end: End, stderr: &str, outcomes: &Outcomes) -> Verdict {
+pub fn outcome_of(end: ProgramEnd, stderr: &str, outcomes: &Outcomes) -> ProgramOutcome {
     let code = end.code();
     if code == 0 {
-        return Verdict::Complete;
+        return ProgramOutcome::Complete;
     }
     let text = stderr.trim();
     let message = match (text.is_empty(), end) {
         (true, _) => end.message(),
-        (false, End::TimeLimit(_)) => format!("{}: {text}", end.message()),
-        (false, End::Exit(_)) => text.to_owned(),
+        (false, ProgramEnd::TimeLimit(_)) => format!("{}: {text}", end.message()),
+        (false, ProgramEnd::Exit(_)) => text.to_owned(),
     };
     let pattern = outcomes.group_pattern.as_ref();
     let group = pattern.and_then(|pattern| matched(pattern, text));
     let group = group.unwrap_or_else(|| end.group());
     let failure = Failure { group, message };
     match is_retried(code, outcomes) {
-        true => Verdict::Retry(failure),
-        false => Verdict::Fail(failure),
+        true => ProgramOutcome::Retry(failure),
+        false => ProgramOutcome::Fail(failure),
     }
 }
 
@@ -173,26 +173,26 @@ mod tests {
         }
     }
 
-    fn exit(code: i32) -> End {
-        End::Exit(ExitStatus::from_raw(code << 8))
+    fn exit(code: i32) -> ProgramEnd {
+        ProgramEnd::Exit(ExitStatus::from_raw(code << 8))
     }
 
-    fn signal(number: i32) -> End {
-        End::Exit(ExitStatus::from_raw(number))
+    fn signal(number: i32) -> ProgramEnd {
+        ProgramEnd::Exit(ExitStatus::from_raw(number))
     }
 
     /// The first letter of the verdict, and its group.
-    fn shown(end: End, outcomes: &Outcomes) -> (char, String) {
-        match verdict(end, "", outcomes) {
-            Verdict::Complete => ('c', String::new()),
-            Verdict::Retry(failure) => ('r', failure.group),
-            Verdict::Fail(failure) => ('f', failure.group),
+    fn shown(end: ProgramEnd, outcomes: &Outcomes) -> (char, String) {
+        match outcome_of(end, "", outcomes) {
+            ProgramOutcome::Complete => ('c', String::new()),
+            ProgramOutcome::Retry(failure) => ('r', failure.group),
+            ProgramOutcome::Fail(failure) => ('f', failure.group),
         }
     }
 
     #[test]
     fn exit_codes_complete_retry_or_fail() {
-        let limit = End::TimeLimit(Duration::from_secs(5));
+        let limit = ProgramEnd::TimeLimit(Duration::from_secs(5));
         let by_default = outcomes(&[75], &[], None);
         for (end, verdict, group) in [
             (exit(0), 'c', ""),
@@ -224,8 +224,8 @@ mod tests {
     #[test]
     fn the_message_is_the_end_of_standard_error() {
         let outcomes = outcomes(&[75], &[], None);
-        let message = |end, stderr| match verdict(end, stderr, &outcomes) {
-            Verdict::Fail(failure) => failure.message,
+        let message = |end, stderr| match outcome_of(end, stderr, &outcomes) {
+            ProgramOutcome::Fail(failure) => failure.message,
             other => panic!("{other:?}"),
         };
         assert_eq!(message(exit(1), " no such file\n"), "no such file");
@@ -234,7 +234,7 @@ mod tests {
             message(signal(11), ""),
             "the program was ended by signal 11"
         );
-        let limit = End::TimeLimit(Duration::from_millis(1_500));
+        let limit = ProgramEnd::TimeLimit(Duration::from_millis(1_500));
         let expected = "the program exceeded its time limit of 1.5 s";
         assert_eq!(message(limit, ""), expected);
         assert_eq!(message(limit, "busy"), format!("{expected}: busy"));
@@ -250,7 +250,7 @@ mod tests {
             (r"()", "exit-1"),
         ] {
             let outcomes = outcomes(&[75], &[], Some(pattern));
-            let Verdict::Fail(failure) = verdict(exit(1), text, &outcomes) else {
+            let ProgramOutcome::Fail(failure) = outcome_of(exit(1), text, &outcomes) else {
                 panic!("{pattern}");
             };
             assert_eq!(failure.group, expected, "{pattern}");

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::api::{Beat, Next, Report, Settled, lease, lost, one_or_many, parsed};
+use super::api::{
+    HeartbeatResult, Next, Report, ReportResult, lease, lost_lease, one_or_many, parsed,
+};
 use super::job::{Claim, Job};
 use crate::client::{Client, Error, Response};
 
@@ -128,7 +130,7 @@ impl Qless {
         })
     }
 
-    pub async fn heartbeat(&self, job: &Job, timeout: Duration) -> Result<Beat, Error> {
+    pub async fn heartbeat(&self, job: &Job, timeout: Duration) -> Result<HeartbeatResult, Error> {
         let request = self.client.post(["heartbeat", &job.queue]).timeout(timeout);
         let request = request.json(&json!({"host": self.name, "data": job.id}));
         match request.send().await {
@@ -136,9 +138,9 @@ impl Qless {
                 let answer: Answer<'_> = response.json()?;
                 let seconds: f64 = parsed(&self.client, answer.results.get())?;
                 let length = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default();
-                Ok(Beat::Extended(Some(length)))
+                Ok(HeartbeatResult::Extended(Some(length)))
             }
-            Err(error) => lost(error, &LOST).map(Beat::Lost),
+            Err(error) => lost_lease(error, &LOST).map(HeartbeatResult::Lost),
         }
     }
 
@@ -147,7 +149,7 @@ impl Qless {
         job: &Job,
         report: &Report,
         is_repeated: bool,
-    ) -> Result<Settled, Error> {
+    ) -> Result<ReportResult, Error> {
         let sent = match report {
             Report::Complete => self.complete(job).await,
             Report::Retry(failure) => {
@@ -170,12 +172,12 @@ impl Qless {
             Report::HandBack => return self.hand_back(job).await,
         };
         let Err(error) = sent else {
-            return Ok(Settled::Done);
+            return Ok(ReportResult::Done);
         };
         if is_repeated && error.code() == Some("not_running") && self.has(job, report).await? {
-            return Ok(Settled::Done);
+            return Ok(ReportResult::Done);
         }
-        lost(error, &LOST).map(Settled::Lost)
+        lost_lease(error, &LOST).map(ReportResult::Lost)
     }
 
     async fn complete(&self, job: &Job) -> Result<Response, Error> {
@@ -217,14 +219,14 @@ impl Qless {
     }
 
     /// `/timeout` does not use up a retry, but does not check the worker either; so a heartbeat goes first.
-    async fn hand_back(&self, job: &Job) -> Result<Settled, Error> {
+    async fn hand_back(&self, job: &Job) -> Result<ReportResult, Error> {
         match self.heartbeat(job, PATIENCE).await? {
-            Beat::Lost(why) => return Ok(Settled::Lost(why)),
-            Beat::Extended(_) => {}
+            HeartbeatResult::Lost(why) => return Ok(ReportResult::Lost(why)),
+            HeartbeatResult::Extended(_) => {}
         }
         match self.post(["timeout"], &job.id).await {
-            Ok(_) => Ok(Settled::Done),
-            Err(error) => lost(error, &LOST).map(Settled::Lost),
+            Ok(_) => Ok(ReportResult::Done),
+            Err(error) => lost_lease(error, &LOST).map(ReportResult::Lost),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Relay: leases with heartbeats, fenced by the ID of the run. A retry replaces the job by itself with one retry less.
+//! Relay: leases with heartbeats, fenced by the ID of the run. A retry enqueues the job again with one retry less.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::api::{Beat, Report, Settled, lease, lost, parsed};
+use super::api::{HeartbeatResult, Report, ReportResult, lease, lost_lease, parsed};
 use super::job::{Claim, Job, RelayRun};
 use crate::client::{Client, Error, Method, Request};
 
@@ -93,31 +93,33 @@ impl Relay {
         })
     }
 
-    pub async fn heartbeat(&self, job: &Job, timeout: Duration) -> Result<Beat, Error> {
+    pub async fn heartbeat(&self, job: &Job, timeout: Duration) -> Result<HeartbeatResult, Error> {
         // Without a body, the state stays.
         let request = self.run(Method::PATCH, job)?.timeout(timeout);
         match request.send().await {
-            Ok(_) => Ok(Beat::Extended(job.lease.map(|lease| lease.length))),
-            Err(error) => lost(error, &[404]).map(Beat::Lost),
+            Ok(_) => Ok(HeartbeatResult::Extended(
+                job.lease.map(|lease| lease.length),
+            )),
+            Err(error) => lost_lease(error, &[404]).map(HeartbeatResult::Lost),
         }
     }
 
     /// Both verbs that end a run have no effect if it has ended, so they can be repeated, and do not tell whether it
     /// had.
-    pub async fn settle(&self, job: &Job, report: &Report) -> Result<Settled, Error> {
+    pub async fn settle(&self, job: &Job, report: &Report) -> Result<ReportResult, Error> {
         let Claim::Relay(run) = &job.claim else {
-            return Ok(Settled::LeftToExpire);
+            return Ok(ReportResult::LeftToExpire);
         };
         let replacement = match report {
             Report::Complete => {
                 self.run(Method::DELETE, job)?.send().await?;
-                return Ok(Settled::Done);
+                return Ok(ReportResult::Done);
             }
             Report::HandBack => replacement(job, run, run.retries_remaining, &run.run_at)?,
             Report::Retry(_) | Report::Fail(_) => {
                 let retries = match run.retries_remaining {
                     // The server dead-letters it when its lease expires.
-                    Some(..=0) => return Ok(Settled::LeftToExpire),
+                    Some(..=0) => return Ok(ReportResult::LeftToExpire),
                     retries => retries.map(|retries| retries - 1),
                 };
                 let delay = TimeDelta::from_std(self.retry_delay).unwrap_or_default();
@@ -127,7 +129,7 @@ impl Relay {
         };
         let request = self.run(Method::PUT, job)?;
         request.json(&[replacement]).send().await?;
-        Ok(Settled::Done)
+        Ok(ReportResult::Done)
     }
 
     /// A request about the run of this job.

@@ -7,24 +7,24 @@ use std::time::{Duration, Instant};
 use tokio::time::{sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::api::{Report, Settled};
+use super::api::{Report, ReportResult};
 use super::claims::Claims;
 use super::job::Job;
 use super::lease;
 use super::lines::LineProgram;
-use super::outcome::{End, Ending, Failure, Verdict, verdict};
+use super::outcome::{Failure, JobEnd, ProgramEnd, ProgramOutcome, outcome_of};
 use super::pace::Backoff;
 use super::program::{Program, fits_environment};
 
 /// How long a report is repeated while the server is away.
 const REPORT_MAX: Duration = Duration::from_secs(600);
 
-/// The same after the worker was told to stop.
+/// The same after the worker was asked to stop.
 const LAST_REPORT_MAX: Duration = Duration::from_secs(5);
 
 /// How the work on a job ended.
-enum Ended {
-    Verdict(Verdict),
+enum RunEnd {
+    Outcome(ProgramOutcome),
     HandBack,
     Lost(String),
 }
@@ -60,32 +60,32 @@ impl Run {
 
 impl Claims {
     /// Works off a job. `superseded` is canceled when this worker claims the job again.
-    pub async fn work_off(&self, job: &Job, superseded: &CancellationToken) -> Ending {
+    pub async fn work_off(&self, job: &Job, superseded: &CancellationToken) -> JobEnd {
         let ended = match self.supervise(job, superseded).await {
             Ok(ended) => ended,
             Err(error) => {
                 self.abort(format!("cannot run the program: {error}"));
-                Ended::HandBack
+                RunEnd::HandBack
             }
         };
         let report = match ended {
-            Ended::Verdict(Verdict::Complete) => Report::Complete,
-            Ended::Verdict(Verdict::Retry(failure)) => Report::Retry(failure),
-            Ended::Verdict(Verdict::Fail(failure)) => Report::Fail(failure),
-            Ended::HandBack => Report::HandBack,
-            Ended::Lost(why) => return lost(job, &why),
+            RunEnd::Outcome(ProgramOutcome::Complete) => Report::Complete,
+            RunEnd::Outcome(ProgramOutcome::Retry(failure)) => Report::Retry(failure),
+            RunEnd::Outcome(ProgramOutcome::Fail(failure)) => Report::Fail(failure),
+            RunEnd::HandBack => Report::HandBack,
+            RunEnd::Lost(why) => return lost_job(job, &why),
         };
         match self.report(job, &report, superseded).await {
-            Settled::Lost(why) => lost(job, &why),
-            Settled::Done | Settled::LeftToExpire => ending(job, &report),
+            ReportResult::Lost(why) => lost_job(job, &why),
+            ReportResult::Done | ReportResult::LeftToExpire => ending(job, &report),
         }
     }
 
     /// Runs the program until it ends, or has to be stopped.
-    async fn supervise(&self, job: &Job, superseded: &CancellationToken) -> io::Result<Ended> {
+    async fn supervise(&self, job: &Job, superseded: &CancellationToken) -> io::Result<RunEnd> {
         let options = &self.options;
         if options.env && !fits_environment(&job.payload) {
-            return Ok(Ended::Verdict(Verdict::Fail(Failure {
+            return Ok(RunEnd::Outcome(ProgramOutcome::Fail(Failure {
                 group: "payload".to_owned(),
                 message: "the payload does not fit into an environment variable".to_owned(),
             })));
@@ -94,7 +94,7 @@ impl Claims {
             true => Run::Line(self.pool.take(options, &self.variables)?),
             false => Run::Once(Program::start(options, &self.variables, job)?),
         };
-        let mut lease = pin!(lease::keep(&self.api, job));
+        let mut lease = pin!(lease::extend_until_lost(&self.api, job));
         let started = Instant::now();
         let limit = async {
             match options.run_max() {
@@ -110,11 +110,11 @@ impl Claims {
             () = superseded.cancelled() => Cause::Lost("this worker has claimed it again".to_owned()),
             why = &mut lease => Cause::Lost(why),
             ended = self.ended(&mut run, job) => {
-                let (verdict, can_continue) = ended?;
+                let (outcome, can_continue) = ended?;
                 if let (Run::Line(line), true) = (run, can_continue) {
                     self.pool.put_back(line);
                 }
-                return Ok(Ended::Verdict(verdict));
+                return Ok(RunEnd::Outcome(outcome));
             }
             limit = limit => Cause::TimeLimit(limit),
             () = self.shutdown.stopping() => Cause::Shutdown,
@@ -133,31 +133,37 @@ impl Claims {
             }
         }
         Ok(match cause {
-            Cause::Lost(why) => Ended::Lost(why),
-            Cause::Shutdown => Ended::HandBack,
+            Cause::Lost(why) => RunEnd::Lost(why),
+            Cause::Shutdown => RunEnd::HandBack,
             Cause::TimeLimit(limit) => {
-                let end = End::TimeLimit(limit);
-                Ended::Verdict(verdict(end, &stderr, &options.outcomes))
+                let end = ProgramEnd::TimeLimit(limit);
+                RunEnd::Outcome(outcome_of(end, &stderr, &options.outcomes))
             }
         })
     }
 
     /// Waits for the outcome of the program. The second value tells whether the program can get another job.
-    async fn ended(&self, run: &mut Run, job: &Job) -> io::Result<(Verdict, bool)> {
+    async fn ended(&self, run: &mut Run, job: &Job) -> io::Result<(ProgramOutcome, bool)> {
         let outcomes = &self.options.outcomes;
         match run {
             Run::Line(line) => line.run(job, outcomes).await,
             Run::Once(program) => {
                 let status = program.wait().await?;
                 program.read_rest().await;
-                let verdict = verdict(End::Exit(status), &program.stderr.text(), outcomes);
-                Ok((verdict, false))
+                let outcome =
+                    outcome_of(ProgramEnd::Exit(status), &program.stderr.text(), outcomes);
+                Ok((outcome, false))
             }
         }
     }
 
     /// Reports the outcome, and repeats that while the server is away.
-    async fn report(&self, job: &Job, report: &Report, superseded: &CancellationToken) -> Settled {
+    async fn report(
+        &self,
+        job: &Job,
+        report: &Report,
+        superseded: &CancellationToken,
+    ) -> ReportResult {
         let deadline = match job.lease {
             Some(lease) if !self.api.rejects_late_reports() => lease.until,
             _ => Instant::now() + REPORT_MAX,
@@ -171,16 +177,16 @@ impl Claims {
             biased;
             () = superseded.cancelled() => match report {
                 // The next attempt has begun before the response arrived.
-                Report::Retry(_) => Settled::Done,
-                _ => Settled::Lost("this worker has claimed it again".to_owned()),
+                Report::Retry(_) => ReportResult::Done,
+                _ => ReportResult::Lost("this worker has claimed it again".to_owned()),
             },
-            () = sleep_until(deadline.into()) => Settled::Lost(is_late.to_owned()),
+            () = sleep_until(deadline.into()) => ReportResult::Lost(is_late.to_owned()),
             settled = self.report_until_settled(job, report) => settled,
-            () = stopped => Settled::Lost(is_late.to_owned()),
+            () = stopped => ReportResult::Lost(is_late.to_owned()),
         }
     }
 
-    async fn report_until_settled(&self, job: &Job, report: &Report) -> Settled {
+    async fn report_until_settled(&self, job: &Job, report: &Report) -> ReportResult {
         let (mut backoff, mut is_repeated) = (Backoff::new(), false);
         loop {
             match self.api.settle(job, report, is_repeated).await {
@@ -190,35 +196,35 @@ impl Claims {
                     is_repeated |= error.is_uncertain();
                     backoff.pause(&error).await;
                 }
-                Err(error) => return Settled::Lost(error.to_string()),
+                Err(error) => return ReportResult::Lost(error.to_string()),
             }
         }
     }
 }
 
-fn ending(job: &Job, report: &Report) -> Ending {
+fn ending(job: &Job, report: &Report) -> JobEnd {
     let (queue, id) = (&job.queue, &job.id);
     match report {
         Report::Complete => {
             tracing::debug!(queue, id, "completed a job");
-            Ending::Completed
+            JobEnd::Completed
         }
         Report::Retry(failure) => {
             tracing::info!(queue, id, group = failure.group, "retried a job");
-            Ending::Retried
+            JobEnd::Retried
         }
         Report::Fail(failure) => {
             tracing::info!(queue, id, group = failure.group, "failed a job");
-            Ending::Failed
+            JobEnd::Failed
         }
         Report::HandBack => {
             tracing::info!(queue, id, "handed a job back");
-            Ending::HandedBack
+            JobEnd::HandedBack
         }
     }
 }
 
-fn lost(job: &Job, why: &str) -> Ending {
+fn lost_job(job: &Job, why: &str) -> JobEnd {
     tracing::warn!(queue = job.queue, id = job.id, why, "lost a job");
-    Ending::Lost
+    JobEnd::Lost
 }

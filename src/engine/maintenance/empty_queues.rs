@@ -115,7 +115,7 @@ pub fn drop_queues(queues: &[QueueId]) -> Vec<Statement> {
     vec![
         Statement::of_rows(DROP, &rows).exactly(rows.len()),
         fold_series::keep_deleted_queues(&rows),
-        Statement::of_rows(DROP_TALLIES, &rows),
+        Statement::of_rows(DROP_COUNTERS, &rows),
         Statement::of_rows(SAVE_LAST_DELETED, &rows),
     ]
 }
@@ -130,7 +130,7 @@ WHERE q.protocol <> 'qless' AND (q.protocol <> 'jobq' OR q.forgotten = 1) AND q.
 
 const DROP: &str = "DELETE FROM queues WHERE forgotten = 1 AND id IN (SELECT int(0) FROM rows($1))";
 
-const DROP_TALLIES: &str = "
+const DROP_COUNTERS: &str = "
 DELETE FROM tallies WHERE kind IN (0, 1, 2, 3, 4, 5) AND queue IN (SELECT int(0) FROM rows($1))";
 
 /// IDs of deleted queues are not used again.

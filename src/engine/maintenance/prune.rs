@@ -17,16 +17,16 @@ pub async fn prune(
 ) -> Result<bool, StoreError> {
     let statistics = work.last_expired_day("stats-history");
     let histograms = work.last_expired_day("histogram-history");
-    let tallies = |kind: Kind, day: i64, slot: i64| {
+    let prune = |kind: Kind, day: i64, slot: i64| {
         let args = [kind as i64, day, slot, BATCH].map(Into::into);
-        Statement::new(PRUNE_TALLIES, args)
+        Statement::new(PRUNE_COUNTERS, args)
     };
     let mut batch = vec![
-        tallies(Kind::Wait, statistics, SUMMARY_SLOT),
-        tallies(Kind::Run, statistics, SUMMARY_SLOT),
-        tallies(Kind::Outcome, statistics, SUMMARY_SLOT),
-        tallies(Kind::Wait, histograms, 0),
-        tallies(Kind::Run, histograms, 0),
+        prune(Kind::Wait, statistics, SUMMARY_SLOT),
+        prune(Kind::Run, statistics, SUMMARY_SLOT),
+        prune(Kind::Outcome, statistics, SUMMARY_SLOT),
+        prune(Kind::Wait, histograms, 0),
+        prune(Kind::Run, histograms, 0),
         Statement::new(PRUNE_TAG_COUNTS, [BATCH.into()]),
         Statement::new(PRUNE_FAILURE_COUNTS, [BATCH.into()]),
     ];
@@ -43,7 +43,7 @@ pub async fn prune(
 const PRUNED: usize = 7;
 
 // The join with `queues` lets the primary key (kind, queue, day, ...) find the rows.
-const PRUNE_TALLIES: &str = "
+const PRUNE_COUNTERS: &str = "
 DELETE FROM tallies WHERE kind = $1 AND day <= $2 AND slot >= $3 AND (queue, day, slot, server) IN (
     SELECT t.queue, t.day, t.slot, t.server FROM queues AS q CROSS JOIN tallies AS t
     WHERE t.kind = $1 AND t.queue = q.id AND t.day <= $2 AND t.slot >= $3 LIMIT $4 + 0)";

@@ -123,41 +123,11 @@ pub async fn run_task(
         MaintenanceTask::PromoteDue => {
             let clients = i64::from(trust_client_clock);
             let promote = Statement::new(PROMOTE, [now.0.into(), batch, clients.into()]);
-            let answers = connection.run(vec![promote]).await?;
-            for row in answers.iter().flat_map(|answer| &answer.rows) {
-                work.count_promoted(row.int(0)?, 1);
-                work.affected += 1;
-            }
-            return Ok(());
+            return promote_due(connection, work, promote).await;
         }
         MaintenanceTask::ExpireLeases => {
             let expired = Statement::new(EXPIRED_LEASES, [now.0.into(), batch]);
-            let answers = connection.run(vec![expired]).await?;
-            let rows = answers.iter().flat_map(|answer| &answer.rows);
-            let mut keys = rows
-                .map(|row| work.add_row(row))
-                .collect::<Result<Vec<_>, _>>()?;
-            // The next run of the task expires the others.
-            let long_parts = |keys: &[JobKey], work: &UnitOfWork| {
-                work.long_parts_of_expired(keys, leases::moves_at_expiry)
-            };
-            while long_parts(&keys, work).bytes > LONG_PARTS_MAX && keys.len() > 1 {
-                keys.truncate(keys.len() / 2);
-            }
-            let long = long_parts(&keys, work).statements();
-            if !long.is_empty() {
-                let answers = connection.run(long).await?;
-                work.take_long_parts(&answers)?;
-            }
-            for key in &keys {
-                leases::expire_lease(work, key);
-                work.affected += 1;
-            }
-            let writes = work.job_writes();
-            if !writes.is_empty() {
-                connection.run(writes).await?;
-            }
-            return Ok(());
+            return expire_leases(connection, work, expired).await;
         }
         MaintenanceTask::ForgetWorkers => {
             let oldest = now.plus_seconds(-work.config.number("max-worker-age"));
@@ -181,6 +151,54 @@ pub async fn run_task(
     deletions::delete_found(connection, work, find)
         .await
         .map(drop)
+}
+
+/// Moves the due jobs that `promote` finds to waiting.
+async fn promote_due(
+    connection: &mut Connection,
+    work: &mut UnitOfWork,
+    promote: Statement,
+) -> Result<(), StoreError> {
+    let answers = connection.run(vec![promote]).await?;
+    for row in answers.iter().flat_map(|answer| &answer.rows) {
+        work.count_promoted(row.int(0)?, 1);
+        work.affected += 1;
+    }
+    Ok(())
+}
+
+/// Ends the leases of the jobs that `expired` finds. If they have too many long parts, the next run of the task ends
+/// the other leases.
+async fn expire_leases(
+    connection: &mut Connection,
+    work: &mut UnitOfWork,
+    expired: Statement,
+) -> Result<(), StoreError> {
+    let answers = connection.run(vec![expired]).await?;
+    let rows = answers.iter().flat_map(|answer| &answer.rows);
+    let mut keys = rows
+        .map(|row| work.add_row(row))
+        .collect::<Result<Vec<_>, _>>()?;
+    let long_parts = |keys: &[JobKey], work: &UnitOfWork| {
+        work.long_parts_of_expired(keys, leases::moves_at_expiry)
+    };
+    while long_parts(&keys, work).bytes > LONG_PARTS_MAX && keys.len() > 1 {
+        keys.truncate(keys.len() / 2);
+    }
+    let long = long_parts(&keys, work).statements();
+    if !long.is_empty() {
+        let answers = connection.run(long).await?;
+        work.take_long_parts(&answers)?;
+    }
+    for key in &keys {
+        leases::expire_lease(work, key);
+        work.affected += 1;
+    }
+    let writes = work.job_writes();
+    if !writes.is_empty() {
+        connection.run(writes).await?;
+    }
+    Ok(())
 }
 
 /// The statement that saves when workers were last seen, unless the stored time is later; client time may run

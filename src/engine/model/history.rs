@@ -35,7 +35,7 @@ pub enum EventKind {
     /// Returned by its worker, with the failure group `subject`, if given. The dashboard shows this event; the qless
     /// API does not, because qless-core has no such event.
     Retried,
-    /// Failed with the group `subject`, reported by the worker `detail`, if any.
+    /// Failed with the failure group `subject`, reported by the worker `detail`, if any.
     Failed,
     /// Completed.
     Done,

@@ -1,6 +1,5 @@
-//! A job, its key and its states.
+//! A job and its key.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::clock::Time;
 use crate::engine::model::body::Body;
 use crate::engine::model::history::{Event, History};
+pub use crate::engine::model::state::{EffectiveState, State};
 
 /// Maximum length of a qless name or ID, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
@@ -193,132 +193,6 @@ impl JobKey {
 /// The value of `retries` for unlimited retries.
 pub const UNLIMITED: i64 = i64::MAX;
 
-/// The stored state of a job. [`EffectiveState`] also depends on the time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    Waiting = 1,
-    Scheduled = 2,
-    Depends = 3,
-    Running = 4,
-    Failed = 5,
-    Complete = 6,
-    /// Taken from its worker (`/timeout`): it is claimed before all waiting jobs. Stored, and named in errors, by
-    /// qless-core's word for it.
-    #[serde(rename = "stalled")]
-    TimedOut = 7,
-    /// Dead-lettered (lmstfy, Relay), because no attempts are left.
-    Dead = 8,
-    /// A Jobq record. It cannot be claimed; its own state is [`Job::work_state`].
-    Record = 9,
-}
-
-impl State {
-    pub const ALL: [State; 9] = [
-        State::Waiting,
-        State::Scheduled,
-        State::Depends,
-        State::Running,
-        State::Failed,
-        State::Complete,
-        State::TimedOut,
-        State::Dead,
-        State::Record,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            State::Waiting => "waiting",
-            State::Scheduled => "scheduled",
-            State::Depends => "depends",
-            State::Running => "running",
-            State::Failed => "failed",
-            State::Complete => "complete",
-            State::TimedOut => "stalled",
-            State::Dead => "dead",
-            State::Record => "record",
-        }
-    }
-
-    pub fn from_code(code: i64) -> Option<State> {
-        State::ALL.into_iter().find(|state| state.code() == code)
-    }
-
-    pub fn code(self) -> i64 {
-        self as i64
-    }
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// The state of a job at a given time, and the list of jobs in that state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EffectiveState {
-    /// In claim order. The list starts with timed-out jobs, although their effective state is stalled.
-    Waiting,
-    /// By the time they become due.
-    Scheduled,
-    /// By the time they started to wait.
-    Depends,
-    /// With an unexpired lease; by expiry.
-    Running,
-    /// With an expired lease, not claimed again; by expiry.
-    Stalled,
-    /// Newest failure first.
-    Failed,
-    /// Newest completion first.
-    Complete,
-    /// Oldest first, the order in which they are respawned.
-    Dead,
-    /// Jobq records, least recently modified first, the order in which they are polled.
-    Record,
-}
-
-impl EffectiveState {
-    pub const ALL: [EffectiveState; 9] = [
-        EffectiveState::Waiting,
-        EffectiveState::Scheduled,
-        EffectiveState::Depends,
-        EffectiveState::Running,
-        EffectiveState::Stalled,
-        EffectiveState::Failed,
-        EffectiveState::Complete,
-        EffectiveState::Dead,
-        EffectiveState::Record,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            EffectiveState::Waiting => "waiting",
-            EffectiveState::Scheduled => "scheduled",
-            EffectiveState::Depends => "depends",
-            EffectiveState::Running => "running",
-            EffectiveState::Stalled => "stalled",
-            EffectiveState::Failed => "failed",
-            EffectiveState::Complete => "complete",
-            EffectiveState::Dead => "dead",
-            EffectiveState::Record => "record",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<EffectiveState> {
-        EffectiveState::ALL
-            .into_iter()
-            .find(|state| state.as_str() == text)
-    }
-}
-
-impl fmt::Display for EffectiveState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 /// A worker's exclusive right to a job. The holder may heartbeat, complete, fail or retry the job, even after `until`,
 /// as long as no other worker has claimed it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -416,6 +290,37 @@ pub struct Job {
 }
 
 impl Job {
+    /// A waiting job that was created at `at`, without number, queue, retries, body and history.
+    pub fn new(key: JobKey, at: Time) -> Job {
+        Job {
+            seq: 0,
+            key,
+            queue: 0,
+            state: State::Waiting,
+            priority: 0.0,
+            ready_at: at,
+            since: at,
+            lease: None,
+            retries: 0,
+            remaining: 0,
+            klass: None,
+            tags: Vec::new(),
+            damaged_tags: None,
+            history: History::default(),
+            failure: None,
+            timeout_s: None,
+            work_state: None,
+            updated_at: None,
+            body: Body::default(),
+            expires_at: None,
+            attributes: None,
+            created_at: at,
+            spawned_from: None,
+            dependencies: Vec::new(),
+            dependents: Vec::new(),
+        }
+    }
+
     /// The events of its history, oldest first. One that cannot be parsed is logged, and has none.
     pub fn events(&self) -> Vec<Event> {
         let events = self.history.events_of(self.seq, &self.key.id);

@@ -153,22 +153,10 @@ pub fn short_job(row: &Row) -> Result<(Job, i64, Omitted), StoreError> {
         _ => None,
     };
     let mut job = Job {
-        seq: row.int(0)?,
-        key: JobKey {
-            scope: row.int(1)?,
-            id: row.text(2)?,
-        },
-        queue: row.int(3)?,
-        state: State::from_code(row.int(4)?).ok_or(StoreError::Corrupt("an unknown state"))?,
-        priority: row.real(5)?,
-        ready_at: Time(row.int(6)?),
-        since: Time(row.int(7)?),
         lease,
         retries: row.int(11)?,
         remaining: row.int(12)?,
         klass: row.text_or_null(13)?,
-        tags: Vec::new(),
-        damaged_tags: None,
         history: history.map_or(History::unread(), History::from_text),
         failure: failure(row)?,
         body: row
@@ -183,6 +171,7 @@ pub fn short_job(row: &Row) -> Result<(Job, i64, Omitted), StoreError> {
         updated_at: row.int_or_null(29)?.map(Time),
         dependencies: lines(row.text_or_null(30)?),
         dependents: lines(row.text_or_null(31)?),
+        ..placed_job(row)?
     };
     if let Some(text) = tags_text {
         read_tags(&mut job, text);
@@ -193,6 +182,23 @@ pub fn short_job(row: &Row) -> Result<(Job, i64, Omitted), StoreError> {
     omitted.edges =
         job.dependencies.len() > EDGES_SHORT_MAX || job.dependents.len() > EDGES_SHORT_MAX;
     Ok((job, row.int(22)?, omitted))
+}
+
+/// A job with the columns 0 to 7, with which all lists of columns begin: its number, key, queue, state, priority and
+/// times.
+pub fn placed_job(row: &Row) -> Result<Job, StoreError> {
+    let key = JobKey {
+        scope: row.int(1)?,
+        id: row.text(2)?,
+    };
+    Ok(Job {
+        seq: row.int(0)?,
+        queue: row.int(3)?,
+        state: State::from_code(row.int(4)?).ok_or(StoreError::Corrupt("an unknown state"))?,
+        priority: row.real(5)?,
+        since: Time(row.int(7)?),
+        ..Job::new(key, Time(row.int(6)?))
+    })
 }
 
 fn failure(row: &Row) -> Result<Option<Failure>, StoreError> {

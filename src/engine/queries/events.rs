@@ -5,9 +5,8 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::store::{Row, Statement, StoreError};
 
-/// Limits of a batch: groups of events, and bytes of their events (at least one group is read). Parsing them takes
-/// about 1 ms.
-const GROUPS_READ: i64 = 200;
+/// Limits of a batch: rows, and bytes of their events (at least one row is read). Parsing them takes about 1 ms.
+const ROWS_READ: i64 = 200;
 const BATCH_BYTES: i64 = 256 * 1024;
 
 /// Bytes of events after which one call ends. A caller that wants more calls again.
@@ -24,9 +23,9 @@ pub struct PublishedEvent {
     pub data: String,
 }
 
-/// Groups of events that are read together. A group has the events of one transaction.
+/// Rows that are read together. A row has the events of one transaction.
 struct Batch {
-    /// The numbers of the first and the last group. A group's number is that of its first event.
+    /// The numbers of the first and the last row. A row's number is that of its first event.
     first: i64,
     last: i64,
     /// The number of the last event.
@@ -68,9 +67,9 @@ impl Engine {
         Ok((found, last))
     }
 
-    /// The next groups with events after this one, up to a batch.
+    /// The next rows with events after this one, up to a batch.
     async fn next_events(&self, after: i64) -> Result<Option<Batch>> {
-        let sizes = Statement::new(SIZES, [after.into(), GROUPS_READ.into()]);
+        let sizes = Statement::new(SIZES, [after.into(), ROWS_READ.into()]);
         let mut batch: Option<Batch> = None;
         for row in self.readers().rows(sizes).await? {
             let (first, n, bytes) = (row.int(0)?, row.int(1)?, row.int(2)?);
@@ -123,7 +122,7 @@ fn events(rows: &[Row]) -> Result<Vec<PublishedEvent>, StoreError> {
 
 const LAST: &str = "SELECT last_event FROM state WHERE id = 1";
 
-// The first group may begin before the wanted events.
+// The first row may begin before the wanted events.
 const SIZES: &str = "
 SELECT first, n, CAST(octet_length(entries) AS BIGINT) FROM events
 WHERE first >= coalesce((SELECT max(first) FROM events WHERE first <= $1 + 1), 0) AND first + n - 1 > $1

@@ -10,7 +10,7 @@ use crate::engine::model::job_rows::{self, job_columns};
 use crate::search::MESSAGE_CHARS_MAX;
 use crate::store::{Row, Statement};
 
-/// Failed jobs of one group whose times are read.
+/// Failed jobs of one failure group whose times are read.
 pub const TIMES_MAX: usize = 10_000;
 
 /// The failure of a job.
@@ -25,7 +25,7 @@ pub struct Failing {
     pub queue: QueueId,
 }
 
-/// When the jobs of a group failed.
+/// When the jobs of a failure group failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailureTimes {
     /// The number of failures per time span.
@@ -35,8 +35,8 @@ pub struct FailureTimes {
 }
 
 impl Engine {
-    /// When the still-failed jobs of these groups failed: for each group, the number in each of `count` spans of
-    /// `width` microseconds, starting at `from`.
+    /// When the still-failed jobs of these failure groups failed: for each group, the number in each of `count` spans
+    /// of `width` microseconds, starting at `from`.
     pub async fn failure_times(
         &self,
         groups: &[&str],
@@ -77,7 +77,7 @@ impl Engine {
         Ok(found)
     }
 
-    /// For each of these groups, up to `count` jobs that failed at `from` or later, newest first.
+    /// For each of these failure groups, up to `count` jobs that failed at `from` or later, newest first.
     pub async fn failing(
         &self,
         groups: &[&str],
@@ -110,7 +110,7 @@ impl Engine {
         groups.collect()
     }
 
-    /// The number of failed jobs per queue, by group; at most 20,000 pairs of group and queue.
+    /// The number of failed jobs per queue, by failure group; at most 20,000 pairs of group and queue.
     pub async fn failing_queues(&self) -> Result<HashMap<String, Vec<(QueueId, i64)>>> {
         let mut found: HashMap<String, Vec<(QueueId, i64)>> = HashMap::new();
         for row in self

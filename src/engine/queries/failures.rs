@@ -21,7 +21,7 @@ pub struct FailureGroup {
 }
 
 impl Engine {
-    /// The groups with failed jobs, by name; at most 10,000.
+    /// The failure groups with failed jobs, by name; at most 10,000.
     pub async fn failures(&self) -> Result<Vec<FailureGroup>> {
         let rows = self
             .readers()
@@ -85,7 +85,7 @@ const FAILURE_COUNT: &str =
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Options;
+    use crate::engine::engine_without_tasks;
     use crate::engine::unit_of_work::Needs;
 
     const GROUPS: &str = "
@@ -95,12 +95,7 @@ SELECT 'group ' || (100000 + n), 1, 1, 1 FROM numbers";
 
     #[tokio::test]
     async fn the_first_10000_failure_groups_are_listed() {
-        let options = Options {
-            database: "sqlite::memory:".to_owned(),
-            without_tasks: true,
-            ..Options::default()
-        };
-        let engine = Engine::open(&options).await.unwrap();
+        let engine = engine_without_tasks().await;
         for (from, to, listed) in [
             (1_i64, 9_999_i64, 9_999),
             (10_000, 10_000, 10_000),

@@ -209,13 +209,13 @@ macro_rules! records {
 pub(crate) use records;
 
 /// The statements that read the records of a batch.
-struct Walk {
+struct BatchStatements {
     short: &'static str,
     sizes: &'static str,
     whole: &'static str,
 }
 
-impl Walk {
+impl BatchStatements {
     fn of(&self, part: Part) -> &'static str {
         match part {
             Part::Short => self.short,
@@ -225,9 +225,9 @@ impl Walk {
     }
 }
 
-macro_rules! walk {
+macro_rules! batch_statements {
     ($rest:literal) => {
-        Walk {
+        BatchStatements {
             short: records!(short: $rest),
             whole: records!($rest),
             sizes: concat!(
@@ -241,20 +241,21 @@ macro_rules! walk {
     };
 }
 
-const BY_ID: Walk = walk!("scope = $1 AND id = $2");
+const BY_ID: BatchStatements = batch_statements!("scope = $1 AND id = $2");
 
-const LIST: Walk =
-    walk!("queue = $1 AND CAST(id AS BIGINT) > $2 ORDER BY CAST(id AS BIGINT) LIMIT $3 + 0");
+const LIST: BatchStatements = batch_statements!(
+    "queue = $1 AND CAST(id AS BIGINT) > $2 ORDER BY CAST(id AS BIGINT) LIMIT $3 + 0"
+);
 
 // The unary plus keeps SQLite from using the index by ID and then sorting.
-const NEXT: Walk = walk!(
+const NEXT: BatchStatements = batch_statements!(
     "queue = $1 AND (updated_at, seq) > ($2, $3) AND updated_at <= $4
      AND +CAST(id AS BIGINT) BETWEEN $5 AND $6 ORDER BY updated_at, seq LIMIT $7 + 0"
 );
 
 // The plus before `updated_at` keeps SQLite on the index by label: with a range on both sides it would choose the index
 // without label.
-const NEXT_LABELLED: Walk = walk!(
+const NEXT_LABELLED: BatchStatements = batch_statements!(
     "queue = $1 AND label = $8 AND (updated_at, seq) > ($2, $3) AND +updated_at <= $4
      AND +CAST(id AS BIGINT) BETWEEN $5 AND $6 ORDER BY updated_at, seq LIMIT $7 + 0"
 );

@@ -308,8 +308,8 @@ impl Counters {
             .into_iter()
             .map(|(key, summary)| row(key, summary.n, Some(summary)));
         // Sorted, so that all servers lock rows in the same order.
-        let mut tallies: Vec<_> = counters.chain(summaries).collect();
-        tallies.sort_unstable_by_key(|(kind, queue, day, slot, ..)| (*kind, *queue, *day, *slot));
+        let mut rows: Vec<_> = counters.chain(summaries).collect();
+        rows.sort_unstable_by_key(|(kind, queue, day, slot, ..)| (*kind, *queue, *day, *slot));
         let mut failures: Vec<_> = (self.failures.into_iter())
             .filter(|(_, n)| *n != 0)
             .map(|((group, queue), n)| (group, queue, n))
@@ -318,8 +318,8 @@ impl Counters {
         let mut tags: Vec<_> = self.tags.into_iter().filter(|(_, n)| *n != 0).collect();
         tags.sort_unstable();
         let mut statements = Vec::new();
-        if !tallies.is_empty() {
-            statements.push(Statement::of_rows(FOLD, &tallies).with(server));
+        if !rows.is_empty() {
+            statements.push(Statement::of_rows(FOLD, &rows).with(server));
         }
         if !failures.is_empty() {
             statements.push(Statement::of_rows(FOLD_FAILURES, &failures).with(server));
@@ -328,7 +328,13 @@ impl Counters {
             statements.push(Statement::of_rows(FOLD_TAGS, &tags).with(server));
         }
         let retried = self.retried;
-        (statements, CountedEvents { tallies, retried })
+        (
+            statements,
+            CountedEvents {
+                counters: rows,
+                retried,
+            },
+        )
     }
 }
 

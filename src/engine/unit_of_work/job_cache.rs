@@ -57,40 +57,19 @@ impl JobCache {
 mod tests {
     use super::*;
     use crate::engine::clock::Time;
-    use crate::engine::model::body::Body;
-    use crate::engine::model::history::History;
     use crate::engine::model::job::{QLESS_SCOPE, State};
 
     fn job(id: &str, work_state: usize) -> Job {
+        let key = JobKey {
+            scope: QLESS_SCOPE,
+            id: id.to_owned(),
+        };
         Job {
             seq: 1,
-            key: JobKey {
-                scope: QLESS_SCOPE,
-                id: id.to_owned(),
-            },
             queue: 1,
             state: State::Running,
-            priority: 0.0,
-            ready_at: Time(0),
-            since: Time(0),
-            lease: None,
-            retries: 0,
-            remaining: 0,
-            klass: None,
-            tags: Vec::new(),
-            damaged_tags: None,
-            history: History::default(),
-            failure: None,
-            timeout_s: None,
             work_state: Some("x".repeat(work_state)),
-            updated_at: None,
-            body: Body::default(),
-            expires_at: None,
-            attributes: None,
-            created_at: Time(0),
-            spawned_from: None,
-            dependencies: Vec::new(),
-            dependents: Vec::new(),
+            ..Job::new(key, Time(0))
         }
     }
 

@@ -49,7 +49,7 @@ pub struct Needs {
 /// The oldest `count` jobs of a list.
 #[derive(Clone, Debug)]
 pub enum Oldest {
-    /// The failed jobs of a group.
+    /// The failed jobs of a failure group.
     Failed { group: String, count: usize },
     /// The dead jobs of a queue that were dead-lettered at or before `until`.
     Dead {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::engine::clock::Time;
 use crate::engine::model::history::{EventKind, History};
-use crate::engine::model::job::{Job, JobKey, QLESS_SCOPE, QueueId, State};
+use crate::engine::model::job::{Job, JobKey, QLESS_SCOPE, QueueId};
 use crate::engine::model::recurring::{self, Due, Recurring};
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::load::qless_keys;
@@ -114,35 +114,22 @@ fn child(work: &mut UnitOfWork, recurring: &Recurring, id: String) -> Job {
         Some(&work.queue_name(recurring.queue)),
         None,
     );
+    let key = JobKey {
+        scope: QLESS_SCOPE,
+        id,
+    };
     Job {
         seq: work.next_seq(),
-        key: JobKey {
-            scope: QLESS_SCOPE,
-            id,
-        },
         queue: recurring.queue,
-        state: State::Waiting,
         priority: recurring.priority,
-        ready_at: due,
-        since: due,
-        lease: None,
         retries: recurring.retries,
         remaining: recurring.retries,
         klass: recurring.klass.clone(),
         tags: recurring.tags.clone(),
-        damaged_tags: None,
         history,
-        failure: None,
         body: recurring.body.as_str().into(),
-        created_at: due,
         spawned_from: Some(recurring.id.clone()),
-        expires_at: None,
-        attributes: None,
-        timeout_s: None,
-        work_state: None,
-        updated_at: None,
-        dependencies: Vec::new(),
-        dependents: Vec::new(),
+        ..Job::new(key, due)
     }
 }
 

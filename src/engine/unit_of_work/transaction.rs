@@ -38,8 +38,8 @@ pub use request::{Task, Verb, WriteRequest};
 /// Servers whose insertion numbers do not collide.
 const SERVERS_MAX: i64 = 1_024;
 
-/// The weight of a request whose cycle check reached its read limit. More than half of a group's maximum, so two such
-/// requests never share a transaction.
+/// The weight of a request whose cycle check reached its read limit. More than half of the maximum of a commit group,
+/// so two such requests never share a transaction.
 const WALK_WEIGHT: usize = 1_100;
 
 /// Transactions between two deletions of old events.
@@ -401,7 +401,7 @@ async fn run_named(
     let long = work.long_parts(requests.iter().map(|request| &request.needs));
     let divisible = requests.len() > 1 || requests.iter().any(|it| it.needs.divisible);
     if long.bytes > LONG_PARTS_MAX && divisible {
-        // Run again later, in groups that are bounded by what the requests load.
+        // Run again later, in commit groups that are bounded by what the requests load.
         for request in requests {
             let long = work.long_parts(std::iter::once(&request.needs));
             request.double_items();

@@ -3,8 +3,8 @@
 use uuid::{NoContext, Timestamp, Uuid};
 
 use crate::engine::clock::Time;
-use crate::engine::model::body::Body;
-use crate::engine::model::history::{EventKind, History};
+use crate::engine::error::{Error, Result};
+use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{Job, JobKey, State};
 use crate::engine::unit_of_work::UnitOfWork;
 
@@ -24,30 +24,21 @@ pub fn generated_id(now: Time) -> String {
 pub fn new_job(work: &mut UnitOfWork, key: &JobKey) -> Job {
     Job {
         seq: work.next_seq(),
-        key: key.clone(),
-        queue: 0,
-        state: State::Waiting,
-        priority: 0.0,
-        ready_at: work.now,
-        since: work.now,
-        lease: None,
         retries: RETRIES,
         remaining: RETRIES,
-        klass: None,
-        tags: Vec::new(),
-        damaged_tags: None,
-        history: History::default(),
-        failure: None,
-        body: Body::default(),
-        created_at: work.now,
-        spawned_from: None,
-        expires_at: None,
-        attributes: None,
-        timeout_s: None,
-        work_state: None,
-        updated_at: None,
-        dependencies: Vec::new(),
-        dependents: Vec::new(),
+        ..Job::new(key.clone(), work.now)
+    }
+}
+
+/// # Errors
+/// [`Error::NotDead`].
+pub fn check_dead(job: &Job, now: Time) -> Result<()> {
+    match job.state {
+        State::Dead => Ok(()),
+        _ => Err(Error::NotDead {
+            id: job.key.id.clone(),
+            state: job.effective_state(now),
+        }),
     }
 }
 

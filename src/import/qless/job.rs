@@ -28,7 +28,7 @@ pub const FIELDS: [&str; 13] = [
 
 /// The list in which a job was found, which decides about its state.
 #[derive(Clone, Copy, Debug)]
-pub enum Place<'a> {
+pub enum SourceList<'a> {
     /// Leased until `score`.
     Locks {
         queue: &'a str,
@@ -59,16 +59,16 @@ pub enum Place<'a> {
     },
 }
 
-impl Place<'_> {
+impl SourceList<'_> {
     pub fn state(&self) -> State {
         match self {
-            Place::Locks { .. } => State::Running,
-            Place::Work { score, .. } if score.is_infinite() => State::TimedOut,
-            Place::Work { .. } => State::Waiting,
-            Place::Scheduled { .. } => State::Scheduled,
-            Place::Depends { .. } => State::Depends,
-            Place::Failed { .. } => State::Failed,
-            Place::Completed { .. } => State::Complete,
+            SourceList::Locks { .. } => State::Running,
+            SourceList::Work { score, .. } if score.is_infinite() => State::TimedOut,
+            SourceList::Work { .. } => State::Waiting,
+            SourceList::Scheduled { .. } => State::Scheduled,
+            SourceList::Depends { .. } => State::Depends,
+            SourceList::Failed { .. } => State::Failed,
+            SourceList::Completed { .. } => State::Complete,
         }
     }
 }
@@ -95,7 +95,7 @@ struct StoredFailure {
 
 /// What a job's history tells.
 #[derive(Default)]
-struct Past {
+struct HistoryFacts {
     history: History,
     first: Option<Time>,
     put: Option<Time>,
@@ -111,7 +111,7 @@ struct Past {
 /// The reason why it cannot be imported.
 pub fn translate(
     jid: &str,
-    place: &Place<'_>,
+    place: &SourceList<'_>,
     fields: &[Reply],
     first: &Reply,
     events: &[Reply],
@@ -139,7 +139,7 @@ pub fn translate(
         data => data.text().filter(|text| is_json(text)),
     };
     let body = body.ok_or("its data is not JSON")?;
-    let past = past(first, events);
+    let past = history_facts(first, events);
     let time = time.number().and_then(Time::from_seconds);
     let created_at = past.first.or(time).unwrap_or_default();
     let queue = queue_name(place, queue.text().unwrap_or_default(), &past)?;
@@ -160,23 +160,19 @@ pub fn translate(
     let entered = past.put.or(time).unwrap_or(created_at);
     (job.since, job.ready_at) = (entered, entered);
     match place {
-        Place::Locks { score, .. } => {
+        SourceList::Locks { score, .. } => {
             let worker = worker.text().unwrap_or_default();
             if worker.is_empty() && state.text().as_deref() != Some("running") {
                 return Err("it is leased to no worker".to_owned());
             }
             job.since = past.popped.or(time).unwrap_or(entered);
-            job.lease = Some(Lease {
-                worker,
-                id: uuid::Uuid::new_v4().simple().to_string(),
-                until: Time::from_seconds(*score).ok_or("its lease has no end")?,
-                warned: grace.number() == Some(1.0),
-            });
+            let is_warned = grace.number() == Some(1.0);
+            job.lease = Some(lease(worker, *score, is_warned)?);
         }
-        Place::Work { score, .. } if score.is_infinite() => {
+        SourceList::Work { score, .. } if score.is_infinite() => {
             job.since = past.timed_out.or(time).unwrap_or(entered);
         }
-        Place::Work { score, .. } => {
+        SourceList::Work { score, .. } => {
             job.ready_at = waiting_since(priority_text, *score).unwrap_or(entered);
             job.since = job.ready_at;
         }
@@ -187,20 +183,33 @@ pub fn translate(
     Ok(import)
 }
 
+/// The lease of a worker until `score`, in seconds.
+///
+/// # Errors
+/// If it has no end.
+fn lease(worker: String, score: f64, warned: bool) -> Result<Lease, String> {
+    Ok(Lease {
+        worker,
+        id: uuid::Uuid::new_v4().simple().to_string(),
+        until: Time::from_seconds(score).ok_or("its lease has no end")?,
+        warned,
+    })
+}
+
 /// Sets the times of a job that is neither leased nor waiting, and its failure.
 ///
 /// # Errors
 /// The reason why it cannot be imported.
-fn set_times(job: &mut Job, place: &Place<'_>, entered: Time) -> Result<(), String> {
+fn set_times(job: &mut Job, place: &SourceList<'_>, entered: Time) -> Result<(), String> {
     match place {
-        Place::Scheduled { score, .. } => {
+        SourceList::Scheduled { score, .. } => {
             job.ready_at = Time::from_seconds(*score).ok_or("it is never due")?;
         }
-        Place::Depends { score, .. } => {
+        SourceList::Depends { score, .. } => {
             job.since = Time::from_seconds(*score).unwrap_or(entered);
             job.ready_at = job.since;
         }
-        Place::Failed { group } => {
+        SourceList::Failed { group } => {
             let failure = job.failure.get_or_insert_with(|| Failure {
                 group: String::new(),
                 message: String::new(),
@@ -210,11 +219,11 @@ fn set_times(job: &mut Job, place: &Place<'_>, entered: Time) -> Result<(), Stri
             failure.group = as_name(group);
             job.since = failure.at;
         }
-        Place::Completed { score } => {
+        SourceList::Completed { score } => {
             job.failure = None;
             job.since = Time::from_seconds(*score).unwrap_or(entered);
         }
-        Place::Locks { .. } | Place::Work { .. } => {}
+        SourceList::Locks { .. } | SourceList::Work { .. } => {}
     }
     Ok(())
 }
@@ -229,19 +238,23 @@ fn as_name(text: &str) -> String {
 
 /// The queue of a job: that of its list, which its hash must confirm. A complete job has none; it is listed in the one
 /// in which it was completed.
-fn queue_name(place: &Place<'_>, of_hash: String, past: &Past) -> Result<String, String> {
+fn queue_name(
+    place: &SourceList<'_>,
+    of_hash: String,
+    past: &HistoryFacts,
+) -> Result<String, String> {
     match place {
-        Place::Locks { queue, .. }
-        | Place::Work { queue, .. }
-        | Place::Scheduled { queue, .. }
-        | Place::Depends { queue, .. } => match of_hash == *queue {
+        SourceList::Locks { queue, .. }
+        | SourceList::Work { queue, .. }
+        | SourceList::Scheduled { queue, .. }
+        | SourceList::Depends { queue, .. } => match of_hash == *queue {
             true => Ok(of_hash),
             false => Err(format!(
                 "it is listed in the queue {queue}, but belongs to \"{of_hash}\""
             )),
         },
-        Place::Failed { .. } => Ok(of_hash),
-        Place::Completed { .. } => {
+        SourceList::Failed { .. } => Ok(of_hash),
+        SourceList::Completed { .. } => {
             let queue = past.queue.clone();
             queue.ok_or_else(|| "its history names no queue".to_owned())
         }
@@ -254,8 +267,8 @@ fn waiting_since(priority: &Reply, score: f64) -> Option<Time> {
     Time::from_seconds(seconds).filter(|_| seconds > 1.0)
 }
 
-fn past(first: &Reply, events: &[Reply]) -> Past {
-    let mut past = Past::default();
+fn history_facts(first: &Reply, events: &[Reply]) -> HistoryFacts {
+    let mut past = HistoryFacts::default();
     let before = (events.first() != Some(first)).then_some(first);
     for entry in before.into_iter().chain(events) {
         let Some(text) = entry.text() else { continue };
@@ -373,7 +386,7 @@ mod tests {
             text(r#"[14,"put",{"q":"next"}]"#),
             text(r#"[15,"done"]"#),
         ];
-        let past = past(&first, &events);
+        let past = history_facts(&first, &events);
         assert_eq!(past.queue.as_deref(), Some("next"));
         let seconds = |time: Option<Time>| time.map(Time::whole_seconds);
         assert_eq!(

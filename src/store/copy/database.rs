@@ -9,7 +9,7 @@ use futures::{StreamExt, TryStreamExt};
 use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection};
 use sqlx::sqlite::{SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode};
-use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection as _};
+use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection as _, Encode, Type};
 
 use super::tables::{Kind, TABLES, Table};
 use super::value::{Batch, Value};
@@ -126,11 +126,13 @@ impl CopyDatabase {
         let sql = AssertSqlSafe(sql);
         Ok(match self {
             CopyDatabase::Sqlite { inner, .. } => {
-                let rows = sqlx::query_with(sql, sqlite_arguments(args)?).fetch(&mut **inner);
+                let rows =
+                    sqlx::query_with(sql, arguments::<SqliteArguments>(args)?).fetch(&mut **inner);
                 rows.map_ok(Row::Sqlite).map_err(StoreError::from).boxed()
             }
             CopyDatabase::Postgres(inner) => {
-                let rows = sqlx::query_with(sql, postgres_arguments(args)?).fetch(&mut **inner);
+                let rows =
+                    sqlx::query_with(sql, arguments::<PgArguments>(args)?).fetch(&mut **inner);
                 rows.map_ok(Row::Postgres).map_err(StoreError::from).boxed()
             }
         })
@@ -243,7 +245,7 @@ async fn insert_into_sqlite(
         let lines = lines.collect::<Vec<_>>().join(", ");
         let sql = format!("INSERT INTO {name} ({columns}) VALUES {lines}");
         let whole = part.len() == SQLITE_ROWS;
-        let arguments = sqlite_arguments(part.into_iter().flatten().collect())?;
+        let arguments: SqliteArguments = arguments(part.into_iter().flatten().collect())?;
         // Safe: the text is put together from literals of this program, and every value is bound.
         sqlx::query_with(AssertSqlSafe(sql), arguments)
             .persistent(whole)
@@ -290,22 +292,15 @@ async fn insert_into_postgres(
     Ok(())
 }
 
-fn sqlite_arguments(values: Vec<Value>) -> Result<SqliteArguments, StoreError> {
-    let mut arguments = SqliteArguments::default();
-    for value in values {
-        let added = match value {
-            Value::Null => arguments.add(None::<i64>),
-            Value::Int(value) => arguments.add(value),
-            Value::Real(value) => arguments.add(value),
-            Value::Text(value) => arguments.add(value),
-        };
-        added.map_err(sqlx::Error::Encode)?;
-    }
-    Ok(arguments)
-}
-
-fn postgres_arguments(values: Vec<Value>) -> Result<PgArguments, StoreError> {
-    let mut arguments = PgArguments::default();
+/// The values as the arguments of a statement.
+fn arguments<A: Arguments>(values: Vec<Value>) -> Result<A, StoreError>
+where
+    Option<i64>: for<'a> Encode<'a, A::Database> + Type<A::Database>,
+    i64: for<'a> Encode<'a, A::Database> + Type<A::Database>,
+    f64: for<'a> Encode<'a, A::Database> + Type<A::Database>,
+    String: for<'a> Encode<'a, A::Database> + Type<A::Database>,
+{
+    let mut arguments = A::default();
     for value in values {
         let added = match value {
             Value::Null => arguments.add(None::<i64>),

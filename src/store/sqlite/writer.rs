@@ -182,7 +182,7 @@ impl Connection {
         }
     }
 
-    /// Begins a group.
+    /// Begins a commit group.
     pub(in crate::store) fn begin(&mut self) {
         self.in_group = true;
     }

@@ -7,7 +7,7 @@ use super::{Action, Target, act};
 use crate::auth::Role;
 use crate::ui::error::PageError;
 
-pub static REPAIR: Action = Action::new("mend", Repair::PATH, Role::Admin, |_| {
+pub static REPAIR: Action = Action::new("repair", Repair::PATH, Role::Admin, |_| {
     Target::new("the database".to_owned(), "/ui/check".to_owned())
 });
 

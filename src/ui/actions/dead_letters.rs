@@ -100,7 +100,7 @@ pub async fn delete_dead_jobs(
     .await
 }
 
-pub static REQUEUE: Action = action("revive", Requeue::PATH);
+pub static REQUEUE: Action = action("requeue", Requeue::PATH);
 
 /// Requeues the oldest `count` dead jobs of a Relay queue.
 #[server(endpoint = "revive")]
@@ -120,7 +120,7 @@ pub async fn requeue(
     .await
 }
 
-pub static REQUEUE_JOBS: Action = action("revive_jobs", RequeueJobs::PATH);
+pub static REQUEUE_JOBS: Action = action("requeue_jobs", RequeueJobs::PATH);
 
 /// Requeues these dead jobs of a Relay queue. `ids` are their numbers.
 #[server(endpoint = "revive_jobs")]
@@ -143,7 +143,7 @@ pub async fn requeue_jobs(
 }
 
 pub static REQUEUE_JOB: Action =
-    Action::new("revive_job", RequeueJob::PATH, Role::Operator, |form| {
+    Action::new("requeue_job", RequeueJob::PATH, Role::Operator, |form| {
         let (queue, number) = (form.queue(), form.field("number"));
         Target::new(
             format!("dead job {number} in {}", queue.label()),

@@ -7,7 +7,7 @@ use super::{Action, Done, Target, act};
 use crate::auth::Role;
 use crate::ui::actions::operations::start;
 use crate::ui::error::PageError;
-use crate::ui::model::operation::{BulkAction, BulkRequest, Confirmation};
+use crate::ui::model::operation::{Confirmation, JobActionKind, OperationRequest};
 use crate::ui::pages::search::model::in_quotes;
 use crate::ui::urls;
 
@@ -35,11 +35,11 @@ pub async fn retry_group(group: String, count: usize, back: String) -> Result<()
 }
 
 /// The request to retry all failed jobs of a group.
-pub fn retry_request(group: &str) -> BulkRequest {
-    BulkRequest {
-        action: BulkAction::Retry.as_str().to_owned(),
+pub fn retry_request(group: &str) -> OperationRequest {
+    OperationRequest {
+        action: JobActionKind::Retry.as_str().to_owned(),
         all: true,
         q: format!("state:failed type:{}", in_quotes(group)),
-        ..BulkRequest::default()
+        ..OperationRequest::default()
     }
 }

@@ -1,4 +1,4 @@
-//! Starts, stops and undoes operations (bulk actions on many jobs). The page `confirm` shows what an operation would
+//! Starts, stops and undoes bulk operations. The page `confirm` shows what an operation would
 //! change.
 
 use leptos::prelude::*;
@@ -9,7 +9,7 @@ use super::{Action, Done, Target, act};
 use crate::auth::Role;
 use crate::engine::{self, Engine, NewOperation, OperationEstimate, Subject};
 use crate::ui::error::PageError;
-use crate::ui::model::operation::{BulkAction, BulkRequest, Confirmation};
+use crate::ui::model::operation::{Confirmation, JobActionKind, OperationRequest};
 use crate::ui::urls;
 
 /// The number of jobs above which the user must type the number to confirm.
@@ -36,7 +36,7 @@ pub async fn operate(
     #[server(default)] arg: String,
     #[server(flatten)] seen: Confirmation,
 ) -> Result<(), PageError> {
-    let request = BulkRequest {
+    let request = OperationRequest {
         action,
         all: of == "all",
         q,
@@ -55,10 +55,10 @@ pub async fn operate(
 pub async fn start(
     engine: &Engine,
     user: &str,
-    request: &BulkRequest,
+    request: &OperationRequest,
     seen: &Confirmation,
 ) -> Result<(i64, String), String> {
-    let (kind, subject) = (bulk_action(request)?, subject(request)?);
+    let (kind, subject) = (action_kind(request)?, subject(request)?);
     let action = engine_action(kind, request)?;
     let text = |error: engine::Error| error.to_string();
     let counted = engine
@@ -117,7 +117,7 @@ fn typed_number(text: &str) -> Option<i64> {
 }
 
 /// Why the request applies to no jobs.
-pub fn no_jobs(request: &BulkRequest) -> String {
+pub fn no_jobs(request: &OperationRequest) -> String {
     if request.all {
         "no jobs match the search".to_owned()
     } else {
@@ -126,32 +126,35 @@ pub fn no_jobs(request: &BulkRequest) -> String {
 }
 
 /// The kind of action that the request names.
-pub fn bulk_action(request: &BulkRequest) -> Result<BulkAction, String> {
-    BulkAction::parse(&request.action).ok_or_else(|| "no action was given".to_owned())
+pub fn action_kind(request: &OperationRequest) -> Result<JobActionKind, String> {
+    JobActionKind::parse(&request.action).ok_or_else(|| "no action was given".to_owned())
 }
 
 /// The action with its argument.
-pub fn engine_action(kind: BulkAction, request: &BulkRequest) -> Result<engine::JobAction, String> {
+pub fn engine_action(
+    kind: JobActionKind,
+    request: &OperationRequest,
+) -> Result<engine::JobAction, String> {
     let arg = request.arg.trim();
     Ok(match kind {
-        BulkAction::Retry => engine::JobAction::Retry,
-        BulkAction::Cancel => engine::JobAction::Cancel,
-        BulkAction::Track => engine::JobAction::Track,
-        BulkAction::Untrack => engine::JobAction::Untrack,
-        BulkAction::Priority => engine::JobAction::Priority {
+        JobActionKind::Retry => engine::JobAction::Retry,
+        JobActionKind::Cancel => engine::JobAction::Cancel,
+        JobActionKind::Track => engine::JobAction::Track,
+        JobActionKind::Untrack => engine::JobAction::Untrack,
+        JobActionKind::Priority => engine::JobAction::Priority {
             priority: number("priority", arg)?,
         },
-        BulkAction::Move => {
+        JobActionKind::Move => {
             // Not trimmed, because the name of a queue can start with white space.
             check_name("the queue name", &request.arg)?;
             engine::JobAction::Move {
                 queue: request.arg.clone(),
             }
         }
-        BulkAction::Tag | BulkAction::Untag => {
+        JobActionKind::Tag | JobActionKind::Untag => {
             check_name("the tag", arg)?;
             let tag = arg.to_owned();
-            if kind == BulkAction::Tag {
+            if kind == JobActionKind::Tag {
                 engine::JobAction::Tag { tag }
             } else {
                 engine::JobAction::Untag { tag }
@@ -161,21 +164,21 @@ pub fn engine_action(kind: BulkAction, request: &BulkRequest) -> Result<engine::
 }
 
 /// An action that applies to the same jobs as any action of this kind, to count the jobs before the argument is known.
-pub fn without_argument(kind: BulkAction) -> engine::JobAction {
+pub fn without_argument(kind: JobActionKind) -> engine::JobAction {
     match kind {
-        BulkAction::Retry => engine::JobAction::Retry,
-        BulkAction::Cancel => engine::JobAction::Cancel,
-        BulkAction::Move
-        | BulkAction::Priority
-        | BulkAction::Tag
-        | BulkAction::Untag
-        | BulkAction::Track
-        | BulkAction::Untrack => engine::JobAction::Track,
+        JobActionKind::Retry => engine::JobAction::Retry,
+        JobActionKind::Cancel => engine::JobAction::Cancel,
+        JobActionKind::Move
+        | JobActionKind::Priority
+        | JobActionKind::Tag
+        | JobActionKind::Untag
+        | JobActionKind::Track
+        | JobActionKind::Untrack => engine::JobAction::Track,
     }
 }
 
 /// The jobs that the request names.
-pub fn subject(request: &BulkRequest) -> Result<Subject, String> {
+pub fn subject(request: &OperationRequest) -> Result<Subject, String> {
     if request.all {
         return Ok(Subject::Search(request.q.clone()));
     }

@@ -122,7 +122,7 @@ pub async fn destroy_queue(
 }
 
 pub static CREATE_QUEUE: Action =
-    Action::new("make_queue", CreateQueue::PATH, Role::Operator, |form| {
+    Action::new("create_queue", CreateQueue::PATH, Role::Operator, |form| {
         Target::queue(&QueueRef::jobq(form.field("name")))
     });
 

@@ -19,7 +19,7 @@ const STATE_CHARS: usize = 60;
 /// `POST /ui/jobq/{name}`
 pub static CREATE_RECORD: Action =
     Action::new("create_record", "/ui/jobq/{name}", Role::Operator, |form| {
-        Target::queue(&form.queue_and_job_of_path().0)
+        Target::queue(&form.request.queue_and_job().0)
     });
 
 /// `POST /ui/jobq/{name}/job/{id}`
@@ -30,7 +30,7 @@ pub static APPEND_EVENT: Action = change("append_event").only_if("do", "event");
 
 const fn change(name: &'static str) -> Action {
     Action::new(name, "/ui/jobq/{name}/job/{id}", Role::Operator, |form| {
-        let (queue, id) = form.queue_and_job_of_path();
+        let (queue, id) = form.request.queue_and_job();
         Target::job(&queue, &id)
     })
 }

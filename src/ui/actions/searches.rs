@@ -66,16 +66,11 @@ pub async fn forget_search(name: String, back: String) -> Result<(), PageError> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Options;
+    use crate::engine::engine_without_tasks;
 
     #[tokio::test]
     async fn a_search_name_has_1_to_80_characters() {
-        let options = Options {
-            database: "sqlite::memory:".to_owned(),
-            without_tasks: true,
-            ..Options::default()
-        };
-        let engine = Engine::open(&options).await.unwrap();
+        let engine = engine_without_tasks().await;
         for (chars, is_saved) in [(0, false), (1, true), (79, true), (80, true), (81, false)] {
             let saved = save(&engine, &"é".repeat(chars), "a", "ada").await;
             assert_eq!(saved.is_ok(), is_saved, "{chars} characters");

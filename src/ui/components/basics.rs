@@ -11,7 +11,7 @@ use crate::ui::components::error;
 use crate::ui::components::forms::shortcut;
 use crate::ui::components::links::{queue_link, quoted_if_blank};
 use crate::ui::components::state::protocol_badge;
-use crate::ui::components::styles::{CRUMB, FACTS};
+use crate::ui::components::styles::{CARD_PADDED, CRUMB, EMPTY, FACTS, SECTION_TITLE};
 use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::QueueRef;
 
@@ -26,6 +26,47 @@ pub fn loaded<T: Send + 'static>(
             Err(error) => error::error_view(&error),
         }
     })
+    .into_any()
+}
+
+/// The text in place of a list or table that is empty.
+pub fn empty_note(text: impl IntoAny) -> AnyView {
+    let text = text.into_any();
+    view! { <p class=EMPTY>{text}</p> }.into_any()
+}
+
+/// A card with a title.
+pub fn card(id: &'static str, title: &'static str, content: AnyView) -> AnyView {
+    view! {
+        <section class=CARD_PADDED aria-labelledby=id>
+            <h2 id=id>{title}</h2>
+            {content}
+        </section>
+    }
+    .into_any()
+}
+
+/// A card with a text, its size in bytes, and buttons for it.
+pub fn text_card(
+    id: &'static str,
+    title: &'static str,
+    size: usize,
+    buttons: AnyView,
+    shown: AnyView,
+) -> AnyView {
+    let bytes = i64::try_from(size).unwrap_or(i64::MAX);
+    view! {
+        <section class=CARD_PADDED aria-labelledby=id>
+            <div class=SECTION_TITLE>
+                <h2 id=id>{title}</h2>
+                <span class="flex flex-wrap items-center gap-2">
+                    <span class="text-muted wrap-anywhere">{plural(bytes, "byte", "bytes")}</span>
+                    {buttons}
+                </span>
+            </div>
+            {shown}
+        </section>
+    }
     .into_any()
 }
 

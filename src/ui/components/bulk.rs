@@ -1,4 +1,4 @@
-//! Bulk actions: checkboxes, and buttons that lead to the confirmation (`pages/confirm.rs`).
+//! Bulk operations: checkboxes, and buttons that lead to the confirmation (`pages/confirm.rs`).
 
 use leptos::prelude::*;
 
@@ -8,34 +8,34 @@ use crate::ui::components::forms::hidden;
 use crate::ui::components::icons::icon;
 use crate::ui::components::styles::CHOICES;
 use crate::ui::model::job::JobRow;
-use crate::ui::model::operation::BulkAction;
+use crate::ui::model::operation::JobActionKind;
 use crate::ui::page_request::PageRequest;
 
 /// The ID of the form of the checkboxes.
 const FORM: &str = "bulk";
 
 /// The label of the button.
-pub fn label(action: BulkAction) -> &'static str {
+pub fn label(action: JobActionKind) -> &'static str {
     match action {
-        BulkAction::Retry => "Retry",
-        BulkAction::Move => "Move",
-        BulkAction::Priority => "Set priority",
-        BulkAction::Tag => "Tag",
-        BulkAction::Untag => "Untag",
-        BulkAction::Track => "Track",
-        BulkAction::Untrack => "Untrack",
-        BulkAction::Cancel => "Cancel or delete",
+        JobActionKind::Retry => "Retry",
+        JobActionKind::Move => "Move",
+        JobActionKind::Priority => "Set priority",
+        JobActionKind::Tag => "Tag",
+        JobActionKind::Untag => "Untag",
+        JobActionKind::Track => "Track",
+        JobActionKind::Untrack => "Untrack",
+        JobActionKind::Cancel => "Cancel or delete",
     }
 }
 
-fn button(action: BulkAction) -> AnyView {
+fn button(action: JobActionKind) -> AnyView {
     let class = match action {
-        BulkAction::Cancel => "btn btn-danger",
+        JobActionKind::Cancel => "btn btn-danger",
         _ => "btn",
     };
     view! {
         <button type="submit" name="do" value=action.as_str() class=class>
-            {(action == BulkAction::Retry).then(|| icon("retry"))} {label(action)} "…"
+            {(action == JobActionKind::Retry).then(|| icon("retry"))} {label(action)} "…"
         </button>
     }
     .into_any()
@@ -75,7 +75,7 @@ pub fn bar(text: &str, all: Option<i64>, request: &PageRequest) -> AnyView {
                 <label class="inline-flex min-h-7 items-center gap-1.5"><input type="radio" name="of" value="selected" checked /> "selected jobs"</label>
                 <label class="inline-flex min-h-7 items-center gap-1.5"><input type="radio" name="of" value="all" /> {all}</label>
             </fieldset>
-            <div class="flex flex-wrap items-center gap-2">{BulkAction::ALL.map(button).collect_view()}</div>
+            <div class="flex flex-wrap items-center gap-2">{JobActionKind::ALL.map(button).collect_view()}</div>
         </form>
     }
     .into_any()
@@ -90,7 +90,7 @@ pub fn failed_jobs_bar(text: String, request: &PageRequest) -> AnyView {
     view! {
         <form method="get" action="/ui/confirm" class="flex flex-wrap items-center gap-2">
             {hidden(fields)} <span class="text-muted wrap-anywhere">"All of these jobs:"</span>
-            {[BulkAction::Retry, BulkAction::Move, BulkAction::Tag, BulkAction::Cancel].map(button).collect_view()}
+            {[JobActionKind::Retry, JobActionKind::Move, JobActionKind::Tag, JobActionKind::Cancel].map(button).collect_view()}
         </form>
     }
     .into_any()

@@ -134,14 +134,12 @@ pub fn per_minute(n: i64, from: i64, width: i64, now: i64) -> f64 {
     n as f64 * MINUTE as f64 / elapsed.max(1) as f64
 }
 
-/// The length of a span, as text.
+/// The unit of time that is as long as a span; "interval" if there is none.
 pub fn span_name(width: i64) -> &'static str {
-    match (width, width < HOUR, width < DAY) {
-        (MINUTE, ..) => "minute",
-        (HOUR, ..) => "hour",
-        (DAY, ..) => "day",
-        (_, true, _) => "interval",
-        (_, _, true) => "interval",
+    match width {
+        MINUTE => "minute",
+        HOUR => "hour",
+        DAY => "day",
         _ => "interval",
     }
 }

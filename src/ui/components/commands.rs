@@ -25,6 +25,17 @@ pub fn commands(id: &'static str, lines: Vec<(&'static str, String)>) -> AnyView
     view! { <dl class="flex flex-col gap-3">{lines.collect_view()}</dl> }.into_any()
 }
 
+/// Calls of the API with curl, each with a description, behind a heading that opens them.
+pub fn curl_commands(lines: Vec<(&'static str, String)>) -> AnyView {
+    view! {
+        <details>
+            <summary>"API call (curl)"</summary>
+            {commands("curl", lines)}
+        </details>
+    }
+    .into_any()
+}
+
 /// A button that copies the text of an element. Visible only with JavaScript.
 pub fn copy(target_id: String, label: String) -> AnyView {
     view! { <button type="button" class="btn unscripted:hidden" data-copy=target_id aria-label=label>"Copy"</button> }

@@ -21,38 +21,49 @@ pub fn MissingPage() -> impl IntoView {
 pub fn error_view(error: &PageError) -> AnyView {
     match error {
         PageError::Missing(what) => missing(what),
-        PageError::Forbidden(why) => view! {
-            <Title text="Not allowed" />
-            <h1>"Not allowed"</h1>
-            <p class="text-muted wrap-anywhere">"Nothing was changed."</p>
-            <p class="wrap-anywhere">{why.clone()}</p>
-            <p>
+        PageError::Forbidden(why) => explanation(
+            "Not allowed",
+            "Nothing was changed.",
+            why,
+            view! {
                 "Ask an administrator of this server for a key with that role. " <a href="/ui">"Go to overview"</a>
-            </p>
-        }
-        .into_any(),
-        PageError::Request(why) => view! {
-            <Title text="Invalid request" />
-            <h1>"Invalid request"</h1>
-            <p class="text-muted wrap-anywhere">"The form is incomplete or one of its fields is malformed. Nothing was changed."</p>
-            <p class="wrap-anywhere">{why.clone()}</p>
-            <p>
+            },
+        ),
+        PageError::Request(why) => explanation(
+            "Invalid request",
+            "The form is incomplete or one of its fields is malformed. Nothing was changed.",
+            why,
+            view! {
                 "Go back and reload the page; it may be older than the server. " <a href="/ui">"Go to overview"</a>
-            </p>
-        }
-        .into_any(),
-        PageError::Unavailable(why) => view! {
-            <Title text="Page unavailable" />
-            <h1>"Page unavailable"</h1>
-            <p class="text-muted wrap-anywhere">"The server could not load this page. Nothing was changed."</p>
-            <p class="wrap-anywhere">{why.clone()}</p>
-            <p>
+            },
+        ),
+        PageError::Unavailable(why) => explanation(
+            "Page unavailable",
+            "The server could not load this page. Nothing was changed.",
+            why,
+            view! {
                 <a href="">"Reload the page"</a>
                 " to try again. If the error persists, check the server log and the database’s disk."
-            </p>
-        }
-        .into_any(),
+            },
+        ),
     }
+}
+
+/// An error: its effect, its reason, and what the user can do.
+fn explanation(
+    title: &'static str,
+    effect: &'static str,
+    why: &str,
+    advice: impl IntoView,
+) -> AnyView {
+    view! {
+        <Title text=title />
+        <h1>{title}</h1>
+        <p class="text-muted wrap-anywhere">{effect}</p>
+        <p class="wrap-anywhere">{why.to_owned()}</p>
+        <p>{advice.into_view()}</p>
+    }
+    .into_any()
 }
 
 fn missing(what: &str) -> AnyView {

@@ -16,6 +16,9 @@ pub const CARD_TITLE: &str =
 pub const SECTION_TITLE: &str =
     "mb-2 flex flex-wrap items-baseline justify-between gap-x-3 gap-y-1";
 
+/// The text in place of a list or table that is empty.
+pub const EMPTY: &str = "px-4 py-5 text-muted";
+
 /// Links to the pages above, close to the heading.
 pub const CRUMB: &str = "-mb-3 text-sm text-muted wrap-anywhere [&>a:not(:hover)]:no-underline";
 
@@ -43,7 +46,7 @@ pub const FIELDS: &str = "flex flex-wrap items-end gap-x-4 gap-y-2 [--spacing-bu
     [:where(section,details,div)>&]:mt-2 [&_label]:mb-1 [&_label]:block [&_label]:text-sm [&_label]:text-muted \
     max-sm:[&_:is(input,select)]:w-full max-sm:[&>div]:w-full";
 
-/// The choice of jobs for a bulk action.
+/// The choice of jobs for a bulk operation.
 pub const CHOICES: &str = "flex flex-wrap items-center gap-x-6 gap-y-2 border-b border-line px-4 py-2 [&_fieldset]:gap-x-4 [&_fieldset]:gap-y-1";
 
 /// A list of options: name, value and buttons.

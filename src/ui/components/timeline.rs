@@ -49,26 +49,8 @@ fn attempts(
     let happened: Vec<&Entry> = happened.collect();
     for (i, entry) in happened.iter().enumerate() {
         let next = happened.get(i + 1);
-        let state = match (entry.what, next) {
-            // The current state is more reliable than the history.
-            (_, None) => current,
-            (EventKind::Popped, _) => EffectiveState::Running,
-            // When a lease expires, the next claim or maintenance dead-letters the job at once, so no period begins
-            // here.
-            (EventKind::TimedOut, Some(next)) if next.what == EventKind::DeadLettered => continue,
-            (EventKind::TimedOut, _) if !protocol.has(EffectiveState::Stalled) => {
-                EffectiveState::Waiting
-            }
-            (EventKind::TimedOut, _) => EffectiveState::Stalled,
-            (EventKind::Failed, _) => EffectiveState::Failed,
-            (EventKind::Done, _) => EffectiveState::Complete,
-            (EventKind::DeadLettered, _) => EffectiveState::Dead,
-            (EventKind::Created | EventKind::Advanced | EventKind::Event, _) => {
-                EffectiveState::Record
-            }
-            (EventKind::Put | EventKind::Retried | EventKind::Respawned | EventKind::Note, _) => {
-                EffectiveState::Waiting
-            }
+        let Some(state) = state_after(entry, next, protocol, current) else {
+            continue;
         };
         let ends_attempt = matches!(
             entry.what,
@@ -111,6 +93,33 @@ fn attempts(
     }
     attempts.retain(|attempt| !attempt.is_empty());
     attempts
+}
+
+/// The state of the job after an event, until the next one; `None` if no period begins with the event.
+fn state_after(
+    entry: &Entry,
+    next: Option<&&Entry>,
+    protocol: Protocol,
+    current: EffectiveState,
+) -> Option<EffectiveState> {
+    Some(match (entry.what, next) {
+        // The current state is more reliable than the history.
+        (_, None) => current,
+        (EventKind::Popped, _) => EffectiveState::Running,
+        // When a lease expires, the next claim or maintenance dead-letters the job at once.
+        (EventKind::TimedOut, Some(next)) if next.what == EventKind::DeadLettered => return None,
+        (EventKind::TimedOut, _) if !protocol.has(EffectiveState::Stalled) => {
+            EffectiveState::Waiting
+        }
+        (EventKind::TimedOut, _) => EffectiveState::Stalled,
+        (EventKind::Failed, _) => EffectiveState::Failed,
+        (EventKind::Done, _) => EffectiveState::Complete,
+        (EventKind::DeadLettered, _) => EffectiveState::Dead,
+        (EventKind::Created | EventKind::Advanced | EventKind::Event, _) => EffectiveState::Record,
+        (EventKind::Put | EventKind::Retried | EventKind::Respawned | EventKind::Note, _) => {
+            EffectiveState::Waiting
+        }
+    })
 }
 
 /// Adds a period. If the job waits before it is due, the part before that is a scheduled period.

@@ -67,20 +67,7 @@ pub async fn sign_in(
         Ok(Some(found)) => found,
         Ok(None) => {
             tracing::warn!(from = ?info.from, "failed sign-in: wrong name or key");
-            // Unknown names are not recorded, because strangers could use them to write to the audit log.
-            let name = keys.known_name(&form.name).unwrap_or(UNKNOWN);
-            let user = Identity {
-                name: name.to_owned(),
-                role: Role::default(),
-            };
-            let actor = Actor {
-                role: String::new(),
-                ..actor(&info, &user, SIGN_IN.name)
-            };
-            let rejections = &dashboard.authenticator.rejections;
-            rejections
-                .record(&dashboard.engine, &actor, "Wrong name or key.")
-                .await;
+            record_failure(&dashboard, &info, keys.known_name(&form.name)).await;
             let why = SignInError::Wrong(form.name);
             let status = StatusCode::FORBIDDEN;
             return page(dashboard, info, form.next, Some(why), status).await;
@@ -105,6 +92,23 @@ pub async fn sign_in(
     let next = if is_page { &form.next } else { "/ui" };
     let cookie = cookies::session(&secret, SESSION_AGE_S);
     ([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response()
+}
+
+/// Records a failed sign-in in the audit log. An unknown name is not recorded, because strangers could use it to write to
+/// the log.
+async fn record_failure(dashboard: &Dashboard, info: &RequestInfo, known_name: Option<&str>) {
+    let user = Identity {
+        name: known_name.unwrap_or(UNKNOWN).to_owned(),
+        role: Role::default(),
+    };
+    let actor = Actor {
+        role: String::new(),
+        ..actor(info, &user, SIGN_IN.name)
+    };
+    let rejections = &dashboard.authenticator.rejections;
+    rejections
+        .record(&dashboard.engine, &actor, "Wrong name or key.")
+        .await;
 }
 
 async fn start_session(

@@ -79,9 +79,7 @@ pub async fn change(
         return forbid(dashboard, info, SET_STATE.role).await;
     }
     let request = PageRequest::at(info.uri.path());
-    let (queue, next) = request.queue();
-    // The segment after the queue is `job`.
-    let id = request.name(next + 1);
+    let (queue, id) = request.queue_and_job();
     // The state is left out: it can be as long and as private as a payload.
     let outcome = match form {
         Change::State { .. } => "State set.",

@@ -1,14 +1,14 @@
-//! Bulk actions and operations.
+//! Bulk operations.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ui::model::job::JobRow;
 use crate::ui::model::queue_ref::QueueRef;
 
-/// What a bulk action does to each job.
+/// What a bulk operation does to each job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum BulkAction {
+pub enum JobActionKind {
     Retry,
     Move,
     Priority,
@@ -20,45 +20,45 @@ pub enum BulkAction {
     Cancel,
 }
 
-impl BulkAction {
+impl JobActionKind {
     /// In the order of their buttons.
-    pub const ALL: [BulkAction; 8] = [
-        BulkAction::Retry,
-        BulkAction::Move,
-        BulkAction::Priority,
-        BulkAction::Tag,
-        BulkAction::Untag,
-        BulkAction::Track,
-        BulkAction::Untrack,
-        BulkAction::Cancel,
+    pub const ALL: [JobActionKind; 8] = [
+        JobActionKind::Retry,
+        JobActionKind::Move,
+        JobActionKind::Priority,
+        JobActionKind::Tag,
+        JobActionKind::Untag,
+        JobActionKind::Track,
+        JobActionKind::Untrack,
+        JobActionKind::Cancel,
     ];
 
     /// The name in addresses and forms.
     pub fn as_str(self) -> &'static str {
         match self {
-            BulkAction::Retry => "retry",
-            BulkAction::Move => "move",
-            BulkAction::Priority => "priority",
-            BulkAction::Tag => "tag",
-            BulkAction::Untag => "untag",
-            BulkAction::Track => "track",
-            BulkAction::Untrack => "untrack",
-            BulkAction::Cancel => "cancel",
+            JobActionKind::Retry => "retry",
+            JobActionKind::Move => "move",
+            JobActionKind::Priority => "priority",
+            JobActionKind::Tag => "tag",
+            JobActionKind::Untag => "untag",
+            JobActionKind::Track => "track",
+            JobActionKind::Untrack => "untrack",
+            JobActionKind::Cancel => "cancel",
         }
     }
 
-    pub fn parse(text: &str) -> Option<BulkAction> {
-        BulkAction::ALL
+    pub fn parse(text: &str) -> Option<JobActionKind> {
+        JobActionKind::ALL
             .into_iter()
             .find(|action| action.as_str() == text)
     }
 }
 
-/// A bulk action as requested.
+/// A bulk operation as requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct BulkRequest {
-    /// The name of a [`BulkAction`].
+pub struct OperationRequest {
+    /// The name of a [`JobActionKind`].
     pub action: String,
     /// Whether it applies to all jobs that match the search. Otherwise it applies to the jobs in `jobs`.
     pub all: bool,
@@ -80,7 +80,7 @@ pub struct Confirmation {
     pub typed: String,
 }
 
-/// The confirmation of a bulk action.
+/// The confirmation of a bulk operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConfirmView {
     /// The number of jobs; a minimum if not all could be counted.
@@ -116,9 +116,9 @@ pub enum Phase {
 pub struct OperationRow {
     pub id: i64,
     pub who: String,
-    pub action: BulkAction,
+    pub action: JobActionKind,
     /// The request, so that it can be repeated.
-    pub request: BulkRequest,
+    pub request: OperationRequest,
     pub phase: Phase,
     /// The number of jobs at the start; a minimum if not all could be counted.
     pub total: i64,

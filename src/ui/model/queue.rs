@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::state::{Counts, EffectiveState};
 
-/// Long polls last up to a minute. After twice that without a claim, nobody asks for the jobs of a queue.
+/// Long polls last up to a minute. After twice that without a claim, no worker asks for the jobs of a queue.
 const UNCLAIMED_US: i64 = 120_000_000;
 
 /// A queue and its counts.
@@ -28,6 +28,21 @@ pub struct QueueRow {
 }
 
 impl QueueRow {
+    /// A qless queue without recurring jobs and workers, for tests.
+    #[cfg(test)]
+    pub fn sample(name: &str, counts: Counts, oldest_waiting: Option<i64>) -> QueueRow {
+        QueueRow {
+            queue_ref: QueueRef::qless(name),
+            counts,
+            oldest_waiting,
+            paused: false,
+            forgotten: false,
+            recurring: 0,
+            last_claim: None,
+            claimants: Vec::new(),
+        }
+    }
+
     /// The number of jobs that are not complete.
     pub fn unfinished(&self) -> i64 {
         let counts = &self.counts;

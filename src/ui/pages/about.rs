@@ -7,11 +7,11 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::{definitions, loaded, plural};
-use crate::ui::components::commands::{api, commands, shell_quote};
+use crate::ui::components::basics::{card, definitions, loaded, plural};
+use crate::ui::components::commands::{api, curl_commands, shell_quote};
 use crate::ui::components::icons::icon;
 use crate::ui::components::state::protocol_badge;
-use crate::ui::components::styles::{CARD_PADDED, HEALTHY};
+use crate::ui::components::styles::HEALTHY;
 use crate::ui::components::time::{exact, when};
 use crate::ui::model::queue_ref::Protocol;
 use crate::ui::page_request::{PageRequest, page_request};
@@ -36,19 +36,10 @@ fn page(view: &AboutView, request: &PageRequest) -> AnyView {
         <p class="text-muted wrap-anywhere">{format!("Switchyard {}, up for {}.", view.version, time::span(request.now.saturating_sub(view.since)))}</p>
         {health(view)}
         <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
-            <section class=CARD_PADDED aria-labelledby="server">
-                <h2 id="server">"Server"</h2>
-                {definitions(server(view, request))}
-            </section>
-            <section class=CARD_PADDED aria-labelledby="database">
-                <h2 id="database">"Database"</h2>
-                {definitions(database(view))}
-            </section>
+            {card("server", "Server", definitions(server(view, request)))}
+            {card("database", "Database", definitions(database(view)))}
         </div>
-        <section class=CARD_PADDED aria-labelledby="apis">
-            <h2 id="apis">"Protocols"</h2>
-            {definitions(apis(request))}
-        </section>
+        {card("apis", "Protocols", definitions(apis(request)))}
         {curl(request)}
     }
     .into_any()
@@ -160,13 +151,10 @@ fn apis(request: &PageRequest) -> Vec<(&'static str, AnyView)> {
 
 fn curl(request: &PageRequest) -> AnyView {
     let line = |path: &str| format!("curl {}", shell_quote(&api(request, path)));
-    view! {
-        <details>
-            <summary>"API call (curl)"</summary>
-            {commands("curl", vec![("Health check", line("/health")), ("Queues and their job counts", line("/queues"))])}
-        </details>
-    }
-    .into_any()
+    curl_commands(vec![
+        ("Health check", line("/health")),
+        ("Queues and their job counts", line("/queues")),
+    ])
 }
 
 #[cfg(test)]

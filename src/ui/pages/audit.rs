@@ -8,9 +8,9 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::loaded;
+use crate::ui::components::basics::{empty_note, loaded};
 use crate::ui::components::icons::icon;
-use crate::ui::components::styles::{CARD, FIELDS};
+use crate::ui::components::styles::{CARD, EMPTY, FIELDS};
 use crate::ui::components::tables;
 use crate::ui::components::time::exact;
 use crate::ui::page_request::{PageRequest, page_request};
@@ -38,13 +38,12 @@ fn page(view: &AuditView, query: &AuditQuery, request: &PageRequest) -> AnyView 
     } else if !view.rows.is_empty() {
         table(&view.rows)
     } else if is_filtered || !query.after.is_empty() {
-        view! { <p class="px-4 py-5 text-muted">"No matching entries. " <a href="/ui/audit">"Show all"</a></p> }
+        view! { <p class=EMPTY>"No matching entries. " <a href="/ui/audit">"Show all"</a></p> }
             .into_any()
     } else {
-        view! {
-            <p class="px-4 py-5 text-muted">"No entries yet. Actions taken in the dashboard appear here; API calls are recorded in each job’s history."</p>
-        }
-        .into_any()
+        empty_note(
+            "No entries yet. Actions taken in the dashboard appear here; API calls are recorded in each job’s history.",
+        )
     };
     view! {
         <Title text="Audit" />

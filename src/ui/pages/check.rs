@@ -10,7 +10,7 @@ use leptos_meta::Title;
 use crate::time;
 use crate::ui::actions::database::Repair;
 use crate::ui::components::basics::{loaded, plural};
-use crate::ui::components::commands::{api, commands, shell_quote};
+use crate::ui::components::commands::{api, curl_commands, shell_quote};
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
 use crate::ui::components::icons::icon;
 use crate::ui::components::styles::{CARD, CARD_TITLE, HEALTHY};
@@ -137,14 +137,14 @@ fn repair_dialog(request: &PageRequest) -> AnyView {
 
 fn curl(request: &PageRequest) -> AnyView {
     let address = shell_quote(&api(request, "/check"));
-    view! {
-        <details>
-            <summary>"API call (curl)"</summary>
-            {commands(
-                "curl",
-                vec![("Check", format!("curl {address}")), ("Check and repair", format!("curl {address} -d {}", shell_quote("{\"data\": {\"resolve\": true}}")))],
-            )}
-        </details>
-    }
-    .into_any()
+    curl_commands(vec![
+        ("Check", format!("curl {address}")),
+        (
+            "Check and repair",
+            format!(
+                "curl {address} -d {}",
+                shell_quote("{\"data\": {\"resolve\": true}}")
+            ),
+        ),
+    ])
 }

@@ -9,8 +9,8 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::options::{SetOption, SetQueueOption, UnsetOption};
-use crate::ui::components::basics::{element_id, loaded, plural};
-use crate::ui::components::commands::{api, commands, shell_quote};
+use crate::ui::components::basics::{element_id, empty_note, loaded, plural};
+use crate::ui::components::commands::{api, curl_commands, shell_quote};
 use crate::ui::components::forms::{action_button, allowed, hidden, may_post, queue_field};
 use crate::ui::components::links::queue_link;
 use crate::ui::components::styles::{CARD, CARD_TITLE, FACTS, FIELDS, OPTIONS};
@@ -69,7 +69,7 @@ fn of_queues(view: &ConfigView, request: &PageRequest) -> AnyView {
             }
             None => "No queue options are set. All queues use the server options.".to_owned(),
         };
-        view! { <p class="px-4 py-5 text-muted">{what}</p> }.into_any()
+        empty_note(what)
     } else {
         let rows = settings
             .into_iter()
@@ -142,8 +142,7 @@ fn others(view: &ConfigView, request: &PageRequest) -> AnyView {
                 <h2 id="others">"Other options"</h2>
             </div>
             {if view.others.is_empty() {
-                view! { <p class="px-4 py-5 text-muted">"No other options are set. Clients can store their own options here; the server returns them unchanged."</p> }
-                    .into_any()
+                empty_note("No other options are set. Clients can store their own options here; the server returns them unchanged.")
             } else {
                 view! { <ul class=OPTIONS>{rows}</ul> }.into_any()
             }}
@@ -285,23 +284,21 @@ fn value_text(value: &str, unit: Option<Unit>) -> (String, Option<String>) {
 
 fn curl(request: &PageRequest) -> AnyView {
     let line = |rest: &str, path: &str| format!("curl {rest}{}", shell_quote(&api(request, path)));
-    view! {
-        <details>
-            <summary>"API call (curl)"</summary>
-            {commands(
-                "curl",
-                vec![
-                    ("All options", line("", "/config")),
-                    (
-                        "Set an option",
-                        format!("{} -d {}", line("-X PUT ", "/config/heartbeat"), shell_quote(r#"{"data": 300}"#)),
-                    ),
-                    ("Reset an option to its default", line("-X DELETE ", "/config/heartbeat")),
-                ],
-            )}
-        </details>
-    }
-    .into_any()
+    curl_commands(vec![
+        ("All options", line("", "/config")),
+        (
+            "Set an option",
+            format!(
+                "{} -d {}",
+                line("-X PUT ", "/config/heartbeat"),
+                shell_quote(r#"{"data": 300}"#)
+            ),
+        ),
+        (
+            "Reset an option to its default",
+            line("-X DELETE ", "/config/heartbeat"),
+        ),
+    ])
 }
 
 #[cfg(test)]

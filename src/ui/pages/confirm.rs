@@ -1,4 +1,4 @@
-//! `/ui/confirm`: the confirmation of a bulk action: the action, the number of jobs, and three samples.
+//! `/ui/confirm`: the confirmation of a bulk operation: the action, the number of jobs, and three samples.
 
 pub mod load;
 
@@ -16,14 +16,14 @@ use crate::ui::components::links::{job_link, queue_name};
 use crate::ui::components::state::chip;
 use crate::ui::components::styles::{CRUMB, NOTICE, QUESTION};
 use crate::ui::model::job::JobRow;
-use crate::ui::model::operation::{BulkAction, BulkRequest, ConfirmView};
+use crate::ui::model::operation::{ConfirmView, JobActionKind, OperationRequest};
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::urls;
 
 #[component]
 pub fn ConfirmPage() -> impl IntoView {
     let request = page_request();
-    let bulk = BulkRequest {
+    let bulk = OperationRequest {
         action: request.param("do").unwrap_or_default(),
         all: request.param("of").is_some_and(|of| of == "all"),
         q: request.raw_param("q").unwrap_or_default(),
@@ -35,13 +35,13 @@ pub fn ConfirmPage() -> impl IntoView {
         return page("Confirm", ().into_any());
     }
     loaded(load::confirm(bulk.clone()), move |view| {
-        match (view, BulkAction::parse(&bulk.action)) {
+        match (view, JobActionKind::parse(&bulk.action)) {
             (Ok(view), Some(action)) => page(
                 &title(action, &view),
                 question(action, &bulk, &view, &request),
             ),
-            (Err(why), _) => page("No action taken", nothing(&why, &bulk)),
-            (Ok(_), None) => page("No action taken", nothing("no action was given", &bulk)),
+            (Err(why), _) => page("No action taken", no_action(&why, &bulk)),
+            (Ok(_), None) => page("No action taken", no_action("no action was given", &bulk)),
         }
     })
 }
@@ -59,21 +59,21 @@ fn page(title: &str, body: AnyView) -> AnyView {
 }
 
 /// The action on this many jobs.
-pub fn sentence(action: BulkAction, jobs: &str) -> String {
+pub fn sentence(action: JobActionKind, jobs: &str) -> String {
     match action {
-        BulkAction::Retry => format!("Retry {jobs}"),
-        BulkAction::Move => format!("Move {jobs}"),
-        BulkAction::Priority => format!("Set the priority of {jobs}"),
-        BulkAction::Tag => format!("Tag {jobs}"),
-        BulkAction::Untag => format!("Untag {jobs}"),
-        BulkAction::Track => format!("Track {jobs}"),
-        BulkAction::Untrack => format!("Untrack {jobs}"),
-        BulkAction::Cancel => format!("Cancel or delete {jobs}"),
+        JobActionKind::Retry => format!("Retry {jobs}"),
+        JobActionKind::Move => format!("Move {jobs}"),
+        JobActionKind::Priority => format!("Set the priority of {jobs}"),
+        JobActionKind::Tag => format!("Tag {jobs}"),
+        JobActionKind::Untag => format!("Untag {jobs}"),
+        JobActionKind::Track => format!("Track {jobs}"),
+        JobActionKind::Untrack => format!("Untrack {jobs}"),
+        JobActionKind::Cancel => format!("Cancel or delete {jobs}"),
     }
 }
 
 /// The number of jobs, or “at least” that number.
-pub fn amount(jobs: i64, is_minimum: bool) -> String {
+pub fn job_count(jobs: i64, is_minimum: bool) -> String {
     let jobs = plural(jobs, "job", "jobs");
     if is_minimum {
         format!("at least {jobs}")
@@ -82,11 +82,14 @@ pub fn amount(jobs: i64, is_minimum: bool) -> String {
     }
 }
 
-fn title(action: BulkAction, view: &ConfirmView) -> String {
-    format!("{}?", sentence(action, &amount(view.jobs, view.is_minimum)))
+fn title(action: JobActionKind, view: &ConfirmView) -> String {
+    format!(
+        "{}?",
+        sentence(action, &job_count(view.jobs, view.is_minimum))
+    )
 }
 
-fn nothing(why: &str, bulk: &BulkRequest) -> AnyView {
+fn no_action(why: &str, bulk: &OperationRequest) -> AnyView {
     let mut chars = why.chars();
     let first = chars.next().map(|first| first.to_uppercase().to_string());
     let why = format!("{}{}.", first.unwrap_or_default(), chars.as_str());
@@ -102,13 +105,13 @@ fn nothing(why: &str, bulk: &BulkRequest) -> AnyView {
 }
 
 fn question(
-    action: BulkAction,
-    bulk: &BulkRequest,
+    action: JobActionKind,
+    bulk: &OperationRequest,
     view: &ConfirmView,
     request: &PageRequest,
 ) -> AnyView {
     let (class, frame) = match action {
-        BulkAction::Cancel => ("btn btn-danger", format!("{QUESTION} border-l-failed")),
+        JobActionKind::Cancel => ("btn btn-danger", format!("{QUESTION} border-l-failed")),
         _ => ("btn btn-strong", format!("{QUESTION} border-l-accent")),
     };
     let of = if bulk.all { "all" } else { "" };
@@ -123,7 +126,7 @@ fn question(
     if !bulk.all {
         fields.extend(bulk.jobs.iter().map(|job| ("jobs[]", job.clone())));
     }
-    let jobs = amount(view.jobs, view.is_minimum);
+    let jobs = job_count(view.jobs, view.is_minimum);
     let form = request.may(Role::Operator).then(|| {
         view! {
             <form method="post" action=Operate::PATH>
@@ -140,7 +143,7 @@ fn question(
     });
     view! {
         <section class=frame aria-label="Confirm">
-            <p>{which(bulk)}</p>
+            <p>{selection(bulk)}</p>
             {effect(action, view).into_iter().map(|line| view! { <p>{line}</p> }).collect_view()}
             {samples(view)} {form}
         </section>
@@ -149,7 +152,7 @@ fn question(
 }
 
 /// The jobs that are selected, or the search.
-fn which(bulk: &BulkRequest) -> AnyView {
+fn selection(bulk: &OperationRequest) -> AnyView {
     if !bulk.all {
         return "The selected jobs.".into_any();
     }
@@ -165,27 +168,27 @@ fn which(bulk: &BulkRequest) -> AnyView {
 }
 
 /// The effect of the action, in sentences.
-fn effect(action: BulkAction, view: &ConfirmView) -> Vec<String> {
+fn effect(action: JobActionKind, view: &ConfirmView) -> Vec<String> {
     let mut lines = vec![match action {
-        BulkAction::Retry => {
+        JobActionKind::Retry => {
             "Failed qless jobs return to their queues with all retries. Dead lmstfy and Relay jobs are respawned or \
              requeued; lmstfy jobs then no longer expire. Other jobs are skipped."
         }
-        BulkAction::Cancel => {
+        JobActionKind::Cancel => {
             "Cancels qless jobs and deletes lmstfy, Relay and Jobq jobs. Workers lose the jobs they are running. \
              Complete jobs, and jobs that other remaining jobs depend on, are skipped."
         }
-        BulkAction::Move => {
+        JobActionKind::Move => {
             "Moves qless jobs to that queue in any state. Workers lose the jobs they are running, and complete jobs \
              run again. Other jobs are skipped."
         }
-        BulkAction::Priority => "Sets the priority of qless jobs; lower numbers run first. Other jobs are skipped.",
-        BulkAction::Tag => "Adds this tag to qless jobs. Other jobs are skipped.",
-        BulkAction::Untag => "Removes this tag from qless jobs. Other jobs are skipped.",
-        BulkAction::Track => {
+        JobActionKind::Priority => "Sets the priority of qless jobs; lower numbers run first. Other jobs are skipped.",
+        JobActionKind::Tag => "Adds this tag to qless jobs. Other jobs are skipped.",
+        JobActionKind::Untag => "Removes this tag from qless jobs. Other jobs are skipped.",
+        JobActionKind::Track => {
             "Lists the events of qless jobs under Tracked. Other jobs are skipped."
         }
-        BulkAction::Untrack => "Stops tracking qless jobs. Other jobs are skipped.",
+        JobActionKind::Untrack => "Stops tracking qless jobs. Other jobs are skipped.",
     }
     .to_owned()];
     let inapplicable = view.jobs - view.applicable;
@@ -202,7 +205,7 @@ fn effect(action: BulkAction, view: &ConfirmView) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if action == BulkAction::Cancel {
+    if action == JobActionKind::Cancel {
         lines.push(if view.can_be_undone {
             "You can undo this for 30 s after it ends.".to_owned()
         } else {
@@ -213,12 +216,15 @@ fn effect(action: BulkAction, view: &ConfirmView) -> Vec<String> {
 }
 
 /// The field for the argument: a queue, a priority, a tag.
-fn argument(action: BulkAction, bulk: &BulkRequest, view: &ConfirmView) -> AnyView {
+fn argument(action: JobActionKind, bulk: &OperationRequest, view: &ConfirmView) -> AnyView {
     let (label, kind) = match action {
-        BulkAction::Move => ("Target queue", "text-cell"),
-        BulkAction::Priority => ("Priority", "number"),
-        BulkAction::Tag | BulkAction::Untag => ("Tag", "text-cell"),
-        BulkAction::Retry | BulkAction::Cancel | BulkAction::Track | BulkAction::Untrack => {
+        JobActionKind::Move => ("Target queue", "text-cell"),
+        JobActionKind::Priority => ("Priority", "number"),
+        JobActionKind::Tag | JobActionKind::Untag => ("Tag", "text-cell"),
+        JobActionKind::Retry
+        | JobActionKind::Cancel
+        | JobActionKind::Track
+        | JobActionKind::Untrack => {
             return ().into_any();
         }
     };
@@ -230,13 +236,13 @@ fn argument(action: BulkAction, bulk: &BulkRequest, view: &ConfirmView) -> AnyVi
                 name="arg"
                 value=bulk.arg.clone()
                 step=(kind == "number").then_some("any")
-                list=(action == BulkAction::Move).then_some("queues")
+                list=(action == JobActionKind::Move).then_some("queues")
                 required
                 autocomplete="off"
                 maxlength="255"
             />
         </label>
-        {(action == BulkAction::Move).then(|| queue_names("queues", &view.queues))}
+        {(action == JobActionKind::Move).then(|| queue_names("queues", &view.queues))}
     }
     .into_any()
 }

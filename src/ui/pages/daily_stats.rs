@@ -8,10 +8,10 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::components::basics::{definitions, loaded};
-use crate::ui::components::commands::{api, commands, shell_quote};
+use crate::ui::components::commands::{api, curl_commands, shell_quote};
 use crate::ui::components::histogram::{Histogram, histogram, quantile_label};
 use crate::ui::components::icons::icon;
-use crate::ui::components::styles::{CARD, CARD_PADDED, TILES};
+use crate::ui::components::styles::{CARD, CARD_PADDED, EMPTY, TILES};
 use crate::ui::model::queue_ref::Protocol;
 use crate::ui::model::series::StatisticsQuery;
 use crate::ui::model::state::EffectiveState;
@@ -46,13 +46,7 @@ fn curl(view: &StatsView, request: &PageRequest) -> AnyView {
     let name = api_segment(&view.queue.queue_ref.name);
     let path = format!("/stats/{name}/{}", time::date(view.day));
     let line = format!("curl {}", shell_quote(&api(request, &path)));
-    view! {
-        <details>
-            <summary>"API call (curl)"</summary>
-            {commands("curl", vec![("This day", line)])}
-        </details>
-    }
-    .into_any()
+    curl_commands(vec![("This day", line)])
 }
 
 /// The day, and links to other days.
@@ -90,7 +84,7 @@ fn nothing(view: &StatsView) -> AnyView {
     };
     view! {
         <div class=CARD>
-            <p class="px-4 py-5 text-muted">
+            <p class=EMPTY>
                 {when}
                 " This page shows wait times and run times with histograms, failures and expired leases for each day."
             </p>

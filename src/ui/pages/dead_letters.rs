@@ -11,7 +11,7 @@ use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::links::{job_link, queue_name};
 use crate::ui::components::paging::pager;
-use crate::ui::components::styles::CARD;
+use crate::ui::components::styles::{CARD, EMPTY};
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::state::EffectiveState;
@@ -43,11 +43,11 @@ fn page(view: &DeadView, namespace: &str, queue: &str, request: &PageRequest) ->
         queue_table(&view.rows, request)
     } else if filtered {
         view! {
-            <p class="px-4 py-5 text-muted">"No matching dead letters. " <a href="/ui/dead">"Clear the filter"</a></p>
+            <p class=EMPTY>"No matching dead letters. " <a href="/ui/dead">"Clear the filter"</a></p>
         }
         .into_any()
     } else {
-        nothing()
+        no_dead_letters()
     };
     view! {
         <Title text="Dead letters" />
@@ -140,14 +140,14 @@ fn queue_table(rows: &[DeadRow], request: &PageRequest) -> AnyView {
     )
 }
 
-fn nothing() -> AnyView {
+fn no_dead_letters() -> AnyView {
     view! {
-        <p class="px-4 py-5 text-muted">
+        <p class=EMPTY>
             "No dead jobs. An lmstfy job is published with a number of "
             <code>"tries"</code>
             " (default 1). Each delivery uses one try. When the last try’s time to run (TTR) ends without an acknowledgment, the job is dead-lettered. It stays here until you respawn or delete it."
         </p>
-        <p class="px-4 py-5 text-muted">
+        <p class=EMPTY>
             "A Relay job is enqueued with a number of "
             <code>"max_retries"</code>
             "; without one it is retried indefinitely. A run that sends no heartbeat within its timeout uses one retry. When no retries are left, the job is dead-lettered: clients no longer see it, and it stays here for 30 days."

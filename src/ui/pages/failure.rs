@@ -8,15 +8,15 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::jobs::Retry;
-use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::basics::{empty_note, loaded, plural};
 use crate::ui::components::bulk;
 use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, data_table};
-use crate::ui::components::commands::{api, commands, json_string, shell_quote};
+use crate::ui::components::commands::{api, curl_commands, json_string, shell_quote};
 use crate::ui::components::exports::exports;
 use crate::ui::components::forms::action_button;
 use crate::ui::components::links::{job_link, queue_name, worker_link};
 use crate::ui::components::paging::pager;
-use crate::ui::components::styles::{CARD, CARD_PADDED, CRUMB, PAYLOAD};
+use crate::ui::components::styles::{CARD, CARD_PADDED, CRUMB, EMPTY, PAYLOAD};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::ago;
 use crate::ui::model::job::JobRow;
@@ -47,23 +47,23 @@ fn page(view: &FailingView, request: &PageRequest) -> AnyView {
         <Title text=group.group.clone() />
         <p class=CRUMB><a href="/ui/failures">"Failures"</a></p>
         <h1 class="name">{group.group.clone()}</h1>
-        {if group.count == 0 { nothing().into_any() } else { some(view, request) }}
+        {if group.count == 0 { no_jobs().into_any() } else { jobs_and_messages(view, request) }}
     }
     .into_any()
 }
 
-fn nothing() -> impl IntoView {
+fn no_jobs() -> impl IntoView {
     view! {
         <div class=CARD>
-            <p class="px-4 py-5 text-muted">
+            <p class=EMPTY>
                 "No failed jobs in this group. Its jobs were retried, moved or canceled, or the group never existed. "
-                <a href="/ui/operations">"Operations"</a> " lists bulk actions and their results."
+                <a href="/ui/operations">"Operations"</a> " lists bulk operations and their results."
             </p>
         </div>
     }
 }
 
-fn some(view: &FailingView, request: &PageRequest) -> AnyView {
+fn jobs_and_messages(view: &FailingView, request: &PageRequest) -> AnyView {
     let group = &view.group;
     let moment = |moment: Option<i64>| moment.map(|moment| ago(moment, request.now));
     let fingerprint = view
@@ -95,7 +95,7 @@ fn some(view: &FailingView, request: &PageRequest) -> AnyView {
         {bulk::failed_jobs_bar(equivalent_search(view), request)}
         <div class=CARD>
             {if view.jobs.is_empty() {
-                view! { <p class="px-4 py-5 text-muted">"No matching jobs among the newest of this group. Choose another message or time range."</p> }.into_any()
+                empty_note("No matching jobs among the newest of this group. Choose another message or time range.")
             } else {
                 tables::jobs("Failed jobs, newest first", JobList::Group, &view.jobs, request)
             }}
@@ -280,13 +280,10 @@ fn by_curl(view: &FailingView, request: &PageRequest) -> AnyView {
     let list = format!("curl {}", shell_quote(&api(request, &list)));
     let retry = shell_quote(&api(request, &format!("/unfail/{queue}")));
     let retry = format!("curl {retry} -d {}", shell_quote(&body));
-    view! {
-        <details>
-            <summary>"API call (curl)"</summary>
-            {commands("curl", vec![("List these jobs", list), ("Retry all into one queue", retry)])}
-        </details>
-    }
-    .into_any()
+    curl_commands(vec![
+        ("List these jobs", list),
+        ("Retry all into one queue", retry),
+    ])
 }
 
 #[cfg(test)]

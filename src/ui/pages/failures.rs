@@ -10,7 +10,7 @@ use crate::time;
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::chart::spark;
 use crate::ui::components::links::queue_name;
-use crate::ui::components::styles::CARD;
+use crate::ui::components::styles::{CARD, EMPTY};
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::queue_ref::QueueRef;
@@ -39,7 +39,7 @@ pub fn FailuresPage() -> impl IntoView {
         view! {
             <Title text="Failures" />
             <h1>"Failures"</h1>
-            {if view.failed == 0 { none(&view, &request) } else { some(&view, &text, &request) }}
+            {if view.failed == 0 { none(&view, &request) } else { groups_and_filter(&view, &text, &request) }}
         }
         .into_any()
     })
@@ -48,7 +48,7 @@ pub fn FailuresPage() -> impl IntoView {
 fn none(view: &FailuresView, request: &PageRequest) -> AnyView {
     view! {
         <div class=CARD>
-            <p class="px-4 py-5 text-muted">
+            <p class=EMPTY>
                 "No failed jobs. When a worker fails a job, it appears here by failure group, ready to retry. Last failure: "
                 {match view.last {
                     Some(last) => ago(last, request.now),
@@ -69,7 +69,7 @@ pub fn ranges(shown: &str, address: impl Fn(&str) -> String) -> AnyView {
     view! { <nav class="flex flex-wrap items-center gap-2 [&>[aria-current]]:border-accent [&>[aria-current]]:font-semibold [&>[aria-current]]:text-accent" aria-label="Time range">{links}</nav> }.into_any()
 }
 
-fn some(view: &FailuresView, text: &str, request: &PageRequest) -> AnyView {
+fn groups_and_filter(view: &FailuresView, text: &str, request: &PageRequest) -> AnyView {
     let counted: i64 = view.groups.iter().map(|group| group.count).sum();
     let groups = i64::try_from(view.groups.len() + view.more).unwrap_or(i64::MAX);
     let address = |range: &str| urls::with_fields("/ui/failures", [("range", range), ("q", text)]);
@@ -97,7 +97,7 @@ fn some(view: &FailuresView, text: &str, request: &PageRequest) -> AnyView {
         <div class=CARD>
             {if view.groups.is_empty() {
                 view! {
-                    <p class="px-4 py-5 text-muted">
+                    <p class=EMPTY>
                         {if text.is_empty() {
                             "No still-failed jobs in this time range. ".to_owned()
                         } else {

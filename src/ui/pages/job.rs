@@ -12,14 +12,14 @@ use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
 use crate::ui::actions::jobs::{RemoveTag, Undepend};
-use crate::ui::components::basics::{definitions, loaded, plural};
+use crate::ui::components::basics::{card, definitions, loaded, plural, text_card};
 use crate::ui::components::commands::copy;
 use crate::ui::components::forms::{action_button, may_post, shortcut};
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{queue_link, queue_name, tag_link, worker_link};
 use crate::ui::components::payload::payload;
 use crate::ui::components::state::{chip, protocol_badge, state_view};
-use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, SECTION_TITLE};
+use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, EMPTY};
 use crate::ui::components::tables;
 use crate::ui::components::time::when;
 use crate::ui::components::timeline::timeline;
@@ -60,20 +60,8 @@ fn page(job: &JobView, request: &PageRequest) -> AnyView {
         </p>
         {errors::errors_card(row, &job.times.history, request)}
         <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
-            <section class=CARD_PADDED aria-labelledby="facts">
-                <h2 id="facts">"Details"</h2>
-                {facts(job, request)}
-            </section>
-            <section class=CARD_PADDED aria-labelledby="data">
-                <div class=SECTION_TITLE>
-                    <h2 id="data">"Payload"</h2>
-                    <span class="flex flex-wrap items-center gap-2">
-                        <span class="text-muted wrap-anywhere">{plural(i64::try_from(job.body.len()).unwrap_or(i64::MAX), "byte", "bytes")}</span>
-                        {copy("payload".to_owned(), "Copy the payload".to_owned())}
-                    </span>
-                </div>
-                {payload(&job.body)}
-            </section>
+            {card("facts", "Details", facts(job, request))}
+            {text_card("data", "Payload", job.body.len(), copy("payload".to_owned(), "Copy the payload".to_owned()), payload(&job.body))}
         </div>
         <section class=CARD_PADDED aria-labelledby="timeline">
             <h2 id="timeline">"Timeline"</h2>
@@ -215,7 +203,7 @@ fn related_jobs(
                 </span>
             </div>
             {tables::table(title, tables::head(&columns), rows.collect_view().into_any())}
-            {(more > 0).then(|| view! { <p class="px-4 py-5 text-muted">{format!("{more} more not shown. The API lists all of them.")}</p> })}
+            {(more > 0).then(|| view! { <p class=EMPTY>{format!("{more} more not shown. The API lists all of them.")}</p> })}
         </div>
     };
     Some(view.into_any())

@@ -8,12 +8,11 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
 use crate::ui::actions::dead_letters::RespawnJobs;
-use crate::ui::components::basics::{definitions, job_head, loaded, plural};
-use crate::ui::components::commands::{commands, copy};
+use crate::ui::components::basics::{card, definitions, job_head, loaded, text_card};
+use crate::ui::components::commands::{copy, curl_commands};
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog_with, delete_dialog, shortcut};
 use crate::ui::components::links::{link_if_allowed, queue_link};
 use crate::ui::components::state::{chip, state_view};
-use crate::ui::components::styles::{CARD_PADDED, SECTION_TITLE};
 use crate::ui::components::time::when;
 use crate::ui::components::timeline::timeline;
 use crate::ui::model::state::EffectiveState;
@@ -26,40 +25,25 @@ use crate::ui::urls::encoding::segment;
 #[component]
 pub fn LmstfyJobPage() -> impl IntoView {
     let request = page_request();
-    let (queue_ref, next) = request.queue();
-    // The segment after the queue is `job`.
-    loaded(
-        load::lmstfy_job(queue_ref, request.name(next + 1)),
-        move |job| page(&job, &request),
-    )
+    let (queue_ref, id) = request.queue_and_job();
+    loaded(load::lmstfy_job(queue_ref, id), move |job| {
+        page(&job, &request)
+    })
 }
 
 fn page(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
     let row = &job.row;
-    let size = i64::try_from(job.bytes.len()).unwrap_or(i64::MAX);
+    let buttons = view! {
+        {copy("payload".to_owned(), "Copy the body as shown".to_owned())}
+        <a class="btn" href=urls::body(&row.queue_ref, &row.id) download="">"Download"</a>
+    };
     view! {
         {job_head(&row.queue_ref, &row.id, None, chip(row.state), actions(job, request))}
         <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
-            <section class=CARD_PADDED aria-labelledby="facts">
-                <h2 id="facts">"Details"</h2>
-                {facts(job, request)}
-            </section>
-            <section class=CARD_PADDED aria-labelledby="data">
-                <div class=SECTION_TITLE>
-                    <h2 id="data">"Body"</h2>
-                    <span class="flex flex-wrap items-center gap-2">
-                        <span class="text-muted wrap-anywhere">{plural(size, "byte", "bytes")}</span>
-                        {copy("payload".to_owned(), "Copy the body as shown".to_owned())}
-                        <a class="btn" href=urls::body(&row.queue_ref, &row.id) download="">"Download"</a>
-                    </span>
-                </div>
-                {bytes::body(job, request)}
-            </section>
+            {card("facts", "Details", facts(job, request))}
+            {text_card("data", "Body", job.bytes.len(), buttons.into_any(), bytes::body(job, request))}
         </div>
-        <section class=CARD_PADDED aria-labelledby="timeline">
-            <h2 id="timeline">"Timeline"</h2>
-            {timeline(row, &job.times, request.now)}
-        </section>
+        {card("timeline", "Timeline", timeline(row, &job.times, request.now))}
         {curl(job, request)}
     }
     .into_any()
@@ -172,11 +156,8 @@ fn curl(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
     let row = &job.row;
     let path = format!("/job/{}", segment(&row.id));
     let call = |method: &str| command(&row.queue_ref, request, method, &path, "");
-    view! {
-        <details>
-            <summary>"API call (curl)"</summary>
-            {commands("curl", vec![("Get the job", call("GET")), ("Acknowledge (delete) the job", call("DELETE"))])}
-        </details>
-    }
-    .into_any()
+    curl_commands(vec![
+        ("Get the job", call("GET")),
+        ("Acknowledge (delete) the job", call("DELETE")),
+    ])
 }

@@ -9,8 +9,8 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::tokens::RevokeToken;
-use crate::ui::components::basics::{element_id, loaded, plural};
-use crate::ui::components::commands::{api, commands, copy, shell_quote};
+use crate::ui::components::basics::{element_id, empty_note, loaded, plural};
+use crate::ui::components::commands::{api, commands, copy, curl_commands, shell_quote};
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, hidden};
 use crate::ui::components::icons::icon;
 use crate::ui::components::paging::paged;
@@ -55,10 +55,7 @@ fn all(view: &NamespacesView, request: &PageRequest) -> AnyView {
         {secret(request)}
         <div class=CARD>
             {if view.rows.is_empty() {
-                view! {
-                    <p class="px-4 py-5 text-muted">"No namespaces yet. A namespace is created with its first token or queue."</p>
-                }
-                    .into_any()
+                empty_note("No namespaces yet. A namespace is created with its first token or queue.")
             } else {
                 tables::table("Namespaces", tables::head(&columns), rows.collect_view().into_any())
             }}
@@ -125,10 +122,7 @@ fn one(mut view: NamespaceView, request: &PageRequest) -> AnyView {
         <div class=CARD>
             <div class=CARD_TITLE><h2>"Queues"</h2></div>
             {if view.queues.is_empty() {
-                view! {
-                    <p class="px-4 py-5 text-muted">"No queues yet. A queue is created when the first job is published to it, and deleted after it has been empty for a while."</p>
-                }
-                    .into_any()
+                empty_note("No queues yet. A queue is created when the first job is published to it, and deleted after it has been empty for a while.")
             } else {
                 table("Queues of this namespace", shown, None, None, request.now)
             }}
@@ -223,7 +217,7 @@ fn tokens(view: &NamespaceView, request: &PageRequest) -> AnyView {
                 } else {
                     "No tokens. Create one to use this namespace through the API."
                 };
-                view! { <p class="px-4 py-5 text-muted">{text}</p> }.into_any()
+                empty_note(text)
             } else {
                 tables::table("Tokens of this namespace", tables::head(&columns), rows.collect_view().into_any())
             }}
@@ -342,20 +336,31 @@ fn token_form(namespace: Option<&str>) -> AnyView {
 
 fn curl(name: &str, request: &PageRequest) -> AnyView {
     let call = |path: &str| shell_quote(&api(request, &format!("/token/{}{path}", segment(name))));
-    view! {
-        <details>
-            <summary>"API call (curl)"</summary>
-            {commands(
-                "curl",
-                vec![
-                    ("Create token", format!("curl {} --data-urlencode {}", call(""), shell_quote("description=the mailer"))),
-                    ("Create a token that expires", format!("curl {} --data-urlencode {} -d expires=30d", call(""), shell_quote("description=the mailer"))),
-                    ("List tokens by public name", format!("curl {}", call(""))),
-                    ("List tokens with expiry and last use", format!("curl {}", call("?details=true"))),
-                    ("Revoke a token by its secret or public name", format!("curl -X DELETE {}", call("/sha256:…"))),
-                ],
-            )}
-        </details>
-    }
-    .into_any()
+    curl_commands(vec![
+        (
+            "Create token",
+            format!(
+                "curl {} --data-urlencode {}",
+                call(""),
+                shell_quote("description=the mailer")
+            ),
+        ),
+        (
+            "Create a token that expires",
+            format!(
+                "curl {} --data-urlencode {} -d expires=30d",
+                call(""),
+                shell_quote("description=the mailer")
+            ),
+        ),
+        ("List tokens by public name", format!("curl {}", call(""))),
+        (
+            "List tokens with expiry and last use",
+            format!("curl {}", call("?details=true")),
+        ),
+        (
+            "Revoke a token by its secret or public name",
+            format!("curl -X DELETE {}", call("/sha256:…")),
+        ),
+    ])
 }

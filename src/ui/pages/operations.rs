@@ -14,14 +14,14 @@ use crate::ui::components::forms::hidden;
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{queue_name, quoted_if_blank};
 use crate::ui::components::paging::pager;
-use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, NOTICE};
+use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, EMPTY, NOTICE};
 use crate::ui::components::tables;
 use crate::ui::components::time::{ago, exact, when};
 use crate::ui::model::operation::{
-    BulkAction, OperationRow, OperationView, OperationsView, Phase, SkipRow,
+    JobActionKind, OperationRow, OperationView, OperationsView, Phase, SkipRow,
 };
 use crate::ui::page_request::{PageRequest, page_request};
-use crate::ui::pages::confirm::{amount, sentence};
+use crate::ui::pages::confirm::{job_count, sentence};
 use crate::ui::urls;
 
 const LIST: &str = "/ui/operations";
@@ -57,13 +57,16 @@ fn chip(phase: Phase) -> AnyView {
 
 /// The action with its argument.
 fn title(row: &OperationRow) -> String {
-    let what = sentence(row.action, &amount(row.total, row.is_minimum));
+    let what = sentence(row.action, &job_count(row.total, row.is_minimum));
     let arg = &row.request.arg;
     match row.action {
-        BulkAction::Move => format!("{what} to {}", quoted_if_blank(arg)),
-        BulkAction::Priority => format!("{what} to {arg}"),
-        BulkAction::Tag | BulkAction::Untag => format!("{what}: {arg}"),
-        BulkAction::Retry | BulkAction::Cancel | BulkAction::Track | BulkAction::Untrack => what,
+        JobActionKind::Move => format!("{what} to {}", quoted_if_blank(arg)),
+        JobActionKind::Priority => format!("{what} to {arg}"),
+        JobActionKind::Tag | JobActionKind::Untag => format!("{what}: {arg}"),
+        JobActionKind::Retry
+        | JobActionKind::Cancel
+        | JobActionKind::Track
+        | JobActionKind::Untrack => what,
     }
 }
 
@@ -105,9 +108,9 @@ fn list(view: &OperationsView, request: &PageRequest) -> AnyView {
     });
     let body = if view.rows.is_empty() {
         view! {
-            <p class="px-4 py-5 text-muted">
+            <p class=EMPTY>
                 "No operations yet. Select jobs, or all matching jobs of a search, under "
-                <a href="/ui/jobs">"Jobs"</a> ". Bulk actions and their progress are listed here."
+                <a href="/ui/jobs">"Jobs"</a> ". Bulk operations and their progress are listed here."
             </p>
         }
         .into_any()
@@ -118,7 +121,7 @@ fn list(view: &OperationsView, request: &PageRequest) -> AnyView {
     view! {
         <Title text="Operations" />
         <h1>"Operations"</h1>
-        <p class="text-muted wrap-anywhere">"Bulk actions, newest first. The last 1,000 are kept for 30 days."</p>
+        <p class="text-muted wrap-anywhere">"Bulk operations, newest first. The last 1,000 are kept for 30 days."</p>
         <div class=CARD>{body}</div>
         {pager(request, LIST, request.offset(), view.rows.len(), view.total)}
     }
@@ -197,7 +200,7 @@ fn progress(row: &OperationRow) -> AnyView {
         (false, _) => format!(
             "{} of {} processed",
             time::number(at),
-            amount(row.total, row.is_minimum)
+            job_count(row.total, row.is_minimum)
         ),
     };
     view! {
@@ -210,7 +213,7 @@ fn progress(row: &OperationRow) -> AnyView {
 fn facts(row: &OperationRow, now: i64) -> AnyView {
     let moment = |moment: i64| when(moment, now);
     let number = |n: i64| time::number(n).into_any();
-    let counted = amount(row.total, row.is_minimum);
+    let counted = job_count(row.total, row.is_minimum);
     let mut facts = vec![
         ("Jobs", subject(row)),
         ("Started by", row.who.clone().into_any()),
@@ -236,7 +239,7 @@ fn facts(row: &OperationRow, now: i64) -> AnyView {
     }
     if row.can_be_undone && matches!(row.phase, Phase::Waiting | Phase::Running) {
         facts.push(("Undo", "for 30 s after it ends".into_any()));
-    } else if row.action == BulkAction::Cancel
+    } else if row.action == JobActionKind::Cancel
         && row.undo_until.is_none()
         && row.phase != Phase::Undoing
     {

@@ -8,7 +8,7 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::loaded;
+use crate::ui::components::basics::{empty_note, loaded};
 use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, data_table, per_minute};
 use crate::ui::components::commands::{api, commands, shell_quote};
 use crate::ui::components::icons::icon;
@@ -24,7 +24,7 @@ use crate::ui::model::series::{RecentActivity, Span};
 use crate::ui::model::state::{Counts, EffectiveState};
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::overview::model::OverviewView;
-use crate::ui::pages::overview::problems::{Remedy, problems};
+use crate::ui::pages::overview::problems::{SuggestedAction, problems};
 use crate::ui::pages::queue::dead_letter::requeue_all_button;
 use crate::ui::pages::queue::relay::enqueue;
 use crate::ui::pages::queue::resume_button;
@@ -66,7 +66,7 @@ fn content(mut overview: OverviewView, request: &PageRequest) -> AnyView {
             <div class=CARD>
                 {title("Failures", "/ui/failures", overview.groups.len())}
                 {if overview.groups.is_empty() {
-                    view! { <p class="px-4 py-5 text-muted">"No failed jobs."</p> }.into_any()
+                    empty_note("No failed jobs.")
                 } else {
                     tables::groups(first(&overview.groups, GROUPS_SHOWN), request, false)
                 }}
@@ -74,7 +74,7 @@ fn content(mut overview: OverviewView, request: &PageRequest) -> AnyView {
             <div class=CARD>
                 {title("Workers", "/ui/workers", overview.workers.len())}
                 {if overview.workers.is_empty() {
-                    view! { <p class="px-4 py-5 text-muted">"No workers seen recently."</p> }.into_any()
+                    empty_note("No workers seen recently.")
                 } else {
                     tables::workers(first(&overview.workers, WORKERS_SHOWN), request.now)
                 }}
@@ -145,9 +145,9 @@ fn problem_list(overview: &OverviewView, request: &PageRequest) -> AnyView {
                 {problem
                     .remedy
                     .map(|remedy| match remedy {
-                        Remedy::ResumeQueue(queue) => view! { <div class="shrink-0 pr-4">{resume_button(&queue, request)}</div> }.into_any(),
-                        Remedy::RetryGroup(group) => view! { <div class="shrink-0 pr-4">{tables::retry_all_with_prefix("problem-", &group, request)}</div> }.into_any(),
-                        Remedy::RequeueDead(queue, count) => view! { <div class="shrink-0 pr-4">{requeue_all_button(&queue, count, request)}</div> }.into_any(),
+                        SuggestedAction::ResumeQueue(queue) => view! { <div class="shrink-0 pr-4">{resume_button(&queue, request)}</div> }.into_any(),
+                        SuggestedAction::RetryGroup(group) => view! { <div class="shrink-0 pr-4">{tables::retry_all_with_prefix("problem-", &group, request)}</div> }.into_any(),
+                        SuggestedAction::RequeueDead(queue, count) => view! { <div class="shrink-0 pr-4">{requeue_all_button(&queue, count, request)}</div> }.into_any(),
                     })}
             </li>
         }
@@ -170,8 +170,8 @@ const STATES: [EffectiveState; 9] = [
 
 /// The counts of the whole server, for the states that its protocols have.
 fn count_tiles(totals: &[(Protocol, Counts)]) -> AnyView {
-    let tallies = totals.iter().map(|(_, counts)| *counts);
-    let total = tallies.fold(Counts::default(), Counts::plus);
+    let counts = totals.iter().map(|(_, counts)| *counts);
+    let total = counts.fold(Counts::default(), Counts::plus);
     let known = |state: &EffectiveState| {
         let has = totals.iter().any(|(protocol, _)| protocol.has(*state));
         has || total.of(*state) > 0

@@ -14,19 +14,20 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::queues::{ForgetQueue, PauseQueue, UnpauseQueue};
-use crate::ui::components::basics::{loaded, plural};
-use crate::ui::components::commands::{api, commands, shell_quote};
+use crate::ui::components::basics::{empty_note, loaded, plural};
+use crate::ui::components::commands::{api, curl_commands, shell_quote};
 use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::forms::{
     ConfirmDialog, action_button, confirm_dialog, may_post, shortcut,
 };
 use crate::ui::components::icons::icon;
-use crate::ui::components::links::{link_if_allowed, worker_link};
+use crate::ui::components::links::{job_link, link_if_allowed, worker_link};
 use crate::ui::components::paging::pager;
 use crate::ui::components::state::{bar, color, paused_chip, protocol_badge, state_label};
 use crate::ui::components::styles::{CARD, CRUMB, NOTICE};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::{ago, exact};
+use crate::ui::model::job::JobRow;
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::state::EffectiveState;
@@ -60,10 +61,7 @@ fn page(view: &QueueView, request: &PageRequest) -> AnyView {
     let queue_ref = &queue.queue_ref;
     let empty = view.jobs.is_empty() && request.offset() == 0;
     let list = match queue_ref.protocol {
-        _ if empty => {
-            view! { <p class="px-4 py-5 text-muted">{nothing(queue_ref.protocol, state)}</p> }
-                .into_any()
-        }
+        _ if empty => empty_note(nothing(queue_ref.protocol, state)),
         _ if state == EffectiveState::Dead => dead_letter::list(view, request),
         Protocol::Qless => {
             let caption = format!("Jobs, {}", state_label(state));
@@ -84,6 +82,30 @@ fn page(view: &QueueView, request: &PageRequest) -> AnyView {
         {curl(view, request)}
     }
     .into_any()
+}
+
+/// The jobs of a queue in one state: the ID, cells for `columns`, and the beginning of the payload in a column named
+/// `payload`.
+fn job_table(
+    view: &QueueView,
+    columns: &[(&'static str, &'static str)],
+    payload: &'static str,
+    cells: impl Fn(&JobRow) -> AnyView,
+) -> AnyView {
+    let (id, payload) = (("Job", "xl:min-w-68"), (payload, "w-[35%] wide"));
+    let columns = [&[id], columns, &[payload]].concat();
+    let rows = view.jobs.iter().map(|job| {
+        view! {
+            <tr data-key=job.id.clone()>
+                <th scope="row">{job_link(job)}</th>
+                {cells(job)}
+                <td class="w-[35%] max-w-0 truncate text-muted wide"><code>{job.preview.clone()}</code></td>
+            </tr>
+        }
+    });
+    let caption = format!("Jobs, {}", state_label(view.state));
+    let rows = rows.collect_view().into_any();
+    tables::table(&caption, tables::head(&columns), rows)
 }
 
 /// Breadcrumb, name and actions of a queue.
@@ -151,7 +173,7 @@ pub fn head(queue: &QueueRow, here: Tab, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// Who asks for jobs of the queue; a warning if nobody does.
+/// The workers that ask for jobs of the queue; a warning if there are none.
 fn claimants(queue: &QueueRow, request: &PageRequest) -> AnyView {
     if let Some(since) = queue.unclaimed_since(request.now) {
         return view! {
@@ -319,13 +341,7 @@ fn curl(view: &QueueView, request: &PageRequest) -> AnyView {
         Protocol::Relay => relay::lines(view, request),
         Protocol::Jobq => Vec::new(),
     };
-    view! {
-        <details>
-            <summary>"API call (curl)"</summary>
-            {commands("curl", lines)}
-        </details>
-    }
-    .into_any()
+    curl_commands(lines)
 }
 
 fn lines(view: &QueueView, request: &PageRequest) -> Vec<(&'static str, String)> {

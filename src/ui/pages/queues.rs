@@ -9,7 +9,7 @@ use leptos_meta::Title;
 
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::paging::paged;
-use crate::ui::components::styles::CARD;
+use crate::ui::components::styles::{CARD, EMPTY};
 use crate::ui::components::tables::{self, Sparks};
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::state::EffectiveState;
@@ -213,11 +213,11 @@ fn list(mut queues: Vec<QueueRow>, sparks: &Sparks, request: &PageRequest) -> An
     queues.retain(|queue| wanted.is(queue, request.now));
     sort(&mut queues, by, request.now);
     let shown_queues = if there == 0 {
-        view! { <p class="px-4 py-5 text-muted">"No queues yet. " <a href="/ui">"How to add a first job"</a></p> }
+        view! { <p class=EMPTY>"No queues yet. " <a href="/ui">"How to add a first job"</a></p> }
             .into_any()
     } else if queues.is_empty() {
         view! {
-            <p class="px-4 py-5 text-muted">
+            <p class=EMPTY>
                 {wanted.nothing()} <a href=address(by, &QueueFilter::default())>"Clear the filter"</a>
             </p>
         }
@@ -261,22 +261,8 @@ fn list(mut queues: Vec<QueueRow>, sparks: &Sparks, request: &PageRequest) -> An
 mod tests {
     use super::*;
     use crate::ui::model::queue::QueueRow;
-    use crate::ui::model::queue_ref::QueueRef;
     use crate::ui::model::state::Counts;
     use crate::ui::model::state::EffectiveState;
-
-    fn queue(name: &str, counts: Counts, oldest_waiting: Option<i64>) -> QueueRow {
-        QueueRow {
-            queue_ref: QueueRef::qless(name),
-            counts,
-            oldest_waiting,
-            paused: false,
-            forgotten: false,
-            recurring: 0,
-            last_claim: None,
-            claimants: Vec::new(),
-        }
-    }
 
     fn names(queues: &[QueueRow]) -> Vec<String> {
         queues.iter().map(|queue| queue.queue_ref.label()).collect()
@@ -285,8 +271,8 @@ mod tests {
     #[test]
     fn the_default_order_is_problems_then_backlog_then_idle() {
         let mut queues = vec![
-            queue("idle", Counts::default(), None),
-            queue(
+            QueueRow::sample("idle", Counts::default(), None),
+            QueueRow::sample(
                 "busy",
                 Counts {
                     running: 2,
@@ -294,7 +280,7 @@ mod tests {
                 },
                 None,
             ),
-            queue(
+            QueueRow::sample(
                 "late",
                 Counts {
                     waiting: 1,
@@ -302,7 +288,7 @@ mod tests {
                 },
                 Some(0),
             ),
-            queue(
+            QueueRow::sample(
                 "lost",
                 Counts {
                     stalled: 1,
@@ -310,7 +296,7 @@ mod tests {
                 },
                 None,
             ),
-            queue(
+            QueueRow::sample(
                 "broken",
                 Counts {
                     failed: 7,
@@ -336,7 +322,7 @@ mod tests {
         let is = |counts, since, paused| {
             let queue = QueueRow {
                 paused,
-                ..queue("a", counts, since)
+                ..QueueRow::sample("a", counts, since)
             };
             only.is(&queue, 10 * MINUTE_US)
         };

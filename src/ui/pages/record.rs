@@ -3,12 +3,12 @@
 use leptos::prelude::*;
 
 use crate::time;
-use crate::ui::components::basics::{definitions, job_head, loaded, plural};
-use crate::ui::components::commands::{commands, copy, shell_quote};
+use crate::ui::components::basics::{card, definitions, job_head, loaded, text_card};
+use crate::ui::components::commands::{copy, curl_commands, shell_quote};
 use crate::ui::components::forms::{delete_dialog, shortcut};
 use crate::ui::components::links::queue_link;
 use crate::ui::components::payload::{payload, state};
-use crate::ui::components::styles::{CARD_PADDED, SECTION_TITLE};
+use crate::ui::components::styles::CARD_PADDED;
 use crate::ui::components::time::when;
 use crate::ui::components::timeline::events;
 use crate::ui::page_request::{PageRequest, page_request};
@@ -22,12 +22,10 @@ const COMMAND_BYTES_MAX: usize = 500;
 #[component]
 pub fn RecordPage() -> impl IntoView {
     let request = page_request();
-    let (queue_ref, next) = request.queue();
-    // The segment after the queue is `job`.
-    loaded(
-        load::record(queue_ref, request.name(next + 1)),
-        move |record| page(&record, &request),
-    )
+    let (queue_ref, id) = request.queue_and_job();
+    loaded(load::record(queue_ref, id), move |record| {
+        page(&record, &request)
+    })
 }
 
 fn page(record: &RecordView, request: &PageRequest) -> AnyView {
@@ -37,13 +35,10 @@ fn page(record: &RecordView, request: &PageRequest) -> AnyView {
     view! {
         {job_head(&record.queue_ref, &id, None, state_chip(&record.word), shortcut("c", delete(record, request)))}
         {forms::conflict(form_error, request)}
-        <section class=CARD_PADDED aria-labelledby="facts">
-            <h2 id="facts">"Details"</h2>
-            {facts(record, request)}
-        </section>
+        {card("facts", "Details", facts(record, request))}
         <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
-            {text_card("data", "Payload", "payload", &record.payload, payload(&record.payload))}
-            {text_card("kept", "State", "state", &record.state, state(&record.state))}
+            {text_card("data", "Payload", record.payload.len(), copy("payload".to_owned(), "Copy the payload".to_owned()), payload(&record.payload))}
+            {text_card("kept", "State", record.state.len(), copy("state".to_owned(), "Copy the state".to_owned()), state(&record.state))}
         </div>
         <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
             {forms::advance(record, form_error, request)}
@@ -55,30 +50,6 @@ fn page(record: &RecordView, request: &PageRequest) -> AnyView {
             {events(&record.queue_ref, &record.log)}
         </section>
         {curl(record, request)}
-    }
-    .into_any()
-}
-
-/// A text in a card; `of` is the ID of its element.
-fn text_card(
-    id: &'static str,
-    title: &'static str,
-    of: &'static str,
-    text: &str,
-    shown: AnyView,
-) -> AnyView {
-    let bytes = i64::try_from(text.len()).unwrap_or(i64::MAX);
-    view! {
-        <section class=CARD_PADDED aria-labelledby=id>
-            <div class=SECTION_TITLE>
-                <h2 id=id>{title}</h2>
-                <span class="flex flex-wrap items-center gap-2">
-                    <span class="text-muted wrap-anywhere">{plural(bytes, "byte", "bytes")}</span>
-                    {copy(of.to_owned(), format!("Copy the {of}"))}
-                </span>
-            </div>
-            {shown}
-        </section>
     }
     .into_any()
 }
@@ -146,11 +117,5 @@ fn curl(record: &RecordView, request: &PageRequest) -> AnyView {
         ),
         ("Delete the job", call("DELETE", "")),
     ];
-    view! {
-        <details>
-            <summary>"API call (curl)"</summary>
-            {commands("curl", lines)}
-        </details>
-    }
-    .into_any()
+    curl_commands(lines)
 }

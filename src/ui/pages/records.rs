@@ -11,8 +11,8 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::queues::{CreateQueue, DeleteQueue};
-use crate::ui::components::basics::{loaded, plural};
-use crate::ui::components::commands::{commands, curl, json_string, shell_quote};
+use crate::ui::components::basics::{empty_note, loaded, plural};
+use crate::ui::components::commands::{curl, curl_commands, json_string, shell_quote};
 use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, may_post};
 use crate::ui::components::icons::icon;
@@ -103,7 +103,7 @@ fn listed(
             }
             _ => "No jobs in this state.",
         };
-        view! { <p class="px-4 py-5 text-muted">{nothing}</p> }.into_any()
+        empty_note(nothing)
     } else {
         table(
             "Jobs, least recently changed first",
@@ -329,13 +329,7 @@ fn of_queue(queue_ref: &QueueRef, request: &PageRequest) -> [(&'static str, Stri
 }
 
 fn lines(queue_ref: &QueueRef, request: &PageRequest) -> AnyView {
-    view! {
-        <details>
-            <summary>"API call (curl)"</summary>
-            {commands("curl", of_queue(queue_ref, request).into())}
-        </details>
-    }
-    .into_any()
+    curl_commands(of_queue(queue_ref, request).into())
 }
 
 /// A request to the API of a queue.

@@ -9,8 +9,8 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::recurring::Recur;
-use crate::ui::components::basics::{loaded, plural};
-use crate::ui::components::commands::{api, commands, escape_textarea, shell_quote};
+use crate::ui::components::basics::{empty_note, loaded, plural};
+use crate::ui::components::commands::{api, curl_commands, escape_textarea, shell_quote};
 use crate::ui::components::forms::{NumberField, may_post, number_field, queue_field};
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::queue_link;
@@ -64,7 +64,7 @@ fn page(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> An
         </p>
         <div class=CARD>
             {if view.rows.is_empty() {
-                view! { <p class="px-4 py-5 text-muted">"No recurring jobs."</p> }.into_any()
+                empty_note("No recurring jobs.")
             } else {
                 list(&view.rows, request)
             }}
@@ -250,19 +250,23 @@ fn form(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> An
 
 fn curl(request: &PageRequest) -> AnyView {
     let data = r#"{"data": {"id": "nightly", "meta": {}, "interval": 86400}}"#;
-    view! {
-        <details>
-            <summary>"API call (curl)"</summary>
-            {commands(
-                "curl",
-                vec![
-                    ("Create a recurring job", format!("curl {} -d {}", shell_quote(&api(request, "/recur/mail")), shell_quote(data))),
-                    ("List the recurring jobs of a queue", format!("curl {}", shell_quote(&api(request, "/jobs/recurring/mail")))),
-                ],
-            )}
-        </details>
-    }
-    .into_any()
+    curl_commands(vec![
+        (
+            "Create a recurring job",
+            format!(
+                "curl {} -d {}",
+                shell_quote(&api(request, "/recur/mail")),
+                shell_quote(data)
+            ),
+        ),
+        (
+            "List the recurring jobs of a queue",
+            format!(
+                "curl {}",
+                shell_quote(&api(request, "/jobs/recurring/mail"))
+            ),
+        ),
+    ])
 }
 
 /// The state of a recurring job in one line.

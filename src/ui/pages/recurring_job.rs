@@ -9,8 +9,8 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::recurring::{ChangeRecurring, Unrecur};
-use crate::ui::components::basics::{definitions, loaded};
-use crate::ui::components::commands::{api, commands, copy, shell_quote};
+use crate::ui::components::basics::{card, definitions, empty_note, loaded};
+use crate::ui::components::commands::{api, copy, curl_commands, shell_quote};
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, hidden, may_post, queue_field};
 use crate::ui::components::links::{queue_link, tag_link};
 use crate::ui::components::payload::payload;
@@ -50,10 +50,7 @@ fn page(view: &RecurringView, request: &PageRequest) -> AnyView {
         </p>
         <p class="flex flex-wrap items-center gap-2">{summary(row, request.now)}</p>
         <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
-            <section class=CARD_PADDED aria-labelledby="facts">
-                <h2 id="facts">"Details"</h2>
-                {facts(view)}
-            </section>
+            {card("facts", "Details", facts(view))}
             <section class=CARD_PADDED aria-labelledby="data">
                 <div class=SECTION_TITLE>
                     <h2 id="data">"Payload of new jobs"</h2>
@@ -69,8 +66,7 @@ fn page(view: &RecurringView, request: &PageRequest) -> AnyView {
                 <span class="text-muted wrap-anywhere">{format!("{} created in total", time::number(row.children))}</span>
             </div>
             {if view.children.is_empty() {
-                view! { <p class="px-4 py-5 text-muted">"No jobs found. None has been created yet, or the newest ones were canceled or removed."</p> }
-                    .into_any()
+                empty_note("No jobs found. None has been created yet, or the newest ones were canceled or removed.")
             } else {
                 tables::jobs("Newest jobs of this recurring job", JobList::Mixed, &view.children, request)
             }}
@@ -163,18 +159,15 @@ fn end(id: &str, request: &PageRequest) -> AnyView {
 
 fn curl(id: &str, request: &PageRequest) -> AnyView {
     let address = shell_quote(&api(request, &format!("/recurring/{}", segment(id))));
-    view! {
-        <details>
-            <summary>"API call (curl)"</summary>
-            {commands(
-                "curl",
-                vec![
-                    ("Get the recurring job", format!("curl {address}")),
-                    ("Change the interval", format!("curl {address} -d {}", shell_quote(r#"{"data": {"interval": 300}}"#))),
-                    ("End the recurring job", format!("curl -X DELETE {address}")),
-                ],
-            )}
-        </details>
-    }
-    .into_any()
+    curl_commands(vec![
+        ("Get the recurring job", format!("curl {address}")),
+        (
+            "Change the interval",
+            format!(
+                "curl {address} -d {}",
+                shell_quote(r#"{"data": {"interval": 300}}"#)
+            ),
+        ),
+        ("End the recurring job", format!("curl -X DELETE {address}")),
+    ])
 }

@@ -8,7 +8,7 @@ use leptos_meta::Title;
 
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::paging::pager;
-use crate::ui::components::styles::{CARD, CRUMB};
+use crate::ui::components::styles::{CARD, CRUMB, EMPTY};
 use crate::ui::components::tables::{head, table};
 use crate::ui::components::time::ago;
 use crate::ui::page_request::{PageRequest, page_request};
@@ -34,7 +34,7 @@ fn content(view: &RedisClientsView, offset: usize, request: &PageRequest) -> Any
     if !view.listens {
         return view! {
             <div class=CARD>
-                <p class="px-4 py-5 text-muted">
+                <p class=EMPTY>
                     "This server does not accept clients over Redis' protocol. Start it with "
                     <code>"--redis-listen <address>:<port>"</code> " to connect clients of qless."
                 </p>

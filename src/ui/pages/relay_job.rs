@@ -8,13 +8,13 @@ use leptos::server_fn::ServerFn;
 
 use crate::time;
 use crate::ui::actions::dead_letters::{DeleteDeadJobs, RequeueJob};
-use crate::ui::components::basics::{definitions, job_head, loaded, plural};
-use crate::ui::components::commands::{commands, copy};
+use crate::ui::components::basics::{card, definitions, job_head, loaded, text_card};
+use crate::ui::components::commands::{copy, curl_commands};
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, delete_dialog, shortcut};
 use crate::ui::components::links::queue_link;
 use crate::ui::components::payload::{payload, state};
 use crate::ui::components::state::{chip, state_view};
-use crate::ui::components::styles::{CARD_PADDED, NOTICE, SECTION_TITLE};
+use crate::ui::components::styles::NOTICE;
 use crate::ui::components::time::when;
 use crate::ui::components::timeline::timeline;
 use crate::ui::model::state::EffectiveState;
@@ -27,21 +27,19 @@ use crate::ui::urls::encoding::encode;
 #[component]
 pub fn RelayJobPage() -> impl IntoView {
     let request = page_request();
-    let (queue_ref, next) = request.queue();
-    // The segment after the queue is `job`.
-    loaded(
-        load::relay_job(queue_ref, request.name(next + 1)),
-        move |job| page(&job, &request),
-    )
+    let (queue_ref, id) = request.queue_and_job();
+    loaded(load::relay_job(queue_ref, id), move |job| {
+        page(&job, &request)
+    })
 }
 
 #[component]
 pub fn DeadRelayJobPage() -> impl IntoView {
     let request = page_request();
-    let (queue_ref, next) = request.queue();
-    // The segment after the queue is `dead`.
-    let found = load::dead_relay_job(queue_ref, request.name(next + 1));
-    loaded(found, move |job| page(&job, &request))
+    let (queue_ref, id) = request.queue_and_job();
+    loaded(load::dead_relay_job(queue_ref, id), move |job| {
+        page(&job, &request)
+    })
 }
 
 fn page(job: &RelayJobView, request: &PageRequest) -> AnyView {
@@ -56,57 +54,25 @@ fn page(job: &RelayJobView, request: &PageRequest) -> AnyView {
                 "This job has no retries left. Clients no longer see it and can reuse its ID. It stays here for 30 days unless you requeue or delete it."
             </p>
         })}
-        <section class=CARD_PADDED aria-labelledby="facts">
-            <h2 id="facts">"Details"</h2>
-            {facts(job, request)}
-        </section>
+        {card("facts", "Details", facts(job, request))}
         <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
-            <section class=CARD_PADDED aria-labelledby="data">
-                <div class=SECTION_TITLE>
-                    <h2 id="data">"Payload"</h2>
-                    <span class="flex flex-wrap items-center gap-2">
-                        {size(&job.payload)}
-                        {copy("payload".to_owned(), "Copy the payload".to_owned())}
-                    </span>
-                </div>
-                {payload(&job.payload)}
-            </section>
-            <section class=CARD_PADDED aria-labelledby="kept">
-                <div class=SECTION_TITLE>
-                    <h2 id="kept">"State"</h2>
-                    {job.state.as_ref().map(|state| view! {
-                        <span class="flex flex-wrap items-center gap-2">
-                            {size(state)}
-                            {copy("state".to_owned(), "Copy the state".to_owned())}
-                        </span>
-                    })}
-                </div>
-                {stored_state(job)}
-            </section>
+            {text_card("data", "Payload", job.payload.len(), copy("payload".to_owned(), "Copy the payload".to_owned()), payload(&job.payload))}
+            {stored_state(job)}
         </div>
-        <section class=CARD_PADDED aria-labelledby="timeline">
-            <h2 id="timeline">"Timeline"</h2>
-            {timeline(row, &job.times, request.now)}
-        </section>
+        {card("timeline", "Timeline", timeline(row, &job.times, request.now))}
         {(row.state != EffectiveState::Dead).then(|| curl(job, request))}
     }
     .into_any()
 }
 
-fn size(text: &str) -> AnyView {
-    let bytes = i64::try_from(text.len()).unwrap_or(i64::MAX);
-    view! { <span class="text-muted wrap-anywhere">{plural(bytes, "byte", "bytes")}</span> }
-        .into_any()
-}
-
-/// The stored state of the job, or the note that it has none.
+/// The card with the stored state of the job, or the note that it has none.
 fn stored_state(job: &RelayJobView) -> AnyView {
     match &job.state {
-        Some(text) => state(text),
-        None => view! {
+        Some(text) => text_card("kept", "State", text.len(), copy("state".to_owned(), "Copy the state".to_owned()), state(text)),
+        None => card("kept", "State", view! {
             <p class="text-muted wrap-anywhere">"No state. It is set when the job is enqueued, or by heartbeats. Each run starts with the state of the previous run."</p>
         }
-        .into_any(),
+        .into_any()),
     }
 }
 
@@ -245,11 +211,5 @@ fn curl(job: &RelayJobView, request: &PageRequest) -> AnyView {
         ]);
     }
     lines.push(("Delete the job in any state", call("DELETE", &[])));
-    view! {
-        <details>
-            <summary>"API call (curl)"</summary>
-            {commands("curl", lines)}
-        </details>
-    }
-    .into_any()
+    curl_commands(lines)
 }

@@ -7,8 +7,8 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::{loaded, plural};
-use crate::ui::components::commands::{api, commands, shell_quote};
+use crate::ui::components::basics::{empty_note, loaded, plural};
+use crate::ui::components::commands::{api, curl_commands, shell_quote};
 use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::histogram::Scale;
 use crate::ui::components::paging::pager;
@@ -48,30 +48,19 @@ fn page(view: &ScheduledView, request: &PageRequest) -> AnyView {
         {(due > 0).then(|| next_hours(view, request))}
         <div class=CARD>
             {if view.jobs.is_empty() {
-                view! {
-                    <p class="px-4 py-5 text-muted">
-                        "Nothing scheduled. Jobs with a delay or a run time appear here until they are due. Recurring jobs are listed under Recurring."
-                    </p>
-                }
-                    .into_any()
+                empty_note("Nothing scheduled. Jobs with a delay or a run time appear here until they are due. Recurring jobs are listed under Recurring.")
             } else {
                 tables::jobs("Scheduled jobs, next due first", JobList::Due, &view.jobs, request)
             }}
         </div>
         {pager(request, "/ui/scheduled", request.offset(), view.jobs.len(), view.total)}
         {search_and_exports("state:scheduled")}
-        <details>
-            <summary>"API call (curl)"</summary>
-            {commands(
-                "curl",
-                vec![
+        {curl_commands(vec![
                     (
                         "List the scheduled jobs of a qless queue",
                         format!("curl {}", shell_quote(&api(request, "/jobs/scheduled/mail"))),
                     ),
-                ],
-            )}
-        </details>
+                ])}
     }
     .into_any()
 }

@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::basics::{empty_note, loaded, plural};
 use crate::ui::components::bulk;
 use crate::ui::components::exports::exports;
 use crate::ui::components::icons::icon;
@@ -102,7 +102,7 @@ pub fn SearchPage() -> impl IntoView {
     }
     loaded(load::search(text, after), move |view| {
         let is_invalid = matches!(view.outcome, Outcome::Invalid(_));
-        let beside = saved::beside(&view.text, &request);
+        let beside = saved::saved_searches(&view.text, &request);
         page(
             &view.text,
             is_invalid,
@@ -213,7 +213,7 @@ fn results(
             })}
         <div class=CARD>
             {if found.jobs.is_empty() {
-                view! { <p class="px-4 py-5 text-muted">{empty_text(text, found, after)}</p> }.into_any()
+                empty_note(empty_text(text, found, after))
             } else {
                 view! {
                     {bulk::bar(text, is_all.then_some(shown), request)}

@@ -362,10 +362,7 @@ fn downloads(query: &StatisticsQuery, request: &PageRequest) -> AnyView {
             <a class="btn" href=of("csv") download="">"Download as CSV"</a>
             <a class="btn" href=of("json") download="">"Download as JSON"</a>
         </div>
-        <details>
-            <summary>"API call (curl)"</summary>
-            {commands::commands("curl", vec![("Get this data", curl)])}
-        </details>
+        {commands::curl_commands(vec![("Get this data", curl)])}
     }
     .into_any()
 }

@@ -7,8 +7,8 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::{loaded, plural};
-use crate::ui::components::commands::{api, commands, shell_quote};
+use crate::ui::components::basics::{empty_note, loaded, plural};
+use crate::ui::components::commands::{api, curl_commands, shell_quote};
 use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::links::tag_link;
 use crate::ui::components::paging::pager;
@@ -45,21 +45,13 @@ fn all(view: &TagsView, request: &PageRequest) -> AnyView {
         <p class="text-muted wrap-anywhere">"All tags of jobs, most used first."</p>
         <div class=CARD>
             {if view.tags.is_empty() {
-                view! {
-                    <p class="px-4 py-5 text-muted">
-                        "No tags. Tag a job when you add it, or on its page."
-                    </p>
-                }
-                    .into_any()
+                empty_note("No tags. Tag a job when you add it, or on its page.")
             } else {
                 tables::table("Tags", tables::head(&columns), rows.collect_view().into_any())
             }}
         </div>
         {tag_pager(view, request)}
-        <details>
-            <summary>"API call (curl)"</summary>
-            {commands("curl", vec![("Tags used by two or more jobs", format!("curl {}", shell_quote(&api(request, "/tags"))))])}
-        </details>
+        {curl_commands(vec![("Tags used by two or more jobs", format!("curl {}", shell_quote(&api(request, "/tags"))))])}
     }
     .into_any()
 }
@@ -87,11 +79,11 @@ pub fn TagPage() -> impl IntoView {
     let request = page_request();
     loaded(
         load::tagged(request.name(2), request.offset()),
-        move |view| one(&view, &request),
+        move |view| tag_page(&view, &request),
     )
 }
 
-fn one(view: &TagView, request: &PageRequest) -> AnyView {
+fn tag_page(view: &TagView, request: &PageRequest) -> AnyView {
     let tag = &view.tag;
     view! {
         <Title text=tag.tag.clone() />
@@ -100,25 +92,14 @@ fn one(view: &TagView, request: &PageRequest) -> AnyView {
         <p class="text-muted wrap-anywhere">{format!("{} this tag, in the order they were tagged.", plural(tag.jobs, "job has", "jobs have"))}</p>
         <div class=CARD>
             {if view.jobs.is_empty() {
-                view! {
-                    <p class="px-4 py-5 text-muted">
-                        "No jobs have this tag."
-                    </p>
-                }
-                    .into_any()
+                empty_note("No jobs have this tag.")
             } else {
                 tables::jobs("Jobs with this tag", JobList::Mixed, &view.jobs, request)
             }}
         </div>
         {pager(request, &urls::tag(&tag.tag), request.offset(), view.jobs.len(), tag.jobs)}
         {(!view.jobs.is_empty()).then(|| search_and_exports(&format!("tag:{}", in_quotes(&tag.tag))))}
-        <details>
-            <summary>"API call (curl)"</summary>
-            {commands(
-                "curl",
-                vec![("List the IDs of these jobs", format!("curl {}", shell_quote(&api(request, &format!("/tag/{}", segment(&tag.tag))))))],
-            )}
-        </details>
+        {curl_commands(vec![("List the IDs of these jobs", format!("curl {}", shell_quote(&api(request, &format!("/tag/{}", segment(&tag.tag))))))])}
     }
     .into_any()
 }

@@ -9,8 +9,8 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::jobs::Untrack;
-use crate::ui::components::basics::{loaded, plural};
-use crate::ui::components::commands::{api, commands, shell_quote};
+use crate::ui::components::basics::{empty_note, loaded, plural};
+use crate::ui::components::commands::{api, curl_commands, shell_quote};
 use crate::ui::components::forms::{action_button, may_post, shortcut};
 use crate::ui::components::links::queue_name;
 use crate::ui::components::state::chip;
@@ -42,7 +42,7 @@ fn page(view: &TrackedView, request: &PageRequest) -> AnyView {
         </p>
         <div class=CARD>
             {if view.jobs.is_empty() {
-                view! { <p class="px-4 py-5 text-muted">"No tracked jobs. Choose Track on a job’s page to follow it here."</p> }.into_any()
+                empty_note("No tracked jobs. Choose Track on a job’s page to follow it here.")
             } else {
                 let mut columns = vec![("Job", ""), ("State", ""), ("Queue", "mid"), ("Last event", "mid")];
                 columns.extend(may_post(Untrack::PATH).then_some(("Action", "w-[1%] text-right")));
@@ -52,19 +52,13 @@ fn page(view: &TrackedView, request: &PageRequest) -> AnyView {
         </div>
         {(!view.missing.is_empty()).then(|| missing(&view.missing, request))}
         {events(view, request)}
-        <details>
-            <summary>"API call (curl)"</summary>
-            {commands(
-                "curl",
-                vec![
+        {curl_commands(vec![
                     ("List tracked jobs", format!("curl {}", shell_quote(&api(request, "/tracked")))),
                     (
                         "Follow all events",
                         format!("curl -N -H 'Accept: text/event-stream' {}", shell_quote(&api(request, "/events"))),
                     ),
-                ],
-            )}
-        </details>
+                ])}
     }
     .into_any()
 }
@@ -150,7 +144,7 @@ fn events(view: &TrackedView, request: &PageRequest) -> AnyView {
                 <span class="text-muted wrap-anywhere">{format!("among the server’s newest {searched}")}</span>
             </div>
             {if view.events.is_empty() {
-                view! { <p class="px-4 py-5 text-muted">"No recent events of tracked jobs."</p> }.into_any()
+                empty_note("No recent events of tracked jobs.")
             } else {
                 tables::table(
                     "Latest events of tracked jobs",

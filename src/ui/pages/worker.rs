@@ -8,7 +8,7 @@ use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
 use crate::ui::actions::workers::ForgetWorker;
-use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::basics::{empty_note, loaded, plural};
 use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
 use crate::ui::components::styles::{CARD, CRUMB};
@@ -36,7 +36,7 @@ pub fn WorkerPage() -> impl IntoView {
             </p>
             <div class=CARD>
                 {if view.jobs.is_empty() {
-                    view! { <p class="px-4 py-5 text-muted">"This worker holds no jobs."</p> }.into_any()
+                    empty_note("This worker holds no jobs.")
                 } else {
                     tables::jobs("Jobs of this worker", JobList::Worker, &view.jobs, &request)
                 }}

@@ -8,7 +8,7 @@ use leptos_meta::Title;
 use crate::ui::access::role_to_read;
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::paging::paged;
-use crate::ui::components::styles::CARD;
+use crate::ui::components::styles::{CARD, EMPTY};
 use crate::ui::components::tables;
 use crate::ui::model::worker::Pulse;
 use crate::ui::page_request::{PageRequest, page_request};
@@ -50,7 +50,7 @@ pub fn WorkersPage() -> impl IntoView {
             {if workers.is_empty() {
                 view! {
                     <div class=CARD>
-                        <p class="px-4 py-5 text-muted">
+                        <p class=EMPTY>
                             "No workers seen recently. A worker appears here when it asks for jobs with its name: "
                             <code>"GET /get/<queue>?host=<name>"</code> "."
                         </p>

@@ -8,32 +8,16 @@ use super::concurrency::{
     writes_to_deleted_objects_are_rejected,
 };
 use super::{assert_consistent, client};
-use crate::support::jobq::Jobq;
-use crate::support::{Server, postgres};
-
-/// Two servers with these options; `None` if the tests run on SQLite.
-fn pair(options: &[&str]) -> Option<[Server; 2]> {
-    let database = postgres::shared_database()?;
-    Some([0; 2].map(|_| Server::at_url(&database, options)))
-}
-
-/// Each of the two servers, with the other one.
-fn both(pair: &[Server; 2]) -> [(Jobq, Jobq); 2] {
-    let [one, other] = [0, 1].map(|number| client(&pair[number]));
-    [(one.clone(), other.clone()), (other, one)]
-}
-
-async fn are_sound(pair: &[Server; 2]) {
-    for server in pair {
-        assert_consistent(server).await;
-    }
-}
+use crate::support::pair::Pair;
 
 #[tokio::test]
 async fn changes_on_one_server_apply_to_the_other() {
     for options in [&[][..], &["--no-notify"]] {
-        let Some(pair) = pair(options) else { return };
-        for (mine, yours) in both(&pair) {
+        let Some(pair) = Pair::start(options) else {
+            return;
+        };
+        for (here, there) in pair.both() {
+            let (mine, yours) = (client(here), client(there));
             let queue = mine.create("q").await;
             assert_eq!(yours.queues().await, [queue]);
             let taken = yours.post("/queue", &json!({"name": "q"})).await;
@@ -62,37 +46,41 @@ async fn changes_on_one_server_apply_to_the_other() {
             assert_eq!(yours.put("q", &json!(1)).await.id, 2);
             mine.delete_queue("q").await;
         }
-        are_sound(&pair).await;
+        pair.is_sound().await;
     }
 }
 
 #[tokio::test]
 async fn acknowledged_writes_of_a_killed_server_are_on_the_other() {
-    let Some(mut pair) = pair(&[]) else { return };
-    let (mine, yours) = (client(&pair[0]), client(&pair[1]));
+    let Some(mut pair) = Pair::start(&[]) else {
+        return;
+    };
+    let (mine, yours) = (client(&pair.one), client(&pair.other));
     let queue = mine.create("q").await;
     for number in 0..3 {
         mine.put("q", &json!(number)).await;
     }
     let polled = mine.poll("q", &json!([]), &json!(["A"])).await;
-    pair[0].kill();
+    pair.one.kill();
     assert_eq!(yours.queues().await, [queue]);
     assert_eq!(yours.job("q", 1).await, polled);
     assert_eq!(yours.matching("q", &json!([])).await, [2, 3, 1]);
     assert_eq!(yours.put("q", &json!(4)).await.id, 4);
-    assert_consistent(&pair[1]).await;
+    assert_consistent(&pair.other).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_clients_of_both_servers_behave_like_those_of_one() {
     for options in [&[][..], &["--no-skip-locked"]] {
-        let Some(pair) = pair(options) else { return };
-        let clients = [client(&pair[0]), client(&pair[1])];
+        let Some(pair) = Pair::start(options) else {
+            return;
+        };
+        let clients = [client(&pair.one), client(&pair.other)];
         names_and_numbers_are_unique(&clients).await;
         each_job_is_claimed_once_by_polls(&clients).await;
         a_poll_and_a_state_change_do_not_both_succeed(&clients).await;
         concurrent_changes_are_all_kept(&clients).await;
         writes_to_deleted_objects_are_rejected(&clients).await;
-        are_sound(&pair).await;
+        pair.is_sound().await;
     }
 }

@@ -1,33 +1,18 @@
 //! Two servers on one PostgreSQL database act as one queue server.
 
+use super::client;
 use super::concurrency::{dead_jobs_are_processed_once, each_job_once, one_job_is_consumed_once};
 use super::tokens::{revoke, token};
-use super::{assert_consistent, client};
 use crate::support::lmstfy::Lmstfy;
-use crate::support::{Server, postgres};
-
-/// Two servers with these options; `None` if the tests run on SQLite.
-fn pair(options: &[&str]) -> Option<[Server; 2]> {
-    let database = postgres::shared_database()?;
-    Some([0; 2].map(|_| Server::at_url(&database, options)))
-}
-
-/// Each of the two servers, with the other one.
-fn both(pair: &[Server; 2]) -> [(&Server, &Server); 2] {
-    [(&pair[0], &pair[1]), (&pair[1], &pair[0])]
-}
-
-async fn are_sound(pair: &[Server; 2]) {
-    for server in pair {
-        assert_consistent(server).await;
-    }
-}
+use crate::support::pair::Pair;
 
 #[tokio::test]
 async fn a_job_that_becomes_ready_wakes_a_consumer_on_the_other_server() {
     for options in [&["--no-auth"][..], &["--no-auth", "--no-notify"]] {
-        let Some(pair) = pair(options) else { return };
-        for (round, (here, there)) in both(&pair).into_iter().enumerate() {
+        let Some(pair) = Pair::start(options) else {
+            return;
+        };
+        for (round, (here, there)) in pair.both().into_iter().enumerate() {
             for way in ["publish", "bulk", "delay", "respawn", "ttr"] {
                 let queue = format!("{way}{round}");
                 let (mine, yours) = (client(here), client(there));
@@ -54,7 +39,7 @@ async fn a_job_that_becomes_ready_wakes_a_consumer_on_the_other_server() {
                 assert_eq!(mine.job(&queue, &id).await, None);
             }
         }
-        are_sound(&pair).await;
+        pair.is_sound().await;
     }
 }
 
@@ -63,7 +48,7 @@ async fn changes_on_one_server_apply_to_the_other() {
     let Some(pair) = pair(&["--no-auth"]) else {
         return;
     };
-    for (here, there) in both(&pair) {
+    for (here, there) in pair.both() {
         let (mine, yours) = (client(here), client(there));
         let id = mine.publish("work?tries=2", "x").await;
         assert_eq!(yours.size("work").await, 1);
@@ -82,33 +67,37 @@ async fn changes_on_one_server_apply_to_the_other() {
         assert_eq!(mine.size("work").await, 0);
         assert_eq!(mine.job("work", &new).await, None);
     }
-    are_sound(&pair).await;
+    pair.is_sound().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_job_is_consumed_once() {
     for options in [&["--no-auth"][..], &["--no-auth", "--no-skip-locked"]] {
-        let Some(pair) = pair(options) else { return };
-        let clients = [client(&pair[0]), client(&pair[1])];
+        let Some(pair) = Pair::start(options) else {
+            return;
+        };
+        let clients = [client(&pair.one), client(&pair.other)];
         each_job_once(&clients).await;
         one_job_is_consumed_once(&clients).await;
-        are_sound(&pair).await;
+        pair.is_sound().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_dead_letter_calls_on_both_servers_process_each_job_once() {
     for options in [&["--no-auth"][..], &["--no-auth", "--no-skip-locked"]] {
-        let Some(pair) = pair(options) else { return };
-        dead_jobs_are_processed_once(&[client(&pair[0]), client(&pair[1])]).await;
-        are_sound(&pair).await;
+        let Some(pair) = Pair::start(options) else {
+            return;
+        };
+        dead_jobs_are_processed_once(&[client(&pair.one), client(&pair.other)]).await;
+        pair.is_sound().await;
     }
 }
 
 #[tokio::test]
 async fn a_token_is_valid_and_revoked_on_both_servers_at_once() {
-    let Some(pair) = pair(&[]) else { return };
-    for (here, there) in both(&pair) {
+    let Some(pair) = Pair::start(&[]) else { return };
+    for (here, there) in pair.both() {
         for _ in 0..5 {
             let token = token(here, "ns").await;
             for server in [there, here] {

@@ -7,31 +7,16 @@ use super::concurrency::{
     one_enqueue_succeeds_per_key, one_run_at_a_time,
 };
 use super::{assert_consistent, client};
+use crate::support::pair::Pair;
 use crate::support::relay::{new, with};
-use crate::support::{Server, postgres};
-
-/// Two servers with these options; `None` if the tests run on SQLite.
-fn pair(options: &[&str]) -> Option<[Server; 2]> {
-    let database = postgres::shared_database()?;
-    Some([0; 2].map(|_| Server::at_url(&database, options)))
-}
-
-/// Each of the two servers, with the other one.
-fn both(pair: &[Server; 2]) -> [(&Server, &Server); 2] {
-    [(&pair[0], &pair[1]), (&pair[1], &pair[0])]
-}
-
-async fn are_sound(pair: &[Server; 2]) {
-    for server in pair {
-        assert_consistent(server).await;
-    }
-}
 
 #[tokio::test]
 async fn changes_on_one_server_apply_to_the_other() {
     for options in [&[][..], &["--no-notify"]] {
-        let Some(pair) = pair(options) else { return };
-        for (here, there) in both(&pair) {
+        let Some(pair) = Pair::start(options) else {
+            return;
+        };
+        for (here, there) in pair.both() {
             let (mine, yours) = (client(here), client(there));
             mine.put(&json!([with("q", "a", json!({"state": 1}))]))
                 .await;
@@ -74,14 +59,14 @@ async fn changes_on_one_server_apply_to_the_other() {
             }
             assert_eq!(mine.next_ids("q", 9).await, [""; 0]);
         }
-        are_sound(&pair).await;
+        pair.is_sound().await;
     }
 }
 
 #[tokio::test]
 async fn runs_time_out_on_both_servers() {
-    let Some(pair) = pair(&[]) else { return };
-    for (here, there) in both(&pair) {
+    let Some(pair) = Pair::start(&[]) else { return };
+    for (here, there) in pair.both() {
         let (mine, yours) = (client(here), client(there));
         let jobs = json!([
             with("q", "dies", json!({"timeout": 0, "max_retries": 0})),
@@ -104,14 +89,16 @@ async fn runs_time_out_on_both_servers() {
             mine.delete("q", id).await;
         }
     }
-    are_sound(&pair).await;
+    pair.is_sound().await;
 }
 
 /// A server is killed while its clients have runs. The other server knows these runs.
 #[tokio::test]
 async fn runs_of_a_killed_server_continue_on_the_other() {
-    let Some(mut pair) = pair(&[]) else { return };
-    let (mine, yours) = (client(&pair[0]), client(&pair[1]));
+    let Some(mut pair) = Pair::start(&[]) else {
+        return;
+    };
+    let (mine, yours) = (client(&pair.one), client(&pair.other));
     let short = json!({"timeout": 2, "max_retries": 0});
     mine.put(&json!([
         new("q", "a"),
@@ -120,26 +107,28 @@ async fn runs_of_a_killed_server_continue_on_the_other() {
     ]))
     .await;
     let runs = mine.next("q", 2).await;
-    pair[0].kill();
+    pair.one.kill();
     yours.beat_with(&runs[0], "1").await.only(202);
     assert_eq!(yours.next_ids("q", 9).await, ["c"]);
     yours.wait_until_gone("q", "dies").await;
     yours.beat(&runs[0]).await.only(202);
     yours.complete(&runs[0]).await;
     assert!(!yours.exists("q", "a").await);
-    assert_consistent(&pair[1]).await;
+    assert_consistent(&pair.other).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_clients_of_both_servers_behave_like_those_of_one() {
     for options in [&[][..], &["--no-skip-locked"]] {
-        let Some(pair) = pair(options) else { return };
-        let clients = [client(&pair[0]), client(&pair[1])];
+        let Some(pair) = Pair::start(options) else {
+            return;
+        };
+        let clients = [client(&pair.one), client(&pair.other)];
         one_enqueue_succeeds_per_key(&clients).await;
         lists_are_enqueued_completely_or_not_at_all(&clients).await;
         each_job_once(&clients).await;
         a_run_ends_once(&clients).await;
         one_run_at_a_time(&clients).await;
-        are_sound(&pair).await;
+        pair.is_sound().await;
     }
 }

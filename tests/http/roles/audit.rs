@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use switchyard::ui::actions::shown_name;
+use switchyard::ui::actions::current_name;
 
 use super::{ADMIN, Browser, OLGA, VERA, with_keys};
 use crate::support::Server;
@@ -31,7 +31,7 @@ async fn noted(browser: &Browser, action: &str, form: &[(&str, &str)]) -> (Value
         count + 1,
         "one entry for {action}"
     );
-    let mut entry = newest(browser, shown_name(action)).await;
+    let mut entry = newest(browser, current_name(action)).await;
     let target = entry["target"].as_str().unwrap().to_owned();
     (entry["before"].take(), entry["after"].take(), target)
 }
@@ -180,7 +180,7 @@ async fn the_audit_log_records_queues_options_and_workers() {
     assert_eq!(target, "worker w");
     let (_, _, target) = noted(&anna, "mend", &[]).await;
     assert_eq!(target, "the database");
-    // Entries are shown and found by the current name of an action, also under its stored name.
+    // An entry is found by the current and by the former name of its action.
     for name in ["repair", "mend"] {
         let found = anna.audit(&format!("?action={name}")).await;
         assert_eq!(

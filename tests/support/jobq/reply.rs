@@ -1,11 +1,11 @@
 //! Responses of Jobq.
 
-use std::collections::BTreeMap;
-
-use reqwest::header::HeaderMap;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+use crate::support::bearer::reply;
 
 /// A queue as the API returns it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -152,15 +152,7 @@ pub struct At {
     pub column: Option<usize>,
 }
 
-/// A response as received.
-#[derive(Debug)]
-pub struct Reply {
-    pub status: u16,
-    pub headers: HeaderMap,
-    pub text: String,
-    /// The request, for error messages.
-    pub asked: String,
-}
+reply!();
 
 impl Reply {
     /// Checks what all responses have in common.
@@ -172,13 +164,6 @@ impl Reply {
             assert!(!self.error().trim().is_empty(), "{self:?}");
         }
         self
-    }
-
-    pub fn header(&self, name: &str) -> &str {
-        let value = self.headers.get(name);
-        value
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
     }
 
     #[track_caller]

@@ -1,21 +1,12 @@
 //! Responses of lmstfy.
 
 use reqwest::RequestBuilder;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
-use super::PATIENCE;
+use crate::support::bearer::{Received, exchange, reply};
 
-/// A response as received.
-#[derive(Debug)]
-pub struct Reply {
-    pub status: u16,
-    pub headers: HeaderMap,
-    pub text: String,
-    /// The request, for error messages.
-    pub asked: String,
-}
+reply!();
 
 /// A job as the API returns it.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,21 +22,8 @@ pub struct Job {
 
 impl Reply {
     pub async fn of(asked: String, request: RequestBuilder) -> Reply {
-        let exchange = async {
-            let response = request.send().await?;
-            let (status, headers) = (response.status().as_u16(), response.headers().clone());
-            Ok::<_, reqwest::Error>((status, headers, response.text().await?))
-        };
-        let answer = timeout(PATIENCE, exchange).await;
-        let answer = answer.unwrap_or_else(|_| panic!("{asked} hangs"));
-        let (status, headers, text) = answer.unwrap_or_else(|error| panic!("{asked}: {error}"));
-        let reply = Reply {
-            status,
-            headers,
-            text,
-            asked,
-        };
-        reply.checked()
+        let received = exchange(&asked, request).await;
+        Reply::from(received.unwrap_or_else(|error| panic!("{asked}: {error}")))
     }
 
     /// Parses a raw HTTP response.
@@ -61,13 +39,12 @@ impl Reply {
             let name = HeaderName::try_from(name).ok()?;
             Some((name, HeaderValue::from_str(value.trim()).ok()?))
         });
-        let reply = Reply {
+        Reply::from(Received {
             status: status.expect("a status"),
             headers: headers.collect(),
             text: text.to_owned(),
             asked,
-        };
-        reply.checked()
+        })
     }
 
     /// Checks what all responses have in common.
@@ -79,13 +56,6 @@ impl Reply {
             assert!(kind.starts_with("application/json"), "{self:?}");
         }
         self
-    }
-
-    pub fn header(&self, name: &str) -> &str {
-        let value = self.headers.get(name);
-        value
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
     }
 
     pub fn request_id(&self) -> &str {

@@ -1,9 +1,7 @@
 //! The statements of a search, and the fields of a job that it reads.
 
 use crate::engine::clock::Time;
-use crate::engine::model::body::Body;
-use crate::engine::model::history::History;
-use crate::engine::model::job::{Failure, Job, JobKey, Lease, State};
+use crate::engine::model::job::{Failure, Job, Lease, State};
 use crate::engine::model::job_rows::{self, job_bytes, job_columns};
 use crate::store::{Row, StoreError};
 
@@ -27,36 +25,16 @@ pub fn scanned_job(row: &Row) -> Result<Job, StoreError> {
         }),
         None => None,
     };
+    // Payloads are read separately.
     let mut job = Job {
-        seq: row.int(0)?,
-        key: JobKey {
-            scope: row.int(1)?,
-            id: row.text(2)?,
-        },
-        queue: row.int(3)?,
-        state: State::from_code(row.int(4)?).ok_or(StoreError::Corrupt("an unknown state"))?,
-        priority: row.real(5)?,
-        ready_at: Time(row.int(6)?),
-        since: Time(row.int(7)?),
         lease,
-        retries: 0,
         remaining: row.int(10)?,
         klass: row.text_or_null(11)?,
-        tags: Vec::new(),
-        damaged_tags: None,
-        history: History::default(),
         failure,
         created_at: Time(row.int(15)?),
         updated_at: row.int_or_null(16)?.map(Time),
         expires_at: row.int_or_null(17)?.map(Time),
-        // Payloads are read separately.
-        body: Body::default(),
-        timeout_s: None,
-        work_state: None,
-        attributes: None,
-        spawned_from: None,
-        dependencies: Vec::new(),
-        dependents: Vec::new(),
+        ..job_rows::placed_job(row)?
     };
     job_rows::read_tags(&mut job, row.text(12)?);
     Ok(job)

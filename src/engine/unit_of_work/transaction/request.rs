@@ -23,7 +23,7 @@ pub struct WriteRequest {
 }
 
 impl WriteRequest {
-    /// Doubles the weight, so that the group that was too large does not form again.
+    /// Doubles the weight, so that the commit group that was too large does not form again.
     pub fn double_items(&mut self) {
         self.weight = self.weight.saturating_mul(2).max(1);
     }

@@ -9,7 +9,6 @@ use crate::engine::error::Result;
 use crate::engine::maintenance::SystemTask;
 use crate::engine::maintenance::tasks::save_seen;
 use crate::engine::model::body::Body;
-use crate::engine::model::history::History;
 use crate::engine::model::job::{
     Failure, Job, JobKey, LMSTFY_SCOPE, Protocol, QLESS_SCOPE, QueueKey, State,
 };
@@ -36,31 +35,8 @@ impl Import {
             Protocol::Qless | Protocol::Relay | Protocol::Jobq => QLESS_SCOPE,
         };
         let job = Job {
-            seq: 0,
-            key: JobKey { scope, id },
-            queue: 0,
-            state: State::Waiting,
-            priority: 0.0,
-            ready_at: at,
-            since: at,
-            lease: None,
-            retries: 0,
-            remaining: 0,
-            klass: None,
-            tags: Vec::new(),
-            damaged_tags: None,
-            history: History::default(),
-            failure: None,
-            timeout_s: None,
-            work_state: None,
-            updated_at: None,
             body,
-            expires_at: None,
-            attributes: None,
-            created_at: at,
-            spawned_from: None,
-            dependencies: Vec::new(),
-            dependents: Vec::new(),
+            ..Job::new(JobKey { scope, id }, at)
         };
         Import { queue, job }
     }

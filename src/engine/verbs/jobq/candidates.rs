@@ -40,14 +40,14 @@ pub struct PollCandidates(Mutex<HashMap<(QueueId, QueryHash), Arc<QueryCandidate
 /// The candidates of one query.
 #[derive(Debug, Default)]
 pub struct QueryCandidates {
-    untried: sync::Mutex<Untried>,
+    untried: sync::Mutex<UntriedCandidates>,
     /// Candidates that polls are trying now.
     tried: Mutex<HashSet<Candidate>>,
 }
 
 /// Candidates that no poll has tried yet.
 #[derive(Debug, Default)]
-struct Untried {
+struct UntriedCandidates {
     /// When the last search began, and whether it found nothing.
     searched: Option<(Instant, bool)>,
     found: VecDeque<Candidate>,

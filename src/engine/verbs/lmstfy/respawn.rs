@@ -6,6 +6,7 @@ use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{JobKey, QueueKey, State};
 use crate::engine::unit_of_work::{Needs, Oldest, UnitOfWork};
 use crate::engine::verbs::batches::{Batches, MOVE_BATCH};
+use crate::engine::verbs::lifecycle::check_dead;
 use crate::engine::verbs::lmstfy::publish::ends_after;
 use crate::engine::verbs::{Each, needs_of_oldest};
 
@@ -50,16 +51,10 @@ impl Engine {
 pub fn respawn(work: &mut UnitOfWork, key: &JobKey, ttl_s: u32) -> Result<()> {
     let (now, expires_at) = (work.now, ends_after(work, ttl_s));
     let place = work.next_tick();
-    let id = || key.id.clone();
     let job = work
         .job_mut(key)
-        .ok_or_else(|| Error::NoSuchJob { id: id() })?;
-    if job.state != State::Dead {
-        return Err(Error::NotDead {
-            id: id(),
-            state: job.effective_state(now),
-        });
-    }
+        .ok_or_else(|| Error::NoSuchJob { id: key.id.clone() })?;
+    check_dead(job, now)?;
     job.history.push(EventKind::Respawned, now, None, None);
     job.state = State::Waiting;
     job.ready_at = place;

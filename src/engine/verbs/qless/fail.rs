@@ -1,4 +1,4 @@
-//! Fail: a job stays failed under a group until it is retried or canceled.
+//! Fail: a job stays failed under a failure group until it is retried or canceled.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -36,7 +36,7 @@ impl Engine {
     }
 }
 
-/// Fails the job under `group`.
+/// Fails the job under the failure group `group`.
 ///
 /// # Errors
 /// Those of [`leased_job`].

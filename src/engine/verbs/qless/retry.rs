@@ -17,7 +17,7 @@ pub struct Retry {
     pub key: JobKey,
     /// Seconds before it becomes available again; 0 or less means now.
     pub delay: f64,
-    /// The group and message of a failure.
+    /// The failure group and message of a failure.
     pub reason: Option<(String, String)>,
 }
 

@@ -68,16 +68,11 @@ pub fn untrack(work: &mut UnitOfWork, key: &JobKey) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Options, Put, QueueKey};
+    use crate::engine::{Put, QueueKey, engine_without_tasks};
 
     #[tokio::test]
     async fn up_to_10000_jobs_are_tracked() {
-        let options = Options {
-            database: "sqlite::memory:".to_owned(),
-            without_tasks: true,
-            ..Options::default()
-        };
-        let engine = Engine::open(&options).await.unwrap();
+        let engine = engine_without_tasks().await;
         let job = |id: &str| Put {
             id: Some(id.to_owned()),
             body: "1".to_owned(),

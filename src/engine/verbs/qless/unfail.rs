@@ -12,8 +12,8 @@ use crate::engine::verbs::qless::put::announce_put;
 use crate::engine::verbs::{needs_of_jobs, needs_of_oldest};
 
 impl Engine {
-    /// Requeues the oldest `count` failed jobs of `group`, into `queue` or else each into its own. Returns how many.
-    /// Large numbers are split over several transactions.
+    /// Requeues the oldest `count` failed jobs of a failure group, into `queue` or else each into its own. Returns how
+    /// many. Large numbers are split over several transactions.
     pub async fn unfail(
         &self,
         group: &str,

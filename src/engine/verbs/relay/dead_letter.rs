@@ -7,6 +7,7 @@ use crate::engine::model::job::{JobKey, QueueKey, State, UNLIMITED};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
 use crate::engine::verbs::batches::{Batches, MOVE_BATCH};
+use crate::engine::verbs::lifecycle::check_dead;
 use crate::engine::verbs::lmstfy::acknowledge::is_in;
 use crate::engine::verbs::relay::enqueue::{Enqueue, enqueue};
 use crate::engine::verbs::relay::needs_of_jobs;
@@ -103,20 +104,14 @@ impl Engine {
 /// [`Error::NoSuchJob`], [`Error::NotDead`], [`Error::JobExists`].
 pub fn reenqueue_dead(work: &mut UnitOfWork, queue: &QueueKey, dead: &JobKey) -> Result<()> {
     let now = work.now;
-    let id = || dead.id.clone();
-    let job = work
-        .job(dead)
-        .ok_or_else(|| Error::NoSuchJob { id: id() })?;
-    if job.state != State::Dead {
-        return Err(Error::NotDead {
-            id: id(),
-            state: job.effective_state(now),
-        });
-    }
+    let job = work.job(dead).ok_or_else(|| Error::NoSuchJob {
+        id: dead.id.clone(),
+    })?;
+    check_dead(job, now)?;
     let (history, created_at) = (job.history.clone(), job.created_at);
     let again = Enqueue {
         queue: queue.clone(),
-        id: id(),
+        id: dead.id.clone(),
         timeout_s: job.timeout_s.unwrap_or_default(),
         max_retries: (job.retries != UNLIMITED).then_some(job.retries),
         payload: job.body.to_string(),

@@ -67,7 +67,7 @@ pub async fn tracked(call: &Call<'_>) -> Outcome {
     })
 }
 
-/// The groups of failures, or the ids of the jobs of one.
+/// The failure groups, or the ids of the jobs of one.
 pub async fn failed(mut call: Call<'_>) -> Outcome {
     let Some(group) = call.arguments.next().filter(|group| !group.is_empty()) else {
         let groups = call.engine.failures().await?;

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::engine::AuditEntry;
 use crate::time::iso;
-use crate::ui::actions::shown_name;
+use crate::ui::actions::current_name;
 use crate::ui::present::csv::line;
 
 /// An entry in an export.
@@ -42,7 +42,7 @@ pub fn audit_json(entries: &[AuditEntry], more: bool) -> String {
         at: iso(entry.at.0),
         who: &entry.actor.who,
         role: &entry.actor.role,
-        action: shown_name(&entry.actor.action),
+        action: current_name(&entry.actor.action),
         target: &entry.actor.target,
         link: &entry.actor.link,
         before: serde_json::from_str(&entry.before).ok(),
@@ -72,7 +72,7 @@ pub fn audit_csv(entries: &[AuditEntry]) -> String {
             &at,
             &actor.who,
             &actor.role,
-            shown_name(&actor.action),
+            current_name(&actor.action),
             &actor.target,
             &entry.before,
             &entry.after,

@@ -1,5 +1,7 @@
 //! Loads the audit log.
 
+use std::collections::BTreeSet;
+
 use leptos::prelude::*;
 use serde_json::{Map, Value};
 
@@ -7,7 +9,7 @@ use crate::auth::Role;
 use crate::engine::{
     AUDIT_DAYS_MAX, AUDIT_ENTRIES_MAX, AuditEntry, AuditFilter, Engine, Result, Time,
 };
-use crate::ui::actions::{shown_name, stored_name};
+use crate::ui::actions::{current_name, former_name};
 use crate::ui::context::read;
 use crate::ui::dates::{DATETIME_LOCAL, parse_time};
 use crate::ui::error::PageError;
@@ -41,14 +43,12 @@ const KINDS: [&str; 7] = [
 /// A page of matching entries.
 pub async fn load_audit(engine: &Engine, query: &AuditQuery) -> Result<AuditView> {
     let (users, stored) = engine.audit_filters().await?;
-    let actions = stored.iter().map(|name| shown_name(name).to_owned());
-    let mut actions: Vec<String> = actions.collect();
-    actions.sort_unstable();
+    let actions: BTreeSet<_> = stored.iter().map(|name| current_name(name)).collect();
     let mut view = AuditView {
         rows: Vec::new(),
         next: None,
         users,
-        actions,
+        actions: actions.into_iter().map(str::to_owned).collect(),
         filter_error: None,
         retention: (AUDIT_ENTRIES_MAX, AUDIT_DAYS_MAX),
     };
@@ -85,9 +85,10 @@ pub async fn load_export(
 }
 
 fn filter(query: &AuditQuery) -> Result<AuditFilter, String> {
+    let action = current_name(&query.action);
     Ok(AuditFilter {
         who: query.user.clone(),
-        action: stored_name(&query.action).to_owned(),
+        actions: [action, former_name(action)].map(str::to_owned),
         target: query.target.trim().to_owned(),
         from: time(&query.from)?,
         until: time(&query.until)?,
@@ -117,7 +118,7 @@ fn row(entry: &AuditEntry) -> AuditRow {
         at: entry.at.0,
         user: actor.who,
         role: actor.role,
-        action: shown_name(&actor.action).to_owned(),
+        action: current_name(&actor.action).to_owned(),
         target: actor.target,
         link: actor.link,
         changes: changes(&entry.before, &entry.after),
@@ -187,6 +188,7 @@ fn text_of(value: Option<&Value>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::{Actor, engine_without_tasks};
     use crate::ui::pages::audit::model::ChangeKind;
 
     #[test]
@@ -229,5 +231,46 @@ mod tests {
         assert_eq!(time("1970-01-02"), Ok(Some(Time(86_400_000_000))));
         assert_eq!(time(" "), Ok(None));
         assert!(time("yesterday").is_err());
+    }
+
+    #[tokio::test]
+    async fn entries_of_earlier_versions_show_the_current_name_of_their_action() {
+        let engine = engine_without_tasks().await;
+        for (n, name) in ["mend", "repair", "make_queue", "cancel"]
+            .iter()
+            .enumerate()
+        {
+            let actor = Actor {
+                id: n.to_string(),
+                action: (*name).to_owned(),
+                ..Actor::default()
+            };
+            engine.record_outcome(&actor, true, "Done.").await.unwrap();
+        }
+        let load = async |action: &str| {
+            let query = AuditQuery {
+                action: action.to_owned(),
+                ..AuditQuery::default()
+            };
+            let view = load_audit(&engine, &query).await.unwrap();
+            assert_eq!(view.actions, ["cancel", "create_queue", "repair"]);
+            let rows = view.rows.iter().map(|row| row.action.clone());
+            let mut names: Vec<_> = rows.collect();
+            names.sort_unstable();
+            let (entries, _) = load_export(&engine, &query, 100).await.unwrap();
+            assert_eq!(entries.len(), names.len(), "{action}");
+            names
+        };
+        assert_eq!(
+            load("").await,
+            ["cancel", "create_queue", "repair", "repair"]
+        );
+        for name in ["mend", "repair"] {
+            assert_eq!(load(name).await, ["repair", "repair"], "{name}");
+        }
+        assert_eq!(load("make_queue").await, ["create_queue"]);
+        assert_eq!(load("cancel").await, ["cancel"]);
+        assert_eq!(load("undepend").await, [""; 0]);
+        engine.close().await;
     }
 }

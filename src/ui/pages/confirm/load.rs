@@ -1,21 +1,21 @@
-//! Counts the jobs of a bulk action, for its confirmation.
+//! Counts the jobs of a bulk operation, for its confirmation.
 
 use leptos::prelude::*;
 
 use crate::auth::Role;
 use crate::engine::{Engine, Result};
 use crate::ui::actions::operations::{
-    bulk_action, engine_action, must_type, no_jobs, subject, without_argument,
+    action_kind, engine_action, must_type, no_jobs, subject, without_argument,
 };
 use crate::ui::context::read;
 use crate::ui::error::PageError;
-use crate::ui::model::operation::{BulkRequest, ConfirmView};
+use crate::ui::model::operation::{ConfirmView, OperationRequest};
 use crate::ui::present::queue_refs::queue_names;
 use crate::ui::present::rows;
 
-/// What a bulk action would change, or why it is not possible.
+/// What a bulk operation would change, or why it is not possible.
 #[server]
-pub async fn confirm(request: BulkRequest) -> Result<Result<ConfirmView, String>, PageError> {
+pub async fn confirm(request: OperationRequest) -> Result<Result<ConfirmView, String>, PageError> {
     read(Role::Operator, async |context| {
         load_confirm(&context.engine, &request).await
     })
@@ -25,10 +25,10 @@ pub async fn confirm(request: BulkRequest) -> Result<Result<ConfirmView, String>
 /// What the confirmation shows, or why the action is not possible.
 pub async fn load_confirm(
     engine: &Engine,
-    request: &BulkRequest,
+    request: &OperationRequest,
 ) -> Result<Result<ConfirmView, String>> {
     // A missing argument is not an error: the page has a field for it.
-    let action = match bulk_action(request) {
+    let action = match action_kind(request) {
         Ok(kind) => engine_action(kind, request).unwrap_or_else(|_| without_argument(kind)),
         Err(why) => return Ok(Err(why)),
     };

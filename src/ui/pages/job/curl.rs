@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use crate::ui::components::commands::{api, commands, json_string, shell_quote};
+use crate::ui::components::commands::{api, curl_commands, json_string, shell_quote};
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::job::model::JobView;
@@ -47,11 +47,5 @@ pub fn curl(job: &JobView, request: &PageRequest) -> AnyView {
     }
     let note = format!(r#"{{"id": {id}, "message": "looked at it"}}"#);
     post("Add a note to its history", "/log", note);
-    view! {
-        <details>
-            <summary>"API call (curl)"</summary>
-            {commands("curl", lines)}
-        </details>
-    }
-    .into_any()
+    curl_commands(lines)
 }

@@ -8,7 +8,7 @@ use crate::ui::context::{read, read_or_missing};
 use crate::ui::error::PageError;
 use crate::ui::model::PAGE_JOBS;
 use crate::ui::model::operation::{
-    BulkAction, BulkRequest, OperationRow, OperationView, OperationsView, Phase, SkipRow,
+    JobActionKind, OperationRequest, OperationRow, OperationView, OperationsView, Phase, SkipRow,
 };
 use crate::ui::present::queue_refs::queue_ref;
 
@@ -75,14 +75,14 @@ pub async fn load_operation(
 fn row(engine: &Engine, operation: &Operation) -> OperationRow {
     let now = engine.now(None);
     let (action, arg) = match &operation.action {
-        JobAction::Retry => (BulkAction::Retry, String::new()),
-        JobAction::Cancel => (BulkAction::Cancel, String::new()),
-        JobAction::Move { queue } => (BulkAction::Move, queue.clone()),
-        JobAction::Priority { priority } => (BulkAction::Priority, priority.to_string()),
-        JobAction::Tag { tag } => (BulkAction::Tag, tag.clone()),
-        JobAction::Untag { tag } => (BulkAction::Untag, tag.clone()),
-        JobAction::Track => (BulkAction::Track, String::new()),
-        JobAction::Untrack => (BulkAction::Untrack, String::new()),
+        JobAction::Retry => (JobActionKind::Retry, String::new()),
+        JobAction::Cancel => (JobActionKind::Cancel, String::new()),
+        JobAction::Move { queue } => (JobActionKind::Move, queue.clone()),
+        JobAction::Priority { priority } => (JobActionKind::Priority, priority.to_string()),
+        JobAction::Tag { tag } => (JobActionKind::Tag, tag.clone()),
+        JobAction::Untag { tag } => (JobActionKind::Untag, tag.clone()),
+        JobAction::Track => (JobActionKind::Track, String::new()),
+        JobAction::Untrack => (JobActionKind::Untrack, String::new()),
     };
     let (all, q, jobs) = match &operation.subject {
         Subject::Search(text) => (true, text.clone(), Vec::new()),
@@ -97,7 +97,7 @@ fn row(engine: &Engine, operation: &Operation) -> OperationRow {
         id: operation.id,
         who: operation.who.clone(),
         action,
-        request: BulkRequest {
+        request: OperationRequest {
             action: action.as_str().to_owned(),
             all,
             q,

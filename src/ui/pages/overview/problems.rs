@@ -42,12 +42,12 @@ pub struct Problem {
     /// A point in time with its label, such as the first failure.
     pub since: Option<(&'static str, i64)>,
     /// An action that solves it.
-    pub remedy: Option<Remedy>,
+    pub remedy: Option<SuggestedAction>,
 }
 
 /// An action beside a problem.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Remedy {
+pub enum SuggestedAction {
     /// Resume the queue.
     ResumeQueue(QueueRef),
     /// Retry all jobs of the group.
@@ -176,7 +176,7 @@ fn failed_groups(overview: &OverviewView) -> Option<Problem> {
                 .min()
                 .map(|first| ("first", first)),
             remedy: match overview.groups.as_slice() {
-                [group] => Some(Remedy::RetryGroup(group.clone())),
+                [group] => Some(SuggestedAction::RetryGroup(group.clone())),
                 _ => None,
             },
         }
@@ -245,7 +245,10 @@ fn dead(problems: &mut Vec<Problem>, overview: &OverviewView, now: i64) {
             protocol: Some(row.queue_ref.protocol),
             address: urls::state(&row.queue_ref, EffectiveState::Dead),
             since: None,
-            remedy: Some(Remedy::RequeueDead(row.queue_ref.clone(), row.size)),
+            remedy: Some(SuggestedAction::RequeueDead(
+                row.queue_ref.clone(),
+                row.size,
+            )),
         }
     });
     problems.extend(named);
@@ -318,7 +321,8 @@ fn per_queue(
                     "unclaimed" => queue.last_claim.map(|last| ("since", last)),
                     _ => None,
                 },
-                remedy: (kind == "paused").then(|| Remedy::ResumeQueue(queue.queue_ref.clone())),
+                remedy: (kind == "paused")
+                    .then(|| SuggestedAction::ResumeQueue(queue.queue_ref.clone())),
             })
         })
         .collect();

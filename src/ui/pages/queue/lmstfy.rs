@@ -8,15 +8,13 @@ use crate::ui::actions::queues::DestroyQueue;
 use crate::ui::components::basics::plural;
 use crate::ui::components::commands::{api, shell_quote};
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
-use crate::ui::components::links::job_link;
-use crate::ui::components::state::state_label;
-use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::job::JobRow;
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::PageRequest;
+use crate::ui::pages::queue::job_table;
 use crate::ui::pages::queue::model::QueueView;
 use crate::ui::urls::encoding::segment;
 
@@ -31,29 +29,18 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
         _ => "TTR ends",
     };
     let columns = [
-        ("Job", "xl:min-w-68"),
         (moment, "num w-[1%]"),
         ("Tries left", "num"),
         ("Expires", "num mid"),
-        ("Body", "w-[35%] wide"),
     ];
-    let rows = view.jobs.iter().map(|job| {
+    job_table(view, &columns, "Body", |job| {
         view! {
-            <tr data-key=job.id.clone()>
-                <th scope="row">{job_link(job)}</th>
-                <td class="num">{ago(job.state_time, request.now)}</td>
-                <td class="num">{attempts(job)}</td>
-                <td class="num mid">{expiry(job, request.now)}</td>
-                <td class="w-[35%] max-w-0 truncate text-muted wide"><code>{job.preview.clone()}</code></td>
-            </tr>
+            <td class="num">{ago(job.state_time, request.now)}</td>
+            <td class="num">{attempts(job)}</td>
+            <td class="num mid">{expiry(job, request.now)}</td>
         }
-    });
-    let caption = format!("Jobs, {}", state_label(view.state));
-    tables::table(
-        &caption,
-        tables::head(&columns),
-        rows.collect_view().into_any(),
-    )
+        .into_any()
+    })
 }
 
 pub fn attempts(job: &JobRow) -> String {

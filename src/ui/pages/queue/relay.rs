@@ -4,14 +4,12 @@ use leptos::prelude::*;
 
 use crate::time;
 use crate::ui::components::commands::{api, curl, json_string, shell_quote};
-use crate::ui::components::links::job_link;
-use crate::ui::components::state::state_label;
-use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::job::JobRow;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::PageRequest;
+use crate::ui::pages::queue::job_table;
 use crate::ui::pages::queue::model::QueueView;
 use crate::ui::urls::encoding::encode;
 
@@ -25,28 +23,14 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
         EffectiveState::Scheduled => "Run at",
         _ => "Timeout ends",
     };
-    let columns = [
-        ("Job", "xl:min-w-68"),
-        (moment, "num w-[1%]"),
-        ("Retries left", "num"),
-        ("Payload", "w-[35%] wide"),
-    ];
-    let rows = view.jobs.iter().map(|job| {
+    let columns = [(moment, "num w-[1%]"), ("Retries left", "num")];
+    job_table(view, &columns, "Payload", |job| {
         view! {
-            <tr data-key=job.id.clone()>
-                <th scope="row">{job_link(job)}</th>
-                <td class="num">{ago(job.state_time, request.now)}</td>
-                <td class="num">{retries(job)}</td>
-                <td class="w-[35%] max-w-0 truncate text-muted wide"><code>{job.preview.clone()}</code></td>
-            </tr>
+            <td class="num">{ago(job.state_time, request.now)}</td>
+            <td class="num">{retries(job)}</td>
         }
-    });
-    let caption = format!("Jobs, {}", state_label(view.state));
-    tables::table(
-        &caption,
-        tables::head(&columns),
-        rows.collect_view().into_any(),
-    )
+        .into_any()
+    })
 }
 
 /// The remaining and the total number of retries, as text.

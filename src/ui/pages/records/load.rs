@@ -11,7 +11,8 @@ use crate::ui::error::PageError;
 use crate::ui::model::PAGE_JOBS;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::pages::records::model::{
-    Mark, RecordFilter, RecordList, RecordRow, RecordView, RecordsView, RefusedQuery, StateRow,
+    QueryPosition, RecordFilter, RecordList, RecordRow, RecordView, RecordsView, RefusedQuery,
+    StateRow,
 };
 use crate::ui::present::queue_refs::queue_ref;
 use crate::ui::present::{entry, preview};
@@ -157,7 +158,7 @@ fn no_json(text: &str, at: usize) -> RefusedQuery {
     let (number, line, column) = line_at(text, at);
     RefusedQuery {
         why: "Not valid JSON.".to_owned(),
-        mark: Some(Mark {
+        mark: Some(QueryPosition {
             place: format!("Line {number}, column {}", column + 1),
             text: line.to_owned(),
             at: Some(column),
@@ -178,14 +179,19 @@ pub fn line_at(text: &str, at: usize) -> (usize, &str, usize) {
 }
 
 /// The place of an error: the index of the term, the index of the element in the term, and the column from 1.
-fn mark(text: &str, term: usize, part: Option<usize>, column: Option<usize>) -> Option<Mark> {
+fn mark(
+    text: &str,
+    term: usize,
+    part: Option<usize>,
+    column: Option<usize>,
+) -> Option<QueryPosition> {
     let terms: Vec<&RawValue> = serde_json::from_str(text).ok()?;
     let triple = terms.get(term)?.get();
     let number = term + 1;
     let elements: Vec<&RawValue> = serde_json::from_str(triple).unwrap_or_default();
     let element = part.and_then(|part| Some((part, elements.get(part)?.get())));
     let Some((part, element)) = element else {
-        return Some(Mark {
+        return Some(QueryPosition {
             place: format!("Term {number}"),
             text: triple.to_owned(),
             at: None,
@@ -199,7 +205,7 @@ fn mark(text: &str, term: usize, part: Option<usize>, column: Option<usize>) -> 
     let expression = serde_json::from_str::<String>(element).ok();
     let at = column.filter(|_| expression.is_some());
     let column = at.map_or(String::new(), |column| format!(", column {column}"));
-    Some(Mark {
+    Some(QueryPosition {
         place: format!("Term {number}, {name}{column}"),
         text: expression.unwrap_or_else(|| element.to_owned()),
         at: at.map(|column| column.saturating_sub(1)),
@@ -302,7 +308,7 @@ mod tests {
         let text = r#"[["IS", "j.state", null], ["=", "length('ä') +", 1]]"#;
         assert_eq!(
             mark(text, 1, Some(1), Some(14)),
-            Some(Mark {
+            Some(QueryPosition {
                 place: "Term 2, the first expression, column 14".to_owned(),
                 text: "length('ä') +".to_owned(),
                 at: Some(13),

@@ -68,12 +68,12 @@ pub struct RecordRow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedQuery {
     pub why: String,
-    pub mark: Option<Mark>,
+    pub mark: Option<QueryPosition>,
 }
 
 /// A place in a query.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
+pub struct QueryPosition {
     /// The place as text.
     pub place: String,
     /// The text at that place.

@@ -3,14 +3,16 @@
 use leptos::prelude::*;
 
 use crate::time;
-use crate::ui::components::basics::plural;
+use crate::ui::components::basics::{empty_note, plural};
 use crate::ui::components::commands::{commands, escape_textarea, shell_quote};
 use crate::ui::components::icons::icon;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, PAYLOAD, QUESTION};
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::records::load::FOUND_MAX;
-use crate::ui::pages::records::model::{Mark, RecordFilter, RecordList, RecordRow, RefusedQuery};
+use crate::ui::pages::records::model::{
+    QueryPosition, RecordFilter, RecordList, RecordRow, RefusedQuery,
+};
 use crate::ui::pages::records::{call, table};
 use crate::ui::urls;
 
@@ -128,7 +130,7 @@ fn found(queue_ref: &QueueRef, rows: &[RecordRow], request: &PageRequest) -> Any
                 <span class="text-muted wrap-anywhere [&>a]:text-sm [&>a]:underline">{format!("at {} UTC · ", time::clock(request.now))} <a href=request.here()>"Run again"</a></span>
             </div>
             {if rows.is_empty() {
-                view! { <p class="px-4 py-5 text-muted">"No job in this queue matches the query."</p> }.into_any()
+                empty_note("No job in this queue matches the query.")
             } else {
                 table("Matching jobs, least recently changed first", queue_ref, rows, request)
             }}
@@ -142,14 +144,14 @@ fn refusal(refused: &RefusedQuery) -> AnyView {
         <div class=format!("{QUESTION} border-l-failed") role="alert">
             <h2 class="text-failed">{icon("failed")} " Invalid query"</h2>
             <p>{refused.why.clone()}</p>
-            {refused.mark.as_ref().map(marked)}
+            {refused.mark.as_ref().map(query_with_error)}
         </div>
     }
     .into_any()
 }
 
 /// The text of the query with the error marked.
-fn marked(mark: &Mark) -> AnyView {
+fn query_with_error(mark: &QueryPosition) -> AnyView {
     let text = match mark.at {
         None => mark.text.clone().into_any(),
         Some(at) => {

@@ -14,7 +14,7 @@ use crate::ui::urls;
 pub const SUGGESTED: &str = "suggested";
 
 /// The saved searches; empty if they cannot be loaded.
-pub fn beside(text: &str, request: &PageRequest) -> AnyView {
+pub fn saved_searches(text: &str, request: &PageRequest) -> AnyView {
     let (text, request) = (text.to_owned(), request.clone());
     Suspend::new(async move {
         let view = load::searches().await.unwrap_or_default();

@@ -9,19 +9,6 @@ use crate::ui::model::worker::WorkerRow;
 use crate::ui::pages::dead_letters::model::DeadRow;
 use crate::ui::pages::overview::model::OverviewView;
 
-fn queue(name: &str, counts: Counts, oldest_waiting: Option<i64>) -> QueueRow {
-    QueueRow {
-        queue_ref: QueueRef::qless(name),
-        counts,
-        oldest_waiting,
-        paused: false,
-        forgotten: false,
-        recurring: 0,
-        last_claim: None,
-        claimants: Vec::new(),
-    }
-}
-
 fn overview(queues: Vec<QueueRow>, workers: Vec<WorkerRow>) -> OverviewView {
     OverviewView {
         queues,
@@ -51,7 +38,10 @@ fn a_healthy_server_has_no_problems() {
         complete: 9,
         ..Counts::default()
     };
-    let overview = overview(vec![queue("mail", counts, Some(0))], vec![worker(0)]);
+    let overview = overview(
+        vec![QueueRow::sample("mail", counts, Some(0))],
+        vec![worker(0)],
+    );
     assert_eq!(problems(&overview, 1_000_000), []);
 }
 
@@ -62,7 +52,7 @@ fn waiting_without_workers_is_the_first_problem() {
         stalled: 1,
         ..Counts::default()
     };
-    let overview = overview(vec![queue("mail", counts, Some(0))], vec![]);
+    let overview = overview(vec![QueueRow::sample("mail", counts, Some(0))], vec![]);
     let found = problems(&overview, 1_000_000);
     assert_eq!(
         found[0].text,
@@ -80,7 +70,7 @@ fn a_paused_queue_with_waiting_jobs_is_one_problem() {
     };
     let paused = |counts, since| QueueRow {
         paused: true,
-        ..queue("mail", counts, since)
+        ..QueueRow::sample("mail", counts, since)
     };
     let found = |queue| problems(&overview(vec![queue], vec![]), 2 * LONG_US);
     let some = found(paused(counts, Some(0)));
@@ -88,7 +78,7 @@ fn a_paused_queue_with_waiting_jobs_is_one_problem() {
     assert_eq!(some[0].text, "mail is paused with 2 jobs waiting");
     assert_eq!(
         some[0].remedy,
-        Some(Remedy::ResumeQueue(QueueRef::qless("mail")))
+        Some(SuggestedAction::ResumeQueue(QueueRef::qless("mail")))
     );
     assert_eq!(found(paused(Counts::default(), None)), []);
 }
@@ -143,7 +133,10 @@ fn a_single_failed_group_can_be_retried() {
     overview.groups = vec![group("a", 7)];
     let found = problems(&overview, 0).remove(0);
     assert_eq!(found.since, Some(("first", 7)));
-    assert_eq!(found.remedy, Some(Remedy::RetryGroup(group("a", 7))));
+    assert_eq!(
+        found.remedy,
+        Some(SuggestedAction::RetryGroup(group("a", 7)))
+    );
     overview.groups.push(group("b", 5));
     let found = problems(&overview, 0).remove(0);
     assert_eq!((found.since, found.remedy), (Some(("first", 5)), None));
@@ -159,7 +152,7 @@ fn further_dead_letters_are_summarized() {
     let queue_ref = QueueRef::lmstfy("shop", "mail");
     let queue = QueueRow {
         queue_ref: queue_ref.clone(),
-        ..queue("", waiting, Some(0))
+        ..QueueRow::sample("", waiting, Some(0))
     };
     let mut overview = overview(vec![queue], vec![]);
     overview.dead_letters = 3;
@@ -176,7 +169,10 @@ fn further_dead_letters_are_summarized() {
     );
     assert_eq!(found[0].text, "7 dead jobs in shop/mail");
     assert_eq!(found[0].address, "/ui/lmstfy/shop/mail/dead");
-    assert_eq!(found[0].remedy, Some(Remedy::RequeueDead(queue_ref, 7)));
+    assert_eq!(
+        found[0].remedy,
+        Some(SuggestedAction::RequeueDead(queue_ref, 7))
+    );
     assert_eq!(found[1].text, "… and 2 more queues");
 }
 
@@ -187,7 +183,7 @@ fn many_queues_with_the_same_problem_are_summarized() {
         ..Counts::default()
     };
     let queues = (0..10)
-        .map(|i| queue(&format!("q{i}"), counts, None))
+        .map(|i| QueueRow::sample(&format!("q{i}"), counts, None))
         .collect();
     let found = problems(&overview(queues, vec![]), 0);
     assert_eq!(found.len(), NAMED_MAX + 1);
@@ -203,7 +199,7 @@ fn a_queue_for_which_no_worker_asks_is_a_problem_after_two_minutes() {
     let queue = QueueRow {
         queue_ref: QueueRef::lmstfy("shop", "mail"),
         last_claim: Some(0),
-        ..queue("", waiting, Some(0))
+        ..QueueRow::sample("", waiting, Some(0))
     };
     let found = |now| problems(&overview(vec![queue.clone()], vec![]), now);
     assert_eq!(found(120_000_000), []);

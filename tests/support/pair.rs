@@ -1,0 +1,46 @@
+//! Two servers on one PostgreSQL database, and the consistency check.
+
+use serde_json::json;
+
+use super::{Server, postgres};
+
+/// Two servers on a new database.
+pub struct Pair {
+    pub database: String,
+    pub one: Server,
+    pub other: Server,
+}
+
+impl Pair {
+    /// Starts two servers with these options; `None` if the tests run on SQLite.
+    pub fn start(options: &[&str]) -> Option<Pair> {
+        let database = postgres::shared_database()?;
+        Some(Pair::on(database, options))
+    }
+
+    pub fn on(database: String, options: &[&str]) -> Pair {
+        Pair {
+            one: Server::at_url(&database, options),
+            other: Server::at_url(&database, options),
+            database,
+        }
+    }
+
+    /// Each of the two servers, with the other one.
+    pub fn both(&self) -> [(&Server, &Server); 2] {
+        [(&self.one, &self.other), (&self.other, &self.one)]
+    }
+
+    /// Runs the consistency check on both servers.
+    pub async fn is_sound(&self) {
+        for (server, _) in self.both() {
+            assert_consistent(server).await;
+        }
+    }
+}
+
+/// Runs the consistency check.
+pub async fn assert_consistent(server: &Server) {
+    let found = server.client().get("/check").await.ok();
+    assert_eq!(found, json!({"problems": []}));
+}
