@@ -239,8 +239,13 @@ pub async fn body(body: Body, max: usize) -> Result<Bytes, BodyError> {
             None => first = Some(part),
             Some(first) => {
                 if rest.is_empty() {
-                    rest.reserve(expected);
+                    rest.reserve(expected.min(SMALL_MAX));
                     rest.extend_from_slice(first);
+                }
+                // Room for a large body is made as it arrives.
+                if rest.capacity() < rest.len() + part.len() {
+                    let more = expected.saturating_sub(rest.len()).min(rest.len());
+                    rest.reserve(more.max(part.len()));
                 }
                 rest.extend_from_slice(&part);
             }
@@ -286,10 +291,13 @@ fn body_error(error: &(dyn Error + 'static)) -> BodyError {
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
+    use std::pin::Pin;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Poll};
 
     use futures::stream;
+    use hyper::body::{Frame, SizeHint};
 
     use super::*;
 
@@ -319,6 +327,32 @@ mod tests {
                 assert_eq!(read.map(|body| body.len()), expected, "{length} bytes");
             }
         }
+    }
+
+    /// A body with an announced length.
+    struct Announced(u64, Body);
+
+    impl HttpBody for Announced {
+        type Data = Bytes;
+        type Error = axum::Error;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+            Pin::new(&mut self.1).poll_frame(cx)
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            SizeHint::with_exact(self.0)
+        }
+    }
+
+    #[tokio::test]
+    async fn an_announced_length_occupies_no_memory() {
+        let (parts, _) = in_parts(vec![4, 4]);
+        let announced = Body::new(Announced(1 << 60, parts));
+        assert_eq!(body(announced, 1 << 61).await, Ok(Bytes::from(vec![0; 8])));
     }
 
     #[tokio::test]
