@@ -264,7 +264,7 @@ async fn authenticate(State(layer): State<AuthLayer>, request: Request, next: Ne
                 return end_with_credentials(response, keyring, *api, presented);
             }
             Ok(false) => {
-                log_wrong_credentials(&request);
+                log_wrong_credentials(&layer.0.throttle, &request);
                 None
             }
             Err(wait) => Some(wait),
@@ -281,9 +281,13 @@ async fn authenticate(State(layer): State<AuthLayer>, request: Request, next: Ne
     response
 }
 
-pub fn log_wrong_credentials(request: &Request) {
-    let from = ClientAddress::of(request.extensions()).map(|from| from.to_string());
-    tracing::warn!(from, "rejected a request with wrong credentials");
+/// Logs a rejection, but not too many of one address.
+pub fn log_wrong_credentials(throttle: &LoginThrottle, request: &Request) {
+    let from = ClientAddress::of(request.extensions());
+    if throttle.may_log(from) {
+        let from = from.map(|from| from.to_string());
+        tracing::warn!(from, "rejected a request with wrong credentials");
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod access;
 mod commands;
 mod connection;
+mod environment;
 mod exposure;
 mod file;
 mod load;
@@ -28,6 +29,7 @@ use crate::secret::read_file;
 pub use access::Access;
 pub use commands::{Backup, Bench, Completions, ConfigCommand, Doctor, Import, Restore};
 pub use connection::Connection;
+pub use environment::secret_variables;
 pub use load::{LoadError, Loaded, Setting, Source, Value, definition, load};
 pub use manage::{
     Bulk, CompleteQueues, FailureCommand, Job, JobAction, JobCommand, JobPut, Limit,
@@ -148,14 +150,14 @@ pub enum Token {
         /// reads it from standard input.
         #[arg(
             long,
-            env = "SWITCHYARD_TOKEN",
+            env = "SWITCHYARD_NEW_TOKEN",
             hide_env_values = true,
             allow_hyphen_values = true,
             group = "given-token-source"
         )]
         token: Option<String>,
         /// File with the value of --token.
-        #[arg(long, env = "SWITCHYARD_TOKEN_FILE", value_parser = read_file, value_name = "PATH")]
+        #[arg(long, env = "SWITCHYARD_NEW_TOKEN_FILE", value_parser = read_file, value_name = "PATH")]
         #[arg(group = "given-token-source")]
         token_file: Option<String>,
         /// When the token expires: a duration in s, m, h, d or w (30d), or an RFC 3339 date-time

@@ -209,21 +209,20 @@ pub async fn serve_engine(
         let stop = drained.clone();
         tokio::spawn(accept::serve(listener, routes, limits, transport, stop))
     });
+    let limits = match &listeners.redis {
+        Some(_) => settings.limits.of_two(),
+        None => settings.limits,
+    };
     let redis = serve_redis(
         listeners.redis,
         &engine,
         settings,
+        limits,
         clients,
         redis_transport,
         &stopping,
     );
-    let server = accept::serve(
-        listeners.main,
-        router,
-        settings.limits,
-        transport,
-        stopping.clone(),
-    );
+    let server = accept::serve(listeners.main, router, limits, transport, stopping.clone());
     let too_late = async {
         stopping.cancelled().await;
         tokio::time::sleep(GRACE).await;
@@ -246,6 +245,7 @@ async fn serve_redis(
     listener: Option<TcpListener>,
     engine: &Engine,
     settings: &Settings,
+    limits: Limits,
     clients: Arc<Clients>,
     transport: Transport,
     stopping: &CancellationToken,
@@ -254,7 +254,7 @@ async fn serve_redis(
     clients.listen();
     let (auth, stop) = (&settings.auth, stopping.clone());
     let front = Front::new(engine, auth, settings.allow_flush, clients, stop.clone());
-    redis::serve(listener, Arc::new(front), settings.limits, transport, stop).await;
+    redis::serve(listener, Arc::new(front), limits, transport, stop).await;
 }
 
 /// The routes of the whole server. Live feeds end when `stop` is canceled.

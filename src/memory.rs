@@ -21,6 +21,9 @@ pub const SMALL_MAX: usize = 64 << 10;
 /// Bytes of responses that wait, complete, for memory.
 const WAITING_MAX: usize = 64 << 20;
 
+/// Bytes that [`Reserved::grow_to`] reserves at once.
+const GROWTH_MIN: usize = 256 << 10;
+
 /// How long a request waits for memory, in total.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
@@ -58,6 +61,18 @@ impl Reserved {
         }
     }
 
+    /// Reserves memory for something that grows: more, if less than `bytes` are reserved. Waits up to 2 s.
+    ///
+    /// # Errors
+    /// [`Busy`].
+    pub async fn grow_to(&mut self, bytes: usize) -> Result<(), Busy> {
+        let missing = bytes.saturating_sub(self.bytes());
+        if missing > 0 {
+            self.add(acquire(missing.max(GROWTH_MIN)).await?);
+        }
+        Ok(())
+    }
+
     /// Takes `bytes` of it, or all if it is less.
     fn split(&mut self, bytes: usize) -> Reserved {
         let bytes = bytes.min(self.bytes());
@@ -80,7 +95,7 @@ impl Reserved {
     ///
     /// # Errors
     /// [`Busy`].
-    async fn for_response(mut self, bytes: u64) -> Result<Reserved, Busy> {
+    pub async fn for_response(mut self, bytes: u64) -> Result<Reserved, Busy> {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         let bytes = if bytes > SMALL_MAX { bytes } else { 0 };
         let missing = bytes.saturating_sub(self.bytes());
@@ -245,6 +260,25 @@ mod tests {
         let (fitted, _) = of_request(fit_response(SMALL_MAX as u64)).await;
         assert_eq!(fitted, Ok(()));
         drop(all);
+        assert_eq!(free(), MEMORY_MAX);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn memory_for_something_that_grows_is_reserved_in_steps() {
+        let mut growing = Reserved::default();
+        for (bytes, reserved) in [
+            (0, 0),
+            (1, GROWTH_MIN),
+            (GROWTH_MIN, GROWTH_MIN),
+            (GROWTH_MIN + 1, 2 * GROWTH_MIN),
+            (9 * GROWTH_MIN, 9 * GROWTH_MIN),
+        ] {
+            growing.grow_to(bytes).await.unwrap();
+            assert_eq!(growing.bytes(), reserved, "{bytes}");
+            assert_eq!(free(), MEMORY_MAX - reserved);
+        }
+        assert_eq!(growing.grow_to(MEMORY_MAX + 1).await, Err(Busy));
+        drop(growing);
         assert_eq!(free(), MEMORY_MAX);
     }
 

@@ -27,18 +27,23 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// Sign-ins per name and address within [`WINDOW`].
 const SIGN_INS_MAX: u32 = 30;
 
+/// Rejections per address that are logged within [`WINDOW`].
+const LOGGED_MAX: u32 = 10;
+
 const COUNTERS_MAX: usize = 10_000;
 
 /// Counts failures and sign-ins of the last minute.
 #[derive(Debug, Default)]
 pub struct LoginThrottle(Mutex<HashMap<Key, Counter>>);
 
-/// What a counter counts: failures of an address, or failures or sign-ins of a name (its hash) from an address.
+/// What a counter counts: failures or logged rejections of an address, or failures or sign-ins of a name (its hash) from
+/// an address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Address(IpAddr),
     Name(IpAddr, String),
     SignIn(IpAddr, String),
+    Logged(IpAddr),
 }
 
 /// The part of a request that has the credentials.
@@ -101,6 +106,18 @@ impl LoginThrottle {
         }
         count(&mut all, key);
         Ok(())
+    }
+
+    /// Whether to log that wrong credentials of this address were rejected. A client that repeats them must not fill
+    /// the log.
+    pub fn may_log(&self, from: Option<IpAddr>) -> bool {
+        let key = Key::Logged(address(from));
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if wait(&all, &key, LOGGED_MAX).is_some() {
+            return false;
+        }
+        count(&mut all, key);
+        true
     }
 }
 
@@ -175,6 +192,17 @@ mod tests {
         assert_eq!(try_as(from, "ada", true), Err(Duration::from_secs(1)));
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(try_as(from, "ada", true), Ok(Some(())));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ten_rejections_of_an_address_are_logged_in_a_minute() {
+        let throttle = LoginThrottle::default();
+        let may_log = |from: &str| throttle.may_log(from.parse().ok());
+        assert!((0..10).all(|_| may_log("192.0.2.1")));
+        assert!(!may_log("192.0.2.1"));
+        assert!(may_log("192.0.2.2"), "another address");
+        tokio::time::advance(WINDOW).await;
+        assert!(may_log("192.0.2.1"));
     }
 
     #[tokio::test(start_paused = true)]

@@ -76,6 +76,7 @@ impl Network {
                 idle: time,
                 body: time,
                 stalled: time,
+                transaction: time,
                 ..limits
             };
         }

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use regex::Regex;
 use serde_json::value::RawValue;
 
-use super::Connection;
+use super::{Connection, secret_variables};
 
 /// The APIs that a worker can claim from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -115,6 +115,10 @@ pub struct Work {
     /// Discard the output of programs.
     #[arg(long)]
     pub quiet: bool,
+    /// Environment variables with secrets that the program inherits, such as SWITCHYARD_TOKEN, separated by commas.
+    /// Repeatable. The others are removed from its environment.
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    pub pass_env: Vec<String>,
     /// Relay and Jobq: time between two requests for jobs, because these APIs have no long polls.
     #[arg(long, value_parser = duration, default_value = "1s", value_name = "TIME")]
     pub poll_interval: Duration,
@@ -194,6 +198,12 @@ impl Work {
         }
         if self.queues.iter().any(String::is_empty) {
             return Err("--queue: a name is empty".to_owned());
+        }
+        let is_secret = |name: &&String| secret_variables().contains(*name);
+        if let Some(name) = self.pass_env.iter().find(|name| !is_secret(name)) {
+            return Err(format!(
+                "--pass-env: {name} is not among the variables that are removed from the environment of programs"
+            ));
         }
         if self.outcomes.retry_codes.contains(&0) || self.outcomes.fail_codes.contains(&0) {
             return Err("exit code 0 always completes the job".to_owned());
@@ -348,6 +358,16 @@ mod tests {
         assert!(work(&["-q", "a", "--each-line"]).is_ok());
         assert!(work(&["-q", "a", "--retry-code", "0"]).is_err());
         assert!(work(&["-q", "a", "--group-pattern", "("]).is_err());
+    }
+
+    #[test]
+    fn only_variables_with_secrets_are_passed_explicitly() {
+        let names = "SWITCHYARD_TOKEN,SWITCHYARD_TOKEN_FILE";
+        let work = work(&["-q", "a", "--pass-env", names]).unwrap();
+        assert_eq!(work.pass_env.len(), 2);
+        for name in ["SWITCHYARD_SERVER", "PATH", ""] {
+            assert!(self::work(&["-q", "a", "--pass-env", name]).is_err());
+        }
     }
 
     #[test]

@@ -108,6 +108,11 @@ impl Connection {
         self.progress.store(PROGRESS_MIN, Ordering::Relaxed);
     }
 
+    /// Called when a large response was sent and another one can follow in the same request.
+    pub fn end_large_response(&self) {
+        self.progress.store(0, Ordering::Relaxed);
+    }
+
     /// Called when the server waits for the rest of a body.
     pub fn await_body(&self) {
         self.enter(Phase::Body);

@@ -18,7 +18,7 @@ use crate::memory::Reserved;
 use crate::request::BodyTimeout;
 
 /// A response over this size, in bytes, must progress.
-const LARGE_RESPONSE: u64 = 1 << 20;
+pub const LARGE_RESPONSE: usize = 1 << 20;
 
 /// The socket of a connection. With TLS, it carries the encrypted bytes.
 pub struct TrackedSocket {
@@ -166,7 +166,7 @@ pub struct TrackedResponseBody {
 impl TrackedResponseBody {
     pub fn new(body: Body, reserved: Reserved, connection: Arc<Connection>) -> TrackedResponseBody {
         let bytes = body.size_hint().exact().unwrap_or_default();
-        if bytes > LARGE_RESPONSE {
+        if bytes > LARGE_RESPONSE as u64 {
             connection.begin_large_response();
         }
         TrackedResponseBody {

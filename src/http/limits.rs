@@ -23,6 +23,8 @@ pub struct Limits {
     pub body: Duration,
     /// Maximum time that a client reads nothing of a ready response.
     pub stalled: Duration,
+    /// Redis' protocol: maximum time from `MULTI` to `EXEC`, and of an `EXEC`.
+    pub transaction: Duration,
 }
 
 impl Limits {
@@ -36,6 +38,23 @@ impl Limits {
             idle: Duration::from_secs(60),
             body: Duration::from_secs(30),
             stalled: Duration::from_secs(30),
+            transaction: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Limits {
+    /// These limits for each of two listeners, which share the system's limit on open files.
+    pub fn of_two(self) -> Limits {
+        self.of_two_with(open_files())
+    }
+
+    fn of_two_with(self, files: u64) -> Limits {
+        let connections = self.connections.min(share(files) / 2).max(1);
+        Limits {
+            connections,
+            per_address: self.per_address.min(connections.div_ceil(2)),
+            ..self
         }
     }
 }
@@ -43,15 +62,23 @@ impl Limits {
 impl Default for Limits {
     /// Connections can use three quarters of the limit on open files.
     fn default() -> Limits {
-        let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        Limits::with_connections(connections_for(files))
+        Limits::with_connections(connections_for(open_files()))
     }
+}
+
+/// The system's limit on open files.
+fn open_files() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// The open files that connections can use.
+fn share(files: u64) -> usize {
+    usize::try_from(files - files / 4).unwrap_or(usize::MAX)
 }
 
 /// The number of connections for a limit on open files.
 fn connections_for(files: u64) -> usize {
-    let share = usize::try_from(files - files / 4).unwrap_or(usize::MAX);
-    share.min(CONNECTIONS_MAX)
+    share(files).min(CONNECTIONS_MAX)
 }
 
 /// Raises the limit on open files to the maximum of the system.
@@ -86,6 +113,22 @@ mod tests {
             (u64::MAX, 16_384),
         ] {
             assert_eq!(connections_for(files), connections, "{files} files");
+        }
+    }
+
+    #[test]
+    fn two_listeners_share_the_open_files() {
+        for (limit, files, each) in [
+            (768, 1_024, 384),
+            (8, 1_024, 8),
+            (384, 1_024, 384),
+            (385, 1_024, 384),
+            (16_384, u64::MAX, 16_384),
+            (1, 1, 1),
+        ] {
+            let limits = Limits::with_connections(limit).of_two_with(files);
+            assert_eq!(limits.connections, each, "{limit} of {files} files");
+            assert!(limits.per_address <= each.div_ceil(2));
         }
     }
 

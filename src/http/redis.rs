@@ -10,16 +10,17 @@ use bytes::BytesMut;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 
 use super::accept::{Clients, Transport, log_end};
 use super::connections::{Admitted, Connection};
-use super::io::TrackedSocket;
+use super::io::{LARGE_RESPONSE, TrackedSocket};
 use super::limits::Limits;
 use super::tls::Tls;
-use crate::memory::{self, Reserved};
-use crate::protocol::redis::{After, COMMAND_BYTES_MAX, Front, Malformed, Reader, Reply, Session};
+use crate::memory::{Reserved, SMALL_MAX};
+use crate::protocol::redis::{After, Front, Malformed, Reader, Reply, Session};
 
 /// The reply to a connection beyond the limit.
 const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
@@ -29,9 +30,6 @@ const OUTPUT_BYTES: usize = 64 << 10;
 
 /// Bytes to read at a time from a client that sends more than a small buffer holds.
 const READ_BYTES: usize = 16 << 10;
-
-/// Bytes of an incomplete command for which memory is reserved.
-const LARGE_COMMAND: usize = 256 << 10;
 
 /// How long a client may be silent before the system asks whether it is still there, and the time between two attempts.
 const KEEPALIVE: Duration = Duration::from_secs(60);
@@ -58,7 +56,7 @@ pub async fn serve(
             }
             let (front, tls, stopping) = (Arc::clone(&front), tls.clone(), stopping.clone());
             tasks.spawn(async move {
-                let serving = serve_client(stream, tls, peer, &admitted, front, stopping);
+                let serving = serve_client(stream, tls, peer, &admitted, front, limits, stopping);
                 // On the heap: each connection has its own.
                 if let Err(error) = Box::pin(serving).await {
                     log_end(&error);
@@ -81,6 +79,7 @@ async fn serve_client(
     peer: SocketAddr,
     admitted: &Admitted,
     front: Arc<Front>,
+    limits: Limits,
     stopping: CancellationToken,
 ) -> io::Result<()> {
     let handshake = async {
@@ -94,17 +93,17 @@ async fn serve_client(
     };
     let client = Client {
         stream: stream?,
-        session: Session::new(Arc::clone(&front), peer),
+        session: Session::new(Arc::clone(&front), peer, limits.transaction),
         connection: &admitted.connection,
         input: BytesMut::new(),
         output: Vec::new(),
         reader: Reader::default(),
         is_inside: false,
-        large: None,
+        large: Reserved::default(),
     };
     let mailbox = client.session.mailbox();
     tokio::select! {
-        served = client.serve(&front, &stopping) => served,
+        served = client.serve(&front, limits.header, &stopping) => served,
         () = mailbox.overflow.cancelled() => Err(io::Error::other("a subscriber reads too slowly")),
     }
 }
@@ -121,17 +120,24 @@ struct Client<'a, S> {
     reader: Reader,
     /// Whether a part of a command has arrived.
     is_inside: bool,
-    /// The memory of a large command that is being read.
-    large: Option<Reserved>,
+    /// The memory of the bytes of an incomplete command beyond [`SMALL_MAX`].
+    large: Reserved,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
-    /// Serves until the client disconnects, or must.
-    async fn serve(mut self, front: &Front, stopping: &CancellationToken) -> io::Result<()> {
+    /// Serves until the client disconnects, or must: for example without a token that it needs, `login` after the
+    /// connection was opened.
+    async fn serve(
+        mut self,
+        front: &Front,
+        login: Duration,
+        stopping: &CancellationToken,
+    ) -> io::Result<()> {
         let mut credentials = front.credentials();
         let mailbox = self.session.mailbox();
-        let mut was_anonymous = self.session.is_anonymous();
+        let mut login_until = self.login_until(None, login);
         loop {
+            let exec_until = self.session.deadline();
             tokio::select! {
                 read = self.stream.read_buf(&mut self.input) => {
                     if read? == 0 {
@@ -147,21 +153,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
                         false if self.input.is_empty() => self.input = BytesMut::new(),
                         false => {}
                     }
-                    was_anonymous = self.session.is_anonymous();
+                    login_until = self.login_until(login_until, login);
                 }
                 () = mailbox.arrived.notified() => {}
                 _ = credentials.changed() => {
                     // The client's token was replaced.
-                    if self.session.is_anonymous() && !was_anonymous {
+                    if self.session.is_anonymous() && login_until.is_none() {
                         break;
                     }
                 }
+                () = until(exec_until) => self.session.time_out(),
+                () = until(login_until) => break,
                 () = stopping.cancelled() => break,
             }
             mailbox.take(&mut self.output);
             self.write().await?;
         }
         self.stream.shutdown().await
+    }
+
+    /// When a client without the token that it needs is disconnected. `before` is the result of the last call.
+    fn login_until(&self, before: Option<Instant>, login: Duration) -> Option<Instant> {
+        let is_anonymous = self.session.is_anonymous();
+        is_anonymous.then(|| before.unwrap_or_else(|| Instant::now() + login))
     }
 
     /// Runs the commands that have arrived, in order, and writes their replies.
@@ -190,10 +204,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
             }
         }
         self.write_replies().await?;
-        let waiting = self.reader.bytes() + self.input.len();
-        self.is_inside = waiting > 0;
+        self.is_inside = self.reader.is_inside() || !self.input.is_empty();
         if !self.is_inside {
-            self.large = None;
+            self.large = Reserved::default();
             if self.session.is_subscribed() {
                 // A subscriber is not idle: it waits for messages.
                 self.connection.begin_request();
@@ -204,14 +217,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
             self.connection.end_request();
             self.connection.received();
         }
-        if self.large.is_none() && waiting > LARGE_COMMAND {
-            match memory::hold(COMMAND_BYTES_MAX).await {
-                Ok(reserved) => self.large = Some(reserved),
-                Err(memory::Busy) => {
-                    let why = "ERR other requests occupy the memory for large requests";
-                    return self.refuse(why).await;
-                }
-            }
+        let arrived = self.reader.arrived() + self.input.len();
+        let large = arrived.saturating_sub(SMALL_MAX);
+        if self.large.grow_to(large).await.is_err() {
+            let why = "ERR other requests occupy the memory for large requests";
+            return self.refuse(why).await;
         }
         Ok(After::Continue)
     }
@@ -227,19 +237,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
     async fn write_replies(&mut self) -> io::Result<()> {
         self.session.finish(&mut self.output).await;
         self.session.flush().await;
-        self.write().await?;
-        self.session.written();
-        Ok(())
+        self.write().await
     }
 
     async fn write(&mut self) -> io::Result<()> {
-        if self.output.is_empty() {
-            return Ok(());
+        if !self.output.is_empty() {
+            // A client must not keep a large reply in memory by reading a few bytes of it from time to time.
+            if self.output.len() > LARGE_RESPONSE {
+                self.connection.begin_large_response();
+            }
+            self.stream.write_all(&self.output).await?;
+            self.stream.flush().await?;
+            self.connection.end_large_response();
+            self.output.clear();
+            self.output.shrink_to(OUTPUT_BYTES);
         }
-        self.stream.write_all(&self.output).await?;
-        self.stream.flush().await?;
-        self.output.clear();
-        self.output.shrink_to(OUTPUT_BYTES);
+        self.session.written();
         Ok(())
+    }
+}
+
+/// Waits until then, or for ever.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }

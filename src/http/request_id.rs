@@ -52,8 +52,10 @@ pub async fn assign_request_id(
     let value = HeaderValue::from_str(id);
     let owner = Owner::of(request.uri().path());
     let mut response = next.run(request).instrument(span).await;
-    let bytes = response.body().size_hint().exact().unwrap_or_default();
-    if memory::fit_response(bytes).await.is_err() {
+    // A stream or a compressed page keeps what was reserved for it.
+    if let Some(bytes) = response.body().size_hint().exact()
+        && memory::fit_response(bytes).await.is_err()
+    {
         response = guard::response(owner, Rejected::Busy);
     }
     // Outside of the span, which shows the path.

@@ -10,6 +10,7 @@ mod resp;
 mod scripts;
 mod server;
 mod session;
+mod transaction;
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub use pubsub::Mailbox;
-pub use resp::{COMMAND_BYTES_MAX, Malformed, Reader, Reply};
+pub use resp::{Malformed, Reader, Reply};
 pub use session::{After, Session};
 
 use self::pubsub::Hub;

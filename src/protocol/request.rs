@@ -276,6 +276,10 @@ impl Parted {
                     self.all.reserve(expected.min(SMALL_MAX));
                     self.all.extend_from_slice(first);
                 }
+                if self.all.capacity() < self.all.len() + part.len() {
+                    let rest = expected.saturating_sub(self.all.len());
+                    self.all.reserve(rest.min(self.all.len()).max(part.len()));
+                }
                 self.all.extend_from_slice(&part);
             }
         }
@@ -317,10 +321,13 @@ fn body_error(error: &(dyn Error + 'static)) -> BodyError {
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
+    use std::pin::Pin;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Poll};
 
     use futures::stream;
+    use hyper::body::{Frame, SizeHint};
 
     use super::*;
 
@@ -370,6 +377,32 @@ mod tests {
             assert!(capacity <= 2 * arrived * SMALL_MAX, "{capacity}");
         }
         assert_eq!(parts.joined().len(), 4 + 8 * SMALL_MAX);
+    }
+
+    /// A body with an announced length.
+    struct Announced(u64, Body);
+
+    impl HttpBody for Announced {
+        type Data = Bytes;
+        type Error = axum::Error;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+            Pin::new(&mut self.1).poll_frame(cx)
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            SizeHint::with_exact(self.0)
+        }
+    }
+
+    #[tokio::test]
+    async fn an_announced_length_occupies_no_memory() {
+        let (parts, _) = in_parts(vec![4, 4]);
+        let announced = Body::new(Announced(1 << 60, parts));
+        assert_eq!(body(announced, 1 << 61).await, Ok(Bytes::from(vec![0; 8])));
     }
 
     #[tokio::test]

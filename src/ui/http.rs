@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::{Body, to_bytes};
 use axum::extract::{DefaultBodyLimit, FromRef, Path, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -36,7 +37,8 @@ use tower_http::limit::RequestBodyLimitLayer;
 
 use crate::assets::Assets;
 use crate::auth::{Auth, AuthMethod};
-use crate::engine::{Engine, Error};
+use crate::engine::{Engine, Error, RESPONSE_BYTES_MAX};
+use crate::memory;
 use crate::redis_clients::Clients;
 use crate::request::Https;
 use crate::ui::display::Display;
@@ -149,7 +151,8 @@ pub fn router(state: Dashboard) -> Router {
         .layer(middleware::from_fn_with_state(
             state.clone(),
             authentication::authenticate,
-        ));
+        ))
+        .layer(middleware::from_fn(count_memory));
     Router::new()
         .route("/ui/favicon.svg", get(favicon))
         .route("/ui/pkg/{version}/{name}", get(package_file))
@@ -165,6 +168,7 @@ fn payload_forms() -> Router<Dashboard> {
         .route("/ui/put", post(page_forms::put))
         .route("/ui/jobq/{name}", post(page_forms::create_record))
         .route("/ui/jobq/{name}/job/{id}", post(page_forms::change))
+        .layer(middleware::from_fn(forms::count_memory))
         .layer(DefaultBodyLimit::disable())
         .layer(RequestBodyLimitLayer::new(PAYLOAD_FORM_BYTES_MAX))
 }
@@ -176,6 +180,23 @@ async fn limit_time(request: Request, next: Next) -> Response {
     }
     let response = tokio::time::timeout(PAGE_TIMEOUT, next.run(request)).await;
     response.unwrap_or_else(|_| database_unavailable())
+}
+
+/// Reserves the memory of a page until it is sent. Compression hides the size of a page from the layers outside.
+async fn count_memory(request: Request, next: Next) -> Response {
+    let (parts, body) = next.run(request).await.into_parts();
+    let media_type = parts.headers.get(header::CONTENT_TYPE);
+    if media_type.is_some_and(|its| its.as_bytes().starts_with(b"text/event-stream")) {
+        return Response::from_parts(parts, body);
+    }
+    let Ok(body) = to_bytes(body, RESPONSE_BYTES_MAX).await else {
+        let why = "The page is too large.\n";
+        return (StatusCode::INTERNAL_SERVER_ERROR, why).into_response();
+    };
+    match memory::fit_response(body.len() as u64).await {
+        Ok(()) => Response::from_parts(parts, Body::from(body)),
+        Err(memory::Busy) => forms::busy(),
+    }
 }
 
 /// Logs an error of the engine, and responds with 503.

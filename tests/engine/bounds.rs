@@ -2,7 +2,7 @@
 
 use futures::StreamExt;
 use futures::stream;
-use switchyard::engine::{Claim, Error, JobKey, Put, QueueKey};
+use switchyard::engine::{Claim, Error, JobKey, Page, Put, QueueKey, Recur};
 
 /// The maximum number of items in one transaction.
 const AT_ONCE: usize = 500;
@@ -79,4 +79,48 @@ async fn the_worker_list_is_limited_to_the_last_seen() {
         (listed.len(), listed[0].name.as_str()),
         (10_000, "the-last")
     );
+}
+
+/// Earlier versions stored classes of any length, as the engine still does.
+#[tokio::test]
+async fn a_long_class_counts_towards_a_response_and_lists_show_its_beginning() {
+    const CLASS_BYTES: usize = 4 << 20;
+    const JOBS: usize = 17;
+    let engine = super::open(false).await;
+    let queue = QueueKey::qless("work");
+    let (mut keys, klass) = (Vec::new(), Some("c".repeat(CLASS_BYTES)));
+    for n in 0..JOBS {
+        let put = Put {
+            id: Some(format!("j{n}")),
+            body: "1".to_owned(),
+            klass: klass.clone(),
+            ..Put::default()
+        };
+        let done = engine.put(queue.clone(), vec![put], "w".to_owned(), None);
+        done.await.unwrap().remove(0).unwrap();
+        keys.push(JobKey::qless(format!("j{n}")));
+        let recur = Recur {
+            body: "1".to_owned(),
+            klass: klass.clone(),
+            interval_s: 60.0,
+            ..Recur::default()
+        };
+        let done = engine.recur(queue.clone(), vec![recur], None).await;
+        done.unwrap().remove(0).unwrap();
+    }
+    let page = Page {
+        limit: JOBS,
+        offset: 0,
+    };
+    let whole = engine.jobs_by_key(&keys).await;
+    assert!(matches!(whole, Err(Error::ResponseTooLarge)));
+    let whole = engine.recurring_in(&queue, page).await;
+    assert!(matches!(whole, Err(Error::ResponseTooLarge)));
+    assert!(engine.jobs_by_key(&keys[..2]).await.is_ok());
+    let listed = engine.list_jobs_by_key(&keys).await.unwrap();
+    let classes = listed.into_iter().flatten().map(|job| job.klass);
+    let listed = engine.list_recurring(Some(&queue), page).await.unwrap();
+    let classes = classes.chain(listed.into_iter().map(|it| it.klass));
+    let lengths: Vec<_> = classes.flatten().map(|class| class.len()).collect();
+    assert_eq!(lengths, [1_024; 2 * JOBS]);
 }

@@ -48,6 +48,17 @@ async fn events_come_in_order_with_truncated_long_messages() {
         .map(|event| serde_json::from_str::<Value>(&event.data).unwrap());
     let failures: Vec<_> = data.filter(|data| data["event"] == "failed").collect();
     assert_eq!(failures.len(), 200);
+    // A stream keeps what its client has not read, so it reads less at a time.
+    let (at_once, _) = engine.events(0, 10_000, None).await.unwrap();
+    assert_eq!(at_once.len(), all.len());
+    let (mut streamed, mut after) = (Vec::new(), 0);
+    while after < engine.last_event().await.unwrap() {
+        let (some, last) = engine.events_of_stream(after, 10_000, None).await.unwrap();
+        assert!(some.len() < all.len(), "{} events at once", some.len());
+        after = last;
+        streamed.extend(some);
+    }
+    assert_eq!(streamed, all);
     assert_eq!(failures[0]["message"], "\u{1}é".repeat(500));
 }
 

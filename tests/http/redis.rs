@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::redis::{CURRENT, Redis, TERSE, WORKERLESS, server};
 
+mod abuse;
 mod bounds;
 mod channels;
 mod connections;

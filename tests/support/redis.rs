@@ -64,6 +64,12 @@ impl Redis {
         drop(self.stream.get_mut().write_all(bytes).await);
     }
 
+    /// The first byte of the next reply, which is not taken from it.
+    pub async fn first_byte(&mut self) -> u8 {
+        let bytes = self.stream.fill_buf().await.unwrap();
+        *bytes.first().expect("a reply")
+    }
+
     pub async fn call(&mut self, command: &[&str]) -> Value {
         self.send(command).await;
         self.reply().await

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use super::job::Job;
 use super::output::{Tail, pass_on};
-use crate::config::Work;
+use crate::config::{Work, secret_variables};
 
 /// How long output is read after the program has ended: programs that it has started can keep its pipes open.
 const OUTPUT_MAX: Duration = Duration::from_secs(1);
@@ -212,6 +212,10 @@ fn command(options: &Work, variables: &[(&str, String)]) -> Command {
         None => (OsStr::new(""), &[][..]),
     };
     let mut command = Command::new(program);
+    let secrets = secret_variables().iter();
+    for name in secrets.filter(|name| !options.pass_env.contains(name)) {
+        command.env_remove(name);
+    }
     command
         .args(arguments)
         .envs(variables.iter().map(|(name, value)| (name, value)))

@@ -1,11 +1,12 @@
 //! Names for numbers in SQL: `state = {running}`, `kind = {kind_wait}`, `octet_length(tags) <= {long}`.
 
 use crate::engine::model::body::LONG;
-use crate::engine::model::job::State;
+use crate::engine::model::job::{CLASS_BYTES_MAX, State};
 use crate::engine::unit_of_work::counters::Kind;
 
-/// The numbers of states and of kinds of counters, and the size of long texts, by the names that statements use.
-pub static CONSTANTS: [(&str, i64); 16] = [
+/// The numbers of states and of kinds of counters, the size of long texts, and the maximum length of a class, by the
+/// names that statements use.
+pub static CONSTANTS: [(&str, i64); 17] = [
     ("waiting", State::Waiting as i64),
     ("scheduled", State::Scheduled as i64),
     ("depends", State::Depends as i64),
@@ -22,6 +23,7 @@ pub static CONSTANTS: [(&str, i64); 16] = [
     ("kind_minute", Kind::Minute as i64),
     ("kind_hour", Kind::Hour as i64),
     ("long", LONG as i64),
+    ("class", CLASS_BYTES_MAX as i64),
 ];
 
 #[cfg(test)]

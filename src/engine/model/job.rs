@@ -147,10 +147,12 @@ pub fn is_valid_id(id: &str) -> bool {
     !id.contains('\0')
 }
 
+/// Maximum length of the class of a job, in bytes. Old jobs can have a longer one.
+pub const CLASS_BYTES_MAX: usize = 1_024;
 /// What is wrong with the class of a job. It can be empty.
 pub fn wrong_class(class: &str) -> Option<String> {
-    const BYTES_MAX: usize = 1_024;
-    (class.len() > BYTES_MAX).then(|| format!("is {} bytes; the limit is {BYTES_MAX}", class.len()))
+    let wrong = || format!("is {} bytes; the limit is {CLASS_BYTES_MAX}", class.len());
+    (class.len() > CLASS_BYTES_MAX).then(wrong)
 }
 
 /// What is wrong with a name that people read; `None` if it is valid.

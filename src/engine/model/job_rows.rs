@@ -46,7 +46,7 @@ macro_rules! job_columns {
     // they are short, and with at most 100 dependencies and dependents.
     (brief: $message:literal) => {
         concat!("j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
-         j.lease_until, j.retries, j.remaining, substr(j.klass, 1, 1024),
+         j.lease_until, j.retries, j.remaining, substr(j.klass, 1, {class}),
          CASE WHEN octet_length(j.tags) <= {long} THEN j.tags ELSE '[]' END,
          CASE WHEN octet_length(j.history) <= {long} THEN j.history ELSE '[]' END, j.failure_group,
          substr(j.failure_message, 1, ", $message, "), j.failure_worker, j.failure_at,
@@ -97,7 +97,8 @@ pub(crate) use job_columns;
 macro_rules! job_bytes {
     () => {
         concat!("CAST(", $crate::engine::model::long_bodies::body!(bytes), " + octet_length(j.history) + octet_length(j.tags)
-             + coalesce(octet_length(j.work_state), 0) + coalesce(octet_length(j.failure_message), 0) AS BIGINT)")
+             + coalesce(octet_length(j.work_state), 0) + coalesce(octet_length(j.failure_message), 0)
+             + coalesce(octet_length(j.klass), 0) + coalesce(octet_length(j.attributes), 0) AS BIGINT)")
     };
     // With its dependencies and dependents. Each counts as an ID of the greatest length, because to read the IDs would
     // cost as much as to load the job.

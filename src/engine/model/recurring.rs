@@ -145,9 +145,11 @@ pub fn due(queue: QueueId, now: Time, count: usize) -> Statement {
 }
 
 macro_rules! select {
-    ($tags:literal, $body:literal, $rest:literal) => {
+    ($class:literal, $tags:literal, $body:literal, $rest:literal) => {
         concat!(
-            "SELECT r.id, r.seq, r.queue, r.next_at, r.interval, r.made, r.backlog, r.priority, r.retries, r.klass, ",
+            "SELECT r.id, r.seq, r.queue, r.next_at, r.interval, r.made, r.backlog, r.priority, r.retries, ",
+            $class,
+            ", ",
             $tags,
             ", ",
             $body,
@@ -156,11 +158,16 @@ macro_rules! select {
         )
     };
     ($rest:literal) => {
-        select!("r.tags", "r.body", $rest)
+        select!("r.klass", "r.tags", "r.body", $rest)
     };
     // With tags only if they are short, and without bodies.
     (brief: $rest:literal) => {
-        select!("CASE WHEN octet_length(r.tags) <= {long} THEN r.tags ELSE '[]' END", "''", $rest)
+        select!(
+            "substr(r.klass, 1, {class})",
+            "CASE WHEN octet_length(r.tags) <= {long} THEN r.tags ELSE '[]' END",
+            "''",
+            $rest
+        )
     };
 }
 
@@ -181,7 +188,8 @@ macro_rules! list {
             brief: select!(brief: $from),
             bytes: concat!(
                 "SELECT CAST(coalesce(sum(s.bytes), 0) AS BIGINT) FROM (
-                    SELECT octet_length(r.tags) + octet_length(r.body) AS bytes FROM ",
+                    SELECT octet_length(r.tags) + octet_length(r.body) + coalesce(octet_length(r.klass), 0) AS bytes
+                    FROM ",
                 $from,
                 ") AS s"
             ),
@@ -192,13 +200,15 @@ macro_rules! list {
 pub const LOAD: &str = select!("rows($1) AS k CROSS JOIN recurring AS r WHERE r.id = k.item()");
 
 const LOAD_WITHOUT_TEXTS: &str = select!(
+    "r.klass",
     "'[]'",
     "''",
     "rows($1) AS k CROSS JOIN recurring AS r WHERE r.id = k.item()"
 );
 
 const DUE: &str = "
-SELECT r.id, r.queue, r.next_at, r.interval, r.made, CAST(octet_length(r.tags) + octet_length(r.body) AS BIGINT)
+SELECT r.id, r.queue, r.next_at, r.interval, r.made, 
+    CAST(octet_length(r.tags) + octet_length(r.body) + coalesce(octet_length(r.klass), 0) AS BIGINT)
 FROM recurring AS r WHERE r.queue = $1 AND r.next_at <= $2 ORDER BY r.next_at, r.seq LIMIT $3 + 0";
 
 pub const IN_QUEUE: List =

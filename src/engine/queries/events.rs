@@ -42,8 +42,29 @@ impl Engine {
         limit: usize,
         channel: Option<&str>,
     ) -> Result<(Vec<PublishedEvent>, i64)> {
+        self.events_within(READ_BYTES_MAX, after, limit, channel)
+            .await
+    }
+
+    /// Like [`Engine::events`], for a stream that keeps the events until its client has read them: at most one batch.
+    pub async fn events_of_stream(
+        &self,
+        after: i64,
+        limit: usize,
+        channel: Option<&str>,
+    ) -> Result<(Vec<PublishedEvent>, i64)> {
+        self.events_within(1, after, limit, channel).await
+    }
+
+    async fn events_within(
+        &self,
+        bytes_max: i64,
+        after: i64,
+        limit: usize,
+        channel: Option<&str>,
+    ) -> Result<(Vec<PublishedEvent>, i64)> {
         let (mut found, mut last, mut bytes) = (Vec::new(), after, 0);
-        while bytes < READ_BYTES_MAX {
+        while bytes < bytes_max {
             let Some(batch) = self.next_events(last).await? else {
                 // A caller beyond the newest event continues from there, and misses none that came meanwhile.
                 let newest = self.last_event().await?;

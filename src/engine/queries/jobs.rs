@@ -5,6 +5,7 @@ use crate::engine::error::Result;
 use crate::engine::model::job::{Job, JobKey, QueueKey, is_valid_id};
 use crate::engine::model::job_rows;
 use crate::engine::model::job_rows::job_columns;
+use crate::memory::{SMALL_MAX, reserve};
 use crate::store::Statement;
 
 impl Engine {
@@ -14,7 +15,7 @@ impl Engine {
         self.read_job(key).await
     }
 
-    /// Like [`Engine::job`], for callers that have refreshed the cache.
+    /// Like [`Engine::job`], for callers that have refreshed the cache. Reserves memory for a large job.
     pub(in crate::engine) async fn read_job(&self, key: &JobKey) -> Result<Option<Job>> {
         if !is_valid_id(&key.id) {
             return Ok(None);
@@ -22,7 +23,14 @@ impl Engine {
         let statement = Statement::new(JOB, [key.scope.into(), key.id.as_str().into()]);
         let rows = self.readers().rows(statement).await?;
         let job = rows.first().map(job_rows::job).transpose()?;
-        Ok(job.map(|(job, _)| job))
+        let job = job.map(|(job, _)| job);
+        // After it was loaded, because measuring it first would take another statement. The number of readers bounds
+        // the jobs that have not been counted yet.
+        let bytes = job.as_ref().map_or(0, Job::loaded_bytes);
+        if bytes > SMALL_MAX {
+            reserve(bytes).await?;
+        }
+        Ok(job)
     }
 
     /// The job of this queue; `None` if it does not exist.

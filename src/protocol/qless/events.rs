@@ -161,7 +161,7 @@ impl EventStream {
             }
             self.changes.mark_unchanged();
             let engine = &self.api.engine;
-            let events = engine.events(self.last, READY_MAX, self.channel.as_deref());
+            let events = engine.events_of_stream(self.last, READY_MAX, self.channel.as_deref());
             let (events, last) = events.await.ok()?;
             let is_ahead = last > self.last;
             self.last = last;

@@ -25,8 +25,9 @@ fn kind(name: &str) -> Option<(Kind, bool)> {
 
 /// Runs a command. `None` if its replies go through the mailbox.
 pub async fn run(session: &mut Session, name: &str, command: Command) -> Option<Reply> {
-    let Some(names) = texts(command) else {
-        return Some(Reply::error("ERR the arguments are not valid UTF-8"));
+    let names = match texts(command) {
+        Ok(names) => names,
+        Err(refused) => return Some(refused),
     };
     let (kind, subscribes) = kind(name)?;
     let (hub, client) = (&session.front.hub, session.client.number);

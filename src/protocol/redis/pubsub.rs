@@ -4,18 +4,21 @@
 //! missed. While somebody is subscribed, the events of a command are sent before its reply; [`Hub::catch_up`] waits
 //! for them.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use self::pattern::matches;
-use super::resp::{Reply, Version};
+pub use self::mailbox::Mailbox;
+
+use self::pattern::Pattern;
+use super::resp::Reply;
 use crate::engine::{Engine, PublishedEvent};
 
 mod events;
+mod mailbox;
 pub mod pattern;
 
 /// Maximum number of channels and patterns of one connection.
@@ -28,78 +31,11 @@ const PATTERNS_MAX: usize = 256;
 /// Maximum number of channels in a list.
 const LISTED_MAX: usize = 1_000;
 
-/// Bytes of messages that wait for one client, and for all. The connection of one that exceeds a limit is closed.
-const MAILBOX_BYTES_MAX: usize = 4 << 20;
-const MAILBOXES_BYTES_MAX: usize = 256 << 20;
-
-/// Bytes of messages that wait for all clients.
-static WAITING_BYTES: AtomicUsize = AtomicUsize::new(0);
-
 /// Events that are read at a time.
 const BATCH: usize = 1_000;
 
 /// Commands that can wait for their events at a time.
 const WAITING_MAX: usize = 1_024;
-
-/// The messages that wait to be written to one client.
-#[derive(Debug, Default)]
-pub struct Mailbox {
-    state: Mutex<Waiting>,
-    pub arrived: Notify,
-    /// Canceled when a message had no room. As in Redis, the connection then ends.
-    pub overflow: CancellationToken,
-}
-
-#[derive(Debug, Default)]
-struct Waiting {
-    bytes: Vec<u8>,
-    version: Version,
-}
-
-impl Mailbox {
-    pub fn set_version(&self, version: Version) {
-        self.lock().version = version;
-    }
-
-    fn push(&self, message: &Reply) {
-        let mut waiting = self.lock();
-        let version = waiting.version;
-        let before = waiting.bytes.len();
-        message.encode(version, &mut waiting.bytes);
-        let added = waiting.bytes.len() - before;
-        let all = WAITING_BYTES.fetch_add(added, Ordering::Relaxed) + added;
-        if waiting.bytes.len() > MAILBOX_BYTES_MAX || all > MAILBOXES_BYTES_MAX {
-            self.overflow.cancel();
-            waiting.clear();
-        }
-        drop(waiting);
-        self.arrived.notify_one();
-    }
-
-    /// Moves the messages to `output`.
-    pub fn take(&self, output: &mut Vec<u8>) {
-        let mut waiting = self.lock();
-        output.extend_from_slice(&waiting.bytes);
-        waiting.clear();
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Waiting {
-    fn clear(&mut self) {
-        WAITING_BYTES.fetch_sub(self.bytes.len(), Ordering::Relaxed);
-        self.bytes = Vec::new();
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.clear();
-    }
-}
 
 /// What a client is subscribed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,14 +57,33 @@ impl Kind {
 struct Subscriber {
     mailbox: Arc<Mailbox>,
     channels: BTreeSet<String>,
-    patterns: BTreeSet<String>,
+    patterns: BTreeMap<String, Pattern>,
 }
 
 impl Subscriber {
-    fn names(&mut self, kind: Kind) -> &mut BTreeSet<String> {
+    /// Adds a name. Returns whether it is new; `None` if it is a pattern that is too long.
+    fn add(&mut self, kind: Kind, name: String) -> Option<bool> {
+        Some(match kind {
+            Kind::Channel => self.channels.insert(name),
+            Kind::Pattern => {
+                let pattern = Pattern::new(&name)?;
+                self.patterns.insert(name, pattern).is_none()
+            }
+        })
+    }
+
+    /// Removes a name. Returns whether it was there.
+    fn remove(&mut self, kind: Kind, name: &str) -> bool {
         match kind {
-            Kind::Channel => &mut self.channels,
-            Kind::Pattern => &mut self.patterns,
+            Kind::Channel => self.channels.remove(name),
+            Kind::Pattern => self.patterns.remove(name).is_some(),
+        }
+    }
+
+    fn names(&self, kind: Kind) -> Vec<String> {
+        match kind {
+            Kind::Channel => self.channels.iter().cloned().collect(),
+            Kind::Pattern => self.patterns.keys().cloned().collect(),
         }
     }
 
@@ -149,6 +104,18 @@ struct Subscribers {
     patterns: usize,
     /// Increases with the first subscriber after a time without any. Events of that time are sent to nobody.
     epoch: u64,
+}
+
+/// Compared bytes and bytes of a reply after which other tasks run first: well under a millisecond.
+const STEPS_AT_ONCE: usize = 32 << 10;
+
+/// Lets other tasks run after this many steps. After few steps, only once in a while.
+pub async fn pace(steps: usize) {
+    if steps > STEPS_AT_ONCE {
+        tokio::task::yield_now().await;
+    } else {
+        tokio::task::consume_budget().await;
+    }
 }
 
 /// The subscribers of one server.
@@ -212,9 +179,9 @@ impl Hub {
         let subscriber = subscriber.or_insert_with(|| Subscriber {
             mailbox: Arc::clone(mailbox),
             channels: BTreeSet::new(),
-            patterns: BTreeSet::new(),
+            patterns: BTreeMap::new(),
         });
-        let is_new = subscriber.names(kind).insert(name.clone());
+        let is_new = subscriber.add(kind, name.clone())?;
         let count = subscriber.count();
         *subscribers.total(kind) += usize::from(is_new);
         let word = Reply::text(kind.words().0);
@@ -257,23 +224,24 @@ impl Hub {
         }
     }
 
-    /// Sends a message to the subscribers of a channel. Returns their number.
-    pub fn publish(&self, channel: &str, message: &str) -> usize {
-        self.lock().publish(channel, message)
+    /// Sends a message to the subscribers of a channel. Returns their number. Adds the compared bytes to `steps`.
+    pub fn publish(&self, channel: &str, message: &str, steps: &mut usize) -> usize {
+        self.lock().publish(channel, message, steps)
     }
 
     /// Sends an event to the subscribers of an epoch. Returns whether the epoch is still this one.
-    fn publish_in(&self, epoch: u64, channel: &str, message: &str) -> bool {
+    fn publish_in(&self, epoch: u64, channel: &str, message: &str, steps: &mut usize) -> bool {
         let subscribers = self.lock();
         let is_current = subscribers.epoch == epoch;
         if is_current {
-            subscribers.publish(channel, message);
+            subscribers.publish(channel, message, steps);
         }
         is_current
     }
 
-    /// Channels that have subscribers and match a pattern, of the first [`LISTED_MAX`].
-    pub fn channels(&self, pattern: Option<&str>) -> Vec<String> {
+    /// Channels that have subscribers and match a pattern, of the first [`LISTED_MAX`]. Adds the compared bytes to
+    /// `steps`.
+    pub fn channels(&self, pattern: Option<&Pattern>, steps: &mut usize) -> Vec<String> {
         // Copied, so that publishers do not wait for the comparisons.
         let mut names: Vec<String> = {
             let subscribers = self.lock();
@@ -285,7 +253,7 @@ impl Hub {
                 .collect()
         };
         if let Some(pattern) = pattern {
-            names.retain(|name| matches(pattern, name));
+            names.retain(|name| pattern.matches(name, steps));
         }
         names
     }
@@ -335,9 +303,9 @@ impl Subscribers {
         }
     }
 
-    fn names(&mut self, client: u64, kind: Kind) -> Vec<String> {
-        let subscriber = self.all.get_mut(&client);
-        subscriber.map_or_else(Vec::new, |it| it.names(kind).iter().cloned().collect())
+    fn names(&self, client: u64, kind: Kind) -> Vec<String> {
+        let subscriber = self.all.get(&client);
+        subscriber.map_or_else(Vec::new, |it| it.names(kind))
     }
 
     fn count(&self, client: u64) -> usize {
@@ -348,7 +316,7 @@ impl Subscribers {
         let Some(subscriber) = self.all.get_mut(&client) else {
             return;
         };
-        let was_there = subscriber.names(kind).remove(name);
+        let was_there = subscriber.remove(kind, name);
         if subscriber.patterns.is_empty() {
             self.with_patterns.remove(&client);
         }
@@ -366,19 +334,21 @@ impl Subscribers {
         }
     }
 
-    fn publish(&self, channel: &str, message: &str) -> usize {
+    fn publish(&self, channel: &str, message: &str, steps: &mut usize) -> usize {
         let mut count = 0;
-        let direct = self.of_channel.get(channel).into_iter().flatten();
-        for subscriber in direct.filter_map(|client| self.all.get(client)) {
+        if let Some(direct) = self.of_channel.get(channel) {
             let words = ["message", channel, message].map(Reply::text);
-            subscriber.mailbox.push(&Reply::Push(words.into()));
-            count += 1;
+            let push = Reply::Push(words.into());
+            for subscriber in direct.iter().filter_map(|client| self.all.get(client)) {
+                subscriber.mailbox.push(&push);
+                count += 1;
+            }
         }
         let others = self.with_patterns.iter();
         for subscriber in others.filter_map(|client| self.all.get(client)) {
-            for pattern in &subscriber.patterns {
-                if matches(pattern, channel) {
-                    let words = ["pmessage", pattern.as_str(), channel, message].map(Reply::text);
+            for (text, pattern) in &subscriber.patterns {
+                if pattern.matches(channel, steps) {
+                    let words = ["pmessage", text.as_str(), channel, message].map(Reply::text);
                     subscriber.mailbox.push(&Reply::Push(words.into()));
                     count += 1;
                 }
@@ -452,11 +422,15 @@ impl Follower {
     async fn send(&self, events: &[PublishedEvent]) {
         for event in events {
             if let Some((channel, message)) = events::message(event) {
-                if !self.hub.publish_in(self.epoch, &channel, &message) {
+                let mut steps = 0;
+                if !self
+                    .hub
+                    .publish_in(self.epoch, &channel, &message, &mut steps)
+                {
                     return;
                 }
                 // An event can have thousands of subscribers.
-                tokio::task::consume_budget().await;
+                pace(steps).await;
             }
         }
     }

@@ -27,8 +27,10 @@ pub struct Reader {
     missing: usize,
     /// The length of the argument that is being read.
     length: Option<usize>,
-    /// Bytes of the command's arguments so far.
-    bytes: usize,
+    /// The announced lengths of the command's arguments so far.
+    announced: usize,
+    /// The memory of the arguments that have arrived.
+    arrived: usize,
     /// Bytes of the next line that have no line end.
     searched: usize,
 }
@@ -68,13 +70,19 @@ impl Reader {
                 return Ok(None);
             }
         }
-        self.bytes = 0;
+        (self.announced, self.arrived) = (0, 0);
         Ok(Some(std::mem::take(&mut self.arguments)))
     }
 
-    /// Bytes of the incomplete command: its arguments so far, and at least one if it has begun.
-    pub fn bytes(&self) -> usize {
-        self.bytes.max(self.missing)
+    /// Whether a part of a command has been taken from the input.
+    pub fn is_inside(&self) -> bool {
+        self.missing > 0
+    }
+
+    /// The memory of the arguments of the incomplete command that have arrived, in bytes. The announced length of an
+    /// argument does not count, because a client that announces much need not send it.
+    pub fn arrived(&self) -> usize {
+        self.arrived
     }
 
     fn begin(&mut self, line: &[u8], is_anonymous: bool) -> Result<(), Malformed> {
@@ -102,7 +110,7 @@ impl Reader {
                 let Some(line) = self.line(input)? else {
                     return Ok(false);
                 };
-                self.announced(&line, is_anonymous)?
+                self.announce(&line, is_anonymous)?
             }
         };
         if input.len() < length + 2 {
@@ -113,6 +121,7 @@ impl Reader {
             return Err(Malformed("Protocol error: an argument is too long"));
         }
         input.advance(2);
+        self.arrived += argument.len() + size_of::<Bytes>();
         self.arguments.push(argument);
         self.length = None;
         self.missing -= 1;
@@ -120,13 +129,13 @@ impl Reader {
     }
 
     /// Checks the length of the argument that begins.
-    fn announced(&mut self, line: &[u8], is_anonymous: bool) -> Result<usize, Malformed> {
+    fn announce(&mut self, line: &[u8], is_anonymous: bool) -> Result<usize, Malformed> {
         let length = number(line).ok_or(Malformed("Protocol error: invalid bulk length"))?;
         if is_anonymous && length > ANONYMOUS_BYTES_MAX {
             return Err(Malformed("Protocol error: unauthenticated bulk length"));
         }
-        self.bytes = self.bytes.saturating_add(length);
-        if self.bytes > COMMAND_BYTES_MAX {
+        self.announced = self.announced.saturating_add(length);
+        if self.announced > COMMAND_BYTES_MAX {
             return Err(Malformed("Protocol error: the command is too large"));
         }
         self.length = Some(length);
@@ -167,9 +176,13 @@ fn number(line: &[u8]) -> Option<usize> {
     is_plain.then(|| digits.parse().ok()).flatten()
 }
 
-/// The words of an inline command, which can be quoted.
+/// The words of an inline command, which can be quoted. Anything but text ends the connection: a web page can make a
+/// browser send a TLS handshake here, in which a line of its choice follows binary ones.
 fn inline(line: &Bytes, is_anonymous: bool) -> Result<Command, Malformed> {
-    let text = std::str::from_utf8(line).unwrap_or_default();
+    let text = std::str::from_utf8(line).ok();
+    let is_plain = |byte: u8| byte == b'\t' || !byte.is_ascii_control();
+    let text = text.filter(|text| text.bytes().all(is_plain));
+    let text = text.ok_or(Malformed("Protocol error: an inline command must be text"))?;
     let words = match text.contains(['"', '\'']) {
         true => {
             shlex::split(text).ok_or(Malformed("Protocol error: unbalanced quotes in request"))?
@@ -302,5 +315,43 @@ fn list(kind: u8, items: &[Reply], version: Version, output: &mut Vec<u8>) {
     line(kind, &items.len().to_string(), output);
     for item in items {
         item.encode(version, output);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_arguments_that_have_arrived_count() {
+        let (mut reader, mut input) = (Reader::default(), BytesMut::new());
+        for (part, is_inside, arrived) in [
+            (&b"*3\r\n"[..], true, 0),
+            (b"$4\r\nECHO\r\n", true, 4 + size_of::<Bytes>()),
+            (b"$16000000\r\n", true, 4 + size_of::<Bytes>()),
+            (b"xxxx", true, 4 + size_of::<Bytes>()),
+        ] {
+            input.extend_from_slice(part);
+            assert_eq!(reader.next(&mut input, false), Ok(None));
+            let found = (reader.is_inside(), reader.arrived());
+            assert_eq!(found, (is_inside, arrived), "{part:?}");
+        }
+        assert_eq!(input.len(), 4, "what has arrived of the argument");
+    }
+
+    #[test]
+    fn an_inline_command_is_text() {
+        for (line, is_text) in [
+            (&b"ECHO \t \"\xc3\xa9\"\r\n"[..], true),
+            (b"\x16\x03\x01\n", false),
+            (b"ECHO \xff\n", false),
+            (b"ECHO \0\n", false),
+            (b"ECHO \x7f\n", false),
+            (b"ECHO\rPING\r\n", false),
+        ] {
+            let mut input = BytesMut::from(line);
+            let read = Reader::default().next(&mut input, false);
+            assert_eq!(read.is_ok(), is_text, "{line:?}");
+        }
     }
 }

@@ -4,20 +4,27 @@ use bytes::Bytes;
 
 use super::channels::CHANNEL_BYTES_MAX;
 use super::outage;
-use super::pubsub::pattern::{PATTERN_BYTES_MAX, matches};
+use super::pubsub::pace;
+use super::pubsub::pattern::{PATTERN_BYTES_MAX, Pattern};
 use super::qless::{self, Puts, Ran, keys};
 use super::resp::{Reply, Version};
 use super::scripts::{FOREIGN, SCRIPT_BYTES_MAX};
 use super::session::Session;
 use crate::engine::Error;
-use crate::memory;
+use crate::memory::{self, Reserved};
 use crate::protocol::qless::is_listed;
 use crate::redis_clients::{ClientInfo, LIBRARY_BYTES_MAX, NAME_BYTES_MAX};
 
 /// The version of Redis whose behavior clients can expect. Some refuse an old one.
 const REDIS_VERSION: &str = "7.2.0";
 
+/// The error if other requests occupy the memory that a command or its reply needs.
+pub const NO_MEMORY: &str = "TRYAGAIN other requests occupy the memory for large requests";
+
 const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
+
+/// Maximum length of a message of `PUBLISH`, in bytes.
+const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
 /// Maximum number of clients in `CLIENT LIST`.
 const LISTED_MAX: usize = 10_000;
@@ -74,12 +81,27 @@ pub async fn run(session: &mut Session, name: &str, arguments: Vec<String>) -> O
     let outcome = match name {
         "EVALSHA" | "EVALSHA_RO" => eval_sha(session, arguments).await,
         "EVAL" | "EVAL_RO" => eval(session, arguments).await,
-        _ => run_plain(session, name, arguments).await.map(Outcome::from),
+        _ => match run_plain(session, name, arguments).await {
+            Ok(reply) => Ok(fitted(session, reply, Reserved::default()).await.into()),
+            Err(error) => Err(error),
+        },
     };
     outcome.unwrap_or_else(|error| {
         let reply = outage(&error).unwrap_or_else(|| Reply::Error(format!("ERR {error}")));
         reply.into()
     })
+}
+
+/// The reply, for which memory stays reserved until it is written, like that of a response over HTTP: `reserved`, and
+/// what is missing. If that is not free, an error.
+async fn fitted(session: &mut Session, reply: Reply, reserved: Reserved) -> Reply {
+    match reserved.for_response(reply.size() as u64).await {
+        Ok(reserved) => {
+            session.reserved.push(reserved);
+            reply
+        }
+        Err(memory::Busy) => Reply::error(NO_MEMORY),
+    }
 }
 
 /// Runs a command that is not a script.
@@ -93,14 +115,22 @@ async fn run_plain(
         "ZCARD" | "ZSCORE" | "KEYS" | "DBSIZE" => look_up(session, name, &arguments).await,
         "FLUSHDB" | "FLUSHALL" => flush(session, name).await,
         _ => {
+            let mut steps = 0;
+            let reply = without_database(session, name, &arguments, &mut steps);
             // A transaction or a pipeline of them must not keep the thread.
-            tokio::task::consume_budget().await;
-            Ok(without_database(session, name, &arguments))
+            pace(steps + reply.size()).await;
+            Ok(reply)
         }
     }
 }
 
-fn without_database(session: &mut Session, name: &str, arguments: &[String]) -> Reply {
+/// Runs a command that needs no database. Adds what it costs besides its reply to `steps`.
+fn without_database(
+    session: &mut Session,
+    name: &str,
+    arguments: &[String],
+    steps: &mut usize,
+) -> Reply {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match (name, words.as_slice()) {
         ("PING", []) => ping(session, None),
@@ -128,10 +158,13 @@ fn without_database(session: &mut Session, name: &str, arguments: &[String]) -> 
         ("PUBLISH", [channel, _]) if channel.len() > CHANNEL_BYTES_MAX => Reply::Error(format!(
             "ERR the name of a channel must not exceed {CHANNEL_BYTES_MAX} bytes"
         )),
+        ("PUBLISH", [_, message]) if message.len() > MESSAGE_BYTES_MAX => Reply::Error(format!(
+            "ERR a message must not exceed {MESSAGE_BYTES_MAX} bytes"
+        )),
         ("PUBLISH", [channel, message]) => {
-            Reply::integer(session.front.hub.publish(channel, message))
+            Reply::integer(session.front.hub.publish(channel, message, steps))
         }
-        ("PUBSUB", [word, rest @ ..]) => pubsub(session, &word.to_ascii_uppercase(), rest),
+        ("PUBSUB", [word, rest @ ..]) => pubsub(session, &word.to_ascii_uppercase(), rest, steps),
         _ if exists(name) => Reply::wrong_arguments(name),
         _ => {
             let name: String = name.to_ascii_lowercase().chars().take(128).collect();
@@ -182,12 +215,11 @@ async fn run_script(
     session.front.hub.be_ready().await;
     let running = qless::run(&session.front.engine, dialect, arguments);
     let (ran, reserved) = memory::of_request(running).await;
-    session.reserved.push(reserved);
     match ran {
         Ran::Puts(puts) => Outcome::Puts(puts),
         Ran::Reply { reply, publishes } => {
             session.has_published |= publishes;
-            reply.into()
+            fitted(session, reply, reserved).await.into()
         }
     }
 }
@@ -241,9 +273,9 @@ async fn look_up(session: &Session, name: &str, arguments: &[String]) -> Result<
         }),
         ("KEYS" | "DBSIZE", _) => {
             let pattern = arguments.first().map_or("*", String::as_str);
-            if pattern.len() > PATTERN_BYTES_MAX {
+            let Some(pattern) = Pattern::new(pattern) else {
                 return Ok(pattern_too_long());
-            }
+            };
             engine.options().await?;
             let queues = engine.known_queues().all();
             let queues = queues.iter().filter(|queue| is_listed(queue));
@@ -253,10 +285,11 @@ async fn look_up(session: &Session, name: &str, arguments: &[String]) -> Result<
             }
             let mut found = Vec::new();
             for key in keys {
-                if matches(pattern, &key) {
+                let mut steps = 0;
+                if pattern.matches(&key, &mut steps) {
                     found.push(Reply::Text(key));
                 }
-                tokio::task::consume_budget().await;
+                pace(steps).await;
             }
             Ok(Reply::List(found))
         }
@@ -399,14 +432,18 @@ fn set_info(session: &Session, what: &str, value: &str) -> Reply {
     Reply::OK
 }
 
-fn pubsub(session: &Session, word: &str, rest: &[&str]) -> Reply {
+fn pubsub(session: &Session, word: &str, rest: &[&str], steps: &mut usize) -> Reply {
     let hub = &session.front.hub;
+    let list = |channels: Vec<String>| {
+        let channels = channels.into_iter().map(Reply::Text);
+        Reply::List(channels.collect())
+    };
     match (word, rest) {
-        ("CHANNELS", [pattern]) if pattern.len() > PATTERN_BYTES_MAX => pattern_too_long(),
-        ("CHANNELS", [] | [_]) => {
-            let channels = hub.channels(rest.first().copied());
-            Reply::List(channels.into_iter().map(Reply::Text).collect())
-        }
+        ("CHANNELS", []) => list(hub.channels(None, steps)),
+        ("CHANNELS", [pattern]) => match Pattern::new(pattern) {
+            Some(pattern) => list(hub.channels(Some(&pattern), steps)),
+            None => pattern_too_long(),
+        },
         ("NUMSUB", channels) => {
             let counts = channels.iter();
             let counts = counts.flat_map(|it| [Reply::text(*it), Reply::integer(hub.count_of(it))]);

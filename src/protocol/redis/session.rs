@@ -2,20 +2,23 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::time::Instant;
 
 use super::qless::Puts;
-use super::resp::{COMMAND_BYTES_MAX, Command, Reply, Version};
+use super::resp::{Command, Reply, Version};
 use super::server::Outcome;
+use super::transaction::{Replies, Transaction};
 use super::{Front, Mailbox, channels, server};
 use crate::auth::{Api, PresentedCredentials};
 use crate::memory::{self, Reserved};
 use crate::redis_clients::Client;
 use crate::secret::Hash;
 
-/// Maximum number of commands in a transaction.
-const TRANSACTION_MAX: usize = 1_000;
+/// Wrong tokens after which the connection is closed.
+const WRONG_TOKENS_MAX: u32 = 3;
 
 /// Commands that a client may send before it has presented the token.
 const ANONYMOUS: [&str; 4] = ["AUTH", "HELLO", "QUIT", "RESET"];
@@ -48,8 +51,12 @@ pub struct Session {
     subscriptions: usize,
     /// The token that the client has presented.
     token: Option<PresentedCredentials>,
+    /// The number of wrong tokens that the client has presented.
+    wrong_tokens: u32,
     /// The commands since `MULTI`.
     transaction: Option<Transaction>,
+    /// Maximum time from `MULTI` to `EXEC`, and of an `EXEC`.
+    transaction_time: Duration,
     /// Jobs of the last commands, which the engine has not been given.
     puts: Option<Puts>,
     /// Whether events of commands since the last flush must be sent before their replies.
@@ -58,37 +65,9 @@ pub struct Session {
     pub(super) reserved: Vec<Reserved>,
 }
 
-/// Bytes of the replies of a transaction; further commands are not run.
-const REPLIES_BYTES_MAX: usize = 64 << 20;
-
-/// Memory that a large transaction reserves at once, in bytes.
-const RESERVED_AT_ONCE: usize = 1 << 20;
-
-#[derive(Default)]
-struct Transaction {
-    commands: Vec<(String, Command)>,
-    bytes: usize,
-    /// Whether a command could not be queued; the transaction is then discarded.
-    is_broken: bool,
-    /// The memory of the commands beyond [`memory::SMALL_MAX`].
-    reserved: Vec<Reserved>,
-    reserved_bytes: usize,
-}
-
-impl Transaction {
-    /// Reserves memory for this many more bytes.
-    async fn reserve(&mut self, bytes: usize) -> Result<(), memory::Busy> {
-        if self.bytes + bytes > self.reserved_bytes + memory::SMALL_MAX {
-            let part = bytes.max(RESERVED_AT_ONCE);
-            self.reserved.push(memory::hold(part).await?);
-            self.reserved_bytes += part;
-        }
-        Ok(())
-    }
-}
-
 impl Session {
-    pub fn new(front: Arc<Front>, address: SocketAddr) -> Session {
+    /// `transaction_time` is the maximum time from `MULTI` to `EXEC`, and of an `EXEC`.
+    pub fn new(front: Arc<Front>, address: SocketAddr, transaction_time: Duration) -> Session {
         Session {
             client: front.clients.add(address),
             front,
@@ -96,7 +75,9 @@ impl Session {
             version: Version::default(),
             subscriptions: 0,
             token: None,
+            wrong_tokens: 0,
             transaction: None,
+            transaction_time,
             puts: None,
             has_published: false,
             reserved: Vec::new(),
@@ -144,6 +125,10 @@ impl Session {
             self.finish(output).await;
         }
         let (outcome, after) = self.outcome_of(name, command, is_anonymous).await;
+        let after = match self.wrong_tokens >= WRONG_TOKENS_MAX {
+            true => After::Close,
+            false => after,
+        };
         let mut replies = Vec::new();
         match outcome {
             Some(outcome) => self.add(outcome, &mut replies).await,
@@ -208,8 +193,9 @@ impl Session {
         }
     }
 
-    /// Called when the replies so far are written.
+    /// Called when the replies and messages so far are written.
     pub fn written(&mut self) {
+        self.mailbox.written();
         self.reserved.clear();
     }
 
@@ -244,7 +230,7 @@ impl Session {
             "MULTI" => match self.transaction {
                 Some(_) => refused("ERR MULTI calls can not be nested"),
                 None => {
-                    self.transaction = Some(Transaction::default());
+                    self.transaction = Some(Transaction::new(self.transaction_time));
                     replied(Reply::OK)
                 }
             },
@@ -264,42 +250,16 @@ impl Session {
 
     async fn run_one(&mut self, name: &str, command: Command) -> Outcome {
         match texts(command) {
-            Some(arguments) => server::run(self, name, arguments).await,
-            None => Reply::error("ERR the arguments are not valid UTF-8").into(),
+            Ok(arguments) => server::run(self, name, arguments).await,
+            Err(refused) => refused.into(),
         }
     }
 
     async fn queue(&mut self, name: String, command: Command) -> Reply {
-        let Some(transaction) = &mut self.transaction else {
-            return Reply::error("ERR EXEC without MULTI");
-        };
-        // Empty arguments occupy memory too.
-        let sizes = command
-            .iter()
-            .map(|argument| argument.len() + size_of::<Bytes>());
-        let bytes: usize = sizes.sum();
-        let refused = if !server::exists(&name) {
-            Some(format!("ERR {name} cannot be part of a transaction"))
-        } else if transaction.commands.len() >= TRANSACTION_MAX {
-            Some(format!(
-                "ERR a transaction can have at most {TRANSACTION_MAX} commands"
-            ))
-        } else if transaction.bytes + bytes > COMMAND_BYTES_MAX {
-            Some(format!(
-                "ERR a transaction can have at most {COMMAND_BYTES_MAX} bytes"
-            ))
-        } else if transaction.reserve(bytes).await.is_err() {
-            Some("TRYAGAIN other requests occupy the memory for large requests".to_owned())
-        } else {
-            None
-        };
-        if let Some(why) = refused {
-            transaction.is_broken = true;
-            return Reply::Error(why);
+        match &mut self.transaction {
+            Some(transaction) => transaction.add(name, command).await,
+            None => Reply::error("ERR EXEC without MULTI"),
         }
-        transaction.bytes += bytes;
-        transaction.commands.push((name, command));
-        Reply::Status("QUEUED")
     }
 
     /// Runs the commands since `MULTI` one after the other. Other clients' commands may run between them.
@@ -307,34 +267,38 @@ impl Session {
         let Some(transaction) = self.transaction.take() else {
             return Reply::error("ERR EXEC without MULTI");
         };
-        if transaction.is_broken {
-            return Reply::error("EXECABORT Transaction discarded because of previous errors.");
-        }
-        let mut replies = Vec::with_capacity(transaction.commands.len());
-        let (mut measured, mut bytes, mut is_over) = (0, 0, false);
-        for (name, command) in transaction.commands {
+        let (commands, _reserved) = match transaction.into_commands() {
+            Ok(commands) => commands,
+            Err(refused) => return refused,
+        };
+        let mut replies = Replies::new(self.transaction_time);
+        for (name, command) in commands {
             if !server::is_put(&name, &command) {
-                self.run_puts(&mut replies).await;
+                self.run_puts(&mut replies.all).await;
             }
-            for reply in replies.iter().skip(measured) {
-                bytes += reply.size();
-                // The memory that is missing may be that of its own replies, so waiting again would be in vain.
-                is_over |= bytes > REPLIES_BYTES_MAX || reply.is_try_again();
+            if replies.have_room().await {
+                let outcome = self.run_one(&name, command).await;
+                self.add(outcome, &mut replies.all).await;
+            } else {
+                self.run_puts(&mut replies.all).await;
+                replies.refuse();
             }
-            measured = replies.len();
-            if is_over {
-                self.run_puts(&mut replies).await;
-                replies.push(Reply::error(
-                    "TRYAGAIN the replies of the transaction are too large; this command was not run",
-                ));
-                measured = replies.len();
-                continue;
-            }
-            let outcome = self.run_one(&name, command).await;
-            self.add(outcome, &mut replies).await;
         }
-        self.run_puts(&mut replies).await;
-        Reply::List(replies)
+        self.run_puts(&mut replies.all).await;
+        self.reserved.push(replies.reserved);
+        Reply::List(replies.all)
+    }
+
+    /// When an open transaction will be discarded.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.transaction.as_ref().and_then(Transaction::deadline)
+    }
+
+    /// Discards the open transaction, because its deadline has passed.
+    pub fn time_out(&mut self) {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.time_out();
+        }
     }
 
     /// Presents a token. The name of a user is ignored: the server has one token for qless.
@@ -345,15 +309,16 @@ impl Session {
                 "ERR AUTH <password> called without any password configured for the default user.";
             return Err(Reply::error(words));
         }
-        if !self
-            .front
-            .auth
-            .keyring
-            .active()
-            .accept(Api::Qless, &presented)
-        {
-            let from = self.client.info().address.to_string();
-            tracing::warn!(from, "rejected a request with wrong credentials");
+        let auth = &self.front.auth;
+        // A transaction can present more tokens before the connection is closed.
+        let is_over = self.wrong_tokens >= WRONG_TOKENS_MAX;
+        if is_over || !auth.keyring.active().accept(Api::Qless, &presented) {
+            self.wrong_tokens += 1;
+            let from = self.client.info().address;
+            if auth.throttle.may_log(Some(from.ip())) {
+                let from = from.to_string();
+                tracing::warn!(from, "rejected a request with wrong credentials");
+            }
             return Err(Reply::error(
                 "WRONGPASS invalid username-password pair or user is disabled.",
             ));
@@ -406,8 +371,12 @@ fn name_of(command: &Command) -> Option<String> {
     Some(name.to_ascii_uppercase())
 }
 
-/// The arguments as texts; `None` if one is not valid UTF-8.
-pub fn texts(command: Command) -> Option<Vec<String>> {
-    let text = |bytes: Bytes| String::from_utf8(bytes.into()).ok();
+/// The arguments as texts; an error if one is not valid UTF-8, or has a NUL, which Postgres cannot store or search.
+pub fn texts(command: Command) -> Result<Vec<String>, Reply> {
+    let text = |bytes: Bytes| match memchr::memchr(0, &bytes) {
+        Some(_) => Err(Reply::error("ERR the arguments contain a NUL")),
+        None => String::from_utf8(bytes.into())
+            .map_err(|_| Reply::error("ERR the arguments are not valid UTF-8")),
+    };
     command.into_iter().map(text).collect()
 }

@@ -13,11 +13,13 @@ use futures::{StreamExt, stream};
 use uuid::Uuid;
 
 use super::authentication::{RequestInfo, forbid};
+use super::forms::error_page;
 use super::{Dashboard, FORM_BYTES_MAX};
 use crate::auth::{AuthMethod, Identity, Role};
 use crate::engine::{Actor, Engine};
 use crate::request::RequestId;
 use crate::ui::actions::{self, Form, Target};
+use crate::ui::error::PageError;
 
 /// The audit entry of an action in progress.
 #[derive(Clone, Debug)]
@@ -62,6 +64,10 @@ pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Ne
         Ok(buffered) => buffered,
         Err(status) => return status.into_response(),
     };
+    if body.as_deref().is_some_and(has_nul) {
+        let why = "A field of the form contains a NUL character.".to_owned();
+        return error_page(dashboard, info, PageError::Request(why)).await;
+    }
     let form = Form::new(request.uri().path(), body.as_deref());
     let Some((action, target)) = actions::audited(&form) else {
         return run_or_forbid(dashboard, request, info, least, next).await;
@@ -119,6 +125,11 @@ async fn run_or_forbid(
     } else {
         forbid(dashboard, info, least).await
     }
+}
+
+/// Whether a field of the form contains a NUL, which Postgres cannot store or search.
+fn has_nul(form: &[u8]) -> bool {
+    memchr::memchr(0, form).is_some() || memchr::memmem::find(form, b"%00").is_some()
 }
 
 /// Buffers the form. Returns it with a request that still has the whole body; `None` if the form is too long to buffer.

@@ -270,7 +270,7 @@ pub async fn forbid(dashboard: Dashboard, info: RequestInfo, least: Role) -> Res
 /// programs.
 async fn reject(dashboard: Dashboard, request: Request) -> Response {
     if PresentedCredentials::from_headers(request.headers()).is_some() {
-        log_wrong_credentials(&request);
+        log_wrong_credentials(&dashboard.authenticator.throttle, &request);
     }
     let info = RequestInfo::of(&request);
     let (is_get, accepts) = (

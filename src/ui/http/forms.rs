@@ -1,16 +1,22 @@
 //! Responses to forms: error pages, the page of the form, or a redirect with a message.
 
-use axum::body::to_bytes;
+use std::error::Error;
+
+use axum::body::{Body, to_bytes};
 use axum::extract::{FromRequest, Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::{Form, Json};
+use bytes::BytesMut;
+use futures::StreamExt;
+use http_body_util::LengthLimitError;
 use leptos::prelude::provide_context;
 use leptos::server_fn::error::SERVER_FN_ERROR_HEADER;
 use leptos_axum::render_app_async_with_context;
 use serde::de::DeserializeOwned;
 
+use crate::memory;
 use crate::request::Https;
 use crate::ui::cookies;
 use crate::ui::error::PageError;
@@ -91,6 +97,51 @@ pub async fn error_page(dashboard: Dashboard, info: RequestInfo, error: PageErro
     response
 }
 
+/// Reserves memory for a form with a payload, as it arrives.
+pub async fn count_memory(request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let (mut form, mut rest) = (BytesMut::new(), body.into_data_stream());
+    let mut is_busy = false;
+    while let Some(part) = rest.next().await {
+        let part = match part {
+            Ok(part) => part,
+            Err(error) => return unread(&error).into_response(),
+        };
+        let length = form.len() + part.len();
+        if !is_busy && length > memory::SMALL_MAX {
+            is_busy = memory::reserve(part.len()).await.is_err();
+            if is_busy {
+                memory::release();
+            }
+        }
+        // The rest is discarded, because browsers read the response only after they have written the form.
+        match is_busy {
+            true => form = BytesMut::new(),
+            false => form.extend_from_slice(&part),
+        }
+    }
+    if is_busy {
+        return busy();
+    }
+    next.run(Request::from_parts(parts, Body::from(form.freeze())))
+        .await
+}
+
+/// The status of a form that could not be read.
+fn unread(error: &(dyn Error + 'static)) -> StatusCode {
+    let mut causes = std::iter::successors(Some(error), |error| (*error).source());
+    match causes.any(<dyn Error>::is::<LengthLimitError>) {
+        true => StatusCode::PAYLOAD_TOO_LARGE,
+        false => StatusCode::BAD_REQUEST,
+    }
+}
+
+/// The response if the memory for a large form or page is not free.
+pub fn busy() -> Response {
+    let why = "Other requests occupy the memory for large requests. Try again in a moment.\n";
+    (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
+}
+
 /// The fields of a form. Invalid fields are rejected with an error page.
 pub struct PageForm<T>(pub T);
 
@@ -122,7 +173,7 @@ pub async fn render(
         more();
     };
     let handler = render_app_async_with_context(context, move || shell(options.clone()));
-    let mut request = Request::new(axum::body::Body::empty());
+    let mut request = Request::new(Body::empty());
     *request.uri_mut() = uri.clone();
     *request.headers_mut() = info.headers;
     if let Some(principal) = info.principal {

@@ -23,6 +23,9 @@ use crate::ui::http::{Dashboard, REFRESH};
 /// How long a rendering is shared.
 const FRESH: Duration = Duration::from_secs(1);
 
+/// Maximum number of renderings that are shared at the same time; others are made for their request alone.
+const COPIES_MAX: usize = 64;
+
 /// Maximum size of a page.
 const PAGE_BYTES_MAX: usize = 16 << 20;
 
@@ -56,6 +59,9 @@ impl Shared {
     fn entry(&self, key: String, seq: u64) -> Arc<OnceCell<Bytes>> {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pages.retain(|_, copies| copies.seq == seq && copies.made.elapsed() < FRESH);
+        if pages.len() >= COPIES_MAX && !pages.contains_key(&key) {
+            return Arc::default();
+        }
         let fresh = || Copies {
             seq,
             made: Instant::now(),
@@ -132,5 +138,9 @@ mod tests {
         tokio::time::advance(FRESH).await;
         assert_eq!(&page("/ui", 2).await[..], b"3", "another second");
         assert_eq!(shared.0.lock().unwrap().len(), 1, "old pages are removed");
+        for n in 0..2 * COPIES_MAX {
+            page(&format!("/ui/jobs?q={n}"), 2).await;
+        }
+        assert_eq!(shared.0.lock().unwrap().len(), COPIES_MAX);
     }
 }

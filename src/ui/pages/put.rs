@@ -37,8 +37,10 @@ fn page(view: NewJobView, like: &str, rejected: Option<RejectedJob>) -> AnyView 
     let crumb = (!form.queue.is_empty()).then(|| {
         view! { <p class=CRUMB><a href="/ui/queues">"Queues"</a> <span aria-hidden="true">" › "</span> {queue_link(&queue_ref)}</p> }
     });
+    let left_out = (view.is_without_payload)
+        .then_some(" Its payload was not copied, because it is larger than 1 MiB.");
     let lead = (!like.is_empty()).then(|| {
-        view! { <p class="text-muted wrap-anywhere">"Copied from job " <a class="id" href=urls::qless_job(like)>{like.to_owned()}</a> ". The new job gets its own ID."</p> }
+        view! { <p class="text-muted wrap-anywhere">"Copied from job " <a class="id" href=urls::qless_job(like)>{like.to_owned()}</a> ". The new job gets its own ID." {left_out}</p> }
     });
     view! {
         <Title text="Add job" />

@@ -65,3 +65,45 @@ async fn a_list_shows_at_most_20_tags_per_job() {
         assert_eq!(page.matches("href=\"/ui/tags/t").count(), shown, "{count}");
     }
 }
+
+/// Postgres cannot store or search text with NUL.
+#[tokio::test]
+async fn a_form_with_a_nul_is_refused() {
+    let server = Server::with(&[]);
+    for (path, form) in [
+        ("/ui/fn/set_option", "option=a%00b&value=1&back=/ui"),
+        ("/ui/fn/forget_search", "name=a%00b&back=/ui"),
+        ("/ui/fn/set_option", "option=a\0b&value=1&back=/ui"),
+    ] {
+        let request = server.http.post(format!("http://{}{path}", server.address));
+        let request = request.header("content-type", FORM);
+        let request = request.header("sec-fetch-site", "same-origin").body(form);
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 400, "{path}");
+        let page = response.text().await.unwrap();
+        assert!(page.contains("contains a NUL character"), "{page}");
+    }
+}
+
+#[tokio::test]
+async fn a_payload_of_up_to_1_mib_is_copied_into_a_form() {
+    let server = Server::with(&[]);
+    for (bytes, is_copied) in [
+        ((1 << 20) - 1, true),
+        (1 << 20, true),
+        ((1 << 20) + 1, false),
+    ] {
+        let meta = "m".repeat(bytes - 2);
+        let id = format!("of-{bytes}");
+        server
+            .client()
+            .add("work", json!({"id": id, "meta": meta}))
+            .await;
+        let url = format!("http://{}/ui/put?like={id}", server.address);
+        let page = server.http.get(url).send().await.unwrap();
+        let page = page.text().await.unwrap();
+        assert_eq!(page.contains(&meta), is_copied, "{bytes} bytes");
+        let says_why = page.contains("was not copied, because it is larger than 1 MiB");
+        assert_eq!(says_why, !is_copied, "{bytes} bytes");
+    }
+}

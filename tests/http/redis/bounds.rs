@@ -53,7 +53,7 @@ async fn the_group_of_a_retry_is_a_name() {
 }
 
 #[tokio::test]
-async fn nul_and_long_channels_are_refused() {
+async fn nul_and_long_channels_and_messages_are_refused() {
     let (_server, address) = server(&[]).await;
     let mut redis = Redis::with(&address, CURRENT).await;
     for command in [
@@ -62,10 +62,25 @@ async fn nul_and_long_channels_are_refused() {
     ] {
         assert!(is_error(&redis.at(1, &command).await), "{command:?}");
     }
+    for command in [
+        &["ZSCORE", "ql:q:w-recur", "a\0b"][..],
+        &["EVALSHA", "a\0b", "0", "queues", "1"],
+        &["SUBSCRIBE", "a\0b"],
+    ] {
+        let refused = redis.call(command).await;
+        assert_eq!(
+            refused,
+            json!({ "error": "ERR the arguments contain a NUL" })
+        );
+    }
     let longest = "c".repeat(2_048);
     assert_eq!(redis.call(&["PUBLISH", &longest, "m"]).await, 0);
     let longer = format!("{longest}c");
     assert!(is_error(&redis.call(&["PUBLISH", &longer, "m"]).await));
+    let longest = "m".repeat(64 << 10);
+    assert_eq!(redis.call(&["PUBLISH", "c", &longest]).await, 0);
+    let longer = format!("{longest}m");
+    assert!(is_error(&redis.call(&["PUBLISH", "c", &longer]).await));
 }
 
 #[tokio::test]

@@ -200,7 +200,7 @@ async fn a_subscriber_that_does_not_read_is_disconnected() {
     let mut slow = Redis::connect(&address).await;
     slow.call(&["SUBSCRIBE", "c"]).await;
     let mut redis = Redis::connect(&address).await;
-    let text = "x".repeat(1 << 20);
+    let text = "x".repeat(64 << 10);
     let mut sent = 0;
     while redis.call(&["PUBLISH", "c", &text]).await == 1 {
         sent += 1;

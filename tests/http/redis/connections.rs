@@ -201,6 +201,7 @@ async fn bytes_that_are_no_command_end_the_connection() {
         (too_many, "too many arguments"),
         (&too_large, "the command is too large"),
         (&long_line, "too big inline request"),
+        ("PING\x1b\r\n", "an inline command must be text"),
         ("ECHO \"x\r\n", "unbalanced quotes in request"),
     ] {
         let mut redis = Redis::connect(&address).await;

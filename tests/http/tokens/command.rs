@@ -135,6 +135,22 @@ fn invalid_commands_fail_with_a_message() {
     assert!(text.contains("/nowhere/at/all.db"), "{text}");
 }
 
+/// The variable of clients, which a shell can contain for other commands, creates no token.
+#[test]
+fn the_token_of_clients_is_not_created_again() {
+    let (_folder, database) = place();
+    let of_clients = "the-token-of-a-client";
+    let create = |variable: &str| {
+        let mut command = Server::program();
+        command.args(["token", "create", "ns", "--database", &database]);
+        let output = command.env(variable, of_clients).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_ne!(create("SWITCHYARD_TOKEN").trim(), of_clients);
+    assert_eq!(create("SWITCHYARD_NEW_TOKEN").trim(), of_clients);
+}
+
 /// Runs `switchyard token` with this standard input.
 fn fed(database: &str, arguments: &[&str], text: &[u8]) -> Output {
     let mut command = Server::program();

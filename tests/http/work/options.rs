@@ -38,6 +38,44 @@ async fn a_profile_of_the_configuration_file_names_server_and_token() {
 }
 
 #[tokio::test]
+async fn a_program_inherits_no_secrets() {
+    let (server, folder) = (Server::with(&["--qless-token", TOKEN]), Folder::new());
+    let url = format!("http://{}/add/mail?host=client", server.address);
+    for id in ["a", "b"] {
+        let add = server.http.post(&url).bearer_auth(TOKEN);
+        let added = add
+            .body(format!(r#"{{"data": {{"id": "{id}", "meta": 1}}}}"#))
+            .send();
+        let added = added.await.unwrap();
+        assert!(
+            added.status().is_success(),
+            "{}",
+            added.text().await.unwrap()
+        );
+    }
+    let run = async |options: &str, file: &str| {
+        let script = format!(r#"env > "$DIR/{file}""#);
+        let options = format!("--queue mail --once {options}");
+        let mut command = command(&folder, &options, &script);
+        command.env("SWITCHYARD_SERVER", format!("http://{}", server.address));
+        command.env("SWITCHYARD_TOKEN", TOKEN).env("OTHER", "kept");
+        for name in ["ADMIN_PASSWORD", "UI_KEYS", "JOBQ_TOKEN_FILE", "DATABASE"] {
+            command.env(format!("SWITCHYARD_{name}"), "a-secret-of-the-server");
+        }
+        Worker::run(command).ends_with(0).await;
+        folder.read(file)
+    };
+    let inherited = run("", "none").await;
+    assert!(inherited.contains("OTHER=kept"), "{inherited}");
+    assert!(inherited.contains("SWITCHYARD_JOB_ID="), "{inherited}");
+    assert!(!inherited.contains(TOKEN), "{inherited}");
+    assert!(!inherited.contains("a-secret-of-the-server"), "{inherited}");
+    let inherited = run("--pass-env SWITCHYARD_TOKEN", "one").await;
+    assert!(inherited.contains(&format!("SWITCHYARD_TOKEN={TOKEN}\n")));
+    assert!(!inherited.contains("a-secret-of-the-server"), "{inherited}");
+}
+
+#[tokio::test]
 async fn a_server_without_permission_ends_the_worker() {
     let (server, folder) = (Server::with(&["--qless-token", TOKEN]), Folder::new());
     let said = Worker::start(&server, &folder, "--queue mail", "true")

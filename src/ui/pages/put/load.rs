@@ -9,6 +9,9 @@ use crate::ui::error::PageError;
 use crate::ui::pages::put::model::{NewJob, NewJobView};
 use crate::ui::present::queue_refs::queue_names;
 
+/// Maximum size of a payload that is copied into the form, in bytes.
+const COPIED_BYTES_MAX: usize = 1 << 20;
+
 /// The form for a new job in this queue, or for a copy of the job with the ID `like`.
 #[server(name = LoadNewJob)]
 pub async fn new_job(queue: String, like: String) -> Result<NewJobView, PageError> {
@@ -24,12 +27,18 @@ pub async fn load_new_job(engine: &Engine, queue: String, like: &str) -> Result<
         "" => None,
         id => engine.job(&JobKey::qless(id)).await?,
     };
+    let is_without_payload = found
+        .as_ref()
+        .is_some_and(|job| job.body.bytes() > COPIED_BYTES_MAX);
     let form = match found {
         Some(job) => NewJob {
             queue: engine.known_queues().name(job.queue),
             id: String::new(),
             klass: job.klass.unwrap_or_default(),
-            data: job.body.into(),
+            data: match is_without_payload {
+                true => String::new(),
+                false => job.body.into(),
+            },
             priority: job.priority.to_string(),
             retries: job.retries.to_string(),
             delay: String::new(),
@@ -45,5 +54,6 @@ pub async fn load_new_job(engine: &Engine, queue: String, like: &str) -> Result<
     Ok(NewJobView {
         form,
         queues: queue_names(engine),
+        is_without_payload,
     })
 }

@@ -26,6 +26,8 @@ pub struct NewJob {
 pub struct NewJobView {
     pub form: NewJob,
     pub queues: Vec<String>,
+    /// Whether the payload of the copied job was left out, because it is too long.
+    pub is_without_payload: bool,
 }
 
 /// A rejected form, and why it was rejected.

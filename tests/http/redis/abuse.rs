@@ -1,0 +1,180 @@
+//! Clients that occupy memory or time without using them, and bytes of other protocols.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpSocket;
+use tokio::time::sleep;
+
+use super::CLOCK;
+use crate::support::lmstfy::eventually;
+use crate::support::metrics::Metrics;
+use crate::support::redis::{CURRENT, Redis, server};
+
+/// Sets all time limits of a connection to 1 s.
+const IMPATIENT: [&str; 2] = ["--connection-timeout", "1"];
+
+/// A guard against a server that does not enforce a time limit.
+const ATTEMPTS: usize = 600;
+
+#[tokio::test]
+async fn an_announced_length_occupies_no_memory() {
+    let (_server, address) = server(&[]).await;
+    let mut announced = Vec::new();
+    for _ in 0..20 {
+        let mut redis = Redis::connect(&address).await;
+        redis
+            .write(b"PING\r\n*2\r\n$4\r\nECHO\r\n$16000000\r\nx")
+            .await;
+        assert_eq!(redis.reply().await, "PONG");
+        announced.push(redis);
+    }
+    let text = "x".repeat(8 << 20);
+    let mut redis = Redis::connect(&address).await;
+    assert_eq!(redis.call(&["ECHO", &text]).await, *text);
+}
+
+#[tokio::test]
+async fn an_open_transaction_is_discarded_in_time() {
+    let (_server, address) = server(&IMPATIENT).await;
+    let mut redis = Redis::connect(&address).await;
+    assert_eq!(redis.call(&["MULTI"]).await, "OK");
+    let mut queued = 0;
+    let refused = loop {
+        let reply = redis.call(&["ECHO", "x"]).await;
+        if reply != "QUEUED" {
+            break reply;
+        }
+        queued += 1;
+        assert!(queued < ATTEMPTS, "the transaction is still open");
+        sleep(Duration::from_millis(50)).await;
+    };
+    let why = "Transaction discarded because EXEC did not follow MULTI within 1 s.";
+    assert_eq!(refused, json!({ "error": format!("ERR {why}") }));
+    let aborted = json!({ "error": format!("EXECABORT {why}") });
+    assert_eq!(redis.call(&["EXEC"]).await, aborted);
+    assert_eq!(redis.call(&["PING"]).await, "PONG");
+    // A client can also begin again.
+    for command in ["MULTI", "DISCARD"] {
+        assert_eq!(redis.call(&[command]).await, "OK");
+    }
+}
+
+#[tokio::test]
+async fn a_transaction_is_run_although_its_client_has_disconnected() {
+    let (server, address) = server(&[CLOCK]).await;
+    let mut redis = Redis::with(&address, CURRENT).await;
+    redis.call(&["MULTI"]).await;
+    for jid in ["a", "b"] {
+        redis.at(1, &["put", "w", "q", jid, "K", "{}", "0"]).await;
+        redis.call(&["ECHO", "x"]).await;
+    }
+    redis.send(&["EXEC"]).await;
+    drop(redis);
+    eventually("both jobs", async || {
+        let queues = server.at(1).get("/queues").await;
+        queues.text.contains(r#""waiting":2"#)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_client_must_present_its_token_in_time() {
+    let token = ["--qless-token", "the-token-of-qless-clients"];
+    let (_server, address) = server(&[&token[..], &IMPATIENT].concat()).await;
+    let mut known = Redis::connect(&address).await;
+    assert_eq!(known.call(&["AUTH", token[1]]).await, "OK");
+    let mut unknown = Redis::connect(&address).await;
+    let mut attempts = 0;
+    loop {
+        unknown.send(&["PING"]).await;
+        if unknown.try_reply().await.is_none() {
+            break;
+        }
+        attempts += 1;
+        assert!(attempts < ATTEMPTS, "the client is still connected");
+        sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(known.call(&["PING"]).await, "PONG");
+}
+
+/// A browser sends a session ticket that the server of a page has chosen ("TLS poison").
+#[tokio::test]
+async fn a_command_in_a_tls_handshake_is_not_run() {
+    let (_server, address) = server(&[]).await;
+    let mut redis = Redis::connect(&address).await;
+    let mut hello = vec![0x16, 3, 1, 0, 200, 1, 0, 0, 196, 3, 3];
+    hello.extend([0xf7; 32]);
+    hello.extend_from_slice(b"\r\nEVAL 'QlessAPI = {}' 0 put 0 w q a K '{}' 0\r\nPING\r\n");
+    redis.write(&hello).await;
+    let refused = "ERR Protocol error: an inline command must be text";
+    assert_eq!(redis.reply().await, json!({ "error": refused }));
+    assert_eq!(redis.try_reply().await, None);
+    let mut other = Redis::connect(&address).await;
+    assert_eq!(other.call(&["DBSIZE"]).await, 0);
+}
+
+#[tokio::test]
+async fn large_replies_that_are_not_read_share_256_mib() {
+    let (_server, address) = server(&[CLOCK]).await;
+    let mut redis = Redis::with(&address, CURRENT).await;
+    let data = format!("\"{}\"", "d".repeat(15 << 20));
+    redis.at(1, &["put", "w", "q", "a", "K", &data, "0"]).await;
+    let mut unread = Vec::new();
+    let is_refused = loop {
+        let mut reader = Redis::connect(&address).await;
+        let get = ["EVAL", CURRENT, "0", "get", "1", "a"];
+        reader.send(&get).await;
+        if reader.first_byte().await == b'-' {
+            break reader.try_reply().await.is_some_and(|reply| {
+                let error = reply["error"].as_str().unwrap_or_default();
+                error.starts_with("TRYAGAIN ")
+            });
+        }
+        unread.push(reader);
+        assert!(unread.len() < 40, "no reply was refused");
+    };
+    assert!(is_refused);
+    assert!(unread.len() > 8, "{} replies", unread.len());
+    assert_eq!(redis.call(&["PING"]).await, "PONG");
+}
+
+#[tokio::test]
+async fn three_wrong_tokens_end_the_connection() {
+    let token = "the-token-of-qless-clients";
+    let (_server, address) = server(&["--qless-token", token]).await;
+    let mut redis = Redis::connect(&address).await;
+    assert!(redis.call(&["AUTH", "a"]).await["error"].is_string());
+    assert!(redis.call(&["HELLO", "3", "AUTH", "default", "b"]).await["error"].is_string());
+    assert_eq!(redis.call(&["AUTH", token]).await, "OK");
+    assert!(redis.call(&["AUTH", "c"]).await["error"].is_string());
+    assert_eq!(redis.try_reply().await, None);
+}
+
+/// A client that reads a large reply in small parts occupies its memory.
+#[tokio::test]
+async fn a_large_reply_must_be_read_in_time() {
+    const BYTES: usize = 8 << 20;
+    // Time enough to send the command.
+    let (server, address) = server(&["--connection-timeout", "3"]).await;
+    let socket = TcpSocket::new_v4().unwrap();
+    // With a small buffer, the server sends little at a time, and often.
+    socket.set_recv_buffer_size(4 << 10).unwrap();
+    let mut slow = socket.connect(address.parse().unwrap()).await.unwrap();
+    let head = format!("*2\r\n$4\r\nECHO\r\n${BYTES}\r\n");
+    slow.write_all(head.as_bytes()).await.unwrap();
+    slow.write_all(&vec![b'x'; BYTES]).await.unwrap();
+    slow.write_all(b"\r\n").await.unwrap();
+    let (mut part, mut read) = ([0; 512], 0);
+    loop {
+        let connected = Metrics::of(&server).await;
+        if connected.value("switchyard_redis_connections") == Some(0.0) {
+            break;
+        }
+        assert!(read < ATTEMPTS, "the client is still connected");
+        slow.read_exact(&mut part).await.unwrap();
+        read += 1;
+        sleep(Duration::from_millis(50)).await;
+    }
+}
