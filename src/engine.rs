@@ -115,9 +115,6 @@ pub use crate::store::{DatabaseInfo, Durability, ReaderUse};
 /// The bytes to write or load that add 1 to the weight of a request.
 const BYTES_PER_WEIGHT: usize = 1_024;
 
-/// The tags and dependency edges that add 1 to the weight of a request.
-const LINKS_PER_WEIGHT: usize = 4;
-
 /// On a shared database: after this time a write fails with [`Error::Unavailable`], and its outcome is unknown.
 /// Requests are answered within 5 s.
 const WRITE_TIMEOUT: Duration = Duration::from_millis(4_500);
@@ -410,7 +407,7 @@ impl Engine {
         });
         let request = WriteRequest {
             // Bytes and links bound a transaction too, not only the number of verbs.
-            weight: weight + needs.bytes / BYTES_PER_WEIGHT + needs.links / LINKS_PER_WEIGHT,
+            weight: weight + needs.bytes / BYTES_PER_WEIGHT + needs.links,
             needs,
             now,
             task,

@@ -8,10 +8,12 @@ use super::target::Target;
 
 /// Jobs in most requests.
 const JOBS: usize = 10_000;
+/// Dependencies, or dependents, of one job.
+const LINKS: usize = 2_000;
 /// Jobs in the atomic requests of Relay.
-const JOBS_TOGETHER: usize = 3_200;
+const JOBS_TOGETHER: usize = 1_600;
 /// Queues in one of the atomic requests of Relay.
-const QUEUES_TOGETHER: usize = 1_000;
+const QUEUES_TOGETHER: usize = 500;
 
 const PROBE: &str = r#"{"data":{"id":"probe","meta":null}}"#;
 
@@ -122,10 +124,10 @@ fn of_many_jobs() -> Vec<Request> {
 }
 
 fn of_dependencies() -> Vec<Request> {
-    let ids = |prefix: &str| list(&|n| format!(r#""{prefix}{n}""#));
+    let ids = |count: usize| some(count, &|n| format!(r#""b{n}""#));
     let fan_in = format!(
         r#"{{"data":{{"id":"fan-in","meta":null,"depends":{}}}}}"#,
-        ids("b")
+        ids(LINKS)
     );
     let leaf = |n: usize| format!(r#"{{"id":"leaf{n}","meta":null,"depends":["root"]}}"#);
     let root = || r#"{"data":{"id":"root","meta":null}}"#.to_owned();
@@ -146,13 +148,13 @@ fn of_dependencies() -> Vec<Request> {
             cancel(r#"["fan-in"]"#),
             200,
         ),
-        ("qless cancel", "POST", "/cancel", cancel(&ids("b")), 200),
+        ("qless cancel", "POST", "/cancel", cancel(&ids(JOBS)), 200),
         ("qless put of one job", "POST", "/add/root", root(), 200),
         (
             "qless put of its dependents",
             "POST",
             "/add/leaf",
-            data(&leaf),
+            format!(r#"{{"data":{}}}"#, some(LINKS, &leaf)),
             200,
         ),
         (
@@ -173,20 +175,36 @@ fn of_dependencies() -> Vec<Request> {
 }
 
 fn of_large_payloads() -> Vec<Request> {
-    let payload = "x".repeat(2 << 20);
-    let large = |n: usize| format!(r#"{{"id":"large{n}","meta":"{payload}"}}"#);
+    let large =
+        |id: &str, bytes: usize| format!(r#"{{"id":"{id}","meta":"{}"}}"#, "x".repeat(bytes));
+    let some_large = some(7, &|n| large(&format!("large{n}"), 2 << 20));
+    let put = |items: &str| format!(r#"{{"data":{items}}}"#);
     vec![
         (
             "qless put of 7 payloads of 2 MiB",
             "POST",
             "/add/large",
-            format!(r#"{{"data":{}}}"#, some(7, &large)),
+            put(&some_large),
             200,
         ),
         (
             "qless claim of these",
             "GET",
             "/get/large/7?host=w",
+            String::new(),
+            200,
+        ),
+        (
+            "qless put of a payload of 15 MiB",
+            "POST",
+            "/add/largest",
+            put(&large("largest", 15 << 20)),
+            200,
+        ),
+        (
+            "qless claim of this",
+            "GET",
+            "/get/largest?host=w",
             String::new(),
             200,
         ),

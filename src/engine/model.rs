@@ -9,6 +9,7 @@ pub mod history;
 pub mod job;
 pub mod job_rows;
 pub mod long_bodies;
+pub mod neighbor_rows;
 pub mod page;
 pub mod queue;
 pub mod record;

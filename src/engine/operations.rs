@@ -5,6 +5,7 @@
 
 pub mod apply;
 pub mod changes;
+pub mod lookahead;
 pub mod rows;
 pub mod run;
 pub mod undo;

@@ -11,6 +11,7 @@ pub mod counters;
 pub mod cycles;
 pub mod dependencies;
 pub mod job_cache;
+pub mod links;
 pub mod load;
 pub mod long_parts;
 pub mod needs;
@@ -50,12 +51,22 @@ struct LoadedJob {
     version: Option<i64>,
     /// The job as loaded, if it has been changed since. In a box, because most of many loaded jobs do not change.
     before: Option<Box<Job>>,
-    /// Its lists of dependencies and dependents are incomplete (see `dependents_statement`).
-    is_partial: bool,
-    /// Its long parts that have not been loaded, apart from the body.
+    extent: Extent,
+    /// What else has not been loaded, apart from the body.
     omitted: Omitted,
     /// Another job depends on it since this transaction.
     has_new_dependent: bool,
+}
+
+/// What is loaded of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// All of it, except for what [`LoadedJob::omitted`] names.
+    Whole,
+    /// What changes when a job that it depends on is completed, and the number of its dependencies.
+    Dependent,
+    /// The state, for a job that is only depended on or checked, and the number of its dependents.
+    Checked,
 }
 
 /// A loaded recurring job; `None` if it is to be deleted.
@@ -133,12 +144,16 @@ pub struct UnitOfWork {
     edges: HashMap<(i64, i64), bool>,
     /// Jobs of which all dependencies are removed, before others are added.
     cut_jobs: Vec<(i64,)>,
+    /// Jobs of which all dependents are removed, before others are added.
+    cut_needs: Vec<(i64,)>,
     /// Dependencies to remove on jobs that are not loaded: job, and scope and ID of the other one.
     cut_edges: Vec<(i64, i64, String)>,
     /// Dependents of jobs that are not fully loaded, for cycle detection.
     dependents: HashMap<String, Vec<String>>,
     /// Whether cycle detection reached its read limit.
     pub is_walk_incomplete: bool,
+    /// Up to this number, the dependents of each job that others are going to depend on have been counted.
+    pub dependents_counted: usize,
     candidates: HashMap<QueueId, Candidates>,
     oldest: Vec<JobKey>,
     recurring: HashMap<String, LoadedRecurring>,
@@ -203,9 +218,11 @@ impl UnitOfWork {
             removed: Vec::new(),
             edges: HashMap::new(),
             cut_jobs: Vec::new(),
+            cut_needs: Vec::new(),
             cut_edges: Vec::new(),
             dependents: HashMap::new(),
             is_walk_incomplete: false,
+            dependents_counted: usize::MAX,
             candidates: HashMap::new(),
             oldest: Vec::new(),
             recurring: HashMap::new(),
@@ -257,45 +274,28 @@ impl UnitOfWork {
 
     /// Adds a job. Its key must be unused.
     pub fn insert(&mut self, job: Job) {
-        self.jobs.insert(
-            job.key.clone(),
-            LoadedJob {
-                job,
-                version: None,
-                before: None,
-                is_partial: false,
-                omitted: Omitted::default(),
-                has_new_dependent: false,
-            },
-        );
+        let loaded = LoadedJob::new(job, None, Omitted::default(), Extent::Whole);
+        self.jobs.insert(loaded.job.key.clone(), loaded);
     }
 
     /// Adds a job as loaded from the database.
     pub fn add_loaded(&mut self, job: Job, version: i64) {
-        self.add_loaded_job(job, version, Omitted::default(), false);
+        self.add_loaded_job(job, version, Omitted::default(), Extent::Whole);
     }
 
-    /// Adds a job as loaded by a statement with `job_columns!(short)` or `job_columns!(neighbor)`.
+    /// Adds a job as loaded by a statement with `job_columns!(short)`.
     pub fn add_row(&mut self, row: &Row) -> Result<JobKey, StoreError> {
         let (job, version, omitted) = job_rows::short_job(row)?;
         let key = job.key.clone();
         if !self.jobs.contains_key(&key) {
-            let is_partial = row.columns() == job_rows::NEIGHBOR_COLUMNS;
-            self.add_loaded_job(job, version, omitted, is_partial);
+            self.add_loaded_job(job, version, omitted, Extent::Whole);
         }
         Ok(key)
     }
 
-    fn add_loaded_job(&mut self, job: Job, version: i64, omitted: Omitted, is_partial: bool) {
+    fn add_loaded_job(&mut self, job: Job, version: i64, omitted: Omitted, extent: Extent) {
         self.loaded_bytes += job.loaded_bytes();
-        let loaded = LoadedJob {
-            job,
-            version: Some(version),
-            before: None,
-            is_partial,
-            omitted,
-            has_new_dependent: false,
-        };
+        let loaded = LoadedJob::new(job, Some(version), omitted, extent);
         self.jobs.insert(loaded.job.key.clone(), loaded);
     }
 

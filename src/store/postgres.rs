@@ -450,6 +450,7 @@ async fn fetch(
             Arg::Int(value) => arguments.add(value),
             Arg::Real(value) => arguments.add(value),
             Arg::Text(value) => arguments.add(value),
+            Arg::Shared(value) => arguments.add(value.as_ref()),
             Arg::Rows(rows) => arguments.add(rows.json()),
         }
         .map_err(sqlx::Error::Encode)?;

@@ -1,5 +1,7 @@
 //! Statements, their arguments and their results, the same for every database.
 
+use std::sync::Arc;
+
 use rusqlite::types::Value;
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 use sqlx::Row as _;
@@ -53,6 +55,8 @@ pub enum Arg {
     Int(i64),
     Real(f64),
     Text(String),
+    /// A long text, which is not copied.
+    Shared(Arc<str>),
     Rows(Rows),
 }
 
@@ -63,6 +67,7 @@ impl Serialize for Arg {
             Arg::Int(value) => serializer.serialize_i64(*value),
             Arg::Real(value) => serializer.serialize_f64(*value),
             Arg::Text(value) => serializer.serialize_str(value),
+            Arg::Shared(value) => serializer.serialize_str(value),
         }
     }
 }

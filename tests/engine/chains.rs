@@ -40,6 +40,48 @@ async fn dependents_are_released_by_completion_but_not_by_advancing() {
     assert_eq!(pop(&engine, 101.0, "w", 5).await, ["c"]);
 }
 
+/// In the same request, another job gets a dependency on the dependent, for which less of it is loaded.
+#[tokio::test]
+async fn a_dependent_that_others_depend_on_waits_for_its_other_dependencies() {
+    let engine = engine().await;
+    for id in ["a", "b", "k"] {
+        put(&engine, 0.0, new(id)).await;
+    }
+    let depends = Some(vec!["a".to_owned(), "b".to_owned()]);
+    put(
+        &engine,
+        1.0,
+        Put {
+            depends,
+            ..new("x")
+        },
+    )
+    .await;
+    assert_eq!(pop(&engine, 2.0, "w", 5).await, ["a", "b", "k"]);
+    let next = Some(Next {
+        queue: q(),
+        delay: 0.0,
+        depends: vec!["x".to_owned()],
+    });
+    let both = vec![
+        (JobKey::qless("k"), "{}".to_owned(), next),
+        (JobKey::qless("a"), "{}".to_owned(), None),
+    ];
+    assert_eq!(
+        engine.complete(both, holder("w"), at(3.0)).await.unwrap(),
+        [Ok(State::Depends), Ok(State::Complete)]
+    );
+    assert_eq!(job(&engine, "x").await.state, State::Depends);
+    assert_eq!(job(&engine, "x").await.dependencies, ["b"]);
+    assert_eq!(job(&engine, "x").await.dependents, ["k"]);
+    assert_counts(&engine, 3.0).await;
+    assert_eq!(complete(&engine, 4.0, "w", "b").await, Ok(State::Complete));
+    assert_eq!(pop(&engine, 5.0, "w", 5).await, ["x"]);
+    assert_eq!(complete(&engine, 6.0, "w", "x").await, Ok(State::Complete));
+    assert_eq!(pop(&engine, 7.0, "w", 5).await, ["k"]);
+    assert_counts(&engine, 7.0).await;
+}
+
 #[tokio::test]
 async fn a_job_cannot_depend_on_itself_even_indirectly() {
     let engine = engine().await;

@@ -8,7 +8,7 @@ use switchyard::engine::{
 };
 
 /// The number of distinct times. Each transaction has its own time.
-fn moments<'a>(times: impl IntoIterator<Item = &'a Time>) -> usize {
+pub fn moments<'a>(times: impl IntoIterator<Item = &'a Time>) -> usize {
     times.into_iter().collect::<BTreeSet<_>>().len()
 }
 
@@ -17,7 +17,7 @@ fn transactions(jobs: &[Job]) -> usize {
     moments(jobs.iter().map(|job| &job.since))
 }
 
-async fn add(engine: &Engine, queue: &QueueKey, jobs: Vec<Put>) {
+pub async fn add(engine: &Engine, queue: &QueueKey, jobs: Vec<Put>) {
     let put = engine.put(queue.clone(), jobs, "client".to_owned(), None);
     for done in put.await.unwrap() {
         done.unwrap();

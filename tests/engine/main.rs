@@ -12,6 +12,7 @@ mod dead;
 mod events;
 mod idle;
 mod limits;
+mod links;
 mod long_parts;
 mod oldest;
 mod operations;

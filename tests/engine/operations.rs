@@ -55,7 +55,7 @@ async fn ended(engine: &Engine, id: i64) -> Operation {
 }
 
 /// Starts an operation and waits until it has ended.
-async fn run(engine: &Engine, action: JobAction, text: &str) -> Operation {
+pub async fn run(engine: &Engine, action: JobAction, text: &str) -> Operation {
     let id = begin(engine, action, all(text)).await;
     ended(engine, id).await
 }

@@ -72,6 +72,14 @@ impl Body {
         }
     }
 
+    /// The text, if it was loaded, without a copy.
+    pub fn shared(&self) -> Option<Arc<str>> {
+        match &self.0 {
+            Text::Read(text) => Some(Arc::clone(text)),
+            Text::Unread(_) => None,
+        }
+    }
+
     /// The size in bytes, even if not loaded.
     pub fn bytes(&self) -> usize {
         match &self.0 {

@@ -17,6 +17,11 @@ pub fn remove_all_dependencies(jobs: &[(i64,)]) -> Statement {
     Statement::of_rows(REMOVE_ALL_DEPENDENCIES, jobs)
 }
 
+/// Removes all dependents of jobs.
+pub fn remove_all_dependents(jobs: &[(i64,)]) -> Statement {
+    Statement::of_rows(REMOVE_ALL_DEPENDENTS, jobs)
+}
+
 /// Removes dependencies on jobs that are not loaded: job, and scope and ID of the other one.
 pub fn remove_dependencies_on(edges: &[(i64, i64, String)]) -> Statement {
     Statement::of_rows(REMOVE_DEPENDENCIES_ON, edges)
@@ -31,6 +36,9 @@ DELETE FROM dependencies WHERE (job, needs) IN (SELECT int(0), int(1) FROM rows(
 
 const REMOVE_ALL_DEPENDENCIES: &str =
     "DELETE FROM dependencies WHERE job IN (SELECT int(0) FROM rows($1))";
+
+const REMOVE_ALL_DEPENDENTS: &str =
+    "DELETE FROM dependencies WHERE needs IN (SELECT int(0) FROM rows($1))";
 
 const REMOVE_DEPENDENCIES_ON: &str = "
 DELETE FROM dependencies WHERE (job, needs) IN (

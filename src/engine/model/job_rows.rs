@@ -27,21 +27,6 @@ macro_rules! job_columns {
     (short) => {
         concat!($crate::engine::model::job_rows::job_columns!(own: short), ", ", $crate::engine::model::job_rows::job_columns!(some_edges))
     };
-    // Without texts and dependents, and with at most `$limit` dependencies. The last column is the number of
-    // dependents, if `$count` counts them. `updated_at`, which qless does not use, comes after a long text in the row.
-    (neighbor: $limit:literal, $count:literal) => {
-        concat!("j.seq, j.scope, j.id, j.queue, j.state, j.priority, j.ready_at, j.since, j.worker, j.lease_id,
-         j.lease_until, j.retries, j.remaining, j.klass, '[]', CAST(NULL AS TEXT), j.failure_group,
-         CAST(NULL AS TEXT), j.failure_worker, j.failure_at, CAST(NULL AS TEXT), j.created_at, j.version, j.warned,
-         j.spawned_from, j.expires_at, CAST(NULL AS TEXT), j.timeout_s, CAST(NULL AS TEXT), CAST(NULL AS BIGINT),
-         (SELECT string_agg(o.id, '\n') FROM (SELECT needs FROM dependencies WHERE job = j.seq LIMIT ",
-            $limit,
-            ") AS d JOIN jobs AS o ON o.seq = d.needs),
-         CAST(NULL AS TEXT), CAST(",
-            $count,
-            " AS BIGINT)"
-        )
-    };
     // For lists: with shortened texts (`$message` characters of the failure message), with history and tags only if
     // they are short, and with at most 100 dependencies and dependents.
     (brief: $message:literal) => {
@@ -120,14 +105,11 @@ pub fn job(row: &Row) -> Result<(Job, i64), StoreError> {
     Ok((job, version))
 }
 
-/// The position of the body among the columns of a job.
+/// The positions of the tags and the body among the columns of a job.
+const TAGS: usize = 14;
 const BODY: usize = 20;
 
-/// The number of columns of a row of `job_columns!(neighbor)`; other rows of jobs have one fewer.
-pub const NEIGHBOR_COLUMNS: usize = 33;
-
-/// A job, its version, and what `job_columns!(short)` or `job_columns!(neighbor)` leaves out of it, apart from the
-/// body.
+/// A job, its version, and what `job_columns!(short)` leaves out of it, apart from the body.
 pub fn short_job(row: &Row) -> Result<(Job, i64, Omitted), StoreError> {
     let mut omitted = Omitted::default();
     let mut short = |column: usize| -> Result<Option<String>, StoreError> {
@@ -137,9 +119,12 @@ pub fn short_job(row: &Row) -> Result<(Job, i64, Omitted), StoreError> {
             return Ok(text);
         };
         omitted.texts += size;
+        if column == TAGS {
+            omitted.tags = size;
+        }
         Ok(None)
     };
-    let (tags_text, history, work_state) = (short(14)?, short(15)?, short(28)?);
+    let (tags_text, history, work_state) = (short(TAGS)?, short(15)?, short(28)?);
     let lease = match (
         row.text_or_null(8)?,
         row.text_or_null(9)?,
@@ -177,9 +162,6 @@ pub fn short_job(row: &Row) -> Result<(Job, i64, Omitted), StoreError> {
     if let Some(text) = tags_text {
         read_tags(&mut job, text);
     }
-    if row.columns() == NEIGHBOR_COLUMNS {
-        omitted.dependents = usize::try_from(row.int(32)?).unwrap_or_default();
-    }
     omitted.edges =
         job.dependencies.len() > EDGES_SHORT_MAX || job.dependents.len() > EDGES_SHORT_MAX;
     Ok((job, row.int(22)?, omitted))
@@ -214,19 +196,23 @@ fn failure(row: &Row) -> Result<Option<Failure>, StoreError> {
     }))
 }
 
-/// The parts of a job that were left out of its row because they are long.
+/// The parts of a job that have not been loaded.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Omitted {
     /// The size in bytes of the history, the tags and the work state, if any of them was left out.
     pub texts: usize,
+    /// The size in bytes of the tags, if they were left out.
+    pub tags: usize,
     /// Whether dependencies or dependents were left out.
     pub edges: bool,
     /// The number of dependents that were left out, if they were counted.
     pub dependents: usize,
+    /// The number of dependencies that were left out, if they were counted.
+    pub dependencies: usize,
 }
 
 /// Dependencies, and dependents, of a row of `job_columns!(short)`; the statement reads one more.
-const EDGES_SHORT_MAX: usize = 100;
+pub const EDGES_SHORT_MAX: usize = 100;
 
 /// Parses the column `tags`; `None` if that is not possible.
 pub fn tags(text: &str) -> Option<Vec<String>> {
@@ -384,6 +370,11 @@ pub fn update_progress(jobs: &[Written<'_>]) -> Vec<Statement> {
     each_once(UPDATE_PROGRESS, &values(jobs, Extent::Progress))
 }
 
+/// Updates dependents of completed jobs, each with the version as read, its state, and when it becomes available.
+pub fn release(jobs: &[(i64, i64, i64, i64)]) -> Vec<Statement> {
+    each_once(RELEASE, jobs)
+}
+
 /// Updates whole jobs, without [`LongBodies`](super::long_bodies::LongBodies).
 pub fn update(jobs: &[Written<'_>]) -> Vec<Statement> {
     each_once(UPDATE, &values(jobs, Extent::Settings))
@@ -434,6 +425,10 @@ const UPDATE_PROGRESS: &str = "
 UPDATE jobs SET version = version + 1, queue = int(2), state = int(3), ready_at = int(4),
     since = int(5), worker = text(6), lease_id = text(7), lease_until = int(8),
     remaining = int(9), history = coalesce(text(10), history), warned = int(11), updated_at = int(12)
+FROM rows($1) WHERE jobs.seq = int(0) AND jobs.version = int(1)";
+
+const RELEASE: &str = "
+UPDATE jobs SET version = version + 1, state = int(2), ready_at = int(3)
 FROM rows($1) WHERE jobs.seq = int(0) AND jobs.version = int(1)";
 
 const UPDATE: &str = "

@@ -1,8 +1,10 @@
 //! The table `long_bodies`: bodies over 16 KiB, apart from the rows of their jobs. SQLite writes a whole row with each
 //! change, and walks through a long text to reach the columns after it.
 
+use std::sync::Arc;
+
 use crate::engine::model::job::Job;
-use crate::store::Statement;
+use crate::store::{Arg, Statement};
 
 /// The body of a job, from `jobs AS j`. A long one is in `long_bodies`, and its row has a stub (`Body::column`).
 macro_rules! body {
@@ -24,14 +26,14 @@ pub(crate) use body;
 
 /// Long bodies to write or delete.
 #[derive(Default)]
-pub struct LongBodies<'a> {
-    on: Vec<(i64, &'a str)>,
+pub struct LongBodies {
+    on: Vec<(i64, Arc<str>)>,
     off: Vec<(i64,)>,
 }
 
-impl<'a> LongBodies<'a> {
+impl LongBodies {
     /// Compares the body of a job before and after the transaction.
-    pub fn compare(&mut self, before: Option<&Job>, after: Option<&'a Job>) {
+    pub fn compare(&mut self, before: Option<&Job>, after: Option<&Job>) {
         let is_long = |job: &&Job| job.body.is_long();
         let (had, has) = (
             before.filter(is_long),
@@ -39,7 +41,9 @@ impl<'a> LongBodies<'a> {
         );
         match (had, has) {
             (Some(before), Some(after)) if before.body == after.body => {}
-            (_, Some(job)) => self.on.extend(job.body.read().map(|text| (job.seq, text))),
+            (_, Some(job)) => self
+                .on
+                .extend(job.body.shared().map(|text| (job.seq, text))),
             (Some(job), None) => self.off.push((job.seq,)),
             (None, None) => {}
         }
@@ -48,7 +52,9 @@ impl<'a> LongBodies<'a> {
     /// The statements that write and delete them. Each body is a parameter of its own, so that no set copies it.
     pub fn statements(self) -> Vec<Statement> {
         let on = self.on.into_iter();
-        let set = |(seq, text): (i64, &str)| Statement::new(SET_BODY, [seq.into(), text.into()]);
+        let set = |(seq, text): (i64, Arc<str>)| {
+            Statement::new(SET_BODY, [seq.into(), Arg::Shared(text)])
+        };
         let off = (!self.off.is_empty()).then(|| delete_bodies(&self.off));
         off.into_iter().chain(on.map(set)).collect()
     }

@@ -72,6 +72,8 @@ pub struct Due {
     pub children_count: i64,
     /// The size of the body and the tags of each child.
     pub bytes: usize,
+    /// The size of the tags of each child.
+    pub tag_bytes: usize,
 }
 
 /// Reads a row of [`due`].
@@ -83,6 +85,7 @@ pub fn read_due(row: &Row) -> Result<Due, StoreError> {
         interval: row.int(3)?,
         children_count: row.int(4)?,
         bytes: usize::try_from(row.int(5)?).unwrap_or_default(),
+        tag_bytes: usize::try_from(row.int(6)?).unwrap_or_default(),
     })
 }
 
@@ -207,8 +210,9 @@ const LOAD_WITHOUT_TEXTS: &str = select!(
 );
 
 const DUE: &str = "
-SELECT r.id, r.queue, r.next_at, r.interval, r.made, 
-    CAST(octet_length(r.tags) + octet_length(r.body) + coalesce(octet_length(r.klass), 0) AS BIGINT)
+SELECT r.id, r.queue, r.next_at, r.interval, r.made,
+    CAST(octet_length(r.tags) + octet_length(r.body) + coalesce(octet_length(r.klass), 0) AS BIGINT),
+    CAST(octet_length(r.tags) AS BIGINT)
 FROM recurring AS r WHERE r.queue = $1 AND r.next_at <= $2 ORDER BY r.next_at, r.seq LIMIT $3 + 0";
 
 pub const IN_QUEUE: List =

@@ -12,10 +12,11 @@ use tokio::sync::Notify;
 use crate::budget::Budget;
 use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
-use crate::engine::model::job::{Job, JobKey, Protocol, QLESS_SCOPE, QueueKey};
+use crate::engine::model::job::{Job, JobKey, Protocol, QLESS_SCOPE};
+use crate::engine::operations::lookahead::{BATCH, Lookahead, Target};
 use crate::engine::operations::undo::{self, RemovedJob};
 use crate::engine::operations::{
-    JOBS_MAX, Operation, Skip, Stage, Subject, UNDO_BYTES_MAX, UNDO_JOBS_MAX, apply, rows,
+    JOBS_MAX, Operation, Stage, Subject, UNDO_BYTES_MAX, UNDO_JOBS_MAX, apply, rows,
 };
 use crate::engine::queries::search::{Hit, SearchLimits, matches};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
@@ -24,10 +25,6 @@ use crate::store::{Row, Statement};
 
 /// Operations that run at the same time, in turns; others wait until one has ended.
 const AT_ONCE_MAX: i64 = 4;
-
-/// Jobs per batch, and the limit on the size of their texts in bytes.
-pub const BATCH: usize = 500;
-const BATCH_BYTES: i64 = 4 << 20;
 
 /// Limits of one look-ahead.
 const LOOKAHEAD_LIMITS: SearchLimits = SearchLimits {
@@ -61,23 +58,6 @@ impl OperationRunner {
     pub fn leads(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.leads)
     }
-}
-
-/// A job found for an operation.
-struct Target {
-    seq: i64,
-    bytes: i64,
-    /// Its key and queue; `None` if it does not exist.
-    key_and_queue: Option<(JobKey, QueueKey)>,
-}
-
-/// Jobs found for an operation, newest first.
-struct Lookahead {
-    /// The operation's `processed_down_to` for which this is valid.
-    from: i64,
-    targets: VecDeque<Target>,
-    /// Where the search continues, if there may be more.
-    next: Option<i64>,
 }
 
 /// The work of one transaction.
@@ -175,10 +155,20 @@ impl Engine {
             processed_down_to: found.from,
             is_last,
         };
-        let (needs, jobs) = (batch.needs(), batch.targets.len().max(1));
-        let verb = move |work: &mut UnitOfWork| Ok(batch.run(work));
-        if self.write(needs, None, jobs, verb).await? && !is_all {
-            ahead.insert(id, found);
+        let (needs, jobs) = (batch.needs(operation), batch.targets.len().max(1));
+        let batch = Arc::new(batch);
+        let run = Arc::clone(&batch);
+        let verb = move |work: &mut UnitOfWork| Ok(run.run(work));
+        match self.write(needs, None, jobs, verb).await {
+            Err(Error::Oversized) => {
+                found.put_back(&batch.targets, operation.processed_down_to);
+                ahead.insert(id, found);
+            }
+            done => {
+                if done? && !is_all {
+                    ahead.insert(id, found);
+                }
+            }
         }
         Ok(())
     }
@@ -197,11 +187,7 @@ impl Engine {
         let (after, now) = (Some(operation.processed_down_to), self.now(None));
         let walk = self.walk(search, &queues, after, LOOKAHEAD_LIMITS, now, &mut on_match);
         let next = walk.await?.next;
-        Ok(Lookahead {
-            from: operation.processed_down_to,
-            targets,
-            next,
-        })
+        Ok(Lookahead::new(operation.processed_down_to, targets, next))
     }
 
     async fn listed_targets(&self, operation: &Operation, numbers: &[i64]) -> Result<Lookahead> {
@@ -234,22 +220,28 @@ impl Engine {
             key_and_queue: None,
         };
         let left = left.into_iter();
-        Ok(Lookahead {
-            from: operation.processed_down_to,
-            targets: left
-                .map(|seq| found.remove(&seq).unwrap_or_else(|| gone(seq)))
-                .collect(),
-            next: None,
-        })
+        let targets = left.map(|seq| found.remove(&seq).unwrap_or_else(|| gone(seq)));
+        Ok(Lookahead::new(
+            operation.processed_down_to,
+            targets.collect(),
+            None,
+        ))
     }
 
     async fn undo_operation_batch(&self, operation: &Operation, version: i64) -> Result<()> {
         let id = operation.id;
         let list = Statement::new(rows::LIST_REMOVED, [id.into(), (BATCH as i64).into()]);
-        let mut removed = Vec::new();
-        for row in self.readers().rows(list).await? {
-            removed.push((row.int(0)?, RemovedJob::from_text(&row.text(1)?)));
+        let rows = self.readers().rows(list).await?;
+        let (mut removed, mut size) = (Vec::new(), undo::Size::default());
+        for row in &rows {
+            let (n, text) = (row.int(0)?, row.text(1)?);
+            let job = RemovedJob::from_text(&text);
+            if !size.add(text.len(), job.as_ref()) {
+                break;
+            }
+            removed.push((n, job));
         }
+        let is_last = removed.len() == rows.len() && rows.len() < BATCH;
         let mut needs = Needs {
             operation: Some(id),
             ..Needs::default()
@@ -261,7 +253,7 @@ impl Engine {
         }
         let items = removed.len().max(1);
         let verb = move |work: &mut UnitOfWork| {
-            undo::undo_batch(work, (id, version), &removed);
+            undo::undo_batch(work, (id, version), &removed, is_last);
             Ok(())
         };
         self.write(needs, None, items, verb).await
@@ -279,26 +271,13 @@ impl Engine {
     }
 }
 
-impl Lookahead {
-    /// Takes the next batch.
-    fn take(&mut self) -> Vec<Target> {
-        let (mut batch, mut bytes) = (Vec::new(), 0);
-        while batch.len() < BATCH && (bytes < BATCH_BYTES || batch.is_empty()) {
-            let Some(target) = self.targets.pop_front() else {
-                break;
-            };
-            bytes += target.bytes;
-            batch.push(target);
-        }
-        batch
-    }
-}
-
 impl Batch {
-    fn needs(&self) -> Needs {
+    fn needs(&self, operation: &Operation) -> Needs {
         let mut needs = Needs {
             operation: Some(self.id),
             bodies: true,
+            deletes: operation.action.removes(),
+            divisible: self.targets.len() > 1,
             ..Needs::default()
         };
         let targets = self.targets.iter();
@@ -460,17 +439,6 @@ impl Batch {
     }
 }
 
-impl Target {
-    fn skip(&self, reason: String) -> Skip {
-        let queue_and_id = |(key, queue): &(JobKey, QueueKey)| (queue.clone(), key.id.clone());
-        Skip {
-            job: self.seq,
-            queue_and_id: self.key_and_queue.as_ref().map(queue_and_id),
-            reason,
-        }
-    }
-}
-
 /// Whether other jobs depend on this one.
 fn has_dependents(work: &UnitOfWork, target: &Target) -> bool {
     let job = target
@@ -479,6 +447,3 @@ fn has_dependents(work: &UnitOfWork, target: &Target) -> bool {
         .and_then(|(key, _)| work.job(key));
     job.is_some_and(|job: &Job| !job.dependents.is_empty())
 }
-
-#[cfg(test)]
-mod tests;

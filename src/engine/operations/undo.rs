@@ -6,10 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::events::LogEvent;
 use crate::engine::model::job::{Job, JobKey, Protocol, QueueKey, State};
-use crate::engine::operations::run::BATCH;
 use crate::engine::operations::{Skip, Stage};
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::qless::depend::unmet_dependencies;
+
+/// Limits of a batch on the bytes of the jobs, and on their tags and dependencies. One job may exceed them.
+const BYTES_MAX: usize = 4 << 20;
+const LINKS_MAX: usize = 1_000;
 
 /// A removed job as stored.
 #[derive(Clone, Serialize, Deserialize)]
@@ -87,11 +90,31 @@ fn key_in(job: &Job, queue: Option<i64>) -> JobKey {
     JobKey { scope, id }
 }
 
+/// The size of a batch of removed jobs.
+#[derive(Default)]
+pub struct Size {
+    bytes: usize,
+    links: usize,
+}
+
+impl Size {
+    /// Adds a job, whose stored text has this size, unless the batch is full. Returns whether it was added.
+    pub fn add(&mut self, bytes: usize, removed: Option<&RemovedJob>) -> bool {
+        if self.bytes >= BYTES_MAX || self.links >= LINKS_MAX {
+            return false;
+        }
+        self.bytes += bytes;
+        self.links += removed.map_or(0, |it| it.job.tags.len() + it.job.dependencies.len());
+        true
+    }
+}
+
 /// Restores a batch of the jobs that an operation has removed, last first.
 pub fn undo_batch(
     work: &mut UnitOfWork,
     (id, version): (i64, i64),
     removed: &[(i64, Option<RemovedJob>)],
+    is_last: bool,
 ) {
     let Some((operation, found)) = work.operations.get(id) else {
         return;
@@ -122,7 +145,7 @@ pub fn undo_batch(
             }
         }
     }
-    if removed.len() < BATCH {
+    if is_last {
         operation.stage = Stage::Undone;
         operation.undo_until = None;
     }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{JobKey, QLESS_SCOPE};
-use crate::engine::unit_of_work::{Needs, UnitOfWork};
+use crate::engine::unit_of_work::{Extent, Needs, UnitOfWork};
 use crate::store::{Statement, StatementResult, StoreError};
 
 /// Edges that a transaction reads, and the length of the longest path, each level of which takes a statement.
@@ -108,7 +108,8 @@ impl UnitOfWork {
                 scope: key.scope,
                 id: id.to_owned(),
             };
-            let loaded = self.jobs.get(&key).filter(|loaded| !loaded.is_partial);
+            let loaded = self.jobs.get(&key);
+            let loaded = loaded.filter(|loaded| loaded.extent == Extent::Whole);
             if let Some(loaded) = loaded {
                 open.extend(loaded.job.dependents.iter().map(String::as_str));
             }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::engine::model::job::JobKey;
-use crate::engine::unit_of_work::UnitOfWork;
+use crate::engine::unit_of_work::{Extent, UnitOfWork};
 use crate::engine::verbs::qless::tag;
 
 impl UnitOfWork {
@@ -35,7 +35,7 @@ impl UnitOfWork {
             return;
         }
         let loaded = self.jobs.get(key);
-        let is_complete = loaded.is_some_and(|it| !it.is_partial && !it.omitted.edges);
+        let is_complete = loaded.is_some_and(|it| it.extent == Extent::Whole && !it.omitted.edges);
         let Some(job) = self.job_mut(key) else { return };
         let all: HashSet<&String> = gone.iter().collect();
         job.dependencies.retain(|id| !all.contains(id));
@@ -68,8 +68,9 @@ impl UnitOfWork {
                 other.has_new_dependent = true;
                 other.job.dependents.push(key.id.clone());
                 self.edges.insert((seq, other.job.seq), true);
-                // A job that was loaded only as a dependency has no dependents; the walk over dependencies has read them.
-                if other.is_partial {
+                // The dependents of a job that was loaded only as a dependency are unknown; the walk over dependencies
+                // has read them.
+                if other.extent != Extent::Whole {
                     let known = self.dependents.entry(dependency.id).or_default();
                     known.push(key.id.clone());
                 }
@@ -87,17 +88,45 @@ impl UnitOfWork {
             return Vec::new();
         };
         let seq = loaded.job.seq;
-        let ids = std::mem::take(&mut loaded.job.dependents).into_iter();
+        let ids = std::mem::take(&mut loaded.job.dependents);
+        let removes_all = loaded.extent == Extent::Whole && !loaded.omitted.edges;
+        if removes_all && !ids.is_empty() {
+            self.cut_needs.push((seq,));
+        }
         let scope = key.scope;
-        let dependents: Vec<_> = ids.map(|id| JobKey { scope, id }).collect();
+        let dependents: Vec<_> = ids.into_iter().map(|id| JobKey { scope, id }).collect();
         for dependent in &dependents {
-            if let Some(job) = self.job_mut(dependent) {
+            let Some(loaded) = self.jobs.get_mut(dependent) else {
+                continue;
+            };
+            let counted = &mut loaded.omitted.dependencies;
+            *counted = counted.saturating_sub(1);
+            let edge = (loaded.job.seq, seq);
+            // Of a checked job, too little is loaded to write it.
+            let can_change = loaded.extent != Extent::Checked;
+            if can_change && let Some(job) = self.job_mut(dependent) {
                 job.dependencies.retain(|id| *id != key.id);
-                let edge = (job.seq, seq);
-                self.edges.insert(edge, false);
             }
+            self.remove_edge(edge, removes_all);
         }
         dependents
+    }
+
+    /// Whether the job has dependencies, loaded or counted.
+    pub fn has_dependencies(&self, key: &JobKey) -> bool {
+        let loaded = self.jobs.get(key);
+        loaded.is_some_and(|it| !it.job.dependencies.is_empty() || it.omitted.dependencies > 0)
+    }
+
+    /// Removes a dependency `(job, needs)`. `removes_all` if a statement for all dependencies or dependents of a job
+    /// removes it.
+    fn remove_edge(&mut self, edge: (i64, i64), removes_all: bool) {
+        if removes_all {
+            // It may have been added in this transaction.
+            self.edges.remove(&edge);
+        } else {
+            self.edges.insert(edge, false);
+        }
     }
 
     /// Removes a dependent from the job `need`, which need not be loaded. Its version stays, because only its list of
@@ -114,11 +143,6 @@ impl UnitOfWork {
         };
         other.job.dependents.retain(|id| *id != key.id);
         let edge = (seq, other.job.seq);
-        if removes_all {
-            // It may have been added in this transaction.
-            self.edges.remove(&edge);
-        } else {
-            self.edges.insert(edge, false);
-        }
+        self.remove_edge(edge, removes_all);
     }
 }

@@ -1,19 +1,27 @@
 //! Loads what a transaction needs: the jobs its verbs name, and the next jobs of a queue.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use crate::engine::model::job::{
     Job, JobKey, Protocol, QLESS_SCOPE, QueueId, QueueKey, State, is_valid_id,
 };
-use crate::engine::model::job_rows::job_columns;
+use crate::engine::model::job_rows::{EDGES_SHORT_MAX, job_columns};
+use crate::engine::model::neighbor_rows;
 use crate::engine::model::recurring::{self, Due};
 use crate::engine::operations;
-use crate::engine::unit_of_work::{Candidates, LoadedRecurring, Needs, Oldest, UnitOfWork};
+use crate::engine::unit_of_work::{Candidates, Extent, LoadedRecurring, Needs, Oldest, UnitOfWork};
+use crate::engine::verbs::qless::depend::DEPENDENTS_MAX;
 use crate::store::{Row, Statement, StatementResult, StoreError};
+
+/// Dependents that a transaction counts, over all jobs that others are going to depend on.
+const COUNTED_MAX: usize = 400_000;
 
 impl UnitOfWork {
     /// The statements that read what the verbs need, except for claims.
-    pub fn load_statements<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Vec<Statement> {
+    pub fn load_statements<'a>(
+        &mut self,
+        needs: impl Iterator<Item = &'a Needs>,
+    ) -> Vec<Statement> {
         let (mut keys, mut checked) = (HashSet::new(), HashSet::new());
         let (mut recurring, mut replaced) = (Vec::new(), Vec::new());
         let mut poll_candidates: Vec<i64> = Vec::new();
@@ -46,7 +54,9 @@ impl UnitOfWork {
         }
         if !checked.is_empty() {
             let checked: Vec<_> = checked.into_iter().collect();
-            batch.push(Statement::of_rows(LOAD_CHECKED, &checked));
+            self.dependents_counted = (COUNTED_MAX / checked.len()).clamp(1, DEPENDENTS_MAX);
+            let load = Statement::of_rows(neighbor_rows::LOAD_CHECKED, &checked);
+            batch.push(load.with(self.dependents_counted as i64));
         }
         // First those without texts: a recurring job may be named both ways.
         if !replaced.is_empty() {
@@ -145,38 +155,30 @@ impl UnitOfWork {
         })
     }
 
-    /// The statement that reads the missing dependents of jobs whose dependencies may change, if any.
+    /// The statement that reads the dependents of the jobs that verbs complete, if any.
     ///
-    /// Verbs only check whether an unnamed dependent has dependencies left. A transaction removes at most one of them
-    /// per loaded job, so it suffices to read one more than that. A job with thousands of dependencies is therefore not
-    /// fully read whenever one of them completes. Texts of dependents are never read.
-    ///
-    /// The dependencies of these jobs do not change, so they are not needed. Jobs that are only depended on get a
-    /// dependent and do not change otherwise, so neither their dependents nor their texts are needed.
+    /// Verbs only check whether a dependent has dependencies left. A transaction removes at most one of them per
+    /// completed job, so it suffices to count one more than that. A job with thousands of dependencies is therefore not
+    /// fully read whenever one of them completes.
     pub fn dependents_statement<'a>(
         &self,
         needs: impl Iterator<Item = &'a Needs>,
     ) -> Option<Statement> {
         let has_dependents = |job: &&Job| !job.dependents.is_empty();
         let jobs = self.jobs.values().map(|loaded| &loaded.job);
-        let with_dependents: Vec<_> = jobs.filter(has_dependents).collect();
-        if with_dependents.is_empty() {
+        let jobs: Vec<&Job> = jobs.filter(has_dependents).collect();
+        if jobs.is_empty() {
             return None;
         }
-        let changing = needs.filter(|needs| !needs.keeps_edges);
-        let changing: HashSet<_> = changing.flat_map(|needs| self.named_keys(needs)).collect();
-        let mut missing = HashSet::new();
-        for job in with_dependents {
-            let scope = job.key.scope;
-            if changing.contains(&(scope, job.key.id.as_str())) {
-                let ids = job.dependents.iter().filter(|id| !self.has(scope, id));
-                missing.extend(ids.map(|id| (scope, id.as_str())));
-            }
-        }
-        let missing: Vec<_> = missing.into_iter().collect();
-        let dependencies_max = self.jobs.len() as i64 + 1;
-        (!missing.is_empty())
-            .then(|| Statement::of_rows(LOAD_DEPENDENTS, &missing).with(dependencies_max))
+        let releasing = needs.filter(|needs| needs.releases_dependents);
+        let named: HashSet<_> = releasing.flat_map(|needs| self.named_keys(needs)).collect();
+        let completed = jobs.into_iter();
+        let completed =
+            completed.filter(|job| named.contains(&(job.key.scope, job.key.id.as_str())));
+        let completed: Vec<_> = completed.map(|job| (job.seq,)).collect();
+        let counted = completed.len() as i64 + 1;
+        (!completed.is_empty())
+            .then(|| Statement::of_rows(neighbor_rows::LOAD_DEPENDENTS, &completed).with(counted))
     }
 
     /// Stores the result of [`UnitOfWork::load_statements`]. The oldest jobs of a list, if requested, are the first
@@ -192,6 +194,12 @@ impl UnitOfWork {
                 match row.columns() {
                     recurring::COLUMNS => self.load_recurring(&row)?,
                     operations::COLUMNS => self.operations.add_loaded(operations::operation(&row)?),
+                    neighbor_rows::CHECKED_COLUMNS => {
+                        let (job, version, omitted) = neighbor_rows::checked(&row)?;
+                        if !self.jobs.contains_key(&job.key) {
+                            self.add_loaded_job(job, version, omitted, Extent::Checked);
+                        }
+                    }
                     _ => {
                         let key = self.add_row(&row)?;
                         if oldest && index == 0 {
@@ -205,10 +213,26 @@ impl UnitOfWork {
     }
 
     /// Stores the result of [`UnitOfWork::dependents_statement`].
-    pub fn take_dependent_rows(&mut self, answers: &[StatementResult]) -> Result<(), StoreError> {
+    pub fn take_dependents_loaded(
+        &mut self,
+        answers: &[StatementResult],
+    ) -> Result<(), StoreError> {
         self.jobs.reserve(count_rows(answers));
+        let mut lists: HashMap<i64, Vec<String>> = HashMap::new();
         for row in answers.iter().flat_map(|answer| &answer.rows) {
-            self.add_row(row)?;
+            let (needs, job, version, mut omitted) = neighbor_rows::dependent(row)?;
+            lists.entry(needs).or_default().push(job.key.id.clone());
+            let known = self.jobs.get(&job.key);
+            if known.is_none_or(|known| known.extent == Extent::Checked) {
+                omitted.dependents = known.map_or(0, |known| known.omitted.dependents);
+                self.add_loaded_job(job, version, omitted, Extent::Dependent);
+            }
+        }
+        for loaded in self.jobs.values_mut() {
+            if let Some(ids) = lists.remove(&loaded.job.seq) {
+                loaded.job.dependents = ids;
+                loaded.omitted.edges = loaded.job.dependencies.len() > EDGES_SHORT_MAX;
+            }
         }
         Ok(())
     }
@@ -373,19 +397,6 @@ fn rank(number: f64) -> i64 {
 const LOAD_JOBS: &str = concat!(
     "SELECT ",
     job_columns!(short),
-    " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)"
-);
-
-const LOAD_DEPENDENTS: &str = concat!(
-    "SELECT ",
-    job_columns!(neighbor: "$2 + 0", "0"),
-    " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)"
-);
-
-/// Jobs of which only the existence is checked, or that other jobs are going to depend on.
-const LOAD_CHECKED: &str = concat!(
-    "SELECT ",
-    job_columns!(neighbor: "0", "(SELECT count(*) FROM dependencies AS e WHERE e.needs = j.seq)"),
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)"
 );
 

@@ -33,10 +33,16 @@ pub struct Needs {
     pub bytes: usize,
     /// The number of tags and dependencies that may change. Each is a row.
     pub links: usize,
-    /// The verb changes no dependencies, so it does not need the dependents of the named jobs.
+    /// The verb changes no dependencies, so it does not need those of the named jobs, nor their dependents.
     pub keeps_edges: bool,
-    /// The verb only checks whether the named jobs exist, unless it adds them. They are loaded without texts,
-    /// dependencies and dependents.
+    /// The verb releases the dependents of the named jobs, so these are loaded too.
+    pub releases_dependents: bool,
+    /// The verb replaces the tags of the named jobs.
+    pub replaces_tags: bool,
+    /// The verb replaces the dependencies of the named jobs.
+    pub replaces_dependencies: bool,
+    /// The verb only checks whether the named jobs exist, unless it adds them. Of existing ones only the state is
+    /// loaded.
     pub only_existence: bool,
     /// The verb only reads the named jobs, and needs none of their long parts.
     pub only_checks: bool,

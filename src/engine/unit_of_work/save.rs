@@ -11,7 +11,7 @@ use crate::engine::model::long_bodies::LongBodies;
 use crate::engine::model::queue::{self, Queue};
 use crate::engine::model::recurring;
 use crate::engine::tokens::TokenChange;
-use crate::engine::unit_of_work::{LoadedJob, UnitOfWork};
+use crate::engine::unit_of_work::{Extent, LoadedJob, UnitOfWork};
 use crate::engine::verbs::qless::tag;
 use crate::store::Statement;
 
@@ -62,6 +62,12 @@ impl UnitOfWork {
         if !cut_jobs.is_empty() {
             writes.push(dependency_rows::remove_all_dependencies(&cut_jobs));
         }
+        let mut cut_needs = std::mem::take(&mut self.cut_needs);
+        cut_needs.sort_unstable();
+        cut_needs.dedup();
+        if !cut_needs.is_empty() {
+            writes.push(dependency_rows::remove_all_dependents(&cut_needs));
+        }
         let mut cut_edges = std::mem::take(&mut self.cut_edges);
         cut_edges.sort_unstable();
         if !cut_edges.is_empty() {
@@ -93,9 +99,10 @@ impl UnitOfWork {
         let mut removed = std::mem::take(&mut self.removed);
         removed.sort_unstable_by_key(|(job, _)| job.seq);
         let (mut new, mut moved, mut changed) = (Vec::new(), Vec::new(), Vec::new());
-        let mut touched = Vec::new();
+        let (mut released, mut touched) = (Vec::new(), Vec::new());
         let (mut tags, mut bodies) = (TagRows::default(), LongBodies::default());
         for loaded in jobs {
+            debug_assert!(loaded.extent != Extent::Checked || loaded.before.is_none());
             let written = Written {
                 job: &loaded.job,
                 before: loaded.before.as_deref(),
@@ -103,6 +110,10 @@ impl UnitOfWork {
             };
             match (&loaded.before, loaded.version) {
                 (_, None) => new.push(written),
+                (Some(_), Some(version)) if loaded.extent == Extent::Dependent => {
+                    let job = &loaded.job;
+                    released.push((job.seq, version, job.state.code(), job.ready_at.0));
+                }
                 (Some(before), Some(_)) if job_rows::settings_differ(before, &loaded.job) => {
                     changed.push(written);
                 }
@@ -144,6 +155,7 @@ impl UnitOfWork {
         writes.extend(job_rows::delete(&gone));
         writes.extend(job_rows::insert(&new));
         writes.extend(job_rows::update_progress(&moved));
+        writes.extend(job_rows::release(&released));
         writes.extend(job_rows::update(&changed));
         // A single server cannot miss a concurrent change.
         if self.revision.is_some() {

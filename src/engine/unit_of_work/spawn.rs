@@ -37,6 +37,12 @@ fn ids_of_children(planned: &Planned) -> impl Iterator<Item = String> {
 /// Bytes of the children's bodies and tags that a transaction creates; one child may exceed it.
 const CHILDREN_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// Bytes of the children's tags, each of which is a row of its own; one child may exceed it.
+const CHILDREN_TAG_BYTES_MAX: usize = 16 * 1024;
+
+/// The size of an empty list of tags.
+const NO_TAGS_BYTES: usize = "[]".len();
+
 /// Distributes the `wanted` jobs of each queue over its due recurring jobs, in order. None gets more children than are
 /// due. Also returns the queues with more due children than one transaction creates.
 pub fn planned(
@@ -46,15 +52,25 @@ pub fn planned(
 ) -> (Vec<Planned>, Vec<QueueId>) {
     let mut left: HashMap<QueueId, usize> = wanted.iter().copied().collect();
     let (mut planned, mut cut) = (Vec::new(), Vec::new());
-    let mut bytes_left = CHILDREN_BYTES_MAX;
+    let (mut bytes_left, mut tag_bytes_left) = (CHILDREN_BYTES_MAX, CHILDREN_TAG_BYTES_MAX);
     for due in all {
         let behind = now.0.saturating_sub(due.next_at.0);
         let missed = usize::try_from(behind / due.interval.max(1)).unwrap_or(usize::MAX);
         let left = left.entry(due.queue).or_default();
         let wanted = missed.saturating_add(1).min(*left);
-        let bytes = due.bytes.max(1);
-        let children = wanted.min(bytes_left.div_ceil(bytes));
+        let (bytes, tag_bytes) = (
+            due.bytes.max(1),
+            due.tag_bytes.saturating_sub(NO_TAGS_BYTES),
+        );
+        let fitting = match tag_bytes {
+            0 => bytes_left.div_ceil(bytes),
+            _ => bytes_left
+                .div_ceil(bytes)
+                .min(tag_bytes_left.div_ceil(tag_bytes)),
+        };
+        let children = wanted.min(fitting);
         bytes_left = bytes_left.saturating_sub(children.saturating_mul(bytes));
+        tag_bytes_left = tag_bytes_left.saturating_sub(children.saturating_mul(tag_bytes));
         if children < wanted {
             cut.push(due.queue);
         }

@@ -28,6 +28,7 @@ use crate::engine::subscriptions::Subscriptions;
 use crate::engine::unit_of_work::commit_times::CommitTimes;
 use crate::engine::unit_of_work::cycles::Walk;
 use crate::engine::unit_of_work::job_cache::JobCache;
+use crate::engine::unit_of_work::links::LINKS_MAX;
 use crate::engine::unit_of_work::long_parts::LONG_PARTS_MAX;
 use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::transaction::claims::run_claims;
@@ -38,8 +39,8 @@ pub use request::{Task, Verb, WriteRequest};
 /// Servers whose insertion numbers do not collide.
 const SERVERS_MAX: i64 = 1_024;
 
-/// The weight of a request whose cycle check reached its read limit. More than half of the maximum of a commit group,
-/// so two such requests never share a transaction.
+/// The weight of a request whose cycle check reached its read limit, or whose dependencies have too many dependents.
+/// More than half of the maximum of a commit group, so two such requests never share a transaction.
 const WALK_WEIGHT: usize = 1_100;
 
 /// Transactions between two deletions of old events.
@@ -399,14 +400,11 @@ async fn run_named(
         work.take_loaded(answers, oldest)?;
     }
     let long = work.long_parts(requests.iter().map(|request| &request.needs));
+    let links = work.links(requests.iter().map(|request| &request.needs));
+    let is_large = long.bytes > LONG_PARTS_MAX || links > LINKS_MAX || work.has_uncounted();
     let divisible = requests.len() > 1 || requests.iter().any(|it| it.needs.divisible);
-    if long.bytes > LONG_PARTS_MAX && divisible {
-        // Run again later, in commit groups that are bounded by what the requests load.
-        for request in requests {
-            let long = work.long_parts(std::iter::once(&request.needs));
-            request.double_items();
-            request.weight = request.weight.max(long.bytes / BYTES_PER_WEIGHT);
-        }
+    if is_large && divisible {
+        raise_weights(work, requests);
         return Err(StoreError::TransactionTooLarge);
     }
     let long = long.statements();
@@ -417,7 +415,7 @@ async fn run_named(
     let needs = requests.iter().map(|request| &request.needs);
     if let Some(dependents) = work.dependents_statement(needs) {
         let answers = connection.read(vec![dependents]).await?;
-        work.take_dependent_rows(&answers)?;
+        work.take_dependents_loaded(&answers)?;
     }
     let mut walk = Walk::from(work, requests.iter().map(|request| &request.needs));
     while let Some(level) = walk.next_level() {
@@ -444,6 +442,23 @@ async fn run_named(
         request.task.run(work);
     }
     Ok(work.job_writes())
+}
+
+/// Raises the weights of requests that are too large together to what they load, so that they run again in smaller
+/// groups.
+fn raise_weights(work: &UnitOfWork, requests: &mut [WriteRequest]) {
+    let has_uncounted = work.has_uncounted();
+    for request in requests {
+        let needs = || std::iter::once(&request.needs);
+        let (long, links) = (work.long_parts(needs()), work.links(needs()));
+        let uncounted = match has_uncounted && !request.needs.dependencies.is_empty() {
+            true => WALK_WEIGHT,
+            false => 0,
+        };
+        let weight = (long.bytes / BYTES_PER_WEIGHT).max(links).max(uncounted);
+        request.double_items();
+        request.weight = request.weight.max(weight);
+    }
 }
 
 #[cfg(test)]

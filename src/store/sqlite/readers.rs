@@ -117,6 +117,7 @@ fn joined(batch: &[Statement]) -> Result<(String, SqliteArguments), StoreError> 
                 Arg::Int(value) => arguments.add(value),
                 Arg::Real(value) => arguments.add(value),
                 Arg::Text(value) => arguments.add(value),
+                Arg::Shared(value) => arguments.add(value.to_string()),
             };
             done.map_err(sqlx::Error::Encode)?;
         }

@@ -293,6 +293,7 @@ fn run_prepared(
             Arg::Int(value) => statement.raw_bind_parameter(index, value)?,
             Arg::Real(value) => statement.raw_bind_parameter(index, value)?,
             Arg::Text(value) => statement.raw_bind_parameter(index, value)?,
+            Arg::Shared(value) => statement.raw_bind_parameter(index, &**value)?,
         }
     }
     let columns = statement.column_count();

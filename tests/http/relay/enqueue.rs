@@ -165,13 +165,13 @@ async fn the_size_of_a_unique_enqueue_is_limited() {
         let job = |n: usize| new(&format!("{count}-{}", n % queues), &n.to_string());
         json!((0..count).map(job).collect::<Vec<_>>())
     };
-    for (count, queues) in [(3_199, 1), (3_200, 1), (999, 999), (1_000, 1_000)] {
+    for (count, queues) in [(1_599, 1), (1_600, 1), (499, 499), (500, 500)] {
         relay
             .enqueue("unique", &jobs(count, queues))
             .await
             .only(202);
     }
-    for (count, queues, most) in [(3_201, 1, "3200"), (1_001, 1_001, "1000")] {
+    for (count, queues, most) in [(1_601, 1, "1600"), (501, 501, "500")] {
         let refused = relay.enqueue("unique", &jobs(count, queues)).await;
         refused.assert_rejected(422, &[most]);
         assert!(!relay.exists(&format!("{count}-0"), "0").await);
@@ -184,8 +184,8 @@ async fn the_size_of_a_unique_enqueue_is_limited() {
     // A requeue is atomic in every mode.
     relay.put_ids("running", &["a"]).await;
     let run = relay.take("running").await;
-    let refused = relay.requeue(&run, "ignore", &jobs(3_201, 1)).await;
-    refused.assert_rejected(422, &["3200"]);
+    let refused = relay.requeue(&run, "ignore", &jobs(1_601, 1)).await;
+    refused.assert_rejected(422, &["1600"]);
     relay.complete(&run).await;
     assert_consistent(&server).await;
 }

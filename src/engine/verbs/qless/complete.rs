@@ -4,6 +4,7 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::events::LogEvent;
+use crate::engine::model::body::Body;
 use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{JobKey, QueueKey, State};
 use crate::engine::unit_of_work::counters::Kind;
@@ -31,14 +32,18 @@ impl Engine {
         holder: LeaseHolder,
         now: Option<Time>,
     ) -> Each<State> {
-        let need = |needs: &mut Needs, (key, body, next): &(JobKey, String, Option<Next>)| {
+        // A long body is not copied in the transaction, because other writes wait for it.
+        let jobs = jobs.into_iter();
+        let jobs = jobs.map(|(key, body, next)| (key, Body::from(body), next));
+        let need = |needs: &mut Needs, (key, body, next): &(JobKey, Body, Option<Next>)| {
             needs.job(key);
-            needs.bytes += body.len();
-            if let Some(next) = next {
-                needs.depends(&next.depends);
+            needs.bytes += body.bytes();
+            match next {
+                Some(next) => needs.depends(&next.depends),
+                None => needs.releases_dependents = true,
             }
         };
-        self.each(jobs, now, need, move |work, (key, body, next)| {
+        self.each(jobs.collect(), now, need, move |work, (key, body, next)| {
             complete(work, key, &holder, body, next.as_ref())
         })
         .await
@@ -54,7 +59,7 @@ pub fn complete(
     work: &mut UnitOfWork,
     key: &JobKey,
     holder: &LeaseHolder,
-    body: &str,
+    body: &Body,
     next: Option<&Next>,
 ) -> Result<State> {
     let job = leased_job(work, key, holder)?;
@@ -66,7 +71,7 @@ pub fn complete(
     work.counters.duration(queue, Kind::Run, ran, now);
     if let Some(job) = work.job_mut(key) {
         job.history.push(EventKind::Done, now, None, None);
-        job.body = body.into();
+        job.body = body.clone();
         job.failure = None;
         job.lease = None;
         job.remaining = job.retries;

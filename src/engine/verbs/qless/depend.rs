@@ -29,7 +29,7 @@ impl Engine {
             match change {
                 Depend::On(ids) => needs.depends(ids),
                 Depend::Off(ids) => needs.links += ids.len(),
-                Depend::OffAll => {}
+                Depend::OffAll => needs.replaces_dependencies = true,
             }
         };
         self.each(jobs, now, need, |work, (key, change)| {
@@ -57,8 +57,9 @@ pub fn depend(work: &mut UnitOfWork, key: &JobKey, change: &Depend) -> Result<()
     match change {
         Depend::On(ids) => {
             let new = tag::missing(&job.dependencies, &unmet_dependencies(work, key, ids)?);
-            let all = job.dependencies.len() + new.len();
-            check_edges(all, "dependencies of one job")?;
+            if !new.is_empty() {
+                check_dependencies(job.dependencies.len() + new.len())?;
+            }
             work.add_dependencies(key, new);
         }
         Depend::Off(ids) => {
@@ -86,8 +87,8 @@ pub fn release_dependents(work: &mut UnitOfWork, key: &JobKey) {
 /// Makes a job without remaining dependencies available, at once or when its delay is over.
 pub fn release_if_ready(work: &mut UnitOfWork, key: &JobKey) {
     let now = work.now;
-    let is_free = |job: &Job| job.state == State::Depends && job.dependencies.is_empty();
-    if !work.job(key).is_some_and(is_free) {
+    let waits = |job: &Job| job.state == State::Depends;
+    if !work.job(key).is_some_and(waits) || work.has_dependencies(key) {
         return;
     }
     if let Some(job) = work.job_mut(key) {
@@ -100,8 +101,11 @@ pub fn release_if_ready(work: &mut UnitOfWork, key: &JobKey) {
     }
 }
 
-/// Dependencies, and dependents, of one job. A change of all of them must fit into one transaction.
-const EDGES_MAX: usize = 10_000;
+/// Dependencies of one job. To add all of them takes one transaction.
+pub const DEPENDENCIES_MAX: usize = 2_000;
+
+/// Dependents of one job. To release all of them takes one transaction.
+pub const DEPENDENTS_MAX: usize = 2_000;
 
 /// Returns those of the IDs whose jobs exist and are not complete.
 ///
@@ -121,32 +125,36 @@ pub fn unmet_dependencies(work: &UnitOfWork, key: &JobKey, ids: &[String]) -> Re
         .iter()
         .filter(|id| is_unmet(id) && seen.insert(id.as_str()));
     let unmet: Vec<String> = unmet.cloned().collect();
-    check_edges(unmet.len(), "dependencies of one job")?;
+    check_dependencies(unmet.len())?;
     for id in &unmet {
         let need = JobKey {
             scope: key.scope,
             id: id.clone(),
         };
-        let dependents = work.count_dependents(&need);
+        let (dependents, max) = work.count_dependents(&need);
         let depends = || {
             work.job(key)
                 .is_some_and(|job| job.dependencies.contains(id))
         };
         // Searches the list only at the limit, which few jobs reach.
-        if dependents >= EDGES_MAX && !depends() {
-            check_edges(dependents + 1, "dependents of one job")?;
+        if dependents >= max && !depends() {
+            let what = match max {
+                DEPENDENTS_MAX => "dependents of one job",
+                _ => "dependents of each job that a job with so many dependencies depends on",
+            };
+            return Err(Error::TooMany { what, max });
         }
     }
     Ok(unmet)
 }
 
-/// Fails if a job would have more dependencies or dependents than [`EDGES_MAX`].
-pub fn check_edges(edges: usize, what: &'static str) -> Result<()> {
-    if edges > EDGES_MAX {
-        return Err(Error::TooMany {
-            what,
-            max: EDGES_MAX,
-        });
+/// Fails if a job would have more dependencies than [`DEPENDENCIES_MAX`].
+fn check_dependencies(count: usize) -> Result<()> {
+    match count {
+        0..=DEPENDENCIES_MAX => Ok(()),
+        _ => Err(Error::TooMany {
+            what: "dependencies of one job",
+            max: DEPENDENCIES_MAX,
+        }),
     }
-    Ok(())
 }

@@ -4,6 +4,7 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::events::{LogEvent, excerpt};
+use crate::engine::model::body::Body;
 use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{Failure, Job, JobKey, State};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
@@ -26,29 +27,41 @@ pub struct Fail {
 impl Engine {
     /// Fails jobs.
     pub async fn fail(&self, jobs: Vec<Fail>, holder: LeaseHolder, now: Option<Time>) -> Each<()> {
-        let need = |needs: &mut Needs, job: &Fail| {
+        let with_body = |mut job: Fail| {
+            let body = job.body.take().map(Body::from);
+            (job, body)
+        };
+        let jobs = jobs.into_iter().map(with_body).collect();
+        let need = |needs: &mut Needs, (job, body): &(Fail, Option<Body>)| {
             needs.job(&job.key);
             needs.keeps_edges = true;
-            needs.bytes += job.message.len() + job.body.as_ref().map_or(0, String::len);
+            needs.bytes += job.message.len() + body.as_ref().map_or(0, Body::bytes);
         };
-        self.each(jobs, now, need, move |work, job| fail(work, &holder, job))
-            .await
+        self.each(jobs, now, need, move |work, (job, body)| {
+            fail(work, &holder, job, body.as_ref())
+        })
+        .await
     }
 }
 
-/// Fails the job under the failure group `group`.
+/// Fails the job under the failure group `group`. `body` replaces its body, if given.
 ///
 /// # Errors
 /// Those of [`leased_job`].
-pub fn fail(work: &mut UnitOfWork, holder: &LeaseHolder, fail: &Fail) -> Result<()> {
+pub fn fail(
+    work: &mut UnitOfWork,
+    holder: &LeaseHolder,
+    fail: &Fail,
+    body: Option<&Body>,
+) -> Result<()> {
     let (key, group, message) = (&fail.key, &fail.group, truncate_message(&fail.message));
     let queue = leased_job(work, key, holder)?.queue;
     let now = work.now;
     work.counters.failure(queue, now);
     let failure = failure(group, message, holder, now);
     if let Some(job) = work.job_mut(key) {
-        if let Some(body) = &fail.body {
-            job.body = body.as_str().into();
+        if let Some(body) = body {
+            job.body = body.clone();
         }
         become_failed(job, failure, Some(&holder.worker));
     }

@@ -3,6 +3,7 @@
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
+use crate::engine::model::body::Body;
 use crate::engine::model::job::JobKey;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
@@ -17,13 +18,15 @@ impl Engine {
         holder: LeaseHolder,
         now: Option<Time>,
     ) -> Each<f64> {
-        let need = |needs: &mut Needs, (key, body): &(JobKey, Option<String>)| {
+        let jobs = jobs.into_iter();
+        let jobs = jobs.map(|(key, body)| (key, body.map(Body::from)));
+        let need = |needs: &mut Needs, (key, body): &(JobKey, Option<Body>)| {
             needs.job(key);
             needs.keeps_edges = true;
-            needs.bytes += body.as_ref().map_or(0, String::len);
+            needs.bytes += body.as_ref().map_or(0, Body::bytes);
         };
-        self.each(jobs, now, need, move |work, (key, body)| {
-            heartbeat(work, key, &holder, body.as_deref())
+        self.each(jobs.collect(), now, need, move |work, (key, body)| {
+            heartbeat(work, key, &holder, body.as_ref())
         })
         .await
     }
@@ -35,7 +38,7 @@ pub fn heartbeat(
     work: &mut UnitOfWork,
     key: &JobKey,
     holder: &LeaseHolder,
-    body: Option<&str>,
+    body: Option<&Body>,
 ) -> Result<f64> {
     let job = leased_job(work, key, holder)?;
     let (queue, since) = (work.queue_name(job.queue), job.since);
@@ -52,7 +55,7 @@ pub fn heartbeat(
             lease.warned = false;
         }
         if let Some(body) = body {
-            job.body = body.into();
+            job.body = body.clone();
         }
     }
     Ok(due_s)

@@ -4,6 +4,7 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::events::LogEvent;
+use crate::engine::model::body::Body;
 use crate::engine::model::job::{JobKey, QueueKey};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::Each;
@@ -40,8 +41,9 @@ impl Engine {
         client: String,
         now: Option<Time>,
     ) -> Each<String> {
-        self.each(jobs, now, need_of_put, move |work, job| {
-            put(work, &queue, job, &client)
+        let jobs = jobs.into_iter().map(with_body).collect();
+        self.each(jobs, now, need_with_body, move |work, (job, body)| {
+            put(work, &queue, job, body, &client)
         })
         .await
     }
@@ -54,27 +56,47 @@ impl Engine {
         client: String,
         now: Option<Time>,
     ) -> Each<String> {
-        self.each(jobs, now, need_of_put, move |work, job| {
-            requeue(work, &queue, job, &client)
+        let jobs = jobs.into_iter().map(with_body).collect();
+        self.each(jobs, now, need_with_body, move |work, (job, body)| {
+            requeue(work, &queue, job, body, &client)
         })
         .await
     }
+}
+
+/// Moves the body of a job into a form that is not copied in the transaction, because other writes wait for it.
+fn with_body(mut job: Put) -> (Put, Body) {
+    let body = Body::from(std::mem::take(&mut job.body));
+    (job, body)
+}
+
+fn need_with_body(needs: &mut Needs, (job, body): &(Put, Body)) {
+    need_of_put(needs, job);
+    needs.bytes += body.bytes();
 }
 
 pub fn need_of_put(needs: &mut Needs, job: &Put) {
     needs.jobs.extend(job.id.iter().map(JobKey::qless));
     needs.depends(job.depends.as_deref().unwrap_or_default());
     needs.tags(job.tags.as_deref().unwrap_or_default());
+    needs.replaces_tags |= job.tags.is_some();
+    needs.replaces_dependencies |= job.depends.is_some();
     needs.bytes += job.body.len();
     needs.adds_jobs = true;
 }
 
 /// Puts a new job into `queue` on behalf of the worker `client`, or moves the existing job of this ID there, which ends
-/// its lease, resets its retries and undoes its failure. Returns the ID.
+/// its lease, resets its retries and undoes its failure. `body` replaces the body of `put`. Returns the ID.
 ///
 /// # Errors
 /// [`Error::DependencyCycle`] if it would depend on itself; [`Error::TooMany`] tags or dependencies.
-pub fn put(work: &mut UnitOfWork, queue: &QueueKey, put: &Put, client: &str) -> Result<String> {
+pub fn put(
+    work: &mut UnitOfWork,
+    queue: &QueueKey,
+    put: &Put,
+    body: &Body,
+    client: &str,
+) -> Result<String> {
     let tags = tag::of_new_job(put.tags.as_deref().unwrap_or_default())?;
     let key = JobKey::qless(put.id.clone().unwrap_or_else(|| generated_id(work.now)));
     let depends = match &put.depends {
@@ -90,7 +112,7 @@ pub fn put(work: &mut UnitOfWork, queue: &QueueKey, put: &Put, client: &str) -> 
         work.insert(job);
     }
     if let Some(job) = work.job_mut(&key) {
-        job.body = put.body.as_str().into();
+        job.body = body.clone();
         if put.klass.is_some() {
             job.klass.clone_from(&put.klass);
         }
@@ -113,12 +135,18 @@ pub fn put(work: &mut UnitOfWork, queue: &QueueKey, put: &Put, client: &str) -> 
 ///
 /// # Errors
 /// Those of [`put`], and [`Error::NoSuchJob`].
-pub fn requeue(work: &mut UnitOfWork, queue: &QueueKey, job: &Put, client: &str) -> Result<String> {
+pub fn requeue(
+    work: &mut UnitOfWork,
+    queue: &QueueKey,
+    job: &Put,
+    body: &Body,
+    client: &str,
+) -> Result<String> {
     let id = job.id.clone().unwrap_or_default();
     if work.job(&JobKey::qless(&id)).is_none() {
         return Err(Error::NoSuchJob { id });
     }
-    put(work, queue, job, client)
+    put(work, queue, job, body, client)
 }
 
 /// Publishes the put, and notifies the worker that loses the job.

@@ -1,0 +1,78 @@
+//! The jobs found for a bulk operation, and how many of them a transaction processes.
+
+use std::collections::VecDeque;
+
+use crate::engine::model::job::{JobKey, QueueKey};
+use crate::engine::operations::Skip;
+
+/// Jobs per batch, and the limit on the size of their texts in bytes.
+pub const BATCH: usize = 500;
+pub const BATCH_BYTES: i64 = 4 << 20;
+
+/// A job found for an operation.
+#[derive(Clone)]
+pub struct Target {
+    pub seq: i64,
+    pub bytes: i64,
+    /// Its key and queue; `None` if it does not exist.
+    pub key_and_queue: Option<(JobKey, QueueKey)>,
+}
+
+impl Target {
+    pub fn skip(&self, reason: String) -> Skip {
+        let queue_and_id = |(key, queue): &(JobKey, QueueKey)| (queue.clone(), key.id.clone());
+        Skip {
+            job: self.seq,
+            queue_and_id: self.key_and_queue.as_ref().map(queue_and_id),
+            reason,
+        }
+    }
+}
+
+/// Jobs found for an operation, newest first.
+pub struct Lookahead {
+    /// The operation's `processed_down_to` for which this is valid.
+    pub from: i64,
+    pub targets: VecDeque<Target>,
+    /// Where the search continues, if there may be more.
+    pub next: Option<i64>,
+    /// The most jobs of a batch.
+    batch_max: usize,
+}
+
+impl Lookahead {
+    pub fn new(from: i64, targets: VecDeque<Target>, next: Option<i64>) -> Lookahead {
+        Lookahead {
+            from,
+            targets,
+            next,
+            batch_max: BATCH,
+        }
+    }
+
+    /// Takes the next batch.
+    pub fn take(&mut self) -> Vec<Target> {
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        while batch.len() < self.batch_max && (bytes < BATCH_BYTES || batch.is_empty()) {
+            let Some(target) = self.targets.pop_front() else {
+                break;
+            };
+            bytes += target.bytes;
+            batch.push(target);
+        }
+        batch
+    }
+
+    /// Puts back a batch whose jobs were too large for one transaction, so that smaller ones follow. `from` is the
+    /// operation's `processed_down_to`.
+    pub fn put_back(&mut self, batch: &[Target], from: i64) {
+        self.from = from;
+        self.batch_max = (batch.len() / 2).max(1);
+        for target in batch.iter().rev() {
+            self.targets.push_front(target.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

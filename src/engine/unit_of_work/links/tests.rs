@@ -1,0 +1,164 @@
+//! Jobs of earlier versions, which may have more dependencies and dependents than can be added now, and jobs with many
+//! dependents. Rows of the table make them.
+
+use crate::engine::model::job::{JobKey, State};
+use crate::engine::unit_of_work::Needs;
+use crate::engine::verbs::qless::depend::Depend;
+use crate::engine::{
+    Claim, Engine, Error, LeaseHolder, Put, QueueKey, engine_without_tasks as engine,
+};
+use crate::store::Statement;
+
+fn queue(name: &str) -> QueueKey {
+    QueueKey::qless(name)
+}
+
+fn job(id: &str, depends: Option<Vec<String>>) -> Put {
+    Put {
+        id: Some(id.to_owned()),
+        body: "1".to_owned(),
+        depends,
+        ..Put::default()
+    }
+}
+
+fn ids(prefix: &str, count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("{prefix}{n}")).collect()
+}
+
+async fn put(engine: &Engine, name: &str, jobs: Vec<Put>) {
+    let put = engine.put(queue(name), jobs, String::new(), None).await;
+    put.unwrap().into_iter().for_each(|id| drop(id.unwrap()));
+}
+
+async fn write(engine: &Engine, sql: &'static str) {
+    let write = engine.write(Needs::default(), None, 1, move |work| {
+        work.add_statements([Statement::new(sql, [])]);
+        Ok(())
+    });
+    write.await.unwrap();
+}
+
+async fn count(engine: &Engine, sql: &'static str) -> i64 {
+    let rows = engine.readers().rows(Statement::new(sql, [])).await;
+    rows.unwrap()[0].int(0).unwrap()
+}
+
+/// Claims and completes all jobs of the queue in one request. Returns how many.
+async fn complete_all(engine: &Engine, name: &str) -> usize {
+    let claimed = engine.claim(Claim::of(queue(name), "w", 10), None).await;
+    let done = claimed.unwrap().into_iter();
+    let done = done.map(|job| (job.key, "1".to_owned(), None)).collect();
+    let holder = LeaseHolder {
+        worker: "w".to_owned(),
+        queue: None,
+    };
+    let done = engine.complete(done, holder, None).await.unwrap();
+    assert!(done.iter().all(|done| *done == Ok(State::Complete)));
+    done.len()
+}
+
+async fn depend(engine: &Engine, id: &str, change: Depend) -> Result<(), Error> {
+    let change = engine.depend(vec![(JobKey::qless(id), change)], None);
+    change.await.unwrap().remove(0)
+}
+
+const WAITING: &str = "SELECT count(*) FROM jobs WHERE state = {waiting} AND id LIKE 'leaf%'";
+
+#[tokio::test]
+async fn a_job_with_more_dependents_than_the_limit_releases_all_of_them() {
+    for others in [0, 3] {
+        let engine = engine().await;
+        let roots = ["root", "root2"].map(|id| job(id, None));
+        put(&engine, "roots", roots.into()).await;
+        put(
+            &engine,
+            "roots",
+            ids("x", others).iter().map(|id| job(id, None)).collect(),
+        )
+        .await;
+        for (prefix, on) in [("leaf-a", "root"), ("leaf-b", "root2")] {
+            let leaf = |id: &String| job(id, Some(vec![on.to_owned()]));
+            put(
+                &engine,
+                "leaves",
+                ids(prefix, 1_500).iter().map(leaf).collect(),
+            )
+            .await;
+        }
+        write(
+            &engine,
+            "UPDATE dependencies SET needs = (SELECT seq FROM jobs WHERE id = 'root')",
+        )
+        .await;
+        assert_eq!(complete_all(&engine, "roots").await, 2 + others);
+        assert_eq!(count(&engine, WAITING).await, 3_000);
+        assert_eq!(count(&engine, "SELECT count(*) FROM dependencies").await, 0);
+        assert_eq!(engine.check(None).await.unwrap(), []);
+        engine.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_job_with_more_dependencies_than_the_limit_keeps_working() {
+    let engine = engine().await;
+    let needs = ids("n", 2_003);
+    put(
+        &engine,
+        "needs",
+        needs.iter().map(|id| job(id, None)).collect(),
+    )
+    .await;
+    let some = needs.iter().take(2_000).cloned().collect();
+    put(&engine, "q", vec![job("leaf", Some(some))]).await;
+    write(
+        &engine,
+        "INSERT INTO dependencies (job, needs) SELECT (SELECT seq FROM jobs WHERE id = 'leaf'), seq
+         FROM jobs WHERE id IN ('n2000', 'n2001')",
+    )
+    .await;
+    let on = |id: &str| Depend::On(vec![id.to_owned()]);
+    assert_eq!(depend(&engine, "leaf", on("n2001")).await, Ok(()));
+    let refused = depend(&engine, "leaf", on("n2002")).await;
+    assert!(matches!(refused, Err(Error::TooMany { max: 2_000, .. })));
+    assert_eq!(complete_all(&engine, "needs").await, 10);
+    let left = "SELECT count(*) FROM dependencies";
+    assert_eq!(count(&engine, left).await, 1_992);
+    let off = Depend::Off(ids("n", 1_000));
+    assert_eq!(depend(&engine, "leaf", off).await, Ok(()));
+    assert_eq!(count(&engine, left).await, 1_002);
+    assert_eq!(depend(&engine, "leaf", Depend::OffAll).await, Ok(()));
+    assert_eq!(count(&engine, left).await, 0);
+    assert_eq!(count(&engine, WAITING).await, 1);
+    assert_eq!(engine.check(None).await.unwrap(), []);
+    engine.close().await;
+}
+
+/// 400,000 dependents are counted in a transaction: of each of 250 dependencies 1,600.
+#[tokio::test]
+async fn the_more_dependencies_a_job_gets_the_fewer_dependents_each_may_have() {
+    let engine = engine().await;
+    let needs = ids("n", 250);
+    put(&engine, "q", needs.iter().map(|id| job(id, None)).collect()).await;
+    // Their numbers are those of no jobs.
+    write(
+        &engine,
+        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1599)
+         INSERT INTO dependencies (job, needs) SELECT -n, (SELECT seq FROM jobs WHERE id = 'n7') FROM numbers",
+    )
+    .await;
+    put(&engine, "q", vec![job("fits", Some(needs.clone()))]).await;
+    let many = vec![job("many", Some(needs.clone()))];
+    let refused = engine.put(queue("q"), many, String::new(), None).await;
+    let too_many = Error::TooMany {
+        what: "dependents of each job that a job with so many dependencies depends on",
+        max: 1_600,
+    };
+    assert_eq!(refused.unwrap(), [Err(too_many)]);
+    // Each of these jobs has one dependency, so all dependents are counted.
+    let each = |id: &String| job(&format!("on {id}"), Some(vec![id.clone()]));
+    put(&engine, "q", needs.iter().map(each).collect()).await;
+    let fewer = needs.iter().take(200).cloned().collect();
+    put(&engine, "q", vec![job("fewer", Some(fewer))]).await;
+    engine.close().await;
+}
