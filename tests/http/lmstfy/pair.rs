@@ -45,7 +45,7 @@ async fn a_job_that_becomes_ready_wakes_a_consumer_on_the_other_server() {
 
 #[tokio::test]
 async fn changes_on_one_server_apply_to_the_other() {
-    let Some(pair) = pair(&["--no-auth"]) else {
+    let Some(pair) = Pair::start(&["--no-auth"]) else {
         return;
     };
     for (here, there) in pair.both() {

@@ -130,7 +130,8 @@ async fn times_are_kept_to_the_microsecond() {
     let meant: DateTime<Utc> = "2022-09-05T04:37:23.123456789Z".parse().unwrap();
     let got = relay.existing_job("q", "fine").await.run_at;
     assert!((meant - got).abs() < Duration::microseconds(1), "{got}");
-    let text = relay.send(Method::GET, "/queues/q/jobs/3").await.text;
+    let reply = relay.send(Method::GET, "/queues/q/jobs/3").await;
+    let text = &reply.text;
     let expected = r#""run_at":"2022-09-05T04:37:23.123456Z""#;
     assert!(text.contains(expected), "in UTC: {text}");
     assert_consistent(&server).await;

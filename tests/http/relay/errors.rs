@@ -334,14 +334,14 @@ async fn other_fields_are_ignored() {
     relay.put(&json!([with("q", "b", given)])).await;
     relay.take("q").await;
     for method in ["fetched", "taken"] {
-        let text = if method == "fetched" {
-            let one = relay.send(Method::GET, "/queues/q/jobs/b").await.text;
-            format!("[{one}]")
-        } else {
-            relay
-                .send(Method::GET, "/queues/q/jobs?num_jobs=1")
-                .await
-                .text
+        let path = match method {
+            "fetched" => "/queues/q/jobs/b",
+            _ => "/queues/q/jobs?num_jobs=1",
+        };
+        let reply = relay.send(Method::GET, path).await;
+        let text = match method {
+            "fetched" => format!("[{}]", reply.text),
+            _ => reply.text.clone(),
         };
         let before = relay.existing_job("q", "b").await;
         relay
