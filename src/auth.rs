@@ -4,6 +4,8 @@
 //! An [`AuthLayer`] in front of the routes of an API accepts requests with valid credentials; the API itself writes the
 //! response to all others. An API without configured credentials is open. The admin's credentials are valid for every
 //! API but lmstfy. Credentials are stored as hashes and compared in constant time.
+//!
+//! [`AuthLayer`]: crate::auth::AuthLayer
 
 mod credentials;
 mod hosts;

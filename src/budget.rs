@@ -1,5 +1,7 @@
 //! Limits on the work of a request. Every evaluator takes a [`Budget`] and pays for each step and each byte before it
 //! processes it, so that no input can keep it busy for long.
+//!
+//! [`Budget`]: crate::budget::Budget
 
 use std::time::Instant;
 

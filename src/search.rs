@@ -4,6 +4,10 @@
 //! at a time, so a search behaves the same on every database and no user text becomes SQL. [`Search::may_match_queue`],
 //! [`Search::may_match_state`], [`Search::tag`] and the like return conditions that an index can check. The engine
 //! chooses the index and limits the number of jobs it reads.
+//!
+//! [`Search::may_match_queue`]: crate::search::Search::may_match_queue
+//! [`Search::may_match_state`]: crate::search::Search::may_match_state
+//! [`Search::tag`]: crate::search::Search::tag
 
 mod describe;
 mod fingerprint;

@@ -4,6 +4,8 @@
 //! A write is a *request* in a group: [`Writer::submit`] queues it for the single writer, which runs all queued
 //! requests in one transaction and delivers their results after the commit (`store/group_commit.rs`). The differences
 //! between SQLite and Postgres are in the files of those names and in `store/dialect.rs`.
+//!
+//! [`Writer::submit`]: crate::store::Writer::submit
 
 mod address;
 mod backup;

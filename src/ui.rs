@@ -8,6 +8,12 @@
 //! * [`http`]: router, middleware, live feed, exports, downloads
 //!
 //! The paths of pages and forms are fixed, so that a form on a page from before an upgrade still works.
+//!
+//! [`pages`]: crate::ui::pages
+//! [`actions`]: crate::ui::actions
+//! [`components`]: crate::ui::components
+//! [`model`]: crate::ui::model
+//! [`present`]: crate::ui::present
 
 /// The minimum role for each path.
 pub mod access;

@@ -101,9 +101,10 @@ pub struct Bench {
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("source").required(true).args(["from_redis", "from_postgres"]))]
 pub struct Import {
-    /// Redis server with the keys of qless or lmstfy: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]. The command
-    /// only reads from it.
+    /// Redis server with the keys of qless or lmstfy.
     #[arg(
+        help = "Redis server with the keys of qless or lmstfy: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]. The \
+                command only reads from it",
         long,
         env = "SWITCHYARD_FROM_REDIS",
         hide_env_values = true,

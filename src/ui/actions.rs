@@ -7,6 +7,9 @@
 //!
 //! The forms are plain HTML forms. An action ends with 303 to the page of its form, or to another page, which shows a
 //! message.
+//!
+//! [`Action`]: crate::ui::actions::Action
+//! [`act`]: crate::ui::actions::act
 
 pub mod database;
 pub mod dead_letters;

@@ -1,4 +1,7 @@
 //! The context of server functions: [`PageContext`] for reads, [`ActionContext`] for actions.
+//!
+//! [`PageContext`]: crate::ui::context::PageContext
+//! [`ActionContext`]: crate::ui::context::ActionContext
 
 use std::fmt;
 use std::sync::Arc;

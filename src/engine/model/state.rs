@@ -20,7 +20,7 @@ pub enum State {
     TimedOut = 7,
     /// Dead-lettered (lmstfy, Relay), because no attempts are left.
     Dead = 8,
-    /// A Jobq record. It cannot be claimed; its own state is [`Job::work_state`].
+    /// A Jobq record. It cannot be claimed; its own state is [`Job::work_state`](crate::engine::Job::work_state).
     Record = 9,
 }
 

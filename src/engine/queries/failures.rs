@@ -42,7 +42,7 @@ impl Engine {
     /// The number of failed jobs in `group`, and a page of them, newest failure first.
     ///
     /// # Errors
-    /// [`Error::ResponseTooLarge`].
+    /// [`Error::ResponseTooLarge`](crate::engine::Error::ResponseTooLarge).
     pub async fn failed(&self, group: &str, page: Page) -> Result<(i64, Vec<Job>)> {
         let (total, args) = self.failed_with(group, page).await?;
         Ok((total, self.read_whole(&FAILED_WITH, &args).await?))

@@ -14,7 +14,7 @@ impl Engine {
     /// Appends a client's event, which is JSON text without white space, to the log of a record.
     ///
     /// # Errors
-    /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](Error).
+    /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](crate::engine::Error).
     pub async fn append_event(&self, queue: &Arc<Queue>, id: i64, event: String) -> Result<Record> {
         let (needs, queue) = (needs_of_record(queue, id, event.len()), Arc::clone(queue));
         self.write(needs, None, 1, move |work| append(work, &queue, id, &event))
@@ -25,7 +25,7 @@ impl Engine {
 /// Appends a client's event.
 ///
 /// # Errors
-/// [`Error::NoSuchQueue`], [`Error::NoSuchJob`], [`Error::LogFull`].
+/// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](crate::engine::Error).
 pub fn append(work: &mut UnitOfWork, queue: &Queue, id: i64, event: &str) -> Result<Record> {
     let (key, _) = find_record(work, queue, id)?;
     change_with_log(work, &key, |job, now| {

@@ -16,7 +16,7 @@ impl Engine {
     /// Adds a record. `payload` and `state` are JSON text without white space.
     ///
     /// # Errors
-    /// [`Error::NoSuchQueue`].
+    /// [`Error::NoSuchQueue`](crate::engine::Error::NoSuchQueue).
     pub async fn create_record(
         &self,
         queue: &Arc<Queue>,
@@ -40,7 +40,7 @@ impl Engine {
 /// Adds a record.
 ///
 /// # Errors
-/// [`Error::NoSuchQueue`].
+/// [`Error::NoSuchQueue`](crate::engine::Error::NoSuchQueue).
 pub fn create(work: &mut UnitOfWork, queue: &Queue, payload: &str, state: &str) -> Result<Record> {
     check_queue(work, queue)?;
     // `None` if another server has deleted the queue.

@@ -13,7 +13,7 @@ impl Engine {
     /// Deletes a record, and returns whether it existed.
     ///
     /// # Errors
-    /// [`Error::NoSuchQueue`].
+    /// [`Error::NoSuchQueue`](crate::engine::Error::NoSuchQueue).
     pub async fn delete_record(&self, queue: &Arc<Queue>, id: i64) -> Result<bool> {
         let (needs, queue) = (needs_of_record(queue, id, 0), Arc::clone(queue));
         self.write(needs, None, 1, move |work| delete(work, &queue, id))
@@ -24,7 +24,7 @@ impl Engine {
 /// Deletes a record, and returns whether it existed.
 ///
 /// # Errors
-/// [`Error::NoSuchQueue`].
+/// [`Error::NoSuchQueue`](crate::engine::Error::NoSuchQueue).
 pub fn delete(work: &mut UnitOfWork, queue: &Queue, id: i64) -> Result<bool> {
     check_queue(work, queue)?;
     let key = key(queue, id);

@@ -8,7 +8,7 @@ use crate::engine::verbs::relay::enqueue::{Enqueue, Mode, check_atomic, check_un
 use crate::engine::verbs::relay::needs_of_jobs;
 
 impl Engine {
-    /// Ends a run, deletes its job, and enqueues at most [`ATOMIC_MAX`] others; all or nothing. Returns whether the run
+    /// Ends a run, deletes its job, and enqueues at most 3,200 others; all or nothing. Returns whether the run
     /// existed; otherwise nothing is changed.
     ///
     /// # Errors
@@ -29,7 +29,7 @@ impl Engine {
 /// Ends a run, deletes its job, and enqueues others; all or nothing. Returns whether the run existed.
 ///
 /// # Errors
-/// [`Error::JobExists`].
+/// [`JobExists`](crate::engine::Error::JobExists).
 pub fn requeue(work: &mut UnitOfWork, run: &Run, jobs: &[Enqueue], mode: Mode) -> Result<bool> {
     let Some(key) = current_run(work, run) else {
         return Ok(false);
