@@ -118,14 +118,11 @@ impl UnitOfWork {
                     changed.push(written);
                 }
                 (Some(_), Some(_)) => moved.push(written),
-                (None, Some(version)) => {
-                    touched.extend(
-                        loaded
-                            .has_new_dependent
-                            .then_some((loaded.job.seq, version)),
-                    );
+                (None, Some(version)) if loaded.has_new_dependent => {
+                    touched.push((loaded.job.seq, version));
                     continue;
                 }
+                (None, Some(_)) => continue,
             }
             bodies.compare(loaded.before.as_deref(), Some(&loaded.job));
             self.counters
