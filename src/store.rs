@@ -281,6 +281,22 @@ impl Readers {
         }
     }
 
+    /// Runs statements that can take long, on one snapshot of the database, for at most `time` (on Postgres, at most as
+    /// long as any read). Other reads do not wait for them on SQLite. Dropping the future ends them on SQLite.
+    ///
+    /// # Errors
+    /// [`StoreError::Slow`] after `time`.
+    pub async fn read_within(
+        &self,
+        time: Duration,
+        batch: Vec<Statement>,
+    ) -> Result<Vec<StatementResult>, StoreError> {
+        match self {
+            Readers::Sqlite(readers) => readers.read_within(time, batch).await,
+            Readers::Postgres(readers) => readers.read(batch).await,
+        }
+    }
+
     /// Checks that the database responds, on a connection of its own.
     pub async fn ping(&self, statement: Statement) -> Result<(), StoreError> {
         match self {

@@ -26,6 +26,9 @@ const ROUNDS_MAX: usize = 4;
 /// Checks run one at a time: each reads the whole database.
 static CHECKS: Semaphore = Semaphore::const_new(1);
 
+/// Time limit for the statements of a check.
+const CHECK_TIME_MAX: Duration = Duration::from_secs(60);
+
 /// How long a check waits for another one to end.
 const CHECK_WAIT_MAX: Duration = Duration::from_secs(2);
 
@@ -80,7 +83,8 @@ impl Engine {
             .filter(|kind| !(texts.is_cut && READING_TAGS.contains(&kind.name)))
             .collect();
         let statements = kinds.iter().map(find).collect();
-        let answers = self.readers().read(statements).await?;
+        let answers = self.readers().read_within(CHECK_TIME_MAX, statements);
+        let answers = answers.await?;
         let mut problems = texts.problems;
         for (kind, answer) in kinds.into_iter().zip(answers) {
             for row in answer.rows {
@@ -281,11 +285,17 @@ SELECT j.seq, k.text(1), $2, j.id FROM rows($1) AS k JOIN jobs AS j ON j.seq = k
 WHERE EXISTS (SELECT 1 FROM elements(j.tags) AS t WHERE t.value = k.text(1))
 ON CONFLICT DO NOTHING",
     },
+    // Comparing the tags of a job with the index parses them once for each tag, so the numbers are compared first.
     Kind {
         name: "tagged",
         find: "
 SELECT list(x.job, x.tag), 'job \"' || x.id || '\" is in the tag index for \"' || x.tag || '\" but does not have the tag'
-FROM tags AS x LEFT JOIN (
+FROM (
+    SELECT t.job FROM tags AS t GROUP BY t.job HAVING count(*) <> (
+        SELECT count(DISTINCT e.value) FROM (
+            SELECT seq, CASE WHEN seq IN (SELECT k.int(0) FROM rows($4) AS k) THEN '[]' ELSE tags END AS tags FROM jobs
+        ) AS i, elements(i.tags) AS e WHERE i.seq = t.job)
+) AS s JOIN tags AS x ON x.job = s.job LEFT JOIN (
     SELECT seq, id, CASE WHEN seq IN (SELECT k.int(0) FROM rows($4) AS k) THEN NULL ELSE tags END AS tags FROM jobs
 ) AS j ON j.seq = x.job
 WHERE j.id IS NULL
@@ -393,11 +403,14 @@ ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + exclu
         name: "worker",
         find: "
 SELECT list(w.name), 'worker \"' || w.name || '\" claimed a job after it was last seen'
-FROM workers AS w WHERE $3 = 0 AND w.protocol = 'qless' AND w.last_seen < (
-    SELECT max(j.since) FROM jobs AS j WHERE j.state = {running} AND j.worker = w.name) LIMIT 1000",
+FROM (
+    SELECT worker, max(since) AS since FROM jobs WHERE state = {running} AND worker IS NOT NULL GROUP BY worker
+) AS j JOIN workers AS w ON w.protocol = 'qless' AND w.name = j.worker
+WHERE $3 = 0 AND w.last_seen < j.since LIMIT 1000",
         repair: "
-UPDATE workers SET last_seen = coalesce(
-    (SELECT max(j.since) FROM jobs AS j WHERE j.state = {running} AND j.worker = workers.name), last_seen)
-WHERE protocol = 'qless' AND name IN (SELECT k.text(0) FROM rows($1) AS k)",
+UPDATE workers SET last_seen = j.since FROM (
+    SELECT worker, max(since) AS since FROM jobs
+    WHERE state = {running} AND worker IN (SELECT k.text(0) FROM rows($1) AS k) GROUP BY worker
+) AS j WHERE workers.protocol = 'qless' AND workers.name = j.worker AND workers.last_seen < j.since",
     },
 ];

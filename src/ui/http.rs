@@ -184,11 +184,11 @@ async fn limit_time(request: Request, next: Next) -> Response {
 
 /// Reserves the memory of a page until it is sent. Compression hides the size of a page from the layers outside.
 async fn count_memory(request: Request, next: Next) -> Response {
-    let (parts, body) = next.run(request).await.into_parts();
-    let media_type = parts.headers.get(header::CONTENT_TYPE);
-    if media_type.is_some_and(|its| its.as_bytes().starts_with(b"text/event-stream")) {
-        return Response::from_parts(parts, body);
+    let response = next.run(request).await;
+    if response.extensions().get::<Streamed>().is_some() {
+        return response;
     }
+    let (parts, body) = response.into_parts();
     let Ok(body) = to_bytes(body, RESPONSE_BYTES_MAX).await else {
         let why = "The page is too large.\n";
         return (StatusCode::INTERNAL_SERVER_ERROR, why).into_response();
@@ -198,6 +198,10 @@ async fn count_memory(request: Request, next: Next) -> Response {
         Err(memory::Busy) => forms::busy(),
     }
 }
+
+/// Marks a response that is sent in small parts while they are made, and does not fit into memory as a whole.
+#[derive(Clone, Copy)]
+pub struct Streamed;
 
 /// Logs an error of the engine, and responds with 503.
 fn unavailable(error: &Error, what: &str) -> Response {

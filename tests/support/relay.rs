@@ -13,6 +13,9 @@ use super::bearer::{Bearer, reply};
 use super::lmstfy::eventually;
 use super::{Server, escape};
 
+/// Maximum number of jobs of an enqueue in mode `unique`.
+const UNIQUE_MAX: usize = 1_600;
+
 /// A job to enqueue, with only the required fields.
 pub fn new(queue: &str, id: &str) -> Value {
     json!({"queue": queue, "id": id, "timeout": 3600, "payload": null})
@@ -200,9 +203,11 @@ impl Relay {
         self.send_json(Method::POST, &path, jobs).await
     }
 
-    /// Enqueues jobs whose keys are not in use.
+    /// Enqueues jobs whose keys are not in use, in as few requests as possible.
     pub async fn put(&self, jobs: &Value) {
-        self.enqueue("unique", jobs).await.only(202);
+        for part in jobs.as_array().unwrap().chunks(UNIQUE_MAX) {
+            self.enqueue("unique", &part.into()).await.only(202);
+        }
     }
 
     /// Enqueues jobs with only the required fields.

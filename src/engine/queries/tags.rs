@@ -1,5 +1,7 @@
 //! Tags and the jobs that have them.
 
+use std::time::Duration;
+
 use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::model::page::Page;
@@ -27,11 +29,19 @@ impl Engine {
     pub async fn top_tags(&self, least: i64, page: Page) -> Result<Vec<(String, i64)>> {
         let (limit, offset) = (page.limit as i64, page.offset as i64);
         let statement = Statement::new(TOP, [least.into(), limit.into(), offset.into()]);
-        let rows = self.readers().rows(statement).await?;
+        // Reads all tags.
+        let mut answers = self
+            .readers()
+            .read_within(TOP_TIME_MAX, vec![statement])
+            .await?;
+        let rows = answers.pop().unwrap_or_default().rows;
         let tag = |row: &Row| Ok((row.text(0)?, row.int(1)?));
         rows.iter().map(tag).collect()
     }
 }
+
+/// Time limit for the statement that ranks all tags.
+const TOP_TIME_MAX: Duration = Duration::from_secs(4);
 
 const COUNT: &str = "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM tag_counts WHERE tag = $1";
 

@@ -3,6 +3,9 @@
 //! `COMMIT`; the driver caches its prepared form.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
 use sqlx::sqlite::{
@@ -18,12 +21,23 @@ use crate::store::rows::{Arg, Row, Statement, StatementResult};
 /// Maximum number of read-only connections.
 const READERS: u32 = 4;
 
+/// Maximum number of connections for long reads, so that these never occupy the others.
+const LONG_READERS: u32 = 2;
+
+/// How long a read waits for one of these connections.
+const LONG_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Instructions of SQLite's virtual machine between two looks at the time; well below a millisecond.
+const INSTRUCTIONS: i32 = 10_000;
+
 /// The pool of read-only connections. They see committed data and never wait for the writer.
 #[derive(Clone)]
 pub struct Readers {
     pool: SqlitePool,
     /// One connection, so that a ping does not wait for long reads.
     ping: SqlitePool,
+    /// Connections for reads that a time limit ends.
+    long: SqlitePool,
     /// The write-ahead log.
     log: PathBuf,
 }
@@ -33,17 +47,58 @@ impl Readers {
         let options = options(path)?.pragma("query_only", "true");
         let pool = |max| SqlitePoolOptions::new().max_connections(max);
         let ping = pool(1).connect_lazy_with(options.clone());
+        let long = pool(LONG_READERS).acquire_timeout(LONG_WAIT_MAX);
+        let long = long.connect_lazy_with(options.clone());
         let pool = pool(READERS).connect_with(options).await?;
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");
         let log = PathBuf::from(log);
-        Ok(Readers { pool, ping, log })
+        Ok(Readers {
+            pool,
+            ping,
+            long,
+            log,
+        })
     }
 
     /// Runs the statements on one snapshot of the database. Returns one result per statement. Dropping the future does
     /// not cancel the read, because an unfinished read would leave its snapshot open on the pooled connection.
     pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
         read_to_end(self.pool.clone(), batch).await
+    }
+
+    /// Runs the statements like [`Readers::read`], on connections of their own and for at most `time`. Dropping the
+    /// future ends the read.
+    ///
+    /// # Errors
+    /// [`StoreError::Slow`] after `time`.
+    pub async fn read_within(
+        &self,
+        time: Duration,
+        batch: Vec<Statement>,
+    ) -> Result<Vec<StatementResult>, StoreError> {
+        let (long, is_dropped) = (self.long.clone(), DropFlag::default());
+        let (dropped, end) = (Arc::clone(&is_dropped.0), Instant::now() + time);
+        let reading = tokio::spawn(async move {
+            let mut connection = long.acquire().await?;
+            let is_over = move || dropped.load(Ordering::Relaxed) || Instant::now() >= end;
+            if is_over() {
+                return Err(StoreError::Slow);
+            }
+            let watched = is_over.clone();
+            let mut handle = connection.lock_handle().await?;
+            handle.set_progress_handler(INSTRUCTIONS, move || !watched());
+            drop(handle);
+            let outcome = read_on(&mut connection, batch).await;
+            connection.lock_handle().await?.remove_progress_handler();
+            match outcome {
+                Err(_) if is_over() => Err(StoreError::Slow),
+                outcome => outcome,
+            }
+        });
+        let outcome = reading.await.map_err(|_| StoreError::Stopped)?;
+        drop(is_dropped);
+        outcome
     }
 
     /// Runs a statement on the connection for pings.
@@ -66,6 +121,7 @@ impl Readers {
 
     pub async fn close(&self) {
         self.ping.close().await;
+        self.long.close().await;
         self.pool.close().await;
     }
 }
@@ -74,12 +130,25 @@ async fn read_to_end(
     pool: SqlitePool,
     batch: Vec<Statement>,
 ) -> Result<Vec<StatementResult>, StoreError> {
-    let reading = tokio::spawn(async move { read(&pool, batch).await });
+    let reading = tokio::spawn(async move {
+        let mut connection = pool.acquire().await?;
+        read_on(&mut connection, batch).await
+    });
     reading.await.map_err(|_| StoreError::Stopped)?
 }
 
-async fn read(
-    pool: &SqlitePool,
+/// Is set when it is dropped.
+#[derive(Default)]
+struct DropFlag(Arc<AtomicBool>);
+
+impl Drop for DropFlag {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+async fn read_on(
+    connection: &mut SqliteConnection,
     batch: Vec<Statement>,
 ) -> Result<Vec<StatementResult>, StoreError> {
     let statements = batch.len();
@@ -88,8 +157,7 @@ async fn read(
     if snapshot {
         text = format!("BEGIN;{text}COMMIT;");
     }
-    let mut connection = pool.acquire().await?;
-    let mut results = match fetch(&mut connection, text, arguments).await {
+    let mut results = match fetch(connection, text, arguments).await {
         Ok(results) => results,
         Err(error) => {
             drop(connection.execute("ROLLBACK").await);

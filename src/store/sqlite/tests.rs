@@ -1,4 +1,33 @@
+use std::time::Duration;
+
+use crate::store::Statement;
+use crate::store::sqlite::readers::Readers;
+
 use super::*;
+
+/// Statements that would never end.
+const ENDLESS: &str = "SELECT count(*) FROM (WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n)";
+
+#[tokio::test]
+async fn long_reads_end_after_their_time_and_when_they_are_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let readers = Readers::open(&folder.path().join("jobs.db")).await.unwrap();
+    let (short, long) = (Duration::from_millis(50), Duration::from_secs(3_600));
+    let endless = || vec![Statement::new(ENDLESS, []), Statement::new("SELECT 1", [])];
+    for _ in 0..3 {
+        let read = readers.read_within(short, endless()).await;
+        assert!(matches!(read, Err(StoreError::Slow)), "{read:?}");
+    }
+    // More than there are connections.
+    for _ in 0..3 {
+        let read = tokio::time::timeout(short, readers.read_within(long, endless()));
+        assert!(read.await.is_err(), "it does not end");
+    }
+    let one = vec![Statement::new("SELECT 1", [])];
+    let read = readers.read_within(long, one).await.unwrap();
+    assert_eq!(read[0].rows[0].int(0).unwrap(), 1);
+    readers.close().await;
+}
 
 #[test]
 fn addresses_that_are_no_database_are_refused() {

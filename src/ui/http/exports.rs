@@ -2,6 +2,7 @@
 
 use std::io;
 
+use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
@@ -10,7 +11,7 @@ use futures::{StreamExt, stream};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::authentication::{RequestInfo, forbid};
-use super::{Dashboard, unavailable};
+use super::{Dashboard, Streamed, unavailable};
 use crate::auth::Role;
 use crate::engine::{Engine, Result};
 use crate::search::Search;
@@ -178,7 +179,7 @@ async fn jobs(dashboard: Dashboard, uri: &Uri, format: Format) -> Response {
         Ok(part.map(|part| (Bytes::from(part), export)))
     });
     let body = Body::from_stream(stream::once(async { Ok(first) }).chain(rest));
-    (format.headers("jobs"), body).into_response()
+    (Extension(Streamed), format.headers("jobs"), body).into_response()
 }
 
 /// An export of jobs that is being sent.

@@ -41,7 +41,7 @@ pub async fn load_searches(engine: &Engine) -> Result<SearchesView> {
     };
     let (saved, tags, groups) = futures::try_join!(
         engine.saved_searches(),
-        engine.top_tags(1, page),
+        async { Ok(engine.top_tags(1, page).await.unwrap_or_default()) },
         engine.failures()
     )?;
     let words = [
