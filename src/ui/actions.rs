@@ -36,7 +36,7 @@ use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::page_request::PageRequest;
 use crate::ui::urls;
-use crate::ui::urls::encoding::segments;
+use crate::ui::urls::encoding::{is_dashboard_page, segments};
 
 /// An action: the one place that says who may run it and how the audit log describes it.
 pub struct Action {
@@ -238,7 +238,11 @@ pub struct Target {
 }
 
 impl Target {
+    /// The link is left out if it is not a page of the dashboard: forms contain parts of links, and an admin who reads
+    /// the audit log would follow it.
     fn new(text: String, link: String) -> Target {
+        let is_page = is_dashboard_page(&link);
+        let link = if is_page { link } else { String::new() };
         Target { text, link }
     }
 
@@ -452,6 +456,26 @@ mod tests {
             assert_eq!(found, [*name, *text, *link], "{path}");
         }
         assert!(audited(&Form::new("/ui/nothing", None)).is_none());
+    }
+
+    #[test]
+    fn a_form_cannot_put_a_foreign_address_into_the_audit_log() {
+        // Before a browser resolves the dots, these begin like addresses of the dashboard.
+        let away = "..%2F..%2Fget%2Fmail%3Fhost%3Dw";
+        for (path, field) in [
+            ("/ui/fn/stop_operation", "id"),
+            ("/ui/fn/undo_operation", "id"),
+            ("/ui/fn/revive_job", "queue=mail&protocol=relay&number"),
+        ] {
+            let body = format!("{field}={away}");
+            let (_, target) = audited(&Form::new(path, Some(body.as_bytes()))).unwrap();
+            assert!(target.text.contains("../../get/mail"), "{target:?}");
+            assert_eq!(target.link, "", "{path}");
+        }
+        for link in ["/ui/../get/mail", "//evil.example", "/get/mail", "/ui\\x"] {
+            let target = Target::new("x".to_owned(), link.to_owned());
+            assert_eq!(target.link, "", "{link}");
+        }
     }
 
     #[test]

@@ -145,9 +145,10 @@ pub async fn requeue_jobs(
 pub static REQUEUE_JOB: Action =
     Action::new("requeue_job", RequeueJob::PATH, Role::Operator, |form| {
         let (queue, number) = (form.queue(), form.field("number"));
+        let dead = |number| urls::dead_job(&queue, number);
         Target::new(
             format!("dead job {number} in {}", queue.label()),
-            format!("{}/dead/{number}", urls::queue(&queue)),
+            number.parse().map(dead).unwrap_or_default(),
         )
     });
 

@@ -1,6 +1,6 @@
 //! Rejected actions are in the audit log, and cannot displace successful ones.
 
-use super::{Browser, OLGA, VERA, with_keys};
+use super::{ADMIN, Browser, OLGA, VERA, with_keys};
 use crate::support::Server;
 
 #[tokio::test]
@@ -60,6 +60,27 @@ async fn the_audit_log_records_failed_sign_ins() {
         !text.contains("stranger") && !text.contains("a-guess"),
         "{text}"
     );
+}
+
+#[tokio::test]
+async fn a_rejected_form_cannot_link_from_the_audit_page_to_the_api() {
+    let server = Server::with(&with_keys(&[]));
+    let vera = Browser::at(&server).with_key(VERA);
+    let away = "../../get/mail?host=w";
+    for (action, field) in [("stop_operation", "id"), ("revive_job", "number")] {
+        let form = [(field, away), ("protocol", "relay"), ("back", "/ui")];
+        let response = vera.post(&format!("/ui/fn/{action}"), &form).await;
+        assert_eq!(response.status(), 403, "{action}");
+    }
+    let entries = vera.audit("").await;
+    assert_eq!(entries.len(), 2, "{entries:?}");
+    for entry in entries {
+        assert_eq!(entry["link"], "", "{entry}");
+    }
+    let page = vera.with_key(ADMIN).page("/ui/audit").await;
+    assert!(page.contains("../../get/mail"), "the target is text");
+    assert!(!page.contains("href=\"/ui/operations/.."), "{page}");
+    assert!(!page.contains("/dead/.."), "{page}");
 }
 
 #[tokio::test]

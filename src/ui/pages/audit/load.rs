@@ -16,6 +16,7 @@ use crate::ui::error::PageError;
 use crate::ui::pages::audit::model::{
     AuditQuery, AuditRow, AuditView, ChangeKind, ChangedItem, FieldChange,
 };
+use crate::ui::urls::encoding::is_dashboard_page;
 
 /// A page of matching entries, newest first.
 #[server]
@@ -113,6 +114,8 @@ fn cursor(after: &str) -> Option<(Time, String)> {
 
 fn row(entry: &AuditEntry) -> AuditRow {
     let actor = entry.actor.clone();
+    // Entries of earlier versions can have links to other addresses.
+    let link = Some(actor.link).filter(|link| is_dashboard_page(link));
     AuditRow {
         id: actor.id,
         at: entry.at.0,
@@ -120,7 +123,7 @@ fn row(entry: &AuditEntry) -> AuditRow {
         role: actor.role,
         action: current_name(&actor.action).to_owned(),
         target: actor.target,
-        link: actor.link,
+        link: link.unwrap_or_default(),
         changes: changes(&entry.before, &entry.after),
         items: entry.items,
         done: entry.done,
