@@ -30,8 +30,12 @@ pub async fn audit(query: AuditQuery) -> Result<AuditView, PageError> {
 /// Entries on a page.
 const PAGE: usize = 50;
 
-/// The fields that name an item, by kind. Jobs and recurring jobs also have a field for the queue.
-const KINDS: [&str; 7] = [
+/// The fields that name an item, by kind. Jobs, recurring jobs and operations can also have a field for the queue.
+const KINDS: [&str; 11] = [
+    "operation",
+    "search",
+    "session",
+    "inconsistencies",
     "job",
     "recurring",
     "option",
