@@ -68,7 +68,19 @@ impl Engine {
     /// [`Error::Busy`] if another check is running.
     pub async fn check(&self, now: Option<Time>) -> Result<Vec<Inconsistency>> {
         let turn = timeout(CHECK_WAIT_MAX, CHECKS.acquire()).await;
-        let _turn = turn.map_err(|_| Error::Busy)?;
+        let turn = turn.map_err(|_| Error::Busy)?;
+        let engine = self.clone();
+        // A task, because a client that disconnects does not end the statements: the next check waits until they end.
+        // Otherwise abandoned checks would occupy all connections that read.
+        let checking = tokio::spawn(async move {
+            let found = engine.find_inconsistencies(now).await;
+            drop(turn);
+            found
+        });
+        checking.await.map_err(|_| Error::Unavailable)?
+    }
+
+    async fn find_inconsistencies(&self, now: Option<Time>) -> Result<Vec<Inconsistency>> {
         self.refresh_cache().await?;
         let parameters = self.check_parameters(now);
         let texts = self.damaged_texts().await?;
@@ -281,15 +293,18 @@ SELECT j.seq, k.text(1), $2, j.id FROM rows($1) AS k JOIN jobs AS j ON j.seq = k
 WHERE EXISTS (SELECT 1 FROM elements(j.tags) AS t WHERE t.value = k.text(1))
 ON CONFLICT DO NOTHING",
     },
+    // Parses the tags of each job once, not once for each of them.
     Kind {
         name: "tagged",
         find: "
 SELECT list(x.job, x.tag), 'job \"' || x.id || '\" is in the tag index for \"' || x.tag || '\" but does not have the tag'
-FROM tags AS x LEFT JOIN (
-    SELECT seq, id, CASE WHEN seq IN (SELECT k.int(0) FROM rows($4) AS k) THEN NULL ELSE tags END AS tags FROM jobs
-) AS j ON j.seq = x.job
-WHERE j.id IS NULL
-    OR j.tags IS NOT NULL AND NOT EXISTS (SELECT 1 FROM elements(j.tags) AS t WHERE t.value = x.tag) LIMIT 1000",
+FROM tags AS x LEFT JOIN jobs AS j ON j.seq = x.job LEFT JOIN (
+    SELECT o.seq, t.value
+    FROM (SELECT seq, CASE WHEN seq IN (SELECT k.int(0) FROM rows($4) AS k) THEN '[]' ELSE tags END AS tags FROM jobs) AS o,
+        elements(o.tags) AS t
+) AS has ON has.seq = x.job AND has.value = x.tag
+WHERE j.seq IS NULL
+    OR has.seq IS NULL AND j.seq NOT IN (SELECT k.int(0) FROM rows($4) AS k) LIMIT 1000",
         repair: "
 DELETE FROM tags WHERE (job, tag) IN (
     SELECT k.int(0), k.text(1) FROM rows($1) AS k LEFT JOIN jobs AS j ON j.seq = k.int(0)
@@ -393,11 +408,35 @@ ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + exclu
         name: "worker",
         find: "
 SELECT list(w.name), 'worker \"' || w.name || '\" claimed a job after it was last seen'
-FROM workers AS w WHERE $3 = 0 AND w.protocol = 'qless' AND w.last_seen < (
-    SELECT max(j.since) FROM jobs AS j WHERE j.state = {running} AND j.worker = w.name) LIMIT 1000",
+FROM (SELECT worker, max(since) AS since FROM jobs WHERE state = {running} AND worker IS NOT NULL GROUP BY worker) AS j
+JOIN workers AS w ON w.protocol = 'qless' AND w.name = j.worker
+WHERE $3 = 0 AND w.last_seen < j.since LIMIT 1000",
         repair: "
 UPDATE workers SET last_seen = coalesce(
     (SELECT max(j.since) FROM jobs AS j WHERE j.state = {running} AND j.worker = workers.name), last_seen)
 WHERE protocol = 'qless' AND name IN (SELECT k.text(0) FROM rows($1) AS k)",
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Options;
+
+    #[tokio::test]
+    async fn an_abandoned_check_keeps_its_turn_until_its_statements_have_ended() {
+        let options = Options {
+            database: "sqlite::memory:".to_owned(),
+            without_tasks: true,
+            ..Options::default()
+        };
+        let engine = Engine::open(&options).await.unwrap();
+        let mut abandoned = Box::pin(engine.check(None));
+        assert!(futures::poll!(&mut abandoned).is_pending());
+        drop(abandoned);
+        assert_eq!(CHECKS.available_permits(), 0);
+        assert_eq!(engine.check(None).await.unwrap(), []);
+        assert_eq!(CHECKS.available_permits(), 1);
+        engine.close().await;
+    }
+}

@@ -3,6 +3,8 @@
 //! `COMMIT`; the driver caches its prepared form.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::TryStreamExt;
 use sqlx::sqlite::{
@@ -26,18 +28,41 @@ pub struct Readers {
     ping: SqlitePool,
     /// The write-ahead log.
     log: PathBuf,
+    /// Whether the connections are being closed.
+    closing: Arc<AtomicBool>,
 }
+
+/// Steps of SQLite's virtual machine after which a statement checks whether its connection is being closed: about a
+/// millisecond.
+const STEPS_BETWEEN_CHECKS: i32 = 100_000;
 
 impl Readers {
     pub(in crate::store) async fn open(path: &Path) -> Result<Readers, StoreError> {
         let options = options(path)?.pragma("query_only", "true");
         let pool = |max| SqlitePoolOptions::new().max_connections(max);
         let ping = pool(1).connect_lazy_with(options.clone());
-        let pool = pool(READERS).connect_with(options).await?;
+        let closing = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&closing);
+        let pool = pool(READERS).after_connect(move |connection, _| {
+            let flag = Arc::clone(&flag);
+            Box::pin(async move {
+                let mut handle = connection.lock_handle().await?;
+                handle.set_progress_handler(STEPS_BETWEEN_CHECKS, move || {
+                    !flag.load(Ordering::Relaxed)
+                });
+                Ok(())
+            })
+        });
+        let pool = pool.connect_with(options).await?;
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");
         let log = PathBuf::from(log);
-        Ok(Readers { pool, ping, log })
+        Ok(Readers {
+            pool,
+            ping,
+            log,
+            closing,
+        })
     }
 
     /// Runs the statements on one snapshot of the database. Returns one result per statement. Dropping the future does
@@ -64,7 +89,9 @@ impl Readers {
         (self.pool.size(), self.pool.num_idle(), READERS)
     }
 
+    /// Closes the connections. Ends statements that run, because a check of a large database takes minutes.
     pub async fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
         self.ping.close().await;
         self.pool.close().await;
     }
