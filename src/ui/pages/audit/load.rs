@@ -9,7 +9,7 @@ use crate::auth::Role;
 use crate::engine::{
     AUDIT_DAYS_MAX, AUDIT_ENTRIES_MAX, AuditEntry, AuditFilter, Engine, Result, Time,
 };
-use crate::ui::actions::{current_name, former_name};
+use crate::ui::actions::{current_name, former_name, is_stored_name};
 use crate::ui::context::read;
 use crate::ui::dates::{DATETIME_LOCAL, parse_time};
 use crate::ui::error::PageError;
@@ -48,7 +48,8 @@ const KINDS: [&str; 11] = [
 /// A page of matching entries.
 pub async fn load_audit(engine: &Engine, query: &AuditQuery) -> Result<AuditView> {
     let (users, stored) = engine.audit_filters().await?;
-    let actions: BTreeSet<_> = stored.iter().map(|name| current_name(name)).collect();
+    let names = stored.iter().map(|name| current_name(name));
+    let actions: BTreeSet<_> = names.filter(|name| is_stored_name(name)).collect();
     let mut view = AuditView {
         rows: Vec::new(),
         next: None,
