@@ -2,8 +2,8 @@
 //! actor ([`Engine::acting_as`]) has transactions of its own, and each records what it changes in the same commit. The
 //! outcome is added afterwards ([`Engine::record_outcome`]), also if nothing was changed.
 //!
-//! Entries contain no payloads and no secrets. Each outcome is also a line of the log ([`AUDIT_TARGET`]), because entries
-//! are deleted at last.
+//! Entries contain no payloads and no secrets. Each outcome is also a line of the log ([`AUDIT_TARGET`]), because old
+//! entries are deleted.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,7 +25,7 @@ pub const AUDIT_ENTRIES_MAX: i64 = 100_000;
 pub const AUDIT_ENTRIES_OF_NAME_MAX: i64 = 10_000;
 
 /// The log target of the audit log.
-const AUDIT_TARGET: &str = "audit";
+pub const AUDIT_TARGET: &str = "audit";
 
 /// Days that an entry is kept.
 pub const AUDIT_DAYS_MAX: i64 = 90;

@@ -1,7 +1,7 @@
 //! What the audit log counts as a change, and its lines in the server's log.
 
 use serde_json::{Value, json};
-use switchyard::ui::actions::shown_name;
+use switchyard::ui::actions::current_name;
 
 use super::audit::{newest, noted, scene};
 use super::{Browser, OLGA, with_keys};
@@ -21,7 +21,7 @@ async fn actions_without_an_effect_are_recorded_without_items() {
     ] {
         let (before, after, _) = noted(&anna, action, form).await;
         assert_eq!((before, after), (json!([]), json!([])), "{action}");
-        assert_eq!(newest(&anna, shown_name(action)).await["items"], 0);
+        assert_eq!(newest(&anna, current_name(action)).await["items"], 0);
     }
 }
 
@@ -70,7 +70,7 @@ async fn the_audit_log_records_operations_searches_and_sessions() {
 
 #[tokio::test]
 async fn each_outcome_is_a_line_of_the_log() {
-    let logged = Logged::with("info", &with_keys(&["--log-format", "json"]));
+    let logged = Logged::with("error", &with_keys(&["--log-format", "json"]));
     let olga = Browser::at(&logged.server).with_key(OLGA);
     let mail = [("protocol", "qless"), ("namespace", ""), ("queue", "mail")];
     logged.server.by("w").add_ids("mail", &["a"]).await;
