@@ -191,7 +191,7 @@ async fn dead_jobs(
     }
     let found = if queue.protocol == Protocol::Relay {
         let numbers: Vec<i64> = ids.iter().filter_map(|id| id.parse().ok()).collect();
-        engine.dead_jobs(&key(queue), &numbers).await
+        engine.list_dead_jobs(&key(queue), &numbers).await
     } else {
         let keys: Vec<JobKey> = ids.into_iter().map(JobKey::lmstfy).collect();
         let found = engine.list_jobs_by_key(&keys).await;
