@@ -28,7 +28,7 @@ WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers) SEL
     let path = folder.path().join("jobs.db");
     let writer = rusqlite::Connection::open(&path).unwrap();
     writer.pragma_update(None, "journal_mode", "wal").unwrap();
-    let readers = readers::Readers::open(&path).await.unwrap();
+    let readers = Readers::open(&path).await.unwrap();
     let reading = tokio::spawn({
         let readers = readers.clone();
         async move { readers.read(vec![Statement::new(ENDLESS, [])]).await }
