@@ -9,6 +9,7 @@ use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::reload::Handle;
 
 use crate::config::{LogFormat, Subcommand};
+use crate::engine::AUDIT_TARGET;
 use crate::http::REQUESTS;
 
 /// Replaces the filter of the log.
@@ -63,8 +64,9 @@ pub fn set_level(level: &str, log_requests: bool) -> Result<(), String> {
     FILTER.get().map_or(Ok(()), |set| set(filter))
 }
 
-/// Adds the lines of requests, if they are logged. The level of other lines does not matter.
+/// Adds the lines of the audit log, and those of requests, if they are logged. The level of other lines does not matter.
 fn with_requests(filter: EnvFilter, log_requests: bool) -> EnvFilter {
+    let filter = with_level(filter, AUDIT_TARGET, LevelFilter::INFO);
     match log_requests {
         true => with_level(filter, REQUESTS, LevelFilter::INFO),
         false => filter,

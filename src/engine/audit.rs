@@ -2,7 +2,8 @@
 //! actor ([`Engine::acting_as`]) has transactions of its own, and each records what it changes in the same commit. The
 //! outcome is added afterwards ([`Engine::record_outcome`]), also if nothing was changed.
 //!
-//! Entries contain no payloads and no secrets.
+//! Entries contain no payloads and no secrets. Each outcome is also a line of the log ([`AUDIT_TARGET`]), because old
+//! entries are deleted.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,11 +17,15 @@ use crate::store::{Row, Statement, StoreError};
 /// The longest text of an entry in bytes; longer texts are cut.
 pub const AUDIT_TEXT_BYTES_MAX: usize = 4_096;
 
-/// Entries that are kept, approximately: the newest.
+/// Entries of changes that are kept, approximately: the newest. As many entries without changes are kept.
 pub const AUDIT_ENTRIES_MAX: i64 = 100_000;
 
-/// Entries that are kept per user and role, approximately, so that one user cannot push out the others' entries.
+/// Entries of changes that are kept per user and role, approximately, so that one user cannot push out the others'
+/// entries. As many entries without changes are kept, so that these cannot push out changes.
 pub const AUDIT_ENTRIES_OF_NAME_MAX: i64 = 10_000;
+
+/// The log target of the audit log.
+pub const AUDIT_TARGET: &str = "audit";
 
 /// Days that an entry is kept.
 pub const AUDIT_DAYS_MAX: i64 = 90;
@@ -126,24 +131,52 @@ impl Engine {
 
     /// Records whether an action succeeded, and the message that was shown.
     pub async fn record_outcome(&self, actor: &Actor, done: bool, message: &str) -> Result<()> {
-        let now = self.now(None);
         let none = || "[]".to_owned();
+        self.write_outcome(actor, (none(), none(), 0), done, message)
+            .await
+    }
+
+    /// Records that a session of the actor has begun, or ended.
+    pub async fn record_session(&self, actor: &Actor, begun: bool, message: &str) -> Result<()> {
+        let session = serde_json::json!([{ "session": actor.who }]).to_string();
+        let none = "[null]".to_owned();
+        let (before, after) = if begun {
+            (none, session)
+        } else {
+            (session, none)
+        };
+        self.write_outcome(actor, (before, after, 1), true, message)
+            .await
+    }
+
+    /// Writes the outcome of an action, and `before`, `after` and `items` unless the entry exists.
+    async fn write_outcome(
+        &self,
+        actor: &Actor,
+        (before, after, items): (String, String, i64),
+        done: bool,
+        message: &str,
+    ) -> Result<()> {
+        let now = self.now(None);
+        log_outcome(actor, done, message);
         let mut statements = vec![
             actor
-                .entry(SET_OUTCOME, now, none(), none())
-                .with(0)
+                .entry(SET_OUTCOME, now, before, after)
+                .with(items)
                 .with(i64::from(done))
                 .with(truncate(message)),
         ];
         let recorded = self.0.outcomes_recorded.fetch_add(1, Ordering::Relaxed) + 1;
         if recorded.is_multiple_of(DELETE_EVERY) {
             statements.extend(drop_old(now));
-            let quota = [
-                actor.who.as_str().into(),
-                AUDIT_ENTRIES_OF_NAME_MAX.into(),
-                actor.role.as_str().into(),
-            ];
-            statements.push(Statement::new(DROP_SURPLUS_OF_NAME, quota));
+            for sql in [DROP_SURPLUS_CHANGES_OF_NAME, DROP_SURPLUS_OTHERS_OF_NAME] {
+                let quota = [
+                    actor.who.as_str().into(),
+                    AUDIT_ENTRIES_OF_NAME_MAX.into(),
+                    actor.role.as_str().into(),
+                ];
+                statements.push(Statement::new(sql, quota));
+            }
         }
         self.write(Needs::default(), None, 1, move |work| {
             work.add_statements(statements.iter().cloned());
@@ -192,13 +225,29 @@ impl Engine {
     }
 }
 
+/// One line of the log for each outcome. As strings, because the log escapes only those.
+fn log_outcome(actor: &Actor, done: bool, message: &str) {
+    tracing::info!(
+        target: AUDIT_TARGET,
+        who = actor.who.as_str(),
+        role = actor.role.as_str(),
+        action = actor.action.as_str(),
+        object = truncate(&actor.target).as_str(),
+        from = actor.source.as_str(),
+        done,
+        outcome = truncate(message).as_str(),
+        "a dashboard action"
+    );
+}
+
 /// Statements that delete entries older than [`AUDIT_DAYS_MAX`], and the oldest ones above the quotas: without a role
-/// [`AUDIT_ENTRIES_OF_NAME_MAX`], of all others [`AUDIT_ENTRIES_MAX`].
-pub fn drop_old(now: Time) -> [Statement; 3] {
+/// [`AUDIT_ENTRIES_OF_NAME_MAX`], of all others [`AUDIT_ENTRIES_MAX`] with changes and as many without.
+pub fn drop_old(now: Time) -> [Statement; 4] {
     let oldest = now.0 - AUDIT_DAYS_MAX * 86_400_000_000;
     [
         Statement::new(DROP_OLD, [oldest.into()]),
-        Statement::new(DROP_SURPLUS, [AUDIT_ENTRIES_MAX.into()]),
+        Statement::new(DROP_SURPLUS_CHANGES, [AUDIT_ENTRIES_MAX.into()]),
+        Statement::new(DROP_SURPLUS_OTHERS, [AUDIT_ENTRIES_MAX.into()]),
         Statement::new(
             DROP_SURPLUS_WITHOUT_ROLE,
             [AUDIT_ENTRIES_OF_NAME_MAX.into()],
@@ -268,19 +317,35 @@ const ACTIONS: &str = "SELECT action FROM audit GROUP BY action ORDER BY action 
 
 const DROP_OLD: &str = "DELETE FROM audit WHERE at <= $1";
 
-const DROP_SURPLUS: &str = "
-DELETE FROM audit WHERE role <> ''
-    AND at <= (SELECT at FROM audit WHERE role <> '' ORDER BY at DESC LIMIT 1 OFFSET $1 + 0)";
+/// Deletes all of these entries but the newest; how many are kept is the argument `$limit`.
+macro_rules! drop_surplus {
+    ($which:literal, $limit:literal) => {
+        concat!(
+            "DELETE FROM audit WHERE ",
+            $which,
+            " AND at <= (SELECT at FROM audit WHERE ",
+            $which,
+            " ORDER BY at DESC LIMIT 1 OFFSET ",
+            $limit,
+            " + 0)"
+        )
+    };
+}
+
+// Entries that changed nothing have quotas of their own: their number is not limited by what there is to change.
+const DROP_SURPLUS_CHANGES: &str = drop_surplus!("role <> '' AND items > 0", "$1");
+
+const DROP_SURPLUS_OTHERS: &str = drop_surplus!("role <> '' AND items = 0", "$1");
 
 // A failed login has no role and is recorded under the name that was tried. Anyone who can reach the server can
 // cause such entries, so they have a quota of their own.
-const DROP_SURPLUS_WITHOUT_ROLE: &str = "
-DELETE FROM audit WHERE role = ''
-    AND at <= (SELECT at FROM audit WHERE role = '' ORDER BY at DESC LIMIT 1 OFFSET $1 + 0)";
+const DROP_SURPLUS_WITHOUT_ROLE: &str = drop_surplus!("role = ''", "$1");
 
-const DROP_SURPLUS_OF_NAME: &str = "
-DELETE FROM audit WHERE who = $1 AND role = $3
-    AND at <= (SELECT at FROM audit WHERE who = $1 AND role = $3 ORDER BY at DESC LIMIT 1 OFFSET $2 + 0)";
+const DROP_SURPLUS_CHANGES_OF_NAME: &str =
+    drop_surplus!("who = $1 AND role = $3 AND items > 0", "$2");
+
+const DROP_SURPLUS_OTHERS_OF_NAME: &str =
+    drop_surplus!("who = $1 AND role = $3 AND items = 0", "$2");
 
 #[cfg(test)]
 mod tests {

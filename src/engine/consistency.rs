@@ -71,7 +71,19 @@ impl Engine {
     /// [`Error::Busy`] if another check is running.
     pub async fn check(&self, now: Option<Time>) -> Result<Vec<Inconsistency>> {
         let turn = timeout(CHECK_WAIT_MAX, CHECKS.acquire()).await;
-        let _turn = turn.map_err(|_| Error::Busy)?;
+        let turn = turn.map_err(|_| Error::Busy)?;
+        let engine = self.clone();
+        // A task, because a client that disconnects does not end the statements: the next check waits until they end.
+        // Otherwise abandoned checks would occupy all connections that read.
+        let checking = tokio::spawn(async move {
+            let found = engine.find_inconsistencies(now).await;
+            drop(turn);
+            found
+        });
+        checking.await.map_err(|_| Error::Unavailable)?
+    }
+
+    async fn find_inconsistencies(&self, now: Option<Time>) -> Result<Vec<Inconsistency>> {
         self.refresh_cache().await?;
         let parameters = self.check_parameters(now);
         let texts = self.damaged_texts().await?;
@@ -403,9 +415,8 @@ ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + exclu
         name: "worker",
         find: "
 SELECT list(w.name), 'worker \"' || w.name || '\" claimed a job after it was last seen'
-FROM (
-    SELECT worker, max(since) AS since FROM jobs WHERE state = {running} AND worker IS NOT NULL GROUP BY worker
-) AS j JOIN workers AS w ON w.protocol = 'qless' AND w.name = j.worker
+FROM (SELECT worker, max(since) AS since FROM jobs WHERE state = {running} AND worker IS NOT NULL GROUP BY worker) AS j
+JOIN workers AS w ON w.protocol = 'qless' AND w.name = j.worker
 WHERE $3 = 0 AND w.last_seen < j.since LIMIT 1000",
         repair: "
 UPDATE workers SET last_seen = j.since FROM (
@@ -414,3 +425,26 @@ UPDATE workers SET last_seen = j.since FROM (
 ) AS j WHERE workers.protocol = 'qless' AND workers.name = j.worker AND workers.last_seen < j.since",
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Options;
+
+    #[tokio::test]
+    async fn an_abandoned_check_keeps_its_turn_until_its_statements_have_ended() {
+        let options = Options {
+            database: "sqlite::memory:".to_owned(),
+            without_tasks: true,
+            ..Options::default()
+        };
+        let engine = Engine::open(&options).await.unwrap();
+        let mut abandoned = Box::pin(engine.check(None));
+        assert!(futures::poll!(&mut abandoned).is_pending());
+        drop(abandoned);
+        assert_eq!(CHECKS.available_permits(), 0);
+        assert_eq!(engine.check(None).await.unwrap(), []);
+        assert_eq!(CHECKS.available_permits(), 1);
+        engine.close().await;
+    }
+}

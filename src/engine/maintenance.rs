@@ -79,6 +79,7 @@ impl Runner {
             SystemTask::Flush => return Ok(tasks::flush()),
             SystemTask::Repair(parameters, problems) => {
                 consistency::repair(connection, *parameters, problems).await?;
+                work.audit_repair(problems.len());
                 return Ok(vec![Statement::new(REVISE, [])]);
             }
             SystemTask::CheckPeers => {

@@ -114,6 +114,18 @@ impl Stage {
     pub fn is_active(self) -> bool {
         matches!(self, Stage::Running | Stage::Undoing)
     }
+
+    /// The name in the audit log.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stage::Running => "running",
+            Stage::Done => "done",
+            Stage::Stopped => "stopped",
+            Stage::Failed => "failed",
+            Stage::Undoing => "undoing",
+            Stage::Undone => "undone",
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

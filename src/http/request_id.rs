@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use axum::body::HttpBody;
 use axum::extract::{Request, State};
+use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -19,6 +20,9 @@ use crate::memory;
 use crate::request::RequestId;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
 /// The first segment of `/token/{namespace}/{token}`.
 const TOKEN: &str = "token";
@@ -60,8 +64,14 @@ pub async fn assign_request_id(
     }
     // Outside of the span, which shows the path.
     observed.end(&response, id, observer.log_requests);
+    let headers = response.headers_mut();
     if let Ok(value) = value {
-        response.headers_mut().insert(X_REQUEST_ID, value);
+        headers.insert(X_REQUEST_ID, value);
+    }
+    // Responses contain payloads, and the address of a request can contain a token. The dashboard has rules of its own.
+    if !matches!(owner, Owner::Dashboard) {
+        headers.entry(CACHE_CONTROL).or_insert(NO_STORE);
+        headers.entry(X_CONTENT_TYPE_OPTIONS).or_insert(NOSNIFF);
     }
     response
 }

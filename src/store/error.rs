@@ -135,7 +135,8 @@ impl StoreError {
         match self {
             StoreError::Timeout | StoreError::InDoubt | StoreError::Stopped => true,
             StoreError::Database(sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed) => true,
-            error => error.is_lost_connection(),
+            // SQLITE_INTERRUPT: the connection is being closed.
+            error => error.is_lost_connection() || error.has_code(&["9"]),
         }
     }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::{DefaultBodyLimit, FromRef, Path, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -182,13 +182,15 @@ async fn limit_time(request: Request, next: Next) -> Response {
     response.unwrap_or_else(|_| database_unavailable())
 }
 
-/// Reserves the memory of a page until it is sent. Compression hides the size of a page from the layers outside.
+/// Reserves the memory of a page until it is sent. Compression hides the size of a page from the layers outside. Events
+/// and exports stay streams, which keep only a part in memory.
 async fn count_memory(request: Request, next: Next) -> Response {
-    let response = next.run(request).await;
-    if response.extensions().get::<Streamed>().is_some() {
-        return response;
+    let (parts, body) = next.run(request).await.into_parts();
+    let media_type = parts.headers.get(header::CONTENT_TYPE);
+    let is_page = media_type.is_some_and(|its| its.as_bytes().starts_with(b"text/html"));
+    if !is_page && HttpBody::size_hint(&body).exact().is_none() {
+        return Response::from_parts(parts, body);
     }
-    let (parts, body) = response.into_parts();
     let Ok(body) = to_bytes(body, RESPONSE_BYTES_MAX).await else {
         let why = "The page is too large.\n";
         return (StatusCode::INTERNAL_SERVER_ERROR, why).into_response();
@@ -198,10 +200,6 @@ async fn count_memory(request: Request, next: Next) -> Response {
         Err(memory::Busy) => forms::busy(),
     }
 }
-
-/// Marks a response that is sent in small parts while they are made, and does not fit into memory as a whole.
-#[derive(Clone, Copy)]
-pub struct Streamed;
 
 /// Logs an error of the engine, and responds with 503.
 fn unavailable(error: &Error, what: &str) -> Response {

@@ -115,9 +115,14 @@ pub fn job(queue_ref: &QueueRef, id: &str) -> String {
 /// The page of a job in a list.
 pub fn row(job: &JobRow) -> String {
     match job.dead_number {
-        Some(number) => format!("{}/dead/{number}", queue(&job.queue_ref)),
+        Some(number) => dead_job(&job.queue_ref, number),
         None => self::job(&job.queue_ref, &job.id),
     }
+}
+
+/// A dead Relay job, by its number.
+pub fn dead_job(queue_ref: &QueueRef, number: i64) -> String {
+    format!("{}/dead/{number}", queue(queue_ref))
 }
 
 /// A qless job. Its path does not contain the queue.

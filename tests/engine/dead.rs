@@ -75,9 +75,9 @@ async fn dead_jobs_with_the_same_id_are_identified_by_number() {
     let dead = engine.jobs(EffectiveState::Dead, Some(&queue), page, None);
     let dead = dead.await.unwrap();
     let seqs: Vec<i64> = dead.iter().map(|job| job.seq).collect();
-    assert_eq!(engine.dead_jobs(&queue, &seqs).await.unwrap(), dead);
+    assert_eq!(engine.list_dead_jobs(&queue, &seqs).await.unwrap(), dead);
     let elsewhere = QueueKey::relay("elsewhere");
-    assert_eq!(engine.dead_jobs(&elsewhere, &seqs).await.unwrap(), []);
+    assert_eq!(engine.list_dead_jobs(&elsewhere, &seqs).await.unwrap(), []);
 
     let keys: Vec<JobKey> = dead.into_iter().map(|job| job.key).collect();
     let each = engine

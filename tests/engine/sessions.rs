@@ -161,6 +161,37 @@ async fn one_user_cannot_displace_audit_entries_of_others() {
 }
 
 #[tokio::test]
+async fn entries_without_changes_cannot_displace_changes() {
+    let engine = open(false).await;
+    put(&engine, 0.0, new("a")).await;
+    let actor = |id: &str| Actor {
+        id: id.to_owned(),
+        who: "vera".to_owned(),
+        role: "operator".to_owned(),
+        ..Actor::default()
+    };
+    let begun = engine.record_session(&actor("session"), true, "Signed in.");
+    begun.await.unwrap();
+    let acting = engine.acting_as(Arc::new(actor("change")));
+    acting.cancel(vec![JobKey::qless("a")], None).await.unwrap();
+    let flood = (1..=AUDIT_ENTRIES_OF_NAME_MAX + 1_000).map(async |n| {
+        let actor = actor(&format!("{n:08}"));
+        engine.record_outcome(&actor, true, "Done.").await.unwrap();
+    });
+    stream::iter(flood)
+        .buffer_unordered(200)
+        .collect::<Vec<_>>()
+        .await;
+    let all = AuditFilter::default();
+    let kept = engine.audit_entries(&all, None, 100_000).await.unwrap();
+    let changes = kept.iter().filter(|entry| entry.items > 0);
+    let changes: Vec<_> = changes.map(|entry| entry.actor.id.as_str()).collect();
+    assert_eq!(changes, ["change", "session"]);
+    // Entries are deleted from time to time.
+    assert!((9_000..10_600).contains(&kept.len()), "{}", kept.len());
+}
+
+#[tokio::test]
 async fn changes_are_recorded_even_without_an_outcome() {
     let engine = open(false).await;
     let job = vec![new("a")];

@@ -138,3 +138,28 @@ async fn a_wrong_query_is_not_logged() {
         );
     }
 }
+
+#[tokio::test]
+async fn responses_of_the_apis_are_neither_stored_nor_interpreted() {
+    let server = Server::with(&[]);
+    for path in [
+        "/queues",
+        "/job/missing",
+        "/api/ns/q?token=secret",
+        "/v2/queues/q/jobs",
+        "/api/v0/queue",
+        "/token/ns",
+        "/health",
+        "/openapi/qless.json",
+    ] {
+        let url = format!("http://{}{path}", server.address);
+        let response = server.http.get(url).send().await.unwrap();
+        for (name, value) in [
+            ("cache-control", "no-store"),
+            ("x-content-type-options", "nosniff"),
+        ] {
+            let values: Vec<_> = response.headers().get_all(name).iter().collect();
+            assert_eq!(values, [value], "{path}: {name}");
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Roles of the dashboard: authentication, permissions, and the audit log.
 
 mod audit;
+mod changes;
 mod pages;
 mod paths;
 mod refused;

@@ -24,6 +24,7 @@ mod response;
 mod server;
 pub mod settings;
 mod stream;
+pub mod terminal;
 pub mod tls;
 
 pub use caller::{Caller, STATES, ids, one_in_each_state};

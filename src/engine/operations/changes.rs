@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::engine::operations::rows;
-use crate::engine::operations::{Operation, Skip};
+use crate::engine::operations::{Operation, Skip, Stage};
 use crate::store::Statement;
 
 /// Skipped jobs that are stored per operation.
@@ -15,8 +15,9 @@ type Skipped = (i64, i64, i64, &'static str, String, String, String, String);
 /// A loaded operation.
 struct LoadedOperation {
     operation: Operation,
-    /// The version in the database; `None` for a new operation.
+    /// The version in the database, and the stage as loaded; `None` for a new operation.
     version: Option<i64>,
+    before: Option<Stage>,
     changed: bool,
 }
 
@@ -37,6 +38,7 @@ impl OperationChanges {
         self.operations
             .entry(operation.id)
             .or_insert(LoadedOperation {
+                before: Some(operation.stage),
                 operation,
                 version: Some(version),
                 changed: false,
@@ -59,6 +61,7 @@ impl OperationChanges {
         let loaded = LoadedOperation {
             operation,
             version: None,
+            before: None,
             changed: true,
         };
         self.operations.insert(loaded.operation.id, loaded);
@@ -70,6 +73,14 @@ impl OperationChanges {
             loaded.operation = operation;
             loaded.changed = true;
         }
+    }
+
+    /// The operations that a user has started, stopped or undone, each with its stage before. A new one that has already
+    /// ended is not among them: it belongs to the change that it can undo.
+    pub fn decided(&self) -> impl Iterator<Item = (&Operation, Option<Stage>)> {
+        let operations = self.operations.values().filter(|loaded| loaded.changed);
+        let operations = operations.map(|loaded| (&loaded.operation, loaded.before));
+        operations.filter(|(operation, before)| before.is_some() || operation.stage.is_active())
     }
 
     /// Stores that the operation skipped this job, after `n` others.

@@ -4,8 +4,7 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{Job, JobKey, QueueKey};
-use crate::engine::model::job_rows;
-use crate::engine::model::job_rows::job_columns;
+use crate::engine::queries::job_lists::{List, jobs, list};
 use crate::store::{Row, Statement};
 
 /// The dead jobs of a queue.
@@ -17,19 +16,31 @@ pub struct DeadLetter {
 }
 
 impl Engine {
-    /// Those of the jobs with these numbers that are dead jobs of the queue, oldest first.
-    pub async fn dead_jobs(&self, queue: &QueueKey, seqs: &[i64]) -> Result<Vec<Job>> {
+    /// The dead job of the queue with this number; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// [`Error::ResponseTooLarge`](crate::engine::Error::ResponseTooLarge), [`Error::Busy`](crate::engine::Error::Busy).
+    pub async fn dead_job(&self, queue: &QueueKey, seq: i64) -> Result<Option<Job>> {
+        self.refresh_cache().await?;
+        let Some(queue) = self.known_queues().get(queue) else {
+            return Ok(None);
+        };
+        let found = Statement::of_rows(DEAD_BY_SEQ.whole, &[(seq,)]).with(queue.id);
+        let found = self.read_whole(&DEAD_BY_SEQ, &found.args).await?;
+        Ok(found.into_iter().next())
+    }
+
+    /// Those of the jobs with these numbers that are dead jobs of the queue, oldest first, with shortened texts.
+    pub async fn list_dead_jobs(&self, queue: &QueueKey, seqs: &[i64]) -> Result<Vec<Job>> {
         self.refresh_cache().await?;
         let Some(queue) = self.known_queues().get(queue) else {
             return Ok(Vec::new());
         };
         let seqs: Vec<(i64,)> = seqs.iter().map(|seq| (*seq,)).collect();
-        let found = Statement::of_rows(DEAD_BY_SEQ, &seqs).with(queue.id);
-        let rows = self.readers().rows(found).await?;
-        let jobs: Result<Vec<Job>> = rows.iter().map(|row| Ok(job_rows::job(row)?.0)).collect();
-        let mut jobs = jobs?;
-        jobs.sort_by_key(|job| (job.since, job.seq));
-        Ok(jobs)
+        let found = Statement::of_rows(DEAD_BY_SEQ.brief, &seqs).with(queue.id);
+        let mut found = jobs(&self.readers().rows(found).await?)?;
+        found.sort_by_key(|job| (job.since, job.seq));
+        Ok(found)
     }
 
     /// The keys of up to `count` dead jobs, oldest first, that were dead-lettered at or before `until` and come after
@@ -76,10 +87,8 @@ impl Engine {
     }
 }
 
-const DEAD_BY_SEQ: &str = concat!(
-    "SELECT ",
-    job_columns!(),
-    " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) AND j.queue = $2 AND j.state = {dead}"
+const DEAD_BY_SEQ: List = list!(
+    "rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) AND j.queue = $2 AND j.state = {dead}"
 );
 
 const DEAD_KEYS: &str = "

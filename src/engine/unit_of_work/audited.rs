@@ -11,6 +11,7 @@ use crate::engine::model::job::{Job, JobKey};
 use crate::engine::model::job_rows;
 use crate::engine::model::queue::Queue;
 use crate::engine::model::recurring::Recurring;
+use crate::engine::operations::{JobAction, Stage};
 use crate::engine::unit_of_work::transaction::WriteRequest;
 use crate::engine::unit_of_work::{LoadedJob, UnitOfWork};
 use crate::store::Statement;
@@ -78,6 +79,21 @@ enum Item<'a> {
     Worker {
         worker: &'a str,
     },
+    Operation {
+        operation: i64,
+        #[serde(flatten)]
+        action: &'a JobAction,
+        stage: &'static str,
+        /// The number of jobs when it was created.
+        jobs: i64,
+    },
+    Search {
+        search: &'a str,
+        text: &'a str,
+    },
+    Repaired {
+        inconsistencies: usize,
+    },
     Deleted {
         deleted: usize,
     },
@@ -135,7 +151,7 @@ impl UnitOfWork {
         }
     }
 
-    /// Adds the changed jobs and recurring jobs, before they are written.
+    /// Adds the changed jobs, recurring jobs and operations, before they are written.
     pub fn audit_jobs(&mut self) {
         let Some(mut audit) = self.audit.take() else {
             return;
@@ -157,12 +173,12 @@ impl UnitOfWork {
         for (id, since) in &self.tracking {
             let key = JobKey::qless(id.as_str());
             let is_noted = |loaded: &LoadedJob| changed(&loaded);
-            if self.jobs.get(&key).is_some_and(is_noted) {
+            let (was, is) = (self.tracked.contains(id), since.is_some());
+            if was == is || self.jobs.get(&key).is_some_and(is_noted) {
                 continue;
             }
             let item = |tracked| Item::Tracked { job: id, tracked };
-            let was = item(self.tracked.contains(id));
-            audit.add(1, Some(&was), Some(&item(since.is_some())));
+            audit.add(1, Some(&item(was)), Some(&item(is)));
         }
         for (id, loaded) in self.recurring.iter().filter(|(_, loaded)| loaded.changed) {
             let before = audit.recurring.get(id).cloned();
@@ -170,7 +186,38 @@ impl UnitOfWork {
             let after = loaded.recurring.as_ref().map(|it| self.recurring_item(it));
             audit.add(1, before.as_ref(), after.as_ref());
         }
+        for (operation, before) in self.operations.decided() {
+            let item = |stage: Stage| Item::Operation {
+                operation: operation.id,
+                action: &operation.action,
+                stage: stage.as_str(),
+                jobs: operation.total,
+            };
+            let (before, after) = (before.map(item), item(operation.stage));
+            audit.add(1, before.as_ref(), Some(&after));
+        }
         self.audit = Some(audit);
+    }
+
+    /// Adds a saved search, or the end of one.
+    pub fn audit_search(&mut self, search: &str, text: Option<&str>) {
+        if let Some(audit) = &mut self.audit {
+            let is_gone = text.is_none();
+            let text = text.unwrap_or_default();
+            let item = Some(&Item::Search { search, text });
+            match is_gone {
+                true => audit.add(1, item, None),
+                false => audit.add(1, None, item),
+            }
+        }
+    }
+
+    /// Adds repaired inconsistencies.
+    pub fn audit_repair(&mut self, inconsistencies: usize) {
+        if let Some(audit) = &mut self.audit {
+            let items = i64::try_from(inconsistencies).unwrap_or(i64::MAX);
+            audit.add(items, Some(&Item::Repaired { inconsistencies }), None);
+        }
     }
 
     /// Adds the other changes, and returns the statement that writes the entry, if anything was changed.
@@ -186,11 +233,12 @@ impl UnitOfWork {
                 option,
                 value: shorten(&value),
             };
-            let was = self.config.get(option).map(item);
-            let is = value
-                .clone()
-                .or_else(|| Config::default_value(option))
-                .map(item);
+            let was = self.config.get(option);
+            let is = value.clone().or_else(|| Config::default_value(option));
+            if was == is {
+                continue;
+            }
+            let (was, is) = (was.map(item), is.map(item));
             audit.add(1, was.as_ref(), is.as_ref());
         }
         for change in &self.tokens.changes {

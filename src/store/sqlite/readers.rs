@@ -27,9 +27,6 @@ const LONG_READERS: u32 = 2;
 /// How long a read waits for one of these connections.
 const LONG_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Instructions of SQLite's virtual machine between two looks at the time; well below a millisecond.
-const INSTRUCTIONS: i32 = 10_000;
-
 /// The pool of read-only connections. They see committed data and never wait for the writer.
 #[derive(Clone)]
 pub struct Readers {
@@ -40,7 +37,12 @@ pub struct Readers {
     long: SqlitePool,
     /// The write-ahead log.
     log: PathBuf,
+    /// Whether the connections are being closed.
+    closing: Arc<AtomicBool>,
 }
+
+/// Steps of SQLite's virtual machine after which a statement checks whether it must end: about a millisecond.
+const STEPS_BETWEEN_CHECKS: i32 = 100_000;
 
 impl Readers {
     pub(in crate::store) async fn open(path: &Path) -> Result<Readers, StoreError> {
@@ -49,7 +51,19 @@ impl Readers {
         let ping = pool(1).connect_lazy_with(options.clone());
         let long = pool(LONG_READERS).acquire_timeout(LONG_WAIT_MAX);
         let long = long.connect_lazy_with(options.clone());
-        let pool = pool(READERS).connect_with(options).await?;
+        let closing = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&closing);
+        let pool = pool(READERS).after_connect(move |connection, _| {
+            let flag = Arc::clone(&flag);
+            Box::pin(async move {
+                let mut handle = connection.lock_handle().await?;
+                handle.set_progress_handler(STEPS_BETWEEN_CHECKS, move || {
+                    !flag.load(Ordering::Relaxed)
+                });
+                Ok(())
+            })
+        });
+        let pool = pool.connect_with(options).await?;
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");
         let log = PathBuf::from(log);
@@ -58,6 +72,7 @@ impl Readers {
             ping,
             long,
             log,
+            closing,
         })
     }
 
@@ -78,16 +93,20 @@ impl Readers {
         batch: Vec<Statement>,
     ) -> Result<Vec<StatementResult>, StoreError> {
         let (long, is_dropped) = (self.long.clone(), DropFlag::default());
-        let (dropped, end) = (Arc::clone(&is_dropped.0), Instant::now() + time);
+        let (dropped, closing) = (Arc::clone(&is_dropped.0), Arc::clone(&self.closing));
+        let end = Instant::now() + time;
         let reading = tokio::spawn(async move {
             let mut connection = long.acquire().await?;
-            let is_over = move || dropped.load(Ordering::Relaxed) || Instant::now() >= end;
+            let is_over = move || {
+                let must_end = dropped.load(Ordering::Relaxed) || closing.load(Ordering::Relaxed);
+                must_end || Instant::now() >= end
+            };
             if is_over() {
                 return Err(StoreError::Slow);
             }
             let watched = is_over.clone();
             let mut handle = connection.lock_handle().await?;
-            handle.set_progress_handler(INSTRUCTIONS, move || !watched());
+            handle.set_progress_handler(STEPS_BETWEEN_CHECKS, move || !watched());
             drop(handle);
             let outcome = read_on(&mut connection, batch).await;
             connection.lock_handle().await?.remove_progress_handler();
@@ -119,7 +138,9 @@ impl Readers {
         (self.pool.size(), self.pool.num_idle(), READERS)
     }
 
+    /// Closes the connections. Ends statements that run, because a check of a large database takes minutes.
     pub async fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
         self.ping.close().await;
         self.long.close().await;
         self.pool.close().await;

@@ -145,9 +145,10 @@ pub async fn requeue_jobs(
 pub static REQUEUE_JOB: Action =
     Action::new("requeue_job", RequeueJob::PATH, Role::Operator, |form| {
         let (queue, number) = (form.queue(), form.field("number"));
+        let dead = |number| urls::dead_job(&queue, number);
         Target::new(
             format!("dead job {number} in {}", queue.label()),
-            format!("{}/dead/{number}", urls::queue(&queue)),
+            number.parse().map(dead).unwrap_or_default(),
         )
     });
 
@@ -190,7 +191,7 @@ async fn dead_jobs(
     }
     let found = if queue.protocol == Protocol::Relay {
         let numbers: Vec<i64> = ids.iter().filter_map(|id| id.parse().ok()).collect();
-        engine.dead_jobs(&key(queue), &numbers).await
+        engine.list_dead_jobs(&key(queue), &numbers).await
     } else {
         let keys: Vec<JobKey> = ids.into_iter().map(JobKey::lmstfy).collect();
         let found = engine.list_jobs_by_key(&keys).await;

@@ -198,7 +198,8 @@ pub fn subject(request: &OperationRequest) -> Result<Subject, String> {
 const fn control(name: &'static str, path: &'static str) -> Action {
     Action::new(name, path, Role::Operator, |form| {
         let id = form.field("id");
-        Target::new(format!("operation {id}"), format!("/ui/operations/{id}"))
+        let link = id.parse().map(urls::operation).unwrap_or_default();
+        Target::new(format!("operation {id}"), link)
     })
 }
 

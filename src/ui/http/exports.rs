@@ -2,7 +2,6 @@
 
 use std::io;
 
-use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
@@ -11,7 +10,7 @@ use futures::{StreamExt, stream};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::authentication::{RequestInfo, forbid};
-use super::{Dashboard, Streamed, unavailable};
+use super::{Dashboard, unavailable};
 use crate::auth::Role;
 use crate::engine::{Engine, Result};
 use crate::search::Search;
@@ -179,7 +178,7 @@ async fn jobs(dashboard: Dashboard, uri: &Uri, format: Format) -> Response {
         Ok(part.map(|part| (Bytes::from(part), export)))
     });
     let body = Body::from_stream(stream::once(async { Ok(first) }).chain(rest));
-    (Extension(Streamed), format.headers("jobs"), body).into_response()
+    (format.headers("jobs"), body).into_response()
 }
 
 /// An export of jobs that is being sent.

@@ -8,7 +8,6 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
-use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::sse::{Event, Sse};
@@ -23,8 +22,8 @@ use crate::auth::AuthMethod;
 use crate::engine::{Engine, Result};
 use crate::request::network;
 use crate::secret::Hash;
+use crate::ui::http::Dashboard;
 use crate::ui::http::authentication::{Authentication, RequestInfo, session};
-use crate::ui::http::{Dashboard, Streamed};
 use crate::ui::model::state::Counts;
 use crate::ui::present;
 
@@ -271,5 +270,5 @@ pub async fn events(State(dashboard): State<Dashboard>, info: RequestInfo) -> Re
         let _ = &guard;
     });
     let events = events.take_until(unauthenticated(dashboard, info));
-    (Extension(Streamed), headers, Sse::new(events)).into_response()
+    (headers, Sse::new(events)).into_response()
 }

@@ -128,7 +128,7 @@ async fn start_session(
         .await?;
     let text = format!("Signed in as {}.", user.role.as_str());
     engine
-        .record_outcome(&actor(info, user, SIGN_IN.name), true, &text)
+        .record_session(&actor(info, user, SIGN_IN.name), true, &text)
         .await
 }
 
@@ -136,10 +136,14 @@ async fn start_session(
 pub async fn sign_out(State(dashboard): State<Dashboard>, info: RequestInfo) -> Response {
     if let Some(secret) = session(&info.headers) {
         let engine = &dashboard.engine;
+        let known = engine.session(Hash::of(secret), None).await;
         let mut ended = engine.end_session(Hash::of(secret)).await;
         if let (Ok(()), Some(principal)) = (&ended, &info.principal) {
             let actor = actor(&info, &principal.identity, SIGN_OUT.name);
-            ended = engine.record_outcome(&actor, true, "Signed out.").await;
+            ended = match known {
+                Ok(Some(_)) => engine.record_session(&actor, false, "Signed out.").await,
+                _ => engine.record_outcome(&actor, true, "Signed out.").await,
+            };
         }
         if let Err(error) = ended {
             tracing::error!(%error, "failed to end a session");

@@ -6,11 +6,12 @@ use std::sync::{Mutex, PoisonError};
 use crate::engine::{Actor, Engine};
 use crate::secret::Hash;
 
-/// Maximum number of audit entries per minute, one per user and action. Rejections above it share one entry per user.
+/// Maximum number of actions of a user with an audit entry of their own, per minute. Further ones share one entry. The
+/// limit is not one of all users together, so that no user can hide what others are refused.
 const KINDS_MAX: usize = 200;
 
 /// The action of a shared entry.
-const VARIOUS: &str = "various";
+pub const VARIOUS: &str = "various";
 
 const MINUTE_US: i64 = 60_000_000;
 
@@ -20,8 +21,8 @@ pub struct Rejections(Mutex<Counts>);
 #[derive(Debug, Default)]
 struct Counts {
     minute: i64,
-    /// The number of rejections by user and action.
-    kinds: HashMap<(String, String), u64>,
+    /// The number of rejections by user and action. Users are names of keys, and `unknown`.
+    kinds: HashMap<String, HashMap<String, u64>>,
 }
 
 impl Rejections {
@@ -54,14 +55,12 @@ impl Rejections {
             counts.minute = minute;
             counts.kinds.clear();
         }
-        let mut kind = (who.to_owned(), action.to_owned());
-        if counts.kinds.len() >= KINDS_MAX && !counts.kinds.contains_key(&kind) {
-            kind.1 = VARIOUS.to_owned();
-        }
-        let action = kind.1.clone();
-        let count = counts.kinds.entry(kind).or_default();
+        let kinds = counts.kinds.entry(who.to_owned()).or_default();
+        let is_known = kinds.len() < KINDS_MAX || kinds.contains_key(action);
+        let action = if is_known { action } else { VARIOUS };
+        let count = kinds.entry(action.to_owned()).or_default();
         *count += 1;
-        count.is_power_of_two().then_some((action, *count))
+        count.is_power_of_two().then(|| (action.to_owned(), *count))
     }
 }
 
@@ -95,6 +94,9 @@ mod tests {
             .count();
         assert!(written < KINDS_MAX + 20, "{written}");
         // 200 entries, and the shared entry.
-        assert_eq!(rejections.0.lock().unwrap().kinds.len(), 201);
+        assert_eq!(rejections.0.lock().unwrap().kinds["vera"].len(), 201);
+        // Those of others keep their names.
+        let other = rejections.count(1, "olga", "cancel");
+        assert_eq!(other, Some(("cancel".to_owned(), 1)));
     }
 }

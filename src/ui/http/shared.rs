@@ -29,6 +29,9 @@ const COPIES_MAX: usize = 64;
 /// Maximum size of a page.
 const PAGE_BYTES_MAX: usize = 16 << 20;
 
+/// The policy of a document that loads and runs nothing.
+const NOTHING_RUNS: &str = "default-src 'none'; sandbox";
+
 /// Pages rendered within the last second.
 #[derive(Clone, Default)]
 pub struct Shared(Arc<Mutex<HashMap<String, Copies>>>);
@@ -50,8 +53,13 @@ impl Shared {
     ) -> Option<Bytes> {
         let page = self.entry(key, seq);
         let made = async {
-            let body = make.await.into_body();
-            to_bytes(body, PAGE_BYTES_MAX).await
+            let (parts, body) = make.await.into_parts();
+            let media_type = parts.headers.get(header::CONTENT_TYPE);
+            // Other responses, such as downloads, can contain what a client has chosen, and never become a page.
+            if !media_type.is_some_and(|its| its.as_bytes().starts_with(b"text/html")) {
+                return Err(());
+            }
+            to_bytes(body, PAGE_BYTES_MAX).await.map_err(drop)
         };
         page.get_or_try_init(|| made).await.ok().cloned()
     }
@@ -80,7 +88,14 @@ pub async fn share(State(dashboard): State<Dashboard>, request: Request, next: N
     let key = key(&request);
     let made = next.run(request);
     match dashboard.shared.page(key, dashboard.feed.seq(), made).await {
-        Some(page) => ([(header::CACHE_CONTROL, "no-store")], Html(page)).into_response(),
+        Some(page) => {
+            // The browser's code reads the page; nothing in it may run as a document.
+            let headers = [
+                (header::CACHE_CONTROL, "no-store"),
+                (header::CONTENT_SECURITY_POLICY, NOTHING_RUNS),
+            ];
+            (headers, Html(page)).into_response()
+        }
         None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
 }
@@ -125,9 +140,8 @@ mod tests {
         let (shared, made) = (Shared::default(), AtomicU32::new(0));
         let page = async |key: &str, seq: u64| {
             let make = async {
-                made.fetch_add(1, Ordering::Relaxed)
-                    .to_string()
-                    .into_response()
+                let made = made.fetch_add(1, Ordering::Relaxed);
+                Html(made.to_string()).into_response()
             };
             shared.page(key.to_owned(), seq, make).await.unwrap()
         };

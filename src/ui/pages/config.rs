@@ -19,6 +19,12 @@ use crate::ui::options::{Meaning, Unit, of_queue, of_server, queue_of};
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::config::model::{ConfigView, Setting};
 
+/// Maximum number of options of queues, and of other options, on the page. Clients can set 10,000.
+const OPTIONS_SHOWN: usize = 200;
+
+/// Maximum number of characters of a value on the page.
+const VALUE_CHARS_SHOWN: usize = 200;
+
 #[component]
 pub fn ConfigPage() -> impl IntoView {
     let request = page_request();
@@ -71,10 +77,12 @@ fn of_queues(view: &ConfigView, request: &PageRequest) -> AnyView {
         };
         empty_note(what)
     } else {
+        let all = settings.len();
         let rows = settings
             .into_iter()
+            .take(OPTIONS_SHOWN)
             .map(|(setting, (queue, meaning))| row(setting, Some(meaning), Some(queue), request));
-        view! { <ul class=OPTIONS>{rows.collect_view()}</ul> }.into_any()
+        view! { <ul class=OPTIONS>{rows.collect_view()}</ul> {left_out(all)} }.into_any()
     };
     view! {
         <section class=CARD aria-labelledby="of-queues">
@@ -90,6 +98,15 @@ fn of_queues(view: &ConfigView, request: &PageRequest) -> AnyView {
         </section>
     }
     .into_any()
+}
+
+/// The note that a list does not show all its options.
+fn left_out(all: usize) -> Option<AnyView> {
+    (all > OPTIONS_SHOWN).then(|| {
+        let all = time::number(i64::try_from(all).unwrap_or(i64::MAX));
+        let note = format!("Showing {OPTIONS_SHOWN} of {all} options. The API lists all of them.");
+        view! { <p class="border-t border-line px-4 py-3 text-muted">{note}</p> }.into_any()
+    })
 }
 
 fn queue_form(view: &ConfigView, queue: &str, request: &PageRequest) -> AnyView {
@@ -131,9 +148,8 @@ fn queue_form(view: &ConfigView, queue: &str, request: &PageRequest) -> AnyView 
 
 /// Options that the server does not use.
 fn others(view: &ConfigView, request: &PageRequest) -> AnyView {
-    let rows = view
-        .others
-        .iter()
+    let shown = view.others.iter().take(OPTIONS_SHOWN);
+    let rows = shown
         .map(|setting| row(setting, None, None, request))
         .collect_view();
     view! {
@@ -144,7 +160,7 @@ fn others(view: &ConfigView, request: &PageRequest) -> AnyView {
             {if view.others.is_empty() {
                 empty_note("No other options are set. Clients can store their own options here; the server returns them unchanged.")
             } else {
-                view! { <ul class=OPTIONS>{rows}</ul> }.into_any()
+                view! { <ul class=OPTIONS>{rows}</ul> {left_out(view.others.len())} }.into_any()
             }}
             {allowed(SetOption::PATH, || other_form(request))}
         </section>
@@ -249,7 +265,7 @@ fn change(setting: &Setting, meaning: Option<Meaning>, request: &PageRequest) ->
                     name="value"
                     type=if number { "number" } else { "text" }
                     step=number.then_some("any")
-                    value=setting.value.clone()
+                    value=beginning(&setting.value).is_none().then(|| setting.value.clone())
                     required
                     autocomplete="off"
                 />
@@ -278,8 +294,14 @@ fn value_text(value: &str, unit: Option<Unit>) -> (String, Option<String>) {
         (Some(Unit::Days), _, Some(n)) => (plural(n, "day", "days"), None),
         (Some(Unit::Jobs), _, Some(n)) => (plural(n, "job", "jobs"), None),
         (Some(Unit::Entries), _, Some(n)) => (plural(n, "entry", "entries"), None),
-        _ => (value.to_owned(), None),
+        _ => (beginning(value).unwrap_or_else(|| value.to_owned()), None),
     }
+}
+
+/// The beginning of a value; `None` if the page shows all of it.
+fn beginning(value: &str) -> Option<String> {
+    let (end, _) = value.char_indices().nth(VALUE_CHARS_SHOWN)?;
+    Some(format!("{}…", value.get(..end).unwrap_or_default()))
 }
 
 fn curl(request: &PageRequest) -> AnyView {
@@ -321,5 +343,11 @@ mod tests {
         assert_eq!(plain("50000", Unit::Jobs), "50,000 jobs");
         assert_eq!(plain("\"qless\"", Unit::Text), "\"qless\"");
         assert_eq!(value_text("[1]", None).0, "[1]");
+        for (chars, is_whole) in [(199, true), (200, true), (201, false)] {
+            let value = "é".repeat(chars);
+            let shown = value_text(&value, None).0;
+            assert_eq!(shown == value, is_whole, "{chars} characters");
+            assert_eq!(shown.chars().count(), chars.min(201));
+        }
     }
 }

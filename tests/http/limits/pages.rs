@@ -107,3 +107,25 @@ async fn a_payload_of_up_to_1_mib_is_copied_into_a_form() {
         assert_eq!(says_why, !is_copied, "{bytes} bytes");
     }
 }
+
+#[tokio::test]
+async fn the_page_of_the_options_shows_200_of_each_kind_and_200_characters_of_a_value() {
+    let server = Server::with(&[]);
+    let client = server.by("w");
+    let long = "&".repeat(4_000);
+    for n in 0..201 {
+        for name in [format!("own-{n:03}"), format!("queue-{n:03}-heartbeat")] {
+            let value = match name.starts_with("own") {
+                true => json!(long),
+                false => json!(n),
+            };
+            client.set(&name, value).await.ok();
+        }
+    }
+    let url = format!("http://{}/ui/config", server.address);
+    let page = server.http.get(url).header("accept", "text/html");
+    let page = page.send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("Showing 200 of 201 options."), "{page}");
+    assert!(page.contains("own-000") && !page.contains("own-200"));
+    assert!(page.len() < 2 << 20, "{} bytes", page.len());
+}

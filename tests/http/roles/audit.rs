@@ -8,14 +8,14 @@ use super::{ADMIN, Browser, OLGA, VERA, with_keys};
 use crate::support::Server;
 
 /// A server, and a browser with all roles.
-async fn scene() -> (Server, Browser) {
+pub async fn scene() -> (Server, Browser) {
     let server = Server::with(&with_keys(&["--no-auth"]));
     let anna = Browser::at(&server).with_key(super::ANNA);
     (server, anna)
 }
 
 /// The newest entry, which must be a successful one of this action.
-async fn newest(browser: &Browser, action: &str) -> Value {
+pub async fn newest(browser: &Browser, action: &str) -> Value {
     let entry = browser.audit("").await.remove(0);
     assert_eq!(entry["action"], action, "{entry}");
     assert_eq!(entry["outcome"], "done", "{entry}");
@@ -23,7 +23,11 @@ async fn newest(browser: &Browser, action: &str) -> Value {
 }
 
 /// Posts a form. Returns before, after and target of the newest entry.
-async fn noted(browser: &Browser, action: &str, form: &[(&str, &str)]) -> (Value, Value, String) {
+pub async fn noted(
+    browser: &Browser,
+    action: &str,
+    form: &[(&str, &str)],
+) -> (Value, Value, String) {
     let count = browser.audit("").await.len();
     browser.act(action, form).await;
     assert_eq!(

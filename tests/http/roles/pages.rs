@@ -171,6 +171,31 @@ async fn pages_are_shared_only_within_a_role() {
 }
 
 #[tokio::test]
+async fn a_refresh_never_makes_a_page_of_a_download() {
+    let server = Server::with(&with_keys(&["--no-auth"]));
+    let script = "<script>alert(1)</script>";
+    let url = format!("http://{}/api/shop/mail", server.address);
+    let made = server.http.put(url).body(script).send().await.unwrap();
+    let made: serde_json::Value = made.json().await.unwrap();
+    let id = made["job_id"].as_str().unwrap();
+    let anna = Browser::at(&server).with_key(ANNA);
+    let body = format!("/ui/lmstfy/shop/mail/job/{id}/body");
+    assert_eq!(anna.page(&body).await, script);
+    for path in [&*body, "/ui/audit.csv", "/ui/find?q=a"] {
+        let request = anna.request(Method::GET, path);
+        let request = request.header("x-switchyard-refresh", "1");
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 503, "{path}");
+        assert_eq!(response.text().await.unwrap(), "", "{path}");
+    }
+    let request = anna.request(Method::GET, "/ui/queues");
+    let request = request.header("x-switchyard-refresh", "1");
+    let response = request.send().await.unwrap();
+    let policy = &response.headers()["content-security-policy"];
+    assert_eq!(policy, "default-src 'none'; sandbox");
+}
+
+#[tokio::test]
 async fn every_page_shows_the_environment_as_configured() {
     let more = ["--environment", "<b>production & more</b>"];
     let server = Server::with(&with_keys(&more));

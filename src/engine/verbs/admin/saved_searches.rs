@@ -37,6 +37,7 @@ impl Engine {
         let words = [name, text, who].map(str::to_owned);
         self.write(Needs::default(), None, 1, move |work| {
             let [name, text, who] = words.clone();
+            work.audit_search(&name, Some(&text));
             let args = [name.into(), text.into(), who.into(), work.now.0.into()];
             work.add_statements([
                 Statement::new(SAVE, args),
@@ -49,8 +50,13 @@ impl Engine {
 
     /// Deletes a saved search, if it exists.
     pub async fn forget_search(&self, name: &str) -> Result<()> {
+        let saved = self.saved_searches().await?;
+        if !saved.iter().any(|saved| saved.name == name) {
+            return Ok(());
+        }
         let name = name.to_owned();
         self.write(Needs::default(), None, 1, move |work| {
+            work.audit_search(&name, None);
             work.add_statements([Statement::new(FORGET, [name.as_str().into()])]);
             Ok(())
         })

@@ -9,13 +9,14 @@ use crate::auth::Role;
 use crate::engine::{
     AUDIT_DAYS_MAX, AUDIT_ENTRIES_MAX, AuditEntry, AuditFilter, Engine, Result, Time,
 };
-use crate::ui::actions::{current_name, former_name};
+use crate::ui::actions::{current_name, former_name, is_stored_name};
 use crate::ui::context::read;
 use crate::ui::dates::{DATETIME_LOCAL, parse_time};
 use crate::ui::error::PageError;
 use crate::ui::pages::audit::model::{
     AuditQuery, AuditRow, AuditView, ChangeKind, ChangedItem, FieldChange,
 };
+use crate::ui::urls::encoding::is_dashboard_page;
 
 /// A page of matching entries, newest first.
 #[server]
@@ -29,8 +30,12 @@ pub async fn audit(query: AuditQuery) -> Result<AuditView, PageError> {
 /// Entries on a page.
 const PAGE: usize = 50;
 
-/// The fields that name an item, by kind. Jobs and recurring jobs also have a field for the queue.
-const KINDS: [&str; 7] = [
+/// The fields that name an item, by kind. Jobs, recurring jobs and operations can also have a field for the queue.
+const KINDS: [&str; 11] = [
+    "operation",
+    "search",
+    "session",
+    "inconsistencies",
     "job",
     "recurring",
     "option",
@@ -43,7 +48,8 @@ const KINDS: [&str; 7] = [
 /// A page of matching entries.
 pub async fn load_audit(engine: &Engine, query: &AuditQuery) -> Result<AuditView> {
     let (users, stored) = engine.audit_filters().await?;
-    let actions: BTreeSet<_> = stored.iter().map(|name| current_name(name)).collect();
+    let names = stored.iter().map(|name| current_name(name));
+    let actions: BTreeSet<_> = names.filter(|name| is_stored_name(name)).collect();
     let mut view = AuditView {
         rows: Vec::new(),
         next: None,
@@ -113,6 +119,8 @@ fn cursor(after: &str) -> Option<(Time, String)> {
 
 fn row(entry: &AuditEntry) -> AuditRow {
     let actor = entry.actor.clone();
+    // Entries of earlier versions can have links to other addresses.
+    let link = Some(actor.link).filter(|link| is_dashboard_page(link));
     AuditRow {
         id: actor.id,
         at: entry.at.0,
@@ -120,7 +128,7 @@ fn row(entry: &AuditEntry) -> AuditRow {
         role: actor.role,
         action: current_name(&actor.action).to_owned(),
         target: actor.target,
-        link: actor.link,
+        link: link.unwrap_or_default(),
         changes: changes(&entry.before, &entry.after),
         items: entry.items,
         done: entry.done,

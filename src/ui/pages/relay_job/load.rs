@@ -57,7 +57,7 @@ pub async fn load_dead_relay_job(
     let Ok(number) = number.parse() else {
         return Ok(None);
     };
-    let found = engine.dead_jobs(&key(queue), &[number]).await?.pop();
+    let found = engine.dead_job(&key(queue), number).await?;
     Ok(found.map(|job| view(engine, job)))
 }
 
