@@ -248,6 +248,7 @@ impl UnitOfWork {
     /// The job, for changing.
     pub fn job_mut(&mut self, key: &JobKey) -> Option<&mut Job> {
         let loaded = self.jobs.get_mut(key)?;
+        debug_assert!(loaded.extent != Extent::Checked, "too little is loaded");
         if loaded.version.is_some() && loaded.before.is_none() {
             loaded.before = Some(Box::new(loaded.job.clone()));
         }

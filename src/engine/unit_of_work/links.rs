@@ -1,5 +1,5 @@
-//! Tags and dependencies of the jobs of a transaction. Each is a row, so a few jobs can have as many rows as thousands of
-//! others.
+//! Tags and dependencies of the jobs of a transaction. Each is a row of its own, so a few jobs can have as many rows as
+//! thousands of others.
 
 use crate::engine::model::job::JobKey;
 use crate::engine::model::job_rows::EDGES_SHORT_MAX;

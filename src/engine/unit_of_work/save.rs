@@ -102,7 +102,6 @@ impl UnitOfWork {
         let (mut released, mut touched) = (Vec::new(), Vec::new());
         let (mut tags, mut bodies) = (TagRows::default(), LongBodies::default());
         for loaded in jobs {
-            debug_assert!(loaded.extent != Extent::Checked || loaded.before.is_none());
             let written = Written {
                 job: &loaded.job,
                 before: loaded.before.as_deref(),
