@@ -451,7 +451,7 @@ class Client:
         return self._call("GET", ["queue", queue], {})
 
     def forget(self, queue: str) -> Any:
-        """Delete an empty queue."""
+        """Forget a queue without unfinished jobs."""
         return self._call("DELETE", ["queue", queue], {})
 
     def pause(self, queue: str) -> Any:
@@ -529,7 +529,7 @@ class Client:
         return self._call("POST", ["recurring", id], body=self._body(data))
 
     def unrecur(self, id: str) -> Any:
-        """Delete a recurring job; its children stay."""
+        """End a recurring job; the jobs that it has created stay."""
         return self._call("DELETE", ["recurring", id], {})
 
     def events(self, *, after: int | None = None, limit: int | None = None, channel: str | None = None) -> EventsResult:

@@ -194,7 +194,7 @@ export interface UnfailItem {
 
 export interface RecurItem {
   meta: unknown;
-  /** Seconds between two children. */
+  /** Seconds between two jobs. */
   interval: number;
   /** 1 to 255 bytes. */
   id?: string;
@@ -352,7 +352,7 @@ export class Client {
   /** Read the counts of a queue. */
   queue(queue: string): Promise<Queue>;
 
-  /** Delete an empty queue. */
+  /** Forget a queue without unfinished jobs. */
   forget(queue: string): Promise<unknown>;
 
   /** Pause a queue. */
@@ -409,7 +409,7 @@ export class Client {
   /** Change a recurring job. */
   changeRecurring(id: string, data: Record<string, unknown>): Promise<unknown>;
 
-  /** Delete a recurring job; its children stay. */
+  /** End a recurring job; the jobs that it has created stay. */
   unrecur(id: string): Promise<unknown>;
 
   /** Read events, or receive them as a stream. */

@@ -232,7 +232,7 @@ class Import(unittest.TestCase):
             "qless waiting: its data is not JSON (w2)",
             "qless waiting: its data is gone (gone)",
             "2 job hashes of qless are not in the target",
-            "1 other keys were not imported",
+            "not imported: other keys (1)",
         ):
             self.assertIn(text, report)
 

@@ -128,10 +128,10 @@ impl Error {
         }
     }
 
-    /// The error including the driver's message: for operators, not for clients.
+    /// The error with the driver's message: for operators, not for clients.
     pub fn detail(&self) -> String {
         match self {
-            Error::Store(detail) => format!("{self}: {detail}"),
+            Error::Store(detail) => detail.clone(),
             error => error.to_string(),
         }
     }

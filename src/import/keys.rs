@@ -195,7 +195,7 @@ impl Keys {
     /// Notes the keys that are not imported.
     pub fn note_rest(&self, report: &mut Report) {
         for (what, count) in &self.rest {
-            report.note(format!("{count} {what} were not imported"));
+            report.note(format!("not imported: {what} ({count})"));
         }
     }
 }
