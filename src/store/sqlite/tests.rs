@@ -1,8 +1,6 @@
 use std::time::Duration;
 
-use crate::store::Statement;
-use crate::store::sqlite::readers::Readers;
-
+use super::readers::Readers;
 use super::*;
 use crate::store::rows::Statement;
 
