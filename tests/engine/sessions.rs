@@ -170,7 +170,8 @@ async fn entries_without_changes_cannot_displace_changes() {
         role: "operator".to_owned(),
         ..Actor::default()
     };
-    let begun = engine.record_session(&actor("session"), true, "Signed in.");
+    let session = actor("session");
+    let begun = engine.record_session(&session, true, "Signed in.");
     begun.await.unwrap();
     let acting = engine.acting_as(Arc::new(actor("change")));
     acting.cancel(vec![JobKey::qless("a")], None).await.unwrap();
