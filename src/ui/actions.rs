@@ -31,6 +31,7 @@ pub mod workers;
 use std::fmt;
 
 use crate::auth::Role;
+use crate::ui::access;
 use crate::ui::context::ActionContext;
 use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
@@ -181,6 +182,9 @@ pub fn role(path: &str) -> Option<Role> {
     Some(action.role)
 }
 
+/// The audit name of a server function that does not exist.
+const UNKNOWN: &str = "unknown";
+
 /// The audit name and the target of this form; `None` if it is posted to a path without forms.
 pub fn audited(form: &Form) -> Option<(String, Target)> {
     let path = segments(&form.request.path);
@@ -188,10 +192,13 @@ pub fn audited(form: &Form) -> Option<(String, Target)> {
     if let Some(action) = actions.find(|action| action.matches(form)) {
         return Some((action.name.to_owned(), (action.target)(form)));
     }
-    // A server function that changes nothing or does not exist. A rejected request to it is recorded, too.
+    // A server function that changes nothing or does not exist. A rejected request to it is recorded, too. The names that
+    // clients invent share one, because the audit log has a filter with all names.
     match &path[..] {
         [ui, functions, name] if ui == "ui" && functions == "fn" => {
-            Some((name.clone(), Target::none()))
+            let is_known = access::is_read_function(&form.request.path);
+            let name = if is_known { name.as_str() } else { UNKNOWN };
+            Some((name.to_owned(), Target::none()))
         }
         _ => None,
     }

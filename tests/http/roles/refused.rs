@@ -23,7 +23,6 @@ async fn rejected_actions_of_a_minute_share_an_entry() {
 
 #[tokio::test]
 async fn unknown_actions_of_viewers_share_an_entry() {
-    // If a minute ends in between, one of the two minutes still has more than 200 kinds.
     const KINDS: usize = 500;
     let server = Server::with(&with_keys(&[]));
     let vera = Browser::at(&server).with_key(VERA);
@@ -31,10 +30,11 @@ async fn unknown_actions_of_viewers_share_an_entry() {
         let path = format!("/ui/fn/made-up-{n}");
         assert_eq!(vera.post(&path, &[("back", "/ui")]).await.status(), 403);
     }
+    // The minute may have ended in the meantime.
     let entries = vera.audit("").await;
-    assert!(entries.len() < KINDS, "{}", entries.len());
-    let various = vera.audit("?action=various").await;
-    assert!(!various.is_empty());
+    assert!((1..=3).contains(&entries.len()), "{entries:?}");
+    let unknown = vera.audit("?action=unknown").await;
+    assert_eq!(unknown.len(), entries.len());
 }
 
 #[tokio::test]
