@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::body::HttpBody;
 use axum::extract::{Request, State};
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use tracing::Instrument;
@@ -57,6 +57,16 @@ pub async fn assign_request_id(
         && memory::fit_response(bytes).await.is_err()
     {
         response = guard::response(owner, Rejected::Busy);
+    }
+    if owner != Owner::Dashboard {
+        // Tokens can be in an address, and responses contain what clients have stored.
+        let headers = response.headers_mut();
+        headers
+            .entry(header::CACHE_CONTROL)
+            .or_insert(HeaderValue::from_static("no-store"));
+        headers
+            .entry(header::X_CONTENT_TYPE_OPTIONS)
+            .or_insert(HeaderValue::from_static("nosniff"));
     }
     // Outside of the span, which shows the path.
     observed.end(&response, id, observer.log_requests);

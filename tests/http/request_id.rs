@@ -138,3 +138,28 @@ async fn a_wrong_query_is_not_logged() {
         );
     }
 }
+
+/// lmstfy's tokens can be in an address, so nothing may store its responses; and no browser may guess their type.
+#[tokio::test]
+async fn responses_of_all_apis_are_neither_stored_nor_sniffed() {
+    let server = Server::with(&["--no-auth"]);
+    for path in [
+        "/queues",
+        "/nope",
+        "/api/ns/q/size",
+        "/v2/queues/q/jobs",
+        "/api/v0/queue",
+        "/token/ns",
+        "/health",
+    ] {
+        let response = server.http.get(format!("http://{}{path}", server.address));
+        let response = response.send().await.unwrap();
+        let header = |name: &str| response.headers().get(name).cloned();
+        assert_eq!(header("cache-control").unwrap(), "no-store", "{path}");
+        assert_eq!(
+            header("x-content-type-options").unwrap(),
+            "nosniff",
+            "{path}"
+        );
+    }
+}
