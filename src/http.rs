@@ -200,7 +200,8 @@ pub async fn serve_engine(
         let auth = settings.metrics.requires_credentials;
         let auth = auth.then(|| settings.auth.admin(metrics::unauthorized));
         let routes = monitor.router(auth).merge(health.router());
-        let routes = with_layers(routes, &settings.metrics.hosts, Observer::default());
+        let hosts = &settings.metrics.hosts;
+        let routes = with_layers(routes, hosts, &settings.auth, Observer::default());
         let transport = Transport {
             connections: Gauge::default(),
             ..transport.clone()
@@ -301,7 +302,10 @@ fn routes(
         .merge(ui::router(dashboard))
         .merge(protocols(engine, settings, stop, gauges.qless_streams))
         .fallback(no_such_endpoint);
-    (with_layers(routes, &settings.hosts, observer), monitor)
+    (
+        with_layers(routes, &settings.hosts, auth, observer),
+        monitor,
+    )
 }
 
 /// The routes of the protocols, each behind its authentication.
@@ -353,11 +357,11 @@ fn protocols(
 
 /// Adds the layers around all routes, outermost first: the request ID and the counts, the response to panics, and the
 /// checks of host and site. They are one layer, because axum allocates for each.
-fn with_layers(routes: Router, hosts: &Hosts, observer: Observer) -> Router {
+fn with_layers(routes: Router, hosts: &Hosts, auth: &Auth, observer: Observer) -> Router {
     routes.layer((
         middleware::from_fn_with_state(observer, request_id::assign_request_id),
         CatchPanicLayer::custom(panicked),
-        guard::layer(hosts),
+        guard::layer(hosts, &auth.throttle),
     ))
 }
 
@@ -428,6 +432,7 @@ mod tests {
         let routes = with_layers(
             Router::new().fallback(panics),
             &Hosts::default(),
+            &Auth::default(),
             Observer::default(),
         );
         let request = Request::builder().header("host", "localhost");

@@ -9,26 +9,38 @@ use axum::response::{IntoResponse, Response};
 use tower_http::validate_request::{ValidateRequest, ValidateRequestHeaderLayer};
 
 use super::Owner;
-use crate::auth::{Hosts, Rejected, RequestOrigin};
+use crate::auth::{Hosts, LoginThrottle, Rejected, RequestOrigin};
 use crate::protocol::{jobq, lmstfy, qless, relay, token};
-use crate::request::Https;
+use crate::request::{ClientAddress, Https};
 
 /// The layer that checks every request.
-pub fn layer(hosts: &Hosts) -> ValidateRequestHeaderLayer<Guard> {
-    ValidateRequestHeaderLayer::custom(Guard(Arc::new(hosts.clone())))
+pub fn layer(hosts: &Hosts, throttle: &Arc<LoginThrottle>) -> ValidateRequestHeaderLayer<Guard> {
+    ValidateRequestHeaderLayer::custom(Guard {
+        hosts: Arc::new(hosts.clone()),
+        throttle: Arc::clone(throttle),
+    })
 }
 
 /// The check. It allocates nothing for a request that passes.
 #[derive(Clone, Debug)]
-pub struct Guard(Arc<Hosts>);
+pub struct Guard {
+    hosts: Arc<Hosts>,
+    /// Limits the logged rejections of an address.
+    throttle: Arc<LoginThrottle>,
+}
 
 impl ValidateRequest<axum::body::Body> for Guard {
     type ResponseBody = axum::body::Body;
 
     fn validate(&mut self, request: &mut Request) -> Result<(), Response> {
-        let outcome = self.0.check(request).and_then(|()| check_site(request));
-        outcome.map_err(|why| {
-            tracing::warn!(code = why.code(), "rejected: {}", why.message());
+        let outcome = self.hosts.check(request);
+        outcome.and_then(|()| check_site(request)).map_err(|why| {
+            if self
+                .throttle
+                .may_log(ClientAddress::of(request.extensions()))
+            {
+                tracing::warn!(code = why.code(), "rejected: {}", why.message());
+            }
             response(Owner::of(request.uri().path()), why)
         })
     }

@@ -81,12 +81,14 @@ async fn the_worker_list_is_limited_to_the_last_seen() {
     );
 }
 
-/// Earlier versions stored classes of any length, as the engine still does.
+/// Earlier versions stored classes of any length, as the engine still does. On Postgres, jobs with them never existed,
+/// because the index on the class has a limit of its own.
 #[tokio::test]
 async fn a_long_class_counts_towards_a_response_and_lists_show_its_beginning() {
     const CLASS_BYTES: usize = 4 << 20;
     const JOBS: usize = 17;
     let engine = super::open(false).await;
+    let is_postgres = super::database::postgres().is_some();
     let queue = QueueKey::qless("work");
     let (mut keys, klass) = (Vec::new(), Some("c".repeat(CLASS_BYTES)));
     for n in 0..JOBS {
@@ -96,9 +98,11 @@ async fn a_long_class_counts_towards_a_response_and_lists_show_its_beginning() {
             klass: klass.clone(),
             ..Put::default()
         };
-        let done = engine.put(queue.clone(), vec![put], "w".to_owned(), None);
-        done.await.unwrap().remove(0).unwrap();
-        keys.push(JobKey::qless(format!("j{n}")));
+        if !is_postgres {
+            let done = engine.put(queue.clone(), vec![put], "w".to_owned(), None);
+            done.await.unwrap().remove(0).unwrap();
+            keys.push(JobKey::qless(format!("j{n}")));
+        }
         let recur = Recur {
             body: "1".to_owned(),
             klass: klass.clone(),
@@ -113,14 +117,14 @@ async fn a_long_class_counts_towards_a_response_and_lists_show_its_beginning() {
         offset: 0,
     };
     let whole = engine.jobs_by_key(&keys).await;
-    assert!(matches!(whole, Err(Error::ResponseTooLarge)));
+    assert_eq!(matches!(whole, Err(Error::ResponseTooLarge)), !is_postgres);
     let whole = engine.recurring_in(&queue, page).await;
     assert!(matches!(whole, Err(Error::ResponseTooLarge)));
-    assert!(engine.jobs_by_key(&keys[..2]).await.is_ok());
+    assert!(engine.jobs_by_key(&keys[keys.len() / 2..]).await.is_ok());
     let listed = engine.list_jobs_by_key(&keys).await.unwrap();
     let classes = listed.into_iter().flatten().map(|job| job.klass);
     let listed = engine.list_recurring(Some(&queue), page).await.unwrap();
     let classes = classes.chain(listed.into_iter().map(|it| it.klass));
     let lengths: Vec<_> = classes.flatten().map(|class| class.len()).collect();
-    assert_eq!(lengths, [1_024; 2 * JOBS]);
+    assert_eq!(lengths, vec![1_024; keys.len() + JOBS]);
 }

@@ -149,10 +149,11 @@ pub fn is_valid_id(id: &str) -> bool {
 
 /// Maximum length of the class of a job, in bytes. Old jobs can have a longer one.
 pub const CLASS_BYTES_MAX: usize = 1_024;
+
 /// What is wrong with the class of a job. It can be empty.
 pub fn wrong_class(class: &str) -> Option<String> {
-    let wrong = || format!("is {} bytes; the limit is {CLASS_BYTES_MAX}", class.len());
-    (class.len() > CLASS_BYTES_MAX).then(wrong)
+    let bytes = class.len();
+    (bytes > CLASS_BYTES_MAX).then(|| format!("is {bytes} bytes; the limit is {CLASS_BYTES_MAX}"))
 }
 
 /// What is wrong with a name that people read; `None` if it is valid.

@@ -186,7 +186,7 @@ impl Hub {
         *subscribers.total(kind) += usize::from(is_new);
         let word = Reply::text(kind.words().0);
         let confirmation = vec![word, Reply::Text(name), Reply::integer(count)];
-        mailbox.push(&Reply::Push(confirmation));
+        mailbox.push(&Reply::Push(confirmation).into());
         Some(count)
     }
 
@@ -202,7 +202,7 @@ impl Hub {
         let names = names.unwrap_or_else(|| subscribers.names(client, kind));
         let confirm = |name: Reply, count: usize| {
             let words = vec![Reply::text(kind.words().1), name, Reply::integer(count)];
-            mailbox.push(&Reply::Push(words));
+            mailbox.push(&Reply::Push(words).into());
         };
         if names.is_empty() {
             confirm(Reply::Null, subscribers.count(client));
@@ -338,7 +338,7 @@ impl Subscribers {
         let mut count = 0;
         if let Some(direct) = self.of_channel.get(channel) {
             let words = ["message", channel, message].map(Reply::text);
-            let push = Reply::Push(words.into());
+            let push = Reply::Push(words.into()).into();
             for subscriber in direct.iter().filter_map(|client| self.all.get(client)) {
                 subscriber.mailbox.push(&push);
                 count += 1;
@@ -349,7 +349,8 @@ impl Subscribers {
             for (text, pattern) in &subscriber.patterns {
                 if pattern.matches(channel, steps) {
                     let words = ["pmessage", text.as_str(), channel, message].map(Reply::text);
-                    subscriber.mailbox.push(&Reply::Push(words.into()));
+                    let push = Reply::Push(words.into());
+                    subscriber.mailbox.push(&push.into());
                     count += 1;
                 }
             }

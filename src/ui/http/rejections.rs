@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use crate::engine::{Actor, Engine};
 use crate::secret::Hash;
 
-/// Maximum number of actions of a user with an audit entry of their own, per minute. Further ones share one entry. The
-/// limit is not one of all users together, so that no user can hide what others are refused.
+/// Maximum number of audit entries per minute, one per user and action; and of those without a role, such as failed
+/// sign-ins, for which a client can invent users. Rejections above it share one entry per user.
 const KINDS_MAX: usize = 200;
 
 /// The action of a shared entry.
@@ -21,8 +21,10 @@ pub struct Rejections(Mutex<Counts>);
 #[derive(Debug, Default)]
 struct Counts {
     minute: i64,
-    /// The number of rejections by user and action. Users are names of keys, and `unknown`.
-    kinds: HashMap<String, HashMap<String, u64>>,
+    /// The number of rejections by user and action.
+    kinds: HashMap<(String, String), u64>,
+    /// The same for rejections without a role, apart from the others, so that they cannot hide them, nor be hidden.
+    without_role: HashMap<(String, String), u64>,
 }
 
 impl Rejections {
@@ -30,7 +32,8 @@ impl Rejections {
     /// is written at the first rejection, and again whenever the number has doubled.
     pub async fn record(&self, engine: &Engine, actor: &Actor, why: &str) {
         let minute = engine.now(None).0.div_euclid(MINUTE_US);
-        let Some((action, count)) = self.count(minute, &actor.who, &actor.action) else {
+        let has_role = !actor.role.is_empty();
+        let Some((action, count)) = self.count(minute, has_role, &actor.who, &actor.action) else {
             return;
         };
         let shared = Hash::of(format!("{minute} {} {action}", actor.who)).hex();
@@ -49,16 +52,24 @@ impl Rejections {
     }
 
     /// Counts a rejection. Returns the action and the number if the entry is to be written.
-    fn count(&self, minute: i64, who: &str, action: &str) -> Option<(String, u64)> {
+    fn count(&self, minute: i64, has_role: bool, who: &str, action: &str) -> Option<(String, u64)> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if counts.minute != minute {
-            counts.minute = minute;
-            counts.kinds.clear();
+            *counts = Counts {
+                minute,
+                ..Counts::default()
+            };
         }
-        let kinds = counts.kinds.entry(who.to_owned()).or_default();
-        let is_known = kinds.len() < KINDS_MAX || kinds.contains_key(action);
-        let action = if is_known { action } else { VARIOUS };
-        let count = kinds.entry(action.to_owned()).or_default();
+        let kinds = match has_role {
+            true => &mut counts.kinds,
+            false => &mut counts.without_role,
+        };
+        let mut kind = (who.to_owned(), action.to_owned());
+        if kinds.len() >= KINDS_MAX && !kinds.contains_key(&kind) {
+            kind.1 = VARIOUS.to_owned();
+        }
+        let action = kind.1.clone();
+        let count = kinds.entry(kind).or_default();
         *count += 1;
         count.is_power_of_two().then(|| (action.to_owned(), *count))
     }
@@ -72,13 +83,13 @@ mod tests {
     fn an_entry_is_written_whenever_the_number_has_doubled() {
         let rejections = Rejections::default();
         let counts: Vec<u64> = (0..100)
-            .filter_map(|_| rejections.count(1, "vera", "cancel"))
+            .filter_map(|_| rejections.count(1, true, "vera", "cancel"))
             .map(|(_, count)| count)
             .collect();
         assert_eq!(counts, [1, 2, 4, 8, 16, 32, 64]);
-        let other = rejections.count(1, "olga", "cancel");
+        let other = rejections.count(1, true, "olga", "cancel");
         assert_eq!(other, Some(("cancel".to_owned(), 1)));
-        let later = rejections.count(2, "vera", "cancel");
+        let later = rejections.count(2, true, "vera", "cancel");
         assert_eq!(later, Some(("cancel".to_owned(), 1)));
     }
 
@@ -88,15 +99,14 @@ mod tests {
         let written = (0..10_000)
             .filter(|n| {
                 rejections
-                    .count(1, "vera", &format!("action-{n}"))
+                    .count(1, true, "vera", &format!("action-{n}"))
                     .is_some()
             })
             .count();
         assert!(written < KINDS_MAX + 20, "{written}");
         // 200 entries, and the shared entry.
-        assert_eq!(rejections.0.lock().unwrap().kinds["vera"].len(), 201);
-        // Those of others keep their names.
-        let other = rejections.count(1, "olga", "cancel");
-        assert_eq!(other, Some(("cancel".to_owned(), 1)));
+        assert_eq!(rejections.0.lock().unwrap().kinds.len(), 201);
+        let sign_in = rejections.count(1, false, "ada", "sign_in");
+        assert_eq!(sign_in, Some(("sign_in".to_owned(), 1)), "not hidden");
     }
 }

@@ -1,8 +1,10 @@
 //! The messages that wait for a subscriber.
 
+use std::cell::OnceCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +17,38 @@ const MAILBOXES_BYTES_MAX: usize = 256 << 20;
 /// Bytes of messages that wait for all clients.
 static WAITING_BYTES: AtomicUsize = AtomicUsize::new(0);
 
+/// A message for one or many clients. It is encoded once for each version of the protocol.
+pub struct Message {
+    reply: Reply,
+    resp2: OnceCell<Bytes>,
+    resp3: OnceCell<Bytes>,
+}
+
+impl From<Reply> for Message {
+    fn from(reply: Reply) -> Message {
+        Message {
+            reply,
+            resp2: OnceCell::new(),
+            resp3: OnceCell::new(),
+        }
+    }
+}
+
+impl Message {
+    fn bytes(&self, version: Version) -> Bytes {
+        let encoded = match version {
+            Version::Resp2 => &self.resp2,
+            Version::Resp3 => &self.resp3,
+        };
+        let encode = || {
+            let mut bytes = Vec::new();
+            self.reply.encode(version, &mut bytes);
+            Bytes::from(bytes)
+        };
+        encoded.get_or_init(encode).clone()
+    }
+}
+
 /// The messages for one client. They count until they are written.
 #[derive(Debug, Default)]
 pub struct Mailbox {
@@ -26,8 +60,9 @@ pub struct Mailbox {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    bytes: Vec<u8>,
-    /// Bytes of the messages that are being written.
+    messages: Vec<Bytes>,
+    /// Their size, and that of the messages that are being written.
+    size: usize,
     taken: usize,
     version: Version,
 }
@@ -38,22 +73,22 @@ impl Mailbox {
     }
 
     /// Adds a message, if there is room for it.
-    pub fn push(&self, message: &Reply) {
+    pub fn push(&self, message: &Message) {
         if self.overflow.is_cancelled() {
             return;
         }
         let mut waiting = self.lock();
-        let version = waiting.version;
-        let before = waiting.bytes.len();
-        // Checked first, so that a large message is not copied to every client.
-        let expected = message.size();
+        let bytes = message.bytes(waiting.version);
+        let added = bytes.len() + size_of::<Bytes>();
         let all = WAITING_BYTES.load(Ordering::Relaxed);
-        if waiting.size() + expected > MAILBOX_BYTES_MAX || all + expected > MAILBOXES_BYTES_MAX {
+        if waiting.size + waiting.taken + added > MAILBOX_BYTES_MAX
+            || all + added > MAILBOXES_BYTES_MAX
+        {
             self.overflow.cancel();
             return;
         }
-        message.encode(version, &mut waiting.bytes);
-        let added = waiting.bytes.len() - before;
+        waiting.messages.push(bytes);
+        waiting.size += added;
         WAITING_BYTES.fetch_add(added, Ordering::Relaxed);
         drop(waiting);
         self.arrived.notify_one();
@@ -62,9 +97,12 @@ impl Mailbox {
     /// Moves the messages to `output`. [`Mailbox::written`] ends the time in which they count.
     pub fn take(&self, output: &mut Vec<u8>) {
         let mut waiting = self.lock();
-        let bytes = std::mem::take(&mut waiting.bytes);
-        output.extend_from_slice(&bytes);
-        waiting.taken += bytes.len();
+        waiting.taken += std::mem::take(&mut waiting.size);
+        let messages = std::mem::take(&mut waiting.messages);
+        drop(waiting);
+        for message in messages {
+            output.extend_from_slice(&message);
+        }
     }
 
     /// Called when the messages that were taken are written.
@@ -79,15 +117,9 @@ impl Mailbox {
     }
 }
 
-impl Waiting {
-    fn size(&self) -> usize {
-        self.bytes.len() + self.taken
-    }
-}
-
 impl Drop for Waiting {
     fn drop(&mut self) {
-        WAITING_BYTES.fetch_sub(self.size(), Ordering::Relaxed);
+        WAITING_BYTES.fetch_sub(self.size + self.taken, Ordering::Relaxed);
     }
 }
 
@@ -95,8 +127,20 @@ impl Drop for Waiting {
 mod tests {
     use super::*;
 
-    fn message(bytes: usize) -> Reply {
-        Reply::Push(vec![Reply::text("m".repeat(bytes))])
+    fn message(bytes: usize) -> Message {
+        Reply::Push(vec![Reply::text("m".repeat(bytes))]).into()
+    }
+
+    #[test]
+    fn subscribers_share_the_bytes_of_a_message() {
+        let (message, mailboxes) = (message(1_000), [Mailbox::default(), Mailbox::default()]);
+        mailboxes.iter().for_each(|mailbox| mailbox.push(&message));
+        let [one, other] = mailboxes.map(|mailbox| mailbox.lock().messages[0].clone());
+        assert_eq!(one.as_ptr(), other.as_ptr());
+        let mut expected = Vec::new();
+        message.reply.encode(Version::Resp2, &mut expected);
+        assert_eq!(one, expected);
+        assert_ne!(message.bytes(Version::Resp3), expected);
     }
 
     #[test]
