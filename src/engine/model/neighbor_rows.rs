@@ -59,34 +59,15 @@ fn count(row: &Row) -> Result<usize, StoreError> {
 /// A job of which only the key and the state are known.
 fn bare_job(row: &Row) -> Result<Job, StoreError> {
     let state = State::from_code(row.int(3)?).ok_or(StoreError::Corrupt("an unknown state"))?;
+    let key = JobKey {
+        scope: row.int(1)?,
+        id: row.text(2)?,
+    };
     Ok(Job {
         seq: row.int(0)?,
-        key: JobKey {
-            scope: row.int(1)?,
-            id: row.text(2)?,
-        },
-        queue: 0,
         state,
-        priority: 0.0,
-        ready_at: Time(0),
-        since: Time(0),
-        lease: None,
-        retries: 0,
-        remaining: 0,
-        klass: None,
-        tags: Vec::new(),
-        damaged_tags: None,
         history: History::unread(),
-        failure: None,
-        timeout_s: None,
-        work_state: None,
-        updated_at: None,
         body: Body::unread(0),
-        expires_at: None,
-        attributes: None,
-        created_at: Time(0),
-        spawned_from: None,
-        dependencies: Vec::new(),
-        dependents: Vec::new(),
+        ..Job::new(key, Time(0))
     })
 }

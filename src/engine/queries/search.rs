@@ -113,20 +113,25 @@ impl Engine {
         on_match: &mut (dyn FnMut(Hit<'_>) + Send),
     ) -> Result<SearchResult> {
         let mut budget = ScanBudget::within(limits.time);
-        let mut after = after.unwrap_or(i64::MAX);
+        let after = after.unwrap_or(i64::MAX);
         let plan = self.plan(search, queues, limits, now).await?;
         let mut source = match plan.first() {
             Some(source) => source,
             None => self.numbers(&plan, search, after).await?,
         };
-        let mut found = SearchResult {
-            considered: plan.considered,
-            ..SearchResult::default()
+        let mut scan = Scan {
+            found: SearchResult {
+                considered: plan.considered,
+                ..SearchResult::default()
+            },
+            hits: 0,
+            last_hit: None,
+            after,
         };
-        let (mut hits, mut last, mut sizer) = (0, None, BatchSizer::default());
-        'all: loop {
-            let wanted = sizer.next().min(limits.scanned - found.scanned);
-            let (batch, read) = self.batch(&mut source, after, wanted).await?;
+        let mut sizer = BatchSizer::default();
+        loop {
+            let wanted = sizer.next().min(limits.scanned - scan.found.scanned);
+            let (batch, read) = self.batch(&mut source, scan.after, wanted).await?;
             let rows = Arc::new(scanned_jobs(queues, &batch)?);
             for row in rows.iter() {
                 sizer.count_row(match search.needs_body() {
@@ -135,50 +140,36 @@ impl Engine {
                 });
             }
             // One more than requested, to see whether there are more.
-            let more = (limits.jobs - hits).saturating_add(1);
+            let more = (limits.jobs - scan.hits).saturating_add(1);
             let results = self.match_jobs(search, &rows, now, more, &mut budget);
             let results = results.await?;
-            for (row, is_match) in rows.iter().zip(&results) {
-                let job = &row.job;
-                if let (true, Some(queue)) = (is_match, &row.queue) {
-                    if hits == limits.jobs {
-                        found.next = last;
-                        break 'all;
-                    }
-                    (hits, last) = (hits + 1, Some(job.seq));
-                    let bytes = row.bytes;
-                    on_match(Hit { job, queue, bytes });
-                }
-                found.scanned += 1;
-                found.scanned_down_to = Some(job.created_at);
-                after = job.seq;
+            if !scan.add(&rows, &results, limits.jobs, on_match) {
+                break;
             }
             if results.len() < rows.len() {
                 // A job that alone exceeds the budget is skipped, so that the next search gets further.
-                if let (0, Some(first)) = (found.scanned, rows.first()) {
-                    found.scanned = 1;
-                    after = first.job.seq;
+                if let (0, Some(first)) = (scan.found.scanned, rows.first()) {
+                    scan.found.scanned = 1;
+                    scan.after = first.job.seq;
                 }
-                found.next = Some(after);
-                found.is_cut = true;
+                scan.cut();
                 break;
             }
             // Jobs found in an index may have been deleted meanwhile.
-            after = after.min(read.last);
+            scan.after = scan.after.min(read.last);
             if read.is_all {
                 break;
             }
-            if found.scanned >= limits.scanned || budget.is_over() {
-                found.next = Some(after);
-                found.is_cut = true;
+            if scan.found.scanned >= limits.scanned || budget.is_over() {
+                scan.cut();
                 break;
             }
             if read.needs_index {
-                source = self.numbers(&plan, search, after).await?;
+                source = self.numbers(&plan, search, scan.after).await?;
             }
             tokio::task::yield_now().await;
         }
-        Ok(found)
+        Ok(scan.found)
     }
 
     /// The queues whose jobs are visible: excludes deleted ones that maintenance has not emptied yet.
@@ -278,6 +269,51 @@ impl Engine {
         let mut jobs = all_of(&rows)?;
         jobs.retain(|job| !job.is_expired(now) && queues.contains_key(&job.queue));
         Ok(jobs)
+    }
+}
+
+/// How far a scan came.
+struct Scan {
+    found: SearchResult,
+    hits: usize,
+    /// The number of the last matching job.
+    last_hit: Option<i64>,
+    /// The scan continues with jobs below this number.
+    after: i64,
+}
+
+impl Scan {
+    /// Counts the rows that have a result, and calls `on_match` for each match. False at the first match beyond
+    /// `hits_max`.
+    fn add(
+        &mut self,
+        rows: &[ScannedJob],
+        results: &[bool],
+        hits_max: usize,
+        on_match: &mut (dyn FnMut(Hit<'_>) + Send),
+    ) -> bool {
+        for (row, is_match) in rows.iter().zip(results) {
+            let job = &row.job;
+            if let (true, Some(queue)) = (is_match, &row.queue) {
+                if self.hits == hits_max {
+                    self.found.next = self.last_hit;
+                    return false;
+                }
+                (self.hits, self.last_hit) = (self.hits + 1, Some(job.seq));
+                let bytes = row.bytes;
+                on_match(Hit { job, queue, bytes });
+            }
+            self.found.scanned += 1;
+            self.found.scanned_down_to = Some(job.created_at);
+            self.after = job.seq;
+        }
+        true
+    }
+
+    /// Ends the scan before it has seen all jobs.
+    fn cut(&mut self) {
+        self.found.next = Some(self.after);
+        self.found.is_cut = true;
     }
 }
 

@@ -134,11 +134,7 @@ pub fn translate(
     else {
         return Err("its data is gone".to_owned());
     };
-    let body = match data {
-        Reply::TooLong => return Err("its data exceeds 16 MiB".to_owned()),
-        data => data.text().filter(|text| is_json(text)),
-    };
-    let body = body.ok_or("its data is not JSON")?;
+    let body = json_body(data)?;
     let past = history_facts(first, events);
     let time = time.number().and_then(Time::from_seconds);
     let created_at = past.first.or(time).unwrap_or_default();
@@ -181,6 +177,18 @@ pub fn translate(
     job.state = place.state();
     job.history = past.history;
     Ok(import)
+}
+
+/// The data of a job.
+///
+/// # Errors
+/// If it is too long or not JSON.
+fn json_body(data: &Reply) -> Result<String, String> {
+    let body = match data {
+        Reply::TooLong => return Err("its data exceeds 16 MiB".to_owned()),
+        data => data.text().filter(|text| is_json(text)),
+    };
+    body.ok_or_else(|| "its data is not JSON".to_owned())
 }
 
 /// The lease of a worker until `score`, in seconds.
