@@ -71,7 +71,7 @@ impl Rejections {
         let action = kind.1.clone();
         let count = kinds.entry(kind).or_default();
         *count += 1;
-        count.is_power_of_two().then(|| (action.to_owned(), *count))
+        count.is_power_of_two().then_some((action, *count))
     }
 }
 
