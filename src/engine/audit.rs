@@ -5,6 +5,7 @@
 //! Entries contain no payloads and no secrets. Each outcome is also a line of the log ([`AUDIT_TARGET`]), because old
 //! entries are deleted.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -138,7 +139,8 @@ impl Engine {
 
     /// Records that a session of the actor has begun, or ended.
     pub async fn record_session(&self, actor: &Actor, begun: bool, message: &str) -> Result<()> {
-        let session = serde_json::json!([{ "session": actor.who }]).to_string();
+        let session = [BTreeMap::from([("session", actor.who.as_str())])];
+        let session = serde_json::to_string(&session).unwrap_or_default();
         let none = "[null]".to_owned();
         let (before, after) = if begun {
             (none, session)

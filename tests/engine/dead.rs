@@ -72,7 +72,7 @@ async fn dead_jobs_with_the_same_id_are_identified_by_number() {
         offset: 0,
         limit: 9,
     };
-    let dead = engine.jobs(EffectiveState::Dead, Some(&queue), page, None);
+    let dead = engine.list_jobs(EffectiveState::Dead, Some(&queue), page, None);
     let dead = dead.await.unwrap();
     let seqs: Vec<i64> = dead.iter().map(|job| job.seq).collect();
     assert_eq!(engine.list_dead_jobs(&queue, &seqs).await.unwrap(), dead);

@@ -103,17 +103,6 @@ impl Engine {
         Ok((held, expired))
     }
 
-    /// Whether the worker was active, and has not been forgotten since.
-    pub(in crate::engine) async fn knows_worker(&self, worker: &str) -> Result<bool> {
-        // Read before the database: a worker that is saved in between would otherwise be missed.
-        let unsaved = self.seen_workers().lock();
-        let is_unsaved = unsaved
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains_key(worker);
-        let known = Statement::new(KNOWN, [worker.into()]);
-        Ok(is_unsaved || !self.readers().rows(known).await?.is_empty())
-    }
-
     /// Up to 1,000 jobs whose lease `worker` holds, with shortened texts, latest expiry first: those with unexpired and
     /// those with expired leases.
     pub async fn worker(&self, worker: &str, now: Option<Time>) -> Result<(Vec<Job>, Vec<Job>)> {
@@ -126,8 +115,6 @@ impl Engine {
             .partition(|job| !job.has_expired_lease(now)))
     }
 }
-
-const KNOWN: &str = "SELECT 1 FROM workers WHERE protocol = 'qless' AND name = $1";
 
 const WORKERS: &str = "
 SELECT name, last_seen FROM workers WHERE protocol = 'qless' ORDER BY last_seen DESC LIMIT $1 + 0";

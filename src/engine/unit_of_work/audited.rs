@@ -151,7 +151,7 @@ impl UnitOfWork {
         }
     }
 
-    /// Adds the changed jobs, recurring jobs and operations, before they are written.
+    /// Adds the changed jobs and recurring jobs, before they are written.
     pub fn audit_jobs(&mut self) {
         let Some(mut audit) = self.audit.take() else {
             return;
@@ -186,6 +186,14 @@ impl UnitOfWork {
             let after = loaded.recurring.as_ref().map(|it| self.recurring_item(it));
             audit.add(1, before.as_ref(), after.as_ref());
         }
+        self.audit = Some(audit);
+    }
+
+    /// Adds the operations that were started, stopped or undone, before they are written.
+    pub fn audit_operations(&mut self) {
+        let Some(audit) = &mut self.audit else {
+            return;
+        };
         for (operation, before) in self.operations.decided() {
             let item = |stage: Stage| Item::Operation {
                 operation: operation.id,
@@ -196,7 +204,6 @@ impl UnitOfWork {
             let (before, after) = (before.map(item), item(operation.stage));
             audit.add(1, before.as_ref(), Some(&after));
         }
-        self.audit = Some(audit);
     }
 
     /// Adds a saved search, or the end of one.

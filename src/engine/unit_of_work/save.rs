@@ -238,6 +238,7 @@ impl UnitOfWork {
         let save = |(id, since): (&String, &Option<Time>)| tracked::save(id, *since);
         writes.extend(self.tracking.iter().map(save));
         writes.extend(self.tokens.writes());
+        self.audit_operations();
         writes.extend(self.operations.writes());
         if !self.forgotten_workers.is_empty() {
             writes.push(queue::forget_workers(&self.forgotten_workers));

@@ -22,12 +22,10 @@ pub async fn newest(browser: &Browser, action: &str) -> Value {
     entry
 }
 
+type Change = (Value, Value, String);
+
 /// Posts a form. Returns before, after and target of the newest entry.
-pub async fn noted(
-    browser: &Browser,
-    action: &str,
-    form: &[(&str, &str)],
-) -> (Value, Value, String) {
+pub async fn noted(browser: &Browser, action: &str, form: &[(&str, &str)]) -> Change {
     let count = browser.audit("").await.len();
     browser.act(action, form).await;
     assert_eq!(

@@ -13,7 +13,6 @@ async fn actions_without_an_effect_are_recorded_without_items() {
     let (_server, anna) = scene().await;
     for (action, form) in [
         ("untrack", &[("id", "missing")][..]),
-        ("forget_worker", &[("worker", "missing")]),
         ("forget_search", &[("name", "missing")]),
         ("set_option", &[("option", "heartbeat"), ("value", "60")]),
         ("unset_option", &[("option", "heartbeat")]),

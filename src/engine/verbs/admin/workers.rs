@@ -8,9 +8,6 @@ use crate::engine::unit_of_work::Needs;
 impl Engine {
     /// Hides the worker until it is active again. It keeps its jobs.
     pub async fn forget_worker(&self, worker: &str, now: Option<Time>) -> Result<()> {
-        if !self.knows_worker(worker).await? {
-            return Ok(());
-        }
         let worker = worker.to_owned();
         self.write(Needs::default(), now, 1, move |work| {
             work.forget_worker(&worker);
