@@ -23,7 +23,7 @@ use clap::{Args, Parser};
 use tracing_subscriber::EnvFilter;
 
 use crate::auth::Hosts;
-use crate::engine::{Durability, Expiry, Options};
+use crate::engine::{Durability, Expiry, MAX_QUEUES, Options};
 use crate::http::{JOBQ_BODY_MAX, LMSTFY_BODY_MAX, MetricsAccess, RELAY_BODY_MAX, Settings};
 use crate::secret::read_file;
 pub use access::Access;
@@ -247,6 +247,10 @@ pub struct Serve {
     /// Delete empty lmstfy and Relay queues after this many seconds without activity.
     #[arg(long, env = "SWITCHYARD_EMPTY_QUEUE_AGE", default_value_t = 600)]
     pub empty_queue_age: u32,
+    /// Maximum number of queues of all APIs. Requests that would create more are refused.
+    #[arg(long, env = "SWITCHYARD_MAX_QUEUES", value_name = "N", default_value_t = MAX_QUEUES)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_queues: u32,
     /// Maximum size of an lmstfy job body, in bytes.
     #[arg(long, env = "SWITCHYARD_LMSTFY_BODY_MAX", default_value_t = LMSTFY_BODY_MAX)]
     pub lmstfy_body_max: usize,
@@ -309,6 +313,7 @@ impl Serve {
                 without_tasks: false,
                 offline: false,
                 counted_queues: Some(self.monitoring.metrics_queues),
+                max_queues: Some(self.max_queues),
             },
             allow_flush: self.allow_flush,
             auth: self.access.auth()?,
@@ -359,6 +364,8 @@ mod tests {
             (flag("--environment", &chars(39)), true),
             (flag("--environment", &chars(40)), true),
             (flag("--environment", &chars(41)), false),
+            (flag("--max-queues", "0"), false),
+            (flag("--max-queues", "1"), true),
             (flag("--max-connections", "0"), false),
             (flag("--max-connections", "1"), true),
             (flag("--max-connections-per-address", "0"), false),

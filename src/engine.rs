@@ -105,6 +105,7 @@ pub use verbs::qless::fail::{Fail, MESSAGE_BYTES_MAX};
 pub use verbs::qless::put::Put;
 pub use verbs::qless::recurring::{Recur, RecurringChange};
 pub use verbs::qless::retry::Retry;
+pub use verbs::queue_limit::{MAX_QUEUES, QUEUES};
 pub use verbs::relay::complete::Run;
 pub use verbs::relay::dead_letter::Reenqueued;
 pub use verbs::relay::enqueue::{Enqueue, Mode};
@@ -134,6 +135,8 @@ pub struct Options {
     pub empty_queue_age: Option<Duration>,
     /// Queues with metrics of their own; [`COUNTED_QUEUES`] by default.
     pub counted_queues: Option<usize>,
+    /// Requests that would create more queues fail; [`MAX_QUEUES`] by default.
+    pub max_queues: Option<u32>,
     /// Opened for one command, beside the server that has the database open, if any: no background tasks run.
     pub without_tasks: bool,
     /// Opened for one command that needs the database for itself: no server may have it open, and no background tasks
@@ -159,6 +162,7 @@ struct Inner {
     outcomes_recorded: AtomicU64,
     poll_candidates: PollCandidates,
     claimants: Claimants,
+    max_queues: usize,
     changes: watch::Sender<u64>,
     commits: Arc<CommitTimes>,
     metrics: Arc<Metrics>,
@@ -173,6 +177,10 @@ struct Inner {
 }
 
 impl Options {
+    fn metrics(&self) -> Metrics {
+        Metrics::new(self.counted_queues.unwrap_or(COUNTED_QUEUES))
+    }
+
     fn store(&self) -> store::Settings {
         store::Settings {
             durability: self.durability,
@@ -205,8 +213,7 @@ impl Engine {
         let changes = watch::Sender::new(0);
         let operation_runner = operations::OperationRunner::default();
         let commits = Arc::<CommitTimes>::default();
-        let counted = options.counted_queues.unwrap_or(COUNTED_QUEUES);
-        let metrics = Arc::new(Metrics::new(counted));
+        let metrics = Arc::new(options.metrics());
         let runner = Runner {
             shared: shared.clone(),
             clock: Arc::clone(&clock),
@@ -241,6 +248,7 @@ impl Engine {
             outcomes_recorded: AtomicU64::new(0),
             poll_candidates: PollCandidates::default(),
             claimants: Claimants::default(),
+            max_queues: verbs::queue_limit::max_queues(options),
             changes,
             commits,
             metrics,

@@ -10,6 +10,7 @@ pub mod leases;
 pub mod lifecycle;
 pub mod lmstfy;
 pub mod qless;
+pub mod queue_limit;
 pub mod relay;
 
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 
 mod fields;
 mod pages;
+mod queues;
 
 use reqwest::Method;
 use serde_json::{Value, json};

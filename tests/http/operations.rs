@@ -364,6 +364,27 @@ async fn hostile_names_are_shown_as_text() {
 }
 
 #[tokio::test]
+async fn jobs_move_only_to_a_queue_that_has_room() {
+    let server = Server::with(&["--max-queues", "2"]);
+    add_many(&server, "from", 2).await;
+    add_many(&server, "to", 1).await;
+    let person = Person::at(&server);
+    let ask = "/ui/confirm?do=move&of=all&q=queue%3Afrom&arg=new";
+    let question = person.page(ask).await;
+    let led = person.send(&form(&question, "operate"), &[]).await;
+    assert!(
+        led.flash.to_lowercase().contains("too many queues"),
+        "{}",
+        led.flash
+    );
+    let none = person.page("/ui/operations").await;
+    assert!(none.contains("No operations yet."));
+    let path = person.ask(&ask.replace("new", "to"), &[]).await;
+    assert_eq!(person.done(&path).await, 2);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn kill_9_during_an_operation_repeats_and_loses_nothing() {
     const JOBS: usize = 5_000;
     let folder = TempDir::new().unwrap();

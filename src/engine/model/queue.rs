@@ -1,6 +1,6 @@
 //! Queues. The table `queues` is cached here, because it is small and every request needs it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::engine::clock::Time;
@@ -78,6 +78,22 @@ impl Queues {
             .by_key
             .get(key)
             .cloned()
+    }
+
+    /// Whether those of `keys` that are not known can be added to at most `max` queues.
+    pub fn has_room<'a>(&self, keys: impl Iterator<Item = &'a QueueKey>, max: usize) -> bool {
+        let inner = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let free = max.saturating_sub(inner.by_id.len());
+        // The usual case needs no lookup.
+        if keys.size_hint().1.is_some_and(|most| most <= free) {
+            return true;
+        }
+        let mut new = HashSet::new();
+        keys.filter(|key| !inner.by_key.contains_key(*key))
+            .all(|key| {
+                new.insert(key);
+                new.len() <= free
+            })
     }
 
     pub fn by_id(&self, id: QueueId) -> Option<Arc<Queue>> {

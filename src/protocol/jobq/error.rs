@@ -94,9 +94,10 @@ fn of_engine(error: &Error) -> (StatusCode, String) {
         Error::NoSuchQueue { .. } | Error::NoSuchJob { .. } => StatusCode::NOT_FOUND,
         Error::QueueExists { .. } => StatusCode::CONFLICT,
         Error::Full => StatusCode::INSUFFICIENT_STORAGE,
-        Error::LogFull { .. } | Error::TooMuchWork { .. } | Error::ResponseTooLarge => {
-            StatusCode::UNPROCESSABLE_ENTITY
-        }
+        Error::LogFull { .. }
+        | Error::TooMany { .. }
+        | Error::TooMuchWork { .. }
+        | Error::ResponseTooLarge => StatusCode::UNPROCESSABLE_ENTITY,
         _ => {
             tracing::error!(%error, "a Jobq request failed");
             let why = "internal error; see the server log".to_owned();

@@ -6,7 +6,7 @@ use axum::{Extension, Json};
 use serde_json::json;
 
 use crate::auth::Rejected;
-use crate::engine::Error;
+use crate::engine::{Error, QUEUES};
 use crate::protocol::request::NotText;
 use crate::request::ErrorCode;
 
@@ -78,6 +78,9 @@ impl ApiError {
                 let body = Json(json!({ "error": "the database is unreachable; try again" }));
                 let later = [("retry-after", "1")];
                 return (StatusCode::SERVICE_UNAVAILABLE, later, body).into_response();
+            }
+            ApiError::Engine(Error::TooMany { what: QUEUES, .. }) => {
+                (StatusCode::BAD_REQUEST, "too many queues")
             }
             ApiError::Engine(Error::Full) => (StatusCode::INSUFFICIENT_STORAGE, "the disk is full"),
             ApiError::Engine(error) => {

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
 use crate::auth::Rejected;
-use crate::engine::Error;
+use crate::engine::{Error, QUEUES};
 
 /// Why a request, or one of its items, failed.
 #[derive(Clone, Debug)]
@@ -139,6 +139,9 @@ fn of_engine(error: &Error) -> (StatusCode, &'static str, Value) {
     let (status, details) = match error {
         Error::NoSuchJob { id } | Error::NoSuchRecurring { id } => {
             (StatusCode::NOT_FOUND, json!({ "id": id }))
+        }
+        Error::TooMany { what: QUEUES, .. } => {
+            (StatusCode::BAD_REQUEST, json!({ "field": "queue" }))
         }
         Error::TooMany { .. } | Error::BadOption { .. } | Error::BadToken(_) => {
             (StatusCode::BAD_REQUEST, json!({ "field": "data" }))

@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
-use crate::engine::model::job::JobKey;
+use crate::engine::model::job::{JobKey, QueueKey};
 use crate::engine::operations::rows;
 use crate::engine::operations::undo::RemovedJob;
 use crate::engine::operations::{
@@ -61,6 +61,9 @@ impl Engine {
     }
 
     /// Creates an operation and returns its ID. It runs in the background, with up to three others at a time.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`] queues.
     pub async fn start_operation(&self, new: NewOperation) -> Result<Result<i64, OperationError>> {
         match &new.subject {
             Subject::Jobs(numbers) if numbers.len() > LISTED_MAX => {
@@ -73,6 +76,9 @@ impl Engine {
                     return Ok(Err(mistake.into()));
                 }
             }
+        }
+        if let JobAction::Move { queue } = &new.action {
+            self.check_room([&QueueKey::qless(queue)])?;
         }
         let active = self.readers().rows(Statement::new(rows::COUNT_ACTIVE, []));
         if active.await?.first().map_or(Ok(0), |row| row.int(0))? >= ACTIVE_MAX {

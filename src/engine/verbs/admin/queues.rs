@@ -10,7 +10,11 @@ use crate::engine::unit_of_work::{Needs, UnitOfWork};
 
 impl Engine {
     /// Pauses a queue, so that its jobs cannot be claimed, or resumes it.
+    ///
+    /// # Errors
+    /// [`TooMany`](crate::engine::Error) queues.
     pub async fn pause(&self, queue: QueueKey, paused: bool, now: Option<Time>) -> Result<()> {
+        self.check_room([&queue])?;
         self.write(Needs::default(), now, 1, move |work| {
             pause(work, &queue, paused);
             Ok(())

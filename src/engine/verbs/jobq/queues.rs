@@ -31,9 +31,10 @@ impl Engine {
     /// Creates a queue.
     ///
     /// # Errors
-    /// [`Error::QueueExists`].
+    /// [`Error::QueueExists`]; [`Error::TooMany`] queues.
     pub async fn create_queue(&self, name: &str) -> Result<QueueId> {
         let key = QueueKey::jobq(name);
+        self.check_room([&key])?;
         self.write(Needs::default(), None, 1, move |work| {
             create_queue(work, &key)
         })

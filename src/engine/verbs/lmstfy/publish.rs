@@ -31,7 +31,11 @@ pub struct Publish {
 
 impl Engine {
     /// Publishes jobs, all or none, and returns their IDs.
+    ///
+    /// # Errors
+    /// [`TooMany`](crate::engine::Error) queues.
     pub async fn publish(&self, queue: QueueKey, jobs: Vec<Publish>) -> Result<Vec<String>> {
+        self.check_room([&queue])?;
         let needs = Needs {
             bytes: jobs.iter().map(|job| job.body.len()).sum(),
             adds_jobs: true,
@@ -45,7 +49,11 @@ impl Engine {
     }
 
     /// Publishes a job and returns its ID. Deletes the job `id`, if it exists.
+    ///
+    /// # Errors
+    /// [`TooMany`](crate::engine::Error) queues.
     pub async fn republish(&self, queue: QueueKey, id: &str, job: Publish) -> Result<String> {
+        self.check_room([&queue])?;
         let key = JobKey::lmstfy(id);
         let mut needs = needs_of_jobs([&key]);
         needs.bytes = job.body.len();

@@ -26,12 +26,17 @@ pub struct Next {
 
 impl Engine {
     /// Completes jobs with their new bodies, optionally moving each to another queue. Returns each job's new state.
+    ///
+    /// # Errors
+    /// [`TooMany`](crate::engine::Error) queues: no job is completed.
     pub async fn complete(
         &self,
         jobs: Vec<(JobKey, String, Option<Next>)>,
         holder: LeaseHolder,
         now: Option<Time>,
     ) -> Each<State> {
+        let next = jobs.iter().filter_map(|(_, _, next)| next.as_ref());
+        self.check_room(next.map(|next| &next.queue))?;
         // A long body is not copied in the transaction, because other writes wait for it.
         let jobs = jobs.into_iter();
         let jobs = jobs.map(|(key, body, next)| (key, Body::from(body), next));

@@ -34,6 +34,9 @@ pub struct Put {
 
 impl Engine {
     /// Puts jobs into `queue` on behalf of the worker `client`. Returns each job's ID.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`] queues.
     pub async fn put(
         &self,
         queue: QueueKey,
@@ -41,6 +44,7 @@ impl Engine {
         client: String,
         now: Option<Time>,
     ) -> Each<String> {
+        self.check_room([&queue])?;
         let jobs = jobs.into_iter().map(with_body).collect();
         self.each(jobs, now, need_with_body, move |work, (job, body)| {
             put(work, &queue, job, body, &client)
@@ -49,6 +53,9 @@ impl Engine {
     }
 
     /// Puts existing jobs into `queue` on behalf of the worker `client`. Returns each job's ID.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`] queues.
     pub async fn requeue(
         &self,
         queue: QueueKey,
@@ -56,6 +63,7 @@ impl Engine {
         client: String,
         now: Option<Time>,
     ) -> Each<String> {
+        self.check_room([&queue])?;
         let jobs = jobs.into_iter().map(with_body).collect();
         self.each(jobs, now, need_with_body, move |work, (job, body)| {
             requeue(work, &queue, job, body, &client)

@@ -47,12 +47,16 @@ pub struct RecurringChange {
 
 impl Engine {
     /// Puts recurring jobs into `queue`. Returns each job's ID.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`] queues.
     pub async fn recur(
         &self,
         queue: QueueKey,
         jobs: Vec<Recur>,
         now: Option<Time>,
     ) -> Each<String> {
+        self.check_room([&queue])?;
         let need = |needs: &mut Needs, job: &Recur| {
             needs.recurring.extend(job.id.clone());
             needs.tags(&job.tags);
@@ -70,6 +74,7 @@ impl Engine {
         change: RecurringChange,
         now: Option<Time>,
     ) -> Result<Recurring> {
+        self.check_room(&change.queue)?;
         let id = id.to_owned();
         let mut needs = recurring(&id);
         needs.bodies = true;

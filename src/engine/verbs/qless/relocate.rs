@@ -10,7 +10,11 @@ use crate::engine::verbs::qless::unfail::requeue_job;
 
 impl Engine {
     /// Moves a job, in any state, to `queue`, as if it were put there again with its current options.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchJob`]; [`Error::TooMany`] queues.
     pub async fn relocate(&self, key: JobKey, queue: QueueKey, now: Option<Time>) -> Result<()> {
+        self.check_room([&queue])?;
         self.write(needs_of_jobs([&key]), now, 1, move |work| {
             relocate(work, &key, &queue)
         })

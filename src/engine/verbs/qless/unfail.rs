@@ -14,6 +14,9 @@ use crate::engine::verbs::{needs_of_jobs, needs_of_oldest};
 impl Engine {
     /// Requeues the oldest `count` failed jobs of a failure group, into `queue` or else each into its own. Returns how
     /// many. Large numbers are split over several transactions.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`] queues.
     pub async fn unfail(
         &self,
         group: &str,
@@ -21,6 +24,7 @@ impl Engine {
         count: usize,
         now: Option<Time>,
     ) -> Result<usize> {
+        self.check_room(&queue)?;
         let mut batches = Batches::of(count, MOVE_BATCH);
         while let Some(batch) = batches.next() {
             let oldest = Oldest::Failed {

@@ -37,8 +37,9 @@ impl Engine {
     /// Enqueues a dead job again, with its payload and last state.
     ///
     /// # Errors
-    /// [`NoSuchJob`, `NotDead`, `JobExists`](crate::engine::Error).
+    /// [`NoSuchJob`, `NotDead`, `JobExists`, `TooMany`](crate::engine::Error).
     pub async fn reenqueue_dead(&self, queue: QueueKey, dead: JobKey) -> Result<()> {
+        self.check_room([&queue])?;
         let needs = Needs {
             jobs: vec![dead.clone()],
             bodies: true,
@@ -52,6 +53,7 @@ impl Engine {
 
     /// Enqueues dead jobs again, each as [`Engine::reenqueue_dead`] does.
     pub async fn reenqueue_dead_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> Each<()> {
+        self.check_room([&queue])?;
         let of = queue.clone();
         let need = move |needs: &mut Needs, key: &JobKey| {
             needs.job(key);

@@ -51,6 +51,7 @@ impl Engine {
     /// # Errors
     /// [`JobExists`, `TooMany`](crate::engine::Error).
     pub async fn enqueue(&self, jobs: Vec<Enqueue>, mode: Mode) -> Result<()> {
+        self.check_room(jobs.iter().map(|job| &job.queue))?;
         if mode != Mode::Unique {
             let put = move |work: &mut UnitOfWork, job: &Enqueue| {
                 put(work, job, mode);

@@ -170,8 +170,11 @@ pub async fn log(mut call: Call<'_>) -> Outcome {
 }
 
 pub async fn set_paused(mut call: Call<'_>, paused: bool) -> Outcome {
-    for queue in call.arguments.names("queue")? {
-        let queue = QueueKey::qless(queue);
+    let queues = call.arguments.names("queue")?.into_iter();
+    let queues: Vec<QueueKey> = queues.map(QueueKey::qless).collect();
+    // All or none.
+    call.engine.check_room(&queues)?;
+    for queue in queues {
         call.engine.pause(queue, paused, call.now).await?;
     }
     Ok(Reply::Null)
