@@ -293,6 +293,16 @@ async fn a_job_can_have_2000_dependencies() {
     let another = json!({"id": "another", "meta": 1, "depends": ids});
     let refused = worker.post("/add/work", another).await;
     refused.assert_rejected_field("data");
+    // IDs of missing jobs count, because they are looked up too.
+    for (count, fits) in [(1_999, true), (2_000, true), (2_001, false)] {
+        let missing: Vec<String> = (0..count).map(|index| format!("missing{index}")).collect();
+        let job = json!({"id": "unrelated", "meta": 1, "depends": missing});
+        let answer = worker.post("/add/work", job).await;
+        match fits {
+            true => assert_eq!(answer.ok(), "unrelated"),
+            false => answer.assert_rejected_field("data"),
+        }
+    }
     let gone = worker.post("/cancel", json!("last")).await.ok();
     assert_eq!(gone, "last");
 }

@@ -2,6 +2,7 @@
 
 use crate::engine::clock::Time;
 use crate::engine::model::job::{JobKey, QueueKey};
+use crate::engine::verbs::qless::depend::has_too_many;
 
 /// What a verb loads into the [`UnitOfWork`](crate::engine::unit_of_work::UnitOfWork), and how much it may change.
 #[derive(Debug, Default)]
@@ -77,8 +78,11 @@ impl Needs {
         self.bytes += tags.iter().map(String::len).sum::<usize>();
     }
 
-    /// Adds dependencies that the verb adds to a job.
+    /// Adds dependencies that the verb adds to a job. Too many are not loaded, because the verb refuses them.
     pub fn depends(&mut self, ids: &[String]) {
+        if has_too_many(ids) {
+            return;
+        }
         self.links += ids.len();
         self.dependencies.extend(ids.iter().cloned());
     }

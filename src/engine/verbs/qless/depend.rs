@@ -112,6 +112,9 @@ pub const DEPENDENTS_MAX: usize = 2_000;
 /// # Errors
 /// [`Error::DependencyCycle`]; [`Error::TooMany`] dependencies, or too many dependents at one of the jobs.
 pub fn unmet_dependencies(work: &UnitOfWork, key: &JobKey, ids: &[String]) -> Result<Vec<String>> {
+    if has_too_many(ids) {
+        check_dependencies(ids.len())?;
+    }
     work.check_cycle(key, ids)?;
     let is_unmet = |id: &String| {
         work.job(&JobKey {
@@ -146,6 +149,12 @@ pub fn unmet_dependencies(work: &UnitOfWork, key: &JobKey, ids: &[String]) -> Re
         }
     }
     Ok(unmet)
+}
+
+/// Whether the list has more than [`DEPENDENCIES_MAX`] different IDs. Even those of complete and missing jobs must be
+/// looked up.
+pub fn has_too_many(ids: &[String]) -> bool {
+    ids.len() > DEPENDENCIES_MAX && ids.iter().collect::<HashSet<_>>().len() > DEPENDENCIES_MAX
 }
 
 /// Fails if a job would have more dependencies than [`DEPENDENCIES_MAX`].
