@@ -32,7 +32,7 @@ async function redisClient(server, commands) {
 async function disconnect(page, clients) {
   for (const client of clients) client.destroy();
   do await page.goto("/ui/redis");
-  while ((await page.getByText("0 clients of qless").count()) === 0);
+  while ((await page.getByText("0 qless clients").count()) === 0);
 }
 
 /** A context with the credentials of this person. */
@@ -52,7 +52,7 @@ for (const colorScheme of ["light", "dark"]) {
     assert.match(cells[2], /^\s*ping/);
     assert.equal(cells[3].trim(), "1");
     assert.match(cells[4], /redis-py/);
-    await page.getByText("2 clients of qless").waitFor();
+    await page.getByText("2 qless clients").waitFor();
     for (const width of [1440, 390, 320]) {
       await page.setViewportSize({ width, height: 900 });
       await assertPresentable(page, `redis ${width}`);
