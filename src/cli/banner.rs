@@ -10,19 +10,15 @@ use crate::store::FIRST_TOKEN;
 /// The namespace for which a first start creates a token.
 const NAMESPACE: &str = "default";
 
-/// Creates a token for the first namespace if the database is empty and has no tokens. Only on loopback, and only if
-/// `is_seen`: if a person reads the banner. Otherwise it becomes part of a log.
+/// Creates a token for the first namespace if the database is empty and has no tokens. Only on loopback: a server that
+/// others can reach does not print secrets unasked.
 pub async fn first_token(
     engine: &Engine,
     settings: &Settings,
     address: SocketAddr,
-    is_seen: bool,
 ) -> Result<Option<String>> {
-    if settings.no_auth || !is_loopback(address) || !is_seen {
-        return Ok(None);
-    }
     let is_new = engine.known_queues().all().is_empty() && engine.tokens().await?.is_empty();
-    if !is_new {
+    if settings.no_auth || !is_loopback(address) || !is_new {
         return Ok(None);
     }
     let token = engine.create_token(NAMESPACE, FIRST_TOKEN, None).await?;

@@ -1,6 +1,5 @@
 //! `switchyard serve`: opens the database, listens, prints the startup banner, and serves until a signal.
 
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 
 use tokio::net::TcpListener;
@@ -98,9 +97,7 @@ pub async fn serve(
     let address = listener.local_addr()?;
     let metrics_at = metrics.as_ref().map(TcpListener::local_addr).transpose()?;
     let redis_at = redis.as_ref().map(TcpListener::local_addr).transpose()?;
-    // The database of `switchyard dev` is deleted at the end, and its token with it.
-    let is_seen = generated_jobs.is_some() || std::io::stdout().is_terminal();
-    let token = first_token(&engine, &settings, address, is_seen).await?;
+    let token = first_token(&engine, &settings, address).await?;
     print(&banner(
         (address, metrics_at, redis_at),
         &database,

@@ -94,7 +94,8 @@ async fn large_responses_that_are_not_read_share_256_mib() {
 
 /// A server with a job whose payload makes a page of 5 MB.
 async fn with_large_page() -> Server {
-    let server = Server::start();
+    // Time enough on a slow machine: a client that is slower than the usual limits loses its memory.
+    let server = Server::with(&["--trust-client-clock", "--connection-timeout", "300"]);
     // In the page, each of these characters has five bytes.
     let meta = "&".repeat(1_000_000);
     let client = server.by("w").at(0);

@@ -378,7 +378,7 @@ async fn the_startup_banner_and_the_pages_use_https() {
         ])
         .env("SWITCHYARD_TLS_CERT", pair.certificate())
         .env("SWITCHYARD_TLS_KEY", pair.key());
-    let mut server = Server::run_in_terminal(command);
+    let mut server = Server::run(command);
     let mut banner = String::new();
     while !banner.contains("curl -X PUT") {
         banner += &server.banner.recv().await.unwrap();

@@ -24,7 +24,6 @@ mod response;
 mod server;
 pub mod settings;
 mod stream;
-pub mod terminal;
 pub mod tls;
 
 pub use caller::{Caller, STATES, ids, one_in_each_state};

@@ -1,7 +1,6 @@
 //! The server program, started for one test with its own database, and stopped with the test.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -10,7 +9,7 @@ use reqwest::Method;
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::{Caller, Response, database, terminal};
+use super::{Caller, Response, database};
 
 /// A guard against a server that does not stop; no test waits this long.
 const STOP_MAX: Duration = Duration::from_secs(60);
@@ -99,22 +98,7 @@ impl Server {
             .stdout(Stdio::piped())
             .spawn()
             .expect("the server starts");
-        let output = child.stdout.take().expect("stdout is piped");
-        Server::started(child, output, began)
-    }
-
-    /// Like [`Server::run`], with a terminal as its standard output.
-    pub fn run_in_terminal(mut command: Command) -> Server {
-        let began = Instant::now();
-        let (terminal, device) = terminal::open();
-        let child = command.stdout(device).spawn().expect("the server starts");
-        // Has the device, and would keep the terminal open.
-        drop(command);
-        Server::started(child, File::from(terminal), began)
-    }
-
-    fn started(child: Child, output: impl Read + Send + 'static, began: Instant) -> Server {
-        let (address, banner) = address(output);
+        let (address, banner) = address(&mut child);
         Server {
             child,
             address,
@@ -253,8 +237,8 @@ pub fn signal(name: &str, process: u32) {
 }
 
 /// Reads the line with the address. Sends all further lines to the channel.
-fn address(output: impl Read + Send + 'static) -> (String, UnboundedReceiver<String>) {
-    let mut lines = BufReader::new(output).lines();
+fn address(child: &mut Child) -> (String, UnboundedReceiver<String>) {
+    let mut lines = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
     let address = lines.by_ref().map_while(Result::ok).find_map(|line| {
         let (_, url) = line.split_once("listening on ")?;
         let (_, address) = url.split_once("://")?;

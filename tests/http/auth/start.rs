@@ -277,8 +277,7 @@ async fn curl(server: &Server, line: &str) -> (u16, Value) {
 async fn the_first_start_prints_a_token_and_a_working_command() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("jobs.db");
-    let command = Server::command(&database::address(&path), &[]);
-    let mut server = Server::run_in_terminal(command);
+    let mut server = Server::on(&path, &[]);
     let lines = banner(&mut server).await;
     let line = lines.last().unwrap();
     assert!(line.contains(&format!("http://{}/api/default/work", server.address)));
@@ -293,8 +292,7 @@ async fn the_first_start_prints_a_token_and_a_working_command() {
     assert_eq!(tokens["tokens"].as_object().unwrap().len(), 1);
     server.stop().await;
     // The token is printed once, and is still valid.
-    let command = Server::command(&database::address(&path), &[]);
-    let mut server = Server::run_in_terminal(command);
+    let mut server = Server::on(&path, &[]);
     let lines = banner(&mut server).await;
     let create = lines.last().unwrap();
     assert!(create.contains("switchyard token create"), "{create}");
@@ -307,35 +305,12 @@ async fn the_first_start_prints_a_token_and_a_working_command() {
 }
 
 #[tokio::test]
-async fn a_first_start_whose_output_is_not_a_terminal_creates_no_token() {
-    let mut server = Server::with(&[]);
-    let lines = banner(&mut server).await;
-    assert!(lines.last().unwrap().contains("switchyard token create"));
-    assert!(!lines.concat().contains("token="), "{lines:?}");
-    let tokens = ask(&server, Method::GET, "/token/default", Shown::Nothing).await;
-    let tokens: Value = tokens.json().await.unwrap();
-    assert_eq!(tokens["tokens"], serde_json::json!({}));
-    // The database of `dev` is temporary.
-    let mut command = Server::program();
-    command.args(["dev", "--listen", "127.0.0.1:0", "--jobs", "0"]);
-    let mut dev = Server::run(command);
-    let lines = banner(&mut dev).await;
-    let line = lines.last().unwrap();
-    assert_eq!(curl(&dev, line).await.0, 201, "{line}");
-}
-
-#[tokio::test]
 async fn no_first_token_is_created_with_no_auth_or_beyond_loopback() {
-    let run = |options: &[&str]| {
-        let folder = TempDir::new().unwrap();
-        let address = database::address(&folder.path().join("jobs.db"));
-        let server = Server::run_in_terminal(Server::command(&address, options));
-        (server, folder)
-    };
-    let (mut open, _open_folder) = run(&["--no-auth"]);
+    let mut open = Server::with(&["--no-auth"]);
     let lines = banner(&mut open).await;
     assert_eq!(curl(&open, lines.last().unwrap()).await.0, 201, "{lines:?}");
-    let (mut everywhere, _folder) = run(&["--listen", "0.0.0.0:0", "--insecure"]);
+    let options = ["--listen", "0.0.0.0:0", "--insecure"];
+    let mut everywhere = Server::with(&options);
     let lines = banner(&mut everywhere).await;
     assert!(lines.last().unwrap().contains("switchyard token create"));
     for server in [&open, &everywhere] {
@@ -352,8 +327,7 @@ async fn a_used_database_gets_no_first_token() {
     let server = Server::on(&path, &["--no-auth"]);
     server.client().add_ids("work", &["a"]).await;
     server.stop().await;
-    let command = Server::command(&database::address(&path), &[]);
-    let mut server = Server::run_in_terminal(command);
+    let mut server = Server::on(&path, &[]);
     let lines = banner(&mut server).await;
     assert!(lines.last().unwrap().contains("switchyard token create"));
 }

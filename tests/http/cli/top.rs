@@ -7,13 +7,14 @@ use std::process::{Child, ExitStatus};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use rustix::termios::{LocalModes, tcgetattr};
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use serde_json::json;
 
 use super::{Cli, fail_jobs};
 use crate::support::Server;
 use crate::support::keys::{UI_KEYS, VERA};
-use crate::support::terminal;
 
 /// A guard against a screen that never appears; no test waits this long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -30,7 +31,18 @@ struct Terminal {
 
 impl Terminal {
     fn start(cli: &Cli) -> Terminal {
-        let (master, device) = terminal::open();
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let size = Winsize {
+            ws_row: 24,
+            ws_col: 80,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&master, size).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let device = rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
         let mut command = cli.command(&["top"]);
         command.env("TERM", "xterm-256color");
         command.stdin(device.try_clone().unwrap());

@@ -117,7 +117,8 @@ async fn a_command_in_a_tls_handshake_is_not_run() {
 
 #[tokio::test]
 async fn large_replies_that_are_not_read_share_256_mib() {
-    let (_server, address) = server(&[CLOCK]).await;
+    // Time enough on a slow machine: a reply that is not read for 30 s gives up its memory.
+    let (_server, address) = server(&[CLOCK, "--connection-timeout", "300"]).await;
     let mut redis = Redis::with(&address, CURRENT).await;
     let data = format!("\"{}\"", "d".repeat(15 << 20));
     redis.at(1, &["put", "w", "q", "a", "K", &data, "0"]).await;
