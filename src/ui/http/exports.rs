@@ -157,8 +157,8 @@ async fn jobs(dashboard: Dashboard, uri: &Uri, format: Format) -> Response {
         _permit: permit,
     };
     // Reads the first part before the response begins, so that an error has a status of its own.
-    let first = match export.next().await {
-        Ok(first) => first.unwrap_or_default(),
+    let first = match export.part().await {
+        Ok(first) => first,
         Err(error) => return unavailable(&error, "failed to export jobs"),
     };
     let titles = match format {
@@ -197,20 +197,26 @@ impl JobExport {
     /// The next lines; `None` at the end, or if too many jobs were read.
     async fn next(&mut self) -> Result<Option<String>> {
         while !self.is_complete && self.scanned < SCANNED_MAX {
-            let mut part = load_part(&self.engine, &self.search, self.after).await?;
-            part.jobs.truncate(self.jobs_left);
-            self.jobs_left -= part.jobs.len();
-            self.scanned += part.scanned;
-            self.after = part.next;
-            self.is_complete = part.next.is_none() || self.jobs_left == 0;
-            if !part.jobs.is_empty() {
-                let line = match self.format {
-                    Format::Csv => csv_line,
-                    Format::Json | Format::JsonLines => json_line,
-                };
-                return Ok(Some(part.jobs.iter().map(line).collect()));
+            let lines = self.part().await?;
+            if !lines.is_empty() {
+                return Ok(Some(lines));
             }
         }
         Ok(None)
+    }
+
+    /// The lines of the next part; possibly none, although there are more.
+    async fn part(&mut self) -> Result<String> {
+        let mut part = load_part(&self.engine, &self.search, self.after).await?;
+        part.jobs.truncate(self.jobs_left);
+        self.jobs_left -= part.jobs.len();
+        self.scanned += part.scanned;
+        self.after = part.next;
+        self.is_complete = part.next.is_none() || self.jobs_left == 0;
+        let line = match self.format {
+            Format::Csv => csv_line,
+            Format::Json | Format::JsonLines => json_line,
+        };
+        Ok(part.jobs.iter().map(line).collect())
     }
 }
