@@ -163,6 +163,7 @@ struct Inner {
     poll_candidates: PollCandidates,
     claimants: Claimants,
     max_queues: usize,
+    check_turn: consistency::CheckTurn,
     changes: watch::Sender<u64>,
     commits: Arc<CommitTimes>,
     metrics: Arc<Metrics>,
@@ -205,9 +206,8 @@ impl Engine {
         if let Some(fresh) = readers.status().await? {
             clock.synchronize(fresh.now);
         }
-        let answers = readers.read(cache::all()).await?;
         let subscriptions = Arc::new(Subscriptions::default());
-        let reloaded = cache::reload(&shared, &subscriptions, answers)?;
+        let reloaded = cache::reload(&shared, &subscriptions, readers.read(cache::all()).await?)?;
         let highest = readers.rows(Statement::new(HIGHEST_SEQ, [])).await?;
         let seen = Arc::new(SeenWorkers::default());
         let changes = watch::Sender::new(0);
@@ -249,6 +249,7 @@ impl Engine {
             poll_candidates: PollCandidates::default(),
             claimants: Claimants::default(),
             max_queues: verbs::queue_limit::max_queues(options),
+            check_turn: consistency::CheckTurn::default(),
             changes,
             commits,
             metrics,

@@ -8,6 +8,7 @@
 mod texts;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
@@ -23,8 +24,15 @@ use crate::store::{Connection, Statement, StoreError};
 /// Rounds of repair: repairing a job may change the counters it belongs to.
 const ROUNDS_MAX: usize = 4;
 
-/// Checks run one at a time: each reads the whole database.
-static CHECKS: Semaphore = Semaphore::const_new(1);
+/// The turn of the check that runs. Checks run one at a time: each reads the whole database.
+#[derive(Debug)]
+pub struct CheckTurn(Arc<Semaphore>);
+
+impl Default for CheckTurn {
+    fn default() -> Self {
+        CheckTurn(Arc::new(Semaphore::new(1)))
+    }
+}
 
 /// Time limit for the statements of a check.
 const CHECK_TIME_MAX: Duration = Duration::from_secs(60);
@@ -70,11 +78,12 @@ impl Engine {
     /// # Errors
     /// [`Error::Busy`] if another check is running.
     pub async fn check(&self, now: Option<Time>) -> Result<Vec<Inconsistency>> {
-        let turn = timeout(CHECK_WAIT_MAX, CHECKS.acquire()).await;
+        let turn = Arc::clone(&self.0.check_turn.0).acquire_owned();
+        let turn = timeout(CHECK_WAIT_MAX, turn).await;
         let turn = turn.map_err(|_| Error::Busy)?;
         let engine = self.clone();
         // A task, because a client that disconnects does not end the statements: the next check waits until they end.
-        // Otherwise abandoned checks would occupy all connections that read.
+        // Otherwise abandoned checks would occupy all connections for long reads.
         let checking = tokio::spawn(async move {
             let found = engine.find_inconsistencies(now).await;
             drop(turn);
@@ -428,23 +437,18 @@ UPDATE workers SET last_seen = j.since FROM (
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::engine::Options;
+    use crate::engine::engine_without_tasks;
 
     #[tokio::test]
     async fn an_abandoned_check_keeps_its_turn_until_its_statements_have_ended() {
-        let options = Options {
-            database: "sqlite::memory:".to_owned(),
-            without_tasks: true,
-            ..Options::default()
-        };
-        let engine = Engine::open(&options).await.unwrap();
+        let engine = engine_without_tasks().await;
+        let turn = &engine.0.check_turn.0;
         let mut abandoned = Box::pin(engine.check(None));
         assert!(futures::poll!(&mut abandoned).is_pending());
         drop(abandoned);
-        assert_eq!(CHECKS.available_permits(), 0);
+        assert_eq!(turn.available_permits(), 0);
         assert_eq!(engine.check(None).await.unwrap(), []);
-        assert_eq!(CHECKS.available_permits(), 1);
+        assert_eq!(turn.available_permits(), 1);
         engine.close().await;
     }
 }

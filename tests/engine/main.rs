@@ -16,6 +16,8 @@ mod links;
 mod long_parts;
 mod oldest;
 mod operations;
+#[path = "../support/random.rs"]
+mod random;
 mod readers;
 mod requests;
 mod rounds;

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use switchyard::engine::Recur;
 use tokio::task::JoinSet;
 
+use super::random::Random;
 use super::*;
 use record::{Record, Token, Verdict};
 
@@ -126,22 +127,9 @@ struct Actor {
     name: String,
 }
 
-/// Pseudorandom numbers, determined by the seed.
-#[derive(Clone)]
-pub struct Random(pub u64);
-
 impl Random {
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-
     pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
-        let n = self.below(choices.len() as u64);
-        choices[usize::try_from(n).unwrap()]
+        choices[self.index(choices.len())]
     }
 }
 

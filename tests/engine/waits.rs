@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::storm::Random;
+use super::random::Random;
 use super::*;
 
 /// Consumers per server.

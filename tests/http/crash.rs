@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use crate::support::history::History;
 use crate::support::load::{Client, Load, settle};
+use crate::support::random::Random;
 use crate::support::{Server, database, settings};
 
 /// The number of producers, and of consumers.
@@ -26,15 +27,12 @@ async fn kill_9_under_load_loses_no_acknowledged_job() {
     let database = database::address(&path);
     let history = Arc::new(History::default());
     let mut held = vec![Vec::new(); CLIENTS];
-    let mut random = seed;
+    let mut random = Random(seed);
     for kill in 0..kills {
         let mut server = Server::at_url(&database, &[]);
         assert!(server.ready_after < READY_MAX, "{:?}", server.ready_after);
         // 0.5 to 2.5 s of load. The times are random on purpose.
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let load_for = Duration::from_millis(500 + (random >> 33) % 2000);
+        let load_for = Duration::from_millis(500 + random.below(2_000));
         let load = Load::begin(clients(&server, &history), kill, held);
         tokio::time::sleep(load_for).await;
         server.kill();

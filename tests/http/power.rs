@@ -12,8 +12,9 @@ use sqlx::ConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 use tempfile::TempDir;
 
-use crate::support::disk::{Disk, Random};
+use crate::support::disk::Disk;
 use crate::support::lmstfy::eventually;
+use crate::support::random::Random;
 use crate::support::{Server, database, settings};
 
 const CLIENTS: usize = 4;
@@ -100,7 +101,7 @@ async fn lose_power(
     for cut in 0..cuts {
         let count = match cut {
             0 => records.len(),
-            _ => 1 + random.below(records.len()),
+            _ => 1 + random.index(records.len()),
         };
         let folder = TempDir::new().unwrap();
         let path = disk.after_power_loss(&records[..count], &mut random, folder.path());

@@ -16,6 +16,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqlSafeStr};
 use tempfile::TempDir;
 
+use crate::support::random::Random;
 use crate::support::{Server, database, settings};
 
 /// The versions that change something beyond new tables and columns; their upgrades are interrupted.
@@ -201,7 +202,7 @@ async fn databases_of_all_earlier_schemas_are_upgraded_with_their_jobs() {
 async fn an_upgrade_that_is_killed_continues_at_the_next_start() {
     let count = settings::number("SWITCHYARD_JOBS", 5_000);
     let kills = settings::number("SWITCHYARD_UPGRADE_KILLS", 3);
-    let mut random = settings::seed();
+    let mut random = Random(settings::seed());
     for schema in INTERRUPTED {
         let folder = TempDir::new().unwrap();
         let address = empty(&folder);
@@ -210,10 +211,7 @@ async fn an_upgrade_that_is_killed_continues_at_the_next_start() {
             let mut command = Server::command(&address, &[]);
             let mut upgrading = command.stdout(Stdio::null()).spawn().unwrap();
             // The times are random on purpose.
-            random = random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            tokio::time::sleep(Duration::from_millis((random >> 33) % (count / 25 + 1))).await;
+            tokio::time::sleep(Duration::from_millis(random.below(count / 25 + 1))).await;
             upgrading.kill().unwrap();
             upgrading.wait().unwrap();
         }

@@ -8,6 +8,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use super::Server;
+use super::random::Random;
 
 /// What a loss of power leaves whole or not at all.
 const SECTOR: usize = 512;
@@ -121,10 +122,10 @@ impl Disk {
             .zip([path.clone(), folder.join("jobs.db-wal")])
         {
             for call in pending {
-                match random.below(3) {
+                match random.index(3) {
                     0 => {}
                     1 => call.apply(&mut bytes, |_| true),
-                    _ => call.apply(&mut bytes, |_| random.below(2) == 0),
+                    _ => call.apply(&mut bytes, |_| random.index(2) == 0),
                 }
             }
             fs::write(path, bytes).unwrap();
@@ -173,18 +174,5 @@ impl Call {
             }
             Call::Sync => {}
         }
-    }
-}
-
-/// Deterministic pseudorandom numbers.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, end: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % end
     }
 }

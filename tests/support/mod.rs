@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod pair;
 pub mod ports;
 pub mod postgres;
+pub mod random;
 pub mod raw;
 pub mod redis;
 pub mod relay;

@@ -4,7 +4,7 @@ use super::readers::Readers;
 use super::*;
 use crate::store::rows::Statement;
 
-/// Statements that would never end.
+/// A statement that would never end.
 const ENDLESS: &str = "SELECT count(*) FROM (WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n)";
 
 #[tokio::test]
@@ -49,8 +49,6 @@ fn addresses_that_are_no_database_are_refused() {
 
 #[tokio::test]
 async fn closing_the_readers_ends_a_statement_that_runs() {
-    const ENDLESS: &str = "
-WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers) SELECT count(*) FROM numbers";
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("jobs.db");
     let writer = rusqlite::Connection::open(&path).unwrap();

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{assert_consistent, client, start};
 use crate::support::jobq::{self, Job, Jobq, What, path, plain};
+use crate::support::random::Random;
 use crate::support::settings;
 
 /// `SWITCHYARD_STEPS` sets another number.
@@ -68,7 +69,7 @@ struct Walk {
     /// Ordered by ID.
     queues: Vec<Queue>,
     last_queue: i64,
-    random: u64,
+    random: Random,
     step: usize,
     /// The calls so far, for error messages.
     log: Vec<String>,
@@ -77,11 +78,7 @@ struct Walk {
 impl Walk {
     /// A random number below `end`.
     fn below(&mut self, end: usize) -> usize {
-        self.random = self
-            .random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.random >> 33).expect("31 bits") % end
+        self.random.index(end)
     }
 
     fn number(&mut self, end: usize) -> i64 {
@@ -356,7 +353,7 @@ async fn a_random_walk_agrees_with_the_model() {
         jobq: client(&server),
         queues: Vec::new(),
         last_queue: 0,
-        random: seed,
+        random: Random(seed),
         step: 0,
         log: Vec::new(),
     };

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::{assert_consistent, start};
 use crate::support::lmstfy::{Job, Lmstfy};
+use crate::support::random::Random;
 use crate::support::{Server, settings};
 
 /// `SWITCHYARD_STEPS` sets another number.
@@ -44,7 +45,7 @@ impl Queue {
 struct Walk<'a> {
     server: &'a Server,
     queues: BTreeMap<(&'static str, &'static str), Queue>,
-    random: u64,
+    random: Random,
     /// The calls so far, for error messages.
     log: Vec<String>,
 }
@@ -52,11 +53,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// A random number below `end`.
     fn below(&mut self, end: usize) -> usize {
-        self.random = self
-            .random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.random >> 33).expect("31 bits") % end
+        self.random.index(end)
     }
 
     fn client(&self, namespace: &str) -> Lmstfy {
@@ -274,7 +271,7 @@ async fn a_random_walk_agrees_with_the_model() {
     let mut walk = Walk {
         server: &server,
         queues: BTreeMap::new(),
-        random: seed,
+        random: Random(seed),
         log: Vec::new(),
     };
     for _ in 0..settings::number("SWITCHYARD_STEPS", STEPS) {
