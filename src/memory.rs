@@ -145,6 +145,11 @@ async fn acquire(bytes: usize) -> Result<SemaphorePermit<'static>, Busy> {
     acquired.map_err(|_| Busy)?.map_err(|_| Busy)
 }
 
+/// Bytes that are reserved, at most [`MEMORY_MAX`].
+pub fn reserved() -> usize {
+    MEMORY_MAX.saturating_sub(MEMORY.available_permits())
+}
+
 /// Runs a request. Returns its result with the memory that it has reserved.
 pub async fn of_request<F: Future>(request: F) -> (F::Output, Reserved) {
     let request = async {

@@ -1,9 +1,12 @@
 //! The memory that the bodies and responses of all requests share.
 
+use std::ops::Range;
+
 use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::support::Server;
+use crate::support::metrics::metrics_when;
 use crate::support::raw::Connection;
 
 /// The status and the JSON of a response.
@@ -16,36 +19,57 @@ fn parsed(response: &str) -> (u16, Value) {
     )
 }
 
-#[tokio::test]
-async fn large_bodies_share_256_mib_and_small_ones_need_none() {
-    const BYTES: usize = 16 << 20;
-    let server = Server::start();
+/// Opens this many connections, and sends all but the last byte of a request of `bytes` bytes after `head` on each.
+async fn upload(server: &Server, count: usize, head: &str, bytes: usize) -> Vec<Connection> {
     let head = format!(
-        "POST /add/work HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-length: {BYTES}\r\n\r\n"
+        "{head}\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-length: {bytes}\r\n\r\n"
     );
-    let all_but_one_byte = vec![b' '; BYTES - 1];
-    let uploads = (0..40).map(async |_| {
-        let mut connection = Connection::to(&server).await;
+    let all_but_one_byte = vec![b' '; bytes - 1];
+    let uploads = (0..count).map(async |_| {
+        let mut connection = Connection::to(server).await;
         connection.write(&head).await;
         connection.write(&all_but_one_byte).await;
         connection
     });
-    let uploads = join_all(uploads).await;
+    join_all(uploads).await
+}
+
+/// Waits until the server has reserved so much memory. What a client has written can still be in buffers of the system.
+async fn until_reserved(server: &Server, mebibytes: Range<f64>) {
+    metrics_when(server, "the memory is reserved", |metrics| {
+        let bytes = metrics.value("switchyard_request_memory_bytes");
+        mebibytes.contains(&(bytes.expect("a metric") / 1_048_576.0))
+    })
+    .await;
+}
+
+const ALL: Range<f64> = 253.0..257.0;
+const NOTHING: Range<f64> = 0.0..1.0;
+
+#[tokio::test]
+async fn large_bodies_share_256_mib_and_small_ones_need_none() {
+    let server = with_patience();
+    let upload = async |count| upload(&server, count, "POST /add/work HTTP/1.1", 16 << 20).await;
+    let complete = async |uploads: Vec<Connection>| {
+        let responses = uploads.into_iter().map(async |mut connection| {
+            connection.write(" ").await;
+            parsed(&connection.read_to_end().await)
+        });
+        join_all(responses).await
+    };
+    let uploads = upload(16).await;
+    until_reserved(&server, ALL).await;
     server.by("w").at(0).add_ids("work", &["small"]).await;
-    let responses = uploads.into_iter().map(async |mut connection| {
-        connection.write(" ").await;
-        parsed(&connection.read_to_end().await)
-    });
-    let responses = join_all(responses).await;
-    let is_busy = |(status, body): &&(u16, Value)| *status == 503 && body["code"] == "busy";
-    let busy = responses.iter().filter(is_busy).count();
-    let bad = responses
-        .iter()
-        .filter(|(status, _)| *status == 400)
-        .count();
-    assert_eq!(busy + bad, 40, "{responses:?}");
-    assert!((8..40).contains(&busy), "{busy} of 40 were refused");
-    // All of the memory is free again.
+    let refused = complete(upload(24).await).await;
+    assert!(
+        refused
+            .iter()
+            .all(|(status, body)| *status == 503 && body["code"] == "busy"),
+        "{refused:?}"
+    );
+    let read = complete(uploads).await;
+    assert!(read.iter().all(|(status, _)| *status == 400), "{read:?}");
+    until_reserved(&server, NOTHING).await;
     let meta = "x".repeat(15 << 20);
     let client = server.by("w").at(0);
     client
@@ -88,14 +112,19 @@ async fn large_responses_that_are_not_read_share_256_mib() {
     let jobq = crate::support::jobq::Jobq::new(&server);
     assert_eq!(jobq.get("/queue").await.status, 200);
     drop(unread);
+    until_reserved(&server, NOTHING).await;
     let (_, status) = get().await;
     assert_eq!(status, 200);
 }
 
+/// A server that gives slow clients time: one that is slower than the usual limits loses its memory.
+fn with_patience() -> Server {
+    Server::with(&["--trust-client-clock", "--connection-timeout", "300"])
+}
+
 /// A server with a job whose payload makes a page of 5 MB.
 async fn with_large_page() -> Server {
-    // Time enough on a slow machine: a client that is slower than the usual limits loses its memory.
-    let server = Server::with(&["--trust-client-clock", "--connection-timeout", "300"]);
+    let server = with_patience();
     // In the page, each of these characters has five bytes.
     let meta = "&".repeat(1_000_000);
     let client = server.by("w").at(0);
@@ -130,27 +159,19 @@ async fn large_pages_that_are_not_read_share_256_mib() {
     assert_eq!(refused, 503);
     assert!(unread.len() > 20, "{} pages", unread.len());
     drop(unread);
-    while request_large_page(&server).await.1 != 200 {}
+    until_reserved(&server, NOTHING).await;
+    assert_eq!(request_large_page(&server).await.1, 200);
 }
 
 #[tokio::test]
 async fn large_forms_share_256_mib() {
-    const BYTES: usize = 8 << 20;
     let server = with_large_page().await;
-    let head = format!(
-        "POST /ui/put HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\nsec-fetch-site: same-origin\r\n\
-         content-type: application/x-www-form-urlencoded\r\ncontent-length: {BYTES}\r\n\r\n"
-    );
-    let all_but_one_byte = vec![b'x'; BYTES - 1];
-    let uploads = (0..36).map(async |_| {
-        let mut connection = Connection::to(&server).await;
-        connection.write(&head).await;
-        connection.write(&all_but_one_byte).await;
-        connection
-    });
-    let uploads = join_all(uploads).await;
-    // The server is still reading. When the forms occupy the memory, there is none for a large page.
-    while request_large_page(&server).await.1 != 503 {}
+    let head = "POST /ui/put HTTP/1.1\r\nsec-fetch-site: same-origin\r\n\
+         content-type: application/x-www-form-urlencoded";
+    let uploads = upload(&server, 32, head, 8 << 20).await;
+    until_reserved(&server, ALL).await;
+    assert_eq!(request_large_page(&server).await.1, 503);
     drop(uploads);
-    while request_large_page(&server).await.1 != 200 {}
+    until_reserved(&server, NOTHING).await;
+    assert_eq!(request_large_page(&server).await.1, 200);
 }

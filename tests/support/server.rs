@@ -1,7 +1,7 @@
 //! The server program, started for one test with its own database, and stopped with the test.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -74,10 +74,16 @@ impl Server {
         command
     }
 
+    /// The file of the program: the one that was compiled with the tests, or the one that `SWITCHYARD_TEST_PROGRAM` names.
+    pub fn path() -> PathBuf {
+        let given = std::env::var_os("SWITCHYARD_TEST_PROGRAM");
+        given.map_or_else(|| env!("CARGO_BIN_EXE_switchyard").into(), PathBuf::from)
+    }
+
     /// The program, without the environment variables of the user. Its site consists of `public/` only, whether or not
     /// the pages have been built.
     pub fn program() -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_switchyard"));
+        let mut command = Command::new(Server::path());
         command.env(
             "LEPTOS_SITE_ROOT",
             concat!(env!("CARGO_MANIFEST_DIR"), "/public"),

@@ -8,6 +8,7 @@ use crate::engine::{
     Counts, DatabaseInfo, EffectiveState, EventTotals, Protocol, Queue, QueueCounts, QueueTotals,
     Time,
 };
+use crate::memory;
 use crate::metrics::text::{Exposition, Format, Kind};
 
 /// What the metrics need from the database.
@@ -218,6 +219,12 @@ impl Snapshot {
             Kind::Gauge,
             "Open connections over Redis' protocol.",
             monitor.gauges.redis_connections.get(),
+        );
+        out.single(
+            "switchyard_request_memory_bytes",
+            Kind::Gauge,
+            "Memory that is reserved for large bodies and responses.",
+            memory::reserved(),
         );
         let routes = monitor.http.routes();
         let name = "switchyard_http_requests";

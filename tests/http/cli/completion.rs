@@ -41,7 +41,8 @@ async fn bash_completes_names_of_queues() {
     let script = folder.path().join("switchyard.bash");
     std::fs::write(&script, cli.run(&["completions", "bash"]).ok()).unwrap();
     let script = script.display();
-    let program = env!("CARGO_BIN_EXE_switchyard");
+    let program = Server::path();
+    let program = program.display();
     for (line, expected) in [
         ("switchyard queue pause ma", "mail mails"),
         ("switchyard queue pause mail mails im", "images"),
