@@ -61,6 +61,8 @@ test: ## run every check that CI runs, side by side; the output is also in targe
 phase-%:
 	@NEXTEST_TEST_THREADS=5 RUST_TEST_THREADS=5 scripts/phase.sh $*
 phase-postgres phase-unit phase-plain: phase-rust
+# SQLite tests the unoptimized server, which checks for overflows and has debug assertions; Postgres tests the optimized one.
+phase-postgres phase-plain: export SWITCHYARD_TEST_PROGRAM := $(CURDIR)/$(server)
 
 check: test ## the same as test
 

@@ -23,7 +23,8 @@ pub fn address(path: &Path) -> String {
     }
 }
 
-fn file(path: &Path) -> String {
+/// The address of this file.
+pub fn file(path: &Path) -> String {
     format!("sqlite://{}", path.display())
 }
 

@@ -25,6 +25,7 @@ mod response;
 mod server;
 pub mod settings;
 mod stream;
+mod template;
 pub mod tls;
 
 pub use caller::{Caller, STATES, ids, one_in_each_state};

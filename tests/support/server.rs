@@ -9,7 +9,7 @@ use reqwest::Method;
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::{Caller, Response, database};
+use super::{Caller, Response, database, template};
 
 /// A guard against a server that does not stop; no test waits this long.
 const STOP_MAX: Duration = Duration::from_secs(60);
@@ -48,6 +48,7 @@ impl Server {
 
     /// A server on this database, which is kept when the server stops.
     pub fn on(database: &Path, options: &[&str]) -> Server {
+        template::copy_to(database);
         let server = Server::command(&database::address(database), options);
         Server::run(server)
     }
