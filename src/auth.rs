@@ -1,5 +1,5 @@
-//! Authentication and authorization: credentials, principals and roles, sessions' proofs, the login throttle, allowed
-//! hosts, and protection against requests of other sites.
+//! Authentication and authorization: credentials, principals and roles, sessions' proofs, the login throttle, the limit
+//! on actions, allowed hosts, and protection against requests of other sites.
 //!
 //! An [`AuthLayer`] in front of the routes of an API accepts requests with valid credentials; the API itself writes the
 //! response to all others. An API without configured credentials is open. The admin's credentials are valid for every
@@ -7,6 +7,7 @@
 //!
 //! [`AuthLayer`]: crate::auth::AuthLayer
 
+mod action_limit;
 mod credentials;
 mod hosts;
 mod keys;
@@ -26,6 +27,7 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 
 use crate::request::{ClientAddress, drain};
+pub use action_limit::ActionLimit;
 pub use credentials::{ActiveCredentials, Api, Credentials, Keyring, SECRETS_MAX, Secrets};
 pub use hosts::Hosts;
 pub use keys::{Admin, Identity, Keys, PresentedCredentials, UiKey};

@@ -33,8 +33,8 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use audit::{
-    AUDIT_DAYS_MAX, AUDIT_ENTRIES_MAX, AUDIT_ENTRIES_OF_NAME_MAX, AUDIT_TARGET,
-    AUDIT_TEXT_BYTES_MAX, Actor, AuditEntry, AuditFilter,
+    AUDIT_ANONYMOUS, AUDIT_DAYS_MAX, AUDIT_DAYS_MIN, AUDIT_ENTRIES_MAX, AUDIT_ENTRIES_OF_NAME_MAX,
+    AUDIT_TARGET, AUDIT_TEXT_BYTES_MAX, Actor, AuditEntry, AuditFilter,
 };
 use claimants::Claimants;
 pub use clock::{Clock, Time};

@@ -111,10 +111,7 @@ impl Store {
     /// `postgres://USER@HOST/DATABASE`, which must exist.
     pub async fn open(address: &str, settings: Settings) -> Result<Store, StoreError> {
         dialect::define(settings.constants);
-        if ["postgres:", "postgresql:"]
-            .iter()
-            .any(|it| address.starts_with(it))
-        {
+        if address::is_postgres(address) {
             let mut connection = postgres::Connection::open(address, settings).await?;
             connection.migrate().await?;
             return Ok(Store {

@@ -18,7 +18,8 @@ use crate::store::{Row, Statement, StoreError};
 /// The longest text of an entry in bytes; longer texts are cut.
 pub const AUDIT_TEXT_BYTES_MAX: usize = 4_096;
 
-/// Entries of changes that are kept, approximately: the newest. As many entries without changes are kept.
+/// Entries of changes that are kept, approximately: the newest, and all of the last [`AUDIT_DAYS_MIN`] days. As many
+/// entries without changes are kept.
 pub const AUDIT_ENTRIES_MAX: i64 = 100_000;
 
 /// Entries of changes that are kept per user and role, approximately, so that one user cannot push out the others'
@@ -30,6 +31,16 @@ pub const AUDIT_TARGET: &str = "audit";
 
 /// Days that an entry is kept.
 pub const AUDIT_DAYS_MAX: i64 = 90;
+
+/// Days for which an entry of a change is kept, however many entries follow, so that users cannot displace the traces of
+/// what they did. The dashboard limits how many entries a user can add in this time. Entries of [`AUDIT_ANONYMOUS`] are
+/// not kept for these days, because they show no user.
+pub const AUDIT_DAYS_MIN: i64 = 30;
+
+/// The name in entries of actions without credentials.
+pub const AUDIT_ANONYMOUS: &str = "anybody";
+
+const DAY_US: i64 = 86_400_000_000;
 
 /// Old entries are deleted once per this many recorded outcomes.
 const DELETE_EVERY: u64 = 500;
@@ -171,14 +182,7 @@ impl Engine {
         let recorded = self.0.outcomes_recorded.fetch_add(1, Ordering::Relaxed) + 1;
         if recorded.is_multiple_of(DELETE_EVERY) {
             statements.extend(drop_old(now));
-            for sql in [DROP_SURPLUS_CHANGES_OF_NAME, DROP_SURPLUS_OTHERS_OF_NAME] {
-                let quota = [
-                    actor.who.as_str().into(),
-                    AUDIT_ENTRIES_OF_NAME_MAX.into(),
-                    actor.role.as_str().into(),
-                ];
-                statements.push(Statement::new(sql, quota));
-            }
+            statements.extend(drop_surplus_of(actor, now));
         }
         self.write(Needs::default(), None, 1, move |work| {
             work.add_statements(statements.iter().cloned());
@@ -245,16 +249,43 @@ fn log_outcome(actor: &Actor, done: bool, message: &str) {
 /// Statements that delete entries older than [`AUDIT_DAYS_MAX`], and the oldest ones above the quotas: without a role
 /// [`AUDIT_ENTRIES_OF_NAME_MAX`], of all others [`AUDIT_ENTRIES_MAX`] with changes and as many without.
 pub fn drop_old(now: Time) -> [Statement; 4] {
-    let oldest = now.0 - AUDIT_DAYS_MAX * 86_400_000_000;
+    let oldest = now.0 - AUDIT_DAYS_MAX * DAY_US;
+    let changes = [
+        AUDIT_ENTRIES_MAX.into(),
+        kept_since(now).into(),
+        AUDIT_ANONYMOUS.into(),
+    ];
     [
         Statement::new(DROP_OLD, [oldest.into()]),
-        Statement::new(DROP_SURPLUS_CHANGES, [AUDIT_ENTRIES_MAX.into()]),
+        Statement::new(DROP_SURPLUS_CHANGES, changes),
         Statement::new(DROP_SURPLUS_OTHERS, [AUDIT_ENTRIES_MAX.into()]),
         Statement::new(
             DROP_SURPLUS_WITHOUT_ROLE,
             [AUDIT_ENTRIES_OF_NAME_MAX.into()],
         ),
     ]
+}
+
+/// Statements that delete the oldest entries of the actor's name and role above the quotas.
+fn drop_surplus_of(actor: &Actor, now: Time) -> [Statement; 2] {
+    let quota = |sql| {
+        Statement::new(sql, [AUDIT_ENTRIES_OF_NAME_MAX.into()])
+            .with(actor.who.as_str())
+            .with(actor.role.as_str())
+    };
+    let since = match actor.who.as_str() {
+        AUDIT_ANONYMOUS => i64::MAX,
+        _ => kept_since(now),
+    };
+    [
+        quota(DROP_SURPLUS_CHANGES_OF_NAME).with(since),
+        quota(DROP_SURPLUS_OTHERS_OF_NAME),
+    ]
+}
+
+/// Entries of changes after this time are kept; see [`AUDIT_DAYS_MIN`].
+fn kept_since(now: Time) -> i64 {
+    now.0 - AUDIT_DAYS_MIN * DAY_US
 }
 
 /// A `LIKE` pattern for texts that contain this one.
@@ -319,35 +350,34 @@ const ACTIONS: &str = "SELECT action FROM audit GROUP BY action ORDER BY action 
 
 const DROP_OLD: &str = "DELETE FROM audit WHERE at <= $1";
 
-/// Deletes all of these entries but the newest; how many are kept is the argument `$limit`.
+/// Deletes all of these entries but the newest `$1`, if they meet the condition `$and`.
 macro_rules! drop_surplus {
-    ($which:literal, $limit:literal) => {
+    ($which:literal, $and:literal) => {
         concat!(
             "DELETE FROM audit WHERE ",
             $which,
+            $and,
             " AND at <= (SELECT at FROM audit WHERE ",
             $which,
-            " ORDER BY at DESC LIMIT 1 OFFSET ",
-            $limit,
-            " + 0)"
+            " ORDER BY at DESC LIMIT 1 OFFSET $1 + 0)"
         )
     };
 }
 
 // Entries that changed nothing have quotas of their own: their number is not limited by what there is to change.
-const DROP_SURPLUS_CHANGES: &str = drop_surplus!("role <> '' AND items > 0", "$1");
+const DROP_SURPLUS_CHANGES: &str =
+    drop_surplus!("role <> '' AND items > 0", " AND (at <= $2 OR who = $3)");
 
-const DROP_SURPLUS_OTHERS: &str = drop_surplus!("role <> '' AND items = 0", "$1");
+const DROP_SURPLUS_OTHERS: &str = drop_surplus!("role <> '' AND items = 0", "");
 
 // A failed login has no role and is recorded under the name that was tried. Anyone who can reach the server can
 // cause such entries, so they have a quota of their own.
-const DROP_SURPLUS_WITHOUT_ROLE: &str = drop_surplus!("role = ''", "$1");
+const DROP_SURPLUS_WITHOUT_ROLE: &str = drop_surplus!("role = ''", "");
 
 const DROP_SURPLUS_CHANGES_OF_NAME: &str =
-    drop_surplus!("who = $1 AND role = $3 AND items > 0", "$2");
+    drop_surplus!("who = $2 AND role = $3 AND items > 0", " AND at <= $4");
 
-const DROP_SURPLUS_OTHERS_OF_NAME: &str =
-    drop_surplus!("who = $1 AND role = $3 AND items = 0", "$2");
+const DROP_SURPLUS_OTHERS_OF_NAME: &str = drop_surplus!("who = $2 AND role = $3 AND items = 0", "");
 
 #[cfg(test)]
 mod tests {

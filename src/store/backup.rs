@@ -11,6 +11,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection as _};
 use tempfile::TempDir;
 
+use super::address::is_postgres;
 use super::{BUSY_TIMEOUT, StoreError, VERSION, file, migrations, sqlite};
 
 /// Problems that a damaged file reports at most.
@@ -268,10 +269,7 @@ async fn empty_log(path: &Path) {
 
 /// The file of the database at this address.
 fn file_of(address: &str) -> Result<PathBuf> {
-    if ["postgres:", "postgresql:"]
-        .iter()
-        .any(|it| address.starts_with(it))
-    {
+    if is_postgres(address) {
         return Err(BackupError::Postgres);
     }
     match sqlite::locate(address)? {

@@ -16,6 +16,7 @@ use database::CopyDatabase;
 use tables::{Kind, TABLES, Table};
 use value::{Batch, Sum, Value, values};
 
+use super::address::is_postgres;
 use super::{FIRST_TOKEN, StoreError, VERSION, sqlite};
 
 /// Maximum number of rows that an error names per table.
@@ -154,10 +155,6 @@ pub async fn copy(
 
 const SOURCE: &str = "source";
 const TARGET: &str = "target";
-
-fn is_postgres(address: &str) -> bool {
-    address.starts_with("postgres:") || address.starts_with("postgresql:")
-}
 
 /// Connects to the source or the target. Only the target may be a file that does not exist yet.
 async fn open(address: &str, side: &'static str) -> Result<CopyDatabase> {

@@ -3,7 +3,6 @@
 mod listener;
 mod reserve;
 
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
@@ -21,7 +20,7 @@ pub use listener::Listener;
 use listener::NOTIFY;
 use reserve::Reserve;
 
-use super::address::without_password;
+use super::address::postgres_options;
 use super::pooled::SendMode;
 use super::rows::{Arg, Row, Statement, StatementResult};
 use super::{Durability, Settings, SharedState, StoreError, VERSION, migrations};
@@ -68,8 +67,7 @@ const PLANS: [(&str, &str); 4] = [
 
 /// The connection options: the address and the settings of every connection.
 fn options(address: &str, durability: Durability) -> Result<PgConnectOptions, StoreError> {
-    let options = PgConnectOptions::from_str(address)
-        .map_err(|_| StoreError::Address(without_password(address)))?;
+    let options = postgres_options(address)?;
     let commit = match durability {
         Durability::Full => "on",
         // Acknowledged writes survive the end of this process, but not a crash of the database server.

@@ -1,14 +1,14 @@
 //! The table of a Relay server in PostgreSQL, read in one snapshot, for `switchyard import`.
 
 use std::collections::HashSet;
-use std::str::FromStr;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 
-use super::{Row, StoreError, address};
+use super::address::postgres_options;
+use super::{Row, StoreError};
 
 /// The longest payload or state that is read, in bytes.
 const TEXT_BYTES_MAX: usize = 16 << 20;
@@ -54,8 +54,7 @@ impl RelayTable {
     /// # Errors
     /// If the address is invalid or the database cannot be read.
     pub async fn open(address: &str) -> Result<Option<RelayTable>, StoreError> {
-        let options = PgConnectOptions::from_str(address)
-            .map_err(|_| StoreError::Address(address::without_password(address)))?
+        let options = postgres_options(address)?
             .application_name("switchyard import")
             // The transaction is idle while the target is written.
             .options([

@@ -53,7 +53,6 @@ pub const READ_FUNCTIONS: &[(&str, Role)] = &[
     (frame::LoadCounts::PATH, Role::Viewer),
     (pages::about::load::About::PATH, Role::Viewer),
     (pages::audit::load::Audit::PATH, Role::Admin),
-    (pages::check::load::Check::PATH, Role::Admin),
     (pages::config::load::LoadConfig::PATH, Role::Viewer),
     (pages::confirm::load::Confirm::PATH, Role::Operator),
     (pages::daily_stats::load::Stats::PATH, Role::Viewer),

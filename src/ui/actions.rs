@@ -95,6 +95,7 @@ impl Action {
 
 /// All actions. If several with the same path match a form, the first one counts.
 static ACTIONS: &[&Action] = &[
+    &database::CHECK,
     &database::REPAIR,
     &dead_letters::DELETE_DEAD,
     &dead_letters::DELETE_DEAD_JOBS,

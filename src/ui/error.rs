@@ -13,6 +13,9 @@ pub enum PageError {
     /// The user lacks the role.
     #[error("{0}")]
     Forbidden(String),
+    /// The user takes too many actions.
+    #[error("{0}")]
+    TooMany(String),
     /// The engine cannot read or write now.
     #[error("{0}")]
     Unavailable(String),

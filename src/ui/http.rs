@@ -128,6 +128,7 @@ pub fn router(state: Dashboard) -> Router {
         .route("/ui/jobs.csv", get(exports::jobs_as_csv))
         .route("/ui/jobs.jsonl", get(exports::jobs_as_json_lines))
         // Forms that are posted to the address of a page.
+        .route("/ui/check", post(page_forms::check))
         .route("/ui/login", post(login::sign_in))
         .route("/ui/logout", post(login::sign_out))
         .route("/ui/namespaces", post(page_forms::create_token))

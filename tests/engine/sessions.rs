@@ -5,8 +5,8 @@ use std::time::UNIX_EPOCH;
 
 use futures::{StreamExt, stream};
 use switchyard::engine::{
-    AUDIT_ENTRIES_OF_NAME_MAX, Actor, AuditFilter, Engine, JobKey, SESSION_AGE_S, SESSION_IDLE_S,
-    SESSIONS_MAX, Session, Time,
+    AUDIT_ANONYMOUS, AUDIT_ENTRIES_OF_NAME_MAX, Actor, AuditFilter, Engine, JobKey, SESSION_AGE_S,
+    SESSION_IDLE_S, SESSIONS_MAX, Session, Time,
 };
 use switchyard::secret::Hash;
 
@@ -190,6 +190,35 @@ async fn entries_without_changes_cannot_displace_changes() {
     assert_eq!(changes, ["change", "session"]);
     // Entries are deleted from time to time.
     assert!((9_000..10_600).contains(&kept.len()), "{}", kept.len());
+}
+
+#[tokio::test]
+async fn a_user_cannot_displace_the_changes_of_the_last_days() {
+    let engine = open(false).await;
+    let change_as = async |n: i64, who: &str| {
+        let actor = Actor {
+            id: format!("{who} {n:08}"),
+            who: who.to_owned(),
+            role: "operator".to_owned(),
+            ..Actor::default()
+        };
+        let begun = engine.record_session(&actor, true, "Signed in.");
+        begun.await.unwrap();
+    };
+    let most = AUDIT_ENTRIES_OF_NAME_MAX + 1_000;
+    for (who, expected) in [("vera", most..most + 1), (AUDIT_ANONYMOUS, 9_000..10_600)] {
+        stream::iter((0..most).map(|n| change_as(n, who)))
+            .buffer_unordered(200)
+            .collect::<Vec<_>>()
+            .await;
+        let filter = AuditFilter {
+            who: who.to_owned(),
+            ..AuditFilter::default()
+        };
+        let entries = engine.audit_entries(&filter, None, 100_000).await;
+        let kept = i64::try_from(entries.unwrap().len()).unwrap();
+        assert!(expected.contains(&kept), "{who}: {kept}");
+    }
 }
 
 #[tokio::test]

@@ -17,13 +17,13 @@ use crate::engine::error::{Error, Result};
 use crate::engine::events;
 use crate::engine::maintenance::SystemTask;
 use crate::engine::maintenance::empty_queues::EmptyQueues;
-use crate::engine::maintenance::{deletions, tasks};
+use crate::engine::maintenance::{deletions, fold_series, tasks};
 use crate::engine::metrics::Metrics;
 use crate::engine::model::job::{JobKey, QueueId};
 
 use crate::engine::peers::Peers;
 
-use crate::engine::maintenance::{fold_series, prune};
+use crate::engine::maintenance::prune::{self, Progress};
 use crate::engine::subscriptions::Subscriptions;
 use crate::engine::unit_of_work::commit_times::CommitTimes;
 use crate::engine::unit_of_work::cycles::Walk;
@@ -79,10 +79,10 @@ pub struct Runner {
 }
 
 /// When old statistics were last processed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Aging {
-    /// The UTC day of the last deletion of old statistics.
-    pruned_on: Option<i64>,
+    /// The UTC day of the last deletion of old statistics, and how far it has come.
+    pruned: Option<(i64, Progress)>,
     /// The hour of the last aggregation of minutes into hours.
     folded_in: Option<i64>,
 }
@@ -142,8 +142,8 @@ impl GroupRunner for Runner {
         }
         let ages = system_task.as_ref().map(SystemTask::ages_statistics);
         let aging = match deletes_complete || ages.unwrap_or_default() {
-            true => self.age_statistics(connection, &mut work).await?,
-            false => self.aging,
+            true => Some(self.age_statistics(connection, &mut work).await?),
+            false => None,
         };
         if self.transactions.is_multiple_of(DROP_EVENTS_EVERY) && system_task.is_none() {
             writes.push(events::drop_old());
@@ -174,7 +174,9 @@ impl GroupRunner for Runner {
         if revised && !self.peers.is_shared() {
             self.revision += 1;
         }
-        self.aging = aging;
+        if let Some(aging) = aging {
+            self.aging = aging;
+        }
         self.transactions += 1;
         self.apply_committed(work, if save_seen { HashMap::new() } else { seen }, written);
         Ok(())
@@ -239,15 +241,18 @@ impl Runner {
         connection: &mut Connection,
         work: &mut UnitOfWork,
     ) -> Result<Aging, StoreError> {
-        let mut aged = self.aging;
+        let mut aged = self.aging.clone();
         let hour = Some(time_series::minute(work.now).div_euclid(time_series::HOUR));
         if aged.folded_in != hour && fold_series::fold(connection, work).await? {
             aged.folded_in = hour;
         }
-        let day = Some(work.now.day());
-        if aged.pruned_on != day && prune::prune(connection, work, self.trust_client_clock).await? {
-            aged.pruned_on = day;
-        }
+        let day = work.now.day();
+        let progress = match aged.pruned {
+            Some((on, progress)) if on == day => progress,
+            _ => Progress::BEGIN,
+        };
+        let progress = prune::prune(connection, work, self.trust_client_clock, progress).await?;
+        aged.pruned = Some((day, progress));
         Ok(aged)
     }
 
@@ -332,7 +337,7 @@ impl Runner {
         for (option, value) in finished.settings {
             self.shared.config.apply(&option, value);
             // Retention options or limits on running jobs may have changed.
-            self.aging.pruned_on = None;
+            self.aging.pruned = None;
             self.subscriptions.wake_all();
         }
         for queue in finished.changed_queues {

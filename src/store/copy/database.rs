@@ -7,13 +7,14 @@ use std::str::FromStr;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use sqlx::migrate::Migrator;
-use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection};
+use sqlx::postgres::{PgArguments, PgConnection};
 use sqlx::sqlite::{SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode};
 use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection as _, Encode, Type};
 
 use super::tables::{Kind, TABLES, Table};
 use super::value::{Batch, Value};
-use crate::store::{BUSY_TIMEOUT, Row, StoreError, address, file, migrations};
+use crate::store::address::postgres_options;
+use crate::store::{BUSY_TIMEOUT, Row, StoreError, file, migrations};
 
 /// Rows that SQLite's thread reads ahead. It is small because each row can be large.
 const ROW_BUFFER: usize = 8;
@@ -68,8 +69,7 @@ impl CopyDatabase {
     /// # Errors
     /// If the address is invalid or the database cannot be reached.
     pub async fn postgres(text: &str) -> Result<CopyDatabase, StoreError> {
-        let options = PgConnectOptions::from_str(text)
-            .map_err(|_| StoreError::Address(address::without_password(text)))?
+        let options = postgres_options(text)?
             .application_name("switchyard copy")
             // The transaction is idle while the other side is read.
             .options([("idle_in_transaction_session_timeout", "0")])

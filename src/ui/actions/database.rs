@@ -1,4 +1,4 @@
-//! Repair of the database.
+//! The consistency check, and repair of the database.
 
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
@@ -6,6 +6,11 @@ use leptos::server_fn::ServerFn;
 use super::{Action, Target, act};
 use crate::auth::Role;
 use crate::ui::error::PageError;
+
+/// The check changes nothing, but it reads the whole database, so a link must not start it.
+pub static CHECK: Action = Action::new("check", "/ui/check", Role::Admin, |_| {
+    Target::new("the database".to_owned(), "/ui/check".to_owned())
+});
 
 pub static REPAIR: Action = Action::new("repair", Repair::PATH, Role::Admin, |_| {
     Target::new("the database".to_owned(), "/ui/check".to_owned())

@@ -85,6 +85,7 @@ const FORMS: &[[&str; 5]] = &[
         "queue a/b",
         "/ui/jobq/a%2Fb",
     ],
+    ["/ui/check", "", "check", "the database", "/ui/check"],
     [
         "/ui/namespaces",
         "namespace=+n",

@@ -37,6 +37,14 @@ pub fn error_view(error: &PageError) -> AnyView {
                 "Go back and reload the page; it may be older than the server. " <a href="/ui">"Go to overview"</a>
             },
         ),
+        PageError::TooMany(why) => explanation(
+            "Too many actions",
+            "Nothing was changed.",
+            why,
+            view! {
+                "A bulk action on many jobs counts as one action. " <a href="/ui">"Go to overview"</a>
+            },
+        ),
         PageError::Unavailable(why) => explanation(
             "Page unavailable",
             "The server could not load this page. Nothing was changed.",

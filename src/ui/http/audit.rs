@@ -2,10 +2,11 @@
 //! outcome is added afterwards, as the message that the user sees.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
@@ -15,9 +16,10 @@ use uuid::Uuid;
 use super::authentication::{RequestInfo, forbid};
 use super::forms::error_page;
 use super::{Dashboard, FORM_BYTES_MAX};
-use crate::auth::{AuthMethod, Identity, Role};
+use crate::auth::{Identity, Role};
 use crate::engine::{Actor, Engine};
-use crate::request::RequestId;
+use crate::request::{RequestId, drain};
+use crate::ui::access::is_read_function;
 use crate::ui::actions::{self, Form, Target};
 use crate::ui::error::PageError;
 
@@ -54,7 +56,7 @@ pub fn actor(info: &RequestInfo, user: &Identity, action: &str) -> Actor {
     }
 }
 
-/// Runs an action if the user has the role `least`, and writes the audit entry in both cases.
+/// Runs an action if the user has the role `least` and has not taken too many, and writes the audit entry in both cases.
 pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Next) -> Response {
     let info = RequestInfo::of(&request);
     let Some(principal) = info.principal.clone() else {
@@ -88,14 +90,26 @@ pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Ne
         dashboard.engine.clone(),
         Arc::clone(&dashboard.authenticator),
     );
+    // Without credentials there is no user to count. Rejected requests of guests are not recorded: there can be many.
+    let reject = async |why: &str| {
+        if principal.has_credentials() {
+            let rejections = &authenticator.rejections;
+            rejections.record(&engine, &entry.actor, why).await;
+        }
+    };
+    // Functions that only read are in no entry unless they are rejected.
+    let is_action = !is_read_function(request.uri().path());
+    if is_allowed && is_action && principal.has_credentials() {
+        let counted = authenticator.action_limit.count(&principal.identity, 1);
+        if let Err(wait) = counted {
+            reject("Too many actions.").await;
+            drain(request).await;
+            return too_many(dashboard, info, wait).await;
+        }
+    }
     let response = run_or_forbid(dashboard, request, info, least, next).await;
     if !is_allowed {
-        // Rejected requests of guests are not recorded: they have no user name, and there can be many.
-        if matches!(principal.method, AuthMethod::Key | AuthMethod::Session) {
-            let why = format!("Requires the {} role.", least.as_str());
-            let rejections = &authenticator.rejections;
-            rejections.record(&engine, &entry.actor, &why).await;
-        }
+        reject(&format!("Requires the {} role.", least.as_str())).await;
         return response;
     }
     let status = response.status();
@@ -110,6 +124,16 @@ pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Ne
     {
         tracing::error!(%error, "failed to write the audit log");
     }
+    response
+}
+
+/// The response to a user who takes too many actions.
+async fn too_many(dashboard: Dashboard, info: RequestInfo, wait: Duration) -> Response {
+    let seconds = wait.as_secs() + 1;
+    let why = format!("You have taken too many actions. Try again in {seconds} s.");
+    let mut response = error_page(dashboard, info, PageError::TooMany(why)).await;
+    let headers = response.headers_mut();
+    headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     response
 }
 

@@ -13,10 +13,10 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 
 use crate::auth::{
-    Auth, AuthMethod, CredentialSource, Identity, Keyring, LoginThrottle, PresentedCredentials,
-    Role, log_wrong_credentials,
+    ActionLimit, Auth, AuthMethod, CredentialSource, Identity, Keyring, LoginThrottle,
+    PresentedCredentials, Role, log_wrong_credentials,
 };
-use crate::engine::{Engine, Result};
+use crate::engine::{AUDIT_ANONYMOUS, Engine, Result};
 use crate::request::{ClientAddress, Https, RequestId, drain};
 use crate::secret::Hash;
 use crate::ui::access::{self, role_to_post, role_to_read};
@@ -27,9 +27,6 @@ use crate::ui::http::guard::{self, is_safe};
 use crate::ui::http::rejections::Rejections;
 use crate::ui::http::{Dashboard, REFRESH, forms, login, unavailable};
 use crate::ui::urls::encoding::{encode, is_dashboard_page};
-
-/// The user name of requests without credentials.
-const GUEST_NAME: &str = "anybody";
 
 /// The address of the login page.
 pub const LOGIN: &str = "/ui/login";
@@ -45,6 +42,7 @@ pub struct Authenticator {
     pub environment: String,
     pub throttle: Arc<LoginThrottle>,
     pub rejections: Rejections,
+    pub action_limit: ActionLimit,
 }
 
 /// An authenticated user.
@@ -52,6 +50,13 @@ pub struct Authenticator {
 pub struct Principal {
     pub identity: Identity,
     pub method: AuthMethod,
+}
+
+impl Principal {
+    /// Whether the user has presented credentials. Others have no name.
+    pub fn has_credentials(&self) -> bool {
+        matches!(self.method, AuthMethod::Key | AuthMethod::Session)
+    }
 }
 
 impl Authenticator {
@@ -63,6 +68,7 @@ impl Authenticator {
             environment: environment.unwrap_or_default().to_owned(),
             throttle: Arc::clone(&auth.throttle),
             rejections: Rejections::default(),
+            action_limit: ActionLimit::default(),
         }
     }
 
@@ -113,7 +119,7 @@ impl Authenticator {
         } else {
             AuthMethod::Open
         };
-        let name = GUEST_NAME.to_owned();
+        let name = AUDIT_ANONYMOUS.to_owned();
         Ok(match self.guest_role {
             Some(role) => Authentication::Known(principal(&Identity { name, role }, method)),
             None => Authentication::Unknown,

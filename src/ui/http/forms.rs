@@ -63,6 +63,7 @@ pub async fn error_page(dashboard: Dashboard, info: RequestInfo, error: PageErro
     let status = match &error {
         PageError::Missing(_) => StatusCode::NOT_FOUND,
         PageError::Forbidden(_) => StatusCode::FORBIDDEN,
+        PageError::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
         PageError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         PageError::Request(_) => StatusCode::BAD_REQUEST,
     };

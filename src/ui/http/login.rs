@@ -56,12 +56,13 @@ pub async fn sign_in(
         CredentialSource::Form,
         attempt,
     );
-    // Limited, because each sign-in adds a session and an audit entry.
-    let found = found.and_then(|found| match &found {
-        Some((user, _)) => throttle
-            .sign_in(info.from, Hash::of(&user.name))
-            .map(|()| found),
-        None => Ok(None),
+    // Limited, because each sign-in adds a session, and audit entries of its begin and its end.
+    let found = found.and_then(|found| {
+        if let Some((user, _)) = &found {
+            throttle.sign_in(info.from, Hash::of(&user.name))?;
+            dashboard.authenticator.action_limit.count(user, 2)?;
+        }
+        Ok(found)
     });
     let (user, proof) = match found {
         Ok(Some(found)) => found,
@@ -139,11 +140,13 @@ pub async fn sign_out(State(dashboard): State<Dashboard>, info: RequestInfo) -> 
         let known = engine.session(Hash::of(secret), None).await;
         let mut ended = engine.end_session(Hash::of(secret)).await;
         if let (Ok(()), Some(principal)) = (&ended, &info.principal) {
-            let actor = actor(&info, &principal.identity, SIGN_OUT.name);
-            ended = match known {
-                Ok(Some(_)) => engine.record_session(&actor, false, "Signed out.").await,
-                _ => engine.record_outcome(&actor, true, "Signed out.").await,
+            let actor = Actor {
+                id: sign_out_entry(secret),
+                ..actor(&info, &principal.identity, SIGN_OUT.name)
             };
+            if let Ok(Some(_)) = known {
+                ended = engine.record_session(&actor, false, "Signed out.").await;
+            }
         }
         if let Err(error) = ended {
             tracing::error!(%error, "failed to end a session");
@@ -153,6 +156,12 @@ pub async fn sign_out(State(dashboard): State<Dashboard>, info: RequestInfo) -> 
     }
     let cookie = cookies::no_session();
     ([(header::SET_COOKIE, cookie)], Redirect::to(LOGIN)).into_response()
+}
+
+/// The ID of the audit entry for the end of a session. One per session, so that repeated requests add no entries.
+fn sign_out_entry(session: &str) -> String {
+    let hash = Hash::of(format!("sign-out {session}")).hex();
+    hash.get(..32).unwrap_or(&hash).to_owned()
 }
 
 /// The login page as a response. After the sign-in it leads to `next`.

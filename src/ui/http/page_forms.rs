@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use axum::extract::{Path, State};
-use axum::http::{HeaderValue, Uri, header};
+use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::Response;
 use leptos::prelude::provide_context;
 use serde::Deserialize;
@@ -13,16 +13,53 @@ use serde::Deserialize;
 use super::Dashboard;
 use super::authentication::{RequestInfo, forbid};
 use super::forms::{PageForm, redirect_with_message, render};
+use crate::ui::actions::database::CHECK;
 use crate::ui::actions::put::PUT;
 use crate::ui::actions::records::{
     CREATE_RECORD, SET_STATE, change_record, create_record as create,
 };
 use crate::ui::actions::tokens::{CREATE_TOKEN, create_token as create_secret};
+use crate::ui::context::sentence;
+use crate::ui::error::PageError;
 use crate::ui::page_request::PageRequest;
+use crate::ui::pages::check::load::load_check;
+use crate::ui::pages::check::model::{CheckOutcome, CheckView};
 use crate::ui::pages::namespaces::model::NewToken;
 use crate::ui::pages::put::model::NewJob;
 use crate::ui::pages::records::model::{Change, NewRecord, RecordFormError};
 use crate::ui::{actions, urls};
+
+/// `POST /ui/check`
+pub async fn check(State(dashboard): State<Dashboard>, info: RequestInfo) -> Response {
+    if !info.may(CHECK.role) {
+        return forbid(dashboard, info, CHECK.role).await;
+    }
+    let checked = load_check(&dashboard.engine).await.map_err(|error| {
+        tracing::error!(%error, "failed to check the database");
+        PageError::Unavailable(sentence(&error))
+    });
+    let (status, outcome) = match &checked {
+        Ok(view) => (StatusCode::OK, found(view)),
+        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+    };
+    info.set_outcome(checked.is_ok(), &outcome);
+    let checked = CheckOutcome(checked);
+    let mut response = render(dashboard, &Uri::from_static(CHECK.path), info, move || {
+        provide_context(checked.clone());
+    })
+    .await;
+    *response.status_mut() = status;
+    response
+}
+
+/// How many inconsistencies a check has found.
+fn found(view: &CheckView) -> String {
+    match view.total() {
+        0 => "No inconsistencies found.".to_owned(),
+        1 => "1 inconsistency found.".to_owned(),
+        n => format!("{n} inconsistencies found."),
+    }
+}
 
 /// `POST /ui/put`
 pub async fn put(

@@ -30,7 +30,7 @@ pub fn AuditPage() -> impl IntoView {
 }
 
 fn page(view: &AuditView, query: &AuditQuery, request: &PageRequest) -> AnyView {
-    let (most, days) = view.retention;
+    let (least, days) = view.days;
     let is_filtered = query.filters().iter().any(|(_, value)| !value.is_empty());
     let list = if let Some(why) = &view.filter_error {
         view! { <p class="px-4 py-5 text-failed">{icon("failed")} " " {why.clone()} "."</p> }
@@ -50,8 +50,8 @@ fn page(view: &AuditView, query: &AuditQuery, request: &PageRequest) -> AnyView 
         <h1>"Audit"</h1>
         <p class="text-muted wrap-anywhere">
             {format!(
-                "Actions taken in the dashboard, newest first. About {} entries are kept, for up to {days} days.",
-                time::number(most),
+                "Actions taken in the dashboard, newest first. About {} entries are kept for up to {days} days, and all changes of users for at least {least} days.",
+                time::number(view.entries_max),
             )}
         </p>
         {filter(view, query)}

@@ -1,4 +1,4 @@
-//! `/ui/check`: the consistency check. `?run=1` runs it.
+//! `/ui/check`: the consistency check. A form that is posted to the same address runs it.
 
 pub mod load;
 pub mod model;
@@ -8,15 +8,16 @@ use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::actions::database::Repair;
-use crate::ui::components::basics::{loaded, plural};
+use crate::ui::actions::database::{CHECK, Repair};
+use crate::ui::components::basics::plural;
 use crate::ui::components::commands::{api, curl_commands, shell_quote};
+use crate::ui::components::error::error_view;
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
 use crate::ui::components::icons::icon;
 use crate::ui::components::styles::{CARD, CARD_TITLE, HEALTHY};
 use crate::ui::components::time::exact;
 use crate::ui::page_request::{PageRequest, page_request};
-use crate::ui::pages::check::model::{CheckView, CheckedKind};
+use crate::ui::pages::check::model::{CheckOutcome, CheckView, CheckedKind};
 
 /// Maximum number of inconsistencies of one kind that the engine reports.
 const KIND_MAX: usize = 1_000;
@@ -24,13 +25,10 @@ const KIND_MAX: usize = 1_000;
 #[component]
 pub fn CheckPage() -> impl IntoView {
     let request = page_request();
-    // A refresh does not run the check again, because it reads the whole database.
-    let run = request.param("run").is_some_and(|run| run == "1") && !request.is_refresh;
-    let found = if run {
-        let shown = request.clone();
-        loaded(load::check(), move |view| result(&view, &shown))
-    } else {
-        ().into_any()
+    let found = match use_context::<CheckOutcome>() {
+        Some(CheckOutcome(Ok(view))) => result(&view, &request),
+        Some(CheckOutcome(Err(error))) => error_view(&error),
+        None => ().into_any(),
     };
     view! {
         <Title text="Consistency check" />
@@ -38,8 +36,7 @@ pub fn CheckPage() -> impl IntoView {
         <p class="text-muted wrap-anywhere">
             "Compares derived data (counts, tags, dependencies) with the jobs, and checks that tags and histories can be read. The check reads the whole database from one snapshot while the server keeps running; on a large database it takes a while."
         </p>
-        <form method="get" action="/ui/check">
-            <input type="hidden" name="run" value="1" />
+        <form method="post" action=CHECK.path>
             <button type="submit" class="btn btn-strong">{icon("check")} "Run check"</button>
         </form>
         // A refresh keeps the result.
@@ -59,8 +56,7 @@ fn result(view: &CheckView, request: &PageRequest) -> AnyView {
         }
         .into_any();
     }
-    let total: usize = view.kinds.iter().map(|kind| kind.total).sum();
-    let n = i64::try_from(total).unwrap_or(i64::MAX);
+    let n = i64::try_from(view.total()).unwrap_or(i64::MAX);
     view! {
         <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
             <p class="flex flex-wrap items-center gap-2 text-failed">

@@ -87,3 +87,16 @@ async fn errors_call_a_job_scheduled_until_it_is_popped() {
     let details = refused.assert_rejected(409, "not_running");
     assert_eq!(details["state"], "waiting");
 }
+
+#[tokio::test]
+async fn only_a_worker_with_a_name_claims_jobs() {
+    let (server, address) = server(&[CLOCK]).await;
+    let mut redis = Redis::with(&address, CURRENT).await;
+    redis.at(0, &["put", "", "q", "a", "K", "{}", "0"]).await;
+    let refused = error("Pop(): Arg \"worker\" must not be empty");
+    assert_eq!(redis.at(1, &["pop", "q", "", "1"]).await, refused);
+    assert_eq!(server.at(1).state("a").await, "waiting");
+    assert_eq!(redis.json(1, &["workers"]).await, json!({}));
+    let check = server.client().get("/check").await.ok();
+    assert_eq!(check, json!({"problems": []}));
+}

@@ -214,3 +214,21 @@ async fn every_page_shows_the_environment_as_configured() {
     let page = Browser::at(&plain).page("/ui").await;
     assert!(!page.contains("Environment: "));
 }
+
+#[tokio::test]
+async fn only_a_form_of_the_dashboard_runs_the_check() {
+    let server = Server::with(&with_keys(&[]));
+    let anna = Browser::at(&server).with_key(ANNA);
+    const FOUND: &str = "No inconsistencies found.";
+    let page = anna.page("/ui/check?run=1").await;
+    assert!(!page.contains(FOUND) && actions(&page).contains(&"/ui/check".to_owned()));
+    let foreign = anna.request(Method::POST, "/ui/check");
+    let foreign = foreign.header("sec-fetch-site", "cross-site");
+    assert_eq!(foreign.send().await.unwrap().status(), 403);
+    assert!(anna.audit("").await.is_empty());
+    let checked = anna.post("/ui/check", &[]).await;
+    assert_eq!(checked.status(), 200);
+    assert!(checked.text().await.unwrap().contains(FOUND));
+    let entry = anna.audit("").await.remove(0);
+    assert_eq!([&entry["action"], &entry["said"]], ["check", FOUND]);
+}

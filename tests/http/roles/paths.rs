@@ -6,14 +6,13 @@ use super::{ANNA, Browser, OLGA, VERA, with_keys};
 use crate::support::{Server, raw};
 
 /// Pages for admins only.
-const ADMIN_PAGES: [&str; 7] = [
+const ADMIN_PAGES: [&str; 6] = [
     "audit",
     "audit.csv",
     "audit.json",
     "namespaces",
     "namespaces/billing",
     "check",
-    "check?run=1",
 ];
 
 /// Pages for operators and admins.

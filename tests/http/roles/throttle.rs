@@ -3,7 +3,7 @@
 use futures::StreamExt;
 use reqwest::{Method, Response};
 
-use super::{ADMIN, Browser, OLGA, VERA, with_keys};
+use super::{ADMIN, ANNA, Browser, OLGA, VERA, with_keys};
 use crate::support::Server;
 
 async fn with_password(browser: &Browser, path: &str, name: &str, password: &str) -> Response {
@@ -74,6 +74,53 @@ async fn a_name_can_sign_in_30_times_a_minute() {
     }
     assert_eq!(sign_in("vera", VERA).await, 429);
     assert_eq!(sign_in("olga", OLGA).await, 303);
+}
+
+#[tokio::test]
+async fn a_user_cannot_take_more_than_1000_actions_at_once() {
+    let server = Server::with(&with_keys(&[]));
+    server.client().add_ids("work", &["a"]).await;
+    let browser = Browser::at(&server);
+    let olga = browser.with_key(OLGA);
+    let form = [("id", "a"), ("back", "/ui"), ("after", "/ui")];
+    olga.act("add_tag", &[("id", "a"), ("tag", "red")]).await;
+    // Functions that only read are not actions.
+    for _ in 0..10 {
+        assert_ne!(olga.post("/ui/fn/confirm", &form).await.status(), 429);
+    }
+    let actions = (0..1_010).map(|n| olga.post(["/ui/fn/track", "/ui/fn/untrack"][n % 2], &form));
+    let statuses: Vec<_> = futures::stream::iter(actions)
+        .buffer_unordered(8)
+        .map(|response| response.status().as_u16())
+        .collect()
+        .await;
+    let refused = statuses.iter().filter(|status| **status == 429).count();
+    // One more is possible for each 30 s that this takes.
+    assert!((1..=11).contains(&refused), "{refused}");
+    let refused = loop {
+        let response = olga.post("/ui/fn/untrack", &form).await;
+        if response.status() == 429 {
+            break response;
+        }
+    };
+    let wait = refused.headers()["retry-after"].to_str().unwrap();
+    assert!((1..=31).contains(&wait.parse::<u64>().unwrap()), "{wait}");
+    let page = refused.text().await.unwrap();
+    assert!(page.contains("You have taken too many actions."), "{page}");
+    assert_eq!(olga.open("/ui/queues").await.status(), 200);
+    let anna = browser.with_key(ANNA);
+    assert_eq!(anna.post("/ui/fn/untrack", &form).await.status(), 303);
+    let first = browser.audit("?who=olga&action=add_tag").await;
+    assert_eq!(first.len(), 1, "{first:?}");
+    let newest = browser.audit("?who=olga").await.remove(0);
+    assert_eq!(newest["outcome"], "refused", "{newest}");
+    assert!(
+        newest["said"]
+            .as_str()
+            .unwrap()
+            .starts_with("Too many actions."),
+        "{newest}"
+    );
 }
 
 #[tokio::test]

@@ -181,6 +181,8 @@ INSERT INTO audit (id, at, who, role, action, target, link, before, after, items
 WITH RECURSIVE numbers (n) AS (SELECT $2 + 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < $3)
 SELECT 'id ' || n, $1 + n, 'ada', 'admin', '', '', '', '', '', 0, 1, '', '', '' FROM numbers";
 
+const CHANGES: &str = "UPDATE audit SET items = 1, who = $1";
+
 #[tokio::test]
 async fn the_newest_100000_audit_entries_are_kept() {
     let engine = engine().await;
@@ -202,6 +204,35 @@ async fn the_newest_100000_audit_entries_are_kept() {
 }
 
 #[tokio::test]
+async fn changes_of_users_are_kept_for_30_days() {
+    let engine = engine().await;
+    let now = engine.now(None);
+    let args = [now.0.into(), 1.into(), 100_010.into()];
+    write(&engine, [Statement::new(ENTRIES, args)]).await;
+    let age = |seconds: f64| now.plus_seconds(30.0 * 86_400.0 + seconds);
+    for (who, at, kept) in [
+        ("ada", now, 100_010),
+        ("ada", age(0.0), 100_010),
+        // An entry follows the one before it by 1 µs.
+        ("ada", age(5e-6), 100_005),
+        ("ada", age(1.0), 100_000),
+    ] {
+        write(&engine, [Statement::new(CHANGES, [who.into()])]).await;
+        write(&engine, audit::drop_old(at)).await;
+        let left = count(&engine, "SELECT count(*) FROM audit").await;
+        assert_eq!(left, kept, "{who} {at:?}");
+    }
+    let more = [now.0.into(), 100_011.into(), 100_020.into()];
+    write(&engine, [Statement::new(ENTRIES, more)]).await;
+    let who = audit::AUDIT_ANONYMOUS.into();
+    write(&engine, [Statement::new(CHANGES, [who])]).await;
+    write(&engine, audit::drop_old(now)).await;
+    let left = count(&engine, "SELECT count(*) FROM audit").await;
+    assert_eq!(left, 100_000, "without credentials");
+    engine.close().await;
+}
+
+#[tokio::test]
 async fn the_newest_100000_events_are_kept() {
     let engine = engine().await;
     let add = "INSERT INTO events (first, n, at, entries) VALUES (1, 1, 0, '[]'), (2, 1, 0, '[]')";
@@ -211,6 +242,81 @@ async fn the_newest_100000_events_are_kept() {
         write(&engine, [number, events::drop_old()]).await;
         let left = count(&engine, "SELECT count(*) FROM events").await;
         assert_eq!(left, kept, "after event {last}");
+    }
+    engine.close().await;
+}
+
+/// Counts of tags and of queues in a failure group: every second one is 0, as the sum of the rows of two servers.
+const COUNTS: [&str; 2] = [
+    "INSERT INTO tag_counts (tag, server, n)
+WITH RECURSIVE numbers (n) AS (SELECT $1 + 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < $2)
+SELECT 'tag ' || n, s.server, CASE WHEN s.server = 1 THEN 1 ELSE n % 2 - 1 END
+FROM numbers CROSS JOIN (SELECT 1 AS server UNION ALL SELECT 2) AS s",
+    "INSERT INTO failure_counts (failure_group, queue, server, n)
+WITH RECURSIVE numbers (n) AS (SELECT $1 + 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < $2)
+SELECT 'g', n, s.server, CASE WHEN s.server = 1 THEN 1 ELSE n % 2 - 1 END
+FROM numbers CROSS JOIN (SELECT 1 AS server UNION ALL SELECT 2) AS s",
+];
+
+#[tokio::test]
+async fn a_part_of_the_counts_is_pruned_at_once() {
+    let engine = engine().await;
+    let add = COUNTS.map(|sql| Statement::new(sql, [10_001.into(), 12_500.into()]));
+    write(&engine, add).await;
+    let left = async || {
+        let tags = count(&engine, "SELECT count(*) FROM tag_counts").await;
+        let failures = count(&engine, "SELECT count(*) FROM failure_counts").await;
+        (tags, failures)
+    };
+    // 2,000 of the 5,000 rows are read, so 1,000 are deleted. The last part of the tags is not full, so the failures
+    // follow in the same transaction.
+    for expected in [
+        (4_000, 5_000),
+        (3_000, 5_000),
+        (2_500, 4_000),
+        (2_500, 3_000),
+        (2_500, 2_500),
+        (2_500, 2_500),
+    ] {
+        affected(&engine, MaintenanceTask::AgeStatistics).await;
+        assert_eq!(left().await, expected);
+    }
+    for sql in ["tag_counts", "failure_counts"] {
+        let sql = match sql {
+            "tag_counts" => "SELECT count(*) FROM tag_counts GROUP BY tag HAVING sum(n) = 0",
+            _ => "SELECT count(*) FROM failure_counts GROUP BY queue HAVING sum(n) = 0",
+        };
+        let rows = engine.readers().rows(Statement::new(sql, [])).await;
+        assert!(rows.unwrap().is_empty(), "{sql}");
+    }
+    // Once a day.
+    let add = COUNTS.map(|sql| Statement::new(sql, [20_002.into(), 20_002.into()]));
+    write(&engine, add).await;
+    affected(&engine, MaintenanceTask::AgeStatistics).await;
+    assert_eq!(left().await, (2_502, 2_502));
+    engine.close().await;
+}
+
+const OLD_STATISTICS: [&str; 2] = [
+    "INSERT INTO queues (id, protocol, namespace, name, first_seen)
+WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 4500)
+SELECT n, 'qless', '', 'queue ' || n, 0 FROM numbers",
+    "INSERT INTO tallies (kind, queue, day, slot, server, n) SELECT {kind_wait}, id, 1, 200, 0, 1 FROM queues",
+];
+
+#[tokio::test]
+async fn the_statistics_of_2000_queues_are_pruned_at_once() {
+    let engine = engine().await;
+    write(&engine, OLD_STATISTICS.map(|sql| Statement::new(sql, []))).await;
+    // A part is repeated if as many rows as possible were deleted. The next one begins with its last queue.
+    for expected in [2_500, 2_500, 501, 0] {
+        affected(&engine, MaintenanceTask::AgeStatistics).await;
+        let left = count(
+            &engine,
+            "SELECT count(*) FROM tallies WHERE kind = {kind_wait}",
+        )
+        .await;
+        assert_eq!(left, expected);
     }
     engine.close().await;
 }

@@ -109,7 +109,8 @@ fn read_put(call: &mut Call<'_>) -> Result<(QueueKey, Put), Refused> {
 
 pub async fn pop(mut call: Call<'_>) -> Outcome {
     let queue = call.arguments.queue()?;
-    let worker = call.arguments.worker()?;
+    // Not empty: a running job without a worker would not be in the list of any worker.
+    let worker = call.arguments.name("worker")?;
     let count = call.arguments.count(None)?;
     let jobs = match count {
         0 => Vec::new(),

@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::auth::Role;
 use crate::engine::{
-    AUDIT_DAYS_MAX, AUDIT_ENTRIES_MAX, AuditEntry, AuditFilter, Engine, Result, Time,
+    AUDIT_DAYS_MAX, AUDIT_DAYS_MIN, AUDIT_ENTRIES_MAX, AuditEntry, AuditFilter, Engine, Result,
+    Time,
 };
 use crate::ui::actions::{current_name, former_name, is_stored_name};
 use crate::ui::context::read;
@@ -56,7 +57,8 @@ pub async fn load_audit(engine: &Engine, query: &AuditQuery) -> Result<AuditView
         users,
         actions: actions.into_iter().map(str::to_owned).collect(),
         filter_error: None,
-        retention: (AUDIT_ENTRIES_MAX, AUDIT_DAYS_MAX),
+        entries_max: AUDIT_ENTRIES_MAX,
+        days: (AUDIT_DAYS_MIN, AUDIT_DAYS_MAX),
     };
     let filter = match filter(query) {
         Ok(filter) => filter,

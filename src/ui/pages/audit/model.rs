@@ -51,8 +51,10 @@ pub struct AuditView {
     pub actions: Vec<String>,
     /// The error of the filter.
     pub filter_error: Option<String>,
-    /// The approximate maximum number of entries that are kept, and the number of days.
-    pub retention: (i64, i64),
+    /// How many entries are kept, approximately.
+    pub entries_max: i64,
+    /// For how many days all changes of users are kept, at least, and any entry, at most.
+    pub days: (i64, i64),
 }
 
 /// An entry of the audit log.

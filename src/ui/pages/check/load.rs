@@ -1,21 +1,7 @@
 //! Runs the consistency check.
 
-use leptos::prelude::*;
-
-use crate::auth::Role;
 use crate::engine::{Engine, Result};
-use crate::ui::context::read;
-use crate::ui::error::PageError;
 use crate::ui::pages::check::model::{CheckView, CheckedKind};
-
-/// Compares all derived data with its source. Reads the whole database.
-#[server]
-pub async fn check() -> Result<CheckView, PageError> {
-    read(Role::Admin, async |context| {
-        load_check(&context.engine).await
-    })
-    .await
-}
 
 /// Maximum number of reported inconsistencies per kind.
 const SENTENCES_SHOWN: usize = 50;
