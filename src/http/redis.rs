@@ -20,7 +20,7 @@ use super::io::{LARGE_RESPONSE, TrackedSocket};
 use super::limits::Limits;
 use super::tls::Tls;
 use crate::memory::{Reserved, SMALL_MAX};
-use crate::protocol::redis::{After, Front, Malformed, Reader, Reply, Session};
+use crate::protocol::redis::{After, Malformed, Reader, RedisApi, Reply, Session};
 
 /// The reply to a connection beyond the limit.
 const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
@@ -38,7 +38,7 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 /// Serves until `stopping` is canceled, and then until the commands that are running have ended.
 pub async fn serve(
     listener: TcpListener,
-    front: Arc<Front>,
+    api: Arc<RedisApi>,
     limits: Limits,
     transport: Transport,
     stopping: CancellationToken,
@@ -54,9 +54,9 @@ pub async fn serve(
             if let Err(error) = keep_alive(stream.tcp()) {
                 tracing::debug!(%error, "failed to set SO_KEEPALIVE on a connection");
             }
-            let (front, tls, stopping) = (Arc::clone(&front), tls.clone(), stopping.clone());
+            let (api, tls, stopping) = (Arc::clone(&api), tls.clone(), stopping.clone());
             tasks.spawn(async move {
-                let serving = serve_client(stream, tls, peer, &admitted, front, limits, stopping);
+                let serving = serve_client(stream, tls, peer, &admitted, api, limits, stopping);
                 // On the heap: each connection has its own.
                 if let Err(error) = Box::pin(serving).await {
                     log_end(&error);
@@ -78,7 +78,7 @@ async fn serve_client(
     tls: Option<Arc<Tls>>,
     peer: SocketAddr,
     admitted: &Admitted,
-    front: Arc<Front>,
+    api: Arc<RedisApi>,
     limits: Limits,
     stopping: CancellationToken,
 ) -> io::Result<()> {
@@ -93,7 +93,7 @@ async fn serve_client(
     };
     let client = Client {
         stream: stream?,
-        session: Session::new(Arc::clone(&front), peer, limits.transaction),
+        session: Session::new(Arc::clone(&api), peer, limits.transaction),
         connection: &admitted.connection,
         input: BytesMut::new(),
         output: Vec::new(),
@@ -103,7 +103,7 @@ async fn serve_client(
     };
     let mailbox = client.session.mailbox();
     tokio::select! {
-        served = client.serve(&front, limits.header, &stopping) => served,
+        served = client.serve(&api, limits.header, &stopping) => served,
         () = mailbox.overflow.cancelled() => Err(io::Error::other("a subscriber reads too slowly")),
     }
 }
@@ -129,11 +129,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
     /// connection was opened.
     async fn serve(
         mut self,
-        front: &Front,
+        api: &RedisApi,
         login: Duration,
         stopping: &CancellationToken,
     ) -> io::Result<()> {
-        let mut credentials = front.credentials();
+        let mut credentials = api.credentials();
         let mailbox = self.session.mailbox();
         let mut login_until = self.login_until(None, login);
         loop {

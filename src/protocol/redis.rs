@@ -27,8 +27,8 @@ use crate::auth::{ActiveCredentials, Api, Auth};
 use crate::engine::{Engine, Error};
 use crate::redis_clients::Clients;
 
-/// What the connections share.
-pub struct Front {
+/// What the connections over Redis' protocol share.
+pub struct RedisApi {
     engine: Engine,
     auth: Auth,
     allow_flush: bool,
@@ -37,7 +37,7 @@ pub struct Front {
     clients: Arc<Clients>,
 }
 
-impl Front {
+impl RedisApi {
     /// Starts to follow the events while somebody is subscribed, until `stop` is canceled.
     pub fn new(
         engine: &Engine,
@@ -45,8 +45,8 @@ impl Front {
         allow_flush: bool,
         clients: Arc<Clients>,
         stop: CancellationToken,
-    ) -> Front {
-        Front {
+    ) -> RedisApi {
+        RedisApi {
             engine: engine.clone(),
             auth: auth.clone(),
             allow_flush,

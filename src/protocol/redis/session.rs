@@ -11,7 +11,7 @@ use super::qless::Puts;
 use super::resp::{Command, Reply, Version};
 use super::server::Outcome;
 use super::transaction::{Replies, Transaction};
-use super::{Front, Mailbox, channels, server};
+use super::{Mailbox, RedisApi, channels, server};
 use crate::auth::{Api, PresentedCredentials};
 use crate::memory::{self, Reserved};
 use crate::redis_clients::Client;
@@ -43,7 +43,7 @@ pub enum After {
 
 /// One connection.
 pub struct Session {
-    pub(super) front: Arc<Front>,
+    pub(super) api: Arc<RedisApi>,
     pub(super) client: Client,
     pub(super) mailbox: Arc<Mailbox>,
     pub(super) version: Version,
@@ -67,10 +67,10 @@ pub struct Session {
 
 impl Session {
     /// `transaction_time` is the maximum time from `MULTI` to `EXEC`, and of an `EXEC`.
-    pub fn new(front: Arc<Front>, address: SocketAddr, transaction_time: Duration) -> Session {
+    pub fn new(api: Arc<RedisApi>, address: SocketAddr, transaction_time: Duration) -> Session {
         Session {
-            client: front.clients.add(address),
-            front,
+            client: api.clients.add(address),
+            api,
             mailbox: Arc::default(),
             version: Version::default(),
             subscriptions: 0,
@@ -95,10 +95,10 @@ impl Session {
 
     /// Whether the client must still present the token, or the one it has presented was replaced.
     pub fn is_anonymous(&self) -> bool {
-        if !self.front.needs_token() {
+        if !self.api.needs_token() {
             return false;
         }
-        let active = self.front.auth.keyring.active();
+        let active = self.api.auth.keyring.active();
         let accepted = self
             .token
             .as_ref()
@@ -178,7 +178,7 @@ impl Session {
 
     async fn run_puts(&mut self, replies: &mut Vec<Reply>) {
         if let Some(puts) = self.puts.take() {
-            let running = puts.run(&self.front.engine);
+            let running = puts.run(&self.api.engine);
             let (done, reserved) = memory::of_request(running).await;
             self.has_published = true;
             self.reserved.push(reserved);
@@ -189,7 +189,7 @@ impl Session {
     /// Waits until other clients have been sent the events of the commands so far. Called before replies are written.
     pub async fn flush(&mut self) {
         if std::mem::take(&mut self.has_published) {
-            self.front.hub.catch_up().await;
+            self.api.hub.catch_up().await;
         }
     }
 
@@ -304,12 +304,12 @@ impl Session {
     /// Presents a token. The name of a user is ignored: the server has one token for qless.
     pub(super) fn authenticate(&mut self, token: &str) -> Result<(), Reply> {
         let presented = PresentedCredentials::Bearer(Hash::of(token));
-        if !self.front.needs_token() {
+        if !self.api.needs_token() {
             let words =
                 "ERR AUTH <password> called without any password configured for the default user.";
             return Err(Reply::error(words));
         }
-        let auth = &self.front.auth;
+        let auth = &self.api.auth;
         // A transaction can present more tokens before the connection is closed.
         let is_over = self.wrong_tokens >= WRONG_TOKENS_MAX;
         if is_over || !auth.keyring.active().accept(Api::Qless, &presented) {
@@ -328,7 +328,7 @@ impl Session {
     }
 
     fn reset(&mut self) -> Reply {
-        self.front.hub.remove(self.client.number);
+        self.api.hub.remove(self.client.number);
         self.set_subscriptions(0);
         self.transaction = None;
         self.token = None;
@@ -354,7 +354,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.front.hub.remove(self.client.number);
+        self.api.hub.remove(self.client.number);
     }
 }
 
