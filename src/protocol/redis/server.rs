@@ -6,7 +6,7 @@ use super::channels::CHANNEL_BYTES_MAX;
 use super::outage;
 use super::pubsub::pace;
 use super::pubsub::pattern::{PATTERN_BYTES_MAX, Pattern};
-use super::qless::{self, Puts, Ran, keys};
+use super::qless::{self, CommandResult, Puts, keys};
 use super::resp::{Reply, Version};
 use super::scripts::{FOREIGN, SCRIPT_BYTES_MAX};
 use super::session::Session;
@@ -63,7 +63,7 @@ pub fn exists(name: &str) -> bool {
     COMMANDS.contains(&name)
 }
 
-/// What follows a command.
+/// The result of a command.
 pub enum Outcome {
     Reply(Reply),
     /// Jobs that the engine has not been given, because more of them may follow.
@@ -216,8 +216,8 @@ async fn run_script(
     let running = qless::run(&session.api.engine, dialect, arguments);
     let (ran, reserved) = memory::of_request(running).await;
     match ran {
-        Ran::Puts(puts) => Outcome::Puts(puts),
-        Ran::Reply { reply, publishes } => {
+        CommandResult::Puts(puts) => Outcome::Puts(puts),
+        CommandResult::Reply { reply, publishes } => {
             session.has_published |= publishes;
             fitted(session, reply, reserved).await.into()
         }
