@@ -20,7 +20,7 @@ use super::io::{LARGE_RESPONSE, TrackedSocket};
 use super::limits::Limits;
 use super::tls::Tls;
 use crate::memory::{Reserved, SMALL_MAX};
-use crate::protocol::redis::{After, Malformed, Reader, RedisApi, Reply, Session};
+use crate::protocol::redis::{ConnectionAction, Malformed, Reader, RedisApi, Reply, Session};
 
 /// The reply to a connection beyond the limit.
 const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
@@ -144,7 +144,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
                         break;
                     }
                     let has_more = self.input.len() == self.input.capacity();
-                    if self.run_commands().await? == After::Close {
+                    if self.run_commands().await? == ConnectionAction::Close {
                         break;
                     }
                     // The buffer of a client that sends little stays small.
@@ -179,7 +179,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
     }
 
     /// Runs the commands that have arrived, in order, and writes their replies.
-    async fn run_commands(&mut self) -> io::Result<After> {
+    async fn run_commands(&mut self) -> io::Result<ConnectionAction> {
         // The time for the rest of a command runs since its first byte.
         let mut is_new = !self.is_inside;
         loop {
@@ -192,10 +192,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
                         .session
                         .run(command, is_anonymous, &mut self.output)
                         .await;
-                    if after == After::Close || self.output.len() >= OUTPUT_BYTES {
+                    if after == ConnectionAction::Close || self.output.len() >= OUTPUT_BYTES {
                         self.write_replies().await?;
                     }
-                    if after == After::Close {
+                    if after == ConnectionAction::Close {
                         return Ok(after);
                     }
                 }
@@ -223,14 +223,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
             let why = "ERR other requests occupy the memory for large requests";
             return self.refuse(why).await;
         }
-        Ok(After::Continue)
+        Ok(ConnectionAction::Continue)
     }
 
-    async fn refuse(&mut self, why: &str) -> io::Result<After> {
+    async fn refuse(&mut self, why: &str) -> io::Result<ConnectionAction> {
         self.session.finish(&mut self.output).await;
         Reply::Error(why.to_owned()).encode_error(&mut self.output);
         self.write_replies().await?;
-        Ok(After::Close)
+        Ok(ConnectionAction::Close)
     }
 
     /// Writes the replies, after other clients were sent the events of their commands.

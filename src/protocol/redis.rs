@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use pubsub::Mailbox;
 pub use resp::{Malformed, Reader, Reply};
-pub use session::{After, Session};
+pub use session::{ConnectionAction, Session};
 
 use self::pubsub::Hub;
 use self::scripts::Scripts;

@@ -36,7 +36,7 @@ const SUBSCRIBED: [&str; 7] = [
 
 /// What happens to the connection after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum After {
+pub enum ConnectionAction {
     Continue,
     Close,
 }
@@ -113,11 +113,11 @@ impl Session {
         mut command: Command,
         is_anonymous: bool,
         output: &mut Vec<u8>,
-    ) -> After {
+    ) -> ConnectionAction {
         let Some(name) = name_of(&command) else {
             self.finish(output).await;
             Reply::error("ERR unknown command").encode(self.version, output);
-            return After::Continue;
+            return ConnectionAction::Continue;
         };
         command.remove(0);
         self.client.runs(&name);
@@ -126,7 +126,7 @@ impl Session {
         }
         let (outcome, after) = self.outcome_of(name, command, is_anonymous).await;
         let after = match self.wrong_tokens >= WRONG_TOKENS_MAX {
-            true => After::Close,
+            true => ConnectionAction::Close,
             false => after,
         };
         let mut replies = Vec::new();
@@ -205,11 +205,11 @@ impl Session {
         name: String,
         command: Command,
         is_anonymous: bool,
-    ) -> (Option<Outcome>, After) {
+    ) -> (Option<Outcome>, ConnectionAction) {
         // The page of a web site can make a browser send HTTP here.
         if name == "POST" || name == "HOST:" {
             tracing::debug!("a client speaks HTTP to the listener for Redis' protocol");
-            return (None, After::Close);
+            return (None, ConnectionAction::Close);
         }
         if is_anonymous && !ANONYMOUS.contains(&name.as_str()) {
             return refused("NOAUTH Authentication required.");
@@ -225,7 +225,7 @@ impl Session {
             ));
         }
         match name.as_str() {
-            "QUIT" => (Some(Reply::OK.into()), After::Close),
+            "QUIT" => (Some(Reply::OK.into()), ConnectionAction::Close),
             "RESET" => replied(self.reset()),
             "MULTI" => match self.transaction {
                 Some(_) => refused("ERR MULTI calls can not be nested"),
@@ -242,9 +242,12 @@ impl Session {
             _ if self.transaction.is_some() => replied(self.queue(name, command).await),
             _ if channels::is_command(&name) => {
                 let reply = channels::run(self, &name, command).await;
-                (reply.map(Outcome::Reply), After::Continue)
+                (reply.map(Outcome::Reply), ConnectionAction::Continue)
             }
-            _ => (Some(self.run_one(&name, command).await), After::Continue),
+            _ => (
+                Some(self.run_one(&name, command).await),
+                ConnectionAction::Continue,
+            ),
         }
     }
 
@@ -358,11 +361,11 @@ impl Drop for Session {
     }
 }
 
-fn replied(reply: Reply) -> (Option<Outcome>, After) {
-    (Some(reply.into()), After::Continue)
+fn replied(reply: Reply) -> (Option<Outcome>, ConnectionAction) {
+    (Some(reply.into()), ConnectionAction::Continue)
 }
 
-fn refused(error: &str) -> (Option<Outcome>, After) {
+fn refused(error: &str) -> (Option<Outcome>, ConnectionAction) {
     replied(Reply::error(error))
 }
 
