@@ -13,7 +13,7 @@ mod view;
 use serde::Serialize;
 
 use self::arguments::{Arguments, number};
-use self::error::Refused;
+use self::error::CommandError;
 pub use self::jobs::Puts;
 use self::view::{JobView, Table};
 use super::resp::Reply;
@@ -24,7 +24,7 @@ use crate::protocol::body;
 /// The option `grace-period` if it is not set, in seconds (qless-core, Config). Over HTTP it is 0.
 pub const GRACE_S: i64 = 10;
 
-type Outcome = std::result::Result<Reply, Refused>;
+type Outcome = std::result::Result<Reply, CommandError>;
 
 /// A call of a script.
 struct Call<'a> {
@@ -187,7 +187,7 @@ async fn dispatch(command: &str, call: Call<'_>) -> Outcome {
         "recur.update" => recurring::change(call).await,
         "recur.tag" => recurring::tag(call).await,
         "recur.untag" => recurring::untag(call).await,
-        command => Err(Refused::Script(format!("Unknown command {command}"))),
+        command => Err(CommandError::Script(format!("Unknown command {command}"))),
     }
 }
 
