@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::limits::Limits;
-use crate::metrics::{Gauge, Held};
+use crate::metrics::{Gauge, GaugeGuard};
 use crate::request::network;
 
 /// The interval between two checks of all connections.
@@ -315,7 +315,7 @@ impl Connections {
             number,
             connection,
             of: Arc::clone(self),
-            _counted: self.gauge.hold(),
+            _counted: self.gauge.guard(),
         })
     }
 
@@ -358,7 +358,7 @@ pub struct Admitted {
     number: u64,
     pub connection: Arc<Connection>,
     of: Arc<Connections>,
-    _counted: Held,
+    _counted: GaugeGuard,
 }
 
 impl Drop for Admitted {
