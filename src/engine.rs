@@ -84,7 +84,7 @@ use unit_of_work::commit_times::CommitTimes;
 pub use unit_of_work::counters::{Summary, daily_bucket, daily_bucket_end};
 use unit_of_work::job_cache::JobCache;
 pub use unit_of_work::time_series::{HOUR, minute};
-use unit_of_work::transaction::{Aging, Runner, SeenWorkers, Verb, WriteRequest};
+use unit_of_work::transaction::{Runner, SeenWorkers, StatisticsCleanup, Verb, WriteRequest};
 use unit_of_work::{Needs, Shared, UnitOfWork};
 pub use verbs::admin::import::{Import, ImportedDependencies, ImportedQueue, ImportedRecurring};
 pub use verbs::admin::saved_searches::{SEARCHES_MAX, Saved};
@@ -230,7 +230,7 @@ impl Engine {
             has_reported_revision: false,
             transactions: 0,
             recurring_in: reloaded.recurring_in,
-            aging: Aging::default(),
+            statistics_cleanup: StatisticsCleanup::default(),
             job_cache: JobCache::default(),
             empty_queues: EmptyQueues::after(options.empty_queue_age.unwrap_or(DEFAULT_AGE)),
         };

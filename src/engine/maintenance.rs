@@ -41,7 +41,7 @@ pub enum SystemTask {
 
 impl SystemTask {
     /// Whether the task deletes and aggregates old statistics.
-    pub fn ages_statistics(&self) -> bool {
+    pub fn cleans_up_statistics(&self) -> bool {
         matches!(self, SystemTask::Maintain(MaintenanceTask::AgeStatistics))
     }
 }

@@ -73,14 +73,14 @@ pub struct Runner {
     pub transactions: u64,
     /// Queues that have or had recurring jobs.
     pub recurring_in: HashSet<QueueId>,
-    pub aging: Aging,
+    pub statistics_cleanup: StatisticsCleanup,
     pub job_cache: JobCache,
     pub empty_queues: EmptyQueues,
 }
 
 /// When old statistics were last processed.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Aging {
+pub struct StatisticsCleanup {
     /// The UTC day of the last deletion of old statistics.
     pruned_on: Option<i64>,
     /// The hour of the last aggregation of minutes into hours.
@@ -140,10 +140,10 @@ impl GroupRunner for Runner {
             connection.run(std::mem::take(&mut writes)).await?;
             deletions::delete_complete(connection, &mut work).await?;
         }
-        let ages = system_task.as_ref().map(SystemTask::ages_statistics);
-        let aging = match deletes_complete || ages.unwrap_or_default() {
-            true => self.age_statistics(connection, &mut work).await?,
-            false => self.aging,
+        let cleans_up = system_task.as_ref().map(SystemTask::cleans_up_statistics);
+        let statistics_cleanup = match deletes_complete || cleans_up.unwrap_or_default() {
+            true => self.clean_up_statistics(connection, &mut work).await?,
+            false => self.statistics_cleanup,
         };
         if self.transactions.is_multiple_of(DROP_EVENTS_EVERY) && system_task.is_none() {
             writes.push(events::drop_old());
@@ -174,7 +174,7 @@ impl GroupRunner for Runner {
         if revised && !self.peers.is_shared() {
             self.revision += 1;
         }
-        self.aging = aging;
+        self.statistics_cleanup = statistics_cleanup;
         self.transactions += 1;
         self.apply_committed(work, if save_seen { HashMap::new() } else { seen }, written);
         Ok(())
@@ -234,21 +234,23 @@ impl Runner {
 
     /// Deletes old statistics once per day, and aggregates old minutes into hours once per hour. Processes a bounded
     /// batch of each, and repeats with the next transaction while there is more.
-    async fn age_statistics(
+    async fn clean_up_statistics(
         &self,
         connection: &mut Connection,
         work: &mut UnitOfWork,
-    ) -> Result<Aging, StoreError> {
-        let mut aged = self.aging;
+    ) -> Result<StatisticsCleanup, StoreError> {
+        let mut cleanup = self.statistics_cleanup;
         let hour = Some(time_series::minute(work.now).div_euclid(time_series::HOUR));
-        if aged.folded_in != hour && fold_series::fold(connection, work).await? {
-            aged.folded_in = hour;
+        if cleanup.folded_in != hour && fold_series::fold(connection, work).await? {
+            cleanup.folded_in = hour;
         }
         let day = Some(work.now.day());
-        if aged.pruned_on != day && prune::prune(connection, work, self.trust_client_clock).await? {
-            aged.pruned_on = day;
+        if cleanup.pruned_on != day
+            && prune::prune(connection, work, self.trust_client_clock).await?
+        {
+            cleanup.pruned_on = day;
         }
-        Ok(aged)
+        Ok(cleanup)
     }
 
     /// Reloads what has changed in the cached data.
@@ -332,7 +334,7 @@ impl Runner {
         for (option, value) in finished.settings {
             self.shared.config.apply(&option, value);
             // Retention options or limits on running jobs may have changed.
-            self.aging.pruned_on = None;
+            self.statistics_cleanup.pruned_on = None;
             self.subscriptions.wake_all();
         }
         for queue in finished.changed_queues {
