@@ -26,7 +26,7 @@ use crate::engine::peers::Peers;
 use crate::engine::maintenance::{fold_series, prune};
 use crate::engine::subscriptions::Subscriptions;
 use crate::engine::unit_of_work::commit_times::CommitTimes;
-use crate::engine::unit_of_work::cycles::Walk;
+use crate::engine::unit_of_work::cycles::CycleSearch;
 use crate::engine::unit_of_work::job_cache::JobCache;
 use crate::engine::unit_of_work::links::LINKS_MAX;
 use crate::engine::unit_of_work::long_parts::LONG_PARTS_MAX;
@@ -41,7 +41,7 @@ const SERVERS_MAX: i64 = 1_024;
 
 /// The weight of a request whose cycle check reached its read limit, or whose dependencies have too many dependents.
 /// More than half of the maximum of a commit group, so two such requests never share a transaction.
-const WALK_WEIGHT: usize = 1_100;
+const CYCLE_SEARCH_WEIGHT: usize = 1_100;
 
 /// Transactions between two deletions of old events.
 const DROP_EVENTS_EVERY: u64 = 1_000;
@@ -419,23 +419,23 @@ async fn run_named(
         let answers = connection.read(vec![dependents]).await?;
         work.take_dependents_loaded(&answers)?;
     }
-    let mut walk = Walk::from(work, requests.iter().map(|request| &request.needs));
-    while let Some(level) = walk.next_level() {
+    let mut search = CycleSearch::from(work, requests.iter().map(|request| &request.needs));
+    while let Some(level) = search.next_level() {
         let answers = connection.read(vec![level]).await?;
-        walk.loaded(work, &answers)?;
+        search.loaded(work, &answers)?;
     }
-    let walks = |request: &&mut WriteRequest| !request.needs.dependencies.is_empty();
-    if walk.is_incomplete() && requests.iter_mut().filter(walks).count() > 1 {
-        for request in requests.iter_mut().filter(walks) {
-            request.weight = request.weight.max(WALK_WEIGHT);
+    let searches = |request: &&mut WriteRequest| !request.needs.dependencies.is_empty();
+    if search.is_incomplete() && requests.iter_mut().filter(searches).count() > 1 {
+        for request in requests.iter_mut().filter(searches) {
+            request.weight = request.weight.max(CYCLE_SEARCH_WEIGHT);
         }
         return Err(StoreError::TransactionTooLarge);
     }
-    if divisible && walk.is_long(work, requests.iter().map(|request| &request.needs)) {
+    if divisible && search.is_long(work, requests.iter().map(|request| &request.needs)) {
         requests.iter_mut().for_each(WriteRequest::double_items);
         return Err(StoreError::TransactionTooLarge);
     }
-    work.is_walk_incomplete = walk.is_incomplete();
+    work.is_cycle_search_incomplete = search.is_incomplete();
     work.begin_audit();
     for request in requests
         .iter_mut()
@@ -454,7 +454,7 @@ fn raise_weights(work: &UnitOfWork, requests: &mut [WriteRequest]) {
         let needs = || std::iter::once(&request.needs);
         let (long, links) = (work.long_parts(needs()), work.links(needs()));
         let uncounted = match has_uncounted && !request.needs.dependencies.is_empty() {
-            true => WALK_WEIGHT,
+            true => CYCLE_SEARCH_WEIGHT,
             false => 0,
         };
         let weight = (long.bytes / BYTES_PER_WEIGHT).max(links).max(uncounted);
