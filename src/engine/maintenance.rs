@@ -42,7 +42,10 @@ pub enum SystemTask {
 impl SystemTask {
     /// Whether the task deletes and aggregates old statistics.
     pub fn cleans_up_statistics(&self) -> bool {
-        matches!(self, SystemTask::Maintain(MaintenanceTask::AgeStatistics))
+        matches!(
+            self,
+            SystemTask::Maintain(MaintenanceTask::CleanUpStatistics)
+        )
     }
 }
 
