@@ -291,7 +291,7 @@ impl Connections {
 
     /// Adds a connection; at the limit, closes connections that wait for a request. At the limit of its address, closes
     /// one of that address. `None` if all are busy. Trusted proxies, which have many clients, pass no address.
-    pub fn admit(self: &Arc<Self>, from: Option<IpAddr>) -> Option<Admitted> {
+    pub fn admit(self: &Arc<Self>, from: Option<IpAddr>) -> Option<ConnectionGuard> {
         let from = from.map(network);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(from) = from {
@@ -311,7 +311,7 @@ impl Connections {
         let connection = Arc::new(Connection::new(Arc::clone(&self.clock)));
         open.all.insert(number, (from, Arc::clone(&connection)));
         self.opened.notify_one();
-        Some(Admitted {
+        Some(ConnectionGuard {
             number,
             connection,
             of: Arc::clone(self),
@@ -353,15 +353,15 @@ async fn watch(connections: Weak<Connections>, ticks: Ticks) {
     }
 }
 
-/// A slot of a connection; dropping it frees the slot.
-pub struct Admitted {
+/// An entry in [`Connections`]. Dropping it removes the entry.
+pub struct ConnectionGuard {
     number: u64,
     pub connection: Arc<Connection>,
     of: Arc<Connections>,
     _counted: GaugeGuard,
 }
 
-impl Drop for Admitted {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         let mut open = self.of.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.remove(self.number);

@@ -15,7 +15,7 @@ use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 
 use super::accept::{Clients, Transport, log_end};
-use super::connections::{Admitted, Connection};
+use super::connections::{Connection, ConnectionGuard};
 use super::io::{LARGE_RESPONSE, TrackedSocket};
 use super::limits::Limits;
 use super::tls::Tls;
@@ -50,13 +50,13 @@ pub async fn serve(
     let clients = Clients::new(limits, &transport, FULL);
     let tls = transport.tls;
     clients
-        .accept(listener, &stopping, |tasks, stream, peer, admitted| {
+        .accept(listener, &stopping, |tasks, stream, peer, guard| {
             if let Err(error) = keep_alive(stream.tcp()) {
                 tracing::debug!(%error, "failed to set SO_KEEPALIVE on a connection");
             }
             let (api, tls, stopping) = (Arc::clone(&api), tls.clone(), stopping.clone());
             tasks.spawn(async move {
-                let serving = serve_client(stream, tls, peer, &admitted, api, limits, stopping);
+                let serving = serve_client(stream, tls, peer, &guard, api, limits, stopping);
                 // On the heap: each connection has its own.
                 if let Err(error) = Box::pin(serving).await {
                     log_end(&error);
@@ -77,7 +77,7 @@ async fn serve_client(
     stream: TrackedSocket,
     tls: Option<Arc<Tls>>,
     peer: SocketAddr,
-    admitted: &Admitted,
+    guard: &ConnectionGuard,
     api: Arc<RedisApi>,
     limits: Limits,
     stopping: CancellationToken,
@@ -94,7 +94,7 @@ async fn serve_client(
     let client = Client {
         stream: stream?,
         session: Session::new(Arc::clone(&api), peer, limits.transaction),
-        connection: &admitted.connection,
+        connection: &guard.connection,
         input: BytesMut::new(),
         output: Vec::new(),
         reader: Reader::default(),
