@@ -194,13 +194,13 @@ pub enum FailureCommand {
         /// Failure group.
         group: String,
         #[command(flatten)]
-        bulk: Bulk,
+        bulk: BulkOptions,
     },
 }
 
 /// How an operation on many jobs is started.
 #[derive(Clone, Copy, Debug, Args)]
-pub struct Bulk {
+pub struct BulkOptions {
     /// Print how many jobs would change, and change nothing.
     #[arg(long)]
     pub dry_run: bool,
