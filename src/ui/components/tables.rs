@@ -24,7 +24,7 @@ use crate::ui::model::job::JobRow;
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::model::state::EffectiveState;
-use crate::ui::model::worker::{Pulse, WorkerRow};
+use crate::ui::model::worker::{WorkerActivity, WorkerRow};
 use crate::ui::page_request::PageRequest;
 use crate::ui::urls;
 
@@ -156,7 +156,7 @@ impl JobList {
     }
 }
 
-/// The meaning of the time that a list shows for the job.
+/// The description of the time that a list shows for the job.
 fn time_label(job: &JobRow) -> &'static str {
     match job.state {
         EffectiveState::Waiting => "available ",
@@ -391,28 +391,28 @@ pub fn groups(groups: &[GroupRow], request: &PageRequest, full: bool) -> AnyView
 }
 
 /// Whether a worker is active.
-pub fn pulse(worker: &WorkerRow, now: i64) -> AnyView {
-    let (class, shape, word, meaning) = match worker.pulse(now) {
-        Pulse::Alive => (
+pub fn activity_chip(worker: &WorkerRow, now: i64) -> AnyView {
+    let (class, shape, word, description) = match worker.activity(now) {
+        WorkerActivity::Alive => (
             "text-complete",
             "complete",
             "alive",
             "Active in the last minute",
         ),
-        Pulse::Late => (
+        WorkerActivity::Late => (
             "text-waiting",
             "waiting",
             "late",
             "Active in the last 5 minutes",
         ),
-        Pulse::Silent => (
+        WorkerActivity::Silent => (
             "text-paused",
             "failed",
             "silent",
             "Inactive for 5 minutes or more",
         ),
     };
-    view! { <span class=format!("chip {class}") title=meaning>{icon(shape)} {word}</span> }
+    view! { <span class=format!("chip {class}") title=description>{icon(shape)} {word}</span> }
         .into_any()
 }
 
@@ -429,7 +429,7 @@ pub fn workers(workers: &[WorkerRow], now: i64) -> AnyView {
         view! {
             <tr data-key=worker.name.clone()>
                 <th scope="row">{worker_link(&worker.name)}</th>
-                <td>{pulse(worker, now)}</td>
+                <td>{activity_chip(worker, now)}</td>
                 <td class="num">{ago(worker.last_seen, now)}</td>
                 {count_cell(worker.running, EffectiveState::Running, "")}
                 {count_cell(worker.stalled, EffectiveState::Stalled, "")}
