@@ -370,11 +370,11 @@ impl Runner {
         }
         self.metrics.count(&finished.counted);
         if written {
-            let touched = finished
+            let affected = finished
                 .wake_ups
                 .keys()
                 .chain(finished.next_available.keys());
-            self.peers.announce(touched.copied());
+            self.peers.announce(affected.copied());
             self.changes.send_modify(|changes| *changes += 1);
         }
     }

@@ -156,7 +156,7 @@ impl JobList {
     }
 }
 
-/// The description of the time that a list shows for the job.
+/// The meaning of the time that a list shows for the job.
 fn time_label(job: &JobRow) -> &'static str {
     match job.state {
         EffectiveState::Waiting => "available ",
