@@ -224,7 +224,7 @@ impl Engine {
             metrics: Arc::clone(&metrics),
             trust_client_clock: options.trust_client_clock,
             peers: Arc::clone(&peers),
-            leads: operation_runner.leads(),
+            is_leader: operation_runner.is_leader(),
             last_seq: highest.first().map_or(Ok(0), |row| row.int(0))?,
             revision: reloaded.revision,
             has_reported_revision: false,

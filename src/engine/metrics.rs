@@ -304,8 +304,8 @@ impl Engine {
     }
 
     /// Whether this server runs maintenance.
-    pub fn leads(&self) -> bool {
-        self.operation_runner().leads().load(Ordering::Relaxed)
+    pub fn is_leader(&self) -> bool {
+        self.operation_runner().is_leader().load(Ordering::Relaxed)
     }
 
     /// Version and size of the database, and the number of servers that use it.

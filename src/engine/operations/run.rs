@@ -43,20 +43,20 @@ const CHANGED: &str = "the job changed and no longer matches the search";
 #[derive(Default)]
 pub struct OperationRunner {
     notify: Notify,
-    leads: Arc<AtomicBool>,
+    is_leader: Arc<AtomicBool>,
 }
 
 impl OperationRunner {
     /// Signals that there may be work.
     pub fn wake(&self) {
-        if self.leads.load(Ordering::Relaxed) {
+        if self.is_leader.load(Ordering::Relaxed) {
             self.notify.notify_one();
         }
     }
 
     /// Whether this server runs operations. Maintenance sets it.
-    pub fn leads(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.leads)
+    pub fn is_leader(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_leader)
     }
 }
 
@@ -77,7 +77,7 @@ impl Engine {
         let mut ahead = HashMap::new();
         loop {
             self.operation_runner().notify.notified().await;
-            while self.operation_runner().leads.load(Ordering::Relaxed) {
+            while self.operation_runner().is_leader.load(Ordering::Relaxed) {
                 match self.run_operation_round(&mut ahead).await {
                     Ok(true) => tokio::task::yield_now().await,
                     Ok(false) => break,

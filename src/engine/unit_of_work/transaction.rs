@@ -63,7 +63,7 @@ pub struct Runner {
     /// The other servers on the database.
     pub peers: Arc<Peers>,
     /// Whether this server leads maintenance.
-    pub leads: Arc<AtomicBool>,
+    pub is_leader: Arc<AtomicBool>,
     pub last_seq: i64,
     /// The revision of the caches.
     pub revision: i64,
