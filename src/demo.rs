@@ -11,7 +11,7 @@ use std::time::Duration;
 pub use fill::fill;
 
 use crate::engine::{
-    Claim, Engine, Fail, Job, JobKey, LeaseHolder, Next, Put, QueueKey, Recur, Result, Retry,
+    Claim, Engine, Fail, Job, JobKey, LeaseHolder, NextQueue, Put, QueueKey, Recur, Result, Retry,
 };
 
 /// The worker name of the producers.
@@ -319,7 +319,7 @@ async fn finish(engine: &Engine, profile: &QueueProfile, name: &str, job: Job) -
     } else if dice < profile.fails + 4 {
         // Simulates a crashed worker: the lease expires.
     } else {
-        let next = profile.next.filter(|_| one_in(3)).map(|queue| Next {
+        let next = profile.next.filter(|_| one_in(3)).map(|queue| NextQueue {
             queue: QueueKey::qless(queue),
             delay: 0.0,
             depends: Vec::new(),

@@ -99,7 +99,7 @@ use verbs::jobq::candidates::PollCandidates;
 pub use verbs::jobq::queues::invalid_queue_name_reason;
 pub use verbs::leases::LeaseHolder;
 pub use verbs::lmstfy::publish::Publish;
-pub use verbs::qless::complete::Next;
+pub use verbs::qless::complete::NextQueue;
 pub use verbs::qless::depend::Depend;
 pub use verbs::qless::fail::{Fail, MESSAGE_BYTES_MAX};
 pub use verbs::qless::put::Put;

@@ -35,8 +35,8 @@ mod waits;
 use std::time::Duration;
 
 use switchyard::engine::{
-    Claim, EffectiveState, Engine, Error, Fail, Job, JobKey, LeaseHolder, Next, Options, Page, Put,
-    QueueKey, Retry, State, Time,
+    Claim, EffectiveState, Engine, Error, Fail, Job, JobKey, LeaseHolder, NextQueue, Options, Page,
+    Put, QueueKey, Retry, State, Time,
 };
 
 const PAGE: Page = Page {

@@ -16,7 +16,7 @@ use crate::engine::verbs::qless::depend::{release_dependents, unmet_dependencies
 
 /// The queue that a completed job moves to.
 #[derive(Clone, Debug)]
-pub struct Next {
+pub struct NextQueue {
     pub queue: QueueKey,
     /// Seconds before it becomes available there; 0 or less means now.
     pub delay: f64,
@@ -31,7 +31,7 @@ impl Engine {
     /// [`TooMany`](crate::engine::Error) queues: no job is completed.
     pub async fn complete(
         &self,
-        jobs: Vec<(JobKey, String, Option<Next>)>,
+        jobs: Vec<(JobKey, String, Option<NextQueue>)>,
         holder: LeaseHolder,
         now: Option<Time>,
     ) -> Each<State> {
@@ -40,7 +40,7 @@ impl Engine {
         // A long body is not copied in the transaction, because other writes wait for it.
         let jobs = jobs.into_iter();
         let jobs = jobs.map(|(key, body, next)| (key, Body::from(body), next));
-        let need = |needs: &mut Needs, (key, body, next): &(JobKey, Body, Option<Next>)| {
+        let need = |needs: &mut Needs, (key, body, next): &(JobKey, Body, Option<NextQueue>)| {
             needs.job(key);
             needs.bytes += body.bytes();
             match next {
@@ -65,7 +65,7 @@ pub fn complete(
     key: &JobKey,
     holder: &LeaseHolder,
     body: &Body,
-    next: Option<&Next>,
+    next: Option<&NextQueue>,
 ) -> Result<State> {
     let job = leased_job(work, key, holder)?;
     let (queue, ran, now) = (job.queue, work.now.seconds_since(job.since), work.now);

@@ -4,7 +4,9 @@ use super::arguments::Options;
 use super::error::{CommandError, error_reply};
 use super::view::priority;
 use super::{Call, Dialect, GRACE_S, Outcome, integer, only};
-use crate::engine::{Claim, Engine, Error, Fail, LeaseHolder, Next, Put, QueueKey, Retry, Time};
+use crate::engine::{
+    Claim, Engine, Error, Fail, LeaseHolder, NextQueue, Put, QueueKey, Retry, Time,
+};
 use crate::protocol::redis::resp::Reply;
 
 /// The name of the command in messages.
@@ -153,7 +155,7 @@ pub async fn complete(mut call: Call<'_>) -> Outcome {
 }
 
 /// The queue to which a completed job moves.
-fn next(call: &Call<'_>, options: &Options) -> Result<Option<Next>, CommandError> {
+fn next(call: &Call<'_>, options: &Options) -> Result<Option<NextQueue>, CommandError> {
     let delay = options.seconds("delay")?.unwrap_or_default();
     let depends = options.names("depends")?.unwrap_or_default();
     let refuse = |words| Err(call.arguments.bad(words));
@@ -163,7 +165,7 @@ fn next(call: &Call<'_>, options: &Options) -> Result<Option<Next>, CommandError
     let next = options.text("next").filter(|next| !next.is_empty());
     let queue = next.map(|_| options.queue("next")).transpose()?.flatten();
     match queue {
-        Some(queue) => Ok(Some(Next {
+        Some(queue) => Ok(Some(NextQueue {
             queue,
             delay,
             depends,
