@@ -54,9 +54,9 @@ pub enum ReportResult {
     Lost(String),
 }
 
-/// Jobs that a claim would return next.
+/// A job that the next claims would return.
 #[derive(Clone, Debug)]
-pub struct Next {
+pub struct UpcomingJob {
     pub queue: String,
     pub id: String,
     pub bytes: usize,
@@ -171,7 +171,7 @@ impl Api {
     ///
     /// # Errors
     /// If the server does not respond or refuses the request, or the API cannot show them.
-    pub async fn next(&self, queues: &[String], count: usize) -> Result<Vec<Next>, Error> {
+    pub async fn next(&self, queues: &[String], count: usize) -> Result<Vec<UpcomingJob>, Error> {
         match self {
             Api::Qless(api) => api.next(queues, count).await,
             Api::Lmstfy(api) => api.next(queues).await,

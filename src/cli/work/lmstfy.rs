@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Next, Report, ReportResult, one_or_many, parsed};
+use super::api::{Report, ReportResult, UpcomingJob, one_or_many, parsed};
 use super::job::{Claim, Job, Lease};
 use crate::client::{Client, Error, Method, Request};
 
@@ -70,14 +70,14 @@ impl Lmstfy {
             .collect()
     }
 
-    pub async fn next(&self, queues: &[String]) -> Result<Vec<Next>, Error> {
+    pub async fn next(&self, queues: &[String]) -> Result<Vec<UpcomingJob>, Error> {
         let mut next = Vec::new();
         for queue in queues {
             let request = self.request(Method::GET, &[queue, "peek"]).accept(404);
             let response = request.send().await?;
             if response.status().is_success() {
                 let fields: Fields = response.json()?;
-                next.push(Next {
+                next.push(UpcomingJob {
                     queue: queue.clone(),
                     id: fields.job_id,
                     bytes: fields.data.len() / 4 * 3,

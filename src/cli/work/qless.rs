@@ -7,7 +7,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::api::{
-    HeartbeatResult, Next, Report, ReportResult, lease, lost_lease, one_or_many, parsed,
+    HeartbeatResult, Report, ReportResult, UpcomingJob, lease, lost_lease, one_or_many, parsed,
 };
 use super::job::{Claim, Job};
 use crate::client::{Client, Error, Response};
@@ -83,14 +83,14 @@ impl Qless {
             .collect()
     }
 
-    pub async fn next(&self, queues: &[String], count: usize) -> Result<Vec<Next>, Error> {
+    pub async fn next(&self, queues: &[String], count: usize) -> Result<Vec<UpcomingJob>, Error> {
         let mut next = Vec::new();
         for queue in queues {
             let request = self.client.get(["peek", queue, &count.to_string()]);
             let response = request.send().await?;
             for job in self.jobs(&response)? {
                 let fields: Fields<'_> = parsed(&self.client, job.get())?;
-                next.push(Next {
+                next.push(UpcomingJob {
                     queue: queue.clone(),
                     id: fields.id,
                     bytes: fields.meta.get().len(),
