@@ -8,7 +8,7 @@ use super::feed::wait_until;
 use super::job::{back, missing_first};
 use super::operation::{failed, finished};
 use super::rows::{job_json, job_table};
-use super::{Done, Result, Session};
+use super::{ActionOutcome, Result, Session};
 use crate::cli::exit::{Code, Failure};
 use crate::cli::output::printable;
 use crate::cli::{Outcome, print, print_notice};
@@ -44,7 +44,7 @@ pub async fn bulk_or_each(targets: &Targets, action: &JobAction) -> Outcome {
 pub async fn act_on_ids(
     session: &Session,
     ids: &[String],
-    act: impl AsyncFn(&Session, String) -> Result<Done>,
+    act: impl AsyncFn(&Session, String) -> Result<ActionOutcome>,
 ) -> Outcome {
     let act = async |session: &Session, id: &String| act(session, id.clone()).await;
     let mut worst = None;
@@ -86,7 +86,7 @@ pub async fn act_on_ids(
 }
 
 /// Changes one job.
-pub async fn change(session: &Session, action: &JobAction, id: String) -> Result<Done> {
+pub async fn change(session: &Session, action: &JobAction, id: String) -> Result<ActionOutcome> {
     let back = back();
     match action.clone() {
         JobAction::Retry => session.act(Retry { id, back }).await,

@@ -8,7 +8,7 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
 use super::input::check_protocol;
-use super::{Action, Done, Target, act};
+use super::{Action, ActionOutcome, Target, act};
 use crate::auth::Role;
 use crate::engine::{EffectiveState, Engine, Error, JobKey, Reenqueued};
 use crate::ui::error::PageError;
@@ -174,7 +174,7 @@ pub async fn requeue_job(
             other => other.to_string(),
         })?;
         let message = "Job requeued with its payload and last state.";
-        Ok(Done::at(page, message.to_owned()))
+        Ok(ActionOutcome::at(page, message.to_owned()))
     })
     .await
 }
