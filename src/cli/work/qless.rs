@@ -29,7 +29,7 @@ pub struct Qless {
 }
 
 #[derive(Deserialize)]
-struct Answer<'a> {
+struct QlessResponse<'a> {
     #[serde(borrow)]
     results: &'a RawValue,
 }
@@ -102,8 +102,8 @@ impl Qless {
 
     /// The jobs in a response: none, one or several.
     fn jobs<'a>(&self, response: &'a Response) -> Result<Vec<&'a RawValue>, Error> {
-        let answer: Answer<'a> = response.json()?;
-        one_or_many(answer.results).map_err(|error| Error::Unexpected {
+        let response_body: QlessResponse<'a> = response.json()?;
+        one_or_many(response_body.results).map_err(|error| Error::Unexpected {
             server: self.client.server().to_owned(),
             why: error.to_string(),
         })
@@ -135,8 +135,8 @@ impl Qless {
         let request = request.json(&json!({"host": self.name, "data": job.id}));
         match request.send().await {
             Ok(response) => {
-                let answer: Answer<'_> = response.json()?;
-                let seconds: f64 = parsed(&self.client, answer.results.get())?;
+                let response_body: QlessResponse<'_> = response.json()?;
+                let seconds: f64 = parsed(&self.client, response_body.results.get())?;
                 let length = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default();
                 Ok(HeartbeatResult::Extended(Some(length)))
             }
@@ -208,8 +208,8 @@ impl Qless {
     /// Whether the job is in the state that the report causes: an earlier attempt succeeded.
     async fn has(&self, job: &Job, report: &Report) -> Result<bool, Error> {
         let response = self.client.get(["job", &job.id]).send().await?;
-        let answer: Answer<'_> = response.json()?;
-        let State { state } = parsed(&self.client, answer.results.get())?;
+        let response_body: QlessResponse<'_> = response.json()?;
+        let State { state } = parsed(&self.client, response_body.results.get())?;
         Ok(match report {
             Report::Complete => state == "complete",
             Report::Retry(_) => ["waiting", "scheduled", "failed"].contains(&state.as_str()),
