@@ -67,7 +67,7 @@ pub use queries::dead_letter::DeadLetter;
 pub use queries::due::{Due, HOURS};
 pub use queries::evaluate::{Allowance, Evaluated};
 pub use queries::events::PublishedEvent;
-pub use queries::failure_times::{Failing, FailureTimes, TIMES_MAX};
+pub use queries::failure_times::{FailedJob, FailureTimes, TIMES_MAX};
 pub use queries::failures::FailureGroup;
 pub use queries::names::Names;
 pub use queries::queues::{Counts, QueueCounts};
