@@ -107,7 +107,7 @@ pub use verbs::qless::recurring::{Recur, RecurringChange};
 pub use verbs::qless::retry::Retry;
 pub use verbs::queue_limit::{MAX_QUEUES, QUEUES};
 pub use verbs::relay::complete::Run;
-pub use verbs::relay::dead_letter::Reenqueued;
+pub use verbs::relay::dead_letter::ReenqueueResult;
 pub use verbs::relay::enqueue::{Enqueue, Mode};
 
 use crate::store::{self, Readers, Statement, Store, Writer};

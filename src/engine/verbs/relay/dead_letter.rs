@@ -17,16 +17,16 @@ const REENQUEUED_BYTES: usize = 128 * 1024;
 
 /// The result of enqueueing dead jobs again. Jobs in neither count were no longer dead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reenqueued {
+pub struct ReenqueueResult {
     pub done: usize,
     /// Jobs that stay dead because the queue has a job with the same ID.
     pub conflicts: usize,
 }
 
-impl Reenqueued {
-    pub fn of(each: &[Result<()>]) -> Reenqueued {
+impl ReenqueueResult {
+    pub fn of(each: &[Result<()>]) -> ReenqueueResult {
         let is_conflict = |done: &Result<()>| matches!(done, Err(Error::JobExists { .. }));
-        Reenqueued {
+        ReenqueueResult {
             done: each.iter().filter(|done| done.is_ok()).count(),
             conflicts: each.iter().filter(|done| is_conflict(done)).count(),
         }
@@ -69,16 +69,20 @@ impl Engine {
 
     /// Enqueues up to `count` dead jobs of the queue again, oldest first. Large numbers are split over several
     /// transactions.
-    pub async fn reenqueue_oldest_dead(&self, queue: QueueKey, count: usize) -> Result<Reenqueued> {
+    pub async fn reenqueue_oldest_dead(
+        &self,
+        queue: QueueKey,
+        count: usize,
+    ) -> Result<ReenqueueResult> {
         let until = self.now(None);
         let mut batches = Batches::of(count, MOVE_BATCH);
-        let (mut all, mut after) = (Reenqueued::default(), None);
+        let (mut all, mut after) = (ReenqueueResult::default(), None);
         while let Some(batch) = batches.next() {
             let (keys, last) = self.dead_keys(&queue, after, until, batch).await?;
             after = last;
             batches.found(keys.len());
             let batch_result =
-                Reenqueued::of(&self.reenqueue_dead_jobs(queue.clone(), keys).await?);
+                ReenqueueResult::of(&self.reenqueue_dead_jobs(queue.clone(), keys).await?);
             all.done += batch_result.done;
             all.conflicts += batch_result.conflicts;
         }
