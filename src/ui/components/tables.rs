@@ -11,7 +11,7 @@ use crate::ui::actions::jobs::Retry;
 use crate::ui::actions::operations::TYPED_ABOVE;
 use crate::ui::components::basics::{element_id, plural};
 use crate::ui::components::bulk;
-use crate::ui::components::chart::spark;
+use crate::ui::components::chart::sparkline;
 use crate::ui::components::forms::{
     ConfirmDialog, action_button, allowed, confirm_dialog, may_post, shortcut,
 };
@@ -88,9 +88,9 @@ fn waited(since: i64, now: i64) -> AnyView {
 }
 
 /// Completed jobs of a queue per minute.
-pub type Sparks = HashMap<QueueRef, Vec<i64>>;
+pub type Sparklines = HashMap<QueueRef, Vec<i64>>;
 
-fn spark_cell(completed: Option<&Vec<i64>>) -> AnyView {
+fn sparkline_cell(completed: Option<&Vec<i64>>) -> AnyView {
     let Some(completed) = completed else {
         return view! { <td class="zero wide">"0"</td> }.into_any();
     };
@@ -100,14 +100,14 @@ fn spark_cell(completed: Option<&Vec<i64>>) -> AnyView {
         "{all} completed in the last 30 minutes, at most {} per minute",
         time::number(most)
     );
-    view! { <td class="wide">{spark(completed, "text-complete", &about)}</td> }.into_any()
+    view! { <td class="wide">{sparkline(completed, "text-complete", &about)}</td> }.into_any()
 }
 
 /// One row per queue.
 pub fn queue_rows(
     queues: &[QueueRow],
     with_records: bool,
-    sparks: Option<&Sparks>,
+    sparks: Option<&Sparklines>,
     now: i64,
 ) -> AnyView {
     queues
@@ -119,7 +119,7 @@ pub fn queue_rows(
                         {queue_name(&queue.queue_ref)} {queue.paused.then(paused_chip)}
                     </th>
                     {queue_cells(queue, with_records, now)}
-                    {sparks.map(|sparks| spark_cell(sparks.get(&queue.queue_ref)))}
+                    {sparks.map(|sparks| sparkline_cell(sparks.get(&queue.queue_ref)))}
                 </tr>
             }
         })
