@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::*;
 use switchyard::engine::{
-    Enqueue, JobAction, Mode, NewOperation, Operation, OperationError, Publish, SearchLimits, Skip,
-    Stage, Subject,
+    Enqueue, JobAction, Mode, NewOperation, Operation, OperationError, OperationState, Publish,
+    SearchLimits, Skip, Subject,
 };
 use switchyard::search::Search;
 
@@ -51,7 +51,7 @@ async fn once(engine: &Engine, id: i64, is_so: impl Fn(&Operation) -> bool) -> O
 }
 
 async fn ended(engine: &Engine, id: i64) -> Operation {
-    once(engine, id, |operation| !operation.stage.is_active()).await
+    once(engine, id, |operation| !operation.state.is_active()).await
 }
 
 /// Starts an operation and waits until it has ended.
@@ -228,7 +228,7 @@ async fn operations_retry_thousands_of_failed_jobs_in_batches() {
     add_many(&engine, "other", 10).await;
     fail_all(&engine, "other", "F").await;
     let operation = run(&engine, JobAction::Retry, "state:failed type:E").await;
-    assert_eq!(operation.stage, Stage::Done);
+    assert_eq!(operation.state, OperationState::Done);
     assert_eq!((operation.total, operation.is_lower_bound), (3_000, false));
     assert_eq!((operation.done, operation.skipped), (3_000, 0));
     assert!(operation.started_at <= operation.ended_at && operation.undo_until.is_none());
@@ -412,7 +412,7 @@ async fn operations_continue_after_a_restart() {
     let mut ends = 0;
     for least in [1, 3_000, 6_000] {
         let operation = once(&engine, retried, |operation| operation.done >= least).await;
-        ends += i32::from(operation.stage.is_active());
+        ends += i32::from(operation.state.is_active());
         engine.close().await;
         engine = Engine::open(&options).await.unwrap();
     }

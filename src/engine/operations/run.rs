@@ -16,7 +16,7 @@ use crate::engine::model::job::{Job, JobKey, Protocol, QLESS_SCOPE};
 use crate::engine::operations::lookahead::{BATCH, Lookahead, Target};
 use crate::engine::operations::undo::{self, RemovedJob};
 use crate::engine::operations::{
-    JOBS_MAX, Operation, Stage, Subject, UNDO_BYTES_MAX, UNDO_JOBS_MAX, apply, rows,
+    JOBS_MAX, Operation, OperationState, Subject, UNDO_BYTES_MAX, UNDO_JOBS_MAX, apply, rows,
 };
 use crate::engine::queries::search::{Hit, SearchLimits, matches};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
@@ -102,8 +102,8 @@ impl Engine {
         }
         ahead.retain(|id, _| operations.iter().any(|(operation, _)| operation.id == *id));
         for (operation, version) in &operations {
-            let done = match operation.stage {
-                Stage::Undoing => self.undo_operation_batch(operation, *version).await,
+            let done = match operation.state {
+                OperationState::Undoing => self.undo_operation_batch(operation, *version).await,
                 _ => self.run_operation_batch(operation, *version, ahead).await,
             };
             match done {
@@ -263,7 +263,7 @@ impl Engine {
     async fn fail_operation(&self, id: i64, error: String) -> Result<()> {
         tracing::error!(operation = id, why = error, "an operation failed");
         let ended = self.change_operation(id, move |operation, now| {
-            operation.end(Stage::Failed, now);
+            operation.end(OperationState::Failed, now);
             operation.error = Some(error.clone());
             Ok(())
         });
@@ -297,20 +297,20 @@ impl Batch {
         let Some((operation, version)) = work.operations.get(self.id) else {
             return false;
         };
-        if version != self.version || operation.stage != Stage::Running {
+        if version != self.version || operation.state != OperationState::Running {
             return false;
         }
         let mut operation = operation.clone();
         operation.started_at.get_or_insert(now);
         match self.run_each(work, &mut operation) {
             Some(error) => {
-                operation.end(Stage::Failed, now);
+                operation.end(OperationState::Failed, now);
                 operation.error = Some(error);
             }
             None => {
                 operation.processed_down_to = self.processed_down_to;
                 if self.is_last {
-                    operation.end(Stage::Done, now);
+                    operation.end(OperationState::Done, now);
                 }
             }
         }
