@@ -9,7 +9,7 @@ use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{JobKey, QueueKey, State};
 use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::Each;
+use crate::engine::verbs::ItemResults;
 use crate::engine::verbs::leases::{LeaseHolder, leased_job};
 use crate::engine::verbs::lifecycle::enter_queue;
 use crate::engine::verbs::qless::depend::{release_dependents, unmet_dependencies};
@@ -34,7 +34,7 @@ impl Engine {
         jobs: Vec<(JobKey, String, Option<NextQueue>)>,
         holder: LeaseHolder,
         now: Option<Time>,
-    ) -> Each<State> {
+    ) -> ItemResults<State> {
         let next = jobs.iter().filter_map(|(_, _, next)| next.as_ref());
         self.check_room(next.map(|next| &next.queue))?;
         // A long body is not copied in the transaction, because other writes wait for it.

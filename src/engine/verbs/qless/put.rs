@@ -7,7 +7,7 @@ use crate::engine::events::LogEvent;
 use crate::engine::model::body::Body;
 use crate::engine::model::job::{JobKey, QueueKey};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::Each;
+use crate::engine::verbs::ItemResults;
 use crate::engine::verbs::leases::announce_lost_lock;
 use crate::engine::verbs::lifecycle::{enter_queue, generated_id, leave_queue, new_job};
 use crate::engine::verbs::qless::depend::unmet_dependencies;
@@ -43,7 +43,7 @@ impl Engine {
         jobs: Vec<Put>,
         client: String,
         now: Option<Time>,
-    ) -> Each<String> {
+    ) -> ItemResults<String> {
         self.check_room([&queue])?;
         let jobs = jobs.into_iter().map(with_body).collect();
         self.each(jobs, now, need_with_body, move |work, (job, body)| {
@@ -62,7 +62,7 @@ impl Engine {
         jobs: Vec<Put>,
         client: String,
         now: Option<Time>,
-    ) -> Each<String> {
+    ) -> ItemResults<String> {
         self.check_room([&queue])?;
         let jobs = jobs.into_iter().map(with_body).collect();
         self.each(jobs, now, need_with_body, move |work, (job, body)| {

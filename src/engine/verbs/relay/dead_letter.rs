@@ -5,7 +5,7 @@ use crate::engine::error::{Error, Result};
 use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{JobKey, QueueKey, State, UNLIMITED};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::Each;
+use crate::engine::verbs::ItemResults;
 use crate::engine::verbs::batches::{Batches, MOVE_BATCH};
 use crate::engine::verbs::lifecycle::check_dead;
 use crate::engine::verbs::lmstfy::acknowledge::is_in;
@@ -52,7 +52,7 @@ impl Engine {
     }
 
     /// Enqueues dead jobs again, each as [`Engine::reenqueue_dead`] does.
-    pub async fn reenqueue_dead_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> Each<()> {
+    pub async fn reenqueue_dead_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> ItemResults<()> {
         self.check_room([&queue])?;
         let of = queue.clone();
         let need = move |needs: &mut Needs, key: &JobKey| {
