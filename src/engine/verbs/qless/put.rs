@@ -32,6 +32,9 @@ pub struct Put {
     pub depends: Option<Vec<String>>,
 }
 
+/// [`put()`] or [`requeue()`].
+type PutVerb = fn(&mut UnitOfWork, &QueueKey, &Put, &Body, &str) -> Result<String>;
+
 impl Engine {
     /// Puts jobs into `queue` on behalf of the worker `client`. Returns each job's ID.
     ///
@@ -44,12 +47,7 @@ impl Engine {
         client: String,
         now: Option<Time>,
     ) -> ItemResults<String> {
-        self.check_room([&queue])?;
-        let jobs = jobs.into_iter().map(with_body).collect();
-        self.each(jobs, now, need_with_body, move |work, (job, body)| {
-            put(work, &queue, job, body, &client)
-        })
-        .await
+        self.put_each(queue, jobs, client, now, put).await
     }
 
     /// Puts existing jobs into `queue` on behalf of the worker `client`. Returns each job's ID.
@@ -63,10 +61,21 @@ impl Engine {
         client: String,
         now: Option<Time>,
     ) -> ItemResults<String> {
+        self.put_each(queue, jobs, client, now, requeue).await
+    }
+
+    async fn put_each(
+        &self,
+        queue: QueueKey,
+        jobs: Vec<Put>,
+        client: String,
+        now: Option<Time>,
+        verb: PutVerb,
+    ) -> ItemResults<String> {
         self.check_room([&queue])?;
         let jobs = jobs.into_iter().map(with_body).collect();
         self.each(jobs, now, need_with_body, move |work, (job, body)| {
-            requeue(work, &queue, job, body, &client)
+            verb(work, &queue, job, body, &client)
         })
         .await
     }
