@@ -103,10 +103,7 @@ impl Qless {
     /// The jobs in a response: none, one or several.
     fn jobs<'a>(&self, response: &'a Response) -> Result<Vec<&'a RawValue>, Error> {
         let response_body: QlessResponse<'a> = response.json()?;
-        one_or_many(response_body.results).map_err(|error| Error::Unexpected {
-            server: self.client.server().to_owned(),
-            why: error.to_string(),
-        })
+        one_or_many(&self.client, response_body.results)
     }
 
     fn job(&self, text: &RawValue, claimed: Instant) -> Result<Job, Error> {
