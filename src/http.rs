@@ -43,6 +43,7 @@ use crate::assets::Assets;
 use crate::auth::{Auth, Hosts};
 use crate::engine::{Engine, Options, Result};
 use crate::metrics::Gauge;
+use crate::protocol::common_error::CommonError;
 use crate::protocol::redis::RedisApi;
 use crate::protocol::request::{reject, unauthorized};
 use crate::protocol::{jobq, lmstfy, qless, relay, token};
@@ -338,11 +339,11 @@ fn protocols(
     Router::new()
         .merge(lmstfy::router(lmstfy_api))
         .merge(
-            auth.relay(|| unauthorized(relay::ApiError::Unauthorized))
+            auth.relay(|| unauthorized(relay::ApiError::from(CommonError::Unauthorized)))
                 .protect(relay::router(relay_api)),
         )
         .merge(
-            auth.jobq(|| unauthorized(jobq::ApiError::Unauthorized))
+            auth.jobq(|| unauthorized(jobq::ApiError::from(CommonError::Unauthorized)))
                 .protect(jobq::router(jobq_api)),
         )
         .merge(
