@@ -42,7 +42,7 @@ async fn undo_skips_jobs_that_can_no_longer_be_restored() {
     let operation = run(&engine, JobAction::Cancel, "-queue:desk").await;
     assert_eq!((operation.done, operation.skipped), (10, 0));
     // Another job uses an ID, a queue was deleted, one was removed, and a dependency no longer exists.
-    add(&engine, "mail", vec![new("later"), new("after")]).await;
+    add_to(&engine, "mail", vec![new("later"), new("after")]).await;
     let books = engine.record_queue("books").await.unwrap();
     engine.delete_queue(&books).await.unwrap();
     let orders = QueueKey::relay("orders");
