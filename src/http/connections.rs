@@ -103,7 +103,8 @@ impl Connection {
         }
     }
 
-    /// Called when a large response begins. A client that reads it too slowly counts as one that does not read.
+    /// Called when a large response begins. If a client reads it too slowly, the
+    /// client counts as not reading.
     pub fn begin_large_response(&self) {
         self.progress.store(PROGRESS_MIN, Ordering::Relaxed);
     }

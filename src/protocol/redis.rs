@@ -38,7 +38,7 @@ pub struct RedisApi {
 }
 
 impl RedisApi {
-    /// Starts to follow the events while somebody is subscribed, until `stop` is canceled.
+    /// Starts the task that reads events while there are subscribers, until `stop` is canceled.
     pub fn new(
         engine: &Engine,
         auth: &Auth,

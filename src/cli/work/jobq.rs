@@ -15,7 +15,7 @@ use super::outcome::Failure;
 use crate::client::{Client, Error};
 use crate::config::ProtocolOptions;
 
-/// How often to check that the state has not been changed by somebody else.
+/// How often to check that no other client has changed the state.
 const CHECK_INTERVAL: Duration = Duration::from_secs(15);
 
 /// How many heartbeats there are in the time after which a job is taken over.

@@ -75,8 +75,8 @@ impl OperationChanges {
         }
     }
 
-    /// The operations that a user has started, stopped or undone, each with its state before. A new one that has already
-    /// ended is not among them: it belongs to the change that it can undo.
+    /// The operations that a user has started, stopped or undone, each with its state before. Does not
+    /// include a new one that has already ended, because it belongs to the change that it can undo.
     pub fn decided(&self) -> impl Iterator<Item = (&Operation, Option<OperationState>)> {
         let operations = self.operations.values().filter(|loaded| loaded.changed);
         let operations = operations.map(|loaded| (&loaded.operation, loaded.before));

@@ -92,8 +92,8 @@ pub async fn run(session: &mut Session, name: &str, arguments: Vec<String>) -> O
     })
 }
 
-/// The reply, for which memory stays reserved until it is written, like that of a response over HTTP: `reserved`, and
-/// what is missing. If that is not free, an error.
+/// The reply, with memory that stays reserved until it is written, like that of a response over HTTP. Uses `reserved`,
+/// and reserves the rest. An error reply if the rest is not free.
 async fn fitted(session: &mut Session, reply: Reply, reserved: Reserved) -> Reply {
     match reserved.for_response(reply.size() as u64).await {
         Ok(reserved) => {

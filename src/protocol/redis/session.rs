@@ -156,7 +156,7 @@ impl Session {
         }
     }
 
-    /// Adds the reply to a command, or its jobs to those that wait.
+    /// Adds the reply to a command, or adds its jobs to the waiting ones.
     async fn add(&mut self, outcome: Outcome, replies: &mut Vec<Reply>) {
         match outcome {
             Outcome::Reply(reply) => {

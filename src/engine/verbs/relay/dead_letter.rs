@@ -12,7 +12,7 @@ use crate::engine::verbs::lmstfy::acknowledge::is_in;
 use crate::engine::verbs::relay::enqueue::{Enqueue, enqueue};
 use crate::engine::verbs::relay::needs_of_jobs;
 
-/// The assumed size in bytes of a dead job that is enqueued again, since it is not known beforehand.
+/// The assumed size in bytes of a dead job that is enqueued again. The actual size is not known before it is loaded.
 const REENQUEUED_BYTES: usize = 128 * 1024;
 
 /// The result of enqueueing dead jobs again. Jobs in neither count were no longer dead.
