@@ -36,7 +36,7 @@ async fn heartbeats_extend_the_lease_while_the_program_runs() {
 }
 
 /// Records the signal to end for the test, and ignores it.
-const STUBBORN: &str = r#"trap 'touch "$DIR/told"' TERM
+const STUBBORN: &str = r#"trap 'touch "$DIR/signaled"' TERM
     touch "$DIR/started"
     while [ -d "$DIR" ]; do sleep 0.02; done"#;
 
@@ -57,7 +57,7 @@ async fn the_program_of_a_job_that_another_worker_got_is_stopped_and_not_complet
     client.post("/timeout", json!("a")).await.accepted();
     assert_eq!(server.by("w2").pop("mail").await["id"], "a");
     let said = worker.ends_with(3).await;
-    assert!(folder.has("told"), "SIGTERM comes before SIGKILL");
+    assert!(folder.has("signaled"), "SIGTERM comes before SIGKILL");
     assert!(said.contains("lost a job"), "{said}");
     server
         .by("w2")
@@ -77,7 +77,7 @@ async fn the_program_of_a_canceled_job_is_stopped() {
     let client = server.client();
     client.post("/cancel", json!("a")).await.accepted();
     worker.ends_with(3).await;
-    assert!(folder.has("told"));
+    assert!(folder.has("signaled"));
 }
 
 #[tokio::test]

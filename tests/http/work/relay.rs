@@ -67,7 +67,7 @@ async fn heartbeats_keep_the_run_and_a_replaced_job_stops_its_program() {
     let fields = json!({"timeout": 1, "max_retries": 0});
     relay.put_with("mail", "a", fields).await;
     let options = "--api relay --queue mail --once --kill-after 200ms";
-    let script = format!(r#"trap 'touch "$DIR/told"; exit 0' TERM; {WAIT}"#);
+    let script = format!(r#"trap 'touch "$DIR/signaled"; exit 0' TERM; {WAIT}"#);
     let worker = Worker::start(&server, &folder, options, &script);
     let updated = async || relay.job("mail", "a").await.map(|job| job.updated_at);
     let first = updated().await.unwrap();
@@ -80,7 +80,7 @@ async fn heartbeats_keep_the_run_and_a_replaced_job_stops_its_program() {
     let again = json!([with("mail", "a", json!({"run_at": "2030-01-01T00:00:00Z"}))]);
     relay.enqueue("replace", &again).await.only(202);
     worker.ends_with(3).await;
-    assert!(folder.has("told"));
+    assert!(folder.has("signaled"));
     assert!(
         relay.exists("mail", "a").await,
         "the new job was not completed"
