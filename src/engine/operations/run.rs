@@ -185,8 +185,8 @@ impl Engine {
             });
         };
         let (after, now) = (Some(operation.processed_down_to), self.now(None));
-        let walk = self.walk(search, &queues, after, LOOKAHEAD_LIMITS, now, &mut on_match);
-        let next = walk.await?.next;
+        let scan = self.scan_matching(search, &queues, after, LOOKAHEAD_LIMITS, now, &mut on_match);
+        let next = scan.await?.next;
         Ok(Lookahead::new(operation.processed_down_to, targets, next))
     }
 

@@ -54,8 +54,8 @@ impl Engine {
                 newest.push(hit.job.seq);
             }
         };
-        let walk = self.walk(&search, &queues, None, COUNT_LIMITS, now, &mut on_match);
-        estimate.is_lower_bound = walk.await?.is_cut;
+        let scan = self.scan_matching(&search, &queues, None, COUNT_LIMITS, now, &mut on_match);
+        estimate.is_lower_bound = scan.await?.is_cut;
         estimate.samples = self.job_summaries(&newest, &queues, now).await?;
         Ok(Ok(estimate))
     }
