@@ -213,8 +213,8 @@ impl Shared {
         open.extend(ids.iter().cloned());
     }
 
-    /// Replaces the IDs by those that the server has chosen. A job that another connection has finished meanwhile was
-    /// noted as finished before.
+    /// Replaces the IDs by those that the server has generated. Another connection can already have recorded such a job
+    /// as finished.
     fn replace(&self, ids: &[String], chosen: &[String]) {
         if ids == chosen {
             return;

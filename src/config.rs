@@ -32,7 +32,7 @@ pub use connection::Connection;
 pub use environment::secret_variables;
 pub use load::{LoadError, Loaded, Setting, Source, Value, definition, load};
 pub use manage::{
-    Bulk, CompleteQueues, FailureCommand, Job, JobAction, JobCommand, JobPut, Limit,
+    BulkOptions, CompleteQueues, FailureCommand, Job, JobAction, JobCommand, JobPut, Limit,
     OperationCommand, OptionCommand, QueueCommand, QueueName, Queues, RecurringCommand,
     RecurringPut, Remote, RemoteToken, Targets, Top, WorkerCommand, queue_name,
 };

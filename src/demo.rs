@@ -11,7 +11,7 @@ use std::time::Duration;
 pub use fill::fill;
 
 use crate::engine::{
-    Claim, Engine, Fail, Job, JobKey, LeaseHolder, Next, Put, QueueKey, Recur, Result, Retry,
+    Claim, Engine, Fail, Job, JobKey, LeaseHolder, NextQueue, Put, QueueKey, Recur, Result, Retry,
 };
 
 /// The worker name of the producers.
@@ -190,6 +190,27 @@ async fn recur(engine: Engine) {
     }
 }
 
+/// Sleeps between half and one and a half times `every_ms` milliseconds.
+async fn sleep_until_next(every_ms: u64) {
+    tokio::time::sleep(Duration::from_millis(every_ms / 2 + up_to(every_ms))).await;
+}
+
+/// Sleeps between one quarter and five quarters of `run_ms` milliseconds.
+async fn simulate_run(run_ms: u64) {
+    tokio::time::sleep(Duration::from_millis(run_ms / 4 + up_to(run_ms))).await;
+}
+
+/// Returns once the queue has more than `max` dead jobs. Checks once a minute.
+async fn until_dead_exceed(engine: &Engine, queue: &QueueKey, max: i64) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let dead = engine.dead_letter(queue).await.unwrap_or_default();
+        if dead.size > max {
+            return;
+        }
+    }
+}
+
 async fn waiting(engine: &Engine, queue: &QueueKey) -> i64 {
     let found = engine.queue(queue, None).await.ok().flatten();
     found.map_or(0, |queue| queue.counts.waiting)
@@ -233,10 +254,7 @@ async fn produce(engine: Engine, profile: &'static QueueProfile) {
                     .await,
             );
         }
-        tokio::time::sleep(Duration::from_millis(
-            profile.every_ms / 2 + up_to(profile.every_ms),
-        ))
-        .await;
+        sleep_until_next(profile.every_ms).await;
     }
 }
 
@@ -272,10 +290,7 @@ async fn work(engine: Engine, profile: &'static QueueProfile, name: String) {
         let claimed = engine.claim_or_wait(claim, POLL_TIMEOUT, None).await;
         match claimed.unwrap_or_default().pop() {
             Some(job) => {
-                tokio::time::sleep(Duration::from_millis(
-                    profile.run_ms / 4 + up_to(profile.run_ms),
-                ))
-                .await;
+                simulate_run(profile.run_ms).await;
                 drop(finish(&engine, profile, &name, job).await);
             }
             None => tokio::time::sleep(Duration::from_millis(250)).await,
@@ -319,7 +334,7 @@ async fn finish(engine: &Engine, profile: &QueueProfile, name: &str, job: Job) -
     } else if dice < profile.fails + 4 {
         // Simulates a crashed worker: the lease expires.
     } else {
-        let next = profile.next.filter(|_| one_in(3)).map(|queue| Next {
+        let next = profile.next.filter(|_| one_in(3)).map(|queue| NextQueue {
             queue: QueueKey::qless(queue),
             delay: 0.0,
             depends: Vec::new(),

@@ -58,8 +58,8 @@ pub use model::record::Record;
 pub use model::recurring::{RECURRING_ID_BYTES_MAX, Recurring};
 pub use model::tracked::Tracked;
 pub use operations::{
-    JobAction, NewOperation, Operation, OperationError, OperationEstimate, Skip, Stage, Subject,
-    UNDO_JOBS_MAX,
+    JobAction, NewOperation, Operation, OperationError, OperationEstimate, OperationState, Skip,
+    Subject, UNDO_JOBS_MAX,
 };
 use peers::Peers;
 pub use queries::about::{Opened, ServerInfo};
@@ -67,7 +67,7 @@ pub use queries::dead_letter::DeadLetter;
 pub use queries::due::{Due, HOURS};
 pub use queries::evaluate::{Allowance, Evaluated};
 pub use queries::events::PublishedEvent;
-pub use queries::failure_times::{Failing, FailureTimes, TIMES_MAX};
+pub use queries::failure_times::{FailedJob, FailureTimes, TIMES_MAX};
 pub use queries::failures::FailureGroup;
 pub use queries::names::Names;
 pub use queries::queues::{Counts, QueueCounts};
@@ -84,7 +84,7 @@ use unit_of_work::commit_times::CommitTimes;
 pub use unit_of_work::counters::{Summary, daily_bucket, daily_bucket_end};
 use unit_of_work::job_cache::JobCache;
 pub use unit_of_work::time_series::{HOUR, minute};
-use unit_of_work::transaction::{Aging, Runner, SeenWorkers, Verb, WriteRequest};
+use unit_of_work::transaction::{Runner, SeenWorkers, StatisticsCleanup, Verb, WriteRequest};
 use unit_of_work::{Needs, Shared, UnitOfWork};
 pub use verbs::admin::import::{Import, ImportedDependencies, ImportedQueue, ImportedRecurring};
 pub use verbs::admin::saved_searches::{SEARCHES_MAX, Saved};
@@ -99,7 +99,7 @@ use verbs::jobq::candidates::PollCandidates;
 pub use verbs::jobq::queues::invalid_queue_name_reason;
 pub use verbs::leases::LeaseHolder;
 pub use verbs::lmstfy::publish::Publish;
-pub use verbs::qless::complete::Next;
+pub use verbs::qless::complete::NextQueue;
 pub use verbs::qless::depend::Depend;
 pub use verbs::qless::fail::{Fail, MESSAGE_BYTES_MAX};
 pub use verbs::qless::put::Put;
@@ -107,7 +107,7 @@ pub use verbs::qless::recurring::{Recur, RecurringChange};
 pub use verbs::qless::retry::Retry;
 pub use verbs::queue_limit::{MAX_QUEUES, QUEUES};
 pub use verbs::relay::complete::Run;
-pub use verbs::relay::dead_letter::Reenqueued;
+pub use verbs::relay::dead_letter::ReenqueueResult;
 pub use verbs::relay::enqueue::{Enqueue, Mode};
 
 use crate::store::{self, Readers, Statement, Store, Writer};
@@ -224,13 +224,13 @@ impl Engine {
             metrics: Arc::clone(&metrics),
             trust_client_clock: options.trust_client_clock,
             peers: Arc::clone(&peers),
-            leads: operation_runner.leads(),
+            is_leader: operation_runner.is_leader(),
             last_seq: highest.first().map_or(Ok(0), |row| row.int(0))?,
             revision: reloaded.revision,
             has_reported_revision: false,
             transactions: 0,
             recurring_in: reloaded.recurring_in,
-            aging: Aging::default(),
+            statistics_cleanup: StatisticsCleanup::default(),
             job_cache: JobCache::default(),
             empty_queues: EmptyQueues::after(options.empty_queue_age.unwrap_or(DEFAULT_AGE)),
         };

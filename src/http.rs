@@ -43,7 +43,8 @@ use crate::assets::Assets;
 use crate::auth::{Auth, Hosts};
 use crate::engine::{Engine, Options, Result};
 use crate::metrics::Gauge;
-use crate::protocol::redis::Front;
+use crate::protocol::common_error::CommonError;
+use crate::protocol::redis::RedisApi;
 use crate::protocol::request::{reject, unauthorized};
 use crate::protocol::{jobq, lmstfy, qless, relay, token};
 use crate::redis_clients::Clients;
@@ -254,8 +255,8 @@ async fn serve_redis(
     let Some(listener) = listener else { return };
     clients.listen();
     let (auth, stop) = (&settings.auth, stopping.clone());
-    let front = Front::new(engine, auth, settings.allow_flush, clients, stop.clone());
-    redis::serve(listener, Arc::new(front), limits, transport, stop).await;
+    let api = RedisApi::new(engine, auth, settings.allow_flush, clients, stop.clone());
+    redis::serve(listener, Arc::new(api), limits, transport, stop).await;
 }
 
 /// The routes of the whole server. Live feeds end when `stop` is canceled.
@@ -338,11 +339,11 @@ fn protocols(
     Router::new()
         .merge(lmstfy::router(lmstfy_api))
         .merge(
-            auth.relay(|| unauthorized(relay::ApiError::Unauthorized))
+            auth.relay(|| unauthorized(relay::ApiError::from(CommonError::Unauthorized)))
                 .protect(relay::router(relay_api)),
         )
         .merge(
-            auth.jobq(|| unauthorized(jobq::ApiError::Unauthorized))
+            auth.jobq(|| unauthorized(jobq::ApiError::from(CommonError::Unauthorized)))
                 .protect(jobq::router(jobq_api)),
         )
         .merge(

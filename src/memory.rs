@@ -191,11 +191,11 @@ pub async fn fit_response(bytes: u64) -> Result<(), Busy> {
     kept.map(drop).map_err(|_| Busy)
 }
 
-/// Reserves `bytes` until the result is dropped, for what is loaded and dropped while a request runs. Waits up to 2 s.
+/// Reserves `bytes` for data that a request drops before it ends. Dropping the result releases them. Waits up to 2 s.
 ///
 /// # Errors
 /// [`Busy`].
-pub async fn hold(bytes: usize) -> Result<Reserved, Busy> {
+pub async fn reserve_until_dropped(bytes: usize) -> Result<Reserved, Busy> {
     Ok(Reserved(Some(acquire(bytes).await?)))
 }
 

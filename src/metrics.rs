@@ -23,15 +23,15 @@ impl Counter {
     }
 }
 
-/// The number of things that exist now, each of which holds a [`Held`]. Cheap to clone.
+/// The number of things that exist now, each of which has a [`GaugeGuard`]. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Gauge(Arc<AtomicUsize>);
 
 impl Gauge {
     /// Counts one more, until the guard is dropped.
-    pub fn hold(&self) -> Held {
+    pub fn guard(&self) -> GaugeGuard {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Held(Gauge(Arc::clone(&self.0)))
+        GaugeGuard(Gauge(Arc::clone(&self.0)))
     }
 
     pub fn get(&self) -> usize {
@@ -41,9 +41,9 @@ impl Gauge {
 
 /// One of the things that a [`Gauge`] counts.
 #[derive(Debug)]
-pub struct Held(Gauge);
+pub struct GaugeGuard(Gauge);
 
-impl Drop for Held {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -120,9 +120,9 @@ mod tests {
     #[test]
     fn a_gauge_counts_guards() {
         let gauge = Gauge::default();
-        let held = [gauge.hold(), gauge.clone().hold()];
+        let guards = [gauge.guard(), gauge.clone().guard()];
         assert_eq!(gauge.get(), 2);
-        drop(held);
+        drop(guards);
         assert_eq!(gauge.get(), 0);
     }
 }

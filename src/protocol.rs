@@ -2,6 +2,7 @@
 //! responses.
 
 mod body;
+pub mod common_error;
 pub mod jobq;
 pub mod lmstfy;
 pub mod qless;

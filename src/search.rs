@@ -154,7 +154,7 @@ impl Search {
             .collect()
     }
 
-    /// Whether the search has no terms and thus matches every job.
+    /// Whether the search has no terms, so that it matches every job.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }

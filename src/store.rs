@@ -30,7 +30,7 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use address::without_password;
-pub use backup::{BackupError, Prepared, back_up, restore};
+pub use backup::{BackupError, VerifiedCopy, back_up, restore};
 pub use binding::ROWS_BOUND_MAX;
 pub use copy::{Copied, CopyError, Progress, copy};
 use dialect::Dialect;

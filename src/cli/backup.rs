@@ -3,7 +3,7 @@
 use super::{Outcome, print, print_notice};
 use crate::config::{Backup, Restore};
 use crate::engine::{Engine, Options};
-use crate::store::{self, Prepared};
+use crate::store::{self, VerifiedCopy};
 
 /// Inconsistencies that an error names at most.
 const NAMED_MAX: usize = 5;
@@ -31,7 +31,7 @@ pub async fn restore(options: &Restore) -> Outcome {
 }
 
 /// Runs the engine's consistency check on the copy, and returns the names of all checks that have passed.
-async fn check(copy: &Prepared) -> Result<&'static str, String> {
+async fn check(copy: &VerifiedCopy) -> Result<&'static str, String> {
     if !copy.is_current {
         print_notice(
             "the database is from an older version of Switchyard, so its consistency is not checked",

@@ -53,7 +53,7 @@ pub struct Session {
 
 /// What an action has done.
 #[derive(Clone, Debug)]
-pub struct Done {
+pub struct ActionOutcome {
     /// A sentence. Can contain any characters.
     pub message: String,
     /// The operation that undoes the action.
@@ -102,7 +102,7 @@ impl Session {
     ///
     /// # Errors
     /// If the server cannot be reached, or refuses the request or the change.
-    pub async fn act<F: ServerFn + Serialize>(&self, call: F) -> Result<Done> {
+    pub async fn act<F: ServerFn + Serialize>(&self, call: F) -> Result<ActionOutcome> {
         let form = encoded(&call)?;
         let response = self.post(F::PATH, form, true).await?;
         let header = |name| {
@@ -115,7 +115,7 @@ impl Session {
         if !flash.done {
             return Err(Failure::new(Code::Refused, flash.text));
         }
-        Ok(Done {
+        Ok(ActionOutcome {
             message: flash.text,
             undo: flash.undo,
             page: header(header::LOCATION)
@@ -167,7 +167,7 @@ impl Session {
     }
 
     /// Reports what was done to `target`.
-    fn report(&self, target: &str, done: &Done) {
+    fn report(&self, target: &str, done: &ActionOutcome) {
         let json = || {
             serde_json::json!({
                 "target": target, "ok": true, "message": done.message, "undo": done.undo,
@@ -181,7 +181,7 @@ impl Session {
         &self,
         targets: impl IntoIterator<Item = T>,
         name: impl Fn(&T) -> String,
-        act: impl AsyncFn(&Session, &T) -> Result<Done>,
+        act: impl AsyncFn(&Session, &T) -> Result<ActionOutcome>,
     ) -> Outcome {
         let mut worst = None;
         for target in targets {

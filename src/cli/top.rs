@@ -57,16 +57,16 @@ pub async fn run(options: &Top) -> Outcome {
     let terminal = ratatui::try_init();
     let terminal = terminal
         .map_err(|error| Failure::new(Code::Error, format!("cannot use the terminal: {error}")))?;
-    let restored = Restored;
+    let guard = TerminalGuard;
     let outcome = show(session, terminal, first).await;
-    drop(restored);
+    drop(guard);
     outcome
 }
 
 /// Restores the terminal when it is dropped. ratatui's own hook restores it after a panic.
-struct Restored;
+struct TerminalGuard;
 
-impl Drop for Restored {
+impl Drop for TerminalGuard {
     fn drop(&mut self) {
         ratatui::restore();
     }

@@ -7,7 +7,7 @@ use clap::{Args, Command as Definition};
 use crate::client::{Client, Settings, Token};
 use crate::secret::read_file;
 
-/// The default address of the server, which is also the one that it listens on by default.
+/// The default address of the server, where it also listens by default.
 const SERVER: &str = "http://127.0.0.1:3000";
 
 /// The heading of these options in the help.

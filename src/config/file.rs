@@ -21,9 +21,9 @@ pub const CONFIG_FILE_BYTES_MAX: u64 = 256 << 10;
 /// How far a misspelled key may be from the name that is suggested: 0 is unrelated, 1 is equal.
 const SIMILARITY_MIN: f64 = 0.7;
 
-/// A key of the file, as flags.
+/// An option that the file sets, as flags.
 #[derive(Clone, Debug)]
-pub struct Given {
+pub struct FileOption {
     /// The key: the long name of the flag.
     pub name: String,
     pub line: usize,
@@ -34,9 +34,9 @@ pub struct Given {
 /// The keys of a file.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigFile {
-    pub serve: Vec<Given>,
+    pub serve: Vec<FileOption>,
     /// The keys of each profile.
-    pub profiles: BTreeMap<String, Vec<Given>>,
+    pub profiles: BTreeMap<String, Vec<FileOption>>,
 }
 
 /// The key of the table with the profiles.
@@ -133,7 +133,7 @@ fn keys_of(
     table: &DeTable<'_>,
     definition: &Definition,
     problems: &mut Vec<(usize, String)>,
-) -> Vec<Given> {
+) -> Vec<FileOption> {
     let mut given = Vec::new();
     for (key, value) in table.iter().filter(|(key, _)| key.get_ref() != PROFILES) {
         let line = line(text, &key.span());
@@ -146,7 +146,7 @@ fn keys_of(
             Some(arg) => flags(arg, name, value.get_ref()),
         };
         match flags {
-            Ok(flags) => given.push(Given {
+            Ok(flags) => given.push(FileOption {
                 name: name.to_owned(),
                 line,
                 flags,
@@ -222,7 +222,7 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
 }
 
 /// The values that the options refuse, each with its line.
-pub fn refused(given: &[Given], definition: &Definition) -> Vec<String> {
+pub fn refused(given: &[FileOption], definition: &Definition) -> Vec<String> {
     // Without the environment, so that only the file can be wrong.
     let definition = definition.clone().no_binary_name(true);
     let definition = definition.mut_args(|arg| arg.env(Resettable::<OsStr>::Reset));

@@ -10,7 +10,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command as Definition, CommandFactory, FromArgMatches, Id};
 
 use super::connection::CONNECTION;
-use super::file::{self, ConfigFile, Given, is_key, is_switch};
+use super::file::{self, ConfigFile, FileOption, is_key, is_switch};
 use super::{Command, Connection};
 use crate::secret::Hash;
 use crate::store::without_password;
@@ -156,7 +156,7 @@ pub fn load(words: Vec<OsString>) -> Result<Loaded, LoadError> {
         false => (read.serve, serve),
     };
     let used = given.iter().filter(|given| is_free(given, &leaf, found));
-    let used: Vec<Given> = used.cloned().collect();
+    let used: Vec<FileOption> = used.cloned().collect();
     // Behind the names of the subcommands.
     let mut all = words.clone();
     let place = (depth + 1).min(all.len());
@@ -188,7 +188,7 @@ fn profile(
     leaf: &Definition,
     found: &ArgMatches,
     mut file: ConfigFile,
-) -> Result<Vec<Given>, Vec<String>> {
+) -> Result<Vec<FileOption>, Vec<String>> {
     let Some(name) = value_of(leaf, found, PROFILE) else {
         return Ok(file.profiles.remove("default").unwrap_or_default());
     };
@@ -237,7 +237,7 @@ fn finish(
     words: Vec<OsString>,
     all: Vec<OsString>,
     of: &Definition,
-    file: Option<(&Path, &[Given])>,
+    file: Option<(&Path, &[FileOption])>,
 ) -> Result<Loaded, LoadError> {
     let matches = definition
         .try_get_matches_from_mut(all)
@@ -340,7 +340,7 @@ fn value_of(leaf: &Definition, found: &ArgMatches, id: &str) -> Option<OsString>
 }
 
 /// Whether the command has the option, and neither a flag nor the environment sets it or an alternative to it.
-fn is_free(given: &Given, leaf: &Definition, found: &ArgMatches) -> bool {
+fn is_free(given: &FileOption, leaf: &Definition, found: &ArgMatches) -> bool {
     let args = || leaf.get_arguments();
     let Some(arg) = args().find(|arg| arg.get_long() == Some(given.name.as_str())) else {
         return false;
@@ -358,7 +358,7 @@ fn is_free(given: &Given, leaf: &Definition, found: &ArgMatches) -> bool {
 }
 
 /// The value of an option; `None` if it has none.
-fn setting(arg: &Arg, found: &ArgMatches, given: &[Given]) -> Option<Setting> {
+fn setting(arg: &Arg, found: &ArgMatches, given: &[FileOption]) -> Option<Setting> {
     let (id, name) = (arg.get_id().as_str(), arg.get_long()?);
     let raw: Vec<String> = found
         .get_raw(id)?

@@ -138,7 +138,7 @@ pub enum QueueCommand {
         #[command(flatten)]
         queues: Queues,
         #[command(flatten)]
-        yes: Yes,
+        yes: SkipConfirmation,
     },
 }
 
@@ -154,7 +154,7 @@ pub struct Queues {
 
 /// The confirmation of a command that cannot be undone, or that changes many jobs.
 #[derive(Clone, Copy, Debug, Args)]
-pub struct Yes {
+pub struct SkipConfirmation {
     /// Do not ask for confirmation.
     #[arg(long, short)]
     pub yes: bool,
@@ -194,13 +194,13 @@ pub enum FailureCommand {
         /// Failure group.
         group: String,
         #[command(flatten)]
-        bulk: Bulk,
+        bulk: BulkOptions,
     },
 }
 
 /// How an operation on many jobs is started.
 #[derive(Clone, Copy, Debug, Args)]
-pub struct Bulk {
+pub struct BulkOptions {
     /// Print how many jobs would change, and change nothing.
     #[arg(long)]
     pub dry_run: bool,
@@ -208,7 +208,7 @@ pub struct Bulk {
     #[arg(long)]
     pub wait: bool,
     #[command(flatten)]
-    pub yes: Yes,
+    pub yes: SkipConfirmation,
 }
 
 #[derive(Debug, Subcommand)]

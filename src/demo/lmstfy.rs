@@ -5,7 +5,10 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use super::{BACKLOG_MAX, POLL_TIMEOUT, one_in, random, up_to, waiting};
+use super::{
+    BACKLOG_MAX, POLL_TIMEOUT, one_in, random, simulate_run, sleep_until_next, until_dead_exceed,
+    up_to, waiting,
+};
 use crate::engine::{Claim, Engine, Publish, QueueKey};
 
 /// How the jobs of one queue behave.
@@ -117,15 +120,12 @@ pub async fn start(engine: &Engine) {
 async fn tidy_up(engine: Engine, profile: &'static QueueProfile) {
     let queue = QueueKey::lmstfy(profile.namespace, profile.queue);
     loop {
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        let dead = engine.dead_letter(&queue).await.unwrap_or_default().size;
-        if dead > DEAD_MAX {
-            drop(
-                engine
-                    .respawn(queue.clone(), RESPAWNED, profile.ttl_s)
-                    .await,
-            );
-        }
+        until_dead_exceed(&engine, &queue, DEAD_MAX).await;
+        drop(
+            engine
+                .respawn(queue.clone(), RESPAWNED, profile.ttl_s)
+                .await,
+        );
     }
 }
 
@@ -143,8 +143,7 @@ async fn produce(engine: Engine, profile: &'static QueueProfile) {
             };
             drop(engine.publish(queue.clone(), vec![job]).await);
         }
-        let pause = profile.every_ms / 2 + up_to(profile.every_ms);
-        tokio::time::sleep(Duration::from_millis(pause)).await;
+        sleep_until_next(profile.every_ms).await;
     }
 }
 
@@ -158,8 +157,7 @@ async fn consume(engine: Engine, profile: &'static QueueProfile) {
         let claimed = engine.claim_or_wait(claim, POLL_TIMEOUT, None).await;
         match claimed.unwrap_or_default().pop() {
             Some(job) => {
-                let pause = profile.run_ms / 4 + up_to(profile.run_ms);
-                tokio::time::sleep(Duration::from_millis(pause)).await;
+                simulate_run(profile.run_ms).await;
                 if up_to(100) >= profile.lost {
                     drop(engine.acknowledge(queue.clone(), vec![job.key.id]).await);
                 }

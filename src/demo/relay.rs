@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{BACKLOG_MAX, one_in, up_to, waiting};
+use super::{BACKLOG_MAX, one_in, sleep_until_next, until_dead_exceed, up_to, waiting};
 use crate::engine::{Claim, Engine, Enqueue, Job, Mode, QueueKey, Run};
 
 /// How the jobs of one queue behave.
@@ -102,15 +102,12 @@ pub fn start(engine: &Engine) {
 async fn tidy_up(engine: Engine, profile: &'static QueueProfile) {
     let queue = QueueKey::relay(profile.queue);
     loop {
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        let dead = engine.dead_letter(&queue).await.unwrap_or_default().size;
-        if dead > DEAD_MAX {
-            drop(
-                engine
-                    .reenqueue_oldest_dead(queue.clone(), REENQUEUED)
-                    .await,
-            );
-        }
+        until_dead_exceed(&engine, &queue, DEAD_MAX).await;
+        drop(
+            engine
+                .reenqueue_oldest_dead(queue.clone(), REENQUEUED)
+                .await,
+        );
     }
 }
 
@@ -129,8 +126,7 @@ async fn produce(engine: Engine, profile: &'static QueueProfile) {
             };
             drop(engine.enqueue(vec![job], Mode::Unique).await);
         }
-        let pause = profile.every_ms / 2 + up_to(profile.every_ms);
-        tokio::time::sleep(Duration::from_millis(pause)).await;
+        sleep_until_next(profile.every_ms).await;
     }
 }
 

@@ -41,8 +41,11 @@ pub enum SystemTask {
 
 impl SystemTask {
     /// Whether the task deletes and aggregates old statistics.
-    pub fn ages_statistics(&self) -> bool {
-        matches!(self, SystemTask::Maintain(MaintenanceTask::AgeStatistics))
+    pub fn cleans_up_statistics(&self) -> bool {
+        matches!(
+            self,
+            SystemTask::Maintain(MaintenanceTask::CleanUpStatistics)
+        )
     }
 }
 
@@ -84,9 +87,9 @@ impl Runner {
             }
             SystemTask::CheckPeers => {
                 let noticed = self.check_revision(connection).await?;
-                let leads =
+                let is_leader =
                     !self.peers.is_shared() || self.peers.renew(connection, work.now).await?;
-                self.leads.store(leads, Ordering::Relaxed);
+                self.is_leader.store(is_leader, Ordering::Relaxed);
                 return Ok(noticed.into_iter().collect());
             }
             SystemTask::Maintain(MaintenanceTask::DeleteEmptyQueues) => {
@@ -154,7 +157,7 @@ impl Engine {
                 // Each server stores the token uses that it has seen. Errors are logged, and the next round retries.
                 drop(self.save_token_uses().await);
             }
-            if self.operation_runner().leads().load(Ordering::Relaxed) {
+            if self.operation_runner().is_leader().load(Ordering::Relaxed) {
                 self.run_maintenance_round(include_infrequent).await;
             }
         }

@@ -43,11 +43,11 @@ pub struct Metrics {
     /// Long polls that wait for a job.
     pub polls: Gauge,
     queues_max: usize,
-    queues: Mutex<Counted>,
+    queues: Mutex<QueueCounters>,
 }
 
 #[derive(Debug, Default)]
-struct Counted {
+struct QueueCounters {
     by_queue: HashMap<QueueId, QueueTotals>,
     other: QueueTotals,
 }
@@ -224,7 +224,7 @@ impl Metrics {
     }
 }
 
-impl Counted {
+impl QueueCounters {
     /// The totals of the queue. All queues beyond the limit share one set of totals.
     fn of(&mut self, queue: QueueId, max: usize) -> &mut QueueTotals {
         if self.by_queue.len() >= max && !self.by_queue.contains_key(&queue) {
@@ -304,8 +304,8 @@ impl Engine {
     }
 
     /// Whether this server runs maintenance.
-    pub fn leads(&self) -> bool {
-        self.operation_runner().leads().load(Ordering::Relaxed)
+    pub fn is_leader(&self) -> bool {
+        self.operation_runner().is_leader().load(Ordering::Relaxed)
     }
 
     /// Version and size of the database, and the number of servers that use it.

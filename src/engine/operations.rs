@@ -88,8 +88,9 @@ pub enum Subject {
 }
 
 /// The state of an operation. The values are stored in the database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OperationState {
     /// Running, or waiting for its turn.
     Running = 1,
     Done = 2,
@@ -101,29 +102,28 @@ pub enum Stage {
     Undone = 6,
 }
 
-impl Stage {
-    const ALL: [Stage; 6] = [
-        Stage::Running,
-        Stage::Done,
-        Stage::Stopped,
-        Stage::Failed,
-        Stage::Undoing,
-        Stage::Undone,
+impl OperationState {
+    const ALL: [OperationState; 6] = [
+        OperationState::Running,
+        OperationState::Done,
+        OperationState::Stopped,
+        OperationState::Failed,
+        OperationState::Undoing,
+        OperationState::Undone,
     ];
 
     pub fn is_active(self) -> bool {
-        matches!(self, Stage::Running | Stage::Undoing)
+        matches!(self, OperationState::Running | OperationState::Undoing)
     }
 
-    /// The name in the audit log.
     pub fn as_str(self) -> &'static str {
         match self {
-            Stage::Running => "running",
-            Stage::Done => "done",
-            Stage::Stopped => "stopped",
-            Stage::Failed => "failed",
-            Stage::Undoing => "undoing",
-            Stage::Undone => "undone",
+            OperationState::Running => "running",
+            OperationState::Done => "done",
+            OperationState::Stopped => "stopped",
+            OperationState::Failed => "failed",
+            OperationState::Undoing => "undoing",
+            OperationState::Undone => "undone",
         }
     }
 }
@@ -137,7 +137,7 @@ pub struct Operation {
     pub who: String,
     pub action: JobAction,
     pub subject: Subject,
-    pub stage: Stage,
+    pub state: OperationState,
     /// The number of jobs when it was created; a lower bound if `is_lower_bound`.
     pub total: i64,
     pub is_lower_bound: bool,
@@ -162,13 +162,13 @@ pub struct Operation {
 impl Operation {
     /// Whether it can be undone at `now`.
     pub fn can_be_undone(&self, now: Time) -> bool {
-        let is_over = !self.stage.is_active() && self.stage != Stage::Undone;
+        let is_over = !self.state.is_active() && self.state != OperationState::Undone;
         is_over && self.undo_until.is_some_and(|until| until > now)
     }
 
     /// Ends the operation at `now`.
-    pub(in crate::engine) fn end(&mut self, stage: Stage, now: Time) {
-        self.stage = stage;
+    pub(in crate::engine) fn end(&mut self, state: OperationState, now: Time) {
+        self.state = state;
         self.ended_at = Some(now);
         let has_removed = self.keeps_removed && self.done > 0;
         self.undo_until = has_removed.then(|| now.plus_seconds(UNDO_S));

@@ -151,7 +151,7 @@ pub struct UnitOfWork {
     /// Dependents of jobs that are not fully loaded, for cycle detection.
     dependents: HashMap<String, Vec<String>>,
     /// Whether cycle detection reached its read limit.
-    pub is_walk_incomplete: bool,
+    pub is_cycle_search_incomplete: bool,
     /// Up to this number, the dependents of each job that others are going to depend on have been counted.
     pub dependents_counted: usize,
     candidates: HashMap<QueueId, Candidates>,
@@ -221,7 +221,7 @@ impl UnitOfWork {
             cut_needs: Vec::new(),
             cut_edges: Vec::new(),
             dependents: HashMap::new(),
-            is_walk_incomplete: false,
+            is_cycle_search_incomplete: false,
             dependents_counted: usize::MAX,
             candidates: HashMap::new(),
             oldest: Vec::new(),

@@ -24,7 +24,7 @@ use crate::engine::model::job::JobKey;
 use crate::engine::unit_of_work::{Needs, Oldest, UnitOfWork};
 
 /// One result per item.
-type Each<T> = Result<Vec<Result<T>>>;
+type ItemResults<T> = Result<Vec<Result<T>>>;
 
 impl Engine {
     /// Applies a verb to each item, in order. Many items are split over several transactions, so that other requests
@@ -36,7 +36,7 @@ impl Engine {
         now: Option<Time>,
         need: impl Fn(&mut Needs, &I),
         verb: impl FnMut(&mut UnitOfWork, &I) -> Result<T> + Clone + Send + 'static,
-    ) -> Each<T> {
+    ) -> ItemResults<T> {
         let mut results = Vec::with_capacity(items.len());
         let items = Arc::new(items);
         let (mut done, mut max) = (0, EACH_MAX);

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_service::Service;
 
-use super::connections::{Admitted, Connections};
+use super::connections::{ConnectionGuard, Connections};
 use super::io::{TimedRequestBody, TrackedResponseBody, TrackedSocket};
 use super::limits::Limits;
 use super::proxies::Proxies;
@@ -84,14 +84,12 @@ pub async fn serve(
         stopping: stopping.clone(),
     });
     clients
-        .accept(listener, &stopping, |tasks, stream, peer, admitted| {
+        .accept(listener, &stopping, |tasks, stream, peer, guard| {
             let shared = Arc::clone(&shared);
             // Separate tasks, so that a plain connection has no memory or processing overhead for TLS.
             match &tls {
-                None => tasks.spawn(serve_http(stream, false, peer, admitted, shared)),
-                Some(tls) => {
-                    tasks.spawn(serve_tls(stream, Arc::clone(tls), peer, admitted, shared))
-                }
+                None => tasks.spawn(serve_http(stream, false, peer, guard, shared)),
+                Some(tls) => tasks.spawn(serve_tls(stream, Arc::clone(tls), peer, guard, shared)),
             }
         })
         .await;
@@ -121,7 +119,7 @@ impl Clients {
         self,
         listener: TcpListener,
         stopping: &CancellationToken,
-        serve: impl Fn(&TaskTracker, TrackedSocket, SocketAddr, Admitted) -> JoinHandle<()>,
+        serve: impl Fn(&TaskTracker, TrackedSocket, SocketAddr, ConnectionGuard) -> JoinHandle<()>,
     ) {
         let tasks = TaskTracker::new();
         while let Some(accepted) = stopping.run_until_cancelled(listener.accept()).await {
@@ -137,7 +135,7 @@ impl Clients {
             };
             // The clients behind a trusted proxy share its address, so it has no limit of its own.
             let counted = (!self.proxies.trust(peer.ip())).then_some(peer.ip());
-            let Some(admitted) = self.connections.admit(counted) else {
+            let Some(guard) = self.connections.admit(counted) else {
                 if let Some(refusal) = self.refusal {
                     // Does not wait: the send buffer of a new socket has room for the response.
                     drop(stream.try_write(refusal));
@@ -148,9 +146,9 @@ impl Clients {
             if let Err(error) = stream.set_nodelay(true) {
                 tracing::debug!(%error, "failed to set TCP_NODELAY on a connection");
             }
-            let connection = Arc::clone(&admitted.connection);
+            let connection = Arc::clone(&guard.connection);
             let stream = TrackedSocket::new(stream, Arc::clone(&connection));
-            let serving = serve(&tasks, stream, peer, admitted);
+            let serving = serve(&tasks, stream, peer, guard);
             connection.set_task(serving.abort_handle());
         }
         drop(listener);
@@ -173,7 +171,7 @@ async fn serve_tls(
     stream: TrackedSocket,
     tls: Arc<Tls>,
     peer: SocketAddr,
-    admitted: Admitted,
+    guard: ConnectionGuard,
     shared: Arc<Shared>,
 ) {
     let begin = async {
@@ -184,7 +182,7 @@ async fn serve_tls(
         tls.accept(stream).await.map(Some)
     };
     match shared.stopping.run_until_cancelled(begin).await {
-        Some(Ok(Some(stream))) => serve_http(stream, true, peer, admitted, shared).await,
+        Some(Ok(Some(stream))) => serve_http(stream, true, peer, guard, shared).await,
         Some(Err(error)) => log_end(&error),
         Some(Ok(None)) | None => {}
     }
@@ -195,10 +193,10 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     is_tls: bool,
     peer: SocketAddr,
-    admitted: Admitted,
+    guard: ConnectionGuard,
     shared: Arc<Shared>,
 ) {
-    let connection = &admitted.connection;
+    let connection = &guard.connection;
     let service = service_fn(|request: hyper::Request<Incoming>| {
         connection.begin_request();
         let mut request: Request =

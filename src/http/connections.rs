@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::limits::Limits;
-use crate::metrics::{Gauge, Held};
+use crate::metrics::{Gauge, GaugeGuard};
 use crate::request::network;
 
 /// The interval between two checks of all connections.
@@ -103,7 +103,8 @@ impl Connection {
         }
     }
 
-    /// Called when a large response begins. A client that reads it too slowly counts as one that does not read.
+    /// Called when a large response begins. If a client reads it too slowly, the
+    /// client counts as not reading.
     pub fn begin_large_response(&self) {
         self.progress.store(PROGRESS_MIN, Ordering::Relaxed);
     }
@@ -291,7 +292,7 @@ impl Connections {
 
     /// Adds a connection; at the limit, closes connections that wait for a request. At the limit of its address, closes
     /// one of that address. `None` if all are busy. Trusted proxies, which have many clients, pass no address.
-    pub fn admit(self: &Arc<Self>, from: Option<IpAddr>) -> Option<Admitted> {
+    pub fn admit(self: &Arc<Self>, from: Option<IpAddr>) -> Option<ConnectionGuard> {
         let from = from.map(network);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(from) = from {
@@ -311,11 +312,11 @@ impl Connections {
         let connection = Arc::new(Connection::new(Arc::clone(&self.clock)));
         open.all.insert(number, (from, Arc::clone(&connection)));
         self.opened.notify_one();
-        Some(Admitted {
+        Some(ConnectionGuard {
             number,
             connection,
             of: Arc::clone(self),
-            _counted: self.gauge.hold(),
+            _counted: self.gauge.guard(),
         })
     }
 
@@ -353,15 +354,15 @@ async fn watch(connections: Weak<Connections>, ticks: Ticks) {
     }
 }
 
-/// A slot of a connection; dropping it frees the slot.
-pub struct Admitted {
+/// An entry in [`Connections`]. Dropping it removes the entry.
+pub struct ConnectionGuard {
     number: u64,
     pub connection: Arc<Connection>,
     of: Arc<Connections>,
-    _counted: Held,
+    _counted: GaugeGuard,
 }
 
-impl Drop for Admitted {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         let mut open = self.of.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.remove(self.number);

@@ -174,15 +174,15 @@ fn method_name(method: &Method) -> &'static str {
 }
 
 /// A request in progress.
-pub struct Observed<'a> {
+pub struct RequestInProgress<'a> {
     counts: &'a HttpCounts,
     of_route: &'a (Route, RouteCounts),
     began: Instant,
 }
 
-impl<'a> Observed<'a> {
-    pub fn begin(counts: &'a HttpCounts, request: &Request) -> Observed<'a> {
-        Observed {
+impl<'a> RequestInProgress<'a> {
+    pub fn begin(counts: &'a HttpCounts, request: &Request) -> RequestInProgress<'a> {
+        RequestInProgress {
             counts,
             of_route: counts.of(request),
             began: Instant::now(),

@@ -10,6 +10,7 @@ use tower_http::validate_request::{ValidateRequest, ValidateRequestHeaderLayer};
 
 use super::Owner;
 use crate::auth::{Hosts, LoginThrottle, Rejected, RequestOrigin};
+use crate::protocol::common_error::CommonError;
 use crate::protocol::{jobq, lmstfy, qless, relay, token};
 use crate::request::{ClientAddress, Https};
 
@@ -91,8 +92,8 @@ pub(super) fn response(owner: Owner, why: Rejected) -> Response {
     match owner {
         Owner::Dashboard => (why.status(), format!("{}\n", why.message())).into_response(),
         Owner::Token => token::rejected(why),
-        Owner::Relay => relay::ApiError::Rejected(why).into_response(),
-        Owner::Jobq => jobq::ApiError::Rejected(why).into_response(),
+        Owner::Relay => relay::ApiError::from(CommonError::Rejected(why)).into_response(),
+        Owner::Jobq => jobq::ApiError::from(CommonError::Rejected(why)).into_response(),
         Owner::Lmstfy => lmstfy::ApiError::Rejected(why).into_response(),
         Owner::Qless => qless::ApiError::Rejected(why).into_response(),
     }

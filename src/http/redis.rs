@@ -15,12 +15,12 @@ use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 
 use super::accept::{Clients, Transport, log_end};
-use super::connections::{Admitted, Connection};
+use super::connections::{Connection, ConnectionGuard};
 use super::io::{LARGE_RESPONSE, TrackedSocket};
 use super::limits::Limits;
 use super::tls::Tls;
 use crate::memory::{Reserved, SMALL_MAX};
-use crate::protocol::redis::{After, Front, Malformed, Reader, Reply, Session};
+use crate::protocol::redis::{ConnectionAction, Malformed, Reader, RedisApi, Reply, Session};
 
 /// The reply to a connection beyond the limit.
 const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
@@ -38,7 +38,7 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 /// Serves until `stopping` is canceled, and then until the commands that are running have ended.
 pub async fn serve(
     listener: TcpListener,
-    front: Arc<Front>,
+    api: Arc<RedisApi>,
     limits: Limits,
     transport: Transport,
     stopping: CancellationToken,
@@ -50,13 +50,13 @@ pub async fn serve(
     let clients = Clients::new(limits, &transport, FULL);
     let tls = transport.tls;
     clients
-        .accept(listener, &stopping, |tasks, stream, peer, admitted| {
+        .accept(listener, &stopping, |tasks, stream, peer, guard| {
             if let Err(error) = keep_alive(stream.tcp()) {
                 tracing::debug!(%error, "failed to set SO_KEEPALIVE on a connection");
             }
-            let (front, tls, stopping) = (Arc::clone(&front), tls.clone(), stopping.clone());
+            let (api, tls, stopping) = (Arc::clone(&api), tls.clone(), stopping.clone());
             tasks.spawn(async move {
-                let serving = serve_client(stream, tls, peer, &admitted, front, limits, stopping);
+                let serving = serve_client(stream, tls, peer, &guard, api, limits, stopping);
                 // On the heap: each connection has its own.
                 if let Err(error) = Box::pin(serving).await {
                     log_end(&error);
@@ -77,8 +77,8 @@ async fn serve_client(
     stream: TrackedSocket,
     tls: Option<Arc<Tls>>,
     peer: SocketAddr,
-    admitted: &Admitted,
-    front: Arc<Front>,
+    guard: &ConnectionGuard,
+    api: Arc<RedisApi>,
     limits: Limits,
     stopping: CancellationToken,
 ) -> io::Result<()> {
@@ -93,8 +93,8 @@ async fn serve_client(
     };
     let client = Client {
         stream: stream?,
-        session: Session::new(Arc::clone(&front), peer, limits.transaction),
-        connection: &admitted.connection,
+        session: Session::new(Arc::clone(&api), peer, limits.transaction),
+        connection: &guard.connection,
         input: BytesMut::new(),
         output: Vec::new(),
         reader: Reader::default(),
@@ -103,7 +103,7 @@ async fn serve_client(
     };
     let mailbox = client.session.mailbox();
     tokio::select! {
-        served = client.serve(&front, limits.header, &stopping) => served,
+        served = client.serve(&api, limits.header, &stopping) => served,
         () = mailbox.overflow.cancelled() => Err(io::Error::other("a subscriber reads too slowly")),
     }
 }
@@ -129,11 +129,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
     /// connection was opened.
     async fn serve(
         mut self,
-        front: &Front,
+        api: &RedisApi,
         login: Duration,
         stopping: &CancellationToken,
     ) -> io::Result<()> {
-        let mut credentials = front.credentials();
+        let mut credentials = api.credentials();
         let mailbox = self.session.mailbox();
         let mut login_until = self.login_until(None, login);
         loop {
@@ -144,7 +144,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
                         break;
                     }
                     let has_more = self.input.len() == self.input.capacity();
-                    if self.run_commands().await? == After::Close {
+                    if self.run_commands().await? == ConnectionAction::Close {
                         break;
                     }
                     // The buffer of a client that sends little stays small.
@@ -179,7 +179,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
     }
 
     /// Runs the commands that have arrived, in order, and writes their replies.
-    async fn run_commands(&mut self) -> io::Result<After> {
+    async fn run_commands(&mut self) -> io::Result<ConnectionAction> {
         // The time for the rest of a command runs since its first byte.
         let mut is_new = !self.is_inside;
         loop {
@@ -192,10 +192,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
                         .session
                         .run(command, is_anonymous, &mut self.output)
                         .await;
-                    if after == After::Close || self.output.len() >= OUTPUT_BYTES {
+                    if after == ConnectionAction::Close || self.output.len() >= OUTPUT_BYTES {
                         self.write_replies().await?;
                     }
-                    if after == After::Close {
+                    if after == ConnectionAction::Close {
                         return Ok(after);
                     }
                 }
@@ -223,14 +223,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
             let why = "ERR other requests occupy the memory for large requests";
             return self.refuse(why).await;
         }
-        Ok(After::Continue)
+        Ok(ConnectionAction::Continue)
     }
 
-    async fn refuse(&mut self, why: &str) -> io::Result<After> {
+    async fn refuse(&mut self, why: &str) -> io::Result<ConnectionAction> {
         self.session.finish(&mut self.output).await;
         Reply::Error(why.to_owned()).encode_error(&mut self.output);
         self.write_replies().await?;
-        Ok(After::Close)
+        Ok(ConnectionAction::Close)
     }
 
     /// Writes the replies, after other clients were sent the events of their commands.

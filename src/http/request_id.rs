@@ -13,7 +13,7 @@ use axum::response::Response;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use super::counts::{HttpCounts, Observed};
+use super::counts::{HttpCounts, RequestInProgress};
 use super::{Owner, guard};
 use crate::auth::Rejected;
 use crate::memory;
@@ -40,7 +40,7 @@ pub async fn assign_request_id(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let observed = Observed::begin(&observer.counts, &request);
+    let in_progress = RequestInProgress::begin(&observer.counts, &request);
     let mut id = [0; 32];
     let id = &*Uuid::now_v7().simple().encode_lower(&mut id);
     // At the highest level, so that the ID is logged at every level. Without the query, which can contain tokens.
@@ -63,7 +63,7 @@ pub async fn assign_request_id(
         response = guard::response(owner, Rejected::Busy);
     }
     // Outside of the span, which shows the path.
-    observed.end(&response, id, observer.log_requests);
+    in_progress.end(&response, id, observer.log_requests);
     let headers = response.headers_mut();
     if let Ok(value) = value {
         headers.insert(X_REQUEST_ID, value);

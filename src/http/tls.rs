@@ -57,8 +57,8 @@ impl Tls {
     /// Reads both files. It must be called within a Tokio runtime.
     ///
     /// # Errors
-    /// If one cannot be read or is not PEM, or the key does not belong to the certificate. The text names the file and
-    /// holds nothing of what is in it.
+    /// If one cannot be read or is not PEM, or the key does not belong to the certificate. The error names the file and
+    /// contains nothing of its contents.
     pub fn load(certificate: &str, key: &str) -> Result<Arc<Tls>, String> {
         let threads = Handle::current().metrics().num_workers();
         Ok(Arc::new(Tls {

@@ -2,7 +2,7 @@
 //!
 //! An element of a ready queue or a dead letter is Lua's `struct.pack("HHc0", tries, #id, id)`, one of `timer_set` is
 //! `struct.pack("Hc0Hc0HHc0", #namespace, namespace, #queue, queue, tries, #id, id)`, with 16 bits each in little-endian
-//! order. The tries are those that are left. The ID is a ULID, whose last four bytes are the delay in seconds; with a
+//! order. The tries are the remaining ones. The ID is a ULID, whose last four bytes are the delay in seconds; with a
 //! digit before it, the body is JSON with `body` and `attributes`.
 
 use base64::Engine as _;

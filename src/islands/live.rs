@@ -22,7 +22,7 @@ mod wire {
 
     pub fn start(_: RwSignal<Link>, _: RwSignal<String>, _: RwSignal<String>, _: i64, _: u64) {}
     pub fn set_paused(_: bool) {}
-    pub fn show_held() {}
+    pub fn show_pending() {}
 }
 
 use leptos::prelude::*;
@@ -71,8 +71,8 @@ pub fn Live(
 ) -> impl IntoView {
     let link = RwSignal::new(Link::Connecting);
     let clock_warning = RwSignal::new(String::new());
-    let held = RwSignal::new(String::new());
-    Effect::new(move |_| wire::start(link, clock_warning, held, now, seq));
+    let pending = RwSignal::new(String::new());
+    Effect::new(move |_| wire::start(link, clock_warning, pending, now, seq));
     let paused = move || link.get() == Link::Paused;
     view! {
         <span
@@ -99,11 +99,11 @@ pub fn Live(
             <button
                 type="button"
                 class="btn btn-strong fixed inset-x-0 bottom-6 z-2 mx-auto w-fit max-md:bottom-20"
-                hidden=move || held.with(String::is_empty)
+                hidden=move || pending.with(String::is_empty)
                 title="The list does not move while you use it. Click to update it."
-                on:click=move |_| wire::show_held()
+                on:click=move |_| wire::show_pending()
             >
-                {move || held.get()}
+                {move || pending.get()}
             </button>
         </span>
     }

@@ -45,7 +45,7 @@ impl<K, V> Table<K, V> {
         &self.rest
     }
 
-    /// All entries, in no order, and last the one that keys beyond the capacity share.
+    /// All entries, unordered. The last one is shared by the keys beyond the capacity.
     pub fn entries(&self) -> impl Iterator<Item = &(K, V)> {
         self.slots
             .iter()

@@ -21,6 +21,7 @@ pub use error::ApiError;
 use response::{QueueView, job, jobs};
 
 use crate::engine::{CompareAndSet, Engine, Queue};
+use crate::protocol::common_error::CommonError;
 use crate::protocol::request::{self, json, on, reject};
 
 const GET: MethodFilter = MethodFilter::GET;
@@ -66,7 +67,7 @@ pub fn router(api: Api) -> Router {
             routing::any(async |request| reject(request, ApiError::NoSuchEndpoint).await),
         )
         .method_not_allowed_fallback(async |request| {
-            reject(request, ApiError::MethodNotAllowed).await
+            reject(request, ApiError::from(CommonError::MethodNotAllowed)).await
         })
         .with_state(api)
 }

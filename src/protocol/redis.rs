@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use pubsub::Mailbox;
 pub use resp::{Malformed, Reader, Reply};
-pub use session::{After, Session};
+pub use session::{ConnectionAction, Session};
 
 use self::pubsub::Hub;
 use self::scripts::Scripts;
@@ -27,8 +27,8 @@ use crate::auth::{ActiveCredentials, Api, Auth};
 use crate::engine::{Engine, Error};
 use crate::redis_clients::Clients;
 
-/// What the connections share.
-pub struct Front {
+/// What the connections over Redis' protocol share.
+pub struct RedisApi {
     engine: Engine,
     auth: Auth,
     allow_flush: bool,
@@ -37,16 +37,16 @@ pub struct Front {
     clients: Arc<Clients>,
 }
 
-impl Front {
-    /// Starts to follow the events while somebody is subscribed, until `stop` is canceled.
+impl RedisApi {
+    /// Starts the task that reads events while there are subscribers, until `stop` is canceled.
     pub fn new(
         engine: &Engine,
         auth: &Auth,
         allow_flush: bool,
         clients: Arc<Clients>,
         stop: CancellationToken,
-    ) -> Front {
-        Front {
+    ) -> RedisApi {
+        RedisApi {
             engine: engine.clone(),
             auth: auth.clone(),
             allow_flush,

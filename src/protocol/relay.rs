@@ -19,6 +19,7 @@ use response::views;
 
 use crate::engine::{Claim, Engine, QueueKey};
 use crate::protocol::body;
+use crate::protocol::common_error::CommonError;
 use crate::protocol::request::{self, json, on};
 
 const GET: MethodFilter = MethodFilter::GET;
@@ -49,7 +50,7 @@ pub fn router(api: Api) -> Router {
         .route(
             "/v2/queues/{queue}/jobs",
             // Otherwise axum handles HEAD with the handler of GET, which claims jobs.
-            on(GET, next).head(async || ApiError::MethodNotAllowed),
+            on(GET, next).head(async || ApiError::from(CommonError::MethodNotAllowed)),
         )
         .route("/v2/queues/{queue}/jobs/{id}", one_job())
         // The ID can be empty, but axum's path parameters cannot.
@@ -60,7 +61,7 @@ pub fn router(api: Api) -> Router {
                 .merge(on(PUT, requeue))
                 .merge(on(DELETE, complete)),
         )
-        .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
+        .method_not_allowed_fallback(async || ApiError::from(CommonError::MethodNotAllowed))
         .with_state(api)
 }
 

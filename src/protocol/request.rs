@@ -228,7 +228,7 @@ pub async fn body(body: Body, max: usize) -> Result<Bytes, BodyError> {
     let expected = HttpBody::size_hint(&body).exact().unwrap_or_default();
     let expected = usize::try_from(expected).unwrap_or(usize::MAX).min(max);
     let mut stream = body.into_data_stream();
-    let mut parts = Parted::default();
+    let mut parts = BodyParts::default();
     let (mut length, mut is_busy) = (0, false);
     while let Some(part) = stream.next().await {
         let part = part.map_err(|error| body_error(&error))?;
@@ -242,7 +242,7 @@ pub async fn body(body: Body, max: usize) -> Result<Bytes, BodyError> {
         if length > SMALL_MAX && reserve(part.len()).await.is_err() {
             // The rest is read and discarded, because clients read the response only after they have written the body.
             is_busy = true;
-            parts = Parted::default();
+            parts = BodyParts::default();
             release();
             continue;
         }
@@ -259,13 +259,13 @@ pub async fn body(body: Body, max: usize) -> Result<Bytes, BodyError> {
 
 /// The parts of a body that have arrived. A body of one part is not copied.
 #[derive(Default)]
-struct Parted {
+struct BodyParts {
     first: Option<Bytes>,
     /// All parts, if there are several.
     all: BytesMut,
 }
 
-impl Parted {
+impl BodyParts {
     /// Adds a part of a body that may have `expected` bytes. Allocates for what has arrived, not for what is announced;
     /// the capacity doubles as more arrives.
     fn push(&mut self, part: Bytes, expected: usize) {
@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn memory_is_allocated_for_what_arrives_and_not_for_what_is_announced() {
-        let mut parts = Parted::default();
+        let mut parts = BodyParts::default();
         for _ in 0..2 {
             parts.push(Bytes::from_static(b"12"), 16 << 20);
         }

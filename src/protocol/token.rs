@@ -55,9 +55,9 @@ pub fn rejected(why: Rejected) -> Response {
 }
 
 /// Path parameters. A path that is not valid UTF-8 yields empty ones, which match no namespace and no token.
-type Named<T> = Result<Path<T>, PathRejection>;
+type PathParameters<T> = Result<Path<T>, PathRejection>;
 
-async fn list(State(engine): State<Engine>, path: Named<String>, uri: Uri) -> Response {
+async fn list(State(engine): State<Engine>, path: PathParameters<String>, uri: Uri) -> Response {
     let namespace = path.map(|Path(namespace)| namespace).unwrap_or_default();
     let Some(parameters) = request::pairs(uri.query().unwrap_or_default()) else {
         return error_response(StatusCode::BAD_REQUEST, NOT_TEXT);
@@ -89,7 +89,11 @@ fn detail(token: &Token) -> Value {
     })
 }
 
-async fn create(State(engine): State<Engine>, path: Named<String>, request: Request) -> Response {
+async fn create(
+    State(engine): State<Engine>,
+    path: PathParameters<String>,
+    request: Request,
+) -> Response {
     let namespace = path.map(|Path(namespace)| namespace).unwrap_or_default();
     let parameters = match parameters(request).await {
         Ok(parameters) => parameters,
@@ -116,7 +120,7 @@ async fn create(State(engine): State<Engine>, path: Named<String>, request: Requ
     }
 }
 
-async fn revoke(State(engine): State<Engine>, path: Named<(String, String)>) -> Response {
+async fn revoke(State(engine): State<Engine>, path: PathParameters<(String, String)>) -> Response {
     let (namespace, token) = path.map(|Path(path)| path).unwrap_or_default();
     match engine.revoke_token(&namespace, &token).await {
         // As in lmstfy, the response does not reveal whether the token existed.

@@ -25,7 +25,7 @@ pub enum Fit {
     Whole,
     /// Other text follows the number, or there is no number.
     Prefix,
-    /// The number does not fit; the result is the nearest one that does.
+    /// The number does not fit; the result is the nearest number that fits.
     Overflow,
 }
 

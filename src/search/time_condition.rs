@@ -6,7 +6,7 @@ use super::Compare;
 
 const SECOND: i64 = 1_000_000;
 
-/// A condition on a time, in microseconds. The text is the one that was parsed.
+/// A condition on a time, in microseconds. The text is the parsed one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TimeCondition {
     /// By age: `>2h` is more than two hours ago.

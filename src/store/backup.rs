@@ -52,7 +52,7 @@ type Result<T> = std::result::Result<T, BackupError>;
 
 /// A verified copy of a database that does not have its final name yet. Dropping it removes it.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct VerifiedCopy {
     folder: TempDir,
     target: PathBuf,
     /// Whether its schema is that of this version, so that the engine can check it.
@@ -61,7 +61,7 @@ pub struct Prepared {
     lock: Option<File>,
 }
 
-impl Prepared {
+impl VerifiedCopy {
     fn path(&self) -> PathBuf {
         self.folder.path().join("switchyard.db")
     }
@@ -120,7 +120,7 @@ impl Prepared {
 ///
 /// # Errors
 /// If the target exists, or the database cannot be copied.
-pub async fn back_up(address: &str, target: &Path) -> Result<Prepared> {
+pub async fn back_up(address: &str, target: &Path) -> Result<VerifiedCopy> {
     let path = file_of(address)?;
     if !path.is_file() {
         return Err(BackupError::Missing(text(&path)));
@@ -140,7 +140,7 @@ pub async fn back_up(address: &str, target: &Path) -> Result<Prepared> {
     close(connection).await;
     copied.map_err(StoreError::from)?;
     let is_current = verify(&copy, &path).await?;
-    Ok(Prepared {
+    Ok(VerifiedCopy {
         folder,
         target: target.to_owned(),
         is_current,
@@ -153,7 +153,7 @@ pub async fn back_up(address: &str, target: &Path) -> Result<Prepared> {
 ///
 /// # Errors
 /// If a server has the database open, or the file is not a sound backup.
-pub async fn restore(backup: &Path, address: &str, force: bool) -> Result<Prepared> {
+pub async fn restore(backup: &Path, address: &str, force: bool) -> Result<VerifiedCopy> {
     // A link stays one: the file that it names is replaced, which need not exist.
     let target = file::resolved(&file_of(address)?);
     if !backup.is_file() {
@@ -184,7 +184,7 @@ pub async fn restore(backup: &Path, address: &str, force: bool) -> Result<Prepar
     io::copy(&mut from, &mut to).map_err(|error| BackupError::File(text(&copy), error))?;
     drop(to);
     let is_current = verify(&copy, backup).await?;
-    Ok(Prepared {
+    Ok(VerifiedCopy {
         folder,
         target,
         is_current,

@@ -32,8 +32,8 @@ const READERS: u32 = 8;
 /// response.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long the statements between two round trips of the group may take together. A single one that takes longer means
-/// that the database does not respond.
+/// How long the statements between two round trips of the group may take together. If a single statement takes longer,
+/// the database does not respond.
 const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Settings of a group in which a slow statement is searched for. The other requests of the group wait meanwhile, so

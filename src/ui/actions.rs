@@ -299,7 +299,7 @@ impl Target {
 }
 
 /// The outcome of an action: the message, and the page that shows it.
-pub struct Done {
+pub struct ActionOutcome {
     message: String,
     /// `None`: the page of the form.
     next: Option<String>,
@@ -307,10 +307,10 @@ pub struct Done {
     undo: Option<i64>,
 }
 
-impl Done {
+impl ActionOutcome {
     /// Shows the message on the page `next`.
-    fn at(next: String, message: String) -> Done {
-        Done {
+    fn at(next: String, message: String) -> ActionOutcome {
+        ActionOutcome {
             message,
             next: Some(next),
             undo: None,
@@ -318,18 +318,18 @@ impl Done {
     }
 
     /// Offers to undo the action, which is an operation.
-    fn or_undo(self, operation: i64) -> Done {
-        Done {
+    fn or_undo(self, operation: i64) -> ActionOutcome {
+        ActionOutcome {
             undo: Some(operation),
             ..self
         }
     }
 }
 
-impl From<String> for Done {
+impl From<String> for ActionOutcome {
     /// Shows the message on the page of the form.
-    fn from(message: String) -> Done {
-        Done {
+    fn from(message: String) -> ActionOutcome {
+        ActionOutcome {
             message,
             next: None,
             undo: None,
@@ -347,7 +347,7 @@ impl<E: fmt::Display> From<E> for ActionError {
 }
 
 /// The result of an action.
-type ActionResult = Result<Done, ActionError>;
+type ActionResult = Result<ActionOutcome, ActionError>;
 
 /// Runs an action: checks its role, calls `run`, and redirects to `back`, or to the page that `run` returns. That page
 /// shows the message or the error.

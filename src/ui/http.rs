@@ -11,7 +11,7 @@ pub mod guard;
 pub mod login;
 pub mod page_forms;
 pub mod rejections;
-pub mod shared;
+pub mod rendered_pages;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +44,7 @@ use crate::request::Https;
 use crate::ui::display::Display;
 use crate::ui::http::authentication::{Authenticator, Principal};
 use crate::ui::http::feed::Feed;
-use crate::ui::http::shared::Shared;
+use crate::ui::http::rendered_pages::RenderedPages;
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::{App, shell};
 use crate::ui::{access, cookies};
@@ -70,7 +70,7 @@ const COMPRESSION: CompressionLevel = CompressionLevel::Precise(4);
 pub struct Dashboard {
     pub engine: Engine,
     pub feed: Feed,
-    shared: Shared,
+    rendered_pages: RenderedPages,
     authenticator: Arc<Authenticator>,
     pub assets: Assets,
     /// Whether lmstfy namespaces need no token.
@@ -97,7 +97,7 @@ impl Dashboard {
         Self {
             authenticator: Arc::new(authenticator),
             feed: Feed::start(engine.clone(), stop),
-            shared: Shared::default(),
+            rendered_pages: RenderedPages::default(),
             engine,
             no_auth,
             clients,
@@ -146,7 +146,10 @@ pub fn router(state: Dashboard) -> Router {
             state.clone(),
             forms::show_errors,
         ))
-        .layer(middleware::from_fn_with_state(state.clone(), shared::share))
+        .layer(middleware::from_fn_with_state(
+            state.clone(),
+            rendered_pages::share,
+        ))
         .layer(middleware::from_fn(limit_time))
         // Outside of `share`, so that a shared page is sent only to users who may see it.
         .layer(middleware::from_fn_with_state(

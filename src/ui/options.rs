@@ -25,7 +25,7 @@ impl Unit {
 
 /// The description of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Meaning {
+pub struct OptionDescription {
     pub name: &'static str,
     pub unit: Unit,
     pub about: &'static str,
@@ -34,56 +34,56 @@ pub struct Meaning {
 }
 
 /// The options of the server, most important first.
-pub const OF_SERVER: [Meaning; 9] = [
-    Meaning {
+pub const OF_SERVER: [OptionDescription; 9] = [
+    OptionDescription {
         name: "heartbeat",
         unit: Unit::Seconds,
         about: "How long a worker holds a job before it must send a heartbeat.",
         effect: LATER,
     },
-    Meaning {
+    OptionDescription {
         name: "grace-period",
         unit: Unit::Seconds,
         about: "How long a worker can still complete a job after its lease expires, before another worker gets it. If not set, clients over Redis' protocol get 10 s.",
         effect: "Applies to leases that expire from now on.",
     },
-    Meaning {
+    OptionDescription {
         name: "jobs-history",
         unit: Unit::Seconds,
         about: "How long a complete job is kept.",
         effect: "Older complete jobs are permanently deleted within 1 s.",
     },
-    Meaning {
+    OptionDescription {
         name: "jobs-history-count",
         unit: Unit::Jobs,
         about: "How many complete jobs are kept, newest first.",
         effect: "Complete jobs beyond this number are permanently deleted within 1 s.",
     },
-    Meaning {
+    OptionDescription {
         name: "max-job-history",
         unit: Unit::Entries,
         about: "How many history entries are kept per job.",
         effect: "Applies to each job on its next change.",
     },
-    Meaning {
+    OptionDescription {
         name: "stats-history",
         unit: Unit::Days,
         about: "How many days of queue statistics are kept.",
         effect: "Older statistics are permanently deleted.",
     },
-    Meaning {
+    OptionDescription {
         name: "histogram-history",
         unit: Unit::Days,
         about: "How many days of histograms are kept.",
         effect: "Older histograms are permanently deleted.",
     },
-    Meaning {
+    OptionDescription {
         name: "max-worker-age",
         unit: Unit::Seconds,
         about: "How long an inactive worker stays in the lists.",
         effect: "Workers inactive for longer are hidden until they ask for jobs again.",
     },
-    Meaning {
+    OptionDescription {
         name: "application",
         unit: Unit::Text,
         about: "Name that the server reports to clients.",
@@ -92,20 +92,20 @@ pub const OF_SERVER: [Meaning; 9] = [
 ];
 
 /// The options of one queue; set as `<queue>-<name>`.
-pub const OF_QUEUE: [Meaning; 3] = [
-    Meaning {
+pub const OF_QUEUE: [OptionDescription; 3] = [
+    OptionDescription {
         name: "heartbeat",
         unit: Unit::Seconds,
         about: "How long a worker holds a job of this queue before it must send a heartbeat. Overrides the server option.",
         effect: LATER,
     },
-    Meaning {
+    OptionDescription {
         name: "cutoff",
         unit: Unit::Seconds,
         about: "Maximum time a worker can hold a job of this queue, even if it sends heartbeats.",
         effect: LATER,
     },
-    Meaning {
+    OptionDescription {
         name: "max-concurrency",
         unit: Unit::Jobs,
         about: "Maximum number of jobs of this queue that run at the same time; 0 means no limit.",
@@ -116,17 +116,17 @@ pub const OF_QUEUE: [Meaning; 3] = [
 const LATER: &str = "Applies from the next claim or heartbeat. Current leases do not change.";
 
 /// The server option with this name.
-pub fn of_server(name: &str) -> Option<Meaning> {
+pub fn of_server(name: &str) -> Option<OptionDescription> {
     OF_SERVER.into_iter().find(|option| option.name == name)
 }
 
 /// The queue option with this name.
-pub fn of_queue(name: &str) -> Option<Meaning> {
+pub fn of_queue(name: &str) -> Option<OptionDescription> {
     OF_QUEUE.into_iter().find(|option| option.name == name)
 }
 
 /// Splits the full name of a queue option into the queue and the option.
-pub fn queue_of(option: &str) -> Option<(&str, Meaning)> {
+pub fn queue_of(option: &str) -> Option<(&str, OptionDescription)> {
     let new = OF_QUEUE.into_iter().find_map(|meaning| {
         let queue = option.strip_suffix(meaning.name)?.strip_suffix('-')?;
         Some((queue, meaning))

@@ -21,7 +21,7 @@ async fn dependents_are_released_by_completion_but_not_by_advancing() {
     assert_eq!(job(&engine, "c").await.dependencies, ["a", "b"]);
     assert_eq!(job(&engine, "a").await.dependents, ["c"]);
     assert_eq!(pop(&engine, 2.0, "w", 5).await, ["a", "b"]);
-    let next = Some(Next {
+    let next = Some(NextQueue {
         queue: q(),
         delay: 0.0,
         depends: Vec::new(),
@@ -58,7 +58,7 @@ async fn a_dependent_that_others_depend_on_waits_for_its_other_dependencies() {
     )
     .await;
     assert_eq!(pop(&engine, 2.0, "w", 5).await, ["a", "b", "k"]);
-    let next = Some(Next {
+    let next = Some(NextQueue {
         queue: q(),
         delay: 0.0,
         depends: vec!["x".to_owned()],

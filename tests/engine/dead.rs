@@ -1,7 +1,7 @@
 //! Dead jobs of Relay, and requeuing them.
 
 use super::*;
-use switchyard::engine::{Enqueue, Mode, Reenqueued};
+use switchyard::engine::{Enqueue, Mode, ReenqueueResult};
 
 fn enqueue(id: &str) -> Enqueue {
     Enqueue {
@@ -49,17 +49,17 @@ async fn the_oldest_dead_jobs_are_requeued_and_jobs_with_ids_in_use_stay_dead() 
     engine.enqueue(taken, Mode::Unique).await.unwrap();
 
     let revive = |count| engine.reenqueue_oldest_dead(QueueKey::relay("q"), count);
-    let revived = |done, conflicts| Reenqueued { done, conflicts };
-    assert_eq!(revive(2_400).await.unwrap(), revived(2_397, 3));
+    let result = |done, conflicts| ReenqueueResult { done, conflicts };
+    assert_eq!(revive(2_400).await.unwrap(), result(2_397, 3));
     assert_eq!(size(&engine).await, 103);
     let job = engine.job_in(&queue, "j0001").await.unwrap().unwrap();
     assert_eq!((job.state, job.remaining), (State::Waiting, 0));
     assert_eq!(&*job.body, r#"{"n": 1.0}"#);
     assert_eq!(job.work_state.as_deref(), Some(r#"{"step":  2}"#));
-    assert_eq!(revive(usize::MAX).await.unwrap(), revived(100, 3));
-    assert_eq!(revive(usize::MAX).await.unwrap(), revived(0, 3));
+    assert_eq!(revive(usize::MAX).await.unwrap(), result(100, 3));
+    assert_eq!(revive(usize::MAX).await.unwrap(), result(0, 3));
     assert_eq!(engine.delete_dead_letter(queue, 9).await.unwrap(), 3);
-    assert_eq!(revive(9).await.unwrap(), revived(0, 0));
+    assert_eq!(revive(9).await.unwrap(), result(0, 0));
 }
 
 #[tokio::test]
@@ -83,7 +83,7 @@ async fn dead_jobs_with_the_same_id_are_identified_by_number() {
     let each = engine
         .reenqueue_dead_jobs(queue.clone(), keys.clone())
         .await;
-    let each = Reenqueued::of(&each.unwrap());
+    let each = ReenqueueResult::of(&each.unwrap());
     assert_eq!(
         (each.done, each.conflicts),
         (1, 2),

@@ -17,13 +17,6 @@ fn transactions(jobs: &[Job]) -> usize {
     moments(jobs.iter().map(|job| &job.since))
 }
 
-pub async fn add(engine: &Engine, queue: &QueueKey, jobs: Vec<Put>) {
-    let put = engine.put(queue.clone(), jobs, "client".to_owned(), None);
-    for done in put.await.unwrap() {
-        done.unwrap();
-    }
-}
-
 async fn waiting(engine: &Engine, queue: &QueueKey) -> Vec<Job> {
     let jobs = engine.jobs(EffectiveState::Waiting, Some(queue), PAGE, None);
     jobs.await.unwrap()

@@ -1,7 +1,7 @@
 //! Tags and dependencies are rows of their own, so transactions are bounded by their number too: one below, at, and one
 //! above each limit.
 
-use super::limits::{add, moments};
+use super::limits::moments;
 use super::*;
 use switchyard::engine::{JobAction, Recur};
 

@@ -35,8 +35,8 @@ mod waits;
 use std::time::Duration;
 
 use switchyard::engine::{
-    Claim, EffectiveState, Engine, Error, Fail, Job, JobKey, LeaseHolder, Next, Options, Page, Put,
-    QueueKey, Retry, State, Time,
+    Claim, EffectiveState, Engine, Error, Fail, Job, JobKey, LeaseHolder, NextQueue, Options, Page,
+    Put, QueueKey, Retry, State, Time,
 };
 
 const PAGE: Page = Page {
@@ -114,6 +114,19 @@ async fn put(engine: &Engine, now: f64, job: Put) {
         .unwrap()
         .remove(0)
         .unwrap();
+}
+
+/// Puts jobs into the queue.
+async fn add(engine: &Engine, queue: &QueueKey, jobs: Vec<Put>) {
+    let put = engine.put(queue.clone(), jobs, "client".to_owned(), None);
+    for done in put.await.unwrap() {
+        done.unwrap();
+    }
+}
+
+/// Puts jobs into the qless queue with this name.
+async fn add_to(engine: &Engine, queue: &str, jobs: Vec<Put>) {
+    add(engine, &QueueKey::qless(queue), jobs).await;
 }
 
 async fn pop(engine: &Engine, now: f64, worker: &str, count: usize) -> Vec<String> {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::*;
 use switchyard::engine::{
-    Enqueue, JobAction, Mode, NewOperation, Operation, OperationError, Publish, SearchLimits, Skip,
-    Stage, Subject,
+    Enqueue, JobAction, Mode, NewOperation, Operation, OperationError, OperationState, Publish,
+    SearchLimits, Skip, Subject,
 };
 use switchyard::search::Search;
 
@@ -51,7 +51,7 @@ async fn once(engine: &Engine, id: i64, is_so: impl Fn(&Operation) -> bool) -> O
 }
 
 async fn ended(engine: &Engine, id: i64) -> Operation {
-    once(engine, id, |operation| !operation.stage.is_active()).await
+    once(engine, id, |operation| !operation.state.is_active()).await
 }
 
 /// Starts an operation and waits until it has ended.
@@ -100,17 +100,10 @@ async fn why(engine: &Engine, id: i64) -> Vec<(String, String)> {
     skips
 }
 
-async fn add(engine: &Engine, queue: &str, jobs: Vec<Put>) {
-    let put = engine.put(QueueKey::qless(queue), jobs, "client".to_owned(), None);
-    for done in put.await.unwrap() {
-        done.unwrap();
-    }
-}
-
 async fn add_many(engine: &Engine, queue: &str, count: usize) {
     let jobs: Vec<Put> = (0..count).map(|i| new(&format!("{queue}-{i}"))).collect();
     for some in jobs.chunks(1_000) {
-        add(engine, queue, some.to_vec()).await;
+        add_to(engine, queue, some.to_vec()).await;
     }
 }
 
@@ -191,11 +184,11 @@ async fn fill(engine: &Engine) {
         after("after", &["letter", "later"]),
         after("last", &["after"]),
     ];
-    add(engine, "mail", chain).await;
-    add(engine, "desk", vec![new("held"), new("plain")]).await;
+    add_to(engine, "mail", chain).await;
+    add_to(engine, "desk", vec![new("held"), new("plain")]).await;
     let claim = Claim::of(QueueKey::qless("desk"), "host-1", 1);
     assert_eq!(ids(&engine.claim(claim, None).await.unwrap()), ["held"]);
-    add(engine, "broken", vec![new("torn")]).await;
+    add_to(engine, "broken", vec![new("torn")]).await;
     fail_all(engine, "broken", "TimeoutError").await;
     let shop = QueueKey::lmstfy("shop", "mail");
     engine
@@ -228,7 +221,7 @@ async fn operations_retry_thousands_of_failed_jobs_in_batches() {
     add_many(&engine, "other", 10).await;
     fail_all(&engine, "other", "F").await;
     let operation = run(&engine, JobAction::Retry, "state:failed type:E").await;
-    assert_eq!(operation.stage, Stage::Done);
+    assert_eq!(operation.state, OperationState::Done);
     assert_eq!((operation.total, operation.is_lower_bound), (3_000, false));
     assert_eq!((operation.done, operation.skipped), (3_000, 0));
     assert!(operation.started_at <= operation.ended_at && operation.undo_until.is_none());
@@ -310,7 +303,7 @@ async fn operations_skip_jobs_and_store_the_reason() {
 async fn the_error_of_one_job_is_its_skip_reason() {
     let engine = open(false).await;
     fill(&engine).await;
-    add(&engine, "done", vec![new("done")]).await;
+    add_to(&engine, "done", vec![new("done")]).await;
     engine
         .claim(Claim::of(QueueKey::qless("done"), "w", 1), None)
         .await
@@ -347,7 +340,7 @@ async fn operations_on_listed_jobs_ignore_later_jobs() {
         .await
         .unwrap();
     // A new job with the same ID is a different job.
-    add(&engine, "q", vec![new(&jobs[3].key.id)]).await;
+    add_to(&engine, "q", vec![new(&jobs[3].key.id)]).await;
     let id = begin(&engine, JobAction::Cancel, Subject::Jobs(named)).await;
     let operation = ended(&engine, id).await;
     assert_eq!((operation.done, operation.skipped), (1, 2));
@@ -387,7 +380,7 @@ async fn operations_ignore_jobs_put_after_their_start() {
     .await;
     // While the operation runs.
     for i in 0..20 {
-        add(&engine, "q", vec![new(&format!("late-{i}"))]).await;
+        add_to(&engine, "q", vec![new(&format!("late-{i}"))]).await;
     }
     let operation = ended(&engine, id).await;
     assert_eq!((operation.done, operation.skipped), (2_000, 0));
@@ -412,7 +405,7 @@ async fn operations_continue_after_a_restart() {
     let mut ends = 0;
     for least in [1, 3_000, 6_000] {
         let operation = once(&engine, retried, |operation| operation.done >= least).await;
-        ends += i32::from(operation.stage.is_active());
+        ends += i32::from(operation.state.is_active());
         engine.close().await;
         engine = Engine::open(&options).await.unwrap();
     }

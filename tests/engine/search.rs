@@ -45,13 +45,6 @@ async fn found_in(engine: &Engine, text: &str, hours: i64) -> Vec<String> {
     ids
 }
 
-async fn add(engine: &Engine, queue: &str, jobs: Vec<Put>) {
-    let put = engine.put(QueueKey::qless(queue), jobs, "client".to_owned(), None);
-    for done in put.await.unwrap() {
-        done.unwrap();
-    }
-}
-
 /// Jobs of every protocol, in most states.
 async fn fill(engine: &Engine) {
     let letter = Put {
@@ -70,11 +63,11 @@ async fn fill(engine: &Engine) {
         depends: Some(vec!["letter".to_owned()]),
         ..new("after")
     };
-    add(engine, "mail", vec![letter, later, after]).await;
-    add(engine, "desk", vec![new("held"), new("plain")]).await;
+    add_to(engine, "mail", vec![letter, later, after]).await;
+    add_to(engine, "desk", vec![new("held"), new("plain")]).await;
     let claim = Claim::of(QueueKey::qless("desk"), "host-1", 1);
     assert_eq!(ids(&engine.claim(claim, None).await.unwrap()), ["held"]);
-    add(engine, "broken", vec![new("torn"), new("done")]).await;
+    add_to(engine, "broken", vec![new("torn"), new("done")]).await;
     let claim = Claim::of(QueueKey::qless("broken"), "ada", 2);
     assert_eq!(engine.claim(claim, None).await.unwrap().len(), 2);
     let fail = Fail {
@@ -222,7 +215,7 @@ async fn pages_have_no_gaps_or_duplicates_while_jobs_are_added() {
         };
         range.map(job).collect()
     };
-    add(&engine, "q", some(0..125)).await;
+    add_to(&engine, "q", some(0..125)).await;
     // By number, by an index of states, and by tag; each also needs a filter.
     for (text, step, last) in [
         ("j", 1, 124),
@@ -234,7 +227,7 @@ async fn pages_have_no_gaps_or_duplicates_while_jobs_are_added() {
             let page = look(&engine, text, after, patient(), 0).await;
             assert!(page.jobs.len() <= 50 && !page.is_cut);
             all.extend(ids(&page.jobs).into_iter().filter(|id| id.starts_with('j')));
-            add(
+            add_to(
                 &engine,
                 "q",
                 vec![Put {
@@ -268,8 +261,8 @@ async fn a_search_that_stops_at_a_limit_says_so_and_can_continue() {
     let jobs = (0..100)
         .map(|number| new(&format!("j{number:03}")))
         .collect();
-    add(&engine, "q", jobs).await;
-    add(&engine, "other", vec![new("last")]).await;
+    add_to(&engine, "q", jobs).await;
+    add_to(&engine, "other", vec![new("last")]).await;
     let short = SearchLimits {
         scanned: 40,
         ..patient()
@@ -292,7 +285,7 @@ async fn a_search_that_stops_at_a_limit_says_so_and_can_continue() {
     }
     // The first few hundred jobs are searched regardless of the time.
     let more = (100..2_000).map(|number| new(&format!("j{number:04}")));
-    add(&engine, "q", more.collect()).await;
+    add_to(&engine, "q", more.collect()).await;
     let hurried = SearchLimits {
         time: Duration::ZERO,
         ..SearchLimits::default()
@@ -305,7 +298,7 @@ async fn a_search_that_stops_at_a_limit_says_so_and_can_continue() {
 /// Puts `count` jobs into the queue, claims them and completes them.
 async fn complete_many(engine: &Engine, queue: &str, count: usize) {
     let jobs = (0..count).map(|n| new(&format!("{queue}-{n}")));
-    add(engine, queue, jobs.collect()).await;
+    add_to(engine, queue, jobs.collect()).await;
     let claim = Claim::of(QueueKey::qless(queue), "w", count);
     let claimed = engine.claim(claim, None).await.unwrap();
     let done = claimed
@@ -328,14 +321,14 @@ async fn a_queue_a_class_and_a_state_are_found_below_any_number_of_other_jobs() 
         klass: Some("Rare".to_owned()),
         ..new(&format!("rare-{n}"))
     };
-    add(&engine, "old", (0..7).map(rare).collect()).await;
+    add_to(&engine, "old", (0..7).map(rare).collect()).await;
     complete_many(&engine, "busy", 900).await;
     // Newer jobs that are scheduled, and not due.
     let later = |n: i32| Put {
         delay: Some(600.0),
         ..new(&format!("later-{n}"))
     };
-    add(&engine, "busy", (0..600).map(later).collect()).await;
+    add_to(&engine, "busy", (0..600).map(later).collect()).await;
     let few = SearchLimits {
         scanned: 60,
         ..patient()

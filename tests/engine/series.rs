@@ -82,7 +82,7 @@ async fn advancing_a_job_counts_as_completed_here_and_put_there() {
     put(&engine, 0.0, new("a")).await;
     pop(&engine, 1.0, "w", 1).await;
     let there = QueueKey::qless("there");
-    let next = Next {
+    let next = NextQueue {
         queue: there.clone(),
         delay: 0.0,
         depends: vec![],

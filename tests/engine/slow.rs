@@ -72,6 +72,18 @@ async fn a_slow_statement_fails_only_the_request_that_causes_it() {
     assert_eq!(engine.check(None).await.unwrap(), []);
 }
 
+/// An engine without tasks, and two connections to its database.
+async fn engine_and_connections() -> (Engine, [PgConnection; 2]) {
+    let options = Options {
+        without_tasks: true,
+        ..options()
+    };
+    let engine = Engine::open(&options).await.unwrap();
+    let connect = || PgConnection::connect(&options.database);
+    let connections = [connect().await.unwrap(), connect().await.unwrap()];
+    (engine, connections)
+}
+
 /// The readers of an engine.
 const READERS: i64 = 8;
 
@@ -80,18 +92,10 @@ async fn slow_reads_end_on_the_database_and_do_not_delay_health_checks() {
     if database::postgres().is_none() {
         return;
     }
-    let options = Options {
-        without_tasks: true,
-        ..options()
-    };
-    let engine = Engine::open(&options).await.unwrap();
-    let mut other = PgConnection::connect(&options.database).await.unwrap();
-    let mut watching = PgConnection::connect(&options.database).await.unwrap();
+    let (engine, [mut other, mut watching]) = engine_and_connections().await;
     let mut transaction = other.begin().await.unwrap();
-    sqlx::query("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
-        .execute(&mut *transaction)
-        .await
-        .unwrap();
+    let lock = sqlx::query("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE");
+    lock.execute(&mut *transaction).await.unwrap();
     let reads = (0..2 * READERS).map(|_| {
         let engine = engine.clone();
         tokio::spawn(async move { engine.job(&JobKey::qless("a")).await })
@@ -117,18 +121,10 @@ async fn one_consistency_check_runs_at_a_time() {
     if database::postgres().is_none() {
         return;
     }
-    let options = Options {
-        without_tasks: true,
-        ..options()
-    };
-    let engine = Engine::open(&options).await.unwrap();
-    let mut other = PgConnection::connect(&options.database).await.unwrap();
-    let mut watching = PgConnection::connect(&options.database).await.unwrap();
+    let (engine, [mut other, mut watching]) = engine_and_connections().await;
     let mut transaction = other.begin().await.unwrap();
-    sqlx::query("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
-        .execute(&mut *transaction)
-        .await
-        .unwrap();
+    let lock = sqlx::query("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE");
+    lock.execute(&mut *transaction).await.unwrap();
     let first = tokio::spawn({
         let engine = engine.clone();
         async move { engine.check(None).await }

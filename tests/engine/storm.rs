@@ -341,7 +341,7 @@ impl Actor {
             2 => {
                 let _giving = record.giving_back(token);
                 let queue = QueueKey::qless(self.random.one_of(&QLESS));
-                let next = Next {
+                let next = NextQueue {
                     queue,
                     delay: 0.0,
                     depends: Vec::new(),

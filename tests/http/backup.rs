@@ -186,9 +186,8 @@ async fn a_restored_database_has_jobs_in_all_states_and_continues() {
     succeeded(&place.backup("jobs.db", "backup"));
     server
         .at(100)
-        .post("/add/later", json!({"id": "after", "meta": 1}))
-        .await
-        .ok();
+        .add("later", json!({"id": "after", "meta": 1}))
+        .await;
     server.stop().await;
     // The database was changed after the backup; it is replaced.
     succeeded(&place.restore("backup", "jobs.db", &["--force"]));
@@ -197,9 +196,8 @@ async fn a_restored_database_has_jobs_in_all_states_and_continues() {
     assert_consistent(&server).await;
     server
         .at(100)
-        .post("/add/later", json!({"id": "again", "meta": 1}))
-        .await
-        .ok();
+        .add("later", json!({"id": "again", "meta": 1}))
+        .await;
     server.stop().await;
     let mode = fs::metadata(place.path("jobs.db"))
         .unwrap()
@@ -214,9 +212,8 @@ async fn files_are_neither_overwritten_nor_replaced_by_accident() {
     let server = place.server("jobs.db");
     server
         .client()
-        .post("/add/work", json!({"id": "kept", "meta": 1}))
-        .await
-        .ok();
+        .add("work", json!({"id": "kept", "meta": 1}))
+        .await;
     fs::write(place.path("taken"), "mine").unwrap();
     refused(&place.backup("jobs.db", "taken"), "already exists");
     assert_eq!(fs::read_to_string(place.path("taken")).unwrap(), "mine");
@@ -273,9 +270,8 @@ async fn a_link_to_the_database_stays_a_link() {
     let server = place.server("jobs.db");
     server
         .client()
-        .post("/add/work", json!({"id": "kept", "meta": 1}))
-        .await
-        .ok();
+        .add("work", json!({"id": "kept", "meta": 1}))
+        .await;
     succeeded(&place.backup("jobs.db", "backup"));
     server.stop().await;
     std::os::unix::fs::symlink(place.path("jobs.db"), place.path("link.db")).unwrap();
@@ -386,15 +382,13 @@ async fn a_crash_of_the_replaced_database_does_not_reach_the_restored_one() {
     let mut server = place.server("jobs.db");
     server
         .client()
-        .post("/add/work", json!({"id": "first", "meta": 1}))
-        .await
-        .ok();
+        .add("work", json!({"id": "first", "meta": 1}))
+        .await;
     succeeded(&place.backup("jobs.db", "backup"));
     server
         .client()
-        .post("/add/work", json!({"id": "second", "meta": 1}))
-        .await
-        .ok();
+        .add("work", json!({"id": "second", "meta": 1}))
+        .await;
     // The second job is only in the write-ahead log.
     server.kill();
     assert!(fs::metadata(place.path("jobs.db-wal")).unwrap().len() > 0);

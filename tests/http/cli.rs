@@ -25,13 +25,13 @@ struct Cli {
 
 /// What a command has printed, and its exit code.
 #[derive(Debug)]
-struct Ran {
+struct CommandOutput {
     stdout: String,
     stderr: String,
     code: i32,
 }
 
-impl Ran {
+impl CommandOutput {
     /// The output of a command that must succeed.
     #[track_caller]
     fn ok(self) -> String {
@@ -85,12 +85,12 @@ impl Cli {
         command
     }
 
-    fn run(&self, words: &[&str]) -> Ran {
+    fn run(&self, words: &[&str]) -> CommandOutput {
         self.run_with(words, "")
     }
 
     /// Runs a command with this text on standard input.
-    fn run_with(&self, words: &[&str], input: &str) -> Ran {
+    fn run_with(&self, words: &[&str], input: &str) -> CommandOutput {
         let mut command = self.command(words);
         let piped = command
             .stdin(Stdio::piped())
@@ -105,7 +105,7 @@ impl Cli {
         });
         let output = child.wait_with_output().unwrap();
         writer.join().unwrap();
-        Ran {
+        CommandOutput {
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
             code: output.status.code().unwrap(),

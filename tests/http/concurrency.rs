@@ -72,6 +72,22 @@ async fn consume(server: &Server, consumer: usize, all: usize) -> Vec<String> {
     }
 }
 
+/// The number of jobs that 16 workers get when each claims one at the same time.
+async fn claims_of_16_workers(server: &Arc<Server>, now: Option<i32>) -> usize {
+    let mut workers = JoinSet::new();
+    for number in 0..16 {
+        let server = Arc::clone(server);
+        workers.spawn(async move {
+            let name = format!("worker-{number}");
+            let worker = server.by(&name);
+            let worker = now.map_or(worker, |now| worker.at(now));
+            worker.pop("work").await
+        });
+    }
+    let jobs = workers.join_all().await;
+    jobs.iter().filter(|job| **job != Value::Null).count()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_claims_give_one_job_to_one_worker() {
     let server = Arc::new(Server::with(&[]));
@@ -80,18 +96,7 @@ async fn concurrent_claims_give_one_job_to_one_worker() {
             .client()
             .add_ids("work", &[&format!("job{round}")])
             .await;
-        let mut takers = JoinSet::new();
-        for taker in 0..16 {
-            let server = Arc::clone(&server);
-            takers.spawn(async move { server.by(&format!("taker-{taker}")).pop("work").await });
-        }
-        let got = takers
-            .join_all()
-            .await
-            .into_iter()
-            .filter(|job| *job != Value::Null)
-            .count();
-        assert_eq!(got, 1);
+        assert_eq!(claims_of_16_workers(&server, None).await, 1);
     }
 }
 
@@ -104,24 +109,7 @@ async fn concurrent_claims_give_an_expired_lease_to_one_worker() {
         .add_and_pop(json!({"id": "a", "meta": 1, "retries": 100}))
         .await;
     for round in 1..10 {
-        let mut takers = JoinSet::new();
-        for taker in 0..16 {
-            let server = Arc::clone(&server);
-            takers.spawn(async move {
-                server
-                    .by(&format!("taker-{taker}"))
-                    .at(round * 60)
-                    .pop("work")
-                    .await
-            });
-        }
-        let got = takers
-            .join_all()
-            .await
-            .into_iter()
-            .filter(|job| *job != Value::Null)
-            .count();
-        assert_eq!(got, 1);
+        assert_eq!(claims_of_16_workers(&server, Some(round * 60)).await, 1);
         assert_eq!(
             server.at(round * 60).job("a").await["remaining"],
             100 - round

@@ -228,9 +228,8 @@ async fn doctor_checks_the_database_of_the_test() {
     let server = Server::at_url(&database, &[]);
     server
         .client()
-        .post("/add/work", json!({"id": "a", "meta": 1}))
-        .await
-        .ok();
+        .add("work", json!({"id": "a", "meta": 1}))
+        .await;
     let mut command = Server::program();
     let output = command
         .args(["doctor", "--json", "--database", &database])

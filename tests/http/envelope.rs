@@ -185,30 +185,30 @@ async fn invalid_utf_8_is_rejected() {
     assert_eq!(workers[0]["name"], "\u{fffd}");
 }
 
+/// Paths of commands that take one item or an array.
+const ITEM_PATHS: [&str; 15] = [
+    "/add/q",
+    "/heartbeat",
+    "/complete/q",
+    "/fail",
+    "/retry/q",
+    "/cancel",
+    "/requeue/q",
+    "/depends",
+    "/tag",
+    "/untag",
+    "/track",
+    "/untrack",
+    "/timeout",
+    "/log",
+    "/recur/q",
+];
+
 #[tokio::test]
 async fn missing_data_is_reported() {
     let server = Server::start();
-    for path in [
-        "/add/q",
-        "/heartbeat",
-        "/heartbeat/q",
-        "/complete/q",
-        "/fail",
-        "/fail/q",
-        "/retry/q",
-        "/cancel",
-        "/unfail/q",
-        "/get",
-        "/requeue/q",
-        "/depends",
-        "/tag",
-        "/untag",
-        "/track",
-        "/untrack",
-        "/timeout",
-        "/log",
-        "/recur/q",
-    ] {
+    let others = ["/heartbeat/q", "/fail/q", "/unfail/q", "/get"];
+    for path in ITEM_PATHS.iter().copied().chain(others) {
         let answer = server.client().post_whole(path, json!({})).await;
         answer.assert_rejected_field("data");
         for data in [json!(null), json!(17), json!(true)] {
@@ -276,23 +276,7 @@ async fn an_item_can_be_posted_as_it_was_returned() {
 #[tokio::test]
 async fn an_empty_array_gives_an_empty_array() {
     let server = Server::start();
-    for path in [
-        "/add/q",
-        "/heartbeat",
-        "/complete/q",
-        "/fail",
-        "/retry/q",
-        "/cancel",
-        "/requeue/q",
-        "/depends",
-        "/tag",
-        "/untag",
-        "/track",
-        "/untrack",
-        "/timeout",
-        "/log",
-        "/recur/q",
-    ] {
+    for path in ITEM_PATHS {
         let whole = server.client().post(path, json!([])).await.whole();
         assert_eq!(whole["results"], json!([]), "{path}");
         assert_eq!(whole.get("errors"), None, "{path}");

@@ -164,6 +164,18 @@ fn compare(
     Ok(())
 }
 
+fn record(
+    (id, payload, state, events, modified): &(i64, String, Option<String>, String, i64),
+) -> Record<'_> {
+    Record {
+        id: *id,
+        payload,
+        state: state.as_deref(),
+        events,
+        modified: *modified,
+    }
+}
+
 /// Checks that the index hint of a query is true for every matching job.
 fn check_hint(query: &Query, record: &Record<'_>) -> Result<(), TestCaseError> {
     let hint = query.hint();
@@ -188,13 +200,7 @@ fn queries_have_the_same_results_as_in_sqlite() {
     let inputs = (job(), operators, expression(), expression());
     let mut runner = TestRunner::new(config);
     let result = runner.run(&inputs, |(job, operator, left, right)| {
-        let record = Record {
-            id: job.0,
-            payload: &job.1,
-            state: job.2.as_deref(),
-            events: &job.3,
-            modified: job.4,
-        };
+        let record = record(&job);
         let (oracle, tally) = &mut *state.borrow_mut();
         compare(oracle, tally, &record, (operator, &left, &right))
     });
@@ -248,13 +254,7 @@ fn index_hints_are_true_for_matching_jobs() {
     let inputs = (job(), operators, left, right, any::<bool>());
     let mut runner = TestRunner::new(config);
     let result = runner.run(&inputs, |(job, operator, left, right, turned)| {
-        let record = Record {
-            id: job.0,
-            payload: &job.1,
-            state: job.2.as_deref(),
-            events: &job.3,
-            modified: job.4,
-        };
+        let record = record(&job);
         let (oracle, tally) = &mut *state.borrow_mut();
         let (left, right) = if turned { (right, left) } else { (left, right) };
         compare(oracle, tally, &record, (operator, left, right))

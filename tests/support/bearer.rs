@@ -126,6 +126,17 @@ impl<R: From<Received>> Bearer<R> {
     }
 }
 
+/// Values of the header `Authorization` that do not contain this token as a bearer token.
+pub fn wrong_authorizations(token: &str) -> Vec<String> {
+    let mut wrong = ["", "Bearer", "Bearer ", "Bearer wrong", token, "Basic eDp5"]
+        .map(str::to_owned)
+        .to_vec();
+    wrong.push(format!("Bearer {token}x"));
+    wrong.push(format!("Bearer {}", token.split_at(1).1));
+    wrong.push(format!("Token {token}"));
+    wrong
+}
+
 /// Sends a request; an error if the connection fails.
 pub async fn exchange(asked: &str, request: RequestBuilder) -> reqwest::Result<Received> {
     let exchange = async {

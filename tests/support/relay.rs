@@ -216,6 +216,11 @@ impl Relay {
             .await;
     }
 
+    /// Enqueues a job with these additional fields.
+    pub async fn put_with(&self, queue: &str, id: &str, fields: Value) {
+        self.put(&json!([with(queue, id, fields)])).await;
+    }
+
     /// Claims up to `count` jobs.
     pub async fn next(&self, queue: &str, count: usize) -> Vec<Job> {
         let path = format!("/queues/{}/jobs?num_jobs={count}", escape(queue));

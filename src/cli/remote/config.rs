@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Done, Result, Session};
+use super::{ActionOutcome, Result, Session};
 use crate::cli::exit::{Code, Failure};
 use crate::cli::output::{Table, json_line_with, printable};
 use crate::cli::{Outcome, print};
@@ -71,7 +71,12 @@ async fn list(session: &Session, only_changed: bool) -> Outcome {
     Ok(())
 }
 
-async fn set(session: &Session, option: &str, value: &str, queue: Option<&str>) -> Result<Done> {
+async fn set(
+    session: &Session,
+    option: &str,
+    value: &str,
+    queue: Option<&str>,
+) -> Result<ActionOutcome> {
     let (option, value, back) = (option.to_owned(), value.to_owned(), back());
     let Some(queue) = queue.map(str::to_owned) else {
         let call = SetOption {

@@ -8,7 +8,7 @@ use super::rows::{
     times_json,
 };
 use super::targets::{act_on_ids, bulk_or_each};
-use super::{Done, Result, Session, put};
+use super::{ActionOutcome, Result, Session, put};
 use crate::cli::Outcome;
 use crate::cli::exit::{Code, Failure};
 use crate::cli::output::{fields, json_line_with, printable_lines};
@@ -92,7 +92,7 @@ pub fn back() -> String {
     "/ui/jobs".to_owned()
 }
 
-async fn time_out(session: &Session, id: String) -> Result<Done> {
+async fn time_out(session: &Session, id: String) -> Result<ActionOutcome> {
     let call = TimeOut {
         id: id.clone(),
         back: back(),
@@ -100,7 +100,7 @@ async fn time_out(session: &Session, id: String) -> Result<Done> {
     missing_first(session, &id, session.act(call).await).await
 }
 
-async fn delete(session: &Session, queue: &QueueName, id: String) -> Result<Done> {
+async fn delete(session: &Session, queue: &QueueName, id: String) -> Result<ActionOutcome> {
     if queue.protocol == Protocol::Qless {
         return Err(Failure::usage(
             "qless jobs are canceled, not deleted: switchyard job cancel",
@@ -123,7 +123,11 @@ async fn delete(session: &Session, queue: &QueueName, id: String) -> Result<Done
 }
 
 /// The result of an action on a qless job; if it was refused because there is no such job, that.
-pub async fn missing_first(session: &Session, id: &str, result: Result<Done>) -> Result<Done> {
+pub async fn missing_first(
+    session: &Session,
+    id: &str,
+    result: Result<ActionOutcome>,
+) -> Result<ActionOutcome> {
     let Err(failure) = result else {
         return result;
     };

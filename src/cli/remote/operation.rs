@@ -12,7 +12,7 @@ use crate::cli::output::{Table, fields, json_line};
 use crate::config::{Limit, OperationCommand};
 use crate::time::number;
 use crate::ui::actions::operations::{StopOperation, UndoOperation};
-use crate::ui::model::operation::{OperationRow, OperationView, Phase};
+use crate::ui::model::operation::{OperationRow, OperationState, OperationView};
 use crate::ui::pages::operations::load::{LoadOperation, Operations};
 
 pub async fn run(command: &OperationCommand) -> Outcome {
@@ -152,12 +152,12 @@ pub async fn finished(session: &Session, id: i64) -> Result<Option<OperationView
 /// An operation that has ended as text, and the error if it did not reach all jobs.
 pub async fn failed(session: &Session, id: i64) -> Result<(String, Option<Failure>)> {
     let view = load(session, id).await?;
-    let failure = match view.row.phase {
-        Phase::Failed => Some(format!(
+    let failure = match view.row.state {
+        OperationState::Failed => Some(format!(
             "operation {id} failed: {}",
             view.row.error.clone().unwrap_or_default()
         )),
-        Phase::Stopped => Some(format!("operation {id} was stopped")),
+        OperationState::Stopped => Some(format!("operation {id} was stopped")),
         _ => None,
     };
     let failure = failure.map(|why| Failure::new(Code::Error, why));

@@ -41,7 +41,7 @@ struct Input {
 pub async fn run(options: &JobPut) -> Outcome {
     let session = Session::new(&options.remote)?;
     check(options)?;
-    let mut put = Putter {
+    let mut put = PutBatch {
         session: &session,
         options,
         batch: Vec::new(),
@@ -134,7 +134,7 @@ fn too_long() -> String {
 }
 
 /// Puts jobs in batches, and reports each.
-struct Putter<'a> {
+struct PutBatch<'a> {
     session: &'a Session,
     options: &'a JobPut,
     batch: Vec<Input>,
@@ -145,7 +145,7 @@ struct Putter<'a> {
     worst: Option<Code>,
 }
 
-impl Putter<'_> {
+impl PutBatch<'_> {
     /// Puts a job for each line of the file. Reports wrong lines, and continues with the next one.
     async fn lines(
         &mut self,

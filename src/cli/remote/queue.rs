@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::feed::watched;
 use super::rows::{ago, job_json, job_table, queue_json, queue_name, queue_ref, queue_table};
-use super::{Done, Result, Session};
+use super::{ActionOutcome, Result, Session};
 use crate::cli::exit::Failure;
 use crate::cli::output::{fields, json_line, printable};
 use crate::cli::{Outcome, print};
@@ -92,7 +92,10 @@ fn name(queue: &QueueName) -> String {
     queue_name(&queue_ref(queue))
 }
 
-async fn each(queues: &Queues, act: impl AsyncFn(&Session, &QueueName) -> Result<Done>) -> Outcome {
+async fn each(
+    queues: &Queues,
+    act: impl AsyncFn(&Session, &QueueName) -> Result<ActionOutcome>,
+) -> Outcome {
     let session = Session::new(&queues.remote)?;
     let act = async |session: &Session, queue: &&QueueName| act(session, queue).await;
     session.each(&queues.queues, |queue| name(queue), act).await
@@ -120,7 +123,7 @@ async fn check(session: &Session, queue: &QueueName) -> Result<()> {
 }
 
 /// Pauses a queue, for `switchyard top` too.
-pub async fn pause(session: &Session, queue: &QueueName) -> Result<Done> {
+pub async fn pause(session: &Session, queue: &QueueName) -> Result<ActionOutcome> {
     check(session, queue).await?;
     let queue = queue_ref(queue);
     session
@@ -132,7 +135,7 @@ pub async fn pause(session: &Session, queue: &QueueName) -> Result<Done> {
 }
 
 /// Resumes a queue, for `switchyard top` too.
-pub async fn resume(session: &Session, queue: &QueueName) -> Result<Done> {
+pub async fn resume(session: &Session, queue: &QueueName) -> Result<ActionOutcome> {
     check(session, queue).await?;
     let queue = queue_ref(queue);
     session
@@ -143,7 +146,7 @@ pub async fn resume(session: &Session, queue: &QueueName) -> Result<Done> {
         .await
 }
 
-async fn create(session: &Session, queue: &QueueName) -> Result<Done> {
+async fn create(session: &Session, queue: &QueueName) -> Result<ActionOutcome> {
     if queue.protocol != Protocol::Jobq {
         return Err(Failure::usage(
             "only Jobq queues (jobq:NAME) can be created; other queues are created with their first job",
@@ -153,7 +156,7 @@ async fn create(session: &Session, queue: &QueueName) -> Result<Done> {
     session.act(CreateQueue { name }).await
 }
 
-async fn forget(session: &Session, queue: &QueueName) -> Result<Done> {
+async fn forget(session: &Session, queue: &QueueName) -> Result<ActionOutcome> {
     check(session, queue).await?;
     let queue = queue_ref(queue);
     session
@@ -165,7 +168,7 @@ async fn forget(session: &Session, queue: &QueueName) -> Result<Done> {
         .await
 }
 
-async fn delete(session: &Session, queue: &QueueName) -> Result<Done> {
+async fn delete(session: &Session, queue: &QueueName) -> Result<ActionOutcome> {
     check(session, queue).await?;
     let (queue, back) = (queue_ref(queue), back());
     match queue.protocol {

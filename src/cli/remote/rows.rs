@@ -8,7 +8,7 @@ use crate::cli::output::Table;
 use crate::config::QueueName;
 use crate::time::{self, number, relative};
 use crate::ui::model::job::{Entry, EventKind, FailureNote, JobRow, JobTimes};
-use crate::ui::model::operation::{OperationRow, Phase};
+use crate::ui::model::operation::{OperationRow, OperationState};
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::recurring::RecurringRow;
@@ -212,20 +212,15 @@ pub fn recurring_table(rows: &[RecurringRow]) -> String {
 }
 
 fn phase(row: &OperationRow) -> &'static str {
-    match row.phase {
-        Phase::Waiting => "waiting",
-        Phase::Running => "running",
-        Phase::Done => "done",
-        Phase::Stopped => "stopped",
-        Phase::Failed => "failed",
-        Phase::Undoing => "undoing",
-        Phase::Undone => "undone",
+    match row.state {
+        OperationState::Running if row.started.is_none() => "waiting",
+        state => state.as_str(),
     }
 }
 
 /// Whether the operation will change nothing anymore.
 pub fn has_ended(row: &OperationRow) -> bool {
-    !matches!(row.phase, Phase::Waiting | Phase::Running | Phase::Undoing)
+    !row.state.is_active()
 }
 
 pub fn operation_json(row: &OperationRow) -> Value {

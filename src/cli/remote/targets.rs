@@ -8,11 +8,11 @@ use super::feed::wait_until;
 use super::job::{back, missing_first};
 use super::operation::{failed, finished};
 use super::rows::{job_json, job_table};
-use super::{Done, Result, Session};
+use super::{ActionOutcome, Result, Session};
 use crate::cli::exit::{Code, Failure};
 use crate::cli::output::printable;
 use crate::cli::{Outcome, print, print_notice};
-use crate::config::{Bulk, JobAction, Targets};
+use crate::config::{BulkOptions, JobAction, Targets};
 use crate::time::number;
 use crate::ui::actions::jobs::{
     AddTag, Cancel, MoveJob, Prioritize, RemoveTag, Retry, Track, Untrack,
@@ -44,7 +44,7 @@ pub async fn bulk_or_each(targets: &Targets, action: &JobAction) -> Outcome {
 pub async fn act_on_ids(
     session: &Session,
     ids: &[String],
-    act: impl AsyncFn(&Session, String) -> Result<Done>,
+    act: impl AsyncFn(&Session, String) -> Result<ActionOutcome>,
 ) -> Outcome {
     let act = async |session: &Session, id: &String| act(session, id.clone()).await;
     let mut worst = None;
@@ -86,7 +86,7 @@ pub async fn act_on_ids(
 }
 
 /// Changes one job.
-pub async fn change(session: &Session, action: &JobAction, id: String) -> Result<Done> {
+pub async fn change(session: &Session, action: &JobAction, id: String) -> Result<ActionOutcome> {
     let back = back();
     match action.clone() {
         JobAction::Retry => session.act(Retry { id, back }).await,
@@ -133,7 +133,7 @@ fn request(action: &JobAction, search: &str) -> OperationRequest {
 }
 
 /// Starts an operation after a confirmation, and waits for its end if that is asked for.
-pub async fn start(session: &Session, request: &OperationRequest, bulk: &Bulk) -> Outcome {
+pub async fn start(session: &Session, request: &OperationRequest, bulk: &BulkOptions) -> Outcome {
     let call = Confirm {
         request: request.clone(),
     };

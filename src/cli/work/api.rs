@@ -54,9 +54,9 @@ pub enum ReportResult {
     Lost(String),
 }
 
-/// Jobs that a claim would return next.
+/// A job that the next claims would return.
 #[derive(Clone, Debug)]
-pub struct Next {
+pub struct UpcomingJob {
     pub queue: String,
     pub id: String,
     pub bytes: usize,
@@ -171,7 +171,7 @@ impl Api {
     ///
     /// # Errors
     /// If the server does not respond or refuses the request, or the API cannot show them.
-    pub async fn next(&self, queues: &[String], count: usize) -> Result<Vec<Next>, Error> {
+    pub async fn next(&self, queues: &[String], count: usize) -> Result<Vec<UpcomingJob>, Error> {
         match self {
             Api::Qless(api) => api.next(queues, count).await,
             Api::Lmstfy(api) => api.next(queues).await,
@@ -201,14 +201,14 @@ pub fn lease(length: Duration, sent: Instant) -> Option<Lease> {
     .filter(|lease| !lease.length.is_zero())
 }
 
-/// The elements of a JSON text that is an array, a single element or null.
+/// The elements of JSON of the server that is an array, a single element or null.
 ///
 /// # Errors
 /// If it is not JSON.
-pub fn one_or_many(text: &RawValue) -> serde_json::Result<Vec<&RawValue>> {
+pub fn one_or_many<'a>(client: &Client, text: &'a RawValue) -> Result<Vec<&'a RawValue>, Error> {
     match text.get() {
         "null" => Ok(Vec::new()),
-        many if many.starts_with('[') => serde_json::from_str(many),
+        many if many.starts_with('[') => parsed(client, many),
         _ => Ok(vec![text]),
     }
 }
@@ -218,10 +218,15 @@ pub fn one_or_many(text: &RawValue) -> serde_json::Result<Vec<&RawValue>> {
 /// # Errors
 /// If it does not have this shape.
 pub fn parsed<'a, T: Deserialize<'a>>(client: &Client, text: &'a str) -> Result<T, Error> {
-    serde_json::from_str(text).map_err(|error| Error::Unexpected {
+    serde_json::from_str(text).map_err(|error| unexpected(client, &error))
+}
+
+/// The error for a response that cannot be decoded.
+pub fn unexpected(client: &Client, error: &impl ToString) -> Error {
+    Error::Unexpected {
         server: client.server().to_owned(),
         why: error.to_string(),
-    })
+    }
 }
 
 /// The message of a response that says that the worker has lost the job, if this is one.

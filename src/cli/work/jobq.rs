@@ -9,13 +9,13 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::api::{HeartbeatResult, Next, Report, ReportResult, parsed};
+use super::api::{HeartbeatResult, Report, ReportResult, UpcomingJob, parsed};
 use super::job::{Claim, Job};
 use super::outcome::Failure;
 use crate::client::{Client, Error};
 use crate::config::ProtocolOptions;
 
-/// How often to check that the state has not been changed by somebody else.
+/// How often to check that no other client has changed the state.
 const CHECK_INTERVAL: Duration = Duration::from_secs(15);
 
 /// How many heartbeats there are in the time after which a job is taken over.
@@ -180,7 +180,7 @@ impl Jobq {
         RawValue::from_string(query.to_string()).map_err(|error| Error::Invalid(error.to_string()))
     }
 
-    pub async fn next(&self, queues: &[String], count: usize) -> Result<Vec<Next>, Error> {
+    pub async fn next(&self, queues: &[String], count: usize) -> Result<Vec<UpcomingJob>, Error> {
         let mut next = Vec::new();
         for queue in queues {
             let request = self
@@ -192,7 +192,7 @@ impl Jobq {
             };
             let response = request.json(&query).send().await?;
             let page: Page<'_> = response.json()?;
-            next.extend(page.jobs.into_iter().map(|job| Next {
+            next.extend(page.jobs.into_iter().map(|job| UpcomingJob {
                 queue: queue.clone(),
                 id: job.id.to_string(),
                 bytes: job.payload.get().len(),

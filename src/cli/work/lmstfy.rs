@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Next, Report, ReportResult, one_or_many, parsed};
+use super::api::{Report, ReportResult, UpcomingJob, one_or_many, parsed, unexpected};
 use super::job::{Claim, Job, Lease};
 use crate::client::{Client, Error, Method, Request};
 
@@ -61,23 +61,20 @@ impl Lmstfy {
             response => response?,
         };
         let jobs: &RawValue = response.json()?;
-        let jobs = one_or_many(jobs).map_err(|error| Error::Unexpected {
-            server: self.client.server().to_owned(),
-            why: error.to_string(),
-        })?;
+        let jobs = one_or_many(&self.client, jobs)?;
         jobs.into_iter()
             .map(|job| self.job(job, received))
             .collect()
     }
 
-    pub async fn next(&self, queues: &[String]) -> Result<Vec<Next>, Error> {
+    pub async fn next(&self, queues: &[String]) -> Result<Vec<UpcomingJob>, Error> {
         let mut next = Vec::new();
         for queue in queues {
             let request = self.request(Method::GET, &[queue, "peek"]).accept(404);
             let response = request.send().await?;
             if response.status().is_success() {
                 let fields: Fields = response.json()?;
-                next.push(Next {
+                next.push(UpcomingJob {
                     queue: queue.clone(),
                     id: fields.job_id,
                     bytes: fields.data.len() / 4 * 3,
@@ -90,10 +87,7 @@ impl Lmstfy {
     fn job(&self, text: &RawValue, received: Instant) -> Result<Job, Error> {
         let fields: Fields = parsed(&self.client, text.get())?;
         let payload = STANDARD.decode(&fields.data);
-        let payload = payload.map_err(|error| Error::Unexpected {
-            server: self.client.server().to_owned(),
-            why: error.to_string(),
-        })?;
+        let payload = payload.map_err(|error| unexpected(&self.client, &error))?;
         let number = |number: Option<u64>| number.map_or_else(String::new, |it| it.to_string());
         Ok(Job {
             queue: fields.queue,

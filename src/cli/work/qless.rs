@@ -7,7 +7,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::api::{
-    HeartbeatResult, Next, Report, ReportResult, lease, lost_lease, one_or_many, parsed,
+    HeartbeatResult, Report, ReportResult, UpcomingJob, lease, lost_lease, one_or_many, parsed,
 };
 use super::job::{Claim, Job};
 use crate::client::{Client, Error, Response};
@@ -29,7 +29,7 @@ pub struct Qless {
 }
 
 #[derive(Deserialize)]
-struct Answer<'a> {
+struct QlessResponse<'a> {
     #[serde(borrow)]
     results: &'a RawValue,
 }
@@ -83,14 +83,14 @@ impl Qless {
             .collect()
     }
 
-    pub async fn next(&self, queues: &[String], count: usize) -> Result<Vec<Next>, Error> {
+    pub async fn next(&self, queues: &[String], count: usize) -> Result<Vec<UpcomingJob>, Error> {
         let mut next = Vec::new();
         for queue in queues {
             let request = self.client.get(["peek", queue, &count.to_string()]);
             let response = request.send().await?;
             for job in self.jobs(&response)? {
                 let fields: Fields<'_> = parsed(&self.client, job.get())?;
-                next.push(Next {
+                next.push(UpcomingJob {
                     queue: queue.clone(),
                     id: fields.id,
                     bytes: fields.meta.get().len(),
@@ -102,11 +102,8 @@ impl Qless {
 
     /// The jobs in a response: none, one or several.
     fn jobs<'a>(&self, response: &'a Response) -> Result<Vec<&'a RawValue>, Error> {
-        let answer: Answer<'a> = response.json()?;
-        one_or_many(answer.results).map_err(|error| Error::Unexpected {
-            server: self.client.server().to_owned(),
-            why: error.to_string(),
-        })
+        let response_body: QlessResponse<'a> = response.json()?;
+        one_or_many(&self.client, response_body.results)
     }
 
     fn job(&self, text: &RawValue, claimed: Instant) -> Result<Job, Error> {
@@ -135,8 +132,8 @@ impl Qless {
         let request = request.json(&json!({"host": self.name, "data": job.id}));
         match request.send().await {
             Ok(response) => {
-                let answer: Answer<'_> = response.json()?;
-                let seconds: f64 = parsed(&self.client, answer.results.get())?;
+                let response_body: QlessResponse<'_> = response.json()?;
+                let seconds: f64 = parsed(&self.client, response_body.results.get())?;
                 let length = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default();
                 Ok(HeartbeatResult::Extended(Some(length)))
             }
@@ -208,8 +205,8 @@ impl Qless {
     /// Whether the job is in the state that the report causes: an earlier attempt succeeded.
     async fn has(&self, job: &Job, report: &Report) -> Result<bool, Error> {
         let response = self.client.get(["job", &job.id]).send().await?;
-        let answer: Answer<'_> = response.json()?;
-        let State { state } = parsed(&self.client, answer.results.get())?;
+        let response_body: QlessResponse<'_> = response.json()?;
+        let State { state } = parsed(&self.client, response_body.results.get())?;
         Ok(match report {
             Report::Complete => state == "complete",
             Report::Retry(_) => ["waiting", "scheduled", "failed"].contains(&state.as_str()),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Bulk, Limit, QueueName, Remote, Watch, Yes, queue_name, seconds};
+use super::{BulkOptions, Limit, QueueName, Remote, SkipConfirmation, Watch, queue_name, seconds};
 
 #[derive(Debug, Subcommand)]
 pub enum JobCommand {
@@ -95,7 +95,7 @@ pub enum JobCommand {
         #[command(flatten)]
         jobs: Jobs,
         #[command(flatten)]
-        yes: Yes,
+        yes: SkipConfirmation,
     },
 }
 
@@ -145,7 +145,7 @@ pub struct Targets {
     #[arg(long, value_name = "SEARCH")]
     pub search: Option<String>,
     #[command(flatten)]
-    pub bulk: Bulk,
+    pub bulk: BulkOptions,
 }
 
 /// New jobs.

@@ -45,7 +45,7 @@ pub enum MaintenanceTask {
     /// Deletes tokens that expired long ago.
     DeleteExpiredTokens,
     /// Deletes old statistics once per day, and aggregates old minutes into hours once per hour.
-    AgeStatistics,
+    CleanUpStatistics,
 }
 
 impl MaintenanceTask {
@@ -61,18 +61,18 @@ impl MaintenanceTask {
         MaintenanceTask::DeleteEmptyQueues,
         MaintenanceTask::DeleteOldOperations,
         MaintenanceTask::DeleteExpiredTokens,
-        MaintenanceTask::AgeStatistics,
+        MaintenanceTask::CleanUpStatistics,
     ];
 
     /// The tasks to run. If requests carry the client's time, tasks that delete qless data by age are left out.
     pub fn all(trust_client_clock: bool) -> impl Iterator<Item = MaintenanceTask> {
         let is_by_clock = |task: &MaintenanceTask| {
             use MaintenanceTask::{
-                AgeStatistics, DeleteOldComplete, DeleteSurplusComplete, ForgetWorkers,
+                CleanUpStatistics, DeleteOldComplete, DeleteSurplusComplete, ForgetWorkers,
             };
             matches!(
                 task,
-                DeleteOldComplete | DeleteSurplusComplete | ForgetWorkers | AgeStatistics
+                DeleteOldComplete | DeleteSurplusComplete | ForgetWorkers | CleanUpStatistics
             )
         };
         let all = MaintenanceTask::ALL.into_iter();
@@ -146,7 +146,7 @@ pub async fn run_task(
         MaintenanceTask::DeleteEmptyQueues
         | MaintenanceTask::DeleteOldOperations
         | MaintenanceTask::DeleteExpiredTokens
-        | MaintenanceTask::AgeStatistics => return Ok(()),
+        | MaintenanceTask::CleanUpStatistics => return Ok(()),
     };
     deletions::delete_found(connection, work, find)
         .await

@@ -56,7 +56,7 @@ impl Body {
         Some(Cow::Owned(format!("<{:010}{start}", text.len())))
     }
 
-    /// Whether the body has a row of its own. So has a short one that could be taken for a stub.
+    /// Whether the body has a row of its own. A short body that looks like a stub has one, too.
     pub fn is_long(&self) -> bool {
         match &self.0 {
             Text::Read(text) => text.len() > LONG || text.starts_with('<'),

@@ -381,8 +381,8 @@ pub fn update(jobs: &[Written<'_>]) -> Vec<Statement> {
 }
 
 /// Increments the versions of jobs that do not change otherwise. Each comes with the version as read.
-pub fn touch(jobs: &[(i64, i64)]) -> Vec<Statement> {
-    each_once(TOUCH, jobs)
+pub fn increment_versions(jobs: &[(i64, i64)]) -> Vec<Statement> {
+    each_once(INCREMENT_VERSIONS, jobs)
 }
 
 /// Deletes jobs, without [`LongBodies`](super::long_bodies::LongBodies). Each comes with the version as read.
@@ -455,7 +455,7 @@ pub const EDGES: &str = concat!(
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0)"
 );
 
-const TOUCH: &str = "
+const INCREMENT_VERSIONS: &str = "
 UPDATE jobs SET version = version + 1 FROM rows($1) WHERE jobs.seq = int(0) AND jobs.version = int(1)";
 
 // By both columns, so that Postgres checks the version again after it had to wait for another server.

@@ -1,5 +1,5 @@
-//! Reads what a transaction needs of jobs that it does not change, or changes little: of those that others are going to
-//! depend on, and of the dependents of completed jobs. There can be thousands of them.
+//! Partial rows of jobs. A transaction reads only a few columns of the jobs that get a new dependent, and of the
+//! dependents of completed jobs, because there can be thousands of them.
 
 use crate::engine::clock::Time;
 use crate::engine::model::body::Body;

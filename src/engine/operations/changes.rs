@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::engine::operations::rows;
-use crate::engine::operations::{Operation, Skip, Stage};
+use crate::engine::operations::{Operation, OperationState, Skip};
 use crate::store::Statement;
 
 /// Skipped jobs that are stored per operation.
@@ -15,9 +15,9 @@ type Skipped = (i64, i64, i64, &'static str, String, String, String, String);
 /// A loaded operation.
 struct LoadedOperation {
     operation: Operation,
-    /// The version in the database, and the stage as loaded; `None` for a new operation.
+    /// The version in the database, and the state as loaded; `None` for a new operation.
     version: Option<i64>,
-    before: Option<Stage>,
+    before: Option<OperationState>,
     changed: bool,
 }
 
@@ -38,7 +38,7 @@ impl OperationChanges {
         self.operations
             .entry(operation.id)
             .or_insert(LoadedOperation {
-                before: Some(operation.stage),
+                before: Some(operation.state),
                 operation,
                 version: Some(version),
                 changed: false,
@@ -75,12 +75,12 @@ impl OperationChanges {
         }
     }
 
-    /// The operations that a user has started, stopped or undone, each with its stage before. A new one that has already
-    /// ended is not among them: it belongs to the change that it can undo.
-    pub fn decided(&self) -> impl Iterator<Item = (&Operation, Option<Stage>)> {
+    /// The operations that a user has started, stopped or undone, each with its state before. Does not
+    /// include a new one that has already ended, because it belongs to the change that it can undo.
+    pub fn decided(&self) -> impl Iterator<Item = (&Operation, Option<OperationState>)> {
         let operations = self.operations.values().filter(|loaded| loaded.changed);
         let operations = operations.map(|loaded| (&loaded.operation, loaded.before));
-        operations.filter(|(operation, before)| before.is_some() || operation.stage.is_active())
+        operations.filter(|(operation, before)| before.is_some() || operation.state.is_active())
     }
 
     /// Stores that the operation skipped this job, after `n` others.

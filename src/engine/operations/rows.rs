@@ -3,7 +3,7 @@
 use crate::engine::clock::Time;
 use crate::engine::model::job::QueueKey;
 use crate::engine::model::long_bodies::body;
-use crate::engine::operations::{JobAction, Operation, Skip, Stage, Subject, UNDO_S};
+use crate::engine::operations::{JobAction, Operation, OperationState, Skip, Subject, UNDO_S};
 use crate::store::{Connection, Row, Statement, StoreError};
 
 /// Operations that are kept, and seconds that they are kept after their end.
@@ -27,8 +27,10 @@ macro_rules! columns {
 /// Reads an operation and the version of its row.
 pub fn operation(row: &Row) -> Result<(Operation, i64), StoreError> {
     let time = |column| Ok::<_, StoreError>(row.int_or_null(column)?.map(Time));
-    let stage = row.int(7)?;
-    let stage = Stage::ALL.into_iter().find(|it| *it as i64 == stage);
+    let code = row.int(7)?;
+    let state = OperationState::ALL
+        .into_iter()
+        .find(|it| *it as i64 == code);
     let operation = Operation {
         id: row.int(0)?,
         created_at: Time(row.int(2)?),
@@ -42,7 +44,7 @@ pub fn operation(row: &Row) -> Result<(Operation, i64), StoreError> {
                     .map_err(|_| StoreError::Corrupt("an operation on nothing"))?,
             ),
         },
-        stage: stage.ok_or(StoreError::Corrupt("an unknown stage"))?,
+        state: state.ok_or(StoreError::Corrupt("an unknown state of an operation"))?,
         total: row.int(8)?,
         is_lower_bound: row.int(9)? != 0,
         processed_down_to: row.int(10)?,
@@ -80,7 +82,7 @@ pub fn add(operation: &Operation) -> Statement {
         action,
         search,
         jobs,
-        operation.stage as i64,
+        operation.state as i64,
         operation.total,
         i64::from(operation.is_lower_bound),
         operation.processed_down_to,
@@ -99,7 +101,7 @@ pub fn save(operation: &Operation, version: i64) -> Statement {
     let row = (
         operation.id,
         version,
-        operation.stage as i64,
+        operation.state as i64,
         operation.processed_down_to,
         operation.done,
         operation.skipped,

@@ -16,7 +16,7 @@ use crate::engine::model::job::{Job, JobKey, Protocol, QLESS_SCOPE};
 use crate::engine::operations::lookahead::{BATCH, Lookahead, Target};
 use crate::engine::operations::undo::{self, RemovedJob};
 use crate::engine::operations::{
-    JOBS_MAX, Operation, Stage, Subject, UNDO_BYTES_MAX, UNDO_JOBS_MAX, apply, rows,
+    JOBS_MAX, Operation, OperationState, Subject, UNDO_BYTES_MAX, UNDO_JOBS_MAX, apply, rows,
 };
 use crate::engine::queries::search::{Hit, SearchLimits, matches};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
@@ -43,20 +43,20 @@ const CHANGED: &str = "the job changed and no longer matches the search";
 #[derive(Default)]
 pub struct OperationRunner {
     notify: Notify,
-    leads: Arc<AtomicBool>,
+    is_leader: Arc<AtomicBool>,
 }
 
 impl OperationRunner {
     /// Signals that there may be work.
     pub fn wake(&self) {
-        if self.leads.load(Ordering::Relaxed) {
+        if self.is_leader.load(Ordering::Relaxed) {
             self.notify.notify_one();
         }
     }
 
     /// Whether this server runs operations. Maintenance sets it.
-    pub fn leads(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.leads)
+    pub fn is_leader(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_leader)
     }
 }
 
@@ -77,7 +77,7 @@ impl Engine {
         let mut ahead = HashMap::new();
         loop {
             self.operation_runner().notify.notified().await;
-            while self.operation_runner().leads.load(Ordering::Relaxed) {
+            while self.operation_runner().is_leader.load(Ordering::Relaxed) {
                 match self.run_operation_round(&mut ahead).await {
                     Ok(true) => tokio::task::yield_now().await,
                     Ok(false) => break,
@@ -102,8 +102,8 @@ impl Engine {
         }
         ahead.retain(|id, _| operations.iter().any(|(operation, _)| operation.id == *id));
         for (operation, version) in &operations {
-            let done = match operation.stage {
-                Stage::Undoing => self.undo_operation_batch(operation, *version).await,
+            let done = match operation.state {
+                OperationState::Undoing => self.undo_operation_batch(operation, *version).await,
                 _ => self.run_operation_batch(operation, *version, ahead).await,
             };
             match done {
@@ -185,8 +185,8 @@ impl Engine {
             });
         };
         let (after, now) = (Some(operation.processed_down_to), self.now(None));
-        let walk = self.walk(search, &queues, after, LOOKAHEAD_LIMITS, now, &mut on_match);
-        let next = walk.await?.next;
+        let scan = self.scan_matching(search, &queues, after, LOOKAHEAD_LIMITS, now, &mut on_match);
+        let next = scan.await?.next;
         Ok(Lookahead::new(operation.processed_down_to, targets, next))
     }
 
@@ -263,7 +263,7 @@ impl Engine {
     async fn fail_operation(&self, id: i64, error: String) -> Result<()> {
         tracing::error!(operation = id, why = error, "an operation failed");
         let ended = self.change_operation(id, move |operation, now| {
-            operation.end(Stage::Failed, now);
+            operation.end(OperationState::Failed, now);
             operation.error = Some(error.clone());
             Ok(())
         });
@@ -297,20 +297,20 @@ impl Batch {
         let Some((operation, version)) = work.operations.get(self.id) else {
             return false;
         };
-        if version != self.version || operation.stage != Stage::Running {
+        if version != self.version || operation.state != OperationState::Running {
             return false;
         }
         let mut operation = operation.clone();
         operation.started_at.get_or_insert(now);
         match self.run_each(work, &mut operation) {
             Some(error) => {
-                operation.end(Stage::Failed, now);
+                operation.end(OperationState::Failed, now);
                 operation.error = Some(error);
             }
             None => {
                 operation.processed_down_to = self.processed_down_to;
                 if self.is_last {
-                    operation.end(Stage::Done, now);
+                    operation.end(OperationState::Done, now);
                 }
             }
         }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::events::LogEvent;
 use crate::engine::model::job::{Job, JobKey, Protocol, QueueKey, State};
-use crate::engine::operations::{Skip, Stage};
+use crate::engine::operations::{OperationState, Skip};
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::qless::depend::unmet_dependencies;
 
@@ -119,7 +119,7 @@ pub fn undo_batch(
     let Some((operation, found)) = work.operations.get(id) else {
         return;
     };
-    if found != version || operation.stage != Stage::Undoing {
+    if found != version || operation.state != OperationState::Undoing {
         return;
     }
     let mut operation = operation.clone();
@@ -146,7 +146,7 @@ pub fn undo_batch(
         }
     }
     if is_last {
-        operation.stage = Stage::Undone;
+        operation.state = OperationState::Undone;
         operation.undo_until = None;
     }
     work.operations.set(operation);

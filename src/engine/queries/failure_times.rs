@@ -13,9 +13,9 @@ use crate::store::{Row, Statement};
 /// Failed jobs of one failure group whose times are read.
 pub const TIMES_MAX: usize = 10_000;
 
-/// The failure of a job.
+/// A failed job and its failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failing {
+pub struct FailedJob {
     pub seq: i64,
     pub at: Time,
     /// The beginning of the message, as long as a fingerprint uses.
@@ -83,7 +83,7 @@ impl Engine {
         groups: &[&str],
         from: Time,
         count: usize,
-    ) -> Result<Vec<Vec<Failing>>> {
+    ) -> Result<Vec<Vec<FailedJob>>> {
         let statement = |group: &&str| {
             let args = [
                 (*group).into(),
@@ -95,7 +95,7 @@ impl Engine {
         };
         let answers = self.readers().read(groups.iter().map(statement).collect());
         let failing = |row: &Row| {
-            Ok(Failing {
+            Ok(FailedJob {
                 seq: row.int(0)?,
                 at: Time(row.int(1)?),
                 message: row.text(2)?,

@@ -78,7 +78,7 @@ impl Engine {
         let bytes: i64 = sizes.iter().take(fitting).sum();
         let bytes = usize::try_from(bytes).unwrap_or_default();
         let reserved = match memory {
-            Memory::Needed if bytes > SMALL_MAX => memory::hold(2 * bytes).await?,
+            Memory::Needed if bytes > SMALL_MAX => memory::reserve_until_dropped(2 * bytes).await?,
             Memory::Needed | Memory::Reserved => Reserved::default(),
         };
         let rows = self.readers().rows(statement(Part::Whole, fitting)).await?;

@@ -91,8 +91,8 @@ impl Engine {
         let queues = self.visible_queues();
         let mut hits = Vec::new();
         let mut on_match = |hit: Hit<'_>| hits.push(hit.job.seq);
-        let walk = self.walk(search, &queues, after, limits, now, &mut on_match);
-        let mut found = walk.await?;
+        let scan = self.scan_matching(search, &queues, after, limits, now, &mut on_match);
+        let mut found = scan.await?;
         found.exact = self.exact(search, &queues, now).await?;
         found.jobs = self.job_summaries(&hits, &queues, now).await?;
         // Some may have changed since they were matched.
@@ -103,7 +103,7 @@ impl Engine {
     }
 
     /// Scans matching jobs, newest first, and calls `on_match` for each. Returns how far it came.
-    pub(in crate::engine) async fn walk(
+    pub(in crate::engine) async fn scan_matching(
         &self,
         search: &Search,
         queues: &QueuesById,

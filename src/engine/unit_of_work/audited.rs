@@ -11,7 +11,7 @@ use crate::engine::model::job::{Job, JobKey};
 use crate::engine::model::job_rows;
 use crate::engine::model::queue::Queue;
 use crate::engine::model::recurring::Recurring;
-use crate::engine::operations::{JobAction, Stage};
+use crate::engine::operations::{JobAction, OperationState};
 use crate::engine::unit_of_work::transaction::WriteRequest;
 use crate::engine::unit_of_work::{LoadedJob, UnitOfWork};
 use crate::store::Statement;
@@ -195,13 +195,13 @@ impl UnitOfWork {
             return;
         };
         for (operation, before) in self.operations.decided() {
-            let item = |stage: Stage| Item::Operation {
+            let item = |state: OperationState| Item::Operation {
                 operation: operation.id,
                 action: &operation.action,
-                stage: stage.as_str(),
+                stage: state.as_str(),
                 jobs: operation.total,
             };
-            let (before, after) = (before.map(item), item(operation.stage));
+            let (before, after) = (before.map(item), item(operation.state));
             audit.add(1, before.as_ref(), Some(&after));
         }
     }

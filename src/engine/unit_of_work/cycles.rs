@@ -1,5 +1,5 @@
-//! Detects dependency cycles. A job must not depend on one of its direct or indirect dependents, so the walk goes from
-//! the job to its dependents and on to theirs. A new job has none.
+//! Detects dependency cycles. A job must not depend on one of its direct or indirect dependents, so the search starts
+//! at the job and follows its dependents and theirs. A new job has none.
 
 use std::collections::HashSet;
 
@@ -9,14 +9,14 @@ use crate::engine::unit_of_work::{Extent, Needs, UnitOfWork};
 use crate::store::{Statement, StatementResult, StoreError};
 
 /// Edges that a transaction reads, and the length of the longest path, each level of which takes a statement.
-pub const EDGES_WALKED_MAX: usize = 20_000;
+pub const EDGES_SEARCHED_MAX: usize = 20_000;
 const LEVELS_MAX: usize = 200;
 
 /// Steps through dependencies and dependents that the items of a transaction take in memory, if it can be split.
 const STEPS_MAX: usize = 200_000;
 
 /// The direct and indirect dependents of the jobs that get dependencies, read level by level.
-pub struct Walk {
+pub struct CycleSearch {
     /// Jobs whose dependents have not been read yet.
     open: Vec<String>,
     visited: HashSet<String>,
@@ -24,17 +24,17 @@ pub struct Walk {
     levels_left: usize,
 }
 
-impl Walk {
-    pub fn from<'a>(work: &UnitOfWork, needs: impl Iterator<Item = &'a Needs>) -> Walk {
+impl CycleSearch {
+    pub fn from<'a>(work: &UnitOfWork, needs: impl Iterator<Item = &'a Needs>) -> CycleSearch {
         let named = needs.filter(|needs| !needs.dependencies.is_empty());
         let keys = named.flat_map(|needs| &needs.jobs);
         let jobs = keys.filter_map(|key| work.job(key));
         let dependents = jobs.flat_map(|job| &job.dependents);
         let visited: HashSet<String> = dependents.cloned().collect();
-        Walk {
+        CycleSearch {
             open: visited.iter().cloned().collect(),
             visited,
-            edges_left: EDGES_WALKED_MAX,
+            edges_left: EDGES_SEARCHED_MAX,
             levels_left: LEVELS_MAX,
         }
     }
@@ -56,21 +56,21 @@ impl Walk {
     }
 
     /// Whether the items of these requests together take more than [`STEPS_MAX`] steps. Each item that changes the
-    /// dependencies of a job goes through all of them, and each that adds one walks through the dependents again.
+    /// dependencies of a job goes through all of them, and each that adds one searches the dependents again.
     pub fn is_long<'a>(&self, work: &UnitOfWork, needs: impl Iterator<Item = &'a Needs>) -> bool {
-        let walked = EDGES_WALKED_MAX - self.edges_left;
+        let searched = EDGES_SEARCHED_MAX - self.edges_left;
         let mut steps: usize = 0;
         for needs in needs.filter(|needs| !needs.keeps_edges && !needs.deletes) {
             for job in needs.jobs.iter().filter_map(|key| work.job(key)) {
-                let walks = !needs.dependencies.is_empty() && !job.dependents.is_empty();
-                let dependents = job.dependents.len() + walked;
-                steps += job.dependencies.len() + if walks { dependents } else { 0 };
+                let searches = !needs.dependencies.is_empty() && !job.dependents.is_empty();
+                let dependents = job.dependents.len() + searched;
+                steps += job.dependencies.len() + if searches { dependents } else { 0 };
             }
         }
         steps > STEPS_MAX
     }
 
-    /// Stores the result of [`Walk::next_level`].
+    /// Stores the result of [`CycleSearch::next_level`].
     pub fn loaded(
         &mut self,
         work: &mut UnitOfWork,
@@ -118,10 +118,10 @@ impl UnitOfWork {
                 open.extend(read.map(String::as_str));
             }
         }
-        if self.is_walk_incomplete && visited.len() > 1 {
+        if self.is_cycle_search_incomplete && visited.len() > 1 {
             return Err(Error::TooMany {
                 what: "direct and indirect dependents of a job that gets dependencies",
-                max: EDGES_WALKED_MAX,
+                max: EDGES_SEARCHED_MAX,
             });
         }
         Ok(())

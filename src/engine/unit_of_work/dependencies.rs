@@ -68,8 +68,7 @@ impl UnitOfWork {
                 other.has_new_dependent = true;
                 other.job.dependents.push(key.id.clone());
                 self.edges.insert((seq, other.job.seq), true);
-                // The dependents of a job that was loaded only as a dependency are unknown; the walk over dependencies
-                // has read them.
+                // Of a job that was loaded only as a dependency, the search for cycles has read the dependents.
                 if other.extent != Extent::Whole {
                     let known = self.dependents.entry(dependency.id).or_default();
                     known.push(key.id.clone());

@@ -99,7 +99,7 @@ impl UnitOfWork {
         let mut removed = std::mem::take(&mut self.removed);
         removed.sort_unstable_by_key(|(job, _)| job.seq);
         let (mut new, mut moved, mut changed) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut released, mut touched) = (Vec::new(), Vec::new());
+        let (mut released, mut neighbors) = (Vec::new(), Vec::new());
         let (mut tags, mut bodies) = (TagRows::default(), LongBodies::default());
         for loaded in jobs {
             let written = Written {
@@ -118,7 +118,7 @@ impl UnitOfWork {
                 }
                 (Some(_), Some(_)) => moved.push(written),
                 (None, Some(version)) if loaded.has_new_dependent => {
-                    touched.push((loaded.job.seq, version));
+                    neighbors.push((loaded.job.seq, version));
                     continue;
                 }
                 (None, Some(_)) => continue,
@@ -155,7 +155,7 @@ impl UnitOfWork {
         writes.extend(job_rows::update(&changed));
         // A single server cannot miss a concurrent change.
         if self.revision.is_some() {
-            writes.extend(job_rows::touch(&touched));
+            writes.extend(job_rows::increment_versions(&neighbors));
         }
         writes.extend(bodies.statements());
         if !tags.off.is_empty() {

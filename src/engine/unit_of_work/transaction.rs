@@ -26,7 +26,7 @@ use crate::engine::peers::Peers;
 use crate::engine::maintenance::prune::{self, Progress};
 use crate::engine::subscriptions::Subscriptions;
 use crate::engine::unit_of_work::commit_times::CommitTimes;
-use crate::engine::unit_of_work::cycles::Walk;
+use crate::engine::unit_of_work::cycles::CycleSearch;
 use crate::engine::unit_of_work::job_cache::JobCache;
 use crate::engine::unit_of_work::links::LINKS_MAX;
 use crate::engine::unit_of_work::long_parts::LONG_PARTS_MAX;
@@ -41,7 +41,7 @@ const SERVERS_MAX: i64 = 1_024;
 
 /// The weight of a request whose cycle check reached its read limit, or whose dependencies have too many dependents.
 /// More than half of the maximum of a commit group, so two such requests never share a transaction.
-const WALK_WEIGHT: usize = 1_100;
+const CYCLE_SEARCH_WEIGHT: usize = 1_100;
 
 /// Transactions between two deletions of old events.
 const DROP_EVENTS_EVERY: u64 = 1_000;
@@ -63,7 +63,7 @@ pub struct Runner {
     /// The other servers on the database.
     pub peers: Arc<Peers>,
     /// Whether this server leads maintenance.
-    pub leads: Arc<AtomicBool>,
+    pub is_leader: Arc<AtomicBool>,
     pub last_seq: i64,
     /// The revision of the caches.
     pub revision: i64,
@@ -73,14 +73,14 @@ pub struct Runner {
     pub transactions: u64,
     /// Queues that have or had recurring jobs.
     pub recurring_in: HashSet<QueueId>,
-    pub aging: Aging,
+    pub statistics_cleanup: StatisticsCleanup,
     pub job_cache: JobCache,
     pub empty_queues: EmptyQueues,
 }
 
 /// When old statistics were last processed.
 #[derive(Clone, Debug, Default)]
-pub struct Aging {
+pub struct StatisticsCleanup {
     /// The UTC day of the last deletion of old statistics, and how far it has come.
     pruned: Option<(i64, Progress)>,
     /// The hour of the last aggregation of minutes into hours.
@@ -140,9 +140,9 @@ impl GroupRunner for Runner {
             connection.run(std::mem::take(&mut writes)).await?;
             deletions::delete_complete(connection, &mut work).await?;
         }
-        let ages = system_task.as_ref().map(SystemTask::ages_statistics);
-        let aging = match deletes_complete || ages.unwrap_or_default() {
-            true => Some(self.age_statistics(connection, &mut work).await?),
+        let cleans_up = system_task.as_ref().map(SystemTask::cleans_up_statistics);
+        let statistics_cleanup = match deletes_complete || cleans_up.unwrap_or_default() {
+            true => Some(self.clean_up_statistics(connection, &mut work).await?),
             false => None,
         };
         if self.transactions.is_multiple_of(DROP_EVENTS_EVERY) && system_task.is_none() {
@@ -174,8 +174,8 @@ impl GroupRunner for Runner {
         if revised && !self.peers.is_shared() {
             self.revision += 1;
         }
-        if let Some(aging) = aging {
-            self.aging = aging;
+        if let Some(cleanup) = statistics_cleanup {
+            self.statistics_cleanup = cleanup;
         }
         self.transactions += 1;
         self.apply_committed(work, if save_seen { HashMap::new() } else { seen }, written);
@@ -236,24 +236,24 @@ impl Runner {
 
     /// Deletes old statistics once per day, and aggregates old minutes into hours once per hour. Processes a bounded
     /// batch of each, and repeats with the next transaction while there is more.
-    async fn age_statistics(
+    async fn clean_up_statistics(
         &self,
         connection: &mut Connection,
         work: &mut UnitOfWork,
-    ) -> Result<Aging, StoreError> {
-        let mut aged = self.aging.clone();
+    ) -> Result<StatisticsCleanup, StoreError> {
+        let mut cleanup = self.statistics_cleanup.clone();
         let hour = Some(time_series::minute(work.now).div_euclid(time_series::HOUR));
-        if aged.folded_in != hour && fold_series::fold(connection, work).await? {
-            aged.folded_in = hour;
+        if cleanup.folded_in != hour && fold_series::fold(connection, work).await? {
+            cleanup.folded_in = hour;
         }
         let day = work.now.day();
-        let progress = match aged.pruned {
+        let progress = match cleanup.pruned {
             Some((on, progress)) if on == day => progress,
             _ => Progress::BEGIN,
         };
         let progress = prune::prune(connection, work, self.trust_client_clock, progress).await?;
-        aged.pruned = Some((day, progress));
-        Ok(aged)
+        cleanup.pruned = Some((day, progress));
+        Ok(cleanup)
     }
 
     /// Reloads what has changed in the cached data.
@@ -337,7 +337,7 @@ impl Runner {
         for (option, value) in finished.settings {
             self.shared.config.apply(&option, value);
             // Retention options or limits on running jobs may have changed.
-            self.aging.pruned = None;
+            self.statistics_cleanup.pruned = None;
             self.subscriptions.wake_all();
         }
         for queue in finished.changed_queues {
@@ -373,11 +373,11 @@ impl Runner {
         }
         self.metrics.count(&finished.counted);
         if written {
-            let touched = finished
+            let affected = finished
                 .wake_ups
                 .keys()
                 .chain(finished.next_available.keys());
-            self.peers.announce(touched.copied());
+            self.peers.announce(affected.copied());
             self.changes.send_modify(|changes| *changes += 1);
         }
     }
@@ -422,23 +422,23 @@ async fn run_named(
         let answers = connection.read(vec![dependents]).await?;
         work.take_dependents_loaded(&answers)?;
     }
-    let mut walk = Walk::from(work, requests.iter().map(|request| &request.needs));
-    while let Some(level) = walk.next_level() {
+    let mut search = CycleSearch::from(work, requests.iter().map(|request| &request.needs));
+    while let Some(level) = search.next_level() {
         let answers = connection.read(vec![level]).await?;
-        walk.loaded(work, &answers)?;
+        search.loaded(work, &answers)?;
     }
-    let walks = |request: &&mut WriteRequest| !request.needs.dependencies.is_empty();
-    if walk.is_incomplete() && requests.iter_mut().filter(walks).count() > 1 {
-        for request in requests.iter_mut().filter(walks) {
-            request.weight = request.weight.max(WALK_WEIGHT);
+    let searches = |request: &&mut WriteRequest| !request.needs.dependencies.is_empty();
+    if search.is_incomplete() && requests.iter_mut().filter(searches).count() > 1 {
+        for request in requests.iter_mut().filter(searches) {
+            request.weight = request.weight.max(CYCLE_SEARCH_WEIGHT);
         }
         return Err(StoreError::TransactionTooLarge);
     }
-    if divisible && walk.is_long(work, requests.iter().map(|request| &request.needs)) {
+    if divisible && search.is_long(work, requests.iter().map(|request| &request.needs)) {
         requests.iter_mut().for_each(WriteRequest::double_items);
         return Err(StoreError::TransactionTooLarge);
     }
-    work.is_walk_incomplete = walk.is_incomplete();
+    work.is_cycle_search_incomplete = search.is_incomplete();
     work.begin_audit();
     for request in requests
         .iter_mut()
@@ -457,7 +457,7 @@ fn raise_weights(work: &UnitOfWork, requests: &mut [WriteRequest]) {
         let needs = || std::iter::once(&request.needs);
         let (long, links) = (work.long_parts(needs()), work.links(needs()));
         let uncounted = match has_uncounted && !request.needs.dependencies.is_empty() {
-            true => WALK_WEIGHT,
+            true => CYCLE_SEARCH_WEIGHT,
             false => 0,
         };
         let weight = (long.bytes / BYTES_PER_WEIGHT).max(links).max(uncounted);

@@ -13,9 +13,9 @@ fn limits(connections: usize, per_address: usize) -> Limits {
     }
 }
 
-fn is_open(connections: &Connections, admitted: &Admitted) -> bool {
+fn is_open(connections: &Connections, guard: &ConnectionGuard) -> bool {
     let open = connections.open.lock().unwrap();
-    open.all.contains_key(&admitted.number)
+    open.all.contains_key(&guard.number)
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,11 +81,11 @@ async fn each_time_limit_ends_a_connection_in_its_tick() {
         ),
     ];
     for (prepare, seconds) in phases {
-        let admitted = connections.admit(None).unwrap();
-        prepare(&admitted.connection);
+        let guard = connections.admit(None).unwrap();
+        prepare(&guard.connection);
         let is_over_after = |ticks: u32| {
             connections.clock.fetch_add(ticks, Ordering::Relaxed);
-            admitted.connection.is_over(Ticks::of(&limits))
+            guard.connection.is_over(Ticks::of(&limits))
         };
         // A second has two ticks.
         assert!(!is_over_after(2 * seconds - 1), "{seconds} s");
@@ -103,8 +103,8 @@ async fn a_large_response_must_progress_by_more_than_64_kib_in_30_s() {
         (true, PROGRESS_MIN, true),
         (true, PROGRESS_MIN + 1, false),
     ] {
-        let admitted = connections.admit(None).unwrap();
-        let connection = &admitted.connection;
+        let guard = connections.admit(None).unwrap();
+        let connection = &guard.connection;
         connection.begin_request();
         if is_large {
             connection.begin_large_response();
@@ -133,8 +133,8 @@ async fn a_large_response_must_progress_by_more_than_64_kib_in_30_s() {
 #[tokio::test(start_paused = true)]
 async fn time_limits_depend_on_the_phase() {
     let connections = Connections::new(limits(10, 10), Gauge::default());
-    let admitted = connections.admit(address(1)).unwrap();
-    let connection = &admitted.connection;
+    let guard = connections.admit(address(1)).unwrap();
+    let connection = &guard.connection;
     let ticks = Ticks {
         header: 2,
         idle: 4,

@@ -97,7 +97,7 @@ impl Snapshot {
             "switchyard_leader",
             Kind::Gauge,
             "Whether this server runs maintenance: 1 or 0.",
-            u8::from(engine.leads()),
+            u8::from(engine.is_leader()),
         );
         out.single(
             "switchyard_long_polls",

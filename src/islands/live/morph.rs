@@ -23,10 +23,10 @@ pub const IN_USE: &str = "tbody:is(:hover, :focus-within, :has(:checked))";
 pub struct Refresh {
     /// Changes lists that are in use, too.
     pub is_forced: bool,
-    /// New rows that were not added to lists in use.
-    pub held_new: usize,
+    /// The number of new rows that were not added to lists in use.
+    pub new_rows: usize,
     /// Whether the rows of a list in use have changed.
-    pub is_held: bool,
+    pub has_list_changes: bool,
 }
 
 impl Refresh {
@@ -37,7 +37,7 @@ impl Refresh {
         }
         attributes(old, new);
         if !self.is_forced && old.matches(IN_USE).unwrap_or(false) {
-            self.hold(old, new);
+            self.update_in_place(old, new);
         } else {
             self.children(old, new);
         }
@@ -79,14 +79,14 @@ fn names(element: &Element) -> Vec<String> {
 
 impl Refresh {
     /// Changes the rows of a list in place: adds, removes and moves none.
-    fn hold(&mut self, old: &Element, new: &Element) {
+    fn update_in_place(&mut self, old: &Element, new: &Element) {
         let (ours, wanted) = (list(old), list(new));
         let keys = |rows: &[Node]| -> Vec<String> { rows.iter().filter_map(key).collect() };
         let our_keys = keys(&ours);
         let wanted_keys = keys(&wanted);
-        self.is_held |= our_keys != wanted_keys;
+        self.has_list_changes |= our_keys != wanted_keys;
         let is_new = |key: &&String| !our_keys.contains(key);
-        self.held_new += wanted_keys.iter().filter(is_new).count();
+        self.new_rows += wanted_keys.iter().filter(is_new).count();
         for row in ours {
             let same = |node: &&Node| key(&row).is_some() && key(node) == key(&row);
             match (wanted.iter().find(same), row.dyn_ref::<Element>()) {

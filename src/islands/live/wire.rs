@@ -29,8 +29,8 @@ struct FeedClient {
     link: RwSignal<Link>,
     /// A warning about the device's clock; empty if it is right.
     clock_warning: RwSignal<String>,
-    /// What a refresh left out of lists in use; empty if nothing.
-    held: RwSignal<String>,
+    /// The text for changes that a refresh did not apply to lists in use; empty if none.
+    pending: RwSignal<String>,
     source: RefCell<Option<EventSource>>,
     /// The sequence number of the feed's state that the page shows.
     seq: Cell<u64>,
@@ -54,14 +54,14 @@ thread_local! {
 pub fn start(
     link: RwSignal<Link>,
     clock_warning: RwSignal<String>,
-    held: RwSignal<String>,
+    pending: RwSignal<String>,
     now: i64,
     seq: u64,
 ) {
     let client = Rc::new(FeedClient {
         link,
         clock_warning,
-        held,
+        pending,
         source: RefCell::new(None),
         seq: Cell::new(seq),
         server_offset_us: Cell::new(now as f64 - Date::now() * 1000.0),
@@ -106,7 +106,7 @@ pub fn set_paused(paused: bool) {
     }
     if paused {
         client.disconnect();
-        client.held.set(String::new());
+        client.pending.set(String::new());
         client.link.set(Link::Paused);
     } else {
         client.link.set(Link::Connecting);
@@ -115,8 +115,8 @@ pub fn set_paused(paused: bool) {
     }
 }
 
-/// Shows what refreshes left out of lists in use.
-pub fn show_held() {
+/// Applies the changes that refreshes did not apply to lists in use.
+pub fn show_pending() {
     if let Some(client) = CLIENT.with_borrow(Clone::clone) {
         client.is_forced.set(true);
         client.refresh();
@@ -212,8 +212,8 @@ impl FeedClient {
         if now - self.last_event_ms.get() > SILENCE_MS {
             self.link.set(Link::Stale);
         }
-        let is_held = !self.held.with_untracked(String::is_empty);
-        if is_held && matches!(document().query_selector(IN_USE), Ok(None)) {
+        let has_pending = !self.pending.with_untracked(String::is_empty);
+        if has_pending && matches!(document().query_selector(IN_USE), Ok(None)) {
             self.refresh();
         }
         if self.link.get_untracked() == Link::Stale && now - self.last_request_ms.get() > RETRY_MS {
@@ -271,13 +271,13 @@ impl FeedClient {
                 }
             }
         }
-        let held = match refresh.held_new {
-            0 if refresh.is_held => "List changed".to_owned(),
+        let pending = match refresh.new_rows {
+            0 if refresh.has_list_changes => "List changed".to_owned(),
             0 => String::new(),
             n => format!("{n} new"),
         };
-        if self.held.with_untracked(|shown| *shown != held) {
-            self.held.set(held);
+        if self.pending.with_untracked(|shown| *shown != pending) {
+            self.pending.set(pending);
         }
         if document().title() != page.title() {
             document().set_title(&page.title());

@@ -7,9 +7,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::error::ApiError;
-use crate::auth::Rejected;
 use crate::engine::{Engine, Error, Queue, invalid_queue_name_reason};
-use crate::protocol::request::{BodyError, RequestWithBody};
+use crate::protocol::common_error::CommonError;
+use crate::protocol::request::RequestWithBody;
 use crate::query::{self, Query};
 
 /// Maximum number of jobs in a response.
@@ -189,15 +189,10 @@ impl Call {
     }
 
     fn text(&self) -> Result<&str, ApiError> {
-        let bad = |why: &str| Err(ApiError::Bad(why.to_owned()));
-        let body = match &self.0.body {
-            Ok(body) => body,
-            Err(BodyError::TooLarge) => return Err(ApiError::TooLarge),
-            Err(BodyError::Busy) => return Err(ApiError::Rejected(Rejected::Busy)),
-            Err(BodyError::Incomplete) => return bad("the request body ended early"),
-            Err(BodyError::TimedOut) => return bad("the request body did not arrive in time"),
-        };
-        std::str::from_utf8(body).or_else(|_| bad("the request body is not valid UTF-8"))
+        let body = self.0.body.as_ref();
+        let body = body.map_err(|error| CommonError::Body(*error))?;
+        std::str::from_utf8(body)
+            .map_err(|_| ApiError::Bad("the request body is not valid UTF-8".to_owned()))
     }
 }
 

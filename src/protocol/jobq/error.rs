@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::auth::Rejected;
 use crate::engine::Error;
+use crate::protocol::common_error::CommonError;
 use crate::protocol::request::NotText;
 use crate::query;
 use crate::request::ErrorCode;
@@ -17,12 +18,9 @@ pub enum ApiError {
     Bad(String),
     /// A syntax error in the query, with its position.
     BadQuery(query::QueryError),
-    TooLarge,
     NotFound(&'static str),
     NoSuchEndpoint,
-    MethodNotAllowed,
-    Unauthorized,
-    Rejected(Rejected),
+    Common(CommonError),
     Engine(Error),
 }
 
@@ -32,12 +30,9 @@ impl ApiError {
         match self {
             ApiError::Bad(_) => "bad_request",
             ApiError::BadQuery(_) => "bad_query",
-            ApiError::TooLarge => "too_large",
             ApiError::NotFound(_) => "not_found",
             ApiError::NoSuchEndpoint => "no_such_endpoint",
-            ApiError::MethodNotAllowed => "method_not_allowed",
-            ApiError::Unauthorized => "unauthorized",
-            ApiError::Rejected(why) => why.code(),
+            ApiError::Common(error) => error.describe().1,
             ApiError::Engine(error) => error.code(),
         }
     }
@@ -58,21 +53,12 @@ impl ApiError {
                 let body = json!({ "error": error.to_string(), "at": position(&error) });
                 return (StatusCode::BAD_REQUEST, Json(body)).into_response();
             }
-            ApiError::TooLarge => (
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "the request body is too large".to_owned(),
-            ),
             ApiError::NotFound(why) => (StatusCode::NOT_FOUND, why.to_owned()),
             ApiError::NoSuchEndpoint => (StatusCode::NOT_FOUND, "api not found".to_owned()),
-            ApiError::MethodNotAllowed => {
-                let why = "this method is not allowed here".to_owned();
-                (StatusCode::METHOD_NOT_ALLOWED, why)
+            ApiError::Common(error) => {
+                let (status, _, why) = error.describe();
+                (status, why.to_owned())
             }
-            ApiError::Unauthorized => {
-                let why = "a token is required: Authorization: Bearer TOKEN".to_owned();
-                (StatusCode::UNAUTHORIZED, why)
-            }
-            ApiError::Rejected(why) => (why.status(), why.message().to_owned()),
             ApiError::Engine(Error::Unavailable) => {
                 let body = Json(json!({ "error": Error::Unavailable.to_string() }));
                 let later = [("retry-after", "1")];
@@ -107,6 +93,12 @@ fn of_engine(error: &Error) -> (StatusCode, String) {
     (status, error.to_string())
 }
 
+impl From<CommonError> for ApiError {
+    fn from(error: CommonError) -> Self {
+        ApiError::Common(error)
+    }
+}
+
 impl From<NotText> for ApiError {
     fn from(what: NotText) -> Self {
         match what {
@@ -126,7 +118,7 @@ impl From<query::QueryError> for ApiError {
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
         match error {
-            Error::Busy => ApiError::Rejected(Rejected::Busy),
+            Error::Busy => CommonError::Rejected(Rejected::Busy).into(),
             error => ApiError::Engine(error),
         }
     }

@@ -19,7 +19,7 @@ use super::response::{Results, json_text, number, response};
 use super::{Api, Outcome};
 use crate::auth::Rejected;
 use crate::engine::PublishedEvent;
-use crate::metrics::Held;
+use crate::metrics::GaugeGuard;
 
 /// Maximum number of events that a stream reads at a time.
 const READY_MAX: usize = 1_000;
@@ -125,7 +125,7 @@ async fn event_stream(
         channel: call.parameter("channel").map(str::to_owned),
         last: after,
         ready: VecDeque::new(),
-        _open: api.streams.hold(),
+        _open: api.streams.guard(),
         _place: place,
         api,
     })
@@ -139,7 +139,7 @@ struct EventStream {
     last: i64,
     ready: VecDeque<PublishedEvent>,
     /// Counts the stream while it is open.
-    _open: Held,
+    _open: GaugeGuard,
     _place: SemaphorePermit<'static>,
 }
 

@@ -9,7 +9,9 @@ use super::call::{Call, Envelope, Fields};
 use super::error::ApiError;
 use super::response::{Results, Seconds};
 use super::{Api, Outcome};
-use crate::engine::{self, Error, Fail, JobKey, LeaseHolder, Next, Put, QueueKey, Retry, Time};
+use crate::engine::{
+    self, Error, Fail, JobKey, LeaseHolder, NextQueue, Put, QueueKey, Retry, Time,
+};
 
 pub async fn add(api: Api, call: Call) -> Outcome {
     let (queue, envelope) = (call.name("queue")?, call.envelope()?);
@@ -112,7 +114,7 @@ pub async fn complete(api: Api, call: Call) -> Outcome {
 }
 
 /// The job, its body, and the queue that it moves to.
-type Completion = (JobKey, String, Option<Next>);
+type Completion = (JobKey, String, Option<NextQueue>);
 
 fn read_completion(item: &RawValue) -> Result<Completion, ApiError> {
     let fields = Fields::of(item)?;
@@ -120,7 +122,7 @@ fn read_completion(item: &RawValue) -> Result<Completion, ApiError> {
     let body = fields.required("meta")?.get().to_owned();
     let (delay, depends) = (fields.seconds("delay")?, fields.names("depends")?);
     let next = match fields.name("next")? {
-        Some(queue) => Some(Next {
+        Some(queue) => Some(NextQueue {
             queue: QueueKey::qless(queue),
             delay: delay.unwrap_or(0.0),
             depends: depends.unwrap_or_default(),

@@ -30,7 +30,7 @@ pub async fn run(session: &mut Session, name: &str, command: Command) -> Option<
         Err(refused) => return Some(refused),
     };
     let (kind, subscribes) = kind(name)?;
-    let (hub, client) = (&session.front.hub, session.client.number);
+    let (hub, client) = (&session.api.hub, session.client.number);
     if !subscribes {
         // The events of commands before this one are sent before its reply.
         hub.catch_up().await;

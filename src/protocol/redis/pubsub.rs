@@ -1,7 +1,7 @@
 //! Channels: subscribers, and the task that sends them the published events in commit order, each once.
 //!
 //! A subscription begins when its command is read: it waits for nothing, so no event that a client causes afterwards is
-//! missed. While somebody is subscribed, the events of a command are sent before its reply; [`Hub::catch_up`] waits
+//! missed. While there are subscribers, the events of a command are sent before its reply; [`Hub::catch_up`] waits
 //! for them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -102,7 +102,7 @@ struct Subscribers {
     /// The numbers of channels and patterns of all clients.
     channels: usize,
     patterns: usize,
-    /// Increases with the first subscriber after a time without any. Events of that time are sent to nobody.
+    /// Increases with the first subscriber after a time without any. Events of that time are not sent.
     epoch: u64,
 }
 
@@ -268,7 +268,7 @@ impl Hub {
         self.lock().patterns
     }
 
-    /// Waits until the events are followed, if somebody is subscribed: before the first subscription is confirmed, and
+    /// If there are subscribers, waits until the task reads events. Called before the first subscription is confirmed, and
     /// before a command that other clients send meanwhile.
     pub async fn be_ready(&self) {
         if !self.follows.load(Ordering::Acquire) {
@@ -386,7 +386,7 @@ impl Follower {
         }
     }
 
-    /// Whether the events are followed from now on: while somebody is subscribed.
+    /// Whether to read events from now on, which is the case while there are subscribers.
     fn follows(&mut self) -> bool {
         let subscribers = self.hub.lock();
         if subscribers.all.is_empty() {

@@ -13,7 +13,7 @@ mod view;
 use serde::Serialize;
 
 use self::arguments::{Arguments, number};
-use self::error::Refused;
+use self::error::CommandError;
 pub use self::jobs::Puts;
 use self::view::{JobView, Table};
 use super::resp::Reply;
@@ -24,7 +24,7 @@ use crate::protocol::body;
 /// The option `grace-period` if it is not set, in seconds (qless-core, Config). Over HTTP it is 0.
 pub const GRACE_S: i64 = 10;
 
-type Outcome = std::result::Result<Reply, Refused>;
+type Outcome = std::result::Result<Reply, CommandError>;
 
 /// A call of a script.
 struct Call<'a> {
@@ -91,8 +91,8 @@ fn only_reads(command: &str) -> bool {
     )
 }
 
-/// What follows a command.
-pub enum Ran {
+/// The result of a command.
+pub enum CommandResult {
     Reply {
         reply: Reply,
         /// Whether the command can have published events.
@@ -102,10 +102,10 @@ pub enum Ran {
     Puts(Puts),
 }
 
-impl Ran {
+impl CommandResult {
     /// A refusal by the script.
-    fn refused(words: &str) -> Ran {
-        Ran::Reply {
+    fn refused(words: &str) -> CommandResult {
+        CommandResult::Reply {
             reply: Reply::script_error(words),
             publishes: false,
         }
@@ -113,21 +113,21 @@ impl Ran {
 }
 
 /// Runs a command, except `put`, whose arguments are read only.
-pub async fn run(engine: &Engine, dialect: Dialect, arguments: Vec<String>) -> Ran {
+pub async fn run(engine: &Engine, dialect: Dialect, arguments: Vec<String>) -> CommandResult {
     // Postgres cannot store it.
     if arguments.iter().any(|argument| argument.contains('\0')) {
-        return Ran::refused("the arguments must not contain the character U+0000");
+        return CommandResult::refused("the arguments must not contain the character U+0000");
     }
     let mut arguments = arguments.into_iter();
     let Some(command) = arguments.next() else {
-        return Ran::refused("Must provide a command");
+        return CommandResult::refused("Must provide a command");
     };
     let known = area(&command).filter(|_| dialect != Dialect::Workerless || command != "requeue");
     let Some(area) = known else {
-        return Ran::refused(&format!("Unknown command {command}"));
+        return CommandResult::refused(&format!("Unknown command {command}"));
     };
     let Some(now) = arguments.next().as_deref().and_then(number) else {
-        return Ran::refused("Arg \"now\" missing or not a number: nil");
+        return CommandResult::refused("Arg \"now\" missing or not a number: nil");
     };
     let now = Time::from_seconds(now).filter(|_| engine.trusts_client_clock());
     let call = Call {
@@ -138,12 +138,12 @@ pub async fn run(engine: &Engine, dialect: Dialect, arguments: Vec<String>) -> R
     };
     let outcome = match command.as_str() {
         "put" => match Puts::read(call) {
-            Ok(puts) => return Ran::Puts(puts),
+            Ok(puts) => return CommandResult::Puts(puts),
             Err(refused) => Err(refused),
         },
         _ => Box::pin(dispatch(&command, call)).await,
     };
-    Ran::Reply {
+    CommandResult::Reply {
         reply: outcome.unwrap_or_else(|refused| refused.reply(area, dialect)),
         publishes: !only_reads(&command),
     }
@@ -187,7 +187,7 @@ async fn dispatch(command: &str, call: Call<'_>) -> Outcome {
         "recur.update" => recurring::change(call).await,
         "recur.tag" => recurring::tag(call).await,
         "recur.untag" => recurring::untag(call).await,
-        command => Err(Refused::Script(format!("Unknown command {command}"))),
+        command => Err(CommandError::Script(format!("Unknown command {command}"))),
     }
 }
 

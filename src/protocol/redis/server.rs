@@ -6,7 +6,7 @@ use super::channels::CHANNEL_BYTES_MAX;
 use super::outage;
 use super::pubsub::pace;
 use super::pubsub::pattern::{PATTERN_BYTES_MAX, Pattern};
-use super::qless::{self, Puts, Ran, keys};
+use super::qless::{self, CommandResult, Puts, keys};
 use super::resp::{Reply, Version};
 use super::scripts::{FOREIGN, SCRIPT_BYTES_MAX};
 use super::session::Session;
@@ -63,7 +63,7 @@ pub fn exists(name: &str) -> bool {
     COMMANDS.contains(&name)
 }
 
-/// What follows a command.
+/// The result of a command.
 pub enum Outcome {
     Reply(Reply),
     /// Jobs that the engine has not been given, because more of them may follow.
@@ -92,8 +92,8 @@ pub async fn run(session: &mut Session, name: &str, arguments: Vec<String>) -> O
     })
 }
 
-/// The reply, for which memory stays reserved until it is written, like that of a response over HTTP: `reserved`, and
-/// what is missing. If that is not free, an error.
+/// The reply, with memory that stays reserved until it is written, like that of a response over HTTP. Uses `reserved`,
+/// and reserves the rest. An error reply if the rest is not free.
 async fn fitted(session: &mut Session, reply: Reply, reserved: Reserved) -> Reply {
     match reserved.for_response(reply.size() as u64).await {
         Ok(reserved) => {
@@ -162,7 +162,7 @@ fn without_database(
             "ERR a message must not exceed {MESSAGE_BYTES_MAX} bytes"
         )),
         ("PUBLISH", [channel, message]) => {
-            Reply::integer(session.front.hub.publish(channel, message, steps))
+            Reply::integer(session.api.hub.publish(channel, message, steps))
         }
         ("PUBSUB", [word, rest @ ..]) => pubsub(session, &word.to_ascii_uppercase(), rest, steps),
         _ if exists(name) => Reply::wrong_arguments(name),
@@ -180,8 +180,8 @@ async fn eval_sha(session: &mut Session, mut arguments: Vec<String>) -> Result<O
         return Ok(Reply::wrong_arguments("evalsha").into());
     }
     let sha = arguments.remove(0);
-    let front = &session.front;
-    match front.scripts.dialect(&front.engine, &sha).await? {
+    let api = &session.api;
+    match api.scripts.dialect(&api.engine, &sha).await? {
         Some(dialect) => Ok(run_script(session, dialect, arguments).await),
         None => Ok(Reply::error(NO_SCRIPT).into()),
     }
@@ -212,12 +212,12 @@ async fn run_script(
     if let Some(command) = arguments.first() {
         session.client.runs(command);
     }
-    session.front.hub.be_ready().await;
-    let running = qless::run(&session.front.engine, dialect, arguments);
+    session.api.hub.be_ready().await;
+    let running = qless::run(&session.api.engine, dialect, arguments);
     let (ran, reserved) = memory::of_request(running).await;
     match ran {
-        Ran::Puts(puts) => Outcome::Puts(puts),
-        Ran::Reply { reply, publishes } => {
+        CommandResult::Puts(puts) => Outcome::Puts(puts),
+        CommandResult::Reply { reply, publishes } => {
             session.has_published |= publishes;
             fitted(session, reply, reserved).await.into()
         }
@@ -233,19 +233,19 @@ async fn script(session: &mut Session, arguments: &[String]) -> Result<Reply, Er
     let Some((word, rest)) = arguments.split_first() else {
         return Ok(Reply::wrong_arguments("script"));
     };
-    let front = &session.front;
+    let api = &session.api;
     match (word.to_ascii_uppercase().as_str(), rest) {
         ("LOAD", [script]) => Ok(match load(session, script).await? {
             Some((sha, _)) => Reply::Text(sha),
             None => Reply::error(FOREIGN),
         }),
         ("EXISTS", shas) => {
-            let found = front.scripts.exist(&front.engine, shas).await?;
+            let found = api.scripts.exist(&api.engine, shas).await?;
             let found = found.into_iter().map(|it| Reply::Integer(it.into()));
             Ok(Reply::List(found.collect()))
         }
         ("FLUSH", _) => {
-            front.scripts.flush(&front.engine).await?;
+            api.scripts.flush(&api.engine).await?;
             Ok(Reply::OK)
         }
         _ => Ok(Reply::error("ERR unknown subcommand of SCRIPT")),
@@ -256,15 +256,15 @@ async fn load(session: &Session, script: &str) -> Result<Option<(String, qless::
     if script.len() > SCRIPT_BYTES_MAX {
         return Ok(None);
     }
-    let front = &session.front;
-    front.scripts.load(&front.engine, script).await
+    let api = &session.api;
+    api.scripts.load(&api.engine, script).await
 }
 
 // ---- keys ----
 
 /// What clients look into directly.
 async fn look_up(session: &Session, name: &str, arguments: &[String]) -> Result<Reply, Error> {
-    let engine = &session.front.engine;
+    let engine = &session.api.engine;
     match (name, arguments) {
         ("ZCARD", [key]) => Ok(Reply::Integer(keys::cardinality(engine, key).await?)),
         ("ZSCORE", [key, id]) => Ok(match keys::score(engine, key, id).await? {
@@ -298,11 +298,11 @@ async fn look_up(session: &Session, name: &str, arguments: &[String]) -> Result<
 }
 
 async fn flush(session: &Session, name: &str) -> Result<Reply, Error> {
-    if !session.front.allow_flush {
+    if !session.api.allow_flush {
         let words = format!("ERR {name} is not enabled; start the server with --allow-flush");
         return Ok(Reply::Error(words));
     }
-    session.front.engine.flush().await?;
+    session.api.engine.flush().await?;
     Ok(Reply::OK)
 }
 
@@ -399,7 +399,7 @@ fn client(session: &Session, word: &str, rest: &[&str]) -> Reply {
         ("ID", []) => Reply::Integer(i64::try_from(this).unwrap_or_default()),
         ("INFO", []) => Reply::Text(line_of(session.client.info())),
         ("LIST", _) => {
-            let clients = session.front.clients.list(0, LISTED_MAX);
+            let clients = session.api.clients.list(0, LISTED_MAX);
             Reply::Text(clients.into_iter().map(line_of).collect())
         }
         _ => Reply::error("ERR unknown subcommand of CLIENT"),
@@ -433,7 +433,7 @@ fn set_info(session: &Session, what: &str, value: &str) -> Reply {
 }
 
 fn pubsub(session: &Session, word: &str, rest: &[&str], steps: &mut usize) -> Reply {
-    let hub = &session.front.hub;
+    let hub = &session.api.hub;
     let list = |channels: Vec<String>| {
         let channels = channels.into_iter().map(Reply::Text);
         Reply::List(channels.collect())
@@ -461,13 +461,13 @@ fn pattern_too_long() -> Reply {
 }
 
 fn time(session: &Session) -> Reply {
-    let now = session.front.engine.now(None).0;
+    let now = session.api.engine.now(None).0;
     let parts = [now.div_euclid(1_000_000), now.rem_euclid(1_000_000)];
     Reply::List(parts.map(|part| Reply::Text(part.to_string())).into())
 }
 
 fn info(session: &Session) -> String {
-    let (version, clients) = (env!("CARGO_PKG_VERSION"), session.front.clients.count());
+    let (version, clients) = (env!("CARGO_PKG_VERSION"), session.api.clients.count());
     format!(
         "# Server\r\nredis_version:{REDIS_VERSION}\r\nserver_name:switchyard\r\nswitchyard_version:{version}\r\n\
          redis_mode:standalone\r\n\r\n# Clients\r\nconnected_clients:{clients}\r\n\r\n# Persistence\r\nloading:0\r\n\

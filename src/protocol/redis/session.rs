@@ -11,7 +11,7 @@ use super::qless::Puts;
 use super::resp::{Command, Reply, Version};
 use super::server::Outcome;
 use super::transaction::{Replies, Transaction};
-use super::{Front, Mailbox, channels, server};
+use super::{Mailbox, RedisApi, channels, server};
 use crate::auth::{Api, PresentedCredentials};
 use crate::memory::{self, Reserved};
 use crate::redis_clients::Client;
@@ -36,14 +36,14 @@ const SUBSCRIBED: [&str; 7] = [
 
 /// What happens to the connection after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum After {
+pub enum ConnectionAction {
     Continue,
     Close,
 }
 
 /// One connection.
 pub struct Session {
-    pub(super) front: Arc<Front>,
+    pub(super) api: Arc<RedisApi>,
     pub(super) client: Client,
     pub(super) mailbox: Arc<Mailbox>,
     pub(super) version: Version,
@@ -67,10 +67,10 @@ pub struct Session {
 
 impl Session {
     /// `transaction_time` is the maximum time from `MULTI` to `EXEC`, and of an `EXEC`.
-    pub fn new(front: Arc<Front>, address: SocketAddr, transaction_time: Duration) -> Session {
+    pub fn new(api: Arc<RedisApi>, address: SocketAddr, transaction_time: Duration) -> Session {
         Session {
-            client: front.clients.add(address),
-            front,
+            client: api.clients.add(address),
+            api,
             mailbox: Arc::default(),
             version: Version::default(),
             subscriptions: 0,
@@ -95,10 +95,10 @@ impl Session {
 
     /// Whether the client must still present the token, or the one it has presented was replaced.
     pub fn is_anonymous(&self) -> bool {
-        if !self.front.needs_token() {
+        if !self.api.needs_token() {
             return false;
         }
-        let active = self.front.auth.keyring.active();
+        let active = self.api.auth.keyring.active();
         let accepted = self
             .token
             .as_ref()
@@ -113,11 +113,11 @@ impl Session {
         mut command: Command,
         is_anonymous: bool,
         output: &mut Vec<u8>,
-    ) -> After {
+    ) -> ConnectionAction {
         let Some(name) = name_of(&command) else {
             self.finish(output).await;
             Reply::error("ERR unknown command").encode(self.version, output);
-            return After::Continue;
+            return ConnectionAction::Continue;
         };
         command.remove(0);
         self.client.runs(&name);
@@ -126,7 +126,7 @@ impl Session {
         }
         let (outcome, after) = self.outcome_of(name, command, is_anonymous).await;
         let after = match self.wrong_tokens >= WRONG_TOKENS_MAX {
-            true => After::Close,
+            true => ConnectionAction::Close,
             false => after,
         };
         let mut replies = Vec::new();
@@ -156,7 +156,7 @@ impl Session {
         }
     }
 
-    /// Adds the reply to a command, or its jobs to those that wait.
+    /// Adds the reply to a command, or adds its jobs to the waiting ones.
     async fn add(&mut self, outcome: Outcome, replies: &mut Vec<Reply>) {
         match outcome {
             Outcome::Reply(reply) => {
@@ -178,7 +178,7 @@ impl Session {
 
     async fn run_puts(&mut self, replies: &mut Vec<Reply>) {
         if let Some(puts) = self.puts.take() {
-            let running = puts.run(&self.front.engine);
+            let running = puts.run(&self.api.engine);
             let (done, reserved) = memory::of_request(running).await;
             self.has_published = true;
             self.reserved.push(reserved);
@@ -189,7 +189,7 @@ impl Session {
     /// Waits until other clients have been sent the events of the commands so far. Called before replies are written.
     pub async fn flush(&mut self) {
         if std::mem::take(&mut self.has_published) {
-            self.front.hub.catch_up().await;
+            self.api.hub.catch_up().await;
         }
     }
 
@@ -205,11 +205,11 @@ impl Session {
         name: String,
         command: Command,
         is_anonymous: bool,
-    ) -> (Option<Outcome>, After) {
+    ) -> (Option<Outcome>, ConnectionAction) {
         // The page of a web site can make a browser send HTTP here.
         if name == "POST" || name == "HOST:" {
             tracing::debug!("a client speaks HTTP to the listener for Redis' protocol");
-            return (None, After::Close);
+            return (None, ConnectionAction::Close);
         }
         if is_anonymous && !ANONYMOUS.contains(&name.as_str()) {
             return refused("NOAUTH Authentication required.");
@@ -225,7 +225,7 @@ impl Session {
             ));
         }
         match name.as_str() {
-            "QUIT" => (Some(Reply::OK.into()), After::Close),
+            "QUIT" => (Some(Reply::OK.into()), ConnectionAction::Close),
             "RESET" => replied(self.reset()),
             "MULTI" => match self.transaction {
                 Some(_) => refused("ERR MULTI calls can not be nested"),
@@ -242,9 +242,12 @@ impl Session {
             _ if self.transaction.is_some() => replied(self.queue(name, command).await),
             _ if channels::is_command(&name) => {
                 let reply = channels::run(self, &name, command).await;
-                (reply.map(Outcome::Reply), After::Continue)
+                (reply.map(Outcome::Reply), ConnectionAction::Continue)
             }
-            _ => (Some(self.run_one(&name, command).await), After::Continue),
+            _ => (
+                Some(self.run_one(&name, command).await),
+                ConnectionAction::Continue,
+            ),
         }
     }
 
@@ -304,12 +307,12 @@ impl Session {
     /// Presents a token. The name of a user is ignored: the server has one token for qless.
     pub(super) fn authenticate(&mut self, token: &str) -> Result<(), Reply> {
         let presented = PresentedCredentials::Bearer(Hash::of(token));
-        if !self.front.needs_token() {
+        if !self.api.needs_token() {
             let words =
                 "ERR AUTH <password> called without any password configured for the default user.";
             return Err(Reply::error(words));
         }
-        let auth = &self.front.auth;
+        let auth = &self.api.auth;
         // A transaction can present more tokens before the connection is closed.
         let is_over = self.wrong_tokens >= WRONG_TOKENS_MAX;
         if is_over || !auth.keyring.active().accept(Api::Qless, &presented) {
@@ -328,7 +331,7 @@ impl Session {
     }
 
     fn reset(&mut self) -> Reply {
-        self.front.hub.remove(self.client.number);
+        self.api.hub.remove(self.client.number);
         self.set_subscriptions(0);
         self.transaction = None;
         self.token = None;
@@ -354,15 +357,15 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.front.hub.remove(self.client.number);
+        self.api.hub.remove(self.client.number);
     }
 }
 
-fn replied(reply: Reply) -> (Option<Outcome>, After) {
-    (Some(reply.into()), After::Continue)
+fn replied(reply: Reply) -> (Option<Outcome>, ConnectionAction) {
+    (Some(reply.into()), ConnectionAction::Continue)
 }
 
-fn refused(error: &str) -> (Option<Outcome>, After) {
+fn refused(error: &str) -> (Option<Outcome>, ConnectionAction) {
     replied(Reply::error(error))
 }
 

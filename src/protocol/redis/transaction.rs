@@ -24,12 +24,12 @@ pub struct Transaction {
     /// When a transaction without `EXEC` is discarded, and the time until then.
     deadline: Instant,
     within: Duration,
-    discarded: Option<Discarded>,
+    discarded: Option<ExecError>,
 }
 
 /// Why `EXEC` is refused. The commands are no longer kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Discarded {
+enum ExecError {
     /// A command could not be queued.
     Error,
     TimedOut,
@@ -55,10 +55,10 @@ impl Transaction {
 
     /// Discards the commands, because the deadline has passed.
     pub fn time_out(&mut self) {
-        self.discard(Discarded::TimedOut);
+        self.discard(ExecError::TimedOut);
     }
 
-    fn discard(&mut self, why: Discarded) {
+    fn discard(&mut self, why: ExecError) {
         self.discarded = Some(why);
         (self.commands, self.bytes) = (Vec::new(), 0);
         self.reserved = Reserved::default();
@@ -71,13 +71,13 @@ impl Transaction {
 
     /// Adds a command. Returns the reply.
     pub async fn add(&mut self, name: String, command: Command) -> Reply {
-        if self.discarded == Some(Discarded::TimedOut) {
+        if self.discarded == Some(ExecError::TimedOut) {
             return Reply::Error(format!("ERR {}", self.timed_out()));
         }
         match self.try_add(name, command).await {
             Ok(()) => Reply::Status("QUEUED"),
             Err(why) => {
-                self.discard(Discarded::Error);
+                self.discard(ExecError::Error);
                 Reply::Error(why)
             }
         }
@@ -120,10 +120,10 @@ impl Transaction {
     pub fn into_commands(self) -> Result<(Vec<(String, Command)>, Reserved), Reply> {
         match self.discarded {
             None => Ok((self.commands, self.reserved)),
-            Some(Discarded::TimedOut) => {
+            Some(ExecError::TimedOut) => {
                 Err(Reply::Error(format!("EXECABORT {}", self.timed_out())))
             }
-            Some(Discarded::Error) => Err(Reply::error(
+            Some(ExecError::Error) => Err(Reply::error(
                 "EXECABORT Transaction discarded because of previous errors.",
             )),
         }

@@ -11,10 +11,10 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::error::ApiError;
-use crate::auth::Rejected;
 use crate::engine::{Enqueue, Mode, QueueKey, Run, Time};
 use crate::protocol::body;
-use crate::protocol::request::{BodyError, RequestWithBody};
+use crate::protocol::common_error::CommonError;
+use crate::protocol::request::RequestWithBody;
 
 /// Maximum length of a queue name or ID, in characters (document, Job Structure).
 const NAME_CHARS_MAX: usize = 1_024;
@@ -89,17 +89,8 @@ impl Call {
     }
 
     fn body(&self) -> Result<&Bytes, ApiError> {
-        match &self.0.body {
-            Ok(body) => Ok(body),
-            Err(BodyError::TooLarge) => Err(ApiError::TooLarge),
-            Err(BodyError::Busy) => Err(ApiError::Rejected(Rejected::Busy)),
-            Err(BodyError::Incomplete) => {
-                Err(ApiError::Bad("the request body ended early".to_owned()))
-            }
-            Err(BodyError::TimedOut) => Err(ApiError::Bad(
-                "the request body did not arrive in time".to_owned(),
-            )),
-        }
+        let body = self.0.body.as_ref();
+        body.map_err(|error| CommonError::Body(*error).into())
     }
 
     /// The validated jobs of the body.

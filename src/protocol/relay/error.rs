@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::auth::Rejected;
 use crate::engine::Error;
+use crate::protocol::common_error::CommonError;
 use crate::protocol::request::NotText;
 use crate::request::ErrorCode;
 
@@ -18,12 +19,9 @@ pub enum ApiError {
     Unprocessable(String),
     /// The content type of the body is not JSON.
     NotJson,
-    TooLarge,
     NoSuchJob,
     NoSuchEndpoint,
-    MethodNotAllowed,
-    Unauthorized,
-    Rejected(Rejected),
+    Common(CommonError),
     Engine(Error),
 }
 
@@ -46,12 +44,9 @@ impl ApiError {
         match self {
             ApiError::Bad(_) | ApiError::Unprocessable(_) => "bad_request",
             ApiError::NotJson => "not_json",
-            ApiError::TooLarge => "too_large",
             ApiError::NoSuchJob => "no_such_job",
             ApiError::NoSuchEndpoint => "no_such_endpoint",
-            ApiError::MethodNotAllowed => "method_not_allowed",
-            ApiError::Unauthorized => "unauthorized",
-            ApiError::Rejected(why) => why.code(),
+            ApiError::Common(error) => error.describe().1,
             ApiError::Engine(error) => error.code(),
         }
     }
@@ -73,22 +68,13 @@ impl ApiError {
                 let why = "the Content-Type must be application/json".to_owned();
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, why)
             }
-            ApiError::TooLarge => {
-                let why = "the request body is too large".to_owned();
-                (StatusCode::PAYLOAD_TOO_LARGE, why)
-            }
             // An empty body, as in the original server; clients check only the status.
             ApiError::NoSuchJob => return StatusCode::NOT_FOUND.into_response(),
             ApiError::NoSuchEndpoint => (StatusCode::NOT_FOUND, ENDPOINTS.to_owned()),
-            ApiError::MethodNotAllowed => {
-                let why = "this method is not allowed here".to_owned();
-                (StatusCode::METHOD_NOT_ALLOWED, why)
+            ApiError::Common(error) => {
+                let (status, _, why) = error.describe();
+                (status, why.to_owned())
             }
-            ApiError::Unauthorized => {
-                let why = "a token is required: Authorization: Bearer TOKEN".to_owned();
-                (StatusCode::UNAUTHORIZED, why)
-            }
-            ApiError::Rejected(why) => (why.status(), why.message().to_owned()),
             ApiError::Engine(error) => of_engine(&error),
         };
         (status, text).into_response()
@@ -113,6 +99,12 @@ fn of_engine(error: &Error) -> (StatusCode, String) {
     (status, error.to_string())
 }
 
+impl From<CommonError> for ApiError {
+    fn from(error: CommonError) -> Self {
+        ApiError::Common(error)
+    }
+}
+
 impl From<NotText> for ApiError {
     fn from(what: NotText) -> Self {
         ApiError::Bad(what.message().to_owned())
@@ -122,7 +114,7 @@ impl From<NotText> for ApiError {
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
         match error {
-            Error::Busy => ApiError::Rejected(Rejected::Busy),
+            Error::Busy => CommonError::Rejected(Rejected::Busy).into(),
             error => ApiError::Engine(error),
         }
     }

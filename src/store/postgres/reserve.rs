@@ -94,8 +94,8 @@ impl Connection {
 
 const SIZE: &str = "SELECT coalesce(pg_relation_size(to_regclass('switchyard_reserve')), 0)";
 
-/// Makes a server that has no space wait for another one that tries to create the reserve, and occupies what is left of
-/// the disk meanwhile.
+/// Locks the creation of the reserve. While another server tries to create it, and so occupies the rest of the disk, a
+/// server that has no space waits.
 macro_rules! lock {
     ($($rest:literal),*) => {
         concat!("SELECT pg_advisory_xact_lock(CAST(CAST('state' AS regclass) AS oid)::bigint + 4294967296);", $($rest),*)

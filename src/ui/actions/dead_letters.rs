@@ -8,9 +8,9 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
 use super::input::check_protocol;
-use super::{Action, Done, Target, act};
+use super::{Action, ActionOutcome, Target, act};
 use crate::auth::Role;
-use crate::engine::{EffectiveState, Engine, Error, JobKey, Reenqueued};
+use crate::engine::{EffectiveState, Engine, Error, JobKey, ReenqueueResult};
 use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::present::queue_refs::key;
@@ -137,7 +137,7 @@ pub async fn requeue_jobs(
             .engine
             .reenqueue_dead_jobs(key(&queue), dead)
             .await?;
-        Ok(requeue_message(Reenqueued::of(&results), count, &queue).into())
+        Ok(requeue_message(ReenqueueResult::of(&results), count, &queue).into())
     })
     .await
 }
@@ -174,7 +174,7 @@ pub async fn requeue_job(
             other => other.to_string(),
         })?;
         let message = "Job requeued with its payload and last state.";
-        Ok(Done::at(page, message.to_owned()))
+        Ok(ActionOutcome::at(page, message.to_owned()))
     })
     .await
 }
@@ -233,8 +233,8 @@ fn message(verb: &str, done: usize, count: usize, queue: &QueueRef) -> String {
     }
 }
 
-fn requeue_message(done: Reenqueued, count: usize, queue: &QueueRef) -> String {
-    let Reenqueued { done, conflicts } = done;
+fn requeue_message(done: ReenqueueResult, count: usize, queue: &QueueRef) -> String {
+    let ReenqueueResult { done, conflicts } = done;
     let label = queue.label();
     if done == count {
         return format!("Requeued {} in {label}.", jobs_text(done, "dead "));
@@ -289,8 +289,9 @@ mod tests {
     #[test]
     fn the_message_says_why_jobs_were_not_requeued() {
         let queue = QueueRef::relay("mail");
-        let message =
-            |done, conflicts, count| requeue_message(Reenqueued { done, conflicts }, count, &queue);
+        let message = |done, conflicts, count| {
+            requeue_message(ReenqueueResult { done, conflicts }, count, &queue)
+        };
         assert_eq!(message(1, 0, 1), "Requeued 1 dead job in mail.");
         assert_eq!(
             message(1, 1, 2),

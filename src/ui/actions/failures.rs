@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
-use super::{Action, Done, Target, act};
+use super::{Action, ActionOutcome, Target, act};
 use crate::auth::Role;
 use crate::ui::actions::operations::start;
 use crate::ui::error::PageError;
@@ -29,7 +29,7 @@ pub async fn retry_group(group: String, count: usize, back: String) -> Result<()
         };
         let request = retry_request(&group);
         let (id, message) = start(&context.engine, &context.user, &request, &seen).await?;
-        Ok(Done::at(urls::operation(id), message))
+        Ok(ActionOutcome::at(urls::operation(id), message))
     })
     .await
 }

@@ -5,7 +5,7 @@ use leptos::server_fn::ServerFn;
 
 use super::input::{check_name, number, only, shortened};
 use super::records::delete_record;
-use super::{Action, Done, Target, act};
+use super::{Action, ActionOutcome, Target, act};
 use crate::auth::Role;
 use crate::engine::{Depend, Engine, JobKey, NOTE_BYTES_MAX, QueueKey};
 use crate::ui::error::PageError;
@@ -43,7 +43,7 @@ pub async fn cancel(id: String, back: String, after: String) -> Result<(), PageE
     act(&CANCEL, &back, async |context| {
         let (key, user) = (JobKey::qless(&id), context.user.clone());
         let operation = context.engine.cancel_with_undo(key, user).await?;
-        Ok(Done::at(after, format!("Job “{id}” canceled.")).or_undo(operation))
+        Ok(ActionOutcome::at(after, format!("Job “{id}” canceled.")).or_undo(operation))
     })
     .await
 }
@@ -218,7 +218,7 @@ pub async fn delete_job(
         let id = shortened(&id, ID_CHARS);
         match deleted {
             0 => Err(format!("job “{id}” is no longer in {}", queue.label()).into()),
-            _ => Ok(Done::at(after, format!("Job “{id}” deleted."))),
+            _ => Ok(ActionOutcome::at(after, format!("Job “{id}” deleted."))),
         }
     })
     .await

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
 use super::input::{check_name, number};
-use super::{Action, Done, Target, act};
+use super::{Action, ActionOutcome, Target, act};
 use crate::auth::Role;
 use crate::engine::{self, Engine, NewOperation, OperationEstimate, Subject};
 use crate::ui::error::PageError;
@@ -46,7 +46,7 @@ pub async fn operate(
     let back = urls::confirm(&request, &seen.typed);
     act(&OPERATE, &back, async |context| {
         let (id, message) = start(&context.engine, &context.user, &request, &seen).await?;
-        Ok(Done::at(urls::operation(id), message))
+        Ok(ActionOutcome::at(urls::operation(id), message))
     })
     .await
 }

@@ -5,7 +5,7 @@ use leptos::server_fn::ServerFn;
 
 use super::dead_letters::jobs_text;
 use super::input::{check_name, check_protocol};
-use super::{Action, Done, Target, act};
+use super::{Action, ActionOutcome, Target, act};
 use crate::auth::Role;
 use crate::engine::{Engine, QueueCounts, invalid_queue_name_reason};
 use crate::ui::error::PageError;
@@ -86,7 +86,7 @@ pub async fn forget_queue(
             .into());
         }
         context.engine.forget_queue(key(&queue), None).await?;
-        Ok(Done::at(after, format!("Queue “{label}” forgotten.")))
+        Ok(ActionOutcome::at(after, format!("Queue “{label}” forgotten.")))
     })
     .await
 }
@@ -135,7 +135,7 @@ pub async fn create_queue(name: String) -> Result<(), PageError> {
         }
         context.engine.create_queue(&name).await?;
         let page = urls::queue(&QueueRef::jobq(&name));
-        Ok(Done::at(page, format!("Queue “{name}” created.")))
+        Ok(ActionOutcome::at(page, format!("Queue “{name}” created.")))
     })
     .await
 }
@@ -156,7 +156,7 @@ pub async fn delete_queue(
             .delete_queue(&engine.record_queue(&queue.name).await?)
             .await?;
         let message = format!("Queue “{}” and its jobs deleted.", queue.label());
-        Ok(Done::at(after, message))
+        Ok(ActionOutcome::at(after, message))
     })
     .await
 }

@@ -5,7 +5,7 @@ use leptos::server_fn::ServerFn;
 use serde::de::IgnoredAny;
 
 use super::input::{check_class, check_name, count, number, only, optional, seconds};
-use super::{Action, Done, Target, act};
+use super::{Action, ActionOutcome, Target, act};
 use crate::auth::Role;
 use crate::engine::{Engine, QueueKey, RECURRING_ID_BYTES_MAX, RecurringChange};
 use crate::ui::error::PageError;
@@ -26,7 +26,10 @@ pub async fn recur(form: RecurringForm) -> Result<(), PageError> {
     act(&RECUR, &urls::recurring_form(&form), async |context| {
         let id = create(&context.engine, &form).await?;
         let page = urls::recurring(&id);
-        Ok(Done::at(page, format!("Recurring job “{id}” created.")))
+        Ok(ActionOutcome::at(
+            page,
+            format!("Recurring job “{id}” created."),
+        ))
     })
     .await
 }
@@ -112,7 +115,7 @@ pub async fn unrecur(id: String, back: String, after: String) -> Result<(), Page
         }
         context.engine.unrecur(&id, None).await?;
         let message = format!("Recurring job “{id}” ended. Its existing jobs are kept.");
-        Ok(Done::at(after, message))
+        Ok(ActionOutcome::at(after, message))
     })
     .await
 }

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
-use super::{Action, Done, Target, act};
+use super::{Action, ActionOutcome, Target, act};
 use crate::auth::Role;
 use crate::ui::error::PageError;
 use crate::ui::urls;
@@ -23,7 +23,10 @@ pub static FORGET_WORKER: Action = Action::new(
 pub async fn forget_worker(worker: String, back: String, after: String) -> Result<(), PageError> {
     act(&FORGET_WORKER, &back, async |context| {
         context.engine.forget_worker(&worker, None).await?;
-        Ok(Done::at(after, format!("Worker “{worker}” forgotten.")))
+        Ok(ActionOutcome::at(
+            after,
+            format!("Worker “{worker}” forgotten."),
+        ))
     })
     .await
 }

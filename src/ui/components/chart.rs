@@ -318,7 +318,7 @@ fn capital(word: &str) -> String {
 }
 
 /// A sparkline; `about` describes it.
-pub fn spark(values: &[i64], class: &'static str, about: &str) -> AnyView {
+pub fn sparkline(values: &[i64], class: &'static str, about: &str) -> AnyView {
     let top = values.iter().copied().max().unwrap_or_default().max(1) as f64;
     let points: Vec<Option<f64>> = values.iter().map(|n| Some(*n as f64)).collect();
     let (path, _) = paths(&points, top, false);

@@ -11,7 +11,7 @@ use crate::ui::actions::jobs::Retry;
 use crate::ui::actions::operations::TYPED_ABOVE;
 use crate::ui::components::basics::{element_id, plural};
 use crate::ui::components::bulk;
-use crate::ui::components::chart::spark;
+use crate::ui::components::chart::sparkline;
 use crate::ui::components::forms::{
     ConfirmDialog, action_button, allowed, confirm_dialog, may_post, shortcut,
 };
@@ -24,7 +24,7 @@ use crate::ui::model::job::JobRow;
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::model::state::EffectiveState;
-use crate::ui::model::worker::{Pulse, WorkerRow};
+use crate::ui::model::worker::{WorkerActivity, WorkerRow};
 use crate::ui::page_request::PageRequest;
 use crate::ui::urls;
 
@@ -88,9 +88,9 @@ fn waited(since: i64, now: i64) -> AnyView {
 }
 
 /// Completed jobs of a queue per minute.
-pub type Sparks = HashMap<QueueRef, Vec<i64>>;
+pub type Sparklines = HashMap<QueueRef, Vec<i64>>;
 
-fn spark_cell(completed: Option<&Vec<i64>>) -> AnyView {
+fn sparkline_cell(completed: Option<&Vec<i64>>) -> AnyView {
     let Some(completed) = completed else {
         return view! { <td class="zero wide">"0"</td> }.into_any();
     };
@@ -100,14 +100,14 @@ fn spark_cell(completed: Option<&Vec<i64>>) -> AnyView {
         "{all} completed in the last 30 minutes, at most {} per minute",
         time::number(most)
     );
-    view! { <td class="wide">{spark(completed, "text-complete", &about)}</td> }.into_any()
+    view! { <td class="wide">{sparkline(completed, "text-complete", &about)}</td> }.into_any()
 }
 
 /// One row per queue.
 pub fn queue_rows(
     queues: &[QueueRow],
     with_records: bool,
-    sparks: Option<&Sparks>,
+    sparks: Option<&Sparklines>,
     now: i64,
 ) -> AnyView {
     queues
@@ -119,7 +119,7 @@ pub fn queue_rows(
                         {queue_name(&queue.queue_ref)} {queue.paused.then(paused_chip)}
                     </th>
                     {queue_cells(queue, with_records, now)}
-                    {sparks.map(|sparks| spark_cell(sparks.get(&queue.queue_ref)))}
+                    {sparks.map(|sparks| sparkline_cell(sparks.get(&queue.queue_ref)))}
                 </tr>
             }
         })
@@ -391,28 +391,28 @@ pub fn groups(groups: &[GroupRow], request: &PageRequest, full: bool) -> AnyView
 }
 
 /// Whether a worker is active.
-pub fn pulse(worker: &WorkerRow, now: i64) -> AnyView {
-    let (class, shape, word, meaning) = match worker.pulse(now) {
-        Pulse::Alive => (
+pub fn activity_chip(worker: &WorkerRow, now: i64) -> AnyView {
+    let (class, shape, word, description) = match worker.activity(now) {
+        WorkerActivity::Alive => (
             "text-complete",
             "complete",
             "alive",
             "Active in the last minute",
         ),
-        Pulse::Late => (
+        WorkerActivity::Late => (
             "text-waiting",
             "waiting",
             "late",
             "Active in the last 5 minutes",
         ),
-        Pulse::Silent => (
+        WorkerActivity::Silent => (
             "text-paused",
             "failed",
             "silent",
             "Inactive for 5 minutes or more",
         ),
     };
-    view! { <span class=format!("chip {class}") title=meaning>{icon(shape)} {word}</span> }
+    view! { <span class=format!("chip {class}") title=description>{icon(shape)} {word}</span> }
         .into_any()
 }
 
@@ -429,7 +429,7 @@ pub fn workers(workers: &[WorkerRow], now: i64) -> AnyView {
         view! {
             <tr data-key=worker.name.clone()>
                 <th scope="row">{worker_link(&worker.name)}</th>
-                <td>{pulse(worker, now)}</td>
+                <td>{activity_chip(worker, now)}</td>
                 <td class="num">{ago(worker.last_seen, now)}</td>
                 {count_cell(worker.running, EffectiveState::Running, "")}
                 {count_cell(worker.stalled, EffectiveState::Stalled, "")}

@@ -12,8 +12,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::authentication::{RequestInfo, forbid};
 use super::{Dashboard, unavailable};
 use crate::auth::Role;
-use crate::engine::{Engine, Result};
+use crate::engine::{AuditEntry, Engine, Result};
 use crate::search::Search;
+use crate::ui::model::job::JobRow;
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::audit::export::{audit_csv, audit_json};
 use crate::ui::pages::audit::load::load_export;
@@ -21,6 +22,7 @@ use crate::ui::pages::audit::model::AuditQuery;
 use crate::ui::pages::search::export::{CSV_TITLES, csv_line, json_line, load_part};
 use crate::ui::pages::statistics::export::{statistics_csv, statistics_json};
 use crate::ui::pages::statistics::load::load_range;
+use crate::ui::pages::statistics::model::RangeView;
 
 /// Maximum number of audit entries in an export.
 const AUDIT_ENTRIES_MAX: usize = 10_000;
@@ -32,21 +34,18 @@ pub const JOB_EXPORTS_MAX: usize = 4;
 const JOBS_MAX: usize = 1_000_000;
 const SCANNED_MAX: usize = 10_000_000;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Format {
-    Csv,
-    Json,
-    JsonLines,
-}
+/// A file's extension and media type.
+#[derive(Clone, Copy)]
+struct FileType(&'static str, &'static str);
 
-impl Format {
+const CSV: FileType = FileType("csv", "text/csv; charset=utf-8");
+const JSON: FileType = FileType("json", "application/json");
+const JSON_LINES: FileType = FileType("jsonl", "application/jsonl");
+
+impl FileType {
     /// The headers of a file with this name.
     fn headers(self, name: &str) -> HeaderMap {
-        let (extension, media_type) = match self {
-            Format::Csv => ("csv", "text/csv; charset=utf-8"),
-            Format::Json => ("json", "application/json"),
-            Format::JsonLines => ("jsonl", "application/jsonl"),
-        };
+        let FileType(extension, media_type) = self;
         let disposition = format!("attachment; filename=\"{name}.{extension}\"");
         let disposition = HeaderValue::from_str(&disposition);
         HeaderMap::from_iter([
@@ -60,17 +59,30 @@ impl Format {
     }
 }
 
+/// How an export of jobs is written: the first line, and a line for each job.
+#[derive(Clone, Copy)]
+struct JobFormat {
+    file_type: FileType,
+    titles: &'static str,
+    line: fn(&JobRow) -> String,
+}
+
 /// `GET /ui/audit.csv`
 pub async fn audit_as_csv(State(dashboard): State<Dashboard>, info: RequestInfo) -> Response {
-    audit(dashboard, info, Format::Csv).await
+    audit(dashboard, info, CSV, |entries, _| audit_csv(entries)).await
 }
 
 /// `GET /ui/audit.json`
 pub async fn audit_as_json(State(dashboard): State<Dashboard>, info: RequestInfo) -> Response {
-    audit(dashboard, info, Format::Json).await
+    audit(dashboard, info, JSON, audit_json).await
 }
 
-async fn audit(dashboard: Dashboard, info: RequestInfo, format: Format) -> Response {
+async fn audit(
+    dashboard: Dashboard,
+    info: RequestInfo,
+    file_type: FileType,
+    text: fn(&[AuditEntry], bool) -> String,
+) -> Response {
     if !info.may(Role::Admin) {
         return forbid(dashboard, info, Role::Admin).await;
     }
@@ -80,11 +92,8 @@ async fn audit(dashboard: Dashboard, info: RequestInfo, format: Format) -> Respo
         Ok(found) => found,
         Err(error) => return unavailable(&error, "failed to read the audit log"),
     };
-    let text = match format {
-        Format::Csv => audit_csv(&entries),
-        Format::Json | Format::JsonLines => audit_json(&entries, more),
-    };
-    let mut headers = format.headers(if more { "audit-newest" } else { "audit" });
+    let text = text(&entries, more);
+    let mut headers = file_type.headers(if more { "audit-newest" } else { "audit" });
     // CSV cannot contain this flag, so a header does.
     let more = HeaderValue::from_static(if more { "true" } else { "false" });
     headers.insert(HeaderName::from_static("x-switchyard-more"), more);
@@ -93,15 +102,20 @@ async fn audit(dashboard: Dashboard, info: RequestInfo, format: Format) -> Respo
 
 /// `GET /ui/stats.csv`
 pub async fn statistics_as_csv(State(dashboard): State<Dashboard>, uri: Uri) -> Response {
-    statistics(&dashboard, &uri, Format::Csv).await
+    statistics(&dashboard, &uri, CSV, statistics_csv).await
 }
 
 /// `GET /ui/stats.json`
 pub async fn statistics_as_json(State(dashboard): State<Dashboard>, uri: Uri) -> Response {
-    statistics(&dashboard, &uri, Format::Json).await
+    statistics(&dashboard, &uri, JSON, statistics_json).await
 }
 
-async fn statistics(dashboard: &Dashboard, uri: &Uri, format: Format) -> Response {
+async fn statistics(
+    dashboard: &Dashboard,
+    uri: &Uri,
+    file_type: FileType,
+    text: fn(&RangeView) -> String,
+) -> Response {
     let request = PageRequest::with_query(uri.query().unwrap_or_default());
     let view = match load_range(&dashboard.engine, &request.statistics_query()).await {
         Ok(Some(view)) => view,
@@ -111,25 +125,31 @@ async fn statistics(dashboard: &Dashboard, uri: &Uri, format: Format) -> Respons
     if let Some(error) = view.range_error {
         return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response();
     }
-    let text = match format {
-        Format::Csv => statistics_csv(&view),
-        Format::Json | Format::JsonLines => statistics_json(&view),
-    };
-    (format.headers("statistics"), text).into_response()
+    (file_type.headers("statistics"), text(&view)).into_response()
 }
 
 /// `GET /ui/jobs.csv`
 pub async fn jobs_as_csv(State(dashboard): State<Dashboard>, uri: Uri) -> Response {
-    jobs(dashboard, &uri, Format::Csv).await
+    let format = JobFormat {
+        file_type: CSV,
+        titles: CSV_TITLES,
+        line: csv_line,
+    };
+    jobs(dashboard, &uri, format).await
 }
 
 /// `GET /ui/jobs.jsonl`
 pub async fn jobs_as_json_lines(State(dashboard): State<Dashboard>, uri: Uri) -> Response {
-    jobs(dashboard, &uri, Format::JsonLines).await
+    let format = JobFormat {
+        file_type: JSON_LINES,
+        titles: "",
+        line: json_line,
+    };
+    jobs(dashboard, &uri, format).await
 }
 
 /// The jobs that match the search `q`, newest first; with `after`, only those with lower numbers.
-async fn jobs(dashboard: Dashboard, uri: &Uri, format: Format) -> Response {
+async fn jobs(dashboard: Dashboard, uri: &Uri, format: JobFormat) -> Response {
     let request = PageRequest::with_query(uri.query().unwrap_or_default());
     let search = match Search::parse(&request.raw_param("q").unwrap_or_default()) {
         Ok(search) => search,
@@ -149,7 +169,7 @@ async fn jobs(dashboard: Dashboard, uri: &Uri, format: Format) -> Response {
     let mut export = JobExport {
         engine: dashboard.engine,
         search,
-        format,
+        line: format.line,
         after: request.param("after").and_then(|after| after.parse().ok()),
         jobs_left: JOBS_MAX,
         scanned: 0,
@@ -161,11 +181,7 @@ async fn jobs(dashboard: Dashboard, uri: &Uri, format: Format) -> Response {
         Ok(first) => first,
         Err(error) => return unavailable(&error, "failed to export jobs"),
     };
-    let titles = match format {
-        Format::Csv => CSV_TITLES,
-        Format::Json | Format::JsonLines => "",
-    };
-    let first = Bytes::from(titles.to_owned() + &first);
+    let first = Bytes::from(format.titles.to_owned() + &first);
     let rest = stream::try_unfold(export, |mut export| async {
         let part = export.next().await.map_err(|error| {
             tracing::error!(%error, "failed to export jobs");
@@ -178,14 +194,14 @@ async fn jobs(dashboard: Dashboard, uri: &Uri, format: Format) -> Response {
         Ok(part.map(|part| (Bytes::from(part), export)))
     });
     let body = Body::from_stream(stream::once(async { Ok(first) }).chain(rest));
-    (format.headers("jobs"), body).into_response()
+    (format.file_type.headers("jobs"), body).into_response()
 }
 
 /// An export of jobs that is being sent.
 struct JobExport {
     engine: Engine,
     search: Search,
-    format: Format,
+    line: fn(&JobRow) -> String,
     after: Option<i64>,
     jobs_left: usize,
     scanned: usize,
@@ -213,10 +229,6 @@ impl JobExport {
         self.scanned += part.scanned;
         self.after = part.next;
         self.is_complete = part.next.is_none() || self.jobs_left == 0;
-        let line = match self.format {
-            Format::Csv => csv_line,
-            Format::Json | Format::JsonLines => json_line,
-        };
-        Ok(part.jobs.iter().map(line).collect())
+        Ok(part.jobs.iter().map(self.line).collect())
     }
 }

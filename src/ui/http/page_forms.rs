@@ -1,5 +1,5 @@
-//! Forms whose own page is the response. They can contain long texts, which an error must not lose, or create a secret
-//! that is shown once.
+//! Forms that are answered with their own page, because they contain long texts that an error must not lose, or create
+//! a secret that is shown once.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::engine::OperationState;
 use crate::ui::model::job::JobRow;
 use crate::ui::model::queue_ref::QueueRef;
 
@@ -97,20 +98,6 @@ pub struct ConfirmView {
     pub queues: Vec<String>,
 }
 
-/// The phase of an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Phase {
-    /// Not started yet.
-    Waiting,
-    Running,
-    Done,
-    Stopped,
-    Failed,
-    Undoing,
-    Undone,
-}
-
 /// An operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OperationRow {
@@ -119,7 +106,7 @@ pub struct OperationRow {
     pub action: JobActionKind,
     /// The request, so that it can be repeated.
     pub request: OperationRequest,
-    pub phase: Phase,
+    pub state: OperationState,
     /// The number of jobs at the start; a minimum if not all could be counted.
     pub total: i64,
     pub is_minimum: bool,

@@ -55,7 +55,7 @@ pub struct RecentActivity {
 
 /// Completed jobs of a queue per minute.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Spark {
+pub struct Sparkline {
     pub queue_ref: QueueRef,
     pub completed: Vec<i64>,
 }

@@ -13,7 +13,7 @@ pub struct WorkerRow {
 
 /// Whether a worker is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Pulse {
+pub enum WorkerActivity {
     /// Within the last minute.
     Alive,
     /// Within the last five minutes.
@@ -23,11 +23,11 @@ pub enum Pulse {
 }
 
 impl WorkerRow {
-    pub fn pulse(&self, now: i64) -> Pulse {
+    pub fn activity(&self, now: i64) -> WorkerActivity {
         match now.saturating_sub(self.last_seen) / 60_000_000 {
-            ..1 => Pulse::Alive,
-            1..5 => Pulse::Late,
-            _ => Pulse::Silent,
+            ..1 => WorkerActivity::Alive,
+            1..5 => WorkerActivity::Late,
+            _ => WorkerActivity::Silent,
         }
     }
 }

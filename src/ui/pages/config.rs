@@ -15,7 +15,7 @@ use crate::ui::components::forms::{action_button, allowed, hidden, may_post, que
 use crate::ui::components::links::queue_link;
 use crate::ui::components::styles::{CARD, CARD_TITLE, FACTS, FIELDS, OPTIONS};
 use crate::ui::model::queue_ref::QueueRef;
-use crate::ui::options::{Meaning, Unit, of_queue, of_server, queue_of};
+use crate::ui::options::{OptionDescription, Unit, of_queue, of_server, queue_of};
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::config::model::{ConfigView, Setting};
 
@@ -78,10 +78,13 @@ fn of_queues(view: &ConfigView, request: &PageRequest) -> AnyView {
         empty_note(what)
     } else {
         let all = settings.len();
-        let rows = settings
-            .into_iter()
-            .take(OPTIONS_SHOWN)
-            .map(|(setting, (queue, meaning))| row(setting, Some(meaning), Some(queue), request));
+        let rows =
+            settings
+                .into_iter()
+                .take(OPTIONS_SHOWN)
+                .map(|(setting, (queue, description))| {
+                    row(setting, Some(description), Some(queue), request)
+                });
         view! { <ul class=OPTIONS>{rows.collect_view()}</ul> {left_out(all)} }.into_any()
     };
     view! {
@@ -113,7 +116,7 @@ fn queue_form(view: &ConfigView, queue: &str, request: &PageRequest) -> AnyView 
     if !may_post(SetQueueOption::PATH) {
         return ().into_any();
     }
-    let kinds: Vec<Meaning> = view
+    let kinds: Vec<OptionDescription> = view
         .kinds
         .iter()
         .filter_map(|kind| of_queue(kind))
@@ -189,15 +192,15 @@ fn other_form(request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// An option: its meaning, value and actions.
+/// An option: its description, value and actions.
 fn row(
     setting: &Setting,
-    meaning: Option<Meaning>,
+    description: Option<OptionDescription>,
     queue: Option<&str>,
     request: &PageRequest,
 ) -> AnyView {
-    let unit = meaning.map(|meaning| meaning.unit);
-    let about = meaning.map(|meaning| meaning.about);
+    let unit = description.map(|description| description.unit);
+    let about = description.map(|description| description.about);
     let (value, readable) = value_text(&setting.value, unit);
     let changed = setting.is_changed();
     let origin = match &setting.default {
@@ -228,24 +231,28 @@ fn row(
                 </p>
                 <p class="text-muted wrap-anywhere">{origin}</p>
             </div>
-            <div class="flex flex-wrap items-center gap-2">{change(setting, meaning, request)} {unset}</div>
+            <div class="flex flex-wrap items-center gap-2">{change(setting, description, request)} {unset}</div>
         </li>
     }
     .into_any()
 }
 
 /// The button that opens the form for a new value.
-fn change(setting: &Setting, meaning: Option<Meaning>, request: &PageRequest) -> AnyView {
+fn change(
+    setting: &Setting,
+    description: Option<OptionDescription>,
+    request: &PageRequest,
+) -> AnyView {
     if !may_post(SetOption::PATH) {
         return ().into_any();
     }
     let option = &setting.option;
     let id = element_id("set-", option);
     let (title_id, input_id) = (format!("{id}-title"), format!("{id}-value"));
-    let unit = meaning.map(|meaning| meaning.unit);
-    let number = meaning.is_some_and(|meaning| meaning.unit != Unit::Text);
-    let label = match meaning {
-        Some(meaning) if number => format!("Value ({})", meaning.unit.word()),
+    let unit = description.map(|description| description.unit);
+    let number = description.is_some_and(|description| description.unit != Unit::Text);
+    let label = match description {
+        Some(description) if number => format!("Value ({})", description.unit.word()),
         _ => "Value (JSON or text)".to_owned(),
     };
     let default = setting
@@ -256,7 +263,7 @@ fn change(setting: &Setting, meaning: Option<Meaning>, request: &PageRequest) ->
         <button type="button" class="btn" popovertarget=id.clone() aria-label=format!("Change {option}")>"Change…"</button>
         <div id=id.clone() class="dialog" popover="auto" role="dialog" aria-labelledby=title_id>
             <h2 id=title_id.clone()>"Change " <code>{option.clone()}</code></h2>
-            {meaning.map(|meaning| view! { <p>{meaning.about} {default}</p> <p>{meaning.effect}</p> })}
+            {description.map(|description| view! { <p>{description.about} {default}</p> <p>{description.effect}</p> })}
             <form method="post" action=SetOption::PATH>
                 {hidden(vec![("option", option.clone()), ("back", request.here())])}
                 <label for=input_id.clone()>{label}</label>

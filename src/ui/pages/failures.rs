@@ -8,7 +8,7 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::components::basics::{loaded, plural};
-use crate::ui::components::chart::spark;
+use crate::ui::components::chart::sparkline;
 use crate::ui::components::links::queue_name;
 use crate::ui::components::styles::{CARD, EMPTY};
 use crate::ui::components::tables;
@@ -150,7 +150,8 @@ fn row(group: &FailingGroup, view: &FailuresView, request: &PageRequest) -> AnyV
     );
     let drawn = match day {
         0 => view! { <td class="zero wide">"none"</td> }.into_any(),
-        _ => view! { <td class="wide">{spark(&group.day, "text-failed", &about)}</td> }.into_any(),
+        _ => view! { <td class="wide">{sparkline(&group.day, "text-failed", &about)}</td> }
+            .into_any(),
     };
     let address = urls::failure_group(&row.group, &view.range, "");
     view! {

@@ -18,7 +18,7 @@ use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, EMPTY,
 use crate::ui::components::tables;
 use crate::ui::components::time::{ago, exact, when};
 use crate::ui::model::operation::{
-    JobActionKind, OperationRow, OperationView, OperationsView, Phase, SkipRow,
+    JobActionKind, OperationRow, OperationState, OperationView, OperationsView, SkipRow,
 };
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::confirm::{job_count, sentence};
@@ -41,16 +41,16 @@ pub fn OperationPage() -> impl IntoView {
     loaded(operation, move |view| page(&view, &request))
 }
 
-/// The phase as icon, word and color.
-fn chip(phase: Phase) -> AnyView {
-    let (class, shape, word) = match phase {
-        Phase::Waiting => ("text-waiting", "waiting", "queued"),
-        Phase::Running => ("text-running", "running", "running"),
-        Phase::Done => ("text-complete", "complete", "done"),
-        Phase::Stopped => ("text-paused", "paused", "stopped"),
-        Phase::Failed => ("text-failed", "failed", "failed"),
-        Phase::Undoing => ("text-running", "running", "undoing"),
-        Phase::Undone => ("text-paused", "complete", "undone"),
+/// The state as icon, word and color.
+fn chip(row: &OperationRow) -> AnyView {
+    let (class, shape, word) = match row.state {
+        OperationState::Running if row.started.is_none() => ("text-waiting", "waiting", "queued"),
+        OperationState::Running => ("text-running", "running", "running"),
+        OperationState::Done => ("text-complete", "complete", "done"),
+        OperationState::Stopped => ("text-paused", "paused", "stopped"),
+        OperationState::Failed => ("text-failed", "failed", "failed"),
+        OperationState::Undoing => ("text-running", "running", "undoing"),
+        OperationState::Undone => ("text-paused", "complete", "undone"),
     };
     view! { <span class=format!("chip {class}")>{icon(shape)} {word}</span> }.into_any()
 }
@@ -97,7 +97,7 @@ fn list(view: &OperationsView, request: &PageRequest) -> AnyView {
         view! {
             <tr data-key=row.id.to_string()>
                 <th scope="row" class="text-cell"><a href=urls::operation(row.id)>{title(row)}</a></th>
-                <td>{chip(row.phase)}</td>
+                <td>{chip(row)}</td>
                 <td class="text-cell mid">{subject(row)}</td>
                 <td class="mid">{row.who.clone()}</td>
                 <td class="num">{ago(row.created, request.now)}</td>
@@ -135,7 +135,7 @@ fn page(view: &OperationView, request: &PageRequest) -> AnyView {
         <Title text=title.clone() />
         <p class=CRUMB><a href=LIST>"Operations"</a></p>
         <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
-            <div class="flex flex-wrap items-center gap-2"><h1 class="name">{title}</h1> {chip(row.phase)}</div>
+            <div class="flex flex-wrap items-center gap-2"><h1 class="name">{title}</h1> {chip(row)}</div>
             <div class="flex flex-wrap items-center gap-2">{buttons(row, request)}</div>
         </div>
         {row.error.clone().map(|error| view! { <p class=format!("{NOTICE} text-failed")>{icon("failed")} <span>{error}</span></p> })}
@@ -153,7 +153,7 @@ fn buttons(row: &OperationRow, request: &PageRequest) -> AnyView {
         return ().into_any();
     }
     let fields = || hidden(vec![("id", row.id.to_string()), ("back", request.here())]);
-    let runs = matches!(row.phase, Phase::Waiting | Phase::Running);
+    let runs = row.state == OperationState::Running;
     let undo = row.undo_until.map(|until| {
         view! {
             <form method="post" action=UndoOperation::PATH class="flex flex-wrap items-center gap-2">
@@ -169,14 +169,14 @@ fn buttons(row: &OperationRow, request: &PageRequest) -> AnyView {
             </form>
         }
     });
-    let again = (!runs && row.phase != Phase::Undoing)
+    let again = (!runs && row.state != OperationState::Undoing)
         .then(|| view! { <a class="btn" href=urls::confirm(&row.request, "")>"Run again…"</a> });
     view! { {undo} {stop} {again} }.into_any()
 }
 
 /// The progress as a bar and in words.
 fn progress(row: &OperationRow) -> AnyView {
-    let is_undo = matches!(row.phase, Phase::Undoing | Phase::Undone);
+    let is_undo = matches!(row.state, OperationState::Undoing | OperationState::Undone);
     let (at, of) = if is_undo {
         (row.restored + row.lost, row.done)
     } else {
@@ -186,14 +186,18 @@ fn progress(row: &OperationRow) -> AnyView {
         )
     };
     // Once it has ended, all jobs are processed or no longer exist.
-    let at = if row.phase == Phase::Done { of } else { at };
-    let words = match (is_undo, row.phase) {
+    let at = if row.state == OperationState::Done {
+        of
+    } else {
+        at
+    };
+    let words = match (is_undo, row.state) {
         (true, _) => format!(
             "{} of {} restored",
             time::number(row.restored),
             plural(row.done, "job", "jobs")
         ),
-        (false, Phase::Done) => {
+        (false, OperationState::Done) => {
             let seen = row.done + row.skipped;
             format!("{} processed", plural(seen, "job", "jobs"))
         }
@@ -224,24 +228,24 @@ fn facts(row: &OperationRow, now: i64) -> AnyView {
     facts.push(("Counted", counted.into_any()));
     facts.push(("Done", number(row.done)));
     facts.push(("Skipped", number(row.skipped)));
-    if matches!(row.phase, Phase::Undoing | Phase::Undone) {
+    if matches!(row.state, OperationState::Undoing | OperationState::Undone) {
         facts.push(("Restored", number(row.restored)));
         facts.push(("Not restored", number(row.lost)));
     }
     if let Some(rate) = rate(row, now) {
         facts.push(("Jobs/s", number(rate)));
         let left = row.total - row.done - row.skipped;
-        if row.phase == Phase::Running && left > 0 && rate > 0 {
+        if row.state == OperationState::Running && left > 0 && rate > 0 {
             let span = left.saturating_mul(1_000_000) / rate;
             let about = format!("about {}", time::span(span.max(1_000_000)));
             facts.push(("Time left", about.into_any()));
         }
     }
-    if row.can_be_undone && matches!(row.phase, Phase::Waiting | Phase::Running) {
+    if row.can_be_undone && row.state == OperationState::Running {
         facts.push(("Undo", "for 30 s after it ends".into_any()));
     } else if row.action == JobActionKind::Cancel
         && row.undo_until.is_none()
-        && row.phase != Phase::Undoing
+        && row.state != OperationState::Undoing
     {
         facts.push(("Undo", "no longer available".into_any()));
     }

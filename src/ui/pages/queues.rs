@@ -10,7 +10,7 @@ use leptos_meta::Title;
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::paging::paged;
 use crate::ui::components::styles::{CARD, EMPTY};
-use crate::ui::components::tables::{self, Sparks};
+use crate::ui::components::tables::{self, Sparklines};
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
@@ -130,7 +130,7 @@ pub fn table(
     caption: &str,
     queues: &[QueueRow],
     sorted: Option<(Sort, &QueueFilter)>,
-    sparks: Option<&Sparks>,
+    sparks: Option<&Sparklines>,
     now: i64,
 ) -> AnyView {
     let states = |queue: &QueueRow| queue.states().any(|state| state == EffectiveState::Record);
@@ -189,7 +189,7 @@ pub fn QueuesPage() -> impl IntoView {
             sparks
                 .into_iter()
                 .map(|spark| (spark.queue_ref, spark.completed))
-                .collect::<Sparks>(),
+                .collect::<Sparklines>(),
         ))
     };
     loaded(asked, move |(queues, sparks)| {
@@ -202,7 +202,7 @@ pub fn QueuesPage() -> impl IntoView {
     })
 }
 
-fn list(mut queues: Vec<QueueRow>, sparks: &Sparks, request: &PageRequest) -> AnyView {
+fn list(mut queues: Vec<QueueRow>, sparks: &Sparklines, request: &PageRequest) -> AnyView {
     let by = Sort::parse(&request.param("sort").unwrap_or_default());
     let wanted = QueueFilter {
         name: request.param("q").unwrap_or_default(),

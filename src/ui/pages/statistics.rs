@@ -177,8 +177,8 @@ fn content(view: &RangeView, now: i64) -> AnyView {
         <div class="grid grid-cols-2 gap-4 max-[900px]:grid-cols-1">{drawn.collect_view()}</div>
         {data_table("Statistics", &all)}
         <p class="text-muted wrap-anywhere">
-            "Percentiles from 0.1 ms to 100 days are accurate to 10 %. Those that an earlier version counted are less \
-            accurate. A dashed line ends in a period that is still in progress; it shows the rate so far."
+            "Percentiles are within 10 % of the exact value, from 0.1 ms to 100 days. Percentiles of data from earlier versions \
+            are less accurate. The dashed end of a line is the period in progress, and shows the rate so far."
         </p>
     }
     .into_any()

@@ -14,7 +14,7 @@ use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
 use crate::ui::components::styles::{CARD, CRUMB};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::ago;
-use crate::ui::model::worker::{Pulse, WorkerRow};
+use crate::ui::model::worker::{WorkerActivity, WorkerRow};
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::search::model::in_quotes;
 
@@ -28,10 +28,10 @@ pub fn WorkerPage() -> impl IntoView {
             <p class=CRUMB><a href="/ui/workers">"Workers"</a></p>
             <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
                 <h1 class="name">{worker.name.clone()}</h1>
-                <div class="flex flex-wrap items-center gap-2">{(worker.pulse(request.now) == Pulse::Silent).then(|| forget(worker, &request))}</div>
+                <div class="flex flex-wrap items-center gap-2">{(worker.activity(request.now) == WorkerActivity::Silent).then(|| forget(worker, &request))}</div>
             </div>
             <p class="-mt-3 flex flex-wrap items-center gap-2 text-muted wrap-anywhere">
-                {tables::pulse(worker, request.now)} <span>"last seen " {ago(worker.last_seen, request.now)}</span>
+                {tables::activity_chip(worker, request.now)} <span>"last seen " {ago(worker.last_seen, request.now)}</span>
                 <span>{format!("{} running, {} stalled", plural(worker.running, "job", "jobs"), worker.stalled)}</span>
             </p>
             <div class=CARD>

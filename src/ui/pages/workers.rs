@@ -10,7 +10,7 @@ use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::paging::paged;
 use crate::ui::components::styles::{CARD, EMPTY};
 use crate::ui::components::tables;
-use crate::ui::model::worker::Pulse;
+use crate::ui::model::worker::WorkerActivity;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::redis_clients::load as load_clients;
 use crate::ui::urls;
@@ -37,7 +37,7 @@ pub fn WorkersPage() -> impl IntoView {
     loaded(load::workers(), move |workers| {
         let alive = workers
             .iter()
-            .filter(|worker| worker.pulse(request.now) == Pulse::Alive)
+            .filter(|worker| worker.activity(request.now) == WorkerActivity::Alive)
             .count();
         let (shown, pages) = paged(&request, "/ui/workers", &workers);
         let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);

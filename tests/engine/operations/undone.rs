@@ -15,7 +15,7 @@ async fn undo_restores_canceled_jobs_unchanged() {
     assert_consistent(&engine).await;
     assert!(engine.known_tracked().contains("letter"));
     let undone = undo(&engine, operation.id).await;
-    assert_eq!(undone.stage, Stage::Undone);
+    assert_eq!(undone.state, OperationState::Undone);
     assert_eq!((undone.restored, undone.not_restored), (12, 0));
     assert_same(&before, &look(&engine, "").await);
     assert_consistent(&engine).await;
@@ -42,7 +42,7 @@ async fn undo_skips_jobs_that_can_no_longer_be_restored() {
     let operation = run(&engine, JobAction::Cancel, "-queue:desk").await;
     assert_eq!((operation.done, operation.skipped), (10, 0));
     // Another job uses an ID, a queue was deleted, one was removed, and a dependency no longer exists.
-    add(&engine, "mail", vec![new("later"), new("after")]).await;
+    add_to(&engine, "mail", vec![new("later"), new("after")]).await;
     let books = engine.record_queue("books").await.unwrap();
     engine.delete_queue(&books).await.unwrap();
     let orders = QueueKey::relay("orders");
@@ -134,7 +134,7 @@ async fn a_stopped_operation_can_be_undone() {
     once(&engine, id, |operation| operation.done > 0).await;
     engine.cancel_operation(id).await.unwrap().unwrap();
     let operation = ended(&engine, id).await;
-    assert_eq!(operation.stage, Stage::Stopped);
+    assert_eq!(operation.state, OperationState::Stopped);
     let done = usize::try_from(operation.done).unwrap();
     assert!((1..JOBS).contains(&done), "{done}");
     assert_eq!(count(&engine, "queue:q").await + done, JOBS);

@@ -222,9 +222,9 @@ impl Story {
     }
 }
 
-fn told(tell: impl FnOnce(&Record)) -> Verdict {
+fn verdict_on(record_events: impl FnOnce(&Record)) -> Verdict {
     let record = Record::default();
-    tell(&record);
+    record_events(&record);
     record.judge()
 }
 
@@ -232,7 +232,7 @@ const LONG: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_valid_history_has_no_violations() {
-    let verdict = told(|record| {
+    let verdict = verdict_on(|record| {
         record.acknowledged(1);
         record.came(1, record.now(), LONG);
         drop(record.giving_back(Some(1)));
@@ -244,7 +244,7 @@ fn a_valid_history_has_no_violations() {
 
 #[test]
 fn an_acknowledged_job_that_never_ends_is_lost() {
-    let verdict = told(|record| {
+    let verdict = verdict_on(|record| {
         record.acknowledged(1);
         record.came(1, record.now(), LONG);
         record.acknowledged(2);
@@ -255,7 +255,7 @@ fn an_acknowledged_job_that_never_ends_is_lost() {
 
 #[test]
 fn a_second_claim_before_expiry_is_a_violation() {
-    let verdict = told(|record| {
+    let verdict = verdict_on(|record| {
         record.came(1, record.now(), LONG);
         record.came(1, record.now(), LONG);
         record.came(2, record.now(), Duration::ZERO);
@@ -266,7 +266,7 @@ fn a_second_claim_before_expiry_is_a_violation() {
 
 #[test]
 fn an_ended_job_is_not_completed_or_claimed_again() {
-    let verdict = told(|record| {
+    let verdict = verdict_on(|record| {
         record.completed(1, record.now());
         record.completed(1, record.now());
         record.removed(2, record.now());

@@ -35,7 +35,7 @@ impl Looker {
 
     /// Waits until the leader's name satisfies `is`.
     async fn wait_for_leader(&mut self, within: Duration, is: impl Fn(&str) -> bool) -> String {
-        let leads = async {
+        let is_leader = async {
             loop {
                 let (name, _) = self.leader().await;
                 if is(&name) {
@@ -44,7 +44,7 @@ impl Looker {
                 sleep(PAUSE).await;
             }
         };
-        timeout(within, leads).await.expect("somebody leads")
+        timeout(within, is_leader).await.expect("somebody leads")
     }
 
     /// Waits until the leader has renewed its lease.

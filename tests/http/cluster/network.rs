@@ -2,17 +2,15 @@
 //!
 //! `SWITCHYARD_BREAKS` sets how often the network breaks, `SWITCHYARD_FAILOVERS` how often a standby takes over.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
 
 use super::assert_consistent;
-use super::outage::{A_WHILE, CLIENTS, FULL, LEASE, clients, recovered};
+use super::outage::{A_WHILE, FULL, LEASE, begin_load, recovered};
 use crate::support::Server;
-use crate::support::history::History;
 use crate::support::link::{Link, Network};
-use crate::support::load::{Load, settle};
+use crate::support::load::settle;
 use crate::support::postgres::Postgres;
 use crate::support::settings;
 
@@ -28,9 +26,7 @@ async fn break_under_load(network: Network) {
     let address = postgres.address();
     let behind = Server::at_url(&postgres.address_at(link.port()), FULL);
     let beside = Server::at_url(&address, FULL);
-    let history = Arc::new(History::default());
-    let both = clients(&[&behind, &beside], &history);
-    let load = Load::begin(both.into_iter(), 0, vec![Vec::new(); CLIENTS]);
+    let (history, load) = begin_load(&[&behind, &beside]);
     for _ in 0..settings::number("SWITCHYARD_BREAKS", 1) {
         sleep(A_WHILE).await;
         link.becomes(network);
@@ -76,9 +72,7 @@ async fn a_standby_that_takes_over_has_everything_acknowledged() {
     };
     let link = Link::to(primary.port()).await;
     let server = Server::at_url(&primary.address_at(link.port()), FULL);
-    let history = Arc::new(History::default());
-    let clients = clients(&[&server], &history);
-    let load = Load::begin(clients.into_iter(), 0, vec![Vec::new(); CLIENTS]);
+    let (history, load) = begin_load(&[&server]);
     for _ in 0..settings::number("SWITCHYARD_FAILOVERS", 1) {
         let standby = primary.synchronous_standby().await;
         sleep(A_WHILE).await;

@@ -42,6 +42,14 @@ pub fn clients(servers: &[&Server], history: &Arc<History>) -> Vec<Client> {
     servers.enumerate().map(client).collect()
 }
 
+/// Begins load on these servers.
+pub fn begin_load(servers: &[&Server]) -> (Arc<History>, Load) {
+    let history = Arc::new(History::default());
+    let clients = clients(servers, &history);
+    let load = Load::begin(clients.into_iter(), 0, vec![Vec::new(); CLIENTS]);
+    (history, load)
+}
+
 /// Waits until the server responds normally again.
 pub async fn recovered(server: &Server) {
     let works = async {
@@ -87,9 +95,7 @@ async fn a_postgres_crash_under_load_loses_nothing() {
     };
     let address = postgres.address();
     let server = Server::at_url(&address, FULL);
-    let history = Arc::new(History::default());
-    let clients = clients(&[&server], &history);
-    let load = Load::begin(clients.into_iter(), 0, vec![Vec::new(); CLIENTS]);
+    let (history, load) = begin_load(&[&server]);
     for _ in 0..settings::number("SWITCHYARD_RESTARTS", 3) {
         sleep(A_WHILE).await;
         postgres.restart();
@@ -110,9 +116,7 @@ async fn a_crash_of_postgres_and_one_of_two_servers_loses_nothing() {
     let address = postgres.address();
     let mut one = Server::at_url(&address, FULL);
     let other = Server::at_url(&address, FULL);
-    let history = Arc::new(History::default());
-    let both = clients(&[&one, &other], &history);
-    let load = Load::begin(both.into_iter(), 0, vec![Vec::new(); CLIENTS]);
+    let (history, load) = begin_load(&[&one, &other]);
     sleep(A_WHILE).await;
     postgres.restart();
     sleep(A_WHILE).await;
@@ -252,9 +256,7 @@ async fn a_hanging_postgres_under_load_loses_nothing() {
         Server::at_url(&address, FULL),
         Server::at_url(&address, FULL),
     );
-    let history = Arc::new(History::default());
-    let both = clients(&[&one, &other], &history);
-    let load = Load::begin(both.into_iter(), 0, vec![Vec::new(); CLIENTS]);
+    let (history, load) = begin_load(&[&one, &other]);
     for still in [1, 8] {
         sleep(A_WHILE).await;
         postgres.freeze();

@@ -67,8 +67,8 @@ async fn options_and_pauses_apply_to_all_servers_at_once() {
             one.client().add("work", json!({"meta": 1})).await;
             let job = other.by("w").pop("work").await;
             assert_eq!(job["heartbeat"], heartbeat);
-            let told = other.client().get("/config/heartbeat").await.ok();
-            assert_eq!(told, heartbeat);
+            let option = other.client().get("/config/heartbeat").await.ok();
+            assert_eq!(option, heartbeat);
             one.client().add("work", json!({"meta": 1})).await;
             one.client().post("/pause/work", Value::Null).await.ok();
             assert_eq!(other.by("w").pop("work").await, Value::Null);

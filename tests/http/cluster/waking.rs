@@ -84,7 +84,7 @@ async fn a_poll_is_served_although_its_notification_was_lost() {
 async fn servers_notify_each_other_unless_disabled() {
     // All tests may be run with this option.
     let heard = !database::options().contains(&"--no-notify".to_owned());
-    for (options, told) in [(&[][..], heard), (&["--no-notify"][..], false)] {
+    for (options, is_notified) in [(&[][..], heard), (&["--no-notify"][..], false)] {
         let Some(pair) = Pair::start(options) else {
             return;
         };
@@ -103,8 +103,8 @@ async fn servers_notify_each_other_unless_disabled() {
                 word = listener.recv() => word.unwrap(),
             }
         };
-        let patience = if told { PATIENCE } else { SILENCE };
-        assert_eq!(timeout(patience, heard).await.is_ok(), told);
+        let patience = if is_notified { PATIENCE } else { SILENCE };
+        assert_eq!(timeout(patience, heard).await.is_ok(), is_notified);
     }
 }
 
@@ -153,11 +153,11 @@ async fn event_streams_of_both_servers_have_all_events_in_the_same_order() {
     let read = async |server: &Server, channel: &str| {
         let query = format!("?after=0{channel}");
         let mut stream = Stream::open(server, &query, None).await;
-        let mut told = Vec::new();
-        while told.len() < 3 * EACH {
-            told.push(stream.next().await);
+        let mut events = Vec::new();
+        while events.len() < 3 * EACH {
+            events.push(stream.next().await);
         }
-        told
+        events
     };
     let (one, other) = (&pair.one, &pair.other);
     let (.., mine, yours, log) = tokio::join!(

@@ -5,7 +5,6 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{assert_consistent, client, start};
-use crate::support::relay::with;
 
 /// Various JSON texts, in various notations.
 fn texts() -> Vec<String> {
@@ -117,16 +116,14 @@ async fn times_are_kept_to_the_microsecond() {
     .enumerate()
     {
         let id = number.to_string();
-        relay
-            .put(&json!([with("q", &id, json!({"run_at": time}))]))
-            .await;
+        relay.put_with("q", &id, json!({"run_at": time})).await;
         let job = relay.existing_job("q", &id).await;
         let meant: DateTime<Utc> = time.parse().unwrap();
         assert_eq!(job.run_at, meant, "{time}");
     }
     // Nanoseconds are truncated, never rounded to another microsecond.
     let fine = json!({"run_at": "2022-09-05T04:37:23.123456789Z"});
-    relay.put(&json!([with("q", "fine", fine)])).await;
+    relay.put_with("q", "fine", fine).await;
     let meant: DateTime<Utc> = "2022-09-05T04:37:23.123456789Z".parse().unwrap();
     let got = relay.existing_job("q", "fine").await.run_at;
     assert!((meant - got).abs() < Duration::microseconds(1), "{got}");

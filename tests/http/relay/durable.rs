@@ -24,7 +24,7 @@ async fn everything_survives_a_stop_and_a_crash() {
     let early =
         json!({"run_at": "2001-01-01T00:00:00.000001Z", "payload": {"a" : 1.50}, "state": [1]});
     let later = json!({"run_at": "2100-01-01T00:00:00.123456Z", "max_retries": 7});
-    relay.put(&json!([with("q", "running", early)])).await;
+    relay.put_with("q", "running", early).await;
     let running = relay.take("q").await;
     relay.beat_with(&running, "{\"a\":  2.0}").await.only(202);
     relay
@@ -36,11 +36,7 @@ async fn everything_survives_a_stop_and_a_crash() {
         .await;
     relay.delete("q", "gone").await;
     relay
-        .put(&json!([with(
-            "dead",
-            "dead",
-            json!({"timeout": 0, "max_retries": 0})
-        )]))
+        .put_with("dead", "dead", json!({"timeout": 0, "max_retries": 0}))
         .await;
     relay.take("dead").await;
     relay.wait_until_gone("dead", "dead").await;

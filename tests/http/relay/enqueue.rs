@@ -51,16 +51,14 @@ async fn an_empty_list_enqueues_nothing_in_every_mode() {
 /// A job in each state of a key: waiting, scheduled, running, and waiting after a timeout.
 async fn one_in_each_state(relay: &Relay) -> [&'static str; 4] {
     let later = json!({"run_at": "2100-01-01T00:00:00Z"});
-    relay
-        .put(&json!([with("q", "back", json!({"timeout": 0}))]))
-        .await;
+    relay.put_with("q", "back", json!({"timeout": 0})).await;
     relay.take("q").await;
     relay.wait_until_timed_out("q", "back").await;
     // It is before the other job.
     let early = json!({"run_at": "2001-01-01T00:00:00Z"});
-    relay.put(&json!([with("q", "running", early)])).await;
+    relay.put_with("q", "running", early).await;
     assert_eq!(relay.take("q").await.id, "running");
-    relay.put(&json!([with("q", "scheduled", later)])).await;
+    relay.put_with("q", "scheduled", later).await;
     relay.put_ids("q", &["waiting"]).await;
     ["waiting", "scheduled", "running", "back"]
 }

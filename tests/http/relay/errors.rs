@@ -163,11 +163,7 @@ async fn nul_is_rejected_everywhere() {
     assert_nothing_changed(&relay, &job).await;
     // After a backslash, `\u0000` is six ordinary characters.
     relay
-        .put(&json!([with(
-            "q",
-            "a",
-            json!({"payload": "\\u0000", "state": "\\u0000"})
-        )]))
+        .put_with("q", "a", json!({"payload": "\\u0000", "state": "\\u0000"}))
         .await;
     let job = relay.take("q").await;
     assert_eq!(
@@ -329,9 +325,9 @@ async fn other_fields_are_ignored() {
     let relay = client(&server);
     let odd = json!({"retries_remaining": "x", "run_id": 7, "created_at": "never", "updated_at": [],
         "priority": 1, "": {}, "Queue": "other"});
-    relay.put(&json!([with("q", "a", odd)])).await;
+    relay.put_with("q", "a", odd).await;
     let given = json!({"max_retries": 3, "payload": {"n": 1}, "state": [1], "run_at": "2022-09-05T04:37:23.123456Z"});
-    relay.put(&json!([with("q", "b", given)])).await;
+    relay.put_with("q", "b", given).await;
     relay.take("q").await;
     for method in ["fetched", "taken"] {
         let path = match method {

@@ -31,11 +31,7 @@ async fn n_retries_allow_n_plus_1_runs() {
     for max in [0, 1, 2, 5] {
         let id = format!("a{max}");
         relay
-            .put(&json!([with(
-                "q",
-                &id,
-                json!({"timeout": 0, "max_retries": max})
-            )]))
+            .put_with("q", &id, json!({"timeout": 0, "max_retries": max}))
             .await;
         let runs = runs(&relay, "q", &id, 100).await;
         let left: Vec<i64> = runs
@@ -59,11 +55,7 @@ async fn unlimited_retries_allow_further_runs() {
     let server = start();
     let relay = client(&server);
     relay
-        .put(&json!([with(
-            "q",
-            "a",
-            json!({"timeout": 0, "max_retries": null})
-        )]))
+        .put_with("q", "a", json!({"timeout": 0, "max_retries": null}))
         .await;
     let runs = runs(&relay, "q", "a", 40).await;
     assert_eq!(runs.len(), 40);
@@ -126,7 +118,7 @@ async fn a_timeout_changes_only_the_documented_fields() {
     let relay = client(&server);
     let fields = json!({"timeout": 2, "max_retries": 3, "payload": {"a": 1.50}, "state": 0,
         "run_at": "2022-09-05T04:37:23.123456Z"});
-    relay.put(&json!([with("q", "a", fields)])).await;
+    relay.put_with("q", "a", fields).await;
     let job = relay.take("q").await;
     relay.beat_with(&job, "{\"step\":  1}").await.only(202);
     let beaten = relay.existing_job("q", "a").await;
@@ -190,11 +182,7 @@ async fn waiting_does_not_count_toward_the_timeout() {
     let server = start();
     let relay = client(&server);
     relay
-        .put(&json!([with(
-            "q",
-            "a",
-            json!({"timeout": 4, "max_retries": 0})
-        )]))
+        .put_with("q", "a", json!({"timeout": 4, "max_retries": 0}))
         .await;
     // The time itself is under test.
     tokio::time::sleep(std::time::Duration::from_millis(4_500)).await;

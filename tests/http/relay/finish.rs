@@ -45,11 +45,7 @@ async fn a_key_is_free_after_completion_or_deletion() {
     let mut created = None;
     for round in 0..4 {
         relay
-            .put(&json!([with(
-                "q",
-                "a",
-                json!({"payload": round, "max_retries": round})
-            )]))
+            .put_with("q", "a", json!({"payload": round, "max_retries": round}))
             .await;
         let job = relay.take("q").await;
         assert_eq!(
@@ -83,9 +79,7 @@ async fn delete_and_reads_accept_jobs_in_any_state() {
         ]))
         .await;
     let running = relay.take("q").await;
-    relay
-        .put(&json!([with("back", "back", json!({"timeout": 0}))]))
-        .await;
+    relay.put_with("back", "back", json!({"timeout": 0})).await;
     relay.take("back").await;
     relay.wait_until_timed_out("back", "back").await;
     for (queue, id) in [

@@ -13,11 +13,7 @@ async fn heartbeats_keep_a_run_alive() {
     let server = start();
     let relay = client(&server);
     relay
-        .put(&json!([with(
-            "q",
-            "a",
-            json!({"timeout": 4, "max_retries": 0})
-        )]))
+        .put_with("q", "a", json!({"timeout": 4, "max_retries": 0}))
         .await;
     let job = relay.take("q").await;
     // Longer than two timeouts.
@@ -110,9 +106,7 @@ async fn any_content_type_is_accepted() {
 async fn invalid_json_is_400_and_changes_nothing() {
     let server = start();
     let relay = client(&server);
-    relay
-        .put(&json!([with("q", "a", json!({"state": 1}))]))
-        .await;
+    relay.put_with("q", "a", json!({"state": 1})).await;
     let job = relay.take("q").await;
     for body in [
         "{",

@@ -19,21 +19,15 @@ const IDS: [&str; 5] = [
 /// A job in each state, in queues with names that qless uses, too; and one that is dead because it has no retries left.
 async fn fill(relay: &Relay) {
     relay
-        .put(&json!([with(
-            "work",
-            IDS[4],
-            json!({"timeout": 0, "max_retries": 0})
-        )]))
+        .put_with("work", IDS[4], json!({"timeout": 0, "max_retries": 0}))
         .await;
     relay.take("work").await;
     relay.wait_until_gone("work", IDS[4]).await;
-    relay
-        .put(&json!([with("work", IDS[3], json!({"timeout": 0}))]))
-        .await;
+    relay.put_with("work", IDS[3], json!({"timeout": 0})).await;
     relay.take("work").await;
     relay.wait_until_timed_out("work", IDS[3]).await;
     let early = json!({"run_at": "2001-01-01T00:00:00Z"});
-    relay.put(&json!([with("work", IDS[1], early)])).await;
+    relay.put_with("work", IDS[1], early).await;
     assert_eq!(relay.take("work").await.id, IDS[1]);
     let later = json!({"run_at": "2100-01-01T00:00:00Z"});
     relay
@@ -119,7 +113,7 @@ async fn jobs_with_equal_names_in_all_protocols_are_independent() {
     let id = Lmstfy::new(&server, "ns").publish("work", "lmstfy").await;
     worker.add("work", json!({"id": id, "meta": "qless"})).await;
     relay
-        .put(&json!([with("work", &id, json!({"payload": "relay"}))]))
+        .put_with("work", &id, json!({"payload": "relay"}))
         .await;
     let job = relay.take("work").await;
     assert_eq!(job.payload, "\"relay\"");

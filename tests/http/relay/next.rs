@@ -165,7 +165,7 @@ async fn jobs_without_run_at_are_first_in_first_out() {
     }
     // A job with a time in the past comes earlier.
     let early = json!({"run_at": "2022-09-05T04:37:23Z"});
-    relay.put(&json!([with("q", "early", early)])).await;
+    relay.put_with("q", "early", early).await;
     expected.insert(0, "early".to_owned());
     assert_eq!(relay.next_ids("q", 100).await, expected);
     assert_consistent(&server).await;
@@ -176,9 +176,7 @@ async fn a_scheduled_job_is_claimed_when_it_is_due() {
     let server = start();
     let relay = client(&server);
     let at = chrono::Utc::now() + chrono::Duration::milliseconds(700);
-    relay
-        .put(&json!([with("q", "a", json!({"run_at": at}))]))
-        .await;
+    relay.put_with("q", "a", json!({"run_at": at})).await;
     let job = loop {
         let before = chrono::Utc::now();
         if let Some(job) = relay.next("q", 1).await.pop() {

@@ -18,8 +18,7 @@ async fn changes_on_one_server_apply_to_the_other() {
         };
         for (here, there) in pair.both() {
             let (mine, yours) = (client(here), client(there));
-            mine.put(&json!([with("q", "a", json!({"state": 1}))]))
-                .await;
+            mine.put_with("q", "a", json!({"state": 1})).await;
             let jobs = json!([new("q", "a")]);
             yours
                 .enqueue("", &jobs)

@@ -11,7 +11,7 @@ async fn a_replaced_job_keeps_only_its_creation_time() {
     let relay = client(&server);
     let old = json!({"timeout": 9, "max_retries": 5, "payload": "old", "state": "old",
         "run_at": "2001-01-01T00:00:00Z"});
-    relay.put(&json!([with("q", "a", old)])).await;
+    relay.put_with("q", "a", old).await;
     let before = relay.existing_job("q", "a").await;
     let other = json!({"timeout": 7, "max_retries": 2, "payload": "new", "state": [2],
         "run_at": "2002-01-01T00:00:00Z"});
@@ -113,7 +113,7 @@ async fn a_replacement_has_all_its_retries() {
     let server = start();
     let relay = client(&server);
     let job = json!({"timeout": 0, "max_retries": 2});
-    relay.put(&json!([with("q", "a", job.clone())])).await;
+    relay.put_with("q", "a", job.clone()).await;
     relay.take("q").await;
     assert_eq!(
         relay.wait_until_timed_out("q", "a").await.retries_remaining,

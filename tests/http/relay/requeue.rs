@@ -13,7 +13,7 @@ async fn a_requeue_with_the_same_key_starts_a_new_job() {
     let server = start();
     let relay = client(&server);
     let old = json!({"timeout": 9, "max_retries": 5, "payload": "old", "state": "old"});
-    relay.put(&json!([with("q", "a", old)])).await;
+    relay.put_with("q", "a", old).await;
     for (step, mode) in MODES.into_iter().enumerate() {
         let before = relay.take("q").await;
         relay.beat_with(&before, "\"beaten\"").await.only(202);

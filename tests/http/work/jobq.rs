@@ -66,7 +66,8 @@ async fn a_changed_state_stops_the_program() {
     let jobq = Jobq::new(&server);
     jobq.create("hosts").await;
     jobq.put("hosts", &json!(1)).await;
-    let script = format!(r#"trap 'touch "$DIR/told"; exit 0' TERM; touch "$DIR/started"; {WAIT}"#);
+    let script =
+        format!(r#"trap 'touch "$DIR/signaled"; exit 0' TERM; touch "$DIR/started"; {WAIT}"#);
     let options = "--api jobq --queue hosts --once --take-over 1s";
     let worker = Worker::start(&server, &folder, options, &script);
     folder.wait_for("started").await;
@@ -74,7 +75,7 @@ async fn a_changed_state_stops_the_program() {
     assert_eq!(assigned[0], "ASSIGNED");
     jobq.advance("hosts", 1, &assigned, &json!(["MINE"])).await;
     worker.ends_with(3).await;
-    assert!(folder.has("told"));
+    assert!(folder.has("signaled"));
     assert_eq!(state(&jobq, 1).await, json!(["MINE"]));
 }
 

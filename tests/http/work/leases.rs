@@ -35,23 +35,29 @@ async fn heartbeats_extend_the_lease_while_the_program_runs() {
     assert_eq!(client.state("a").await, "complete");
 }
 
-/// Tells the test that it was told to end, and ignores it.
-const STUBBORN: &str = r#"trap 'touch "$DIR/told"' TERM
+/// Records the signal to end for the test, and ignores it.
+const STUBBORN: &str = r#"trap 'touch "$DIR/signaled"' TERM
     touch "$DIR/started"
     while [ -d "$DIR" ]; do sleep 0.02; done"#;
 
-#[tokio::test]
-async fn the_program_of_a_job_that_another_worker_got_is_stopped_and_not_completed() {
+/// A worker that runs a stubborn program for the job `a` of the queue `mail`.
+async fn stubborn_job() -> (Server, Folder, Worker) {
     let (server, folder) = (with_short_leases().await, Folder::new());
-    let client = server.client();
-    client.add_ids("mail", &["a"]).await;
+    server.client().add_ids("mail", &["a"]).await;
     let options = "--queue mail --once --kill-after 200ms";
     let worker = Worker::start(&server, &folder, options, STUBBORN);
     folder.wait_for("started").await;
+    (server, folder, worker)
+}
+
+#[tokio::test]
+async fn the_program_of_a_job_that_another_worker_got_is_stopped_and_not_completed() {
+    let (server, folder, worker) = stubborn_job().await;
+    let client = server.client();
     client.post("/timeout", json!("a")).await.accepted();
     assert_eq!(server.by("w2").pop("mail").await["id"], "a");
     let said = worker.ends_with(3).await;
-    assert!(folder.has("told"), "SIGTERM comes before SIGKILL");
+    assert!(folder.has("signaled"), "SIGTERM comes before SIGKILL");
     assert!(said.contains("lost a job"), "{said}");
     server
         .by("w2")
@@ -67,15 +73,11 @@ async fn the_program_of_a_job_that_another_worker_got_is_stopped_and_not_complet
 
 #[tokio::test]
 async fn the_program_of_a_canceled_job_is_stopped() {
-    let (server, folder) = (with_short_leases().await, Folder::new());
+    let (server, folder, worker) = stubborn_job().await;
     let client = server.client();
-    client.add_ids("mail", &["a"]).await;
-    let options = "--queue mail --once --kill-after 200ms";
-    let worker = Worker::start(&server, &folder, options, STUBBORN);
-    folder.wait_for("started").await;
     client.post("/cancel", json!("a")).await.accepted();
     worker.ends_with(3).await;
-    assert!(folder.has("told"));
+    assert!(folder.has("signaled"));
 }
 
 #[tokio::test]

@@ -48,11 +48,11 @@ async fn a_program_is_stopped_before_the_time_to_run_ends_and_its_job_not_acknow
     let lmstfy = Lmstfy::new(&server, "billing");
     let id = lmstfy.publish("mail", "x").await;
     let script =
-        r#"trap 'touch "$DIR/told"; exit 0' TERM; while [ -d "$DIR" ]; do sleep 0.02; done"#;
+        r#"trap 'touch "$DIR/signaled"; exit 0' TERM; while [ -d "$DIR" ]; do sleep 0.02; done"#;
     Worker::start(&server, &folder, &format!("{SHORT} --once"), script)
         .ends_with(3)
         .await;
-    assert!(folder.has("told"));
+    assert!(folder.has("signaled"));
     let dead = async || lmstfy.dead_size("mail").await == 1;
     eventually("the job is dead-lettered", dead).await;
     assert_eq!(lmstfy.dead("mail").await.1, id);

@@ -81,12 +81,13 @@ async fn a_program_is_stopped_when_its_lease_expires_without_a_server() {
     let client = server.client();
     client.set("heartbeat", json!(1)).await.accepted();
     client.add_ids("mail", &["a"]).await;
-    let script = format!(r#"trap 'touch "$DIR/told"; exit 0' TERM; touch "$DIR/started"; {WAIT}"#);
+    let script =
+        format!(r#"trap 'touch "$DIR/signaled"; exit 0' TERM; touch "$DIR/started"; {WAIT}"#);
     let worker = worker(&port, &folder, "--queue mail --once", &script);
     folder.wait_for("started").await;
     server.kill();
     let said = worker.ends_with(3).await;
-    assert!(folder.has("told"));
+    assert!(folder.has("signaled"));
     assert!(
         said.contains("its lease expired, because the server did not respond"),
         "{said}"

@@ -81,14 +81,14 @@ async fn a_program_over_its_time_limit_is_stopped_with_its_children() {
     let client = server.client();
     client.add_ids("mail", &["a"]).await;
     // Neither the shell nor its child reacts to SIGTERM.
-    let script = r#"trap 'touch "$DIR/told"' TERM
+    let script = r#"trap 'touch "$DIR/signaled"' TERM
         sh -c 'trap "" TERM; echo $$ > "$DIR/child"; while [ -d "$DIR" ]; do sleep 0.02; done' &
         while [ -d "$DIR" ]; do sleep 0.02; done"#;
     let options = "--queue mail --once --time-limit 1s --kill-after 200ms";
     Worker::start(&server, &folder, options, script)
         .ends_with(3)
         .await;
-    assert!(folder.has("told"), "SIGTERM comes first");
+    assert!(folder.has("signaled"), "SIGTERM comes first");
     let stat = format!("/proc/{}/stat", folder.read("child").trim());
     let has_ended =
         async || std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z"));

@@ -34,7 +34,7 @@ async fn a_retry_is_a_new_run_with_one_retry_less() {
     let relay = Relay::new(&server);
     let payload = json!({"text": "kept"});
     let fields = json!({"payload": payload, "max_retries": 2, "state": {"step": 1}, "timeout": 1});
-    relay.put(&json!([with("mail", "a", fields)])).await;
+    relay.put_with("mail", "a", fields).await;
     let script = r#"echo "$SWITCHYARD_RUN_ID" >> "$DIR/runs"; exit 1"#;
     let options = "--api relay --queue mail --retry-delay 0s --poll-interval 20ms";
     let worker = Worker::start(&server, &folder, options, script);
@@ -46,7 +46,7 @@ async fn a_retry_is_a_new_run_with_one_retry_less() {
     assert_eq!(runs.len(), 3);
     assert!(runs[0] != runs[1] && runs[1] != runs[2]);
     let fields = json!({"payload": payload, "max_retries": 2, "state": {"step": 1}});
-    relay.put(&json!([with("mail", "b", fields)])).await;
+    relay.put_with("mail", "b", fields).await;
     let options = "--api relay --queue mail --retry-delay 1h --once";
     Worker::start(&server, &folder, options, "exit 75")
         .ends_with(3)
@@ -65,9 +65,9 @@ async fn heartbeats_keep_the_run_and_a_replaced_job_stops_its_program() {
     let (server, folder) = (Server::with(&[]), Folder::new());
     let relay = Relay::new(&server);
     let fields = json!({"timeout": 1, "max_retries": 0});
-    relay.put(&json!([with("mail", "a", fields)])).await;
+    relay.put_with("mail", "a", fields).await;
     let options = "--api relay --queue mail --once --kill-after 200ms";
-    let script = format!(r#"trap 'touch "$DIR/told"; exit 0' TERM; {WAIT}"#);
+    let script = format!(r#"trap 'touch "$DIR/signaled"; exit 0' TERM; {WAIT}"#);
     let worker = Worker::start(&server, &folder, options, &script);
     let updated = async || relay.job("mail", "a").await.map(|job| job.updated_at);
     let first = updated().await.unwrap();
@@ -80,7 +80,7 @@ async fn heartbeats_keep_the_run_and_a_replaced_job_stops_its_program() {
     let again = json!([with("mail", "a", json!({"run_at": "2030-01-01T00:00:00Z"}))]);
     relay.enqueue("replace", &again).await.only(202);
     worker.ends_with(3).await;
-    assert!(folder.has("told"));
+    assert!(folder.has("signaled"));
     assert!(
         relay.exists("mail", "a").await,
         "the new job was not completed"
@@ -91,9 +91,7 @@ async fn heartbeats_keep_the_run_and_a_replaced_job_stops_its_program() {
 async fn a_job_is_handed_back_with_all_its_retries() {
     let (server, folder) = (Server::with(&[]), Folder::new());
     let relay = Relay::new(&server);
-    relay
-        .put(&json!([with("mail", "a", json!({"max_retries": 2}))]))
-        .await;
+    relay.put_with("mail", "a", json!({"max_retries": 2})).await;
     let before = relay.existing_job("mail", "a").await;
     let script = format!(r#"touch "$DIR/started"; {WAIT}"#);
     let worker = Worker::start(

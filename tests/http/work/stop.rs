@@ -57,8 +57,8 @@ async fn after_the_grace_time_programs_are_stopped_and_jobs_handed_back() {
     let (server, folder) = (Server::with(&[]), Folder::new());
     let client = server.client();
     client.add_ids("mail", &["a"]).await;
-    // Its exit code does not count, because it was told to end.
-    let script = r#"trap 'touch "$DIR/told"; exit 0' TERM
+    // Its exit code does not count, because it was signaled to end.
+    let script = r#"trap 'touch "$DIR/signaled"; exit 0' TERM
         touch "$DIR/started"
         while [ -d "$DIR" ]; do sleep 0.02; done"#;
     let worker = Worker::start(&server, &folder, "--queue mail --grace 100ms", script);
@@ -66,7 +66,7 @@ async fn after_the_grace_time_programs_are_stopped_and_jobs_handed_back() {
     worker.terminate();
     let said = worker.ends_with(0).await;
     assert!(
-        folder.has("told") && said.contains("handed a job back"),
+        folder.has("signaled") && said.contains("handed a job back"),
         "{said}"
     );
     let job = client.job("a").await;

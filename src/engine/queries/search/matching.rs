@@ -87,8 +87,10 @@ impl Engine {
         let (evaluated, of) = (Arc::clone(rows), search.clone());
         let results = budget.allowance.run(move |work| {
             each(&evaluated, |row| match &row.queue {
-                Some(queue) => matches_without_payload(&of, &row.job, queue, now, work),
-                None => Ok(false),
+                Some(queue) if !row.job.is_expired(now) => {
+                    of.matches_without_payload(&seen(&row.job, queue, now), now.0, work)
+                }
+                _ => Ok(false),
             })
         });
         let mut matching = results.await.value;
@@ -199,17 +201,6 @@ fn body_of(protocol: Protocol, body: &str) -> Body<'_> {
         Protocol::Lmstfy => Body::Base64(body),
         Protocol::Qless | Protocol::Relay | Protocol::Jobq => Body::Json(body),
     }
-}
-
-fn matches_without_payload(
-    search: &Search,
-    job: &Job,
-    queue: &Queue,
-    now: Time,
-    work: &mut Budget,
-) -> Result<bool, BudgetExceeded> {
-    Ok(!job.is_expired(now)
-        && search.matches_without_payload(&seen(job, queue, now), now.0, work)?)
 }
 
 /// Whether the job matches. A job whose time to live has ended does not.

@@ -15,7 +15,7 @@ use crate::engine::model::job::{
 use crate::engine::model::queue::Queue;
 use crate::engine::model::recurring::Recurring;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::Each;
+use crate::engine::verbs::ItemResults;
 use crate::engine::verbs::qless::depend::{release_if_ready, unmet_dependencies};
 use crate::engine::verbs::qless::tag;
 use crate::engine::verbs::qless::track::TRACKED_MAX;
@@ -70,7 +70,7 @@ impl Engine {
     ///
     /// # Errors
     /// For each job: [`TooMany`](crate::engine::Error::TooMany) tags.
-    pub async fn import_jobs(&self, jobs: Vec<Import>) -> Each<bool> {
+    pub async fn import_jobs(&self, jobs: Vec<Import>) -> ItemResults<bool> {
         let need = |needs: &mut Needs, import: &Import| {
             match import.queue.protocol {
                 Protocol::Qless | Protocol::Lmstfy => needs.job(&import.job.key),
@@ -92,7 +92,7 @@ impl Engine {
     ///
     /// # Errors
     /// For each job: [`DependencyCycle` and `TooMany`](crate::engine::Error) dependencies or dependents.
-    pub async fn import_dependencies(&self, jobs: Vec<ImportedDependencies>) -> Each<()> {
+    pub async fn import_dependencies(&self, jobs: Vec<ImportedDependencies>) -> ItemResults<()> {
         let need = |needs: &mut Needs, job: &ImportedDependencies| {
             needs.job(&JobKey::qless(&job.id));
             needs.depends(&job.needs);
@@ -101,7 +101,7 @@ impl Engine {
     }
 
     /// Adds recurring jobs. Returns for each whether it was added; one whose ID exists is not.
-    pub async fn import_recurring(&self, recurring: Vec<ImportedRecurring>) -> Each<bool> {
+    pub async fn import_recurring(&self, recurring: Vec<ImportedRecurring>) -> ItemResults<bool> {
         let need = |needs: &mut Needs, import: &ImportedRecurring| {
             needs.recurring.push(import.recurring.id.clone());
             needs.tags(&import.recurring.tags);
@@ -123,7 +123,7 @@ impl Engine {
 
     /// Tracks jobs, with the times since when they have been tracked. Returns for each whether it exists and the number
     /// of tracked jobs permits it.
-    pub async fn import_tracked(&self, tracked: Vec<(String, Time)>) -> Each<bool> {
+    pub async fn import_tracked(&self, tracked: Vec<(String, Time)>) -> ItemResults<bool> {
         let need = |needs: &mut Needs, (id, _): &(String, Time)| {
             needs.job(&JobKey::qless(id));
             needs.only_existence = true;

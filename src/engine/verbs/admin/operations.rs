@@ -8,7 +8,7 @@ use crate::engine::operations::rows;
 use crate::engine::operations::undo::RemovedJob;
 use crate::engine::operations::{
     ACTIVE_MAX, COUNT_LIMITS, JobAction, LISTED_MAX, NewOperation, Operation, OperationError,
-    OperationEstimate, SAMPLES, Stage, Subject,
+    OperationEstimate, OperationState, SAMPLES, Subject,
 };
 use crate::engine::queries::search::Hit;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
@@ -54,8 +54,8 @@ impl Engine {
                 newest.push(hit.job.seq);
             }
         };
-        let walk = self.walk(&search, &queues, None, COUNT_LIMITS, now, &mut on_match);
-        estimate.is_lower_bound = walk.await?.is_cut;
+        let scan = self.scan_matching(&search, &queues, None, COUNT_LIMITS, now, &mut on_match);
+        estimate.is_lower_bound = scan.await?.is_cut;
         estimate.samples = self.job_summaries(&newest, &queues, now).await?;
         Ok(Ok(estimate))
     }
@@ -112,10 +112,10 @@ impl Engine {
     /// Stops a running operation. Changes made so far remain.
     pub async fn cancel_operation(&self, id: i64) -> Result<Result<(), OperationError>> {
         self.change_operation(id, |operation, now| {
-            if operation.stage != Stage::Running {
+            if operation.state != OperationState::Running {
                 return Err(OperationError::Ended);
             }
-            operation.end(Stage::Stopped, now);
+            operation.end(OperationState::Stopped, now);
             Ok(())
         })
         .await
@@ -127,7 +127,7 @@ impl Engine {
             if !operation.can_be_undone(now) {
                 return Err(OperationError::TooLate);
             }
-            operation.stage = Stage::Undoing;
+            operation.state = OperationState::Undoing;
             Ok(())
         });
         let done = done.await?;
@@ -157,7 +157,7 @@ fn cancel_with_undo(work: &mut UnitOfWork, key: &JobKey, who: &str) -> Result<i6
     operation.started_at = Some(work.now);
     operation.done = 1;
     operation.removed_bytes = (job.body.bytes() + job.history.as_text().len()) as i64;
-    operation.end(Stage::Done, work.now);
+    operation.end(OperationState::Done, work.now);
     let removed = RemovedJob { queue, job };
     work.operations.keep_removed(id, 0, removed.as_text());
     work.operations.add(operation);
@@ -173,7 +173,7 @@ fn initial_operation(id: i64, now: Time, new: &NewOperation) -> Operation {
         who: new.who.clone(),
         action: new.action.clone(),
         subject: new.subject.clone(),
-        stage: Stage::Running,
+        state: OperationState::Running,
         total: estimate.jobs,
         is_lower_bound: estimate.is_lower_bound,
         processed_down_to: id,

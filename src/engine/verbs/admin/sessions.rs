@@ -21,7 +21,7 @@ pub const SESSIONS_MAX: i64 = 10_000;
 pub const SESSIONS_OF_NAME_MAX: i64 = 20;
 
 /// The last use of a session is stored at most once in this many seconds.
-const TOUCH_S: i64 = 600;
+const LAST_SEEN_INTERVAL_S: i64 = 600;
 
 /// A stored session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,10 +83,10 @@ impl Engine {
         if seen <= idle || created <= old {
             return Ok(None);
         }
-        if at.0 - seen > TOUCH_S * 1_000_000 {
+        if at.0 - seen > LAST_SEEN_INTERVAL_S * 1_000_000 {
             self.write(Needs::default(), now, 1, move |work| {
-                let touched = [hash.hex().into(), work.now.0.into()];
-                work.add_statements([Statement::new(TOUCH, touched)]);
+                let arguments = [hash.hex().into(), work.now.0.into()];
+                work.add_statements([Statement::new(UPDATE_LAST_SEEN, arguments)]);
                 Ok(())
             })
             .await?;
@@ -127,7 +127,7 @@ const BEGIN: &str =
 
 const READ: &str = "SELECT name, proof, created_at, seen_at FROM sessions WHERE hash = $1";
 
-const TOUCH: &str = "UPDATE sessions SET seen_at = $2 WHERE hash = $1 AND seen_at < $2";
+const UPDATE_LAST_SEEN: &str = "UPDATE sessions SET seen_at = $2 WHERE hash = $1 AND seen_at < $2";
 
 const END: &str = "DELETE FROM sessions WHERE hash = $1";
 

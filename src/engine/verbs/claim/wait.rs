@@ -26,7 +26,7 @@ impl Engine {
         }
         let until = Instant::now() + wait;
         let expiry = claim.grant.as_ref().and_then(|grant| grant.expires_at);
-        let _waiting = self.0.metrics.polls.hold();
+        let _waiting = self.0.metrics.polls.guard();
         let subscription = self.subscriptions().subscribe(&claim.queues);
         let mut pending = PendingWakeUp {
             subscription: &subscription,

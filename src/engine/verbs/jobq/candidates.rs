@@ -2,7 +2,7 @@
 //! lose the race. So one of them searches for all, and each tries a different candidate.
 //!
 //! Candidates are tried in the order found: a record that matches later has just been modified, and is therefore behind
-//! them. The transaction that takes one checks that it is unmodified, and hence still matches.
+//! them. The transaction that takes one checks that it is unmodified, so it still matches.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

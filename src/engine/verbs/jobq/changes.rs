@@ -54,8 +54,8 @@ pub fn change_with_log(
     let job = work.job(key).ok_or_else(|| Error::NoSuchJob { id: id() })?;
     let mut changed = job.clone();
     // Another server may have modified the record just after this transaction began. Times in a log do not decrease.
-    let touched = changed.updated_at.map(|at| Time(at.0.saturating_add(1)));
-    let now = work.next_tick().max(touched.unwrap_or_default());
+    let after_last = changed.updated_at.map(|at| Time(at.0.saturating_add(1)));
+    let now = work.next_tick().max(after_last.unwrap_or_default());
     change(&mut changed, now);
     changed.updated_at = Some(now);
     if let Some(max) = exceeded(&changed.history) {

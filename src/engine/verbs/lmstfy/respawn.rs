@@ -8,7 +8,7 @@ use crate::engine::unit_of_work::{Needs, Oldest, UnitOfWork};
 use crate::engine::verbs::batches::{Batches, MOVE_BATCH};
 use crate::engine::verbs::lifecycle::check_dead;
 use crate::engine::verbs::lmstfy::publish::ends_after;
-use crate::engine::verbs::{Each, needs_of_oldest};
+use crate::engine::verbs::{ItemResults, needs_of_oldest};
 
 impl Engine {
     /// Respawns up to `count` dead jobs of the queue, oldest first, each with one attempt and a time to live of `ttl_s`
@@ -36,7 +36,7 @@ impl Engine {
     }
 
     /// Respawns these jobs, as [`Engine::respawn`] does.
-    pub async fn respawn_jobs(&self, keys: Vec<JobKey>, ttl_s: u32) -> Each<()> {
+    pub async fn respawn_jobs(&self, keys: Vec<JobKey>, ttl_s: u32) -> ItemResults<()> {
         self.each(keys, None, Needs::job, move |work, key| {
             respawn(work, key, ttl_s)
         })

@@ -9,14 +9,14 @@ use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{JobKey, QueueKey, State};
 use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::Each;
+use crate::engine::verbs::ItemResults;
 use crate::engine::verbs::leases::{LeaseHolder, leased_job};
 use crate::engine::verbs::lifecycle::enter_queue;
 use crate::engine::verbs::qless::depend::{release_dependents, unmet_dependencies};
 
 /// The queue that a completed job moves to.
 #[derive(Clone, Debug)]
-pub struct Next {
+pub struct NextQueue {
     pub queue: QueueKey,
     /// Seconds before it becomes available there; 0 or less means now.
     pub delay: f64,
@@ -31,16 +31,16 @@ impl Engine {
     /// [`TooMany`](crate::engine::Error) queues: no job is completed.
     pub async fn complete(
         &self,
-        jobs: Vec<(JobKey, String, Option<Next>)>,
+        jobs: Vec<(JobKey, String, Option<NextQueue>)>,
         holder: LeaseHolder,
         now: Option<Time>,
-    ) -> Each<State> {
+    ) -> ItemResults<State> {
         let next = jobs.iter().filter_map(|(_, _, next)| next.as_ref());
         self.check_room(next.map(|next| &next.queue))?;
         // A long body is not copied in the transaction, because other writes wait for it.
         let jobs = jobs.into_iter();
         let jobs = jobs.map(|(key, body, next)| (key, Body::from(body), next));
-        let need = |needs: &mut Needs, (key, body, next): &(JobKey, Body, Option<Next>)| {
+        let need = |needs: &mut Needs, (key, body, next): &(JobKey, Body, Option<NextQueue>)| {
             needs.job(key);
             needs.bytes += body.bytes();
             match next {
@@ -65,7 +65,7 @@ pub fn complete(
     key: &JobKey,
     holder: &LeaseHolder,
     body: &Body,
-    next: Option<&Next>,
+    next: Option<&NextQueue>,
 ) -> Result<State> {
     let job = leased_job(work, key, holder)?;
     let (queue, ran, now) = (job.queue, work.now.seconds_since(job.since), work.now);

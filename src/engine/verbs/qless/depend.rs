@@ -7,7 +7,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{Job, JobKey, State};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::Each;
+use crate::engine::verbs::ItemResults;
 use crate::engine::verbs::qless::tag;
 
 /// A change of a job's dependencies.
@@ -23,7 +23,7 @@ pub enum Depend {
 
 impl Engine {
     /// Changes the dependencies of jobs.
-    pub async fn depend(&self, jobs: Vec<(JobKey, Depend)>, now: Option<Time>) -> Each<()> {
+    pub async fn depend(&self, jobs: Vec<(JobKey, Depend)>, now: Option<Time>) -> ItemResults<()> {
         let need = |needs: &mut Needs, (key, change): &(JobKey, Depend)| {
             needs.job(key);
             match change {

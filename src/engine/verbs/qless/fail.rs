@@ -8,7 +8,7 @@ use crate::engine::model::body::Body;
 use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{Failure, Job, JobKey, State};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::Each;
+use crate::engine::verbs::ItemResults;
 use crate::engine::verbs::leases::{LeaseHolder, leased_job};
 
 /// The limit on a failure's message in bytes; longer ones are cut.
@@ -26,7 +26,12 @@ pub struct Fail {
 
 impl Engine {
     /// Fails jobs.
-    pub async fn fail(&self, jobs: Vec<Fail>, holder: LeaseHolder, now: Option<Time>) -> Each<()> {
+    pub async fn fail(
+        &self,
+        jobs: Vec<Fail>,
+        holder: LeaseHolder,
+        now: Option<Time>,
+    ) -> ItemResults<()> {
         let with_body = |mut job: Fail| {
             let body = job.body.take().map(Body::from);
             (job, body)

@@ -6,7 +6,7 @@ use crate::engine::error::Result;
 use crate::engine::model::body::Body;
 use crate::engine::model::job::JobKey;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::Each;
+use crate::engine::verbs::ItemResults;
 use crate::engine::verbs::leases::{LeaseHolder, leased_job};
 
 impl Engine {
@@ -17,7 +17,7 @@ impl Engine {
         jobs: Vec<(JobKey, Option<String>)>,
         holder: LeaseHolder,
         now: Option<Time>,
-    ) -> Each<f64> {
+    ) -> ItemResults<f64> {
         let jobs = jobs.into_iter();
         let jobs = jobs.map(|(key, body)| (key, body.map(Body::from)));
         let need = |needs: &mut Needs, (key, body): &(JobKey, Option<Body>)| {

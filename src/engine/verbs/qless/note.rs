@@ -6,7 +6,7 @@ use crate::engine::error::{Error, Result};
 use crate::engine::model::history::EventKind;
 use crate::engine::model::job::JobKey;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::Each;
+use crate::engine::verbs::ItemResults;
 
 impl Engine {
     /// Adds an entry to the histories of jobs: a message, and optionally the JSON text of an object.
@@ -14,7 +14,7 @@ impl Engine {
         &self,
         notes: Vec<(JobKey, String, Option<String>)>,
         now: Option<Time>,
-    ) -> Each<()> {
+    ) -> ItemResults<()> {
         let need = |needs: &mut Needs, (key, message, data): &(JobKey, String, Option<String>)| {
             needs.job(key);
             needs.keeps_edges = true;

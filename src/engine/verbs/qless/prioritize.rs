@@ -5,11 +5,11 @@ use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::JobKey;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::Each;
+use crate::engine::verbs::ItemResults;
 
 impl Engine {
     /// Sets the priorities of jobs.
-    pub async fn prioritize(&self, jobs: Vec<(JobKey, f64)>, now: Option<Time>) -> Each<()> {
+    pub async fn prioritize(&self, jobs: Vec<(JobKey, f64)>, now: Option<Time>) -> ItemResults<()> {
         let need = |needs: &mut Needs, (key, _): &(JobKey, f64)| {
             needs.job(key);
             needs.keeps_edges = true;

@@ -7,7 +7,7 @@ use crate::engine::events::LogEvent;
 use crate::engine::model::body::Body;
 use crate::engine::model::job::{JobKey, QueueKey};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::Each;
+use crate::engine::verbs::ItemResults;
 use crate::engine::verbs::leases::announce_lost_lock;
 use crate::engine::verbs::lifecycle::{enter_queue, generated_id, leave_queue, new_job};
 use crate::engine::verbs::qless::depend::unmet_dependencies;
@@ -32,6 +32,9 @@ pub struct Put {
     pub depends: Option<Vec<String>>,
 }
 
+/// [`put()`] or [`requeue()`].
+type PutVerb = fn(&mut UnitOfWork, &QueueKey, &Put, &Body, &str) -> Result<String>;
+
 impl Engine {
     /// Puts jobs into `queue` on behalf of the worker `client`. Returns each job's ID.
     ///
@@ -43,13 +46,8 @@ impl Engine {
         jobs: Vec<Put>,
         client: String,
         now: Option<Time>,
-    ) -> Each<String> {
-        self.check_room([&queue])?;
-        let jobs = jobs.into_iter().map(with_body).collect();
-        self.each(jobs, now, need_with_body, move |work, (job, body)| {
-            put(work, &queue, job, body, &client)
-        })
-        .await
+    ) -> ItemResults<String> {
+        self.put_each(queue, jobs, client, now, put).await
     }
 
     /// Puts existing jobs into `queue` on behalf of the worker `client`. Returns each job's ID.
@@ -62,11 +60,22 @@ impl Engine {
         jobs: Vec<Put>,
         client: String,
         now: Option<Time>,
-    ) -> Each<String> {
+    ) -> ItemResults<String> {
+        self.put_each(queue, jobs, client, now, requeue).await
+    }
+
+    async fn put_each(
+        &self,
+        queue: QueueKey,
+        jobs: Vec<Put>,
+        client: String,
+        now: Option<Time>,
+        verb: PutVerb,
+    ) -> ItemResults<String> {
         self.check_room([&queue])?;
         let jobs = jobs.into_iter().map(with_body).collect();
         self.each(jobs, now, need_with_body, move |work, (job, body)| {
-            requeue(work, &queue, job, body, &client)
+            verb(work, &queue, job, body, &client)
         })
         .await
     }

@@ -6,7 +6,7 @@ use crate::engine::error::{Error, Result};
 use crate::engine::model::job::QueueKey;
 use crate::engine::model::recurring::Recurring;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::Each;
+use crate::engine::verbs::ItemResults;
 use crate::engine::verbs::lifecycle::generated_id;
 use crate::engine::verbs::qless::tag;
 
@@ -55,7 +55,7 @@ impl Engine {
         queue: QueueKey,
         jobs: Vec<Recur>,
         now: Option<Time>,
-    ) -> Each<String> {
+    ) -> ItemResults<String> {
         self.check_room([&queue])?;
         let need = |needs: &mut Needs, job: &Recur| {
             needs.recurring.extend(job.id.clone());

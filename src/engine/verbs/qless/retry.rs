@@ -6,7 +6,7 @@ use crate::engine::error::Result;
 use crate::engine::model::history::EventKind;
 use crate::engine::model::job::JobKey;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::Each;
+use crate::engine::verbs::ItemResults;
 use crate::engine::verbs::leases::{LeaseHolder, leased_job};
 use crate::engine::verbs::lifecycle::set_available;
 use crate::engine::verbs::qless::fail::{become_failed, fail_exhausted, failure};
@@ -28,7 +28,7 @@ impl Engine {
         jobs: Vec<Retry>,
         holder: LeaseHolder,
         now: Option<Time>,
-    ) -> Each<i64> {
+    ) -> ItemResults<i64> {
         let need = |needs: &mut Needs, job: &Retry| {
             needs.job(&job.key);
             needs.keeps_edges = true;

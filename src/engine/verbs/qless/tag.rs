@@ -9,7 +9,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::{Error, RESPONSE_BYTES_MAX, Result};
 use crate::engine::model::job::JobKey;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::Each;
+use crate::engine::verbs::ItemResults;
 
 /// Tags per job. Each is a row of its own, and to add or delete all of them takes one transaction.
 const TAGS_MAX: usize = 2_000;
@@ -24,7 +24,7 @@ impl Engine {
         &self,
         jobs: Vec<(JobKey, Vec<String>)>,
         now: Option<Time>,
-    ) -> Each<Vec<String>> {
+    ) -> ItemResults<Vec<String>> {
         let left = ResultSpace::default();
         self.each(jobs, now, need_of_tagged, move |work, (key, tags)| {
             left.take(work, key, tags)?;
@@ -39,7 +39,7 @@ impl Engine {
         &self,
         jobs: Vec<(JobKey, Vec<String>)>,
         now: Option<Time>,
-    ) -> Each<Vec<String>> {
+    ) -> ItemResults<Vec<String>> {
         let left = ResultSpace::default();
         self.each(jobs, now, need_of_tagged, move |work, (key, tags)| {
             left.take(work, key, &[])?;

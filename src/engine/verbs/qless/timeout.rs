@@ -6,12 +6,12 @@ use crate::engine::error::{Error, Result};
 use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{JobKey, State};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::Each;
+use crate::engine::verbs::ItemResults;
 use crate::engine::verbs::leases::announce_lost_lock;
 
 impl Engine {
     /// Ends the leases of jobs, which become the first in their queues.
-    pub async fn time_out(&self, keys: Vec<JobKey>, now: Option<Time>) -> Each<()> {
+    pub async fn time_out(&self, keys: Vec<JobKey>, now: Option<Time>) -> ItemResults<()> {
         let need = |needs: &mut Needs, key: &JobKey| {
             needs.job(key);
             needs.keeps_edges = true;

@@ -5,7 +5,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::JobKey;
 use crate::engine::unit_of_work::UnitOfWork;
-use crate::engine::verbs::Each;
+use crate::engine::verbs::ItemResults;
 use crate::engine::verbs::qless::tag;
 use crate::engine::verbs::qless::tag::need_of_tagged;
 
@@ -14,7 +14,11 @@ pub const TRACKED_MAX: usize = 10_000;
 
 impl Engine {
     /// Publishes the events of jobs from now on, and tags the jobs.
-    pub async fn track(&self, jobs: Vec<(JobKey, Vec<String>)>, now: Option<Time>) -> Each<()> {
+    pub async fn track(
+        &self,
+        jobs: Vec<(JobKey, Vec<String>)>,
+        now: Option<Time>,
+    ) -> ItemResults<()> {
         self.each(jobs, now, need_of_tagged, |work, (key, tags)| {
             track(work, key, tags)
         })
@@ -22,7 +26,7 @@ impl Engine {
     }
 
     /// Stops tracking jobs, which need not exist.
-    pub async fn untrack(&self, keys: Vec<JobKey>, now: Option<Time>) -> Each<()> {
+    pub async fn untrack(&self, keys: Vec<JobKey>, now: Option<Time>) -> ItemResults<()> {
         self.each(
             keys,
             now,

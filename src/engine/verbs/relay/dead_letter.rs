@@ -5,28 +5,28 @@ use crate::engine::error::{Error, Result};
 use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{JobKey, QueueKey, State, UNLIMITED};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::Each;
+use crate::engine::verbs::ItemResults;
 use crate::engine::verbs::batches::{Batches, MOVE_BATCH};
 use crate::engine::verbs::lifecycle::check_dead;
 use crate::engine::verbs::lmstfy::acknowledge::is_in;
 use crate::engine::verbs::relay::enqueue::{Enqueue, enqueue};
 use crate::engine::verbs::relay::needs_of_jobs;
 
-/// The assumed size in bytes of a dead job that is enqueued again, since it is not known beforehand.
+/// The assumed size in bytes of a dead job that is enqueued again. The actual size is not known before it is loaded.
 const REENQUEUED_BYTES: usize = 128 * 1024;
 
 /// The result of enqueueing dead jobs again. Jobs in neither count were no longer dead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reenqueued {
+pub struct ReenqueueResult {
     pub done: usize,
     /// Jobs that stay dead because the queue has a job with the same ID.
     pub conflicts: usize,
 }
 
-impl Reenqueued {
-    pub fn of(each: &[Result<()>]) -> Reenqueued {
+impl ReenqueueResult {
+    pub fn of(each: &[Result<()>]) -> ReenqueueResult {
         let is_conflict = |done: &Result<()>| matches!(done, Err(Error::JobExists { .. }));
-        Reenqueued {
+        ReenqueueResult {
             done: each.iter().filter(|done| done.is_ok()).count(),
             conflicts: each.iter().filter(|done| is_conflict(done)).count(),
         }
@@ -52,7 +52,7 @@ impl Engine {
     }
 
     /// Enqueues dead jobs again, each as [`Engine::reenqueue_dead`] does.
-    pub async fn reenqueue_dead_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> Each<()> {
+    pub async fn reenqueue_dead_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> ItemResults<()> {
         self.check_room([&queue])?;
         let of = queue.clone();
         let need = move |needs: &mut Needs, key: &JobKey| {
@@ -69,16 +69,20 @@ impl Engine {
 
     /// Enqueues up to `count` dead jobs of the queue again, oldest first. Large numbers are split over several
     /// transactions.
-    pub async fn reenqueue_oldest_dead(&self, queue: QueueKey, count: usize) -> Result<Reenqueued> {
+    pub async fn reenqueue_oldest_dead(
+        &self,
+        queue: QueueKey,
+        count: usize,
+    ) -> Result<ReenqueueResult> {
         let until = self.now(None);
         let mut batches = Batches::of(count, MOVE_BATCH);
-        let (mut all, mut after) = (Reenqueued::default(), None);
+        let (mut all, mut after) = (ReenqueueResult::default(), None);
         while let Some(batch) = batches.next() {
             let (keys, last) = self.dead_keys(&queue, after, until, batch).await?;
             after = last;
             batches.found(keys.len());
             let batch_result =
-                Reenqueued::of(&self.reenqueue_dead_jobs(queue.clone(), keys).await?);
+                ReenqueueResult::of(&self.reenqueue_dead_jobs(queue.clone(), keys).await?);
             all.done += batch_result.done;
             all.conflicts += batch_result.conflicts;
         }

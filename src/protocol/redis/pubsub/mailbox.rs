@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::protocol::redis::resp::{Reply, Version};
 
-/// Bytes of messages that wait for one client, and for all. The connection of one that exceeds a limit is closed.
+/// Maximum size of the messages that wait for one client, and for all. A client that exceeds a limit is disconnected.
 const MAILBOX_BYTES_MAX: usize = 4 << 20;
 const MAILBOXES_BYTES_MAX: usize = 256 << 20;
 

@@ -3,8 +3,8 @@
 /// Maximum length of a pattern, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 128;
 
-/// A pattern with `*` and `?`. A comparison looks at each byte of a name once: all ways in which the `*` can match are
-/// followed together, each as one bit.
+/// A pattern with `*` and `?`. A comparison reads each byte of a name once. It follows all possible matches of the `*` at
+/// the same time, with one bit for each.
 #[derive(Debug)]
 pub struct Pattern {
     /// Number of symbols: the bytes of the pattern that are not `*`.
@@ -134,7 +134,7 @@ mod tests {
         assert!(Pattern::new(&"a".repeat(129)).is_none());
     }
 
-    /// Such a pattern costs a comparison that tries one `*` after the other the product of the lengths.
+    /// If a comparison tried one `*` after the other, the number of steps would be the product of the lengths.
     #[test]
     fn a_comparison_looks_at_each_byte_once() {
         let name = "a".repeat(2_048);

@@ -5,7 +5,7 @@ use std::vec::IntoIter;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::error::Refused;
+use super::error::CommandError;
 use crate::engine::{JobKey, NAME_BYTES_MAX, Page, QueueKey, Time, wrong_class};
 use crate::protocol::body::{self, UpTo};
 use crate::protocol::qless::{ITEMS_MAX, wrong_name};
@@ -28,8 +28,8 @@ impl Arguments {
         }
     }
 
-    pub fn bad(&self, words: &str) -> Refused {
-        Refused::new(self.area, words)
+    pub fn bad(&self, words: &str) -> CommandError {
+        CommandError::new(self.area, words)
     }
 
     /// The next argument, if there is one.
@@ -38,27 +38,27 @@ impl Arguments {
     }
 
     /// The next argument.
-    pub fn required(&mut self, name: &str) -> Result<String, Refused> {
+    pub fn required(&mut self, name: &str) -> Result<String, CommandError> {
         self.next()
             .ok_or_else(|| self.bad(&format!("Arg \"{name}\" missing")))
     }
 
     /// The next argument, a name of 1 to [`NAME_BYTES_MAX`] bytes without control characters.
-    pub fn name(&mut self, name: &'static str) -> Result<String, Refused> {
+    pub fn name(&mut self, name: &'static str) -> Result<String, CommandError> {
         let value = self.required(name)?;
         self.check_name(name, value)
     }
 
-    pub fn queue(&mut self) -> Result<QueueKey, Refused> {
+    pub fn queue(&mut self) -> Result<QueueKey, CommandError> {
         Ok(QueueKey::qless(self.name("queue")?))
     }
 
-    pub fn job(&mut self) -> Result<JobKey, Refused> {
+    pub fn job(&mut self) -> Result<JobKey, CommandError> {
         Ok(JobKey::qless(self.name("jid")?))
     }
 
     /// The name of a worker, which can be empty: qless-php puts jobs without one.
-    pub fn worker(&mut self) -> Result<String, Refused> {
+    pub fn worker(&mut self) -> Result<String, CommandError> {
         let worker = self.required("worker")?;
         match worker.as_str() {
             "" => Ok(worker),
@@ -67,7 +67,7 @@ impl Arguments {
     }
 
     /// The class of a job.
-    pub fn class(&mut self) -> Result<String, Refused> {
+    pub fn class(&mut self) -> Result<String, CommandError> {
         let class = self.required("klass")?;
         match wrong_class(&class) {
             Some(wrong) => Err(self.bad(&format!("Arg \"klass\" {wrong}"))),
@@ -76,7 +76,7 @@ impl Arguments {
     }
 
     /// The next argument, a name, unless there is none or it is empty.
-    pub fn optional_name(&mut self, name: &'static str) -> Result<Option<String>, Refused> {
+    pub fn optional_name(&mut self, name: &'static str) -> Result<Option<String>, CommandError> {
         match self.next() {
             Some(value) if !value.is_empty() => self.check_name(name, value).map(Some),
             _ => Ok(None),
@@ -84,18 +84,18 @@ impl Arguments {
     }
 
     /// All further arguments, as names.
-    pub fn names(&mut self, name: &'static str) -> Result<Vec<String>, Refused> {
+    pub fn names(&mut self, name: &'static str) -> Result<Vec<String>, CommandError> {
         let names: Vec<String> = self.rest.by_ref().collect();
         self.check_names(name, names)
     }
 
-    pub fn jobs(&mut self) -> Result<Vec<JobKey>, Refused> {
+    pub fn jobs(&mut self) -> Result<Vec<JobKey>, CommandError> {
         let names = self.names("jid")?;
         Ok(names.into_iter().map(JobKey::qless).collect())
     }
 
     /// The next argument, JSON text.
-    pub fn json(&mut self, name: &'static str) -> Result<String, Refused> {
+    pub fn json(&mut self, name: &'static str) -> Result<String, CommandError> {
         let text = self.next();
         let is_json = |text: &String| {
             body::read(text.len(), || serde_json::from_str::<IgnoredAny>(text)).is_ok()
@@ -105,7 +105,7 @@ impl Arguments {
     }
 
     /// The next argument, JSON text; `None` if there is none or it is empty.
-    pub fn optional_json(&mut self, name: &'static str) -> Result<Option<String>, Refused> {
+    pub fn optional_json(&mut self, name: &'static str) -> Result<Option<String>, CommandError> {
         match self.next().filter(|text| !text.is_empty()) {
             None => Ok(None),
             Some(text) => {
@@ -116,14 +116,14 @@ impl Arguments {
     }
 
     /// The next argument, a finite number.
-    pub fn number(&mut self, name: &'static str) -> Result<f64, Refused> {
+    pub fn number(&mut self, name: &'static str) -> Result<f64, CommandError> {
         let text = self.next();
         let number = text.as_deref().and_then(number);
         number.ok_or_else(|| self.bad(&format!("Arg \"{name}\" missing or not a number")))
     }
 
     /// The next argument, a finite number, or `default` if there is none.
-    pub fn number_or(&mut self, name: &'static str, default: f64) -> Result<f64, Refused> {
+    pub fn number_or(&mut self, name: &'static str, default: f64) -> Result<f64, CommandError> {
         match self.rest.len() {
             0 => Ok(default),
             _ => self.number(name),
@@ -131,7 +131,7 @@ impl Arguments {
     }
 
     /// The next argument, seconds that fit in a [`Time`].
-    pub fn seconds(&mut self, name: &'static str) -> Result<f64, Refused> {
+    pub fn seconds(&mut self, name: &'static str) -> Result<f64, CommandError> {
         let seconds = self.number(name)?;
         match Time::from_seconds(seconds) {
             Some(_) => Ok(seconds),
@@ -140,7 +140,7 @@ impl Arguments {
     }
 
     /// Like [`Arguments::seconds`], or 0 if there is no further argument.
-    pub fn seconds_or_zero(&mut self, name: &'static str) -> Result<f64, Refused> {
+    pub fn seconds_or_zero(&mut self, name: &'static str) -> Result<f64, CommandError> {
         match self.rest.len() {
             0 => Ok(0.0),
             _ => self.seconds(name),
@@ -148,7 +148,7 @@ impl Arguments {
     }
 
     /// A number of jobs, cut to an integer.
-    pub fn count(&mut self, default: Option<f64>) -> Result<usize, Refused> {
+    pub fn count(&mut self, default: Option<f64>) -> Result<usize, CommandError> {
         let count = match default {
             Some(default) => self.number_or("count", default)?,
             None => self.number("count")?,
@@ -157,7 +157,7 @@ impl Arguments {
     }
 
     /// An offset and a count. A count below 0 is the largest.
-    pub fn page(&mut self) -> Result<Page, Refused> {
+    pub fn page(&mut self) -> Result<Page, CommandError> {
         let offset = self.number_or("offset", 0.0)?;
         let count = self.number_or("count", PAGE)?;
         Ok(Page {
@@ -170,7 +170,7 @@ impl Arguments {
     }
 
     /// The remaining arguments, as names and values of options.
-    pub fn options(&mut self) -> Result<Options, Refused> {
+    pub fn options(&mut self) -> Result<Options, CommandError> {
         let given: Vec<String> = self.rest.by_ref().collect();
         if !given.len().is_multiple_of(2) {
             return Err(self.bad("Odd number of additional args"));
@@ -186,7 +186,7 @@ impl Arguments {
         })
     }
 
-    fn check_names(&self, name: &str, names: Vec<String>) -> Result<Vec<String>, Refused> {
+    fn check_names(&self, name: &str, names: Vec<String>) -> Result<Vec<String>, CommandError> {
         if names.len() > ITEMS_MAX {
             let words = format!("Arg \"{name}\" can be given at most {ITEMS_MAX} times");
             return Err(self.bad(&words));
@@ -197,7 +197,7 @@ impl Arguments {
             .collect()
     }
 
-    fn check_name(&self, name: &str, value: String) -> Result<String, Refused> {
+    fn check_name(&self, name: &str, value: String) -> Result<String, CommandError> {
         match wrong_name(&value, NAME_BYTES_MAX) {
             None => Ok(value),
             Some(wrong) => Err(self.bad(&format!("Arg \"{name}\" {wrong}"))),
@@ -222,28 +222,28 @@ impl Options {
         self.pairs.iter().map(|(name, _)| name.as_str())
     }
 
-    pub fn number(&self, name: &'static str) -> Result<Option<f64>, Refused> {
+    pub fn number(&self, name: &'static str) -> Result<Option<f64>, CommandError> {
         self.read(name, |value| value.number(name))
     }
 
-    pub fn seconds(&self, name: &'static str) -> Result<Option<f64>, Refused> {
+    pub fn seconds(&self, name: &'static str) -> Result<Option<f64>, CommandError> {
         self.read(name, |value| value.seconds(name))
     }
 
-    pub fn json(&self, name: &'static str) -> Result<Option<String>, Refused> {
+    pub fn json(&self, name: &'static str) -> Result<Option<String>, CommandError> {
         self.read(name, |value| value.json(name))
     }
 
-    pub fn queue(&self, name: &str) -> Result<Option<QueueKey>, Refused> {
+    pub fn queue(&self, name: &str) -> Result<Option<QueueKey>, CommandError> {
         self.read(name, Arguments::queue)
     }
 
-    pub fn class(&self, name: &str) -> Result<Option<String>, Refused> {
+    pub fn class(&self, name: &str) -> Result<Option<String>, CommandError> {
         self.read(name, Arguments::class)
     }
 
     /// An integer from `min` to 2³¹ − 1. A fraction is cut.
-    pub fn integer(&self, name: &'static str, min: i64) -> Result<Option<i64>, Refused> {
+    pub fn integer(&self, name: &'static str, min: i64) -> Result<Option<i64>, CommandError> {
         let Some(number) = self.number(name)? else {
             return Ok(None);
         };
@@ -253,11 +253,11 @@ impl Options {
             return Ok(Some(integer));
         }
         let words = format!("Arg \"{name}\" must be from {min} to {}", i32::MAX);
-        Err(Refused::new(self.area, &words))
+        Err(CommandError::new(self.area, &words))
     }
 
     /// A JSON list of names. An empty table of Lua is `{}`.
-    pub fn names(&self, name: &'static str) -> Result<Option<Vec<String>>, Refused> {
+    pub fn names(&self, name: &'static str) -> Result<Option<Vec<String>>, CommandError> {
         type Names = UpTo<ITEMS_MAX, Name>;
         let Some(text) = self.text(name) else {
             return Ok(None);
@@ -282,8 +282,8 @@ impl Options {
     fn read<T>(
         &self,
         name: &str,
-        read: impl FnOnce(&mut Arguments) -> Result<T, Refused>,
-    ) -> Result<Option<T>, Refused> {
+        read: impl FnOnce(&mut Arguments) -> Result<T, CommandError>,
+    ) -> Result<Option<T>, CommandError> {
         let text = self.text(name);
         text.map(|text| read(&mut Arguments::new(self.area, vec![text.to_owned()])))
             .transpose()

@@ -7,29 +7,29 @@ use crate::protocol::redis::resp::Reply;
 
 /// Why a command was refused.
 #[derive(Debug)]
-pub enum Refused {
+pub enum CommandError {
     /// An error that the script would raise.
     Script(String),
     Engine(Error),
 }
 
-impl Refused {
-    pub fn new(area: &str, words: &str) -> Refused {
-        Refused::Script(format!("{area}(): {words}"))
+impl CommandError {
+    pub fn new(area: &str, words: &str) -> CommandError {
+        CommandError::Script(format!("{area}(): {words}"))
     }
 
     /// The reply. `area` is the name of the command in messages.
     pub fn reply(self, area: &str, dialect: Dialect) -> Reply {
         match self {
-            Refused::Script(words) => Reply::script_error(&words),
-            Refused::Engine(error) => error_reply(&error, area, dialect),
+            CommandError::Script(words) => Reply::script_error(&words),
+            CommandError::Engine(error) => error_reply(&error, area, dialect),
         }
     }
 }
 
-impl From<Error> for Refused {
-    fn from(error: Error) -> Refused {
-        Refused::Engine(error)
+impl From<Error> for CommandError {
+    fn from(error: Error) -> CommandError {
+        CommandError::Engine(error)
     }
 }
 

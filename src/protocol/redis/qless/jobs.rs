@@ -1,10 +1,12 @@
 //! Put and requeue jobs, and the commands of workers: pop, peek, heartbeat, complete, fail, retry.
 
 use super::arguments::Options;
-use super::error::{Refused, error_reply};
+use super::error::{CommandError, error_reply};
 use super::view::priority;
 use super::{Call, Dialect, GRACE_S, Outcome, integer, only};
-use crate::engine::{Claim, Engine, Error, Fail, LeaseHolder, Next, Put, QueueKey, Retry, Time};
+use crate::engine::{
+    Claim, Engine, Error, Fail, LeaseHolder, NextQueue, Put, QueueKey, Retry, Time,
+};
 use crate::protocol::redis::resp::Reply;
 
 /// The name of the command in messages.
@@ -25,7 +27,7 @@ pub struct Puts {
 }
 
 impl Puts {
-    pub(super) fn read(mut call: Call<'_>) -> Result<Puts, Refused> {
+    pub(super) fn read(mut call: Call<'_>) -> Result<Puts, CommandError> {
         let worker = match call.dialect {
             Dialect::Workerless => String::new(),
             _ => call.arguments.worker()?,
@@ -81,7 +83,7 @@ pub async fn requeue(mut call: Call<'_>) -> Outcome {
     Ok(Reply::Text(only(done.await?)?))
 }
 
-fn read_put(call: &mut Call<'_>) -> Result<(QueueKey, Put), Refused> {
+fn read_put(call: &mut Call<'_>) -> Result<(QueueKey, Put), CommandError> {
     let arguments = &mut call.arguments;
     let queue = arguments.queue()?;
     let id = arguments.name("jid")?;
@@ -154,7 +156,7 @@ pub async fn complete(mut call: Call<'_>) -> Outcome {
 }
 
 /// The queue to which a completed job moves.
-fn next(call: &Call<'_>, options: &Options) -> Result<Option<Next>, Refused> {
+fn next(call: &Call<'_>, options: &Options) -> Result<Option<NextQueue>, CommandError> {
     let delay = options.seconds("delay")?.unwrap_or_default();
     let depends = options.names("depends")?.unwrap_or_default();
     let refuse = |words| Err(call.arguments.bad(words));
@@ -164,7 +166,7 @@ fn next(call: &Call<'_>, options: &Options) -> Result<Option<Next>, Refused> {
     let next = options.text("next").filter(|next| !next.is_empty());
     let queue = next.map(|_| options.queue("next")).transpose()?.flatten();
     match queue {
-        Some(queue) => Ok(Some(Next {
+        Some(queue) => Ok(Some(NextQueue {
             queue,
             delay,
             depends,

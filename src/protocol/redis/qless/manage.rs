@@ -1,6 +1,6 @@
 //! Commands on jobs that need no lease, and on queues, workers and options.
 
-use super::error::Refused;
+use super::error::CommandError;
 use super::view::{self, OptionsView, Table, option_text};
 use super::{Call, Outcome, integer, json, only};
 use crate::engine::{
@@ -33,7 +33,7 @@ pub async fn cancel(mut call: Call<'_>) -> Outcome {
     Ok(Reply::List(ids))
 }
 
-async fn incomplete(call: &Call<'_>, keys: Vec<JobKey>) -> Result<Vec<JobKey>, Refused> {
+async fn incomplete(call: &Call<'_>, keys: Vec<JobKey>) -> Result<Vec<JobKey>, CommandError> {
     let jobs = call.engine.list_jobs_by_key(&keys).await?;
     let left = keys.into_iter().zip(jobs).filter(|(_, job)| {
         let job = job.as_ref();

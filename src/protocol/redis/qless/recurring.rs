@@ -1,6 +1,6 @@
 //! Recurring jobs.
 
-use super::error::Refused;
+use super::error::CommandError;
 use super::view::{RecurringView, Table, priority};
 use super::{Arguments, Call, Outcome, json, only};
 use crate::engine::{RECURRING_ID_BYTES_MAX, Recur, RecurringChange};
@@ -39,7 +39,7 @@ pub async fn recur(mut call: Call<'_>) -> Outcome {
     Ok(Reply::Text(only(done)?))
 }
 
-fn check_interval(arguments: &Arguments, interval_s: f64) -> Result<(), Refused> {
+fn check_interval(arguments: &Arguments, interval_s: f64) -> Result<(), CommandError> {
     // Half a microsecond is rounded up to the smallest interval.
     if interval_s * 1e6 >= 0.5 {
         return Ok(());

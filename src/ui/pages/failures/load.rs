@@ -10,7 +10,7 @@ use leptos::prelude::*;
 use crate::auth::Role;
 use crate::budget::Budget;
 use crate::engine::{
-    Allowance, Engine, Evaluated, Failing, FailureTimes, Page, QueueId, Result, TIMES_MAX, Time,
+    Allowance, Engine, Evaluated, FailedJob, FailureTimes, Page, QueueId, Result, TIMES_MAX, Time,
 };
 use crate::search::{Fingerprint, MESSAGE_CHARS_MAX};
 use crate::ui::context::read;
@@ -179,7 +179,7 @@ pub async fn load_failure(
     let (newest, prints) = fingerprints(newest, &mut allowance).await;
     let mut kinds = message_kinds(&newest, &prints);
     let selected_kind = find_kind(&kinds, fingerprint);
-    let matching: Vec<&Failing> = newest
+    let matching: Vec<&FailedJob> = newest
         .iter()
         .zip(&prints)
         .filter(|(_, print)| fingerprint.is_empty() || print.hash == fingerprint)
@@ -256,7 +256,7 @@ fn empty(group: &str) -> GroupRow {
 async fn page(
     engine: &Engine,
     group: &GroupRow,
-    matching: &[&Failing],
+    matching: &[&FailedJob],
     all: bool,
     offset: usize,
 ) -> Result<(i64, Vec<job::JobRow>)> {
@@ -278,9 +278,9 @@ async fn page(
 
 /// The fingerprints of messages, newest job first, until the allowance is used up, and the jobs that they belong to.
 async fn fingerprints(
-    jobs: Vec<Failing>,
+    jobs: Vec<FailedJob>,
     allowance: &mut Allowance,
-) -> (Vec<Failing>, Vec<Fingerprint>) {
+) -> (Vec<FailedJob>, Vec<Fingerprint>) {
     let jobs = Arc::new(jobs);
     let evaluate = {
         let jobs = Arc::clone(&jobs);
@@ -308,7 +308,7 @@ async fn fingerprints(
 }
 
 /// The kinds of messages, most frequent first, then newest first.
-fn message_kinds(newest: &[Failing], prints: &[Fingerprint]) -> Vec<MessageKind> {
+fn message_kinds(newest: &[FailedJob], prints: &[Fingerprint]) -> Vec<MessageKind> {
     let mut kinds: HashMap<&Fingerprint, (i64, usize)> = HashMap::new();
     for (index, print) in prints.iter().enumerate() {
         let kind = kinds.entry(print).or_insert((0, index));

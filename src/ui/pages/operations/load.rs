@@ -3,12 +3,12 @@
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Engine, JobAction, Operation, Page, Result, Skip, Stage, Subject};
+use crate::engine::{Engine, JobAction, Operation, Page, Result, Skip, Subject};
 use crate::ui::context::{read, read_or_missing};
 use crate::ui::error::PageError;
 use crate::ui::model::PAGE_JOBS;
 use crate::ui::model::operation::{
-    JobActionKind, OperationRequest, OperationRow, OperationView, OperationsView, Phase, SkipRow,
+    JobActionKind, OperationRequest, OperationRow, OperationView, OperationsView, SkipRow,
 };
 use crate::ui::present::queue_refs::queue_ref;
 
@@ -104,15 +104,7 @@ fn row(engine: &Engine, operation: &Operation) -> OperationRow {
             jobs,
             arg,
         },
-        phase: match operation.stage {
-            Stage::Running if operation.started_at.is_none() => Phase::Waiting,
-            Stage::Running => Phase::Running,
-            Stage::Done => Phase::Done,
-            Stage::Stopped => Phase::Stopped,
-            Stage::Failed => Phase::Failed,
-            Stage::Undoing => Phase::Undoing,
-            Stage::Undone => Phase::Undone,
-        },
+        state: operation.state,
         total: operation.total,
         is_minimum: operation.is_lower_bound,
         done: operation.done,

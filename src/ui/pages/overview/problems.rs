@@ -11,7 +11,7 @@ use crate::ui::model::queue::QueueRow;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::series::RecentActivity;
 use crate::ui::model::state::EffectiveState;
-use crate::ui::model::worker::Pulse;
+use crate::ui::model::worker::WorkerActivity;
 use crate::ui::pages::overview::model::OverviewView;
 use crate::ui::urls;
 
@@ -277,7 +277,7 @@ fn no_workers(overview: &OverviewView, now: i64) -> Option<Problem> {
     let alive = overview
         .workers
         .iter()
-        .any(|worker| worker.pulse(now) == Pulse::Alive);
+        .any(|worker| worker.activity(now) == WorkerActivity::Alive);
     (waiting > 0 && !alive).then(|| Problem {
         shape: "stalled",
         text: format!(

@@ -10,7 +10,7 @@ use crate::ui::context::{read, read_or_missing};
 use crate::ui::dates::{DATETIME_LOCAL, parse_time};
 use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
-use crate::ui::model::series::{RecentActivity, Series, Span, Spark, StatisticsQuery};
+use crate::ui::model::series::{RecentActivity, Series, Span, Sparkline, StatisticsQuery};
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::statistics::model::RangeView;
 use crate::ui::present::queue_refs::{key, queue_ref};
@@ -29,7 +29,7 @@ pub async fn range(query: StatisticsQuery) -> Result<RangeView, PageError> {
 /// The number of completed jobs per minute of each queue in the last 30 minutes. Queues without completed jobs are
 /// omitted.
 #[server]
-pub async fn sparks() -> Result<Vec<Spark>, PageError> {
+pub async fn sparks() -> Result<Vec<Sparkline>, PageError> {
     read(Role::Viewer, async |context| {
         load_sparks(&context.engine).await
     })
@@ -85,12 +85,12 @@ pub async fn load_recent(engine: &Engine) -> Result<RecentActivity> {
 }
 
 /// The number of completed jobs per minute of each queue in the last 30 minutes.
-pub async fn load_sparks(engine: &Engine) -> Result<Vec<Spark>> {
+pub async fn load_sparks(engine: &Engine) -> Result<Vec<Sparkline>> {
     let from = minute(engine.now(None)) - SPARK_MINUTES as i64 + 1;
     let found = engine.throughputs(from, SPARK_MINUTES).await?;
     let known = engine.known_queues();
     let spark = |(queue, completed)| {
-        Some(Spark {
+        Some(Sparkline {
             queue_ref: queue_ref(&known.by_id(queue)?.key),
             completed,
         })

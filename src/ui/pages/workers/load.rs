@@ -22,7 +22,7 @@ pub async fn load_workers(engine: &Engine) -> Result<Vec<WorkerRow>> {
         .collect();
     let now = engine.now(None).0;
     workers.sort_by(|a, b| {
-        let order = |worker: &WorkerRow| (Reverse(worker.stalled), worker.pulse(now));
+        let order = |worker: &WorkerRow| (Reverse(worker.stalled), worker.activity(now));
         order(a).cmp(&order(b)).then_with(|| a.name.cmp(&b.name))
     });
     Ok(workers)

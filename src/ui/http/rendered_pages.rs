@@ -24,7 +24,7 @@ use crate::ui::http::{Dashboard, REFRESH};
 const FRESH: Duration = Duration::from_secs(1);
 
 /// Maximum number of renderings that are shared at the same time; others are made for their request alone.
-const COPIES_MAX: usize = 64;
+const RENDERINGS_MAX: usize = 64;
 
 /// Maximum size of a page.
 const PAGE_BYTES_MAX: usize = 16 << 20;
@@ -34,16 +34,16 @@ const NOTHING_RUNS: &str = "default-src 'none'; sandbox";
 
 /// Pages rendered within the last second.
 #[derive(Clone, Default)]
-pub struct Shared(Arc<Mutex<HashMap<String, Copies>>>);
+pub struct RenderedPages(Arc<Mutex<HashMap<String, Rendering>>>);
 
 #[derive(Clone)]
-struct Copies {
+struct Rendering {
     seq: u64,
     made: Instant,
     page: Arc<OnceCell<Bytes>>,
 }
 
-impl Shared {
+impl RenderedPages {
     /// The page with this key for the state `seq`. Calls `make` to render it, unless that rendering exists.
     async fn page(
         &self,
@@ -66,11 +66,11 @@ impl Shared {
 
     fn entry(&self, key: String, seq: u64) -> Arc<OnceCell<Bytes>> {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pages.retain(|_, copies| copies.seq == seq && copies.made.elapsed() < FRESH);
-        if pages.len() >= COPIES_MAX && !pages.contains_key(&key) {
+        pages.retain(|_, rendering| rendering.seq == seq && rendering.made.elapsed() < FRESH);
+        if pages.len() >= RENDERINGS_MAX && !pages.contains_key(&key) {
             return Arc::default();
         }
-        let fresh = || Copies {
+        let fresh = || Rendering {
             seq,
             made: Instant::now(),
             page: Arc::default(),
@@ -87,7 +87,11 @@ pub async fn share(State(dashboard): State<Dashboard>, request: Request, next: N
     }
     let key = key(&request);
     let made = next.run(request);
-    match dashboard.shared.page(key, dashboard.feed.seq(), made).await {
+    match dashboard
+        .rendered_pages
+        .page(key, dashboard.feed.seq(), made)
+        .await
+    {
         Some(page) => {
             // The browser's code reads the page; nothing in it may run as a document.
             let headers = [
@@ -137,13 +141,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_page_is_rendered_once_per_state_and_second() {
-        let (shared, made) = (Shared::default(), AtomicU32::new(0));
+        let (pages, made) = (RenderedPages::default(), AtomicU32::new(0));
         let page = async |key: &str, seq: u64| {
             let make = async {
                 let made = made.fetch_add(1, Ordering::Relaxed);
                 Html(made.to_string()).into_response()
             };
-            shared.page(key.to_owned(), seq, make).await.unwrap()
+            pages.page(key.to_owned(), seq, make).await.unwrap()
         };
         let (a, b) = tokio::join!(page("/ui", 1), page("/ui", 1));
         assert_eq!((&a[..], &b[..]), (&b"0"[..], &b"0"[..]));
@@ -151,10 +155,10 @@ mod tests {
         assert_eq!(&page("/ui", 2).await[..], b"2", "another state");
         tokio::time::advance(FRESH).await;
         assert_eq!(&page("/ui", 2).await[..], b"3", "another second");
-        assert_eq!(shared.0.lock().unwrap().len(), 1, "old pages are removed");
-        for n in 0..2 * COPIES_MAX {
+        assert_eq!(pages.0.lock().unwrap().len(), 1, "old pages are removed");
+        for n in 0..2 * RENDERINGS_MAX {
             page(&format!("/ui/jobs?q={n}"), 2).await;
         }
-        assert_eq!(shared.0.lock().unwrap().len(), COPIES_MAX);
+        assert_eq!(pages.0.lock().unwrap().len(), RENDERINGS_MAX);
     }
 }
