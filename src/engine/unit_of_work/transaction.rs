@@ -6,7 +6,7 @@ pub mod request;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -191,6 +191,10 @@ impl GroupRunner for Runner {
         for request in requests {
             request.task.answer(outcome.clone());
         }
+    }
+
+    fn held(&mut self, took: Duration) {
+        self.metrics.held(took);
     }
 }
 
