@@ -8,6 +8,8 @@ mod logs;
 mod migrations;
 #[path = "tidy/promises.rs"]
 mod promises;
+#[path = "tidy/statements.rs"]
+mod statements;
 #[path = "tidy/walks.rs"]
 mod walks;
 
@@ -356,37 +358,6 @@ fn features_select_modules_only() {
         }
     }
     assert_none(&wrong, "#[cfg(feature)] stands on modules");
-}
-
-/// When a statement has waited for a row that another transaction changed, Postgres rechecks only the condition outside
-/// the subselect. The version ensures that the row is still the one that was selected.
-#[test]
-fn statements_that_change_jobs_check_their_version() {
-    /// It deletes all jobs.
-    const ALL: &str = "DELETE FROM jobs";
-    let (mut wrong, mut seen) = (Vec::new(), 0);
-    for source in sources(&["src/engine"]) {
-        for text in source.text.split("\";").chain(source.text.split("\",")) {
-            let Some(at) = text
-                .rfind("UPDATE jobs ")
-                .or_else(|| text.rfind("DELETE FROM jobs"))
-            else {
-                continue;
-            };
-            let (_, statement) = text.split_at(at);
-            if statement.contains("\"") || statement == ALL {
-                continue;
-            }
-            seen += 1;
-            let outside = statement.split_once("WHERE").map_or("", |(_, rest)| rest);
-            let outside = outside.split("(\n").next().unwrap_or_default();
-            if !(outside.contains("version) IN") || outside.contains("jobs.version = ")) {
-                wrong.push(format!("{}: {statement}", source.path));
-            }
-        }
-    }
-    assert!(seen > 10, "the statements are found: {seen}");
-    assert_none(&wrong, "another server may have changed the row meanwhile");
 }
 
 #[test]

@@ -168,6 +168,16 @@ pub async fn repair(
     parameters: CheckParameters,
     problems: &[Inconsistency],
 ) -> Result<(), StoreError> {
+    // While other servers cannot change the jobs, the repairs see what they have changed before.
+    let of_jobs = problems.iter();
+    let of_jobs = of_jobs.filter(|problem| CHANGING_JOBS.contains(&problem.kind));
+    let of_jobs: Vec<_> = of_jobs.map(|problem| problem.concerns.as_str()).collect();
+    if !of_jobs.is_empty() {
+        let set = format!("[{}]", of_jobs.join(","));
+        connection
+            .run(vec![Statement::new(LOCK_JOBS, [set.into()])])
+            .await?;
+    }
     let of_kinds = KINDS.iter().map(|kind| (kind.name, kind.repair));
     for (name, repair) in texts::REPAIRS.into_iter().chain(of_kinds) {
         let of_kind = problems.iter().filter(|problem| problem.kind == name);
@@ -192,6 +202,22 @@ struct Kind {
 
 /// The kinds that parse tags. They leave out the jobs in `$4`, whose tags cannot be parsed.
 const READING_TAGS: [&str; 2] = ["tag", "tagged"];
+
+/// The kinds that concern jobs, by `seq`, and change them or rows that belong to them. Transactions that change such
+/// rows also write the job.
+const CHANGING_JOBS: [&str; 8] = [
+    "lease",
+    "failure",
+    "dependency",
+    "depends",
+    "body",
+    "lost-body",
+    "tag",
+    "tagged",
+];
+
+const LOCK_JOBS: &str =
+    "SELECT seq FROM jobs WHERE seq IN (SELECT k.int(0) FROM rows($1) AS k) ORDER BY seq {locked}";
 
 /// In the order of repair: jobs first, then the counters derived from them.
 const KINDS: [Kind; 16] = [

@@ -20,7 +20,7 @@ use crate::store::{DatabaseInfo, ReaderUse};
 /// Queues with counters of their own, unless configured.
 pub const COUNTED_QUEUES: usize = 200;
 
-/// Upper bounds of the durations of commits, in microseconds.
+/// Upper bounds of the durations of commits, and of the times for which groups hold the writer, in microseconds.
 const COMMIT_US: [u64; 12] = [
     100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000, 2_500_000,
 ];
@@ -38,6 +38,7 @@ const MINUTE: u8 = Kind::Minute as u8;
 #[derive(Debug)]
 pub struct Metrics {
     commit_us: Histogram<12>,
+    hold_us: Histogram<12>,
     commit_requests: Histogram<10>,
     failed_transactions: Counter,
     /// Long polls that wait for a job.
@@ -183,6 +184,7 @@ impl Metrics {
     pub fn new(queues: usize) -> Metrics {
         Metrics {
             commit_us: Histogram::new(&COMMIT_US),
+            hold_us: Histogram::new(&COMMIT_US),
             commit_requests: Histogram::new(&REQUESTS),
             failed_transactions: Counter::default(),
             polls: Gauge::default(),
@@ -193,9 +195,13 @@ impl Metrics {
 
     /// Counts a transaction with this many requests whose commit took this long.
     pub fn committed(&self, took: Duration, requests: usize) {
-        self.commit_us
-            .observe(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+        self.commit_us.observe(microseconds(took));
         self.commit_requests.observe(requests as u64);
+    }
+
+    /// Counts a commit group that held the writer this long.
+    pub fn held(&self, took: Duration) {
+        self.hold_us.observe(microseconds(took));
     }
 
     /// Counts a transaction that failed.
@@ -224,6 +230,10 @@ impl Metrics {
     }
 }
 
+fn microseconds(took: Duration) -> u64 {
+    u64::try_from(took.as_micros()).unwrap_or(u64::MAX)
+}
+
 impl QueueCounters {
     /// The totals of the queue. All queues beyond the limit share one set of totals.
     fn of(&mut self, queue: QueueId, max: usize) -> &mut QueueTotals {
@@ -248,6 +258,8 @@ pub struct EventTotals {
 pub struct WriterMetrics {
     /// Durations of commits, in seconds.
     pub commit_s: Buckets,
+    /// How long commit groups held the writer, in seconds.
+    pub hold_s: Buckets,
     /// Requests per committed transaction.
     pub commit_requests: Buckets,
     pub failed_transactions: u64,
@@ -287,6 +299,7 @@ impl Engine {
         let metrics = &self.0.metrics;
         WriterMetrics {
             commit_s: metrics.commit_us.read(1e6),
+            hold_s: metrics.hold_us.read(1e6),
             commit_requests: metrics.commit_requests.read(1.0),
             failed_transactions: metrics.failed_transactions.get(),
             queued: self.0.writer.queued(),

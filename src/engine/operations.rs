@@ -33,6 +33,9 @@ const UNDO_BYTES_MAX: i64 = 64 << 20;
 /// Seconds after its end during which an operation can be undone.
 const UNDO_S: f64 = 30.0;
 
+/// How long removed jobs are kept beyond that: longer than the transaction that begins an undo.
+const UNDO_GRACE_S: f64 = 5.0;
+
 /// Operations that run or wait for their turn.
 pub const ACTIVE_MAX: i64 = 100;
 

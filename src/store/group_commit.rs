@@ -64,6 +64,10 @@ pub trait GroupRunner: Send + 'static {
 
     /// Delivers the outcome of every request: its own result after a commit, the error otherwise.
     fn respond(&mut self, requests: Vec<Self::Request>, outcome: Result<(), StoreError>);
+
+    /// Called after each group with the time for which it held the writer, so that other requests waited: all attempts
+    /// and responses.
+    fn held(&mut self, took: Duration);
 }
 
 /// A handle to the writer.
@@ -170,6 +174,7 @@ async fn write<R: GroupRunner>(
         if requests.is_empty() {
             continue;
         }
+        let began = Instant::now();
         if let Err(error) = connection.restore_reserve_if_possible().await {
             tracing::warn!(%error, "failed to read the free space of the database");
         }
@@ -177,6 +182,7 @@ async fn write<R: GroupRunner>(
         let ran = run_and_respond(&mut connection, &mut runner, requests, &mut outage, &stop).await;
         // The connection is not closed, because that could write to the database again.
         let Some(oversized) = ran else { return };
+        runner.held(began.elapsed());
         queue.release(count - oversized.len());
         queue.put_back(oversized);
         update_disk_full(&is_full, connection.is_full());

@@ -232,6 +232,17 @@ impl Row {
         get!(self, column, text)
     }
 
+    /// [`Row::text`] without a copy if possible; the column is null afterwards.
+    pub fn take_text(&mut self, column: usize) -> Result<String, StoreError> {
+        if let Row::Values(values) = self
+            && let Some(value @ Value::Text(_)) = values.get_mut(column)
+            && let Value::Text(text) = std::mem::replace(value, Value::Null)
+        {
+            return Ok(text);
+        }
+        self.text(column)
+    }
+
     pub fn int_or_null(&self, column: usize) -> Result<Option<i64>, StoreError> {
         get!(self, column, or_null(int))
     }

@@ -1,6 +1,7 @@
-//! SQLite: the connection that writes (`sqlite/writer.rs`), those that read (`sqlite/readers.rs`), and the files
-//! (`sqlite/files.rs`).
+//! SQLite: the connection that writes (`sqlite/writer.rs`), those that read (`sqlite/readers.rs`), checkpoints
+//! (`sqlite/checkpoints.rs`), and the files (`sqlite/files.rs`).
 
+mod checkpoints;
 mod files;
 mod readers;
 mod writer;

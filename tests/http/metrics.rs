@@ -85,6 +85,7 @@ async fn the_life_of_jobs_is_counted() {
     for name in [
         "switchyard_commit_duration_seconds_count",
         "switchyard_commit_requests_count",
+        "switchyard_writer_hold_duration_seconds_count",
         "switchyard_database_size_bytes",
         "switchyard_http_connections",
         "process_resident_memory_bytes",

@@ -188,7 +188,7 @@ async fn expire_leases(
     let long = long_parts(&keys, work).statements();
     if !long.is_empty() {
         let answers = connection.run(long).await?;
-        work.take_long_parts(&answers)?;
+        work.take_long_parts(answers)?;
     }
     for key in &keys {
         leases::expire_lease(work, key);

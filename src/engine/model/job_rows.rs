@@ -209,6 +209,15 @@ pub struct Omitted {
     pub dependents: usize,
     /// The number of dependencies that were left out, if they were counted.
     pub dependencies: usize,
+    /// All dependencies and dependents of a job with too many to load, if a transaction counted them for its size.
+    pub links: Option<Links>,
+}
+
+/// Numbers of dependencies and dependents.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Links {
+    pub dependencies: usize,
+    pub dependents: usize,
 }
 
 /// Dependencies, and dependents, of a row of `job_columns!(short)`; the statement reads one more.

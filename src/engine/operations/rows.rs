@@ -3,7 +3,9 @@
 use crate::engine::clock::Time;
 use crate::engine::model::job::QueueKey;
 use crate::engine::model::long_bodies::body;
-use crate::engine::operations::{JobAction, Operation, OperationState, Skip, Subject, UNDO_S};
+use crate::engine::operations::{
+    JobAction, Operation, OperationState, Skip, Subject, UNDO_GRACE_S, UNDO_S,
+};
 use crate::store::{Connection, Row, Statement, StoreError};
 
 /// Operations that are kept, and seconds that they are kept after their end.
@@ -138,7 +140,7 @@ pub fn skip(row: &Row) -> Result<Skip, StoreError> {
 /// Deletes removed jobs that can no longer be restored, and operations that ended long ago or exceed the limit, with
 /// their skips. Scans the few operations, not all removed jobs.
 pub async fn delete_old(connection: &mut Connection, now: Time) -> Result<usize, StoreError> {
-    let (over, old) = (now, now.plus_seconds(-KEPT_S));
+    let (over, old) = (now.plus_seconds(-UNDO_GRACE_S), now.plus_seconds(-KEPT_S));
     // Keeps an operation while it can be undone, so that its result stays visible.
     let young = now.plus_seconds(-UNDO_S);
     let limits = [old.0, young.0, KEPT_MAX, DELETE_BATCH];
@@ -228,7 +230,7 @@ DELETE FROM removed WHERE (operation, n) IN (
 
 /// An operation is deleted after the jobs it removed.
 const DELETE_OLD: &str = "
-DELETE FROM operations WHERE id IN (
+DELETE FROM operations WHERE stage NOT IN (1, 5) AND id IN (
     SELECT o.id FROM operations AS o WHERE o.stage NOT IN (1, 5) AND (o.ended_at <= $1 OR o.ended_at <= $2
         AND o.id < (SELECT min(id) FROM (SELECT id FROM operations ORDER BY id DESC LIMIT $3 + 0) AS newest))
         AND NOT EXISTS (SELECT 1 FROM removed AS r WHERE r.operation = o.id)

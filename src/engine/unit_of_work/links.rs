@@ -1,13 +1,25 @@
 //! Tags and dependencies of the jobs of a transaction. Each is a row of its own, so a few jobs can have as many rows as
 //! thousands of others.
 
+use std::collections::{HashMap, HashSet};
+
 use crate::engine::model::job::JobKey;
-use crate::engine::model::job_rows::EDGES_SHORT_MAX;
+use crate::engine::model::job_rows::{EDGES_SHORT_MAX, Links};
 use crate::engine::unit_of_work::{Extent, LoadedJob, Needs, UnitOfWork};
 use crate::engine::verbs::qless::depend::{DEPENDENCIES_MAX, DEPENDENTS_MAX};
+use crate::store::{Statement, StatementResult, StoreError};
 
 /// Tags and dependencies that a transaction removes if it can be split.
 pub const LINKS_MAX: usize = 2_048;
+
+/// Jobs whose links are counted: more of them have more than [`LINKS_MAX`] together.
+const COUNTED_JOBS_MAX: usize = LINKS_MAX / EDGES_SHORT_MAX;
+
+/// The numbers of dependencies and of dependents of jobs by `seq`, each up to `$2`.
+const COUNT_LINKS: &str = "
+SELECT k.int(0), (SELECT count(*) FROM (SELECT needs FROM dependencies WHERE job = k.int(0) LIMIT $2 + 0) AS c),
+    (SELECT count(*) FROM (SELECT job FROM dependencies WHERE needs = k.int(0) LIMIT $2 + 0) AS d)
+FROM rows($1) AS k";
 
 /// The assumed size of a tag in a long list, in bytes.
 const TAG_BYTES: usize = 8;
@@ -23,24 +35,65 @@ impl LoadedJob {
         self.job.tags.len() + self.omitted.tags / TAG_BYTES
     }
 
+    /// The number of dependencies, or the fewest that it can be if they were neither loaded nor counted.
     fn dependencies(&self) -> usize {
-        match self.job.dependencies.len() {
-            count if self.omitted.edges && count > EDGES_SHORT_MAX => DEPENDENCIES_MAX,
-            count => count,
-        }
+        let counted = self.omitted.links.map(|links| links.dependencies);
+        counted.unwrap_or(self.job.dependencies.len())
     }
 
+    /// The number of dependents, likewise.
     fn dependents(&self) -> usize {
-        match self.job.dependents.len() {
-            count if self.omitted.edges && count > EDGES_SHORT_MAX => DEPENDENTS_MAX,
-            count => count,
-        }
+        let counted = self.omitted.links.map(|links| links.dependents);
+        counted.unwrap_or(self.job.dependents.len())
     }
 }
 
 impl UnitOfWork {
-    /// The tags and dependencies that the verbs remove with the loaded jobs that they name. A list that has not been
-    /// loaded counts as the longest.
+    /// The statement that counts the dependencies and dependents of loaded jobs whose lists were left out, if verbs
+    /// remove or release them. With more of these jobs than [`COUNTED_JOBS_MAX`], the transaction is too large
+    /// whatever they have.
+    pub fn count_links_statement<'a>(
+        &self,
+        needs: impl Iterator<Item = &'a Needs>,
+    ) -> Option<Statement> {
+        if !self.jobs.values().any(|loaded| loaded.omitted.edges) {
+            return None;
+        }
+        let needs = needs
+            .filter(|need| need.releases_dependents || need.replaces_dependencies || need.deletes);
+        let named: HashSet<_> = needs.flat_map(|needs| self.named_keys(needs)).collect();
+        let loaded = self.jobs.values().filter(|loaded| loaded.omitted.edges);
+        let jobs = loaded.map(|loaded| &loaded.job);
+        let jobs = jobs.filter(|job| named.contains(&(job.key.scope, job.key.id.as_str())));
+        let jobs: Vec<_> = jobs.map(|job| (job.seq,)).collect();
+        let max = DEPENDENTS_MAX.max(DEPENDENCIES_MAX) as i64;
+        (!jobs.is_empty() && jobs.len() <= COUNTED_JOBS_MAX)
+            .then(|| Statement::of_rows(COUNT_LINKS, &jobs).with(max))
+    }
+
+    /// Stores the result of [`UnitOfWork::count_links_statement`].
+    pub fn take_links_counted(&mut self, answers: &[StatementResult]) -> Result<(), StoreError> {
+        let mut counts = HashMap::new();
+        for row in answers.iter().flat_map(|answer| &answer.rows) {
+            let count = |column| {
+                row.int(column)
+                    .map(|n| usize::try_from(n).unwrap_or_default())
+            };
+            let links = Links {
+                dependencies: count(1)?,
+                dependents: count(2)?,
+            };
+            counts.insert(row.int(0)?, links);
+        }
+        for loaded in self.jobs.values_mut() {
+            let counted = counts.get(&loaded.job.seq).copied();
+            loaded.omitted.links = counted.or(loaded.omitted.links);
+        }
+        Ok(())
+    }
+
+    /// The tags and dependencies that the verbs remove with the loaded jobs that they name. A list that was neither
+    /// loaded nor counted counts as the shortest that it can be.
     pub fn links<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> usize {
         if !self.jobs.values().any(LoadedJob::has_links) {
             return 0;

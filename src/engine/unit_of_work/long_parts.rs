@@ -212,20 +212,20 @@ impl UnitOfWork {
     }
 
     /// Stores the results of [`LongParts::statements`]; the number of columns identifies the kind.
-    pub fn take_long_parts(&mut self, answers: &[StatementResult]) -> Result<(), StoreError> {
+    pub fn take_long_parts(&mut self, answers: Vec<StatementResult>) -> Result<(), StoreError> {
         let mut keys = HashMap::new();
         for (key, loaded) in &self.jobs {
             if loaded.has_long_parts() {
                 keys.insert(loaded.job.seq, key.clone());
             }
         }
-        for row in answers.iter().flat_map(|answer| &answer.rows) {
+        for mut row in answers.into_iter().flat_map(|answer| answer.rows) {
             let key = keys.get(&row.int(0)?);
             let Some(loaded) = key.and_then(|key| self.jobs.get_mut(key)) else {
                 continue;
             };
             match row.columns() {
-                2 => loaded.job.body = row.text(1)?.into(),
+                2 => loaded.job.body = row.take_text(1)?.into(),
                 3 => {
                     loaded.job.dependencies = job_rows::lines(row.text_or_null(1)?);
                     loaded.job.dependents = job_rows::lines(row.text_or_null(2)?);

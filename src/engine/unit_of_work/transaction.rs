@@ -6,7 +6,7 @@ pub mod request;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -193,6 +193,10 @@ impl GroupRunner for Runner {
         for request in requests {
             request.task.answer(outcome.clone());
         }
+    }
+
+    fn held(&mut self, took: Duration) {
+        self.metrics.held(took);
     }
 }
 
@@ -404,10 +408,13 @@ async fn run_named(
         let answers = connection.read(load).await?;
         work.take_loaded(answers, oldest)?;
     }
+    let divisible = requests.len() > 1 || requests.iter().any(|it| it.needs.divisible);
+    if divisible {
+        count_links(connection, work, requests).await?;
+    }
     let long = work.long_parts(requests.iter().map(|request| &request.needs));
     let links = work.links(requests.iter().map(|request| &request.needs));
     let is_large = long.bytes > LONG_PARTS_MAX || links > LINKS_MAX || work.has_uncounted();
-    let divisible = requests.len() > 1 || requests.iter().any(|it| it.needs.divisible);
     if is_large && divisible {
         raise_weights(work, requests);
         return Err(StoreError::TransactionTooLarge);
@@ -415,7 +422,7 @@ async fn run_named(
     let long = long.statements();
     if !long.is_empty() {
         let answers = connection.read(long).await?;
-        work.take_long_parts(&answers)?;
+        work.take_long_parts(answers)?;
     }
     let needs = requests.iter().map(|request| &request.needs);
     if let Some(dependents) = work.dependents_statement(needs) {
@@ -447,6 +454,21 @@ async fn run_named(
         request.task.run(work);
     }
     Ok(work.job_writes())
+}
+
+/// Counts the dependencies that the verbs remove and the dependents that they release, if they were not loaded, so that
+/// a transaction is not cut into smaller ones than necessary.
+async fn count_links(
+    connection: &mut Connection,
+    work: &mut UnitOfWork,
+    requests: &mut [WriteRequest],
+) -> Result<(), StoreError> {
+    let needs = requests.iter().map(|request| &request.needs);
+    if let Some(count) = work.count_links_statement(needs) {
+        let answers = connection.read(vec![count]).await?;
+        work.take_links_counted(&answers)?;
+    }
+    Ok(())
 }
 
 /// Raises the weights of requests that are too large together to what they load, so that they run again in smaller

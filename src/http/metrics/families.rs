@@ -138,6 +138,12 @@ impl Snapshot {
         )
         .histogram(&[], &writer.commit_s);
         out.metric(
+            "switchyard_writer_hold_duration_seconds",
+            Kind::Histogram,
+            "How long each commit group held the writer, so that other writes waited.",
+        )
+        .histogram(&[], &writer.hold_s);
+        out.metric(
             "switchyard_commit_requests",
             Kind::Histogram,
             "Requests that shared a transaction.",

@@ -73,6 +73,8 @@ impl GroupRunner for CountingRunner {
             self.answered.lock().expect("no panic").push(requests);
         }
     }
+
+    fn held(&mut self, _: Duration) {}
 }
 
 async fn store() -> Store {

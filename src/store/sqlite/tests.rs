@@ -1,8 +1,10 @@
 use std::time::Duration;
 
+use super::checkpoints::log_pages;
 use super::readers::Readers;
 use super::*;
-use crate::store::rows::Statement;
+use crate::store::Durability;
+use crate::store::rows::{Arg, Statement};
 
 /// A statement that would never end.
 const ENDLESS: &str = "SELECT count(*) FROM (WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n)";
@@ -64,4 +66,41 @@ async fn closing_the_readers_ends_a_statement_that_runs() {
     readers.close().await;
     let error = reading.await.unwrap().err().unwrap();
     assert!(error.is_outage(), "{error}");
+}
+
+/// The log has at most five eighths of the reserve and a transaction, whatever the threads' order.
+#[tokio::test]
+async fn the_log_starts_again_after_a_checkpoint_on_the_other_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("jobs.db");
+    let mut connection = Connection::open(&path, Durability::Process, false).unwrap();
+    connection.allocate_reserve().unwrap();
+    let run = |connection: &mut Connection, sql, args: Vec<Arg>| {
+        connection.begin();
+        connection
+            .commit_with(&[Statement::new(sql, args)])
+            .unwrap();
+    };
+    run(&mut connection, "CREATE TABLE t (x TEXT NOT NULL)", vec![]);
+    let text = "x".repeat(1 << 20);
+    let (mut written, mut restarts, mut longest) = (0, 0, 0);
+    while restarts < 3 {
+        let before = log_pages();
+        run(
+            &mut connection,
+            "INSERT INTO t (x) VALUES ($1)",
+            vec![text.as_str().into()],
+        );
+        written += 1;
+        restarts += u32::from(log_pages() < before);
+        longest = longest.max(log_pages());
+        assert!(written < 1_000, "the log does not start again");
+    }
+    assert!(longest < 5 * 1_024 + 300, "{longest} pages");
+    let count = "SELECT count(*), sum(length(x)) FROM t";
+    let read = connection.read(&[Statement::new(count, [])]).unwrap();
+    assert_eq!(read[0].rows[0].int(0).unwrap(), written);
+    assert_eq!(read[0].rows[0].int(1).unwrap(), written << 20);
+    connection.close().unwrap();
+    assert!(!folder.path().join("jobs.db-wal").exists());
 }

@@ -14,6 +14,7 @@ use rusqlite::types::{Value, ValueRef};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection as _, Executor, Row as _};
 
+use super::checkpoints::Checkpoints;
 use super::files::Files;
 use super::{PREPARED_BYTES_MAX, PREPARED_MAX, options};
 use crate::store::file::{create, lock};
@@ -22,7 +23,7 @@ use crate::store::rows::{Arg, Row, Statement, StatementResult};
 use crate::store::{BUSY_TIMEOUT, Durability, StoreError, VERSION, binding, migrations};
 
 /// Pages of 4 KiB in the write-ahead log before a checkpoint.
-const CHECKPOINT_PAGES: u64 = 2_000;
+const CHECKPOINT_PAGES: u32 = 2_000;
 const PAGE_BYTES: u64 = 4_096;
 
 /// Page cache, in KiB (SQLite expects a negative number for KiB).
@@ -46,6 +47,8 @@ pub struct Connection {
     files: Option<Files>,
     /// The disk reserve; `None` for a temporary database or one that is opened briefly.
     reserve: Option<Reserve>,
+    /// `None` for a temporary database or one that is opened briefly: a commit runs a checkpoint if the log is long.
+    checkpoints: Option<Checkpoints>,
     /// Held while the connection is open; `None` alongside a server, which holds it.
     _lock: Option<File>,
 }
@@ -117,6 +120,7 @@ impl Connection {
             in_group: false,
             was_busy: false,
             reserve: None,
+            checkpoints: None,
             _lock: lock,
         })
     }
@@ -129,16 +133,17 @@ impl Connection {
         Ok(migrated?)
     }
 
-    /// Allocates the disk reserve next to the file. Checkpoints keep the log below a quarter of the reserve, because a
-    /// checkpoint needs as much space as the log, and the log grows as long as a checkpoint fails.
+    /// Allocates the disk reserve next to the file, and starts the thread of the checkpoints. They begin when the log
+    /// is an eighth of the reserve, and the writer waits for them when it is five eighths, because a checkpoint needs as
+    /// much space as the log, and the log grows as long as a checkpoint fails.
     pub(in crate::store) fn allocate_reserve(&mut self) -> Result<(), StoreError> {
         let reserve = Reserve::allocate(&self.path);
-        let pages = reserve.bytes() / 4 / PAGE_BYTES;
-        if pages < CHECKPOINT_PAGES {
-            self.inner
-                .pragma_update(None, "wal_autocheckpoint", pages.to_string())?;
-        }
+        let pages = u32::try_from(reserve.bytes() / 8 / PAGE_BYTES).unwrap_or(u32::MAX);
         self.reserve = Some(reserve);
+        let start = pages.min(CHECKPOINT_PAGES);
+        let checkpoints =
+            Checkpoints::start(&self.inner, &self.path, self.synchronous, start, pages * 5)?;
+        self.checkpoints = Some(checkpoints);
         Ok(())
     }
 
@@ -169,7 +174,10 @@ impl Connection {
     }
 
     /// Runs a checkpoint and truncates the log, unless a reader needs it. Does not wait for readers.
-    fn empty_log(&self) {
+    fn empty_log(&mut self) {
+        if let Some(checkpoints) = &mut self.checkpoints {
+            checkpoints.wait();
+        }
         let patience = BUSY_TIMEOUT.as_millis().to_string();
         for (pragma, value) in [
             ("busy_timeout", "0"),
@@ -230,6 +238,9 @@ impl Connection {
             if let Some(files) = &mut self.files {
                 files.check()?;
             }
+            if let Some(checkpoints) = &mut self.checkpoints {
+                checkpoints.after_commit(&self.inner)?;
+            }
         }
         self.in_group = false;
         Ok(results)
@@ -278,6 +289,7 @@ impl Connection {
 
     /// Closes the connection. SQLite then runs a checkpoint.
     pub(in crate::store) fn close(self) -> Result<(), StoreError> {
+        drop(self.checkpoints);
         self.inner.close().map_err(|(_, error)| error.into())
     }
 }

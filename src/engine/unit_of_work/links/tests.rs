@@ -134,6 +134,48 @@ async fn a_job_with_more_dependencies_than_the_limit_keeps_working() {
     engine.close().await;
 }
 
+/// Jobs that are not in memory are loaded without long lists. Their dependents are counted, so that a transaction
+/// releases about 2,000 of them.
+#[tokio::test]
+async fn jobs_with_long_lists_share_transactions_according_to_their_dependents() {
+    let engine = engine().await;
+    let roots = ids("root", 40);
+    put(
+        &engine,
+        "roots",
+        roots.iter().map(|id| job(id, None)).collect(),
+    )
+    .await;
+    for root in &roots {
+        let leaf = |id: &String| job(id, Some(vec![root.clone()]));
+        let leaves = ids(&format!("leaf-{root}-"), 101);
+        put(&engine, "leaves", leaves.iter().map(leaf).collect()).await;
+    }
+    let claimed = engine.claim(Claim::of(queue("roots"), "w", 40), None).await;
+    let done = claimed.unwrap().into_iter();
+    let done: Vec<_> = done.map(|job| (job.key, "1".to_owned(), None)).collect();
+    assert_eq!(done.len(), 40);
+    // A transaction that fails clears the cache of running jobs.
+    let refused = engine.write(Needs::default(), None, 1, |work| {
+        work.add_statements([Statement::new("INSERT INTO tags (job) VALUES (NULL)", [])]);
+        Ok(())
+    });
+    assert!(refused.await.is_err());
+    let commits = || engine.writer_metrics().commit_s.counts.iter().sum::<u64>();
+    let before = commits();
+    let holder = LeaseHolder {
+        worker: "w".to_owned(),
+        queue: None,
+    };
+    let done = engine.complete(done, holder, None).await.unwrap();
+    assert!(done.iter().all(|done| *done == Ok(State::Complete)));
+    assert_eq!(commits() - before, 2, "20 jobs each");
+    assert_eq!(count(&engine, WAITING).await, 40 * 101);
+    assert_eq!(count(&engine, "SELECT count(*) FROM dependencies").await, 0);
+    assert_eq!(engine.check(None).await.unwrap(), []);
+    engine.close().await;
+}
+
 /// 400,000 dependents are counted in a transaction: of each of 250 dependencies 1,600.
 #[tokio::test]
 async fn the_more_dependencies_a_job_gets_the_fewer_dependents_each_may_have() {

@@ -45,7 +45,7 @@ pub async fn run_claims(
         let long = work.long_parts_of_candidates().statements();
         if !long.is_empty() {
             let answers = connection.run(long).await?;
-            work.take_long_parts(&answers)?;
+            work.take_long_parts(answers)?;
         }
         if !due.is_empty() {
             let (planned, cut) = spawn::planned(&wanted, due, work.now);

@@ -133,9 +133,12 @@ const END: &str = "DELETE FROM sessions WHERE hash = $1";
 
 const DROP_ENDED: &str = "DELETE FROM sessions WHERE seen_at <= $1 OR created_at <= $2";
 
+// The last condition is for a session that another server touches meanwhile.
 const DROP_OTHERS: &str = "
 DELETE FROM sessions WHERE name = $1 AND hash NOT IN (
-    SELECT hash FROM sessions WHERE name = $1 ORDER BY seen_at DESC, hash LIMIT $2 + 0)";
+        SELECT hash FROM sessions WHERE name = $1 ORDER BY seen_at DESC, hash LIMIT $2 + 0)
+    AND seen_at <= (SELECT min(seen_at) FROM (
+        SELECT seen_at FROM sessions WHERE name = $1 ORDER BY seen_at DESC, hash LIMIT $2 + 0) AS kept)";
 
 const DROP_SURPLUS: &str = "
 DELETE FROM sessions WHERE seen_at <= (SELECT seen_at FROM sessions ORDER BY seen_at DESC LIMIT 1 OFFSET $1 + 0)";
