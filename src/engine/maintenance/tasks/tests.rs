@@ -278,7 +278,7 @@ async fn a_part_of_the_counts_is_pruned_at_once() {
         (2_500, 2_500),
         (2_500, 2_500),
     ] {
-        affected(&engine, MaintenanceTask::AgeStatistics).await;
+        affected(&engine, MaintenanceTask::CleanUpStatistics).await;
         assert_eq!(left().await, expected);
     }
     for sql in ["tag_counts", "failure_counts"] {
@@ -292,7 +292,7 @@ async fn a_part_of_the_counts_is_pruned_at_once() {
     // Once a day.
     let add = COUNTS.map(|sql| Statement::new(sql, [20_002.into(), 20_002.into()]));
     write(&engine, add).await;
-    affected(&engine, MaintenanceTask::AgeStatistics).await;
+    affected(&engine, MaintenanceTask::CleanUpStatistics).await;
     assert_eq!(left().await, (2_502, 2_502));
     engine.close().await;
 }
@@ -310,7 +310,7 @@ async fn the_statistics_of_2000_queues_are_pruned_at_once() {
     write(&engine, OLD_STATISTICS.map(|sql| Statement::new(sql, []))).await;
     // A part is repeated if as many rows as possible were deleted. The next one begins with its last queue.
     for expected in [2_500, 2_500, 501, 0] {
-        affected(&engine, MaintenanceTask::AgeStatistics).await;
+        affected(&engine, MaintenanceTask::CleanUpStatistics).await;
         let left = count(
             &engine,
             "SELECT count(*) FROM tallies WHERE kind = {kind_wait}",
