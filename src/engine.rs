@@ -62,6 +62,7 @@ pub use operations::{
     Subject, UNDO_JOBS_MAX,
 };
 use peers::Peers;
+use queries::LongReads;
 pub use queries::about::{Opened, ServerInfo};
 pub use queries::dead_letter::DeadLetter;
 pub use queries::due::{Due, HOURS};
@@ -163,7 +164,7 @@ struct Inner {
     poll_candidates: PollCandidates,
     claimants: Claimants,
     max_queues: usize,
-    check_turn: consistency::CheckTurn,
+    long_reads: LongReads,
     changes: watch::Sender<u64>,
     commits: Arc<CommitTimes>,
     metrics: Arc<Metrics>,
@@ -249,7 +250,7 @@ impl Engine {
             poll_candidates: PollCandidates::default(),
             claimants: Claimants::default(),
             max_queues: verbs::queue_limit::max_queues(options),
-            check_turn: consistency::CheckTurn::default(),
+            long_reads: LongReads::default(),
             changes,
             commits,
             metrics,

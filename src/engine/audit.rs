@@ -74,6 +74,27 @@ pub struct AuditEntry {
     pub message: String,
 }
 
+impl AuditEntry {
+    /// The bytes of its texts.
+    pub fn text_bytes(&self) -> usize {
+        let actor = &self.actor;
+        let texts = [
+            &actor.id,
+            &actor.who,
+            &actor.role,
+            &actor.action,
+            &actor.target,
+            &actor.link,
+            &actor.request_id,
+            &actor.source,
+            &self.before,
+            &self.after,
+            &self.message,
+        ];
+        texts.iter().map(|text| text.len()).sum()
+    }
+}
+
 /// Selects entries. Empty and `None` fields match all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {

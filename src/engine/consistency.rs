@@ -78,7 +78,7 @@ impl Engine {
     /// # Errors
     /// [`Error::Busy`] if another check is running.
     pub async fn check(&self, now: Option<Time>) -> Result<Vec<Inconsistency>> {
-        let turn = Arc::clone(&self.0.check_turn.0).acquire_owned();
+        let turn = Arc::clone(&self.0.long_reads.check_turn.0).acquire_owned();
         let turn = timeout(CHECK_WAIT_MAX, turn).await;
         let turn = turn.map_err(|_| Error::Busy)?;
         let engine = self.clone();
@@ -468,7 +468,7 @@ mod tests {
     #[tokio::test]
     async fn an_abandoned_check_keeps_its_turn_until_its_statements_have_ended() {
         let engine = engine_without_tasks().await;
-        let turn = &engine.0.check_turn.0;
+        let turn = &engine.0.long_reads.check_turn.0;
         let mut abandoned = Box::pin(engine.check(None));
         assert!(futures::poll!(&mut abandoned).is_pending());
         drop(abandoned);

@@ -1,5 +1,8 @@
 //! Read-only queries. They read committed data and never wait for the writer.
 
+use crate::engine::consistency::CheckTurn;
+use crate::engine::queries::tags::TagRanking;
+
 pub mod about;
 pub mod batch_size;
 pub mod dead_letter;
@@ -26,3 +29,10 @@ pub mod stats;
 pub mod tags;
 pub mod tracked;
 pub mod workers;
+
+/// What requests share of the reads that take long.
+#[derive(Debug, Default)]
+pub struct LongReads {
+    pub check_turn: CheckTurn,
+    pub tag_ranking: TagRanking,
+}

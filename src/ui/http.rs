@@ -13,6 +13,7 @@ pub mod page_forms;
 pub mod rejections;
 pub mod rendered_pages;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -106,6 +107,11 @@ impl Dashboard {
             assets,
         }
     }
+
+    /// Whether to log that a request of a client without credentials was rejected. It must not fill the log.
+    fn may_log(&self, from: Option<IpAddr>) -> bool {
+        self.authenticator.throttle.may_log(from)
+    }
 }
 
 /// All routes under `/ui`. Static files need no authentication: they are public.
@@ -162,7 +168,7 @@ pub fn router(state: Dashboard) -> Router {
         .route("/ui/pkg/{version}/{name}", get(package_file))
         .merge(pages)
         .layer(CompressionLayer::new().quality(COMPRESSION))
-        .layer(middleware::from_fn(guard::guard))
+        .layer(middleware::from_fn_with_state(state.clone(), guard::guard))
         .with_state(state)
 }
 

@@ -96,3 +96,27 @@ async fn a_warning_in_json_has_the_id_of_its_request() {
     assert_eq!(line["message"], "rejected a request with wrong credentials");
     assert_eq!(line["span"]["id"], id.as_str());
 }
+
+#[tokio::test]
+async fn rejections_by_the_dashboard_cannot_fill_the_log() {
+    let logged = Logged::with("warn", &["--admin-token", "the-token-of-the-admin"]);
+    let (http, root) = (
+        &logged.server.http,
+        format!("http://{}", logged.server.address),
+    );
+    for _ in 0..10 {
+        let foreign = http.post(format!("{root}/ui/fn/cancel")).send().await;
+        assert_eq!(foreign.unwrap().status(), 403);
+        let malformed = http
+            .post(format!("{root}/ui/login"))
+            .header("origin", &root)
+            .header("content-type", "text/plain");
+        let malformed = malformed.body("name").send().await.unwrap();
+        assert!(malformed.status().is_client_error());
+    }
+    let log = logged.log();
+    let is_rejection = |line: &&str| {
+        line.contains("did not come from the dashboard") || line.contains("request failed")
+    };
+    assert_eq!(log.lines().filter(is_rejection).count(), 10, "{log}");
+}

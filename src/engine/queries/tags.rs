@@ -1,11 +1,15 @@
 //! Tags and the jobs that have them.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::model::page::Page;
-use crate::store::{Row, Statement};
+use crate::store::{Row, Statement, StoreError};
 
 impl Engine {
     /// The number of jobs with the tag, and a page of their IDs, by the time of tagging, then by ID.
@@ -25,23 +29,71 @@ impl Engine {
         Ok((total, ids?))
     }
 
-    /// Tags of at least `least` jobs, most used first, each with its number of jobs.
+    /// Tags of at least `least` jobs, most used first, each with its number of jobs. If there are many tags, requests
+    /// share a ranking of the most used ones, which can be a few seconds old.
     pub async fn top_tags(&self, least: i64, page: Page) -> Result<Vec<(String, i64)>> {
-        let (limit, offset) = (page.limit as i64, page.offset as i64);
-        let statement = Statement::new(TOP, [least.into(), limit.into(), offset.into()]);
-        // Reads all tags.
-        let mut answers = self
-            .readers()
-            .read_within(TOP_TIME_MAX, vec![statement])
-            .await?;
+        let is_ranked = page.offset.saturating_add(page.limit) <= RANKED_MAX;
+        if is_ranked && self.has_many_tags().await? {
+            let ranked = self.ranked_tags(Instant::now()).await?;
+            let found = ranked.iter().filter(|(_, jobs)| *jobs >= least);
+            return Ok(found.skip(page.offset).take(page.limit).cloned().collect());
+        }
+        self.rank_tags(least, page.limit, page.offset).await
+    }
+
+    async fn has_many_tags(&self) -> Result<bool> {
+        let most = RANKED_MAX as i64;
+        let rows = self.readers().rows(Statement::new(SOME, [most.into()]));
+        Ok(rows.await?.first().map_or(Ok(0), |row| row.int(0))? >= most)
+    }
+
+    /// The first [`RANKED_MAX`] tags, as they were within the last [`FRESH`]. One request at a time ranks them.
+    async fn ranked_tags(&self, now: Instant) -> Result<RankedTags> {
+        let turn = timeout(TOP_TIME_MAX, self.0.long_reads.tag_ranking.0.lock()).await;
+        let mut ranking = turn.map_err(|_| StoreError::Timeout)?;
+        if let Some((at, tags)) = &*ranking
+            && now.saturating_duration_since(*at) < FRESH
+        {
+            return Ok(Arc::clone(tags));
+        }
+        let tags: RankedTags = self.rank_tags(1, RANKED_MAX, 0).await?.into();
+        *ranking = Some((now, Arc::clone(&tags)));
+        Ok(tags)
+    }
+
+    /// Reads all tags.
+    async fn rank_tags(
+        &self,
+        least: i64,
+        limit: usize,
+        offset: usize,
+    ) -> Result<Vec<(String, i64)>> {
+        let args = [least, limit as i64, offset as i64].map(Into::into);
+        let batch = vec![Statement::new(TOP, args)];
+        let mut answers = self.readers().read_within(TOP_TIME_MAX, batch).await?;
         let rows = answers.pop().unwrap_or_default().rows;
         let tag = |row: &Row| Ok((row.text(0)?, row.int(1)?));
         rows.iter().map(tag).collect()
     }
 }
 
+/// Tags with their numbers of jobs.
+type RankedTags = Arc<[(String, i64)]>;
+
+/// The most used tags, and when they were read.
+#[derive(Debug, Default)]
+pub struct TagRanking(Mutex<Option<(Instant, RankedTags)>>);
+
+/// Tags in a shared ranking. If the table has fewer rows, it is fast enough to read it for each request.
+const RANKED_MAX: usize = 10_000;
+
+/// For how long requests share a ranking.
+const FRESH: Duration = Duration::from_secs(5);
+
 /// Time limit for the statement that ranks all tags.
 const TOP_TIME_MAX: Duration = Duration::from_secs(4);
+
+const SOME: &str = "SELECT count(*) FROM (SELECT server FROM tag_counts LIMIT $1 + 0) AS counts";
 
 const COUNT: &str = "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM tag_counts WHERE tag = $1";
 
@@ -51,3 +103,56 @@ SELECT id FROM tags WHERE tag = $1 ORDER BY tagged_at, id LIMIT $2 + 0 OFFSET $3
 const TOP: &str = "
 SELECT tag, CAST(sum(n) AS BIGINT) AS jobs FROM tag_counts GROUP BY tag HAVING sum(n) >= $1
 ORDER BY jobs DESC, tag LIMIT $2 + 0 OFFSET $3 + 0";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::engine_without_tasks as engine;
+    use crate::engine::unit_of_work::Needs;
+
+    const ADD: &str = "INSERT INTO tag_counts (tag, server, n)
+WITH RECURSIVE numbers (n) AS (SELECT $1 + 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < $2)
+SELECT 'tag ' || (1000000 - n), 1, n FROM numbers";
+
+    async fn add(engine: &Engine, first: i64, last: i64) {
+        let write = engine.write(Needs::default(), None, 1, move |work| {
+            let args = [first.into(), last.into()];
+            work.add_statements([Statement::new(ADD, args)]);
+            Ok(())
+        });
+        write.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn requests_share_a_ranking_of_many_tags() {
+        let engine = engine().await;
+        add(&engine, 1, 9_999).await;
+        assert!(!engine.has_many_tags().await.unwrap());
+        let page = |offset, limit| Page { offset, limit };
+        let top = async |offset, limit| {
+            let found = engine.top_tags(9_990, page(offset, limit)).await.unwrap();
+            found.into_iter().map(|(_, jobs)| jobs).collect::<Vec<_>>()
+        };
+        assert_eq!(top(0, 2).await, [9_999, 9_998]);
+        assert_eq!(top(8, 5).await, [9_991, 9_990]);
+        add(&engine, 10_000, 10_001).await;
+        assert!(engine.has_many_tags().await.unwrap());
+        assert_eq!(top(0, 2).await, [10_001, 10_000]);
+        assert_eq!(top(10, 5).await, [9_991, 9_990]);
+        assert_eq!(top(9_999, 1).await, Vec::<i64>::new());
+        assert_eq!(top(10_000, 1).await, Vec::<i64>::new());
+        let begin = Instant::now() + FRESH;
+        let first = engine.ranked_tags(begin).await.unwrap();
+        assert_eq!((first.len(), first[0].1), (RANKED_MAX, 10_001));
+        add(&engine, 10_002, 10_002).await;
+        let later = begin + FRESH - Duration::from_millis(1);
+        let shared = engine.ranked_tags(later).await.unwrap();
+        assert!(Arc::ptr_eq(&first, &shared));
+        let new = engine.ranked_tags(begin + FRESH).await.unwrap();
+        assert_eq!(new[0].1, 10_002);
+        let all = engine.top_tags(1, page(9_999, 5)).await.unwrap();
+        let jobs: Vec<i64> = all.iter().map(|(_, jobs)| *jobs).collect();
+        assert_eq!(jobs, [3, 2, 1], "beyond the ranking");
+        engine.close().await;
+    }
+}

@@ -69,11 +69,13 @@ pub async fn error_page(dashboard: Dashboard, info: RequestInfo, error: PageErro
     };
     // As a string, because the log escapes only those, and the error can quote a field of the form.
     let why = error.to_string();
-    tracing::warn!(
-        path = info.uri.path(),
-        error = why,
-        "a dashboard request failed"
-    );
+    if info.principal.is_some() || dashboard.may_log(info.from) {
+        tracing::warn!(
+            path = info.uri.path(),
+            error = why,
+            "a dashboard request failed"
+        );
+    }
     if accepts_only_json(&info.headers) {
         return (status, Json(error)).into_response();
     }

@@ -2,13 +2,14 @@
 //! headers of every response under `/ui`. Also rejects paths that the router of the pages would resolve differently
 //! from the table of roles.
 
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::auth::{BASIC, RequestOrigin};
-use crate::request::Https;
+use crate::request::{ClientAddress, Https};
+use crate::ui::http::Dashboard;
 use crate::ui::urls::encoding::is_ambiguous;
 
 /// The headers of every response; pages also have a Content-Security-Policy.
@@ -34,17 +35,19 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
 ];
 
 /// Rejects ambiguous paths and forms of other sites, and sets the headers. Over HTTPS, adds `Secure` to cookies.
-pub async fn guard(request: Request, next: Next) -> Response {
+pub async fn guard(State(dashboard): State<Dashboard>, request: Request, next: Next) -> Response {
     let is_https = Https::is_set(request.extensions());
     let mut response = if is_ambiguous(request.uri().path()) {
         (StatusCode::NOT_FOUND, "No page at this address.\n").into_response()
     } else if is_allowed(&request) {
         next.run(request).await
     } else {
-        tracing::warn!(
-            path = request.uri().path(),
-            "rejected a request that did not come from the dashboard"
-        );
+        if dashboard.may_log(ClientAddress::of(request.extensions())) {
+            tracing::warn!(
+                path = request.uri().path(),
+                "rejected a request that did not come from the dashboard"
+            );
+        }
         (
             StatusCode::FORBIDDEN,
             "The request did not come from the dashboard. Nothing was changed.\n",

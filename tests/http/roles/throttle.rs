@@ -77,21 +77,26 @@ async fn a_name_can_sign_in_30_times_a_minute() {
 }
 
 #[tokio::test]
-async fn a_user_cannot_take_more_than_1000_actions_at_once() {
+async fn a_user_cannot_take_more_than_5000_actions_at_once() {
     let server = Server::with(&with_keys(&[]));
     server.client().add_ids("work", &["a"]).await;
     let browser = Browser::at(&server);
     let olga = browser.with_key(OLGA);
     let form = [("id", "a"), ("back", "/ui"), ("after", "/ui")];
-    olga.act("add_tag", &[("id", "a"), ("tag", "red")]).await;
+    olga.act("track", &form).await;
     // Functions that only read are not actions.
     for _ in 0..10 {
         assert_ne!(olga.post("/ui/fn/confirm", &form).await.status(), 429);
     }
-    let actions = (0..1_010).map(|n| olga.post(["/ui/fn/track", "/ui/fn/untrack"][n % 2], &form));
-    let statuses: Vec<_> = futures::stream::iter(actions)
-        .buffer_unordered(8)
-        .map(|response| response.status().as_u16())
+    // Without fields, so that they end soon: rejected forms are entries, too.
+    let action = async || {
+        let request = olga.request(Method::POST, "/ui/fn/add_tag").body("");
+        let request = request.header("accept", "application/json");
+        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        request.send().await.unwrap().status().as_u16()
+    };
+    let statuses: Vec<_> = futures::stream::iter((0..5_010).map(|_| action()))
+        .buffer_unordered(32)
         .collect()
         .await;
     let refused = statuses.iter().filter(|status| **status == 429).count();
@@ -110,8 +115,8 @@ async fn a_user_cannot_take_more_than_1000_actions_at_once() {
     assert_eq!(olga.open("/ui/queues").await.status(), 200);
     let anna = browser.with_key(ANNA);
     assert_eq!(anna.post("/ui/fn/untrack", &form).await.status(), 303);
-    let first = browser.audit("?who=olga&action=add_tag").await;
-    assert_eq!(first.len(), 1, "{first:?}");
+    let first = browser.audit("?who=olga&action=track").await;
+    assert_eq!(first.len(), 1);
     let newest = browser.audit("?who=olga").await.remove(0);
     assert_eq!(newest["outcome"], "refused", "{newest}");
     assert!(

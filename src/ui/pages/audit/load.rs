@@ -77,6 +77,13 @@ pub async fn load_audit(engine: &Engine, query: &AuditQuery) -> Result<AuditView
     Ok(view)
 }
 
+/// Texts of an export in bytes, not counting the last batch. JSON can need six bytes for one, and then it still fits a
+/// response.
+const EXPORT_BYTES_MAX: usize = 8 << 20;
+
+/// Entries of an export that are read at a time.
+const EXPORT_BATCH: usize = 100;
+
 /// Up to `limit` matching entries, newest first, and whether there are more. An invalid time matches nothing.
 pub async fn load_export(
     engine: &Engine,
@@ -86,10 +93,24 @@ pub async fn load_export(
     let Ok(filter) = filter(query) else {
         return Ok((Vec::new(), false));
     };
-    let mut entries = engine.audit_entries(&filter, None, limit + 1).await?;
-    let more = entries.len() > limit;
-    entries.truncate(limit);
-    Ok((entries, more))
+    let (mut entries, mut bytes): (Vec<AuditEntry>, usize) = (Vec::new(), 0);
+    loop {
+        let last = entries.last();
+        let last = last.map(|entry| (entry.at, entry.actor.id.clone()));
+        // One more than a batch shows whether there are more.
+        let mut batch = engine
+            .audit_entries(&filter, last, EXPORT_BATCH + 1)
+            .await?;
+        let more = batch.len() > EXPORT_BATCH;
+        batch.truncate(EXPORT_BATCH);
+        bytes += batch.iter().map(AuditEntry::text_bytes).sum::<usize>();
+        entries.append(&mut batch);
+        if entries.len() >= limit || bytes >= EXPORT_BYTES_MAX || !more {
+            let is_cut = entries.len() > limit;
+            entries.truncate(limit);
+            return Ok((entries, more || is_cut));
+        }
+    }
 }
 
 fn filter(query: &AuditQuery) -> Result<AuditFilter, String> {
@@ -281,6 +302,38 @@ mod tests {
         assert_eq!(load("make_queue").await, ["create_queue"]);
         assert_eq!(load("cancel").await, ["cancel"]);
         assert_eq!(load("undepend").await, [""; 0]);
+        engine.close().await;
+    }
+
+    #[tokio::test]
+    async fn an_export_ends_at_its_limits() {
+        let engine = engine_without_tasks().await;
+        let add = async |n: usize, target: usize| {
+            let actor = Actor {
+                id: format!("{n:05}"),
+                target: "x".repeat(target),
+                ..Actor::default()
+            };
+            engine.record_outcome(&actor, true, "Done.").await.unwrap();
+        };
+        for n in 0..201 {
+            add(n, 0).await;
+        }
+        let export = async |limit: usize| {
+            let all = AuditQuery::default();
+            let (entries, more) = load_export(&engine, &all, limit).await.unwrap();
+            assert!(entries.is_sorted_by(|one, next| one.actor.id > next.actor.id));
+            (entries.len(), more)
+        };
+        assert_eq!(export(150).await, (150, true));
+        assert_eq!(export(200).await, (200, true));
+        assert_eq!(export(201).await, (201, false));
+        assert_eq!(export(202).await, (201, false));
+        let large = (1_000..3_200).map(|n| add(n, 4_096));
+        futures::future::join_all(large).await;
+        let (entries, more) = export(10_000).await;
+        // 21 batches of 100 entries of 4 KiB.
+        assert_eq!((entries, more), (2_100, true));
         engine.close().await;
     }
 }
