@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -32,9 +33,9 @@ pub const AUDIT_TARGET: &str = "audit";
 /// Days that an entry is kept.
 pub const AUDIT_DAYS_MAX: i64 = 90;
 
-/// Days for which an entry of a change is kept, however many entries follow, so that users cannot displace the traces of
-/// what they did. The dashboard limits how many entries a user can add in this time. Entries of [`AUDIT_ANONYMOUS`] are
-/// not kept for these days, because they show no user.
+/// Days for which an entry of a change is kept, however many entries follow, so that users cannot displace the traces
+/// of what they did. The dashboard limits how many entries a user can add in this time. Entries of
+/// [`AUDIT_ANONYMOUS`] are not kept for these days, because they show no user.
 pub const AUDIT_DAYS_MIN: i64 = 30;
 
 /// The name in entries of actions without credentials.
@@ -44,6 +45,12 @@ const DAY_US: i64 = 86_400_000_000;
 
 /// Old entries are deleted once per this many recorded outcomes.
 const DELETE_EVERY: u64 = 500;
+
+/// Old entries deleted per limit and transaction. Each can have 24 KB.
+pub const DROPPED_MAX: i64 = 1_000;
+
+/// Time limit for the statements that find old entries.
+const FIND_TIME_MAX: Duration = Duration::from_secs(4);
 
 /// Who takes an action, and which.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -193,20 +200,45 @@ impl Engine {
     ) -> Result<()> {
         let now = self.now(None);
         log_outcome(actor, done, message);
-        let mut statements = vec![
-            actor
-                .entry(SET_OUTCOME, now, before, after)
-                .with(items)
-                .with(i64::from(done))
-                .with(truncate(message)),
-        ];
+        let statement = actor
+            .entry(SET_OUTCOME, now, before, after)
+            .with(items)
+            .with(i64::from(done))
+            .with(truncate(message));
+        self.write(Needs::default(), None, 1, move |work| {
+            work.add_statements([statement.clone()]);
+            Ok(())
+        })
+        .await?;
         let recorded = self.0.outcomes_recorded.fetch_add(1, Ordering::Relaxed) + 1;
-        if recorded.is_multiple_of(DELETE_EVERY) {
-            statements.extend(drop_old(now));
-            statements.extend(drop_surplus_of(actor, now));
+        if recorded.is_multiple_of(DELETE_EVERY)
+            && let Err(error) = self.drop_surplus_entries(actor, now).await
+        {
+            tracing::warn!(%error, "failed to delete old audit entries");
+        }
+        Ok(())
+    }
+
+    /// Deletes up to [`DROPPED_MAX`] of the oldest entries above each quota: the common ones, and those of the actor's
+    /// name and role. The entries are found without the writer, because the search reads all newer ones.
+    pub(in crate::engine) async fn drop_surplus_entries(
+        &self,
+        actor: &Actor,
+        now: Time,
+    ) -> Result<()> {
+        let answers = self
+            .readers()
+            .read_within(FIND_TIME_MAX, find_surplus(actor, now))
+            .await?;
+        let rows = answers.iter().flat_map(|answer| &answer.rows);
+        let found: Vec<(String, i64)> = rows
+            .map(|row| Ok((row.text(0)?, row.int(1)?)))
+            .collect::<Result<_, StoreError>>()?;
+        if found.is_empty() {
+            return Ok(());
         }
         self.write(Needs::default(), None, 1, move |work| {
-            work.add_statements(statements.iter().cloned());
+            work.add_statements([Statement::of_rows(DROP_FOUND, &found)]);
             Ok(())
         })
         .await
@@ -267,30 +299,18 @@ fn log_outcome(actor: &Actor, done: bool, message: &str) {
     );
 }
 
-/// Statements that delete entries older than [`AUDIT_DAYS_MAX`], and the oldest ones above the quotas: without a role
-/// [`AUDIT_ENTRIES_OF_NAME_MAX`], of all others [`AUDIT_ENTRIES_MAX`] with changes and as many without.
-pub fn drop_old(now: Time) -> [Statement; 4] {
+/// The statement that deletes up to [`DROPPED_MAX`] entries older than [`AUDIT_DAYS_MAX`].
+pub fn drop_old(now: Time) -> Statement {
     let oldest = now.0 - AUDIT_DAYS_MAX * DAY_US;
-    let changes = [
-        AUDIT_ENTRIES_MAX.into(),
-        kept_since(now).into(),
-        AUDIT_ANONYMOUS.into(),
-    ];
-    [
-        Statement::new(DROP_OLD, [oldest.into()]),
-        Statement::new(DROP_SURPLUS_CHANGES, changes),
-        Statement::new(DROP_SURPLUS_OTHERS, [AUDIT_ENTRIES_MAX.into()]),
-        Statement::new(
-            DROP_SURPLUS_WITHOUT_ROLE,
-            [AUDIT_ENTRIES_OF_NAME_MAX.into()],
-        ),
-    ]
+    Statement::new(DROP_OLD, [oldest.into(), DROPPED_MAX.into()])
 }
 
-/// Statements that delete the oldest entries of the actor's name and role above the quotas.
-fn drop_surplus_of(actor: &Actor, now: Time) -> [Statement; 2] {
-    let quota = |sql| {
-        Statement::new(sql, [AUDIT_ENTRIES_OF_NAME_MAX.into()])
+/// Statements that find the oldest entries above the quotas: of the actor's name and role, and without a role
+/// [`AUDIT_ENTRIES_OF_NAME_MAX`]; of all with a role [`AUDIT_ENTRIES_MAX`]. Each with changes and without.
+fn find_surplus(actor: &Actor, now: Time) -> Vec<Statement> {
+    let find = |sql, most: i64| Statement::new(sql, [most.into(), DROPPED_MAX.into()]);
+    let of_name = |sql| {
+        find(sql, AUDIT_ENTRIES_OF_NAME_MAX)
             .with(actor.who.as_str())
             .with(actor.role.as_str())
     };
@@ -298,9 +318,14 @@ fn drop_surplus_of(actor: &Actor, now: Time) -> [Statement; 2] {
         AUDIT_ANONYMOUS => i64::MAX,
         _ => kept_since(now),
     };
-    [
-        quota(DROP_SURPLUS_CHANGES_OF_NAME).with(since),
-        quota(DROP_SURPLUS_OTHERS_OF_NAME),
+    vec![
+        of_name(FIND_CHANGES_OF_NAME).with(since),
+        of_name(FIND_OTHERS_OF_NAME),
+        find(FIND_CHANGES, AUDIT_ENTRIES_MAX)
+            .with(kept_since(now))
+            .with(AUDIT_ANONYMOUS),
+        find(FIND_OTHERS, AUDIT_ENTRIES_MAX),
+        find(FIND_WITHOUT_ROLE, AUDIT_ENTRIES_OF_NAME_MAX),
     ]
 }
 
@@ -369,36 +394,40 @@ const WHO: &str = "SELECT who FROM audit GROUP BY who ORDER BY max(at) DESC, who
 
 const ACTIONS: &str = "SELECT action FROM audit GROUP BY action ORDER BY action LIMIT 200";
 
-const DROP_OLD: &str = "DELETE FROM audit WHERE at <= $1";
+const DROP_OLD: &str = "
+DELETE FROM audit WHERE at <= $1 AND id IN (SELECT id FROM audit WHERE at <= $1 ORDER BY at LIMIT $2 + 0)";
 
-/// Deletes all of these entries but the newest `$1`, if they meet the condition `$and`.
-macro_rules! drop_surplus {
+// An action that runs can still add to its entry.
+const DROP_FOUND: &str =
+    "DELETE FROM audit WHERE (id, items) IN (SELECT text(0), int(1) FROM rows($1))";
+
+/// Finds the oldest `$2` of these entries that are not among the newest `$1`, if they meet the condition `$and`.
+macro_rules! find_surplus {
     ($which:literal, $and:literal) => {
         concat!(
-            "DELETE FROM audit WHERE ",
+            "SELECT id, items FROM audit WHERE ",
             $which,
             $and,
             " AND at <= (SELECT at FROM audit WHERE ",
             $which,
-            " ORDER BY at DESC LIMIT 1 OFFSET $1 + 0)"
+            " ORDER BY at DESC LIMIT 1 OFFSET $1 + 0) ORDER BY at LIMIT $2 + 0"
         )
     };
 }
 
 // Entries that changed nothing have quotas of their own: their number is not limited by what there is to change.
-const DROP_SURPLUS_CHANGES: &str =
-    drop_surplus!("role <> '' AND items > 0", " AND (at <= $2 OR who = $3)");
+const FIND_CHANGES: &str = find_surplus!("role <> '' AND items > 0", " AND (at <= $3 OR who = $4)");
 
-const DROP_SURPLUS_OTHERS: &str = drop_surplus!("role <> '' AND items = 0", "");
+const FIND_OTHERS: &str = find_surplus!("role <> '' AND items = 0", "");
 
 // A failed login has no role and is recorded under the name that was tried. Anyone who can reach the server can
 // cause such entries, so they have a quota of their own.
-const DROP_SURPLUS_WITHOUT_ROLE: &str = drop_surplus!("role = ''", "");
+const FIND_WITHOUT_ROLE: &str = find_surplus!("role = ''", "");
 
-const DROP_SURPLUS_CHANGES_OF_NAME: &str =
-    drop_surplus!("who = $2 AND role = $3 AND items > 0", " AND at <= $4");
+const FIND_CHANGES_OF_NAME: &str =
+    find_surplus!("who = $3 AND role = $4 AND items > 0", " AND at <= $5");
 
-const DROP_SURPLUS_OTHERS_OF_NAME: &str = drop_surplus!("who = $2 AND role = $3 AND items = 0", "");
+const FIND_OTHERS_OF_NAME: &str = find_surplus!("who = $3 AND role = $4 AND items = 0", "");
 
 #[cfg(test)]
 mod tests {

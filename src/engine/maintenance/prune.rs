@@ -39,12 +39,11 @@ pub async fn prune(
         let (next, is_full) = match progress {
             Progress::Statistics(from) => prune_statistics(connection, work, from).await?,
             Progress::Entries => {
-                if !trust_client_clock {
-                    let old = audit::drop_old(work.now).into_iter();
-                    let old = old.chain(sessions::drop_old(work.now));
-                    connection.run(old.collect()).await?;
+                if !trust_client_clock && prune_entries(connection, work).await? {
+                    (Progress::Entries, true)
+                } else {
+                    (Progress::TagCounts(String::new()), false)
                 }
-                (Progress::TagCounts(String::new()), false)
             }
             Progress::TagCounts(from) => prune_tag_counts(connection, from).await?,
             Progress::FailureCounts(group, queue) => {
@@ -95,6 +94,16 @@ async fn prune_statistics(
         false => Progress::Entries,
     };
     Ok((next, is_full))
+}
+
+/// Returns whether there may be more old audit entries.
+async fn prune_entries(connection: &mut Connection, work: &UnitOfWork) -> Result<bool, StoreError> {
+    let mut old = vec![audit::drop_old(work.now)];
+    old.extend(sessions::drop_old(work.now));
+    let answers = connection.run(old).await?;
+    Ok(answers
+        .first()
+        .is_some_and(|answer| answer.affected >= audit::DROPPED_MAX as u64))
 }
 
 async fn prune_tag_counts(connection: &mut Connection, from: String) -> Result<Step, StoreError> {

@@ -56,7 +56,7 @@ pub fn actor(info: &RequestInfo, user: &Identity, action: &str) -> Actor {
     }
 }
 
-/// Runs an action if the user has the role `least` and has not taken too many, and writes the audit entry in both cases.
+/// Runs an action if the user has the role `least` and has not taken too many. Writes the audit entry in all cases.
 pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Next) -> Response {
     let info = RequestInfo::of(&request);
     let Some(principal) = info.principal.clone() else {

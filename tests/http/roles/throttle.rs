@@ -83,7 +83,7 @@ async fn a_user_cannot_take_more_than_5000_actions_at_once() {
     let browser = Browser::at(&server);
     let olga = browser.with_key(OLGA);
     let form = [("id", "a"), ("back", "/ui"), ("after", "/ui")];
-    olga.act("track", &form).await;
+    olga.act("track", &form[..1]).await;
     // Functions that only read are not actions.
     for _ in 0..10 {
         assert_ne!(olga.post("/ui/fn/confirm", &form).await.status(), 429);

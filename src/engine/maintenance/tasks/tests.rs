@@ -183,6 +183,11 @@ SELECT 'id ' || n, $1 + n, 'ada', 'admin', '', '', '', '', '', 0, 1, '', '', '' 
 
 const CHANGES: &str = "UPDATE audit SET items = 1, who = $1";
 
+async fn drop_surplus(engine: &Engine, now: Time) {
+    let actor = audit::Actor::default();
+    engine.drop_surplus_entries(&actor, now).await.unwrap();
+}
+
 #[tokio::test]
 async fn the_newest_100000_audit_entries_are_kept() {
     let engine = engine().await;
@@ -194,7 +199,7 @@ async fn the_newest_100000_audit_entries_are_kept() {
     ] {
         let args = [now.0.into(), from.into(), to.into()];
         write(&engine, [Statement::new(ENTRIES, args)]).await;
-        write(&engine, audit::drop_old(now)).await;
+        drop_surplus(&engine, now).await;
         let left = count(&engine, "SELECT count(*) FROM audit").await;
         assert_eq!(left, kept, "of {to}");
     }
@@ -218,7 +223,7 @@ async fn changes_of_users_are_kept_for_30_days() {
         ("ada", age(1.0), 100_000),
     ] {
         write(&engine, [Statement::new(CHANGES, [who.into()])]).await;
-        write(&engine, audit::drop_old(at)).await;
+        drop_surplus(&engine, at).await;
         let left = count(&engine, "SELECT count(*) FROM audit").await;
         assert_eq!(left, kept, "{who} {at:?}");
     }
@@ -226,7 +231,7 @@ async fn changes_of_users_are_kept_for_30_days() {
     write(&engine, [Statement::new(ENTRIES, more)]).await;
     let who = audit::AUDIT_ANONYMOUS.into();
     write(&engine, [Statement::new(CHANGES, [who])]).await;
-    write(&engine, audit::drop_old(now)).await;
+    drop_surplus(&engine, now).await;
     let left = count(&engine, "SELECT count(*) FROM audit").await;
     assert_eq!(left, 100_000, "without credentials");
     engine.close().await;
@@ -316,6 +321,20 @@ async fn the_statistics_of_2000_queues_are_pruned_at_once() {
             "SELECT count(*) FROM tallies WHERE kind = {kind_wait}",
         )
         .await;
+        assert_eq!(left, expected);
+    }
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn up_to_1000_old_audit_entries_are_deleted_at_once() {
+    let engine = engine().await;
+    let old = engine.now(None).plus_seconds(-91.0 * 86_400.0);
+    let args = [old.0.into(), 1.into(), 2_500.into()];
+    write(&engine, [Statement::new(ENTRIES, args)]).await;
+    for expected in [1_500, 500, 0] {
+        affected(&engine, MaintenanceTask::CleanUpStatistics).await;
+        let left = count(&engine, "SELECT count(*) FROM audit").await;
         assert_eq!(left, expected);
     }
     engine.close().await;
