@@ -77,6 +77,30 @@ pub async fn measure(target: &Target) -> Result<Vec<Delay>> {
     Ok(delays)
 }
 
+/// How often groups held the writer over 50 ms since the server started, and the longest time.
+///
+/// # Errors
+/// If the server does not report it.
+pub async fn holds(target: &Target) -> Result<String> {
+    let mut connection = Connection::open(target.address(0)?).await?;
+    let metrics = connection.get("/metrics").await?;
+    let mut buckets = Vec::new();
+    for line in metrics.lines() {
+        let bucket = line.strip_prefix(r#"switchyard_writer_hold_duration_seconds_bucket{le=""#);
+        if let Some((bound, count)) = bucket.and_then(|rest| rest.split_once("\"} ")) {
+            buckets.push((bound.parse::<f64>()? * 1e3, count.trim().parse::<f64>()?));
+        }
+    }
+    let all = buckets.last().map_or(0.0, |(_, count)| *count);
+    let within = buckets.iter().find(|(bound, _)| *bound >= 50.0);
+    let over = all - within.map_or(all, |(_, count)| *count);
+    let longest = buckets.iter().find(|(_, count)| *count >= all);
+    let longest = longest.map_or(0.0, |(bound, _)| *bound);
+    Ok(format!(
+        "{over} of {all} groups held the writer over 50 ms, and none over {longest} ms"
+    ))
+}
+
 fn some(count: usize, item: &dyn Fn(usize) -> String) -> String {
     let items: Vec<String> = (0..count).map(item).collect();
     format!("[{}]", items.join(","))

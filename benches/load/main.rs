@@ -209,6 +209,9 @@ async fn measure_delays(targets: &[Target]) -> Result<()> {
         rows.push((target.name.clone(), delays::measure(target).await?));
     }
     report::print_delays(&rows);
+    for target in targets {
+        println!("{}: {}", target.name, delays::holds(target).await?);
+    }
     Ok(())
 }
 

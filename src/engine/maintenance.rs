@@ -2,6 +2,7 @@
 
 pub mod deletions;
 pub mod empty_queues;
+pub mod flush;
 pub mod fold_series;
 pub mod prune;
 pub mod tasks;
@@ -28,6 +29,8 @@ pub enum SystemTask {
     CheckPeers,
     /// A maintenance task. Only the leader runs it.
     Maintain(MaintenanceTask),
+    /// Deletes a bounded part of everything.
+    FlushPart,
     /// Deletes everything.
     Flush,
     /// Deletes a bounded batch of a queue's jobs.
@@ -79,7 +82,8 @@ impl Runner {
         work: &mut UnitOfWork,
     ) -> Result<Vec<Statement>, StoreError> {
         match system_task {
-            SystemTask::Flush => return Ok(tasks::flush()),
+            SystemTask::FlushPart => flush::part(connection, work).await?,
+            SystemTask::Flush => return Ok(flush::everything()),
             SystemTask::Repair(parameters, problems) => {
                 consistency::repair(connection, *parameters, problems).await?;
                 work.audit_repair(problems.len());
@@ -127,7 +131,10 @@ impl Runner {
                 self.job_cache.clear();
                 self.reload_cache(connection).await?;
             }
-            SystemTask::CheckPeers | SystemTask::Maintain(_) | SystemTask::DeleteJobs(_) => {}
+            SystemTask::CheckPeers
+            | SystemTask::Maintain(_)
+            | SystemTask::FlushPart
+            | SystemTask::DeleteJobs(_) => {}
         }
         Ok(())
     }

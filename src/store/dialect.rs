@@ -12,6 +12,7 @@
 //! | `{locked}` | ends a `SELECT`: lock its rows, waiting for locked ones |
 //! | `{running}` | the number with this name in [`Settings::constants`](super::Settings::constants) |
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
@@ -71,8 +72,11 @@ impl Dialect {
             .copied();
         known.unwrap_or_else(|| {
             let expanded = match self {
-                Dialect::Sqlite(RowBinding::Single) => self.expand_macros(&without_set(sql)),
-                _ => self.expand_macros(sql),
+                Dialect::Sqlite(RowBinding::Single) => {
+                    self.expand_macros(&rolling_back(&without_set(sql)))
+                }
+                Dialect::Sqlite(_) => self.expand_macros(&rolling_back(sql)),
+                Dialect::Postgres { .. } => self.expand_macros(sql),
             };
             let text: &'static str = Box::leak(expanded.into_boxed_str());
             let mut cache = cache.write().unwrap_or_else(PoisonError::into_inner);
@@ -174,6 +178,19 @@ impl Dialect {
     }
 }
 
+/// A statement that rolls the transaction back if it violates a constraint. The writer does so after any error. By
+/// default, SQLite rolls only the statement back, and therefore copies each page before a statement changes it.
+fn rolling_back(sql: &str) -> Cow<'_, str> {
+    let start = sql.trim_start();
+    if let Some(rest) = start.strip_prefix("INSERT INTO ") {
+        Cow::Owned(format!("INSERT OR ROLLBACK INTO {rest}"))
+    } else if let Some(rest) = start.strip_prefix("UPDATE ") {
+        Cow::Owned(format!("UPDATE OR ROLLBACK {rest}"))
+    } else {
+        Cow::Borrowed(sql)
+    }
+}
+
 /// The number with this name. An unknown name stays, so that the database rejects the statement.
 fn constant(name: &str) -> String {
     let mut known = CONSTANTS.get().copied().unwrap_or_default().iter();
@@ -205,11 +222,11 @@ mod tests {
         let sql = "INSERT INTO t (a, b) SELECT int(0), k.text(12), coalesce(real(2), count(*)) FROM rows($1) AS k";
         assert_eq!(
             SQLITE.expand(sql),
-            "INSERT INTO t (a, b) SELECT (value->>0), (k.value->>12), coalesce((value->>2), count(*)) FROM jsonb_each($1) AS k"
+            "INSERT OR ROLLBACK INTO t (a, b) SELECT (value->>0), (k.value->>12), coalesce((value->>2), count(*)) FROM jsonb_each($1) AS k"
         );
         assert_eq!(
             VALUES.expand(sql),
-            "INSERT INTO t (a, b) SELECT column1, k.column13, coalesce(column3, count(*)) FROM $1 AS k"
+            "INSERT OR ROLLBACK INTO t (a, b) SELECT column1, k.column13, coalesce(column3, count(*)) FROM $1 AS k"
         );
         assert_eq!(
             PG.expand(sql),

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use crate::engine::clock::Time;
 use crate::engine::maintenance::tasks::BATCH;
+use crate::engine::model::dependency_rows;
 use crate::engine::model::job::{JobKey, QueueKey, State};
 use crate::engine::model::job_rows::{self, job_bytes};
 use crate::engine::model::long_bodies;
@@ -16,6 +17,9 @@ const BYTES_MAX: i64 = 32 << 20;
 
 /// Bytes of tags of the jobs deleted per transaction, not counting the last job: each tag is a row to delete, too.
 const TAG_BYTES_MAX: i64 = 32 << 10;
+
+/// Dependencies and dependents of the jobs that [`delete_any`] deletes in a transaction, unless a single job has more.
+const LINKS_MAX: i64 = 4_096;
 
 /// Seconds for which dead Relay jobs are kept.
 const DEAD_KEPT_S: f64 = 30.0 * 86_400.0;
@@ -153,20 +157,80 @@ pub async fn delete_found(
     work: &mut UnitOfWork,
     find: Statement,
 ) -> Result<usize, StoreError> {
+    let found = first(run_find(connection, find).await?);
+    delete(connection, work, &found).await?;
+    Ok(found.len())
+}
+
+/// Deletes the newest jobs, whatever their state, with their dependencies and dependents: most jobs are newer than
+/// those on which they depend. Returns whether there may be more.
+pub async fn delete_any(
+    connection: &mut Connection,
+    work: &mut UnitOfWork,
+) -> Result<bool, StoreError> {
+    let all = run_find(connection, Statement::new(FIND_ANY, [BATCH.into()])).await?;
+    let count = all.len();
+    let mut found = first(all);
+    let mut links = count_links(connection, &found).await?;
+    while links > LINKS_MAX && found.len() > 1 {
+        found.truncate(found.len() / 2);
+        links = count_links(connection, &found).await?;
+    }
+    let deleted = delete(connection, work, &found).await?;
+    if links > 0 && !deleted.is_empty() {
+        let mut deleted: Vec<_> = deleted.into_iter().map(|seq| (seq,)).collect();
+        deleted.sort_unstable();
+        let both = [
+            dependency_rows::remove_all_dependencies(&deleted),
+            dependency_rows::remove_all_dependents(&deleted),
+        ];
+        connection.run(both.into()).await?;
+    }
+    Ok(found.len() < count || count as i64 >= BATCH)
+}
+
+/// The dependencies and dependents of the jobs, or more than [`LINKS_MAX`].
+async fn count_links(connection: &mut Connection, jobs: &[Found]) -> Result<i64, StoreError> {
+    if jobs.is_empty() {
+        return Ok(0);
+    }
+    let rows: Vec<_> = jobs.iter().map(|job| (job.seq,)).collect();
+    let count = |sql| Statement::of_rows(sql, &rows).with(LINKS_MAX + 1);
+    let counts = [count(COUNT_DEPENDENCIES), count(COUNT_DEPENDENTS)];
+    let answers = connection.run(counts.into()).await?;
+    let rows = answers.iter().flat_map(|answer| &answer.rows);
+    rows.map(|row| row.int(0)).sum()
+}
+
+async fn run_find(connection: &mut Connection, find: Statement) -> Result<Vec<Found>, StoreError> {
     let answers = connection.run(vec![find]).await?;
     let rows = answers.iter().flat_map(|answer| &answer.rows);
-    let found = first(rows.map(Found::from_row).collect::<Result<_, _>>()?);
+    rows.map(Found::from_row).collect()
+}
+
+/// Deletes the jobs with their tags and long bodies, unless another server has changed them. Returns the `seq` of those
+/// that were deleted.
+async fn delete(
+    connection: &mut Connection,
+    work: &mut UnitOfWork,
+    found: &[Found],
+) -> Result<HashSet<i64>, StoreError> {
+    let (mut tagged, mut deleted) = (Vec::new(), HashSet::new());
     if found.is_empty() {
-        return Ok(0);
+        return Ok(deleted);
     }
     let rows: Vec<_> = found.iter().map(|job| (job.seq, job.version)).collect();
     let answers = connection
         .run(vec![Statement::of_rows(DELETE_FOUND, &rows)])
         .await?;
-    let (mut tagged, mut deleted) = (Vec::new(), HashSet::new());
     for row in answers.into_iter().next().unwrap_or_default().rows {
         let state = State::from_code(row.int(3)?).ok_or(StoreError::Corrupt("an unknown state"))?;
         work.counters.count(row.int(0)?, state, -1);
+        if let (State::Failed, Some(group)) = (state, row.text_or_null(6)?) {
+            work.counters.count_failed(group, row.int(0)?, -1);
+            let failed_at = Time(row.int_or_null(7)?.unwrap_or_default());
+            work.counters.failure_undone(row.int(0)?, failed_at);
+        }
         work.affected += 1;
         deleted.insert(row.int(1)?);
         let (scope, id) = (row.int(4)?, row.text(5)?);
@@ -186,7 +250,7 @@ pub async fn delete_found(
     if !others.is_empty() {
         connection.run(others).await?;
     }
-    Ok(found.len())
+    Ok(deleted)
 }
 
 // Jobs are selected and deleted by `seq` and `version`: after waiting for a row lock, Postgres checks again only the
@@ -255,4 +319,14 @@ const FIND_SURPLUS_COMPLETE: &str = found!(
 
 const DELETE_FOUND: &str = "
 DELETE FROM jobs WHERE (seq, version) IN (SELECT int(0), int(1) FROM rows($1))
-RETURNING queue, seq, tags, state, scope, id";
+RETURNING queue, seq, tags, state, scope, id, failure_group, failure_at";
+
+const FIND_ANY: &str = found!("jobs AS j ORDER BY j.seq DESC LIMIT $1 + 0 {skip_locked}");
+
+const COUNT_DEPENDENCIES: &str = "
+SELECT count(*) FROM (
+    SELECT d.job FROM rows($1) AS k CROSS JOIN dependencies AS d WHERE d.job = k.int(0) LIMIT $2 + 0) AS c";
+
+const COUNT_DEPENDENTS: &str = "
+SELECT count(*) FROM (
+    SELECT d.job FROM rows($1) AS k CROSS JOIN dependencies AS d WHERE d.needs = k.int(0) LIMIT $2 + 0) AS c";

@@ -7,8 +7,8 @@ use crate::engine::maintenance::deletions;
 use crate::engine::model::job::JobKey;
 use crate::engine::model::job_rows::job_columns;
 use crate::engine::tokens::EXPIRED_BATCH;
+use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::long_parts::LONG_PARTS_MAX;
-use crate::engine::unit_of_work::{REVISE, UnitOfWork};
 use crate::engine::verbs::leases;
 use crate::store::{Connection, Statement, StoreError};
 
@@ -209,12 +209,6 @@ pub fn save_seen(seen: &HashMap<String, Time>, trust_client_clock: bool) -> Stat
     Statement::of_rows(SAVE_SEEN, &seen).with(i64::from(trust_client_clock))
 }
 
-/// The statements that empty all tables.
-pub fn flush() -> Vec<Statement> {
-    let all = FLUSH.iter().chain([&REVISE]);
-    all.map(|sql| Statement::new(sql, [])).collect()
-}
-
 // Statements that change or delete jobs which others may change at the same time select them by `seq` and `version`:
 // after waiting for a row lock, Postgres checks again only the condition outside the subselect, and a changed row has
 // another version.
@@ -245,28 +239,6 @@ INSERT INTO workers (protocol, name, last_seen)
 SELECT 'qless', text(0), int(1) FROM rows($1) WHERE true
 ON CONFLICT (protocol, name) DO UPDATE SET last_seen = excluded.last_seen
 WHERE workers.last_seen < excluded.last_seen OR $2 = 1";
-
-const FLUSH: &[&str] = &[
-    "UPDATE state SET last_gone_queue = (
-         SELECT coalesce(max(q.id), state.last_gone_queue) FROM queues AS q WHERE q.id > state.last_gone_queue)
-     WHERE id = 1",
-    "DELETE FROM jobs",
-    "DELETE FROM long_bodies",
-    "DELETE FROM dependencies",
-    "DELETE FROM queues",
-    "DELETE FROM tallies",
-    "DELETE FROM failure_counts",
-    "DELETE FROM workers",
-    "DELETE FROM config",
-    "DELETE FROM tags",
-    "DELETE FROM tag_counts",
-    "DELETE FROM tracked",
-    "DELETE FROM recurring",
-    "DELETE FROM events",
-    "DELETE FROM operations",
-    "DELETE FROM operation_skips",
-    "DELETE FROM removed",
-];
 
 #[cfg(test)]
 mod tests;

@@ -190,13 +190,15 @@ impl Counters {
             let Some(job) = job else { continue };
             self.count(job.queue, job.state, n);
             if let (State::Failed, Some(failure)) = (job.state, &job.failure) {
-                *self
-                    .failures
-                    .entry((failure.group.clone(), job.queue))
-                    .or_default() += n;
+                self.count_failed(failure.group.clone(), job.queue, n);
             }
             job.tags.iter().for_each(|tag| self.count_tag(tag, n));
         }
+    }
+
+    /// Adds `n`, which may be negative, to the failed jobs of `queue` in the failure group.
+    pub fn count_failed(&mut self, group: String, queue: QueueId, n: i64) {
+        *self.failures.entry((group, queue)).or_default() += n;
     }
 
     /// Adds `n`, which may be negative, to the jobs with the tag.
