@@ -3,13 +3,12 @@
 //! An [`Action`] declares in one place the path of its form, the role that it requires, its name in the audit log, and
 //! the target that the audit log names. Pages show a form only to users with that role (`components/forms.rs`), the
 //! middleware checks the role and writes the audit entry (`http/audit.rs`), and the server function that runs the
-//! action checks the role again ([`act`]), so that authorization does not depend on the path alone.
+//! action checks the role again (`act`), so that authorization does not depend on the path alone.
 //!
 //! The forms are plain HTML forms. An action ends with 303 to the page of its form, or to another page, which shows a
 //! message.
 //!
 //! [`Action`]: crate::ui::actions::Action
-//! [`act`]: crate::ui::actions::act
 
 pub mod database;
 pub mod dead_letters;

@@ -18,7 +18,7 @@ use crate::store::StoreError;
 /// The most pages that the writer copies itself; takes about a millisecond.
 const LAST_PAGES: u32 = 256;
 
-/// Copies all pages that no reader prevents from being copied, and waits for nobody. Returns the number of pages in the
+/// Copies all pages that no reader still needs in the database file, without waiting. Returns the number of pages in the
 /// log, and of copied ones.
 const CHECKPOINT: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 
