@@ -40,6 +40,9 @@ const OPEN_MAX: u64 = 500;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_job_is_lost_or_duplicated() {
+    // The log shows why a request failed, if the test fails.
+    let log = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN);
+    log.with_test_writer().try_init().ok();
     let (seconds, seed) = (settings::number("SWITCHYARD_STORM_S", 30), settings::seed());
     let options = options();
     let is_shared = database::postgres().is_some();
