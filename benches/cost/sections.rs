@@ -24,9 +24,8 @@ const PAGES: usize = 20;
 /// Jobs in the queue that the pages show.
 const JOBS_SHOWN: usize = 10;
 
-/// Polls of Jobq: few, because a poll searches the queue again after half a second, even if the machine is so busy that
-/// each poll takes much longer than usual.
-const POLLS: usize = 10;
+/// Polls of Jobq: few, because a poll searches the queue again after half a second.
+const POLLS: usize = 50;
 
 /// Requests before the first section of each kind, which prepare the statements on each database connection and grow
 /// buffers.
