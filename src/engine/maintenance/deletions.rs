@@ -162,7 +162,7 @@ pub async fn delete_found(
     Ok(found.len())
 }
 
-/// Deletes the newest jobs, whatever their state, with their dependencies and dependents: most jobs are newer than
+/// Deletes the newest jobs, in any state, with their dependencies and dependents: most jobs are newer than
 /// those on which they depend. Returns whether there may be more.
 pub async fn delete_any(
     connection: &mut Connection,

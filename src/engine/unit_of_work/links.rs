@@ -50,8 +50,8 @@ impl LoadedJob {
 
 impl UnitOfWork {
     /// The statement that counts the dependencies and dependents of loaded jobs whose lists were left out, if verbs
-    /// remove or release them. With more of these jobs than [`COUNTED_JOBS_MAX`], the transaction is too large
-    /// whatever they have.
+    /// remove or release them. With more of these jobs than [`COUNTED_JOBS_MAX`], the transaction is too large even if
+    /// each has the fewest that it can have.
     pub fn count_links_statement<'a>(
         &self,
         needs: impl Iterator<Item = &'a Needs>,

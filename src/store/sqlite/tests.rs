@@ -68,7 +68,7 @@ async fn closing_the_readers_ends_a_statement_that_runs() {
     assert!(error.is_outage(), "{error}");
 }
 
-/// The log has at most five eighths of the reserve and a transaction, whatever the threads' order.
+/// The log has at most five eighths of the reserve and a transaction, in any order of the threads.
 #[tokio::test]
 async fn the_log_starts_again_after_a_checkpoint_on_the_other_thread() {
     let folder = tempfile::tempdir().unwrap();
