@@ -85,7 +85,7 @@ export function startDashboard({ args = [], database = "sqlite::memory:" } = {})
 
 /**
  * Starts the server on a free port. Resolves when it listens; `stop()` sends SIGTERM and resolves to the exit code.
- * `redis` resolves to the address for Redis' protocol, if `args` contain `--redis-listen`.
+ * `redis` resolves to the address for the Redis protocol, if `args` contain `--redis-listen`.
  */
 export async function startServer(args, { env = {} } = {}) {
   const child = spawn(binary, [...args, "--listen", "127.0.0.1:0"], {

@@ -1,4 +1,4 @@
-// The clients of qless that are connected over Redis' protocol.
+// The clients of qless that are connected over the Redis protocol.
 
 import assert from "node:assert/strict";
 import { connect } from "node:net";

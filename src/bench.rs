@@ -28,9 +28,9 @@ const CLAIMS: usize = 50;
 pub enum BenchError {
     #[error("{0}")]
     Client(#[from] Error),
-    #[error("the job {0} was claimed twice")]
+    #[error("job {0} was claimed twice")]
     Twice(String),
-    #[error("the job {0} was claimed, but not put")]
+    #[error("job {0} was claimed, but this measurement did not put it")]
     Unknown(String),
     #[error("{CLAIMS} claims returned no job, although there must be one")]
     NoJob,

@@ -163,14 +163,12 @@ fn base(server: &str) -> Result<String, String> {
         true => server.to_owned(),
         false => format!("http://{server}"),
     };
-    let wrong = |why: &str| {
-        format!("the server's address {why}: expected http://HOST:PORT or https://HOST")
-    };
+    let wrong = |why: &str| format!("--server: {why}; expected http://HOST:PORT or https://HOST");
     let uri: Uri = full
         .parse()
         .map_err(|_| wrong(&format!("\"{server}\" is not a URL")))?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
-        return Err(wrong(&format!("\"{server}\" is not HTTP")));
+        return Err(wrong(&format!("\"{server}\" is not an HTTP URL")));
     }
     if uri.authority().is_none_or(|it| it.as_str().contains('@')) {
         return Err(wrong("must not contain a user"));

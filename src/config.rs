@@ -53,7 +53,7 @@ pub struct Command {
 pub enum Subcommand {
     /// Run the server.
     Serve(Serve),
-    /// Run the server on a temporary database with generated queues, workers, jobs and failures.
+    /// Run a server on a temporary database with generated jobs, workers and failures, to try the dashboard.
     Dev(Dev),
     /// Run a program for each job of a server's queues.
     ///
@@ -78,12 +78,12 @@ pub enum Subcommand {
     /// Follow, stop and undo bulk operations: one action on many jobs.
     #[command(subcommand)]
     Operation(OperationCommand),
-    /// Watch a running server in the terminal: queues, rates, failures and workers.
+    /// Show a running server in the terminal: queues, rates, failures and workers, updated live.
     Top(Top),
-    /// Manage lmstfy tokens, even while a server is running.
+    /// Create, list and revoke lmstfy tokens in the database, even while a server is running.
     #[command(subcommand)]
     Token(Token),
-    /// Copy a database to an empty one. Stop all servers that use either database first.
+    /// Copy everything to an empty database. Stop all servers that use either database first.
     Copy(Databases),
     /// Import the jobs of qless or lmstfy from Redis, or of Relay from PostgreSQL. Stop the source's workers first.
     Import(Import),
@@ -91,11 +91,15 @@ pub enum Subcommand {
     Backup(Backup),
     /// Replace an SQLite database with a backup. Stop its server first.
     Restore(Restore),
-    /// Report what is wrong with this installation. Takes the flags of `switchyard serve`.
+    /// Check the configuration, the files, the limits and the database of this installation.
+    ///
+    /// Takes the flags of `switchyard serve`. Changes no jobs. The exit code is 1 if a check fails; warnings do not count.
     Doctor(Box<Doctor>),
-    /// Measure a server's throughput and latency, with jobs in a temporary queue that it deletes at the end.
+    /// Measure the throughput and latency of a server with jobs in a temporary queue.
+    ///
+    /// Each connection puts, claims and deletes jobs. The queue and the remaining jobs are deleted at the end.
     Bench(Box<Bench>),
-    /// Check and print the configuration of the server, and change the options of a running server.
+    /// Check and print the configuration of `switchyard serve`; show and change the options of a running server.
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Print the names of queues that begin with a text, for completion scripts.
@@ -110,10 +114,12 @@ pub enum Subcommand {
 /// The options of `switchyard dev`.
 #[derive(Debug, Args)]
 pub struct Dev {
-    /// Address to listen on; port 0 picks a free port.
+    /// Address and port to listen on; port 0 picks a free port.
     #[arg(long, env = "SWITCHYARD_LISTEN", default_value = "127.0.0.1:3000")]
+    #[arg(value_name = "ADDRESS:PORT")]
     pub listen: SocketAddr,
-    /// Number of jobs to add first, of all protocols and in all states; a million takes a minute or two.
+    /// Number of jobs to generate before the continuous traffic starts, of all protocols and in all states. The server
+    /// already runs meanwhile; one million jobs take one to two minutes.
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub jobs: usize,
     #[command(flatten)]
@@ -127,11 +133,21 @@ pub struct Dev {
 /// The source and the target of a copy.
 #[derive(Debug, Args)]
 pub struct Databases {
-    /// Database to copy from: sqlite://FILE or postgres://USER@HOST/DATABASE.
-    #[arg(long, env = "SWITCHYARD_FROM", hide_env_values = true)]
+    /// URL of the database to copy from: sqlite://FILE or postgres://USER@HOST/DATABASE.
+    #[arg(
+        long,
+        env = "SWITCHYARD_FROM",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
     pub from: String,
-    /// Database to copy to. An SQLite file is created; a PostgreSQL database must exist and be empty.
-    #[arg(long, env = "SWITCHYARD_TO", hide_env_values = true)]
+    /// URL of the database to copy to. An SQLite file is created; a PostgreSQL database must exist and be empty.
+    #[arg(
+        long,
+        env = "SWITCHYARD_TO",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
     pub to: String,
 }
 
@@ -143,10 +159,10 @@ pub enum Token {
         database: Database,
         /// Namespace that the token gives access to: 1 to 255 letters, digits, hyphens and underscores.
         namespace: String,
-        /// Who or what uses the token.
-        #[arg(long, default_value = "")]
+        /// Description shown in the lists of tokens, such as who uses the token. Up to 1,024 bytes.
+        #[arg(long, default_value = "", hide_default_value = true)]
         description: String,
-        /// Token to use instead of a generated one: 20 to 255 visible ASCII characters without a colon. A hyphen
+        /// Use this token instead of generating one: 20 to 255 visible ASCII characters without a colon. A hyphen
         /// reads it from standard input.
         #[arg(
             long,
@@ -160,20 +176,22 @@ pub enum Token {
         #[arg(long, env = "SWITCHYARD_NEW_TOKEN_FILE", value_parser = read_file, value_name = "PATH")]
         #[arg(group = "given-token-source")]
         token_file: Option<String>,
-        /// When the token expires: a duration in s, m, h, d or w (30d), or an RFC 3339 date-time
-        /// (2030-01-31T00:00:00Z), at most 3650 days from now. By default it never expires.
+        /// When the token expires: after a duration in s, m, h, d or w (30d), or at an RFC 3339 date-time
+        /// (2030-01-31T00:00:00Z), at most 3,650 days from now [default: never].
         #[arg(long, value_name = "WHEN")]
         expires: Option<Expiry>,
     },
-    /// List the tokens of one namespace or of all. The fields are separated by tabs: namespace, public name,
-    /// creation time, description, expiry, and hour of the last use.
+    /// List the tokens of one namespace or of all, one per line.
+    ///
+    /// The fields are separated by tabs: namespace, public name (the beginning of the token's hash), creation time,
+    /// description, expiry, and hour of the last use.
     List {
         #[command(flatten)]
         database: Database,
         /// Namespace whose tokens to list [default: all].
         namespace: Option<String>,
     },
-    /// Revoke a token. When the command succeeds, every server refuses it.
+    /// Revoke a token. When the command succeeds, every server already refuses the token.
     Revoke {
         #[command(flatten)]
         database: Database,
@@ -191,15 +209,16 @@ pub enum Token {
 /// The database of a command.
 #[derive(Debug, Args)]
 pub struct Database {
-    /// Configuration file whose `database` is used.
+    /// Configuration file from which the command takes the key `database`.
     #[arg(long, env = "SWITCHYARD_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Database: sqlite://FILE or postgres://USER@HOST/DATABASE.
+    /// Database URL: sqlite://FILE or postgres://USER@HOST/DATABASE.
     #[arg(
         long,
         env = "SWITCHYARD_DATABASE",
         hide_env_values = true,
-        default_value = DATABASE
+        default_value = DATABASE,
+        value_name = "URL"
     )]
     pub database: String,
 }
@@ -213,54 +232,66 @@ pub struct Serve {
     /// precedence. SIGHUP reloads secrets and the log level; other changes need a restart.
     #[arg(long, env = "SWITCHYARD_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Log level, or a filter such as switchyard=debug. SIGHUP reloads it from the configuration file.
+    /// Log level (error, warn, info, debug or trace), or a filter such as info,switchyard::engine=debug. SIGHUP reloads
+    /// it from the configuration file.
     #[arg(long, env = "RUST_LOG", default_value = "info", value_parser = log_level)]
     #[arg(value_name = "FILTER")]
     pub log_level: String,
-    /// Address to listen on; port 0 picks a free port.
+    /// Address and port to listen on; port 0 picks a free port.
     #[arg(long, env = "SWITCHYARD_LISTEN", default_value = "127.0.0.1:3000")]
+    #[arg(value_name = "ADDRESS:PORT")]
     pub listen: SocketAddr,
-    /// Database: sqlite://FILE, sqlite::memory: for a temporary file, or postgres://USER@HOST/DATABASE, which several
-    /// servers can share.
+    /// Database URL: sqlite://FILE, sqlite::memory: for a temporary file that is deleted at the end, or
+    /// postgres://USER@HOST/DATABASE, which several servers can share.
     #[arg(
         long,
         env = "SWITCHYARD_DATABASE",
         hide_env_values = true,
-        default_value = DATABASE
+        default_value = DATABASE,
+        value_name = "URL"
     )]
     pub database: String,
-    /// What acknowledged writes survive.
+    /// Which failures acknowledged writes survive.
     #[arg(long, env = "SWITCHYARD_DURABILITY", value_enum, default_value_t)]
+    #[arg(value_name = "LEVEL")]
     pub durability: Durability,
-    /// Postgres: do not use SKIP LOCKED. For compatible databases that lack it.
+    /// Postgres: do not use SKIP LOCKED, for compatible databases that lack it. Claims of several servers then conflict
+    /// more often, and are repeated.
     #[arg(long, env = "SWITCHYARD_NO_SKIP_LOCKED", value_parser = FalseyValueParser::new())]
     pub no_skip_locked: bool,
-    /// Postgres: do not use LISTEN and NOTIFY; poll once a second for the work of other servers instead.
+    /// Postgres: do not use LISTEN and NOTIFY, for PgBouncer and databases that lack them. Servers then notice each
+    /// other's changes by polling once a second, so waiting clients can get jobs up to a second later.
     #[arg(long, env = "SWITCHYARD_NO_NOTIFY", value_parser = FalseyValueParser::new())]
     pub no_notify: bool,
-    /// Use the `now` of a qless request as its time, and run no maintenance on qless jobs. For client tests.
+    /// Only for tests of clients: the `now` of a qless request is the time at which the server executes it. Maintenance
+    /// ignores qless jobs.
     #[arg(long, env = "SWITCHYARD_TRUST_CLIENT_CLOCK", value_parser = FalseyValueParser::new())]
     pub trust_client_clock: bool,
-    /// Enable POST /flush, which deletes all jobs, queues, options and statistics.
+    /// Enable POST /flush, and FLUSHALL and FLUSHDB over the Redis protocol, which delete all jobs, queues, options and
+    /// statistics.
     #[arg(long, env = "SWITCHYARD_ALLOW_FLUSH", value_parser = FalseyValueParser::new())]
     pub allow_flush: bool,
-    /// Delete empty lmstfy and Relay queues after this many seconds without activity.
+    /// Delete empty lmstfy and Relay queues, with their statistics, after this many seconds without activity.
     #[arg(long, env = "SWITCHYARD_EMPTY_QUEUE_AGE", default_value_t = 600)]
+    #[arg(value_name = "SECONDS")]
     pub empty_queue_age: u32,
-    /// Maximum number of queues of all APIs. Requests that would create more are refused.
+    /// Maximum number of queues, of all APIs together. A request that would create more is refused.
     #[arg(long, env = "SWITCHYARD_MAX_QUEUES", value_name = "N", default_value_t = MAX_QUEUES)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub max_queues: u32,
-    /// Maximum size of an lmstfy job body, in bytes.
+    /// Maximum size of the body of an lmstfy job, in bytes. Larger ones are refused with 413.
     #[arg(long, env = "SWITCHYARD_LMSTFY_BODY_MAX", default_value_t = LMSTFY_BODY_MAX)]
+    #[arg(value_name = "BYTES")]
     pub lmstfy_body_max: usize,
-    /// Maximum size of a Relay request body, in bytes.
+    /// Maximum size of the body of a Relay request, in bytes. Larger ones are refused with 413.
     #[arg(long, env = "SWITCHYARD_RELAY_BODY_MAX", default_value_t = RELAY_BODY_MAX)]
+    #[arg(value_name = "BYTES")]
     pub relay_body_max: usize,
-    /// Maximum size of a Jobq request body, in bytes.
+    /// Maximum size of the body of a Jobq request, in bytes. Larger ones are refused with 413.
     #[arg(long, env = "SWITCHYARD_JOBQ_BODY_MAX", default_value_t = JOBQ_BODY_MAX)]
+    #[arg(value_name = "BYTES")]
     pub jobq_body_max: usize,
-    /// Name shown on every dashboard page, such as production or staging.
+    /// Name shown on every dashboard page, such as production or staging. Up to 40 characters.
     #[arg(long, env = "SWITCHYARD_ENVIRONMENT", value_parser = environment, value_name = "NAME")]
     pub environment: Option<String>,
     #[command(flatten)]

@@ -136,7 +136,7 @@ pub struct Listeners {
     pub main: TcpListener,
     /// Serves only metrics and health checks.
     pub metrics: Option<TcpListener>,
-    /// Serves qless over Redis' protocol.
+    /// Serves qless over the Redis protocol.
     pub redis: Option<TcpListener>,
 }
 
@@ -242,7 +242,7 @@ pub async fn serve_engine(
     Ok(())
 }
 
-/// Serves qless over Redis' protocol, if it has a listener.
+/// Serves qless over the Redis protocol, if it has a listener.
 async fn serve_redis(
     listener: Option<TcpListener>,
     engine: &Engine,

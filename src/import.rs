@@ -48,7 +48,7 @@ pub enum ImportError {
     )]
     Exists { count: u64, examples: Vec<String> },
     #[error(
-        "the database has {found} {protocol} jobs in the state {state} more than before, instead of {imported}; \
+        "the number of {protocol} jobs in the state {state} has grown by {found}, but {imported} were imported; \
          restore it, and import again"
     )]
     Mismatch {
@@ -69,10 +69,10 @@ type Result<T> = std::result::Result<T, ImportError>;
 /// What happens to a job that the target already has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Existing {
-    /// Import nothing if the target has any of the jobs.
+    /// Import nothing
     #[default]
     Refuse,
-    /// Keep the target's job, and import the others.
+    /// Leave these jobs unchanged, and import the others
     Keep,
 }
 

@@ -50,7 +50,7 @@ pub mod protocol;
 /// The query language of Jobq.
 #[cfg(feature = "ssr")]
 pub mod query;
-/// The clients that are connected over Redis' protocol.
+/// The clients that are connected over the Redis protocol.
 #[cfg(feature = "ssr")]
 pub mod redis_clients;
 /// Facts about a request that the listener records.

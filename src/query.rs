@@ -7,7 +7,7 @@
 //! function that converts, compares or copies a text pays for the bytes first.
 //!
 //! The result is that of SQLite 3.51 for `SELECT (EXPR) OP (EXPR)` over a row whose `id` and `modified` are INTEGER and
-//! whose `payload`, `state` and `events` are TEXT (JSON without white space; the state `null` is NULL). `tests/query`
+//! whose `payload`, `state` and `events` are TEXT (JSON without whitespace; the state `null` is NULL). `tests/query`
 //! compares the two. Intended differences:
 //!
 //! * An expression that is a single word but not a column is a text: `CREATED`.
@@ -65,7 +65,7 @@ struct Parsed {
     used_columns: UsedColumns,
 }
 
-/// The columns of a job: JSON texts without white space (`minified`), and times in seconds since 1970.
+/// The columns of a job: JSON texts without whitespace (`minified`), and times in seconds since 1970.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
     pub id: i64,

@@ -1,4 +1,4 @@
-//! The clients that are connected over Redis' protocol: `CLIENT LIST` and the dashboard show them.
+//! The clients that are connected over the Redis protocol: `CLIENT LIST` and the dashboard show them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -58,12 +58,12 @@ struct Entry {
 }
 
 impl Clients {
-    /// Notes that the server has a listener for Redis' protocol.
+    /// Notes that the server has a listener for the Redis protocol.
     pub fn listen(&self) {
         self.listens.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the server has a listener for Redis' protocol.
+    /// Whether the server has a listener for the Redis protocol.
     pub fn listens(&self) -> bool {
         self.listens.load(Ordering::Relaxed)
     }

@@ -47,10 +47,10 @@ pub use rows::{Arg, Row, Statement, StatementResult};
 /// What acknowledged writes survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Durability {
-    /// A power loss: each commit waits for the disk.
+    /// Crashes and power losses: each commit waits for the disk.
     #[default]
     Full,
-    /// A process crash, including kill -9. A power loss can lose the most recent writes.
+    /// Crashes of the server, including kill -9. A power loss or a crash of Postgres can lose the most recent writes.
     Process,
 }
 

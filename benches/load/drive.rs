@@ -23,7 +23,7 @@ pub enum Protocol {
     Qless,
     Lmstfy,
     Jobq,
-    /// qless over Redis' protocol.
+    /// qless over the Redis protocol.
     Redis,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for Load {
             Protocol::Qless => f.write_str("qless, ")?,
             Protocol::Lmstfy => f.write_str("lmstfy, ")?,
             Protocol::Jobq => f.write_str("Jobq, ")?,
-            Protocol::Redis => f.write_str("Redis' protocol, ")?,
+            Protocol::Redis => f.write_str("Redis protocol, ")?,
         }
         match self.connections {
             1 => f.write_str("1 connection")?,

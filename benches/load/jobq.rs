@@ -61,7 +61,7 @@ pub async fn create_queue(connection: &mut Connection, name: &str) -> Result<Str
     }
 }
 
-/// The id of a job.
+/// The ID of a job.
 fn id(response: &str) -> Result<&str> {
     let (_, rest) = response.split_once("\"id\":").ok_or("no id")?;
     Ok(rest.split(',').next().unwrap_or_default())

@@ -1,5 +1,5 @@
 //! The load program. It measures over HTTP: the cycle of a job in qless (add, get, complete), lmstfy (publish, consume,
-//! acknowledge) and Jobq (create, poll, delete); the same cycle of qless over Redis' protocol, next to a real Redis with
+//! acknowledge) and Jobq (create, poll, delete); the same cycle of qless over the Redis protocol, next to a real Redis with
 //! qless-core if `--qless-core` names its script; long polls; queries over many jobs; and the dashboard's pages and open
 //! tabs.
 //!
@@ -166,7 +166,7 @@ async fn measure(options: &Options) -> Result<()> {
     dashboard(options).await
 }
 
-/// Measures the loads over Redis' protocol. The ratios are those to a real Redis, if it is measured.
+/// Measures the loads over the Redis protocol. The ratios are those to a real Redis, if it is measured.
 async fn measure_redis(options: &Options, servers: &[Target]) -> Result<()> {
     let mut real = Vec::new();
     if let Some(script) = &options.qless_core {

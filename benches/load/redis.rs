@@ -1,4 +1,4 @@
-//! The qless load over Redis' protocol: put, pop, complete. The same commands run on a real Redis with qless-core.
+//! The qless load over the Redis protocol: put, pop, complete. The same commands run on a real Redis with qless-core.
 
 use std::rc::Rc;
 

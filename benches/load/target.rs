@@ -16,7 +16,7 @@ pub struct Target {
     /// The main process of the database, if the database is a server.
     database: Option<u32>,
     ticks_per_s: f64,
-    /// The script that clients of Redis' protocol load.
+    /// The script that clients of the Redis protocol load.
     script: String,
     _folder: Option<TempDir>,
 }
@@ -25,7 +25,7 @@ struct Server {
     child: Child,
     /// `host:port`.
     address: String,
-    /// `host:port` of the listener for Redis' protocol; empty if there is none.
+    /// `host:port` of the listener for the Redis protocol; empty if there is none.
     redis: String,
 }
 
@@ -181,7 +181,7 @@ impl Target {
         Ok(&server.ok_or("no server")?.address)
     }
 
-    /// The address for this connection over Redis' protocol.
+    /// The address for this connection over the Redis protocol.
     pub fn redis(&self, connection: usize) -> Result<&str> {
         let server = self.servers.get(connection % self.servers.len().max(1));
         Ok(&server.ok_or("no server")?.redis)

@@ -21,7 +21,7 @@ def until(condition, patience_s=PATIENCE_S):
 
 
 class Server:
-    """Serves until it is killed. `port` is that of the listener for Redis' protocol."""
+    """Serves until it is killed. `port` is that of the listener for the Redis protocol."""
 
     def __init__(self, database, port=0):
         self.database = database

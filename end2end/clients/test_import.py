@@ -230,7 +230,7 @@ class Import(unittest.TestCase):
         self.assertEqual(self.counts(report)["qless waiting"], (7, 5, 0, 2))
         for text in (
             "qless waiting: its data is not JSON (w2)",
-            "qless waiting: its data is gone (gone)",
+            "qless waiting: its data is missing (gone)",
             "2 job hashes of qless are not in the target",
             "not imported: other keys (1)",
         ):

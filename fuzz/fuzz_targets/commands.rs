@@ -1,4 +1,4 @@
-//! Parses the input as commands of Redis' protocol: whole, and byte by byte, with the same outcome. Checks patterns.
+//! Parses the input as commands of the Redis protocol: whole, and byte by byte, with the same outcome. Checks patterns.
 //!
 //! `cargo fuzz run commands` (see `fuzz/Cargo.toml`).
 #![no_main]

@@ -1,4 +1,4 @@
-//! Formats the input as a payload on a page. Checks that only white space changes and that the result is not much
+//! Formats the input as a payload on a page. Checks that only whitespace changes and that the result is not much
 //! longer.
 //!
 //! `cargo fuzz run payload` (see `fuzz/Cargo.toml`).
@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 #[path = "../../src/ui/components/payload/formatter.rs"]
 mod formatter;
 
-/// The text without white space.
+/// The text without whitespace.
 fn bare(text: &str) -> String {
     text.split_whitespace().collect()
 }

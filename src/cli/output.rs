@@ -49,7 +49,7 @@ pub fn json_line_with(object: &Value, fields: &[(&str, &str)]) -> String {
     for (name, value) in fields {
         text.truncate(text.len().saturating_sub(1));
         let value = match serde_json::from_str::<IgnoredAny>(value) {
-            // Outside of strings, line breaks are white space, and inside they are escaped.
+            // Outside of strings, line breaks are whitespace, and inside they are escaped.
             Ok(_) => value.replace(['\n', '\r'], " "),
             Err(_) => Value::from(*value).to_string(),
         };

@@ -91,7 +91,7 @@ impl Session {
             Failure::new(
                 Code::Error,
                 format!(
-                    "{error}; is the server's version {}?",
+                    "{error}; check that the server has the version of this program, {}",
                     env!("CARGO_PKG_VERSION")
                 ),
             )

@@ -38,7 +38,7 @@ pub async fn run(loaded: Loaded) -> Outcome {
 #[derive(Clone, Copy)]
 pub struct Addresses {
     pub main: SocketAddr,
-    /// For qless over Redis' protocol.
+    /// For qless over the Redis protocol.
     pub redis: Option<SocketAddr>,
 }
 

@@ -82,7 +82,7 @@ pub struct Event {
     /// Its name; `message` if it has none.
     pub name: String,
     pub data: String,
-    /// The id to resume after, in the header `Last-Event-ID`.
+    /// The ID to resume after, in the header `Last-Event-ID`.
     pub id: Option<String>,
 }
 

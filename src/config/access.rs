@@ -14,16 +14,17 @@ use crate::secret::Hash;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Authentication and access")]
 pub struct Access {
-    /// Admin token, for the dashboard, /token, qless, Relay and Jobq: `Authorization: Bearer TOKEN`, or in a browser as
-    /// the password with any user name.
+    /// Admin token: full access to the dashboard, /token, /metrics, qless, Relay and Jobq. Programs send
+    /// `Authorization: Bearer TOKEN`. On the login page it is the password, with any name, unless --admin-user is set.
     #[arg(long, env = "SWITCHYARD_ADMIN_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
     #[arg(group = "admin-token-source")]
     pub admin_token: Option<Secret>,
-    /// File with the value of --admin-token, or with two accepted values, one per line. SIGHUP reloads it.
+    /// File with the value of --admin-token, or with two accepted values, one per line. SIGHUP reloads the file.
     #[arg(long, env = "SWITCHYARD_ADMIN_TOKEN_FILE", value_parser = token_file, value_name = "PATH")]
     #[arg(group = "admin-token-source")]
     pub admin_token_file: Option<SecretFile>,
-    /// Admin name, used with --admin-password: the same access by Basic authentication or the login page.
+    /// Name of an admin, who signs in with --admin-password on the login page or by Basic authentication, and has the
+    /// same access as with --admin-token.
     #[arg(long, env = "SWITCHYARD_ADMIN_USER", hide_env_values = true, value_parser = user, value_name = "NAME")]
     #[arg(requires = "admin-password-source")]
     pub admin_user: Option<String>,
@@ -35,66 +36,68 @@ pub struct Access {
         value_name = "PASSWORD"
     )]
     pub admin_password: Option<Secret>,
-    /// File with the value of --admin-password, or with two accepted values, one per line. SIGHUP reloads it.
+    /// File with the value of --admin-password, or with two accepted values, one per line. SIGHUP reloads the file.
     #[arg(long, env = "SWITCHYARD_ADMIN_PASSWORD_FILE", value_parser = password_file, value_name = "PATH")]
     #[arg(requires = "admin_user", group = "admin-password-source")]
     pub admin_password_file: Option<SecretFile>,
-    /// Dashboard credentials of one person, with the role viewer, operator or admin. Repeatable. In the environment
-    /// variable, separate several keys with commas or white space.
+    /// Dashboard credentials of one person: the role (viewer, operator or admin), the name and the secret. Repeatable.
+    /// In the environment variable, separate several keys with commas or whitespace.
     #[arg(long = "ui-key", env = "SWITCHYARD_UI_KEYS", hide_env_values = true, value_parser = ui_keys)]
     #[arg(value_name = "ROLE:NAME:SECRET")]
     pub ui_keys: Vec<UiKeys>,
-    /// File with more values of --ui-key, separated by commas or white space. SIGHUP reloads it.
+    /// File with more values of --ui-key, separated by commas or whitespace. SIGHUP reloads the file.
     #[arg(long, env = "SWITCHYARD_UI_KEYS_FILE", value_parser = ui_keys_file, value_name = "PATH")]
     pub ui_keys_file: Option<UiKeysFile>,
-    /// Role of dashboard users without credentials: viewer, operator or admin [default: admin if no dashboard key is
-    /// set, otherwise no access]. Does not affect qless, lmstfy, Relay and Jobq.
+    /// Role of dashboard users who present no credentials: viewer, operator or admin [default: admin if no dashboard
+    /// credentials are set, otherwise no access]. Does not affect qless, lmstfy, Relay and Jobq.
     #[arg(long, env = "SWITCHYARD_UI_OPEN_AS", value_parser = role, value_name = "ROLE")]
     pub ui_open_as: Option<Role>,
-    /// Token that qless requests must send: `Authorization: Bearer TOKEN`.
+    /// Token that qless clients must send: `Authorization: Bearer TOKEN`, or AUTH over the Redis protocol. If it is not
+    /// set, they need no token.
     #[arg(long, env = "SWITCHYARD_QLESS_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
     #[arg(group = "qless-token-source")]
     pub qless_token: Option<Secret>,
-    /// File with the value of --qless-token, or with two accepted values, one per line. SIGHUP reloads it.
+    /// File with the value of --qless-token, or with two accepted values, one per line. SIGHUP reloads the file.
     #[arg(long, env = "SWITCHYARD_QLESS_TOKEN_FILE", value_parser = token_file, value_name = "PATH")]
     #[arg(group = "qless-token-source")]
     pub qless_token_file: Option<SecretFile>,
-    /// Token that Relay requests must send: `Authorization: Bearer TOKEN`.
+    /// Token that Relay clients must send: `Authorization: Bearer TOKEN`. If it is not set, they need no token.
     #[arg(long, env = "SWITCHYARD_RELAY_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
     #[arg(group = "relay-token-source")]
     pub relay_token: Option<Secret>,
-    /// File with the value of --relay-token, or with two accepted values, one per line. SIGHUP reloads it.
+    /// File with the value of --relay-token, or with two accepted values, one per line. SIGHUP reloads the file.
     #[arg(long, env = "SWITCHYARD_RELAY_TOKEN_FILE", value_parser = token_file, value_name = "PATH")]
     #[arg(group = "relay-token-source")]
     pub relay_token_file: Option<SecretFile>,
-    /// Token that Jobq requests must send: `Authorization: Bearer TOKEN`.
+    /// Token that Jobq clients must send: `Authorization: Bearer TOKEN`. If it is not set, they need no token.
     #[arg(long, env = "SWITCHYARD_JOBQ_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
     #[arg(group = "jobq-token-source")]
     pub jobq_token: Option<Secret>,
-    /// File with the value of --jobq-token, or with two accepted values, one per line. SIGHUP reloads it.
+    /// File with the value of --jobq-token, or with two accepted values, one per line. SIGHUP reloads the file.
     #[arg(long, env = "SWITCHYARD_JOBQ_TOKEN_FILE", value_parser = token_file, value_name = "PATH")]
     #[arg(group = "jobq-token-source")]
     pub jobq_token_file: Option<SecretFile>,
-    /// Accept qless requests without a token on addresses beyond loopback.
+    /// Listen on a non-loopback address without --qless-token. Every client that can connect has full access to qless.
     #[arg(long, env = "SWITCHYARD_OPEN_QLESS", value_parser = FalseyValueParser::new())]
     #[arg(conflicts_with = "qless-token-source")]
     pub open_qless: bool,
-    /// Accept Relay requests without a token on addresses beyond loopback.
+    /// Listen on a non-loopback address without --relay-token. Every client that can connect has full access to Relay.
     #[arg(long, env = "SWITCHYARD_OPEN_RELAY", value_parser = FalseyValueParser::new())]
     #[arg(conflicts_with = "relay-token-source")]
     pub open_relay: bool,
-    /// Accept Jobq requests without a token on addresses beyond loopback.
+    /// Listen on a non-loopback address without --jobq-token. Every client that can connect has full access to Jobq.
     #[arg(long, env = "SWITCHYARD_OPEN_JOBQ", value_parser = FalseyValueParser::new())]
     #[arg(conflicts_with = "jobq-token-source")]
     pub open_jobq: bool,
-    /// Accept lmstfy requests without a token, in all namespaces.
+    /// Accept lmstfy requests without a token. Every client that can connect has full access to all lmstfy namespaces.
     #[arg(long, env = "SWITCHYARD_NO_AUTH", value_parser = FalseyValueParser::new())]
     pub no_auth: bool,
-    /// Accept unauthenticated requests beyond loopback on every API without credentials, except lmstfy.
+    /// Listen on a non-loopback address although the dashboard, qless, Relay, Jobq or the metrics have no credentials.
+    /// Every client that can connect has full access to those without.
     #[arg(long, env = "SWITCHYARD_INSECURE", value_parser = FalseyValueParser::new())]
     pub insecure: bool,
-    /// Host name that clients use for this server. Repeatable, or separated by commas. On loopback, and while an API
-    /// is open, the server accepts only IP addresses, localhost and these names.
+    /// Host name that clients use for this server. Repeatable, or separated by commas. If it is set, on loopback, and
+    /// while an API is open, requests get 421 unless their host is an IP address, localhost or one of these names.
     #[arg(long = "allowed-host", env = "SWITCHYARD_ALLOWED_HOSTS", value_delimiter = ',', value_parser = host)]
     #[arg(value_name = "NAME")]
     pub allowed_hosts: Vec<String>,

@@ -10,10 +10,15 @@ use crate::import::Existing;
 
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Check the options of `switchyard serve` from the configuration file, the environment and flags. Takes the same
-    /// flags, and opens neither the database nor a port.
+    /// Check the configuration of `switchyard serve`, and report all errors.
+    ///
+    /// Takes the flags of `switchyard serve`, and also checks the environment and the configuration file. Opens neither
+    /// the database nor a port.
     Check(Box<Serve>),
-    /// Print the options in force as a configuration file. Secrets are not shown.
+    /// Print the configuration of `switchyard serve` as a configuration file.
+    ///
+    /// The output has the values that the server would use, from flags, the environment, the configuration file and
+    /// defaults. Secrets are not shown. Takes the flags of `switchyard serve`.
     Show(Box<Show>),
     #[command(flatten)]
     Options(Box<OptionCommand>),
@@ -57,18 +62,18 @@ pub struct Restore {
 /// The options of `switchyard bench`.
 #[derive(Debug, Args)]
 pub struct Bench {
-    /// API to use.
+    /// API to measure.
     #[arg(long, value_enum, default_value = "qless")]
     pub api: Api,
     /// Number of concurrent connections, 1 to 256.
     #[arg(long, default_value_t = 8, value_parser = value_parser!(u16).range(1..=256))]
     #[arg(value_name = "N")]
     pub connections: u16,
-    /// Seconds after which the measurement ends, 1 to 3600.
+    /// Seconds after which the measurement ends, 1 to 3,600.
     #[arg(long, default_value_t = 10, value_parser = value_parser!(u16).range(1..=3_600))]
     #[arg(value_name = "N")]
     pub seconds: u16,
-    /// Jobs after which the measurement ends, 1 to 10000000.
+    /// Number of jobs after which the measurement ends even earlier, 1 to 10,000,000.
     #[arg(long, default_value_t = 100_000, value_parser = value_parser!(u64).range(1..=10_000_000))]
     #[arg(value_name = "N")]
     pub jobs: u64,
@@ -76,7 +81,7 @@ pub struct Bench {
     #[arg(long, default_value_t = 1, value_parser = value_parser!(u16).range(1..=100))]
     #[arg(value_name = "N")]
     pub batch: u16,
-    /// Size of each job's payload in bytes, 0 to 60000.
+    /// Size of each job's payload in bytes, 0 to 60,000.
     #[arg(long, default_value_t = 256, value_parser = value_parser!(u32).range(0..=60_000))]
     #[arg(value_name = "N")]
     pub payload_bytes: u32,
@@ -87,7 +92,7 @@ pub struct Bench {
     /// toward the option jobs-history-count.
     #[arg(long)]
     pub keep: bool,
-    /// Also measure a server that is not on this machine.
+    /// Allow a server on another machine. A measurement loads the server fully.
     #[arg(long)]
     pub allow_remote: bool,
     /// Print the result as JSON.
@@ -104,14 +109,14 @@ pub struct Import {
     /// Redis server with the keys of qless or lmstfy.
     #[arg(
         help = "Redis server with the keys of qless or lmstfy: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]. The \
-                command only reads from it",
+                command changes nothing there",
         long,
         env = "SWITCHYARD_FROM_REDIS",
         hide_env_values = true,
         value_name = "URL"
     )]
     pub from_redis: Option<String>,
-    /// PostgreSQL database with the table of Relay: postgres://USER@HOST/DATABASE. The command only reads from it.
+    /// PostgreSQL database with the jobs of Relay: postgres://USER@HOST/DATABASE. The command changes nothing there.
     #[arg(
         long,
         env = "SWITCHYARD_FROM_POSTGRES",
@@ -119,13 +124,13 @@ pub struct Import {
         value_name = "URL"
     )]
     pub from_postgres: Option<String>,
-    /// What to do if the target already has some of the jobs.
+    /// What to do if the target database already has some of the jobs.
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
     pub existing: Existing,
     /// lmstfy: pool whose tokens are imported.
     #[arg(long, default_value = "default", value_name = "NAME")]
     pub lmstfy_pool: String,
-    /// Count what would be imported, without opening the target.
+    /// Print how many jobs would be imported. Does not open the target database, so it does not find existing jobs.
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]

@@ -17,11 +17,12 @@ pub const CONNECTION: &str = "Connection";
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = CONNECTION)]
 pub struct Connection {
-    /// Address of the server: http://HOST:PORT or https://HOST, optionally with a path.
+    /// URL of the server: http://HOST:PORT or https://HOST, optionally with a path.
     #[arg(long, env = "SWITCHYARD_SERVER", default_value = SERVER, value_name = "URL")]
     pub server: String,
-    /// Token. To put and claim jobs: the token of the API, or for lmstfy of the namespace. To manage a server: the admin
-    /// token, or the secret of a dashboard key. With --user: the password of the user.
+    /// Token that the command sends to the server. To put and claim jobs: the token of the API, or for lmstfy the token
+    /// of the namespace. To manage a server: the admin token, or the secret of a dashboard key. With --user: the
+    /// password of that user.
     #[arg(long, env = "SWITCHYARD_TOKEN", hide_env_values = true, value_parser = Token::new)]
     #[arg(value_name = "TOKEN", group = "connection-token-source")]
     pub token: Option<Token>,
@@ -29,18 +30,18 @@ pub struct Connection {
     #[arg(long, env = "SWITCHYARD_TOKEN_FILE", value_parser = token_file, value_name = "PATH")]
     #[arg(group = "connection-token-source")]
     pub token_file: Option<Token>,
-    /// User name, to authenticate with a name and a password. --token is the password.
+    /// Name of a user; --token is then the password of that user.
     #[arg(long, env = "SWITCHYARD_USER", value_name = "NAME")]
     #[arg(requires = "connection-token-source")]
     pub user: Option<String>,
-    /// File with certificate authorities to trust instead of the system's, in PEM format.
+    /// File in PEM format with the certificate authorities to trust instead of the system's.
     #[arg(long, env = "SWITCHYARD_CA", value_name = "PATH")]
     pub ca: Option<String>,
-    /// Configuration file with the profiles.
+    /// Configuration file with profiles, which name servers and their tokens.
     #[arg(long, env = "SWITCHYARD_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Profile of the configuration file. Its keys are the options above [default: the profile `default`, if there is
-    /// one].
+    /// Profile of the configuration file from which the options above are taken, unless they are set [default: the
+    /// profile `default`, if there is one].
     #[arg(
         long,
         env = "SWITCHYARD_PROFILE",

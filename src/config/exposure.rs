@@ -10,7 +10,7 @@ impl Access {
     /// Checks what others can reach when the server listens on this address. Returns warnings if it may listen.
     ///
     /// # Errors
-    /// If an API would be open beyond loopback without a flag that says so, or if a secret is too short.
+    /// If an API would be open on a non-loopback address without a flag that says so, or if a secret is too short.
     pub fn check(&self, listen: SocketAddr, auth: &Auth) -> Result<Vec<String>, String> {
         let mut warnings = Vec::new();
         let open = auth.open_apis(self.no_auth);
@@ -37,7 +37,7 @@ impl Access {
         Ok(warnings)
     }
 
-    /// Checks that qless may be served over Redis' protocol at this address. Returns a warning if everybody may use it.
+    /// Checks that qless may be served over the Redis protocol at this address. Returns a warning if everybody may use it.
     ///
     /// # Errors
     /// If the address is not on loopback and the token is missing although qless was not opened, or too short.
@@ -46,7 +46,7 @@ impl Access {
         if !is_loopback(listen) {
             if is_open && !self.open_qless && !self.insecure {
                 return Err(format!(
-                    "cannot listen on {listen}: qless would accept unauthenticated commands; set --qless-token, open it \
+                    "cannot listen on {listen}: qless would accept unauthenticated requests; set --qless-token, open it \
                      with --open-qless, or open all with --insecure"
                 ));
             }
@@ -54,7 +54,9 @@ impl Access {
                 .map_err(|why| format!("cannot listen on {listen}: {why}"))?;
         }
         let is_unexpected = is_open && (auth.has_credentials() || !is_loopback(listen));
-        let warning = format!("accepting unauthenticated commands of qless at {listen}");
+        let warning = format!(
+            "accepting unauthenticated requests at {listen}: qless over the Redis protocol"
+        );
         Ok(is_unexpected.then_some(warning))
     }
 

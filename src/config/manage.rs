@@ -35,7 +35,7 @@ pub struct Watch {
 /// How many rows a list has.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Limit {
-    /// Maximum number of rows, up to 10,000.
+    /// Maximum number of rows to print, up to 10,000.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = limit)]
     pub limit: usize,
 }
@@ -101,7 +101,7 @@ pub enum QueueCommand {
         /// Only paused queues.
         #[arg(long)]
         paused: bool,
-        /// Print only the names, as other commands accept them.
+        /// Print only the names, one per line, in the form that the other commands take.
         #[arg(long, short, conflicts_with = "json")]
         quiet: bool,
         #[command(flatten)]
@@ -124,14 +124,14 @@ pub enum QueueCommand {
         #[command(flatten)]
         watch: Watch,
     },
-    /// Pause queues: workers get no jobs from them.
+    /// Pause queues: workers get no jobs from them until they are resumed.
     Pause(Queues),
     /// Resume paused queues.
     #[command(visible_alias = "unpause")]
     Resume(Queues),
     /// Create Jobq queues. Queues of other APIs are created with their first job.
     Create(Queues),
-    /// Remove queues without unfinished jobs from the lists.
+    /// Remove queues without unfinished jobs from the lists. A queue is listed again when a job is put into it.
     Forget(Queues),
     /// Delete Jobq queues with all their jobs, or the ready jobs of lmstfy queues.
     Delete {
@@ -167,9 +167,9 @@ pub enum FailureCommand {
         #[command(flatten)]
         remote: Remote,
         /// Only failure groups whose name or newest message contains this text.
-        #[arg(default_value = "")]
+        #[arg(default_value = "", hide_default_value = true)]
         text: String,
-        /// Only failure groups with failures in this time range.
+        /// Only failure groups with failures in the last hour, day or week.
         #[arg(long, default_value = "all", value_parser = ["1h", "24h", "7d", "all"])]
         range: String,
         #[command(flatten)]
@@ -181,7 +181,7 @@ pub enum FailureCommand {
         remote: Remote,
         /// Failure group.
         group: String,
-        /// Only failures in this time range.
+        /// Only failures in the last hour, day or week.
         #[arg(long, default_value = "all", value_parser = ["1h", "24h", "7d", "all"])]
         range: String,
         #[command(flatten)]
@@ -201,10 +201,10 @@ pub enum FailureCommand {
 /// How an operation on many jobs is started.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct BulkOptions {
-    /// Print how many jobs would change, and change nothing.
+    /// Print how many jobs the command would change, and change nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Wait until the operation has ended.
+    /// Wait until the operation has ended. The exit code is 1 if it failed or was stopped.
     #[arg(long)]
     pub wait: bool,
     #[command(flatten)]
@@ -218,7 +218,7 @@ pub enum WorkerCommand {
         #[command(flatten)]
         remote: Remote,
         /// Only workers whose name contains this text.
-        #[arg(default_value = "")]
+        #[arg(default_value = "", hide_default_value = true)]
         text: String,
         #[command(flatten)]
         watch: Watch,
@@ -287,7 +287,7 @@ pub struct RecurringPut {
     /// Payload of the jobs, as JSON.
     #[arg(default_value = "{}")]
     pub payload: String,
-    /// How often a job is created: a number of seconds, or with a unit (30s, 5m, 1h, 1d).
+    /// Time between two jobs: a number of seconds, or with a unit (30s, 5m, 1h, 1d).
     #[arg(long, value_name = "INTERVAL", value_parser = seconds)]
     pub every: f64,
     /// ID of the recurring job [default: generated].
@@ -296,16 +296,16 @@ pub struct RecurringPut {
     /// Class of the jobs.
     #[arg(long, default_value = "", hide_default_value = true)]
     pub class: String,
-    /// Time until the first job.
+    /// Time from now until the first job is due: a number of seconds, or with a unit (30s, 5m, 1h, 1d).
     #[arg(long, value_name = "DURATION", default_value = "0", value_parser = seconds)]
     pub offset: f64,
     /// Priority of the jobs; the lowest number runs first.
     #[arg(long, default_value_t = 0.0, allow_hyphen_values = true)]
     pub priority: f64,
-    /// Retries of each job.
+    /// Number of retries of each job after its first attempt.
     #[arg(long, default_value_t = 0)]
     pub retries: u32,
-    /// Maximum number of missed jobs that are created at the next claim; 0 for no limit.
+    /// After a period without claims, create at most this many of the missed jobs, the newest; 0 for no limit.
     #[arg(long, default_value_t = 0)]
     pub backlog: u32,
 }
@@ -350,9 +350,9 @@ pub enum OperationCommand {
     },
     /// Wait until an operation has ended. The exit code is 1 if it failed or was stopped.
     Wait(Operation),
-    /// Stop an operation. Changes that it has already made are kept.
+    /// Stop an operation. The changes that it has already made remain.
     Stop(Operation),
-    /// Restore the jobs that an operation has removed, up to 30 s after its end.
+    /// Restore the jobs that an operation has canceled. Possible for 30 s after its end.
     Undo(Operation),
 }
 

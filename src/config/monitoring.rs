@@ -14,22 +14,24 @@ use crate::http::MetricsAccess;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Monitoring")]
 pub struct Monitoring {
-    /// Address of a second listener that serves only /metrics and the health checks; port 0 picks a free port. On
-    /// loopback it needs no credentials; on other addresses it accepts the admin credentials, unless --open-metrics is
-    /// set.
-    #[arg(long, env = "SWITCHYARD_METRICS_LISTEN", value_name = "ADDRESS")]
+    /// Address and port of a second listener that serves only /metrics and the health checks; port 0 picks a free port.
+    /// On loopback, /metrics needs no credentials there; on other addresses it needs the admin credentials, unless
+    /// --open-metrics is set.
+    #[arg(long, env = "SWITCHYARD_METRICS_LISTEN", value_name = "ADDRESS:PORT")]
     pub metrics_listen: Option<SocketAddr>,
-    /// Accept requests without credentials at --metrics-listen on addresses beyond loopback.
+    /// Serve the metrics at --metrics-listen without credentials, although that address is not on loopback.
     #[arg(long, env = "SWITCHYARD_OPEN_METRICS", value_parser = FalseyValueParser::new())]
     pub open_metrics: bool,
-    /// Number of queues with metrics of their own; the others share the label value "other".
+    /// Number of queues with metrics of their own, up to 1,000. The others are counted together, with the label value
+    /// "other".
     #[arg(long, env = "SWITCHYARD_METRICS_QUEUES", value_name = "N", default_value_t = COUNTED_QUEUES)]
     #[arg(value_parser = queues)]
     pub metrics_queues: usize,
-    /// Format of the log, which is written to standard error.
+    /// Format of the log on standard error.
     #[arg(long, env = "SWITCHYARD_LOG_FORMAT", value_enum, default_value_t)]
+    #[arg(value_name = "FORMAT")]
     pub log_format: LogFormat,
-    /// Log one line per request: its ID, method, route, status, error code and duration.
+    /// Log each request with its ID, method, route, status, error code and duration, at the level info.
     #[arg(long, env = "SWITCHYARD_LOG_REQUESTS", value_parser = FalseyValueParser::new())]
     pub log_requests: bool,
 }
@@ -37,10 +39,10 @@ pub struct Monitoring {
 /// The format of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// Lines for people, colored on a terminal.
+    /// One line per message, colored on a terminal.
     #[default]
     Text,
-    /// One JSON object per line.
+    /// One JSON object per message and line.
     Json,
 }
 
@@ -57,8 +59,8 @@ impl Monitoring {
     /// Who can read the metrics at `--metrics-listen`, and a warning if everybody can.
     ///
     /// # Errors
-    /// If metrics would be open beyond loopback without a flag that says so, if that flag has no listener, or if a
-    /// secret is too short.
+    /// If metrics would be open on a non-loopback address without a flag that says so, if that flag has no listener, or
+    /// if a secret is too short.
     pub fn access(
         &self,
         access: &Access,
@@ -119,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_beyond_loopback_need_credentials_or_a_flag() {
+    fn metrics_on_a_non_loopback_address_need_credentials_or_a_flag() {
         const ADMIN: &str = "--admin-token the-secret-of-the-admin";
         for (flags, credentials, warns) in [
             ("--metrics-listen 127.0.0.1:1", false, false),

@@ -16,11 +16,12 @@ const HSTS_MAX_S: i64 = 63_072_000;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Connections")]
 pub struct Network {
-    /// Address and port to listen on for qless clients over Redis' protocol [default: none].
+    /// Address and port to listen on for qless clients that use the Redis protocol [default: they cannot connect].
     #[arg(long, env = "SWITCHYARD_REDIS_LISTEN", value_name = "ADDRESS:PORT")]
     pub redis_listen: Option<SocketAddr>,
-    /// Address or network of a reverse proxy whose X-Forwarded-For, -Proto, -Host and Forwarded headers are used.
-    /// Repeatable, or separated by commas. These headers are ignored from all other peers.
+    /// Address or network of a reverse proxy. The server takes the client's address, the scheme and the host from its
+    /// headers X-Forwarded-For, -Proto and -Host or Forwarded, and ignores these headers from all other peers.
+    /// Repeatable, or separated by commas.
     #[arg(
         long = "trusted-proxy",
         env = "SWITCHYARD_TRUSTED_PROXY",
@@ -28,22 +29,24 @@ pub struct Network {
     )]
     #[arg(value_delimiter = ',', value_parser = cidr)]
     pub trusted_proxies: Vec<IpNet>,
-    /// File with the TLS certificate in PEM format, followed by those of its issuers. The server then accepts only
-    /// HTTPS. SIGHUP reloads certificate and key.
+    /// File with the TLS certificate in PEM format, followed by the certificates of its issuers. The server then accepts
+    /// only HTTPS. SIGHUP reloads certificate and key.
     #[arg(long, env = "SWITCHYARD_TLS_CERT", value_name = "FILE")]
     #[arg(requires = "tls_key")]
     pub tls_cert: Option<String>,
-    /// File with the private key of the TLS certificate in PEM format, unencrypted.
+    /// File with the unencrypted private key of the TLS certificate in PEM format.
     #[arg(long, env = "SWITCHYARD_TLS_KEY", value_name = "FILE")]
     #[arg(requires = "tls_cert")]
     pub tls_key: Option<String>,
-    /// Tell browsers to use only HTTPS for this host, for this many seconds (Strict-Transport-Security) [without a
-    /// value: one year; 0 withdraws it].
+    /// Tell browsers to use only HTTPS for this host, for this many seconds (Strict-Transport-Security). Without a value,
+    /// for one year. 0 cancels it in browsers.
     #[arg(long, env = "SWITCHYARD_HSTS", value_name = "SECONDS")]
     #[arg(num_args = 0..=1, default_missing_value = "31536000")]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=HSTS_MAX_S))]
     pub hsts: Option<u32>,
-    /// Maximum number of open connections [default: three quarters of the open files limit, at most 16384].
+    /// Maximum number of open connections; with --redis-listen, each of the two listeners gets half. Beyond it, the
+    /// server closes connections that wait for their client [default: three quarters of the limit on open files, at most
+    /// 16,384].
     #[arg(long, env = "SWITCHYARD_MAX_CONNECTIONS", value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections: Option<u32>,

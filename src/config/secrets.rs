@@ -5,7 +5,7 @@ use std::fs;
 use crate::auth::{Identity, Role, SECRETS_MAX, UiKey};
 use crate::secret::{Hash, read_file};
 
-/// Minimum length of a secret beyond loopback, in characters.
+/// Minimum length of a secret on a server that listens on a non-loopback address, in characters.
 pub const SECRET_CHARS_MIN: usize = 16;
 
 /// A secret as it is configured. Only its hash is kept.
@@ -107,7 +107,7 @@ fn all_ui_keys(text: &str) -> Result<Vec<ConfiguredKey>, String> {
 fn ui_key(text: &str) -> Result<ConfiguredKey, String> {
     let mut parts = text.splitn(3, ':');
     let (Some(role), Some(name), Some(secret)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err("expected ROLE:NAME:SECRET, without commas or white space".to_owned());
+        return Err("expected ROLE:NAME:SECRET, without commas or whitespace".to_owned());
     };
     let role = Role::parse(role);
     let role = role.ok_or("a key starts with viewer:, operator: or admin:")?;

@@ -25,10 +25,10 @@ pub enum WorkApi {
 /// Order in which the queues are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum QueueOrder {
-    /// A queue is used when those before it are empty
+    /// Claim from a queue only while all queues before it are empty
     #[default]
     Ordered,
-    /// Each claim begins with the next queue
+    /// Begin each claim with the next queue, so that every queue gets its turn
     RoundRobin,
 }
 
@@ -65,7 +65,7 @@ pub struct Work {
         value_name = "NAME"
     )]
     pub namespace: String,
-    /// Maximum number of programs that run at the same time.
+    /// Maximum number of programs that run at the same time, up to 1,000.
     #[arg(
         long,
         short,
@@ -75,16 +75,17 @@ pub struct Work {
     )]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub concurrency: u16,
-    /// Order in which jobs are claimed from the queues.
+    /// Which queue to claim from first if several have jobs.
     #[arg(long, value_enum, default_value_t)]
     pub order: QueueOrder,
-    /// Name that the worker sends to the server [default: the host's name and the process ID].
+    /// Name of the worker, which the dashboard shows [default: the host's name and the process ID].
     #[arg(long, env = "SWITCHYARD_WORKER", value_name = "NAME")]
     pub name: Option<String>,
     /// Write the whole job to standard input, as JSON, instead of its payload.
     #[arg(long, group = "input")]
     pub json: bool,
-    /// Pass the payload in the environment variable SWITCHYARD_PAYLOAD instead of standard input. At most 128 KiB.
+    /// Pass the payload in the environment variable SWITCHYARD_PAYLOAD instead of standard input. A job whose payload is
+    /// longer than 128 KiB fails.
     #[arg(long, group = "input")]
     pub env: bool,
     /// Keep up to --concurrency programs running, instead of starting one for each job. Each job is a line of JSON on
@@ -96,30 +97,32 @@ pub struct Work {
     /// code 124 [default: no limit; for lmstfy --ttr minus --kill-after minus 1 s].
     #[arg(long, value_parser = duration, value_name = "TIME")]
     pub time_limit: Option<Duration>,
-    /// After SIGTERM or SIGINT, programs have this time to finish. Then they are stopped, and their jobs are handed
-    /// back.
+    /// How long running programs may take to finish after the worker has received SIGTERM or SIGINT. Then they are
+    /// stopped, and their jobs become available to other workers.
     #[arg(long, value_parser = duration, default_value = "20s", value_name = "TIME")]
     pub grace: Duration,
-    /// Time between SIGTERM and SIGKILL for a program that is stopped.
+    /// Time between SIGTERM and SIGKILL when the worker stops a program.
     #[arg(long, value_parser = duration, default_value = "5s", value_name = "TIME")]
     pub kill_after: Duration,
-    /// Exit after one job.
+    /// Wait for one job, run the program for it, and exit.
     #[arg(long)]
     pub once: bool,
-    /// Exit when no job is available.
+    /// Exit when no job is available. Scheduled jobs do not count.
     #[arg(long)]
     pub drain: bool,
-    /// Show the next jobs and exit, without claiming them or running the program. Not possible with Relay.
+    /// Print the queue, ID and size of the next jobs, and exit. Claims no jobs and runs no program. Not supported by
+    /// Relay.
     #[arg(long)]
     pub dry_run: bool,
-    /// Discard the output of programs.
+    /// Discard the output of programs instead of copying it to the output of the worker.
     #[arg(long)]
     pub quiet: bool,
-    /// Environment variables with secrets that the program inherits, such as SWITCHYARD_TOKEN, separated by commas.
-    /// Repeatable. The others are removed from its environment.
+    /// Environment variable with a secret that the program inherits, such as SWITCHYARD_TOKEN. Repeatable, or separated
+    /// by commas. By default, the program inherits no variables of Switchyard with secrets.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     pub pass_env: Vec<String>,
-    /// Relay and Jobq: time between two requests for jobs, because these APIs have no long polls.
+    /// Relay and Jobq: how long to wait before the next claim if no job was available, because these APIs have no long
+    /// polls.
     #[arg(long, value_parser = duration, default_value = "1s", value_name = "TIME")]
     pub poll_interval: Duration,
     #[command(flatten)]
@@ -137,17 +140,19 @@ pub struct Work {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Outcomes")]
 pub struct Outcomes {
-    /// Exit codes that retry the job.
+    /// Exit code that retries the job. Repeatable, or separated by commas.
     #[arg(long = "retry-code", value_delimiter = ',', default_values_t = [75], value_name = "CODE")]
     pub retry_codes: Vec<u8>,
-    /// Exit codes that fail the job. All other codes then retry it [default: all codes but 0 and --retry-code fail it].
+    /// Exit code that fails the job. Repeatable, or separated by commas. If it is set, every other code except 0 retries
+    /// the job [default: every code except 0 and --retry-code].
     #[arg(long = "fail-code", value_delimiter = ',', value_name = "CODE")]
     pub fail_codes: Vec<u8>,
-    /// Delay of a retried job (qless and Relay).
+    /// qless and Relay: time after which a retried job is available again.
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "TIME")]
     pub retry_delay: Duration,
-    /// Regular expression. Its last match in the message is the failure group; with parentheses, the part that the
-    /// first pair matches [default: the group is exit-CODE, signal-NUMBER or time-limit].
+    /// Regular expression that finds the failure group in the message of the failure: the group is the last match, or
+    /// with parentheses the part of it in the first pair. Without a match, and by default, the group is exit-CODE,
+    /// signal-NUMBER or time-limit.
     #[arg(long, value_name = "REGEX")]
     pub group_pattern: Option<Regex>,
 }
@@ -156,10 +161,11 @@ pub struct Outcomes {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options for one API")]
 pub struct ProtocolOptions {
-    /// lmstfy: time to run of a claimed job, in whole seconds. It cannot be extended.
+    /// lmstfy: time to run, in whole seconds. A job that is not completed within this time after its claim is delivered
+    /// again. The time cannot be extended.
     #[arg(long, value_parser = duration, default_value = "2m", value_name = "TIME")]
     pub ttr: Duration,
-    /// Jobq: query that selects the jobs, as JSON.
+    /// Jobq: query that selects the jobs to claim, as JSON.
     #[arg(long, value_parser = query, default_value = r#"[["IS", "j.state", null]]"#, value_name = "JSON")]
     pub query: Box<RawValue>,
     /// Jobq: label of the state of a claimed job.
@@ -175,8 +181,9 @@ pub struct ProtocolOptions {
     /// state].
     #[arg(long, value_parser = label, value_name = "LABEL")]
     pub retry_state: Option<String>,
-    /// Jobq: also take assigned jobs that have not changed for this time. While a program runs, the worker adds an
-    /// event to the job's log three times in this period.
+    /// Jobq: also claim jobs that another worker has claimed, but not changed for this long, for example because it
+    /// crashed. To show that it is still running, the worker then adds an event to the log of its job three times in
+    /// this period [default: never].
     #[arg(long, value_parser = duration, value_name = "TIME")]
     pub take_over: Option<Duration>,
 }

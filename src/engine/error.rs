@@ -65,7 +65,7 @@ pub enum Error {
     DamagedTags { id: String },
     /// The query would have to read more than one request may.
     #[error(
-        "the query needs too much work and stopped after {scanned} jobs; narrow it with a condition on the state's label, the id or `modified`"
+        "the query needs too much work and stopped after {scanned} jobs; narrow it with a condition on the state's label, the ID or `modified`"
     )]
     TooMuchWork { scanned: usize },
     /// The listed jobs are too large together.

@@ -1,7 +1,7 @@
 //! Counts requests by route and status, and errors by code.
 //!
 //! A request costs one lookup in a table without locks, a few atomic additions, and no allocation. Routes are patterns,
-//! so neither ids nor tokens become labels, and their number is that of the server's routes.
+//! so neither IDs nor tokens become labels, and their number is that of the server's routes.
 
 use std::time::{Duration, Instant};
 
@@ -190,7 +190,7 @@ impl<'a> RequestInProgress<'a> {
     }
 
     /// Counts the response, and logs it if `log` is set: the pattern of the route, never the path, which can contain
-    /// ids and tokens.
+    /// IDs and tokens.
     pub fn end(self, response: &Response, id: &str, log: bool) {
         let took = self.began.elapsed();
         let (route, counts) = self.of_route;

@@ -23,7 +23,7 @@ pub struct Limits {
     pub body: Duration,
     /// Maximum time that a client reads nothing of a ready response.
     pub stalled: Duration,
-    /// Redis' protocol: maximum time from `MULTI` to `EXEC`, and of an `EXEC`.
+    /// the Redis protocol: maximum time from `MULTI` to `EXEC`, and of an `EXEC`.
     pub transaction: Duration,
 }
 

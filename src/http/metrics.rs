@@ -52,7 +52,7 @@ struct Inner {
 pub struct Gauges {
     /// Open connections of clients.
     pub connections: Gauge,
-    /// Open connections over Redis' protocol.
+    /// Open connections over the Redis protocol.
     pub redis_connections: Gauge,
     /// Open event streams of qless.
     pub qless_streams: Gauge,

@@ -1,4 +1,4 @@
-//! The listener for clients of qless that speak Redis' protocol. Its connections have the limits of the others, except
+//! The listener for clients of qless that speak the Redis protocol. Its connections have the limits of the others, except
 //! that a client may be idle: workers wait for messages, and pools keep connections.
 
 use std::io;

@@ -212,14 +212,15 @@ impl Jobs {
         let body = match body {
             Reply::Null => return Ok(None),
             Reply::TooLong => return Err("its body exceeds 16 MiB"),
-            body => body.bytes().ok_or("its body is not a text")?,
+            body => body.bytes().ok_or("its body is not a string")?,
         };
         let id = &element.id;
         let (created_at, delay_s) = ulid(id).unwrap_or((self.now, 0.0));
         let created_at = created_at.min(self.now);
         let (body, attributes) = match id.len() > ULID_CHARS {
             false => (STANDARD.encode(body), None),
-            true => versioned(body).ok_or("its body is not that of a job with attributes")?,
+            true => versioned(body)
+                .ok_or("its ID is that of a job with attributes, but its body has none")?,
         };
         let queue = QueueKey::lmstfy(element.namespace.as_str(), element.queue.as_str());
         let mut import = Import::new(queue, id.clone(), body.as_str().into(), created_at);

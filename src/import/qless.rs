@@ -210,7 +210,7 @@ async fn import_page(
                 Protocol::Qless,
                 place.state().as_str(),
                 jid,
-                "its data is gone",
+                "its data is missing",
             );
             continue;
         }
@@ -290,7 +290,7 @@ async fn import_recurring(redis: &mut Redis, queue: &str, target: &mut Target<'_
                     Protocol::Qless,
                     RECURRING,
                     &jid,
-                    "its data is gone or not JSON",
+                    "its data is missing or not JSON",
                 ),
             }
         }
@@ -421,7 +421,7 @@ async fn note_unlisted(redis: &mut Redis, keys: &Keys, target: &mut Target<'_>) 
         let examples = examples.join(", ");
         target.report.note(format!(
             "{missing} job hashes of qless are not in the target: those of skipped jobs, and those in no list, which \
-             qless would never hand out ({examples})"
+             qless would never deliver ({examples})"
         ));
     }
     Ok(())

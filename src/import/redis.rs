@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 pub enum RedisError {
     #[error(
-        "\"{0}\" is not the address of a Redis server; expected redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]"
+        "\"{0}\" is not a Redis URL; expected redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]"
     )]
     Address(String),
     #[error(

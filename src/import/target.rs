@@ -144,7 +144,8 @@ impl<'a> Target<'a> {
                 Ok(()) => self.count_imported(DEPENDENCIES),
                 Err(error) => {
                     let reason = of_item(error)?;
-                    let reason = format!("{reason}, so the job waits until `undepend`");
+                    let reason =
+                        format!("{reason}; the job waits until its dependencies are removed");
                     self.report
                         .skip(Protocol::Qless.name(), DEPENDENCIES, id, reason);
                 }

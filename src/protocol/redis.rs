@@ -1,4 +1,4 @@
-//! qless over Redis' protocol: what the clients of qless-core need of a Redis server (`docs/protocols/redis.md`).
+//! qless over the Redis protocol: what the clients of qless-core need of a Redis server (`docs/protocols/redis.md`).
 //!
 //! A [`Session`] runs the commands of one connection. A script is not run but recognized ([`scripts`]), and its commands
 //! call the engine ([`qless`]). [`pubsub`] sends events to subscribers.
@@ -27,7 +27,7 @@ use crate::auth::{ActiveCredentials, Api, Auth};
 use crate::engine::{Engine, Error};
 use crate::redis_clients::Clients;
 
-/// What the connections over Redis' protocol share.
+/// What the connections over the Redis protocol share.
 pub struct RedisApi {
     engine: Engine,
     auth: Auth,
@@ -71,7 +71,7 @@ fn outage(error: &Error) -> Option<Reply> {
     match error {
         Error::Store(detail) => {
             // The log has the details, for the operator.
-            tracing::error!(error = detail, "a command over Redis' protocol failed");
+            tracing::error!(error = detail, "a command over the Redis protocol failed");
             Some(Reply::error("ERR the database is unavailable"))
         }
         Error::Full => Some(Reply::Error(format!("OOM {error}"))),

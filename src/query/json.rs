@@ -1,4 +1,4 @@
-//! JSON texts: parsing, removal of white space, and comparison.
+//! JSON texts: parsing, removal of whitespace, and comparison.
 //!
 //! A text is parsed once, without recursion, into a flat list of entries that refer to positions in the text. Numbers,
 //! escapes and the order of keys therefore stay as they were written.
@@ -50,7 +50,7 @@ pub struct Entry {
 pub struct Json<'t> {
     text: Cow<'t, str>,
     entries: Vec<Entry>,
-    /// Whether the text has no white space between tokens.
+    /// Whether the text has no whitespace between tokens.
     is_minified: bool,
 }
 
@@ -156,7 +156,7 @@ impl<'t> Json<'t> {
         })
     }
 
-    /// The JSON text of an entry, without white space.
+    /// The JSON text of an entry, without whitespace.
     pub fn minified(
         &self,
         index: usize,
@@ -178,7 +178,7 @@ impl<'t> Json<'t> {
     }
 }
 
-/// Removes white space outside of strings.
+/// Removes whitespace outside of strings.
 fn strip_white_space(text: &str) -> String {
     let mut is_inside = false;
     let mut is_escaped = false;
@@ -477,7 +477,7 @@ fn push_char(code: u32, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&[0xe0 | part(12), 0x80 | part(6), 0x80 | part(0)]);
 }
 
-/// A JSON text without white space between tokens. Everything else is unchanged, including numbers of any size. The
+/// A JSON text without whitespace between tokens. Everything else is unchanged, including numbers of any size. The
 /// depth is not limited.
 pub fn minified(text: &str) -> Result<String, Malformed> {
     let json = Json::read(text, usize::MAX)?;

@@ -8,7 +8,7 @@ const LABEL_BYTES_MAX: usize = 200;
 /// The label of a record without a state.
 pub const NO_STATE: &str = "null";
 
-/// The label of a state (JSON text without white space): for an array, a bracket and its tag ([`tag_of`]), if it has
+/// The label of a state (JSON text without whitespace): for an array, a bracket and its tag ([`tag_of`]), if it has
 /// one; for a scalar, the state itself; none for an object.
 pub fn label(state: Option<&str>) -> Option<String> {
     let state = state.unwrap_or(NO_STATE);

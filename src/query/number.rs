@@ -29,7 +29,7 @@ pub enum Fit {
     Overflow,
 }
 
-/// White space in SQLite.
+/// Whitespace in SQLite.
 pub fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
 }

@@ -60,7 +60,7 @@ pub fn read(text: &str) -> Result<Vec<Token<'_>>, ExpressionError> {
     }
 }
 
-/// Checks that there is only white space between two tokens, because the tokenizer also skips comments.
+/// Checks that there is only whitespace between two tokens, because the tokenizer also skips comments.
 fn check_between(text: &str, end: usize, start: usize) -> Result<(), ExpressionError> {
     let between = text.get(end..start).unwrap_or_default();
     let is_blank = |byte: u8| byte.is_ascii_whitespace();

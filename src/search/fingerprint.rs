@@ -124,7 +124,7 @@ fn is_variable(word: &[char]) -> bool {
     word.iter().any(char::is_ascii_digit) || word.len() >= HEX_MIN && is_hex(word)
 }
 
-/// Builds the text. Merges consecutive white space and consecutive `·`.
+/// Builds the text. Merges consecutive whitespace and consecutive `·`.
 #[derive(Default)]
 struct Normalizer {
     chars: Vec<char>,

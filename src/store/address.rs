@@ -1,4 +1,4 @@
-//! Database addresses: what they may contain, and how they are shown, without their passwords.
+//! Database URLs: what they may contain, and how they are shown, without their passwords.
 
 use std::str::FromStr;
 
@@ -6,10 +6,10 @@ use sqlx::postgres::PgConnectOptions;
 
 use super::error::StoreError;
 
-/// What replaces a part of an address that may contain a password.
+/// What replaces a part of a URL that may contain a password.
 const HIDDEN: &str = "…";
 
-/// The parameters of a Postgres address that contain no secret.
+/// The parameters of a Postgres URL that contain no secret.
 const SHOWN_PARAMETERS: [&str; 16] = [
     "application_name",
     "dbname",
@@ -29,16 +29,16 @@ const SHOWN_PARAMETERS: [&str; 16] = [
     "user",
 ];
 
-/// Whether the address is meant to be that of a Postgres database.
+/// Whether the URL is meant to be that of a Postgres database.
 pub fn is_postgres(address: &str) -> bool {
     address.starts_with("postgres:") || address.starts_with("postgresql:")
 }
 
-/// The connection options of a Postgres address. Unknown parameters are ignored, as sqlx does, but it would log their
+/// The connection options of a Postgres URL. Unknown parameters are ignored, as sqlx does, but it would log their
 /// values, which can be secrets (`sslpassword`).
 ///
 /// # Errors
-/// If the address is invalid.
+/// If the URL is invalid.
 pub fn postgres_options(address: &str) -> Result<PgConnectOptions, StoreError> {
     let wrong = || StoreError::Address(without_password(address));
     // Without `//`, all that follows would be the name of a database.
@@ -52,14 +52,14 @@ pub fn postgres_options(address: &str) -> Result<PgConnectOptions, StoreError> {
     if !unknown.is_empty() {
         tracing::warn!(
             parameters = unknown.len(),
-            "ignored unknown parameters of the database address"
+            "ignored unknown parameters of the database URL"
         );
     }
     let address = format!("{location}?{}", known.join("&"));
     PgConnectOptions::from_str(&address).map_err(|_| wrong())
 }
 
-/// Whether this is a parameter that a Postgres address can have.
+/// Whether this is a parameter that a Postgres URL can have.
 fn is_known(part: &str) -> bool {
     let name = name(part);
     is_shown(part) || ["password", "options"].contains(&name) || name.starts_with("options[")
@@ -73,7 +73,7 @@ fn name(part: &str) -> &str {
     part.split('=').next().unwrap_or_default()
 }
 
-/// The address without its password. If it is not clear where in it a password may be, most of it is left out.
+/// The URL without its password. If it is not clear where in it a password may be, most of it is left out.
 pub fn without_password(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else {
         return without_separator(address);
@@ -102,7 +102,7 @@ pub fn without_password(address: &str) -> String {
     }
 }
 
-/// An address without `://`: a file, or a mistake such as `postgres:user:secret@host` or `host=h password=secret`.
+/// A URL without `://`: a file, or a mistake such as `postgres:user:secret@host` or `host=h password=secret`.
 fn without_separator(address: &str) -> String {
     let is_file = !address.contains([':', '@', '=']);
     if is_file || address.starts_with("sqlite:") {
@@ -124,13 +124,13 @@ fn without_credentials(scheme: &str, location: &str) -> String {
     let (user, host) = match location.rsplit_once('@') {
         Some((credentials, host)) => match credentials.split_once(':') {
             Some((user, _)) => (user, host),
-            // In the address of a Redis server, this is the password.
+            // In the URL of a Redis server, this is the password.
             None if scheme.starts_with("redis") => ("", host),
             None => (credentials, host),
         },
         None => ("", location),
     };
-    // A text in place of the port is probably the password of an address without a host.
+    // A text in place of the port is probably the password of a URL without a host.
     let authority = host.split('/').next().unwrap_or_default();
     let host = match authority.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') && !port.chars().all(|c| c.is_ascii_digit()) => {

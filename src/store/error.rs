@@ -23,7 +23,7 @@ pub enum StoreError {
     #[error("a row was changed by another server")]
     Conflict,
     #[error(
-        "\"{0}\" is not a database address; expected sqlite://FILE, sqlite::memory: or postgres://USER@HOST/DATABASE"
+        "\"{0}\" is not a database URL; expected sqlite://FILE, sqlite::memory: or postgres://USER@HOST/DATABASE"
     )]
     Address(String),
     #[error("another server has this database open")]

@@ -60,7 +60,7 @@ pub struct PageContext {
     pub feed: Feed,
     /// Whether lmstfy namespaces need no token.
     pub no_auth: bool,
-    /// The clients that are connected over Redis' protocol.
+    /// The clients that are connected over the Redis protocol.
     pub clients: Arc<Clients>,
     is_refresh: bool,
     response: ResponseOptions,

@@ -76,7 +76,7 @@ pub struct Dashboard {
     pub assets: Assets,
     /// Whether lmstfy namespaces need no token.
     pub no_auth: bool,
-    /// The clients that are connected over Redis' protocol.
+    /// The clients that are connected over the Redis protocol.
     pub clients: Arc<Clients>,
     /// One permit for each export of jobs.
     job_exports: Arc<Semaphore>,

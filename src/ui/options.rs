@@ -44,7 +44,7 @@ pub const OF_SERVER: [OptionDescription; 9] = [
     OptionDescription {
         name: "grace-period",
         unit: Unit::Seconds,
-        about: "How long a worker can still complete a job after its lease expires, before another worker gets it. If not set, clients over Redis' protocol get 10 s.",
+        about: "How long a worker can still complete a job after its lease expires, before another worker gets it. If not set, clients over the Redis protocol get 10 s.",
         effect: "Applies to leases that expire from now on.",
     },
     OptionDescription {

@@ -11,7 +11,7 @@ use crate::ui::model::series::StatisticsQuery;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::urls::encoding::{encode, segment};
 
-/// The clients that are connected over Redis' protocol.
+/// The clients that are connected over the Redis protocol.
 pub const REDIS_CLIENTS: &str = "/ui/redis";
 
 /// A queue. Its other pages are below this path; see [`PageRequest::queue`](super::page_request::PageRequest::queue).

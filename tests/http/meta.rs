@@ -21,7 +21,7 @@ const TEXTS: &[&str] = &[
     "[1,1.0,1.00,1e0,1E+0,-0,-0.0,0.1,1e400,-1e-400]",
     "12345678901234567890123",
     "-98765432109876543210.123456789012345678901234567890",
-    // White space within the value.
+    // Whitespace within the value.
     "{ \"a\" :\t[ 1 ,\n 2 ] ,\r\n \"b\" : { } }",
     // Escapes in strings.
     r#""\u0000""#,

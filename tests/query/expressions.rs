@@ -271,7 +271,7 @@ pub fn expression() -> BoxedStrategy<String> {
         .boxed()
 }
 
-/// JSON text without white space.
+/// JSON text without whitespace.
 pub fn json_text() -> BoxedStrategy<String> {
     let scalar = words(&[
         "null",
@@ -333,7 +333,7 @@ pub fn json_text() -> BoxedStrategy<String> {
         .boxed()
 }
 
-/// A job: id, payload, state, events, modified.
+/// A job: ID, payload, state, events, modified.
 pub fn job() -> impl Strategy<Value = (i64, String, Option<String>, String, i64)> {
     let number = select(vec![
         0,

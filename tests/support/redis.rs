@@ -1,4 +1,4 @@
-//! A client of Redis' protocol. Replies are JSON: an error is `{"error": …}`, a message of a channel `{"push": […]}`.
+//! A client of the Redis protocol. Replies are JSON: an error is `{"error": …}`, a message of a channel `{"push": […]}`.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -18,7 +18,7 @@ pub async fn address(server: &mut Server) -> String {
             return address.split(' ').next().unwrap().to_owned();
         }
     }
-    panic!("the server has no listener for Redis' protocol");
+    panic!("the server has no listener for the Redis protocol");
 }
 
 /// A server with this listener, on a new database.

@@ -38,7 +38,7 @@ pub fn configuration(serve: &Serve) -> Vec<Finding> {
             Finding::ok(
                 "access",
                 format!(
-                    "no API is open beyond loopback (listening on {})",
+                    "no API is open on a non-loopback address (listening on {})",
                     serve.listen
                 ),
             ),

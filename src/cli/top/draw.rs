@@ -24,7 +24,7 @@ const HELP: &[(&str, &str)] = &[
     ),
     (
         "Enter",
-        "look into the selected queue, failure group, worker or job",
+        "open the selected queue, failure group, worker or job",
     ),
     ("Esc", "back"),
     ("s", "in a queue: show the next state"),
@@ -35,7 +35,7 @@ const HELP: &[(&str, &str)] = &[
     ),
     ("c", "cancel the job"),
     ("/", "filter the rows; Esc removes the filter"),
-    ("Ctrl+L", "read again"),
+    ("Ctrl+L", "refresh"),
     ("q, Ctrl+C", "quit"),
 ];
 

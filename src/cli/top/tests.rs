@@ -113,7 +113,7 @@ fn type_text(app: &mut App, text: &str) {
     }
 }
 
-/// The screen as lines without white space at their ends.
+/// The screen as lines without whitespace at their ends.
 fn screen(app: &mut App) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
     terminal.draw(|frame| draw(frame, app)).unwrap();

@@ -109,14 +109,14 @@ impl LineProgram {
             return Ok(match read_answer(answer.trim(), outcomes) {
                 Some(outcome) => (outcome, true),
                 None => (
-                    no_answer("the answer of the program is not complete, retry or fail"),
+                    no_answer("the program answered something other than complete, retry or fail"),
                     false,
                 ),
             });
         }
         if answer.len() as u64 >= ANSWER_BYTES_MAX {
             return Ok((
-                no_answer("the answer of the program has more than 64 KiB"),
+                no_answer("the response line of the program is longer than 64 KiB"),
                 false,
             ));
         }

@@ -13,8 +13,8 @@ pub enum JobCommand {
     List {
         #[command(flatten)]
         remote: Remote,
-        /// Search in the language of the dashboard: state:failed queue:mail tag:vip data.to:ada*. Without terms, lists
-        /// all jobs. Write -- before terms that begin with a hyphen: -- -queue:mail.
+        /// Terms of a search, as on the dashboard: state:failed queue:mail tag:vip data.to:ada*. Without terms, the
+        /// command lists all jobs. Write -- before terms that begin with a hyphen: -- -queue:mail.
         #[arg(value_name = "TERM")]
         search: Vec<String>,
         #[command(flatten)]
@@ -76,7 +76,7 @@ pub enum JobCommand {
     Track(Targets),
     /// Stop tracking jobs.
     Untrack(Targets),
-    /// Take running jobs from their workers. They become first in line in their queue.
+    /// Take running qless jobs from their workers, without using a retry. The jobs become first in line in their queues.
     Timeout(Jobs),
     /// Add a note to the history of a job.
     Note {
@@ -84,7 +84,8 @@ pub enum JobCommand {
         remote: Remote,
         /// ID of the job.
         id: String,
-        /// Text of the note.
+        /// Text of the note, up to 4 KiB.
+        #[arg(value_name = "TEXT")]
         message: String,
     },
     /// Delete jobs of lmstfy, Relay or Jobq in any state. This cannot be undone.
@@ -141,7 +142,8 @@ pub struct Targets {
     /// IDs of the jobs. A hyphen reads them from standard input, one per line.
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
-    /// Change all jobs that match this search, as an operation. For example 'state:failed type:Timeout'.
+    /// Change all jobs that match this search, as a bulk operation, instead of single jobs. For example 'state:failed
+    /// type:Timeout'.
     #[arg(long, value_name = "SEARCH")]
     pub search: Option<String>,
     #[command(flatten)]
@@ -162,11 +164,11 @@ pub struct JobPut {
     /// Put one job for each line of this file; the line is its payload. A hyphen reads standard input.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["items", "id"])]
     pub lines: Option<PathBuf>,
-    /// Put one job for each line of this file; the line is a JSON object with the fields of the API: for qless id, meta,
+    /// Put one job for each line of this file; the line is a JSON object with the fields of the API, for qless: id, meta,
     /// klass, priority, retries, delay, tags and depends. A hyphen reads standard input.
     #[arg(long, value_name = "FILE", conflicts_with = "id")]
     pub items: Option<PathBuf>,
-    /// ID of the job [default: generated]. Not for lmstfy and Jobq, which generate IDs.
+    /// ID of the job (qless, Relay) [default: generated].
     #[arg(long)]
     pub id: Option<String>,
     /// Class of the job (qless).
@@ -187,10 +189,11 @@ pub struct JobPut {
     /// ID of a job that must be complete first (qless). Repeatable.
     #[arg(long = "depends", value_name = "ID")]
     pub depends: Vec<String>,
-    /// Time to live (lmstfy); 0 for no limit.
+    /// Time to live (lmstfy): a number of seconds, or with a unit (1h); 0 for no limit [default: 1d].
     #[arg(long, value_parser = seconds)]
     pub ttl: Option<f64>,
-    /// Time within which a runner must send a heartbeat (Relay) [default: 60s].
+    /// Time after which a worker loses the job if it sends no heartbeat (Relay): a number of seconds, or with a unit
+    /// (5m) [default: 60s].
     #[arg(long, value_parser = seconds)]
     pub timeout: Option<f64>,
     /// State of the job, as JSON (Relay, Jobq).

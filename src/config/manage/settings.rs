@@ -24,7 +24,7 @@ pub enum OptionCommand {
         #[arg(long)]
         queue: Option<String>,
     },
-    /// Set an option of a running server. The change applies at once.
+    /// Set an option of a running server. The change applies at once and is stored in the database.
     Set {
         #[command(flatten)]
         remote: Remote,
@@ -57,21 +57,22 @@ pub enum RemoteToken {
         remote: Remote,
         /// Namespace that the token gives access to.
         namespace: String,
-        /// Who or what uses the token.
+        /// Description shown in the lists of tokens, such as who uses the token. Up to 1,024 bytes.
         #[arg(long)]
         description: String,
-        /// When the token expires: a duration in s, m, h, d or w (30d), or an RFC 3339 date-time [default: never].
+        /// When the token expires: after a duration in s, m, h, d or w (30d), or at an RFC 3339 date-time
+        /// (2030-01-31T00:00:00Z), at most 3,650 days from now [default: never].
         #[arg(long, value_name = "WHEN")]
         expires: Option<String>,
     },
-    /// List the tokens of one namespace or of all.
+    /// List the tokens of one namespace or of all, without their secrets.
     List {
         #[command(flatten)]
         remote: Remote,
         /// Namespace whose tokens to list [default: all].
         namespace: Option<String>,
     },
-    /// Revoke a token. All servers refuse it at once.
+    /// Revoke a token. When the command succeeds, every server already refuses the token.
     Revoke {
         #[command(flatten)]
         remote: Remote,

@@ -277,7 +277,7 @@ pub struct Job {
     pub work_state: Option<String>,
     /// When it was last enqueued, claimed or renewed by a heartbeat (Relay), or changed (Jobq).
     pub updated_at: Option<Time>,
-    /// The client's data: verbatim JSON text (Jobq: without white space); for lmstfy base64.
+    /// The client's data: verbatim JSON text (Jobq: without whitespace); for lmstfy base64.
     pub body: Body,
     /// The end of its time to live; `None` for no limit, and for dead jobs.
     pub expires_at: Option<Time>,

@@ -6,7 +6,7 @@ use crate::engine::model::history::{Event, EventKind, History};
 use crate::engine::model::job::{Job, JobKey};
 use crate::engine::model::queue::Queue;
 
-/// A Jobq job as its clients see it. Payload and state are JSON text without white space.
+/// A Jobq job as its clients see it. Payload and state are JSON text without whitespace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// The insertion number of the job.

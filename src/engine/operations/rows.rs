@@ -43,7 +43,7 @@ pub fn operation(row: &Row) -> Result<(Operation, i64), StoreError> {
             Some(search) => Subject::Search(search),
             None => Subject::Jobs(
                 serde_json::from_str(&row.text_or_null(6)?.unwrap_or_default())
-                    .map_err(|_| StoreError::Corrupt("an operation on nothing"))?,
+                    .map_err(|_| StoreError::Corrupt("an operation without targets"))?,
             ),
         },
         state: state.ok_or(StoreError::Corrupt("an unknown state of an operation"))?,

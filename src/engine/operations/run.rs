@@ -432,7 +432,7 @@ impl Batch {
             match matches(search, job, &queue, work.now, budget) {
                 Ok(true) => {}
                 Ok(false) => return Err(CHANGED.to_owned()),
-                Err(spent) => return Err(format!("not checked against the search: {spent}")),
+                Err(spent) => return Err(format!("cannot be compared with the search: {spent}")),
             }
         }
         apply::apply(work, &operation.action, key, &queue)

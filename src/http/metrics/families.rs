@@ -223,7 +223,7 @@ impl Snapshot {
         out.single(
             "switchyard_redis_connections",
             Kind::Gauge,
-            "Open connections over Redis' protocol.",
+            "Open connections over the Redis protocol.",
             monitor.gauges.redis_connections.get(),
         );
         out.single(

@@ -132,7 +132,7 @@ pub fn translate(
         state,
     ] = fields
     else {
-        return Err("its data is gone".to_owned());
+        return Err("its data is missing".to_owned());
     };
     let body = json_body(data)?;
     let past = history_facts(first, events);
@@ -159,7 +159,7 @@ pub fn translate(
         SourceList::Locks { score, .. } => {
             let worker = worker.text().unwrap_or_default();
             if worker.is_empty() && state.text().as_deref() != Some("running") {
-                return Err("it is leased to no worker".to_owned());
+                return Err("its lease names no worker".to_owned());
             }
             job.since = past.popped.or(time).unwrap_or(entered);
             let is_warned = grace.number() == Some(1.0);
@@ -199,7 +199,7 @@ fn lease(worker: String, score: f64, warned: bool) -> Result<Lease, String> {
     Ok(Lease {
         worker,
         id: uuid::Uuid::new_v4().simple().to_string(),
-        until: Time::from_seconds(score).ok_or("its lease has no end")?,
+        until: Time::from_seconds(score).ok_or("its lease has no expiry time")?,
         warned,
     })
 }
@@ -211,7 +211,8 @@ fn lease(worker: String, score: f64, warned: bool) -> Result<Lease, String> {
 fn set_times(job: &mut Job, place: &SourceList<'_>, entered: Time) -> Result<(), String> {
     match place {
         SourceList::Scheduled { score, .. } => {
-            job.ready_at = Time::from_seconds(*score).ok_or("it is never due")?;
+            job.ready_at =
+                Time::from_seconds(*score).ok_or("the time at which it is due is missing")?;
         }
         SourceList::Depends { score, .. } => {
             job.since = Time::from_seconds(*score).unwrap_or(entered);

@@ -1,4 +1,4 @@
-//! Jobq's responses. Payloads and states are the JSON that was stored, without white space.
+//! Jobq's responses. Payloads and states are the JSON that was stored, without whitespace.
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};

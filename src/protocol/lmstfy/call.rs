@@ -23,7 +23,7 @@ const QUEUES_MAX: usize = 1_000;
 /// Maximum number of jobs in a bulk request (document, Publish bulk jobs).
 pub const BULK_MAX: usize = 64;
 
-/// Allowance for commas and white space around each job of a bulk request, in bytes.
+/// Allowance for commas and whitespace around each job of a bulk request, in bytes.
 const SEPARATOR_BYTES_MAX: usize = 1_024;
 
 /// An authorized request.

@@ -106,7 +106,7 @@ pub async fn complete(api: Api, call: Call) -> Outcome {
         let state = states.into_iter().next().flatten();
         return Ok(Results::of_items(ids, false)?.with_key("state", &state));
     }
-    // The document: the ids that were marked as complete. So failed items are omitted.
+    // The document: the IDs that were marked as complete. So failed items are omitted.
     let completed: Vec<_> = ids.iter().filter_map(|id| id.as_ref().ok()).collect();
     Ok(Results::new(&completed)
         .with_key("states", &states)
@@ -238,12 +238,12 @@ pub async fn run_on_items<P, T: Serialize>(
     Results::of_items(done, array)
 }
 
-/// The ids of the jobs.
+/// The IDs of the jobs.
 pub fn ids<'a>(keys: impl IntoIterator<Item = &'a JobKey>) -> Vec<String> {
     keys.into_iter().map(|key| key.id.clone()).collect()
 }
 
-/// Replaces each result by the id of its job.
+/// Replaces each result by the ID of its job.
 pub fn with_ids<T>(ids: Vec<String>, done: Vec<engine::Result<T>>) -> Vec<engine::Result<String>> {
     let done = ids.into_iter().zip(done);
     done.map(|(id, done)| done.map(|_| id)).collect()

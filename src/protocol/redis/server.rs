@@ -146,9 +146,9 @@ fn without_database(
         ("COMMAND", [word]) if word.eq_ignore_ascii_case("COUNT") => Reply::integer(COMMANDS.len()),
         ("COMMAND", _) => Reply::List(Vec::new()),
         ("CONFIG", [word, _, ..]) if word.eq_ignore_ascii_case("GET") => Reply::Map(Vec::new()),
-        ("CONFIG", _) => {
-            Reply::error("ERR the settings of this server cannot be changed over Redis' protocol")
-        }
+        ("CONFIG", _) => Reply::error(
+            "ERR the settings of this server cannot be changed over the Redis protocol",
+        ),
         ("SLOWLOG", [word, ..]) => match word.to_ascii_uppercase().as_str() {
             "LEN" => Reply::Integer(0),
             "RESET" => Reply::OK,

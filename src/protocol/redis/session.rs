@@ -208,7 +208,7 @@ impl Session {
     ) -> (Option<Outcome>, ConnectionAction) {
         // The page of a web site can make a browser send HTTP here.
         if name == "POST" || name == "HOST:" {
-            tracing::debug!("a client speaks HTTP to the listener for Redis' protocol");
+            tracing::debug!("a client speaks HTTP to the listener for the Redis protocol");
             return (None, ConnectionAction::Close);
         }
         if is_anonymous && !ANONYMOUS.contains(&name.as_str()) {

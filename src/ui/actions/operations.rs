@@ -145,7 +145,7 @@ pub fn engine_action(
             priority: number("priority", arg)?,
         },
         JobActionKind::Move => {
-            // Not trimmed, because the name of a queue can start with white space.
+            // Not trimmed, because the name of a queue can start with whitespace.
             check_name("the queue name", &request.arg)?;
             engine::JobAction::Move {
                 queue: request.arg.clone(),

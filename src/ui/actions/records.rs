@@ -148,7 +148,7 @@ fn existing(id: &str) -> Result<i64> {
     number(id).ok_or_else(|| Error::NoSuchJob { id: id.to_owned() })
 }
 
-/// The text as JSON without white space.
+/// The text as JSON without whitespace.
 ///
 /// # Errors
 /// Where the text stops being JSON, as a sentence.

@@ -124,7 +124,7 @@ fn key(request: &Request) -> String {
     };
     let method = principal.map(|principal| principal.method);
     let https = Https::is_set(request.extensions());
-    // White space separates the parts of the key; user names contain none.
+    // Whitespace separates the parts of the key; user names contain none.
     format!(
         "{} {} {https} {display:?} {role} {method:?} {name}",
         request.uri(),

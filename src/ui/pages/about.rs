@@ -96,9 +96,9 @@ fn size(n: usize) -> i64 {
 
 fn database(view: &AboutView) -> Vec<(&'static str, AnyView)> {
     let survives = if view.survives_power {
-        "a power loss (full)"
+        "crashes and power losses (full)"
     } else {
-        "a process crash (process); a power loss may lose the latest writes"
+        "crashes of the server (process); a power loss can lose the most recent writes"
     };
     vec![
         ("Type", view.kind.clone().into_any()),

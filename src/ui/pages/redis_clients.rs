@@ -1,4 +1,4 @@
-//! `/ui/redis`: the clients that are connected to this server over Redis' protocol.
+//! `/ui/redis`: the clients that are connected to this server over the Redis protocol.
 
 pub mod load;
 pub mod model;
@@ -35,7 +35,7 @@ fn content(view: &RedisClientsView, offset: usize, request: &PageRequest) -> Any
         return view! {
             <div class=CARD>
                 <p class=EMPTY>
-                    "This server does not accept clients over Redis' protocol. Start it with "
+                    "This server does not accept clients over the Redis protocol. Start it with "
                     <code>"--redis-listen <address>:<port>"</code> " to connect clients of qless."
                 </p>
             </div>
@@ -46,7 +46,7 @@ fn content(view: &RedisClientsView, offset: usize, request: &PageRequest) -> Any
     view! {
         <p class="text-muted wrap-anywhere">
             {format!(
-                "{connected} connected to this server over Redis' protocol. With several servers on one database, each server lists only its own clients.",
+                "{connected} connected to this server over the Redis protocol. With several servers on one database, each server lists only its own clients.",
             )}
         </p>
         {(view.total > 0).then(|| view! { <div class=CARD>{rows(&view.clients, request.now)}</div> })}

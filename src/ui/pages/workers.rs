@@ -15,7 +15,7 @@ use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::redis_clients::load as load_clients;
 use crate::ui::urls;
 
-/// The link to the clients that are connected over Redis' protocol, for users who may see them.
+/// The link to the clients that are connected over the Redis protocol, for users who may see them.
 fn redis_clients(request: &PageRequest) -> AnyView {
     if !request.may(role_to_read(urls::REDIS_CLIENTS)) {
         return ().into_any();

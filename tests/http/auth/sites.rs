@@ -216,7 +216,7 @@ async fn a_request_must_have_exactly_one_host() {
 }
 
 #[tokio::test]
-async fn beyond_loopback_the_host_is_checked_if_an_api_is_open() {
+async fn on_a_non_loopback_address_the_host_is_checked_if_an_api_is_open() {
     let keys = [
         "--listen",
         "0.0.0.0:0",

@@ -157,7 +157,7 @@ fn short(folder: &Path) -> Vec<(Vec<String>, String)> {
 }
 
 #[test]
-fn short_secrets_are_rejected_beyond_loopback_and_logged_on_it() {
+fn short_secrets_are_rejected_on_a_non_loopback_address_and_logged_on_loopback() {
     let folder = TempDir::new().unwrap();
     for (options, named) in short(folder.path()) {
         let options: Vec<&str> = options.iter().map(String::as_str).collect();

@@ -28,7 +28,7 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
-fn listening_beyond_loopback_without_credentials_is_refused() {
+fn listening_on_a_non_loopback_address_without_credentials_is_refused() {
     for listen in ["0.0.0.0:0", "[::]:0"] {
         for command in ["serve", "dev"] {
             let output = refused(command, &["--listen", listen], &[]);
@@ -57,7 +57,7 @@ const APIS: [(&[&str], &[&str], &str); 4] = [
 ];
 
 #[tokio::test]
-async fn beyond_loopback_each_api_needs_a_token_or_must_be_opened() {
+async fn on_a_non_loopback_address_each_api_needs_a_token_or_must_be_opened() {
     // Every subset of omitted APIs, as bits.
     for omitted in 0..16 {
         for open in [false, true] {
@@ -112,7 +112,7 @@ fn everywhere(options: &[&str]) -> (Logged, String) {
 }
 
 #[tokio::test]
-async fn beyond_loopback_the_server_logs_its_open_apis() {
+async fn on_a_non_loopback_address_the_server_logs_its_open_apis() {
     let login = [
         "--admin-user",
         "ada",
@@ -305,7 +305,7 @@ async fn the_first_start_prints_a_token_and_a_working_command() {
 }
 
 #[tokio::test]
-async fn no_first_token_is_created_with_no_auth_or_beyond_loopback() {
+async fn no_first_token_is_created_with_no_auth_or_on_a_non_loopback_address() {
     let mut open = Server::with(&["--no-auth"]);
     let lines = banner(&mut open).await;
     assert_eq!(curl(&open, lines.last().unwrap()).await.0, 201, "{lines:?}");

@@ -283,7 +283,7 @@ async fn columns_contain_the_values_of_the_job() {
     assert_consistent(&server).await;
 }
 
-/// White space in a body is not part of the value.
+/// Whitespace in a body is not part of the value.
 #[tokio::test]
 async fn queries_read_values_without_white_space() {
     let (server, jobq) = start_with_queue().await;

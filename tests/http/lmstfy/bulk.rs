@@ -126,7 +126,7 @@ async fn an_element_of_64_kb_or_more_rejects_the_whole_bulk() {
     assert_consistent(&server).await;
 }
 
-/// Allows 1 KiB of white space around each of 64 jobs.
+/// Allows 1 KiB of whitespace around each of 64 jobs.
 #[tokio::test]
 async fn the_size_of_a_bulk_is_limited() {
     let server = Server::with(&["--no-auth", "--lmstfy-body-max", "1"]);

@@ -74,7 +74,7 @@ async fn payload_and_state_are_kept_byte_for_byte() {
     assert_consistent(&server).await;
 }
 
-/// White space around the value of a heartbeat is not part of it.
+/// Whitespace around the value of a heartbeat is not part of it.
 #[tokio::test]
 async fn white_space_around_a_state_is_removed() {
     let server = start();

@@ -134,7 +134,7 @@ async fn a_program_that_does_not_exist_ends_the_worker_before_it_claims() {
     }
     assert_eq!(server.client().state("a").await, "waiting");
     for (options, expected) in [
-        ("--queue mail --server ftp://a", "is not HTTP"),
+        ("--queue mail --server ftp://a", "is not an HTTP URL"),
         ("--queue mail --user ada", "--token"),
         ("--queue mail --profile test", "--config"),
         ("--queue mail --api lmstfy --ttr 1s", "--ttr must be longer"),

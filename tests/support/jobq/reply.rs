@@ -50,7 +50,7 @@ fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> 
     Ok(canonical(Box::<RawValue>::deserialize(deserializer)?.get()))
 }
 
-/// JSON in a canonical form: without white space, with sorted keys and uniform escapes. Numbers are kept as written.
+/// JSON in a canonical form: without whitespace, with sorted keys and uniform escapes. Numbers are kept as written.
 #[track_caller]
 pub fn canonical(text: &str) -> String {
     fn read<'a, T: Deserialize<'a>>(text: &'a str) -> T {

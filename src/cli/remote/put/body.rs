@@ -104,7 +104,7 @@ pub fn item_body(options: &JobPut, line: &[u8]) -> Result<(Vec<u8>, Option<Strin
     // Relay's items name their queue and their ID.
     let id = match fields.get("id") {
         Some(id) => {
-            serde_json::from_str(id.get()).map_err(|_| "the id must be a string".to_owned())?
+            serde_json::from_str(id.get()).map_err(|_| "`id` must be a string".to_owned())?
         }
         None => Uuid::now_v7().to_string(),
     };

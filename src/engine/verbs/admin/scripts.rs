@@ -1,4 +1,4 @@
-//! Scripts that clients of qless have loaded over Redis' protocol: SHA-1 and dialect.
+//! Scripts that clients of qless have loaded over the Redis protocol: SHA-1 and dialect.
 
 use std::collections::HashSet;
 

@@ -11,7 +11,7 @@ use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::jobq::changes::{change_with_log, find_record, needs_of_record};
 
 impl Engine {
-    /// Appends a client's event, which is JSON text without white space, to the log of a record.
+    /// Appends a client's event, which is JSON text without whitespace, to the log of a record.
     ///
     /// # Errors
     /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](crate::engine::Error).

@@ -13,7 +13,7 @@ use crate::engine::verbs::jobq::changes::{check_queue, no_such_queue};
 use crate::engine::verbs::lifecycle::new_job;
 
 impl Engine {
-    /// Adds a record. `payload` and `state` are JSON text without white space.
+    /// Adds a record. `payload` and `state` are JSON text without whitespace.
     ///
     /// # Errors
     /// [`Error::NoSuchQueue`](crate::engine::Error::NoSuchQueue).

@@ -143,7 +143,7 @@ pub fn unmet_dependencies(work: &UnitOfWork, key: &JobKey, ids: &[String]) -> Re
         if dependents >= max && !depends() {
             let what = match max {
                 DEPENDENTS_MAX => "dependents of one job",
-                _ => "dependents of each job that a job with so many dependencies depends on",
+                _ => "dependents of a dependency of a job with this many dependencies",
             };
             return Err(Error::TooMany { what, max });
         }

@@ -25,7 +25,7 @@ pub async fn multiget(mut call: Call<'_>) -> Outcome {
     call.list(&jobs, false)
 }
 
-/// The ids of jobs in a state.
+/// The IDs of jobs in a state.
 pub async fn jobs(mut call: Call<'_>) -> Outcome {
     let state = call.arguments.required("state")?;
     if state == "complete" {
@@ -53,7 +53,7 @@ async fn ids_in(call: &mut Call<'_>, state: EffectiveState, queue: Option<QueueK
     Ok(Reply::List(ids.collect()))
 }
 
-/// The tracked jobs, and the ids of tracked jobs that were deleted.
+/// The tracked jobs, and the IDs of tracked jobs that were deleted.
 pub async fn tracked(call: &Call<'_>) -> Outcome {
     let (jobs, expired) = call.engine.tracked().await?;
     #[derive(Serialize)]
@@ -67,7 +67,7 @@ pub async fn tracked(call: &Call<'_>) -> Outcome {
     })
 }
 
-/// The failure groups, or the ids of the jobs of one.
+/// The failure groups, or the IDs of the jobs of one.
 pub async fn failed(mut call: Call<'_>) -> Outcome {
     let Some(group) = call.arguments.next().filter(|group| !group.is_empty()) else {
         let groups = call.engine.failures().await?;
@@ -110,7 +110,7 @@ pub async fn length(mut call: Call<'_>) -> Outcome {
     Ok(Reply::Integer(length_of(queue.as_ref())))
 }
 
-/// The workers, or the ids of the jobs of one.
+/// The workers, or the IDs of the jobs of one.
 pub async fn workers(mut call: Call<'_>) -> Outcome {
     if let Some(name) = call.arguments.next() {
         let (jobs, stalled) = call.engine.worker_job_ids(&name, call.now).await?;

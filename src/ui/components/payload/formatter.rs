@@ -18,7 +18,7 @@ pub enum Token {
     Text,
     /// A number, true, false or null.
     Value,
-    /// Brackets, commas and the white space around them.
+    /// Brackets, commas and the whitespace around them.
     Punctuation,
 }
 

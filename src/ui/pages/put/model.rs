@@ -17,7 +17,7 @@ pub struct NewJob {
     pub delay: String,
     /// Separated by commas or line breaks.
     pub tags: String,
-    /// IDs of dependencies, separated by white space.
+    /// IDs of dependencies, separated by whitespace.
     pub depends: String,
 }
 

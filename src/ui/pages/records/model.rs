@@ -87,7 +87,7 @@ pub struct QueryPosition {
 pub struct RecordView {
     pub queue_ref: QueueRef,
     pub id: i64,
-    /// JSON without white space; `null` if the record has never had a state.
+    /// JSON without whitespace; `null` if the record has never had a state.
     pub state: String,
     /// The label of the state.
     pub word: String,

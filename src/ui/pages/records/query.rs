@@ -43,7 +43,7 @@ const EXAMPLES: [(&str, &str); 8] = [
         r#"[["LIKE", "json_extract(payload, '$.msg')", "'hello%'"]]"#,
         "message starts with hello",
     ),
-    (r#"[[">=", "id", 100]]"#, "id 100 or higher"),
+    (r#"[[">=", "id", 100]]"#, "ID 100 or higher"),
 ];
 
 /// The query form, filled with the last query.

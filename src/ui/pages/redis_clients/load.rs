@@ -1,4 +1,4 @@
-//! Loads the clients that are connected over Redis' protocol.
+//! Loads the clients that are connected over the Redis protocol.
 
 use std::time::Duration;
 

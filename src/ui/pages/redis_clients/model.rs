@@ -1,11 +1,11 @@
-//! The view models of clients that are connected over Redis' protocol.
+//! The view models of clients that are connected over the Redis protocol.
 
 use serde::{Deserialize, Serialize};
 
 /// A page of the connected clients.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RedisClientsView {
-    /// Whether the server has a listener for Redis' protocol.
+    /// Whether the server has a listener for the Redis protocol.
     pub listens: bool,
     /// The number of all connected clients.
     pub total: i64,
