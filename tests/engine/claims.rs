@@ -108,15 +108,7 @@ async fn the_owner_of_an_expired_lease_may_continue_until_another_claim() {
 #[tokio::test]
 async fn a_job_without_retries_left_fails_instead_of_being_claimed_again() {
     let engine = engine().await;
-    put(
-        &engine,
-        0.0,
-        Put {
-            retries: Some(1),
-            ..new("j")
-        },
-    )
-    .await;
+    put(&engine, 0.0, with_retries("j", 1)).await;
     assert_eq!(pop(&engine, 0.0, "w", 1).await, ["j"]);
     assert_eq!(pop(&engine, 100.0, "w", 1).await, ["j"]);
     assert_eq!(pop(&engine, 200.0, "w", 1).await, [""; 0]);

@@ -84,6 +84,14 @@ async fn engine() -> Engine {
     open(true).await
 }
 
+/// A job that fails when its lease has expired this many times and once more.
+fn with_retries(id: &str, retries: i64) -> Put {
+    Put {
+        retries: Some(retries),
+        ..new(id)
+    }
+}
+
 fn at(seconds: f64) -> Option<Time> {
     Time::from_seconds(seconds)
 }

@@ -99,11 +99,7 @@ async fn advancing_a_job_counts_as_completed_here_and_put_there() {
 #[tokio::test]
 async fn an_expired_lease_without_retries_left_counts_as_a_failure() {
     let engine = engine().await;
-    let job = Put {
-        retries: Some(0),
-        ..new("a")
-    };
-    put(&engine, 0.0, job).await;
+    put(&engine, 0.0, with_retries("a", 0)).await;
     pop(&engine, 0.0, "w", 1).await;
     assert!(pop(&engine, 600.0, "w", 1).await.is_empty());
     assert_eq!(minutes(&engine, 10, 1).await, [[0, 0, 0, 1]]);

@@ -2,8 +2,8 @@
 //! ends on the database too.
 
 use futures::future::join_all;
-use sqlx::Connection;
 use sqlx::postgres::PgConnection;
+use sqlx::{Connection, Transaction};
 
 use super::*;
 
@@ -84,6 +84,14 @@ async fn engine_and_connections() -> (Engine, [PgConnection; 2]) {
     (engine, connections)
 }
 
+/// Locks the jobs, so that every read of them waits until the transaction ends.
+async fn lock_jobs(connection: &mut PgConnection) -> Transaction<'_, sqlx::Postgres> {
+    let mut transaction = connection.begin().await.unwrap();
+    let lock = sqlx::query("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE");
+    lock.execute(&mut *transaction).await.unwrap();
+    transaction
+}
+
 /// The readers of an engine.
 const READERS: i64 = 8;
 
@@ -93,9 +101,7 @@ async fn slow_reads_end_on_the_database_and_do_not_delay_health_checks() {
         return;
     }
     let (engine, [mut other, mut watching]) = engine_and_connections().await;
-    let mut transaction = other.begin().await.unwrap();
-    let lock = sqlx::query("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE");
-    lock.execute(&mut *transaction).await.unwrap();
+    let transaction = lock_jobs(&mut other).await;
     let reads = (0..2 * READERS).map(|_| {
         let engine = engine.clone();
         tokio::spawn(async move { engine.job(&JobKey::qless("a")).await })
@@ -122,9 +128,7 @@ async fn one_consistency_check_runs_at_a_time() {
         return;
     }
     let (engine, [mut other, mut watching]) = engine_and_connections().await;
-    let mut transaction = other.begin().await.unwrap();
-    let lock = sqlx::query("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE");
-    lock.execute(&mut *transaction).await.unwrap();
+    let transaction = lock_jobs(&mut other).await;
     let first = tokio::spawn({
         let engine = engine.clone();
         async move { engine.check(None).await }

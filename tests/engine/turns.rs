@@ -5,15 +5,7 @@ use super::*;
 #[tokio::test]
 async fn retry_uses_a_retry_and_waits_for_its_delay() {
     let engine = engine().await;
-    put(
-        &engine,
-        0.0,
-        Put {
-            retries: Some(1),
-            ..new("j")
-        },
-    )
-    .await;
+    put(&engine, 0.0, with_retries("j", 1)).await;
     let retry = |delay| Retry {
         key: JobKey::qless("j"),
         delay,

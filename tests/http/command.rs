@@ -38,15 +38,8 @@ async fn every_option_can_come_from_the_environment() {
 
 #[tokio::test]
 async fn an_option_of_the_environment_can_be_false() {
-    let mut command = Server::program();
+    let mut command = Server::command("sqlite::memory:", &[]);
     command
-        .args([
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--database",
-            "sqlite::memory:",
-        ])
         .env("SWITCHYARD_TRUST_CLIENT_CLOCK", "false")
         .env("SWITCHYARD_ALLOW_FLUSH", "0");
     let server = Server::run(command);

@@ -45,6 +45,15 @@ async fn busy(mut connection: Connection) -> Connection {
     connection
 }
 
+/// This many connections of one client, each with a response in progress.
+async fn all_busy(server: &Server, count: usize) -> Vec<Connection> {
+    let mut connections = Vec::new();
+    for _ in 0..count {
+        connections.push(busy(Connection::to(server).await).await);
+    }
+    connections
+}
+
 #[tokio::test]
 async fn a_connection_without_a_complete_header_is_closed() {
     let server = Server::with(&IMPATIENT);
@@ -165,10 +174,7 @@ async fn at_the_limit_an_idle_connection_is_closed_for_a_new_one() {
         "--max-connections-per-address",
         "8",
     ]);
-    let mut streams = Vec::new();
-    for _ in 0..3 {
-        streams.push(busy(Connection::to(&server).await).await);
-    }
+    let mut streams = all_busy(&server, 3).await;
     let mut silent = opened(&server, 40).await;
     server.client().get("/queues").await.ok();
     for connection in silent.iter_mut().take(35) {
@@ -194,10 +200,7 @@ async fn at_the_limit_a_new_connection_is_rejected_if_all_are_busy() {
         "--max-connections-per-address",
         "4",
     ]);
-    let mut streams = Vec::new();
-    for _ in 0..4 {
-        streams.push(busy(Connection::to(&server).await).await);
-    }
+    let mut streams = all_busy(&server, 4).await;
     let refused = Connection::to(&server).await.read_to_end().await;
     assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
     assert!(refused.contains("retry-after: 1\r\n"), "{refused}");
@@ -212,10 +215,7 @@ async fn at_the_limit_a_new_connection_is_rejected_if_all_are_busy() {
 async fn one_address_has_at_most_half_of_the_connections() {
     let server = Server::with(&["--max-connections", "8"]);
     let other = busy(Connection::from_address(&server, [127, 0, 0, 2]).await).await;
-    let mut streams = Vec::new();
-    for _ in 0..4 {
-        streams.push(busy(Connection::to(&server).await).await);
-    }
+    let _streams = all_busy(&server, 4).await;
     let refused = Connection::to(&server).await.read_to_end().await;
     assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
     let third = busy(Connection::from_address(&server, [127, 0, 0, 3]).await).await;
@@ -226,10 +226,7 @@ async fn one_address_has_at_most_half_of_the_connections() {
 #[tokio::test]
 async fn a_trusted_proxy_can_use_all_connections() {
     let server = Server::with(&["--max-connections", "8", "--trusted-proxy", "127.0.0.0/8"]);
-    let mut streams = Vec::new();
-    for _ in 0..7 {
-        streams.push(busy(Connection::to(&server).await).await);
-    }
+    let _streams = all_busy(&server, 7).await;
     server.client().get("/queues").await.ok();
 }
 

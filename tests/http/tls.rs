@@ -367,15 +367,8 @@ fn a_server_with_an_invalid_certificate_does_not_start() {
 #[tokio::test]
 async fn the_startup_banner_and_the_pages_use_https() {
     let pair = Pair::new();
-    let mut command = Server::program();
+    let mut command = Server::command("sqlite::memory:", &[]);
     command
-        .args([
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--database",
-            "sqlite::memory:",
-        ])
         .env("SWITCHYARD_TLS_CERT", pair.certificate())
         .env("SWITCHYARD_TLS_KEY", pair.key());
     let mut server = Server::run(command);

@@ -11,8 +11,19 @@ use std::process::{Output, Stdio};
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::support::Server;
 use crate::support::lmstfy::eventually;
+use crate::support::pair::Pair;
+use crate::support::{Server, postgres};
+
+/// Two servers on a new database, of which the other one gets no notifications; `None` if the tests run on SQLite.
+fn pair() -> Option<Pair> {
+    let database = postgres::shared_database()?;
+    Some(Pair {
+        one: Server::at_url(&database, &[]),
+        other: Server::at_url(&database, &["--no-notify"]),
+        database,
+    })
+}
 
 /// The status and the body of a response of `/token` or of lmstfy; null if there is no body.
 async fn ask(server: &Server, method: Method, path: &str) -> (u16, Value) {

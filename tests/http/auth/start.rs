@@ -226,10 +226,8 @@ fn invalid_keys_are_rejected() {
 
 #[tokio::test]
 async fn keys_can_come_from_the_environment() {
-    let mut command = Server::program();
+    let mut command = Server::command("sqlite::memory:", &[]);
     command
-        .args(["serve", "--listen", "127.0.0.1:0"])
-        .args(["--database", "sqlite::memory:"])
         .env("SWITCHYARD_ADMIN_TOKEN", ADMIN)
         .env("SWITCHYARD_ADMIN_USER", "ada")
         .env("SWITCHYARD_ADMIN_PASSWORD", "pass")

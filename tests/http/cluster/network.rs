@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::assert_consistent;
-use super::outage::{A_WHILE, FULL, LEASE, begin_load, recovered};
+use super::outage::{A_WHILE, FULL, begin_load, end_load, recovered};
 use crate::support::Server;
 use crate::support::link::{Link, Network};
-use crate::support::load::settle;
+
 use crate::support::postgres::Postgres;
 use crate::support::settings;
 
@@ -34,13 +33,7 @@ async fn break_under_load(network: Network) {
         link.becomes(Network::Works);
         recovered(&behind).await;
     }
-    sleep(A_WHILE).await;
-    load.end().await;
-    for server in [behind, beside] {
-        assert_consistent(&server).await;
-        server.stop().await;
-    }
-    settle(&address, &history, LEASE).await;
+    end_load(load, vec![behind, beside], &address, &history).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -82,9 +75,5 @@ async fn a_standby_that_takes_over_has_everything_acknowledged() {
         primary = standby;
         recovered(&server).await;
     }
-    sleep(A_WHILE).await;
-    load.end().await;
-    assert_consistent(&server).await;
-    server.stop().await;
-    settle(&primary.address(), &history, LEASE).await;
+    end_load(load, vec![server], &primary.address(), &history).await;
 }

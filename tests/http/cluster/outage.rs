@@ -17,7 +17,7 @@ use crate::support::{Response, Server, settings};
 
 /// Clients; each puts and claims jobs.
 pub const CLIENTS: usize = 16;
-pub const LEASE: Duration = Duration::from_secs(60);
+const LEASE: Duration = Duration::from_secs(60);
 
 /// A guard against a request that waits for the database; no test waits this long.
 const ANSWERED: Duration = Duration::from_secs(60);
@@ -48,6 +48,17 @@ pub fn begin_load(servers: &[&Server]) -> (Arc<History>, Load) {
     let clients = clients(servers, &history);
     let load = Load::begin(clients.into_iter(), 0, vec![Vec::new(); CLIENTS]);
     (history, load)
+}
+
+/// Ends the load after a while, stops the servers, and checks that no acknowledged job is lost.
+pub async fn end_load(load: Load, servers: Vec<Server>, database: &str, history: &Arc<History>) {
+    sleep(A_WHILE).await;
+    load.end().await;
+    for server in servers {
+        assert_consistent(&server).await;
+        server.stop().await;
+    }
+    settle(database, history, LEASE).await;
 }
 
 /// Waits until the server responds normally again.
@@ -101,11 +112,7 @@ async fn a_postgres_crash_under_load_loses_nothing() {
         postgres.restart();
     }
     recovered(&server).await;
-    sleep(A_WHILE).await;
-    load.end().await;
-    assert_consistent(&server).await;
-    server.stop().await;
-    settle(&address, &history, LEASE).await;
+    end_load(load, vec![server], &address, &history).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -137,13 +144,7 @@ async fn a_crash_of_postgres_and_one_of_two_servers_loses_nothing() {
     postgres.start_again();
     recovered(&third).await;
     recovered(&other).await;
-    sleep(A_WHILE).await;
-    load.end().await;
-    for server in [third, other] {
-        assert_consistent(&server).await;
-        server.stop().await;
-    }
-    settle(&address, &history, LEASE).await;
+    end_load(load, vec![third, other], &address, &history).await;
 }
 
 /// Sends requests of every kind concurrently, and checks that each is rejected in time.
@@ -265,13 +266,7 @@ async fn a_hanging_postgres_under_load_loses_nothing() {
     }
     recovered(&one).await;
     recovered(&other).await;
-    sleep(A_WHILE).await;
-    load.end().await;
-    for server in [one, other] {
-        assert_consistent(&server).await;
-        server.stop().await;
-    }
-    settle(&address, &history, LEASE).await;
+    end_load(load, vec![one, other], &address, &history).await;
 }
 
 /// A poll that started before the outage gets a job that is put afterwards.

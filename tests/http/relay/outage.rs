@@ -56,6 +56,15 @@ async fn assert_all_rejected_in_time(relay: &Relay, job: &Job) {
     futures::future::join_all(requests).await;
 }
 
+/// A server with two jobs, of which the returned one runs.
+async fn start(postgres: &Postgres) -> (Server, Relay, Job) {
+    let server = Server::at_url(&postgres.address(), FULL);
+    let relay = client(&server);
+    relay.put_ids("q", &["a", "b"]).await;
+    let job = relay.take("q").await;
+    (server, relay, job)
+}
+
 /// Waits until the server responds normally again.
 async fn recovered(relay: &Relay) {
     let works = async || {
@@ -70,10 +79,7 @@ async fn without_postgres_clients_are_asked_to_retry() {
     let Some(postgres) = Postgres::start() else {
         return;
     };
-    let server = Server::at_url(&postgres.address(), FULL);
-    let relay = client(&server);
-    relay.put_ids("q", &["a", "b"]).await;
-    let job = relay.take("q").await;
+    let (server, relay, job) = start(&postgres).await;
     postgres.stop();
     assert_all_rejected_in_time(&relay, &job).await;
     assert_all_rejected_in_time(&relay, &job).await;
@@ -98,10 +104,7 @@ async fn while_postgres_hangs_clients_are_asked_to_retry() {
     let Some(postgres) = Postgres::start() else {
         return;
     };
-    let server = Server::at_url(&postgres.address(), FULL);
-    let relay = client(&server);
-    relay.put_ids("q", &["a", "b"]).await;
-    let job = relay.take("q").await;
+    let (server, relay, job) = start(&postgres).await;
     postgres.freeze();
     assert_all_rejected_in_time(&relay, &job).await;
     assert_all_rejected_in_time(&relay, &job).await;

@@ -42,10 +42,8 @@ fn invalid_keys_are_rejected_and_not_printed() {
 
 #[tokio::test]
 async fn keys_can_come_from_the_environment() {
-    let mut command = Server::program();
+    let mut command = Server::command("sqlite::memory:", &[]);
     command
-        .args(["serve", "--listen", "127.0.0.1:0"])
-        .args(["--database", "sqlite::memory:"])
         .env(
             "SWITCHYARD_UI_KEYS",
             "viewer:vera:the-key-of-vera, operator:olga:the-key-of-olga\nadmin:anna:the-key-of-anna",

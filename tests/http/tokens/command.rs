@@ -6,8 +6,8 @@ use std::process::{Output, Stdio};
 
 use tempfile::TempDir;
 
-use super::{created, made, printed, refused, status};
-use crate::support::{Server, database, postgres};
+use super::{created, made, pair, printed, refused, status};
+use crate::support::{Server, database};
 
 /// A folder for a database, and the address of the database.
 fn place() -> (TempDir, String) {
@@ -235,21 +235,19 @@ async fn the_command_waits_for_a_server_that_creates_the_file() {
 
 #[tokio::test]
 async fn on_postgres_changes_apply_to_all_servers_at_once() {
-    let Some(database) = postgres::shared_database() else {
+    let Some(pair) = pair() else {
         return;
     };
-    let one = Server::at_url(&database, &[]);
-    let other = Server::at_url(&database, &["--no-notify"]);
-    for (here, there) in [(&one, &other), (&other, &one)] {
+    for (here, there) in pair.both() {
         let token = made(here, "ns").await;
         for server in [there, here] {
             assert_eq!(status(server, "ns", &token).await, 200);
         }
-        printed(&database, &["revoke", "ns", &token]);
+        printed(&pair.database, &["revoke", "ns", &token]);
         for server in [there, here] {
             assert_eq!(status(server, "ns", &token).await, 401);
         }
-        let token = created(&database, &["ns"]);
+        let token = created(&pair.database, &["ns"]);
         for server in [there, here] {
             assert_eq!(status(server, "ns", &token).await, 200);
         }

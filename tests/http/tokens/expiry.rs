@@ -4,10 +4,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{ask, created, detail, expired, made, printed, refused, status, token};
+use super::{ask, created, detail, expired, made, pair, printed, refused, status, token};
 use crate::check::break_by_hand;
 use crate::support::lmstfy::eventually;
-use crate::support::{Server, database, postgres};
+use crate::support::{Server, database};
 
 #[tokio::test]
 async fn an_expired_token_is_rejected_like_an_unknown_one() {
@@ -210,12 +210,10 @@ async fn a_token_is_deleted_30_days_after_its_expiry() {
 
 #[tokio::test]
 async fn a_token_expires_on_every_server_of_a_database() {
-    let Some(database) = postgres::shared_database() else {
+    let Some(pair) = pair() else {
         return;
     };
-    let one = Server::at_url(&database, &[]);
-    let other = Server::at_url(&database, &["--no-notify"]);
-    for (here, there) in [(&one, &other), (&other, &one)] {
+    for (here, there) in pair.both() {
         let token = expired(here, "ns").await;
         // Both servers use the clock of the database, so the token has expired on both.
         assert_eq!(status(there, "ns", &token).await, 401);

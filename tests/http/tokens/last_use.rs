@@ -4,9 +4,9 @@ use reqwest::Method;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{ask, detail, expired, made, printed, status};
+use super::{ask, detail, expired, made, pair, printed, status};
 use crate::support::lmstfy::eventually;
-use crate::support::{Server, database, postgres};
+use crate::support::{Server, database};
 
 /// The hour of the last use of the token with the description `test`.
 async fn last_use(server: &Server) -> Value {
@@ -64,12 +64,10 @@ async fn requests_with_an_expired_or_revoked_token_do_not_count_as_use() {
 
 #[tokio::test]
 async fn another_server_of_the_database_shows_the_last_use() {
-    let Some(database) = postgres::shared_database() else {
+    let Some(pair) = pair() else {
         return;
     };
-    let one = Server::at_url(&database, &[]);
-    let other = Server::at_url(&database, &["--no-notify"]);
-    for (here, there) in [(&one, &other), (&other, &one)] {
+    for (here, there) in pair.both() {
         let token = made(here, "ns").await;
         assert_eq!(status(here, "ns", &token).await, 200);
         eventually("the other server reads the last use", async || {

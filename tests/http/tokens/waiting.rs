@@ -5,8 +5,8 @@ use std::time::Duration;
 use reqwest::Method;
 use tokio::time::timeout;
 
-use super::{ask, created, made, printed};
-use crate::support::{Server, log::Logged, postgres};
+use super::{ask, created, made, pair, printed};
+use crate::support::{Server, log::Logged};
 
 /// A guard against a poll that does not end; no test waits this long.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -63,13 +63,11 @@ async fn a_poll_ends_when_its_token_expires() {
         let (token, right) = (expiring(&server).await, made(&server, "ns").await);
         is_turned_away(&server, &token, &right, async || {}).await;
     }
-    let Some(database) = postgres::shared_database() else {
+    let Some(pair) = pair() else {
         return;
     };
-    let one = Server::at_url(&database, &[]);
-    let other = Server::at_url(&database, &["--no-notify"]);
-    let right = made(&one, "ns").await;
-    for (here, there) in [(&one, &other), (&other, &one)] {
+    let right = made(&pair.one, "ns").await;
+    for (here, there) in pair.both() {
         let token = expiring(here).await;
         is_turned_away(there, &token, &right, async || {}).await;
     }
@@ -77,22 +75,20 @@ async fn a_poll_ends_when_its_token_expires() {
 
 #[tokio::test]
 async fn a_poll_on_another_server_ends_too() {
-    let Some(database) = postgres::shared_database() else {
+    let Some(pair) = pair() else {
         return;
     };
-    let one = Server::at_url(&database, &[]);
-    let other = Server::at_url(&database, &["--no-notify"]);
-    let right = made(&one, "ns").await;
-    for (here, there) in [(&one, &other), (&other, &one)] {
+    let right = made(&pair.one, "ns").await;
+    for (here, there) in pair.both() {
         let token = made(here, "ns").await;
         is_turned_away(there, &token, &right, async || {
             let path = format!("/token/ns/{token}");
             assert_eq!(ask(here, Method::DELETE, &path).await.0, 204);
         })
         .await;
-        let token = created(&database, &["ns"]);
+        let token = created(&pair.database, &["ns"]);
         is_turned_away(there, &token, &right, async || {
-            printed(&database, &["revoke", "ns", &token]);
+            printed(&pair.database, &["revoke", "ns", &token]);
         })
         .await;
     }

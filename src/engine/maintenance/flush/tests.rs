@@ -34,6 +34,13 @@ async fn count(engine: &Engine, sql: &'static str) -> i64 {
     rows.unwrap()[0].int(0).unwrap()
 }
 
+/// Checks that each statement counts no row.
+async fn assert_empty(engine: &Engine, counts: &[&'static str]) {
+    for sql in counts {
+        assert_eq!(count(engine, sql).await, 0, "{sql}");
+    }
+}
+
 /// Jobs in each state of qless, with tags, dependencies and a long body.
 async fn fill(engine: &Engine) {
     let many = (0..2_500).map(|n| job(format!("many-{n}"), &[]));
@@ -92,14 +99,15 @@ async fn a_flush_deletes_bounded_parts_and_the_counters_agree_after_each() {
     }
     assert!(parts.len() >= 3, "{parts:?}");
     assert_eq!(before, 0);
-    for table in ["tags", "dependencies", "long_bodies"] {
-        let sql = match table {
-            "tags" => "SELECT count(*) FROM tags",
-            "dependencies" => "SELECT count(*) FROM dependencies",
-            _ => "SELECT count(*) FROM long_bodies",
-        };
-        assert_eq!(count(&engine, sql).await, 0, "{table}");
-    }
+    assert_empty(
+        &engine,
+        &[
+            "SELECT count(*) FROM tags",
+            "SELECT count(*) FROM dependencies",
+            "SELECT count(*) FROM long_bodies",
+        ],
+    )
+    .await;
     engine.close().await;
 }
 
@@ -110,16 +118,18 @@ async fn a_flush_deletes_what_was_added_meanwhile_and_leaves_a_usable_engine() {
     assert!(part(&engine).await > 0);
     put(&engine, "q", vec![job("new".to_owned(), &["c"])]).await;
     engine.flush().await.unwrap();
-    for sql in [
-        JOBS,
-        "SELECT count(*) FROM tallies",
-        "SELECT count(*) FROM tag_counts",
-        "SELECT count(*) FROM failure_counts",
-        "SELECT count(*) FROM events",
-        "SELECT count(*) FROM queues",
-    ] {
-        assert_eq!(count(&engine, sql).await, 0, "{sql}");
-    }
+    assert_empty(
+        &engine,
+        &[
+            JOBS,
+            "SELECT count(*) FROM tallies",
+            "SELECT count(*) FROM tag_counts",
+            "SELECT count(*) FROM failure_counts",
+            "SELECT count(*) FROM events",
+            "SELECT count(*) FROM queues",
+        ],
+    )
+    .await;
     put(&engine, "q", vec![job("a".to_owned(), &[])]).await;
     let claimed = engine.claim(Claim::of(QueueKey::qless("q"), "w", 3), None);
     assert_eq!(claimed.await.unwrap().len(), 1);

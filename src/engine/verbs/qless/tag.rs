@@ -25,13 +25,7 @@ impl Engine {
         jobs: Vec<(JobKey, Vec<String>)>,
         now: Option<Time>,
     ) -> ItemResults<Vec<String>> {
-        let left = ResultSpace::default();
-        self.each(jobs, now, need_of_tagged, move |work, (key, tags)| {
-            left.take(work, key, tags)?;
-            tag(work, key, tags)?;
-            Ok(tags_of(work, key))
-        })
-        .await
+        self.change_tags(jobs, now, Change::Add).await
     }
 
     /// Removes tags from jobs. Returns each job's remaining tags, under the same limit as [`Engine::tag`].
@@ -40,14 +34,38 @@ impl Engine {
         jobs: Vec<(JobKey, Vec<String>)>,
         now: Option<Time>,
     ) -> ItemResults<Vec<String>> {
+        self.change_tags(jobs, now, Change::Remove).await
+    }
+
+    async fn change_tags(
+        &self,
+        jobs: Vec<(JobKey, Vec<String>)>,
+        now: Option<Time>,
+        change: Change,
+    ) -> ItemResults<Vec<String>> {
         let left = ResultSpace::default();
         self.each(jobs, now, need_of_tagged, move |work, (key, tags)| {
-            left.take(work, key, &[])?;
-            untag(work, key, tags)?;
+            match change {
+                Change::Add => {
+                    left.take(work, key, tags)?;
+                    tag(work, key, tags)?;
+                }
+                Change::Remove => {
+                    left.take(work, key, &[])?;
+                    untag(work, key, tags)?;
+                }
+            }
             Ok(tags_of(work, key))
         })
         .await
     }
+}
+
+/// What happens to tags of jobs.
+#[derive(Clone, Copy)]
+enum Change {
+    Add,
+    Remove,
 }
 
 /// How many bytes of tags the results of one request may still return. Many items may name the same job, whose tags
