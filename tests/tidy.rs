@@ -357,7 +357,7 @@ fn features_select_modules_only() {
             }
         }
     }
-    assert_none(&wrong, "#[cfg(feature)] stands on modules");
+    assert_none(&wrong, "#[cfg(feature)] is on modules");
 }
 
 #[test]

@@ -87,7 +87,7 @@ async fn dead_jobs_with_the_same_id_are_identified_by_number() {
     assert_eq!(
         (each.done, each.conflicts),
         (1, 2),
-        "the first has the id now"
+        "the first job has the ID now"
     );
     let dropped = engine.delete_dead_jobs(elsewhere, keys.clone()).await;
     assert_eq!(dropped, Ok(0), "they are in another queue");
@@ -114,7 +114,7 @@ async fn a_job_that_has_ended_does_not_block_the_next_with_its_id() {
         claimed.unwrap();
         again().await.unwrap();
         let job = engine.job_in(&queue, &id).await.unwrap();
-        assert!(job.is_some(), "what was acknowledged is there");
+        assert!(job.is_some(), "acknowledged jobs exist");
         engine.delete(queue.clone(), vec![id]).await.unwrap();
     }
 }

@@ -45,7 +45,7 @@ async fn empty_queues_are_deleted_and_others_are_kept() {
     }
     let began = Instant::now();
     while is_known(&engine, "replies").await {
-        assert!(began.elapsed() < PATIENCE, "the empty queue stays");
+        assert!(began.elapsed() < PATIENCE, "the empty queue is not deleted");
         sleep(Duration::from_millis(100)).await;
     }
     for name in ["waits", "sleeps", "paused"] {
@@ -74,7 +74,10 @@ async fn a_queue_that_is_used_in_time_is_kept() {
     };
     let number = known().await.id;
     while !known().await.forgotten {
-        assert!(began.elapsed() < PATIENCE, "nobody marks the empty queue");
+        assert!(
+            began.elapsed() < PATIENCE,
+            "no server marks the empty queue"
+        );
         sleep(Duration::from_millis(20)).await;
     }
     publish(&engine, "q", 0).await;

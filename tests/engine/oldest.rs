@@ -47,6 +47,10 @@ async fn with_many_priorities_the_best_100_and_the_worst_count() {
     // The worst priority has the oldest job.
     assert_eq!(oldest(&engine).await, Some(851.0));
     put_with_priority(&engine, 2_000.0, "last", 1_000.0).await;
-    assert_eq!(oldest(&engine).await, Some(901.0), "the best 100");
+    assert_eq!(
+        oldest(&engine).await,
+        Some(901.0),
+        "the 100 lowest priorities"
+    );
     engine.close().await;
 }

@@ -39,7 +39,11 @@ async fn once(engine: &Engine, id: i64, is_so: impl Fn(&Operation) -> bool) -> O
     let mut changes = engine.changes();
     let so = async {
         loop {
-            let operation = engine.operation(id).await.unwrap().expect("it is there");
+            let operation = engine
+                .operation(id)
+                .await
+                .unwrap()
+                .expect("the operation exists");
             if is_so(&operation) {
                 return operation;
             }
@@ -409,7 +413,7 @@ async fn operations_continue_after_a_restart() {
         engine.close().await;
         engine = Engine::open(&options).await.unwrap();
     }
-    assert!(ends > 0, "it never ended in the middle");
+    assert!(ends > 0, "the operation was interrupted at least once");
     let retried = ended(&engine, retried).await;
     let canceled = ended(&engine, canceled).await;
     // The IDs that start with q-1: 1, 10–19, 100–199, 1000–1999.

@@ -232,7 +232,7 @@ async fn old_minutes_become_hours_and_old_hours_are_deleted() {
     assert_eq!(
         hours(-1, 3).await,
         [0, 3, 1],
-        "the hour before 1970 is gone"
+        "the hour before 1970 was deleted"
     );
     one_job(&engine, (HOURS_KEPT as f64 + 1.0) * HOUR_S).await;
     assert_eq!(hours(-1, 3).await, [0, 0, 1]);

@@ -82,7 +82,7 @@ async fn no_job_is_lost_or_duplicated() {
     let servers = engines.len();
     println!("{jobs} jobs, {deliveries} deliveries on {servers} servers");
     assert_eq!(verdict, Verdict::default());
-    assert!(jobs > 100, "there was a storm");
+    assert!(jobs > 100, "the storm had more than 100 jobs");
     for engine in &engines {
         assert_eq!(engine.check(None).await.unwrap(), []);
     }

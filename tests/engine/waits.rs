@@ -122,10 +122,7 @@ async fn settle(engines: &[Engine]) {
         }
     };
     let settled = timeout(PATIENCE, settled).await;
-    assert!(
-        settled.is_ok(),
-        "jobs lie in the queues, and consumers wait"
-    );
+    assert!(settled.is_ok(), "jobs are available, but consumers wait");
 }
 
 /// Puts a job into a random queue. Returns its ID.

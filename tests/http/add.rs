@@ -208,7 +208,7 @@ async fn put_takes_a_running_job_from_its_worker() {
     assert_eq!(job["state"], "waiting");
     assert_eq!(job["worker"], Value::Null);
     assert_eq!(job["expires"], Value::Null);
-    assert_eq!(job["remaining"], 3, "its tries start anew");
+    assert_eq!(job["remaining"], 3, "the retries are reset");
     let beat = worker.at(1).post("/heartbeat", json!("a")).await;
     assert_eq!(beat.assert_rejected(409, "not_running")["state"], "waiting");
     let done = worker

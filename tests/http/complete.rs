@@ -39,7 +39,7 @@ async fn a_complete_job_is_in_no_queue_and_has_no_worker() {
     for key in ["queue", "worker", "expires", "failure"] {
         assert_eq!(job[key], Value::Null, "{key}");
     }
-    assert_eq!(job["remaining"], 3, "its tries start anew");
+    assert_eq!(job["remaining"], 3, "the retries are reset");
     assert_eq!(
         job["history"].as_array().unwrap().last().unwrap()["what"],
         "done"

@@ -43,8 +43,8 @@ async fn no_job_is_claimed_twice_or_lost() {
         taken.extend(ids.unwrap());
     }
     let distinct: HashSet<&String> = taken.iter().collect();
-    assert_eq!(taken.len(), distinct.len(), "some job was handed out twice");
-    assert_eq!(taken.len(), PRODUCERS * JOBS_EACH, "some job was lost");
+    assert_eq!(taken.len(), distinct.len(), "a job was delivered twice");
+    assert_eq!(taken.len(), PRODUCERS * JOBS_EACH, "a job was lost");
     let queue = server.client().get("/queue/work").await.ok();
     for state in ["waiting", "running", "stalled", "scheduled", "depends"] {
         assert_eq!(queue[state], 0, "{state}");

@@ -43,7 +43,7 @@ async fn kill_9_under_load_loses_no_acknowledged_job() {
     assert!(server.ready_after < READY_MAX, "{:?}", server.ready_after);
     for (client, jobs) in clients(&server, &history).zip(held) {
         let left = client.complete(jobs).await;
-        assert_eq!(left, [""; 0], "the server answers");
+        assert_eq!(left, [""; 0], "the server responds");
     }
     server.stop().await;
     settle(&database, &history, LEASE).await;

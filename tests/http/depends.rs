@@ -113,7 +113,7 @@ async fn a_delay_and_dependencies_both_apply() {
     assert_eq!(
         worker.at(20).state("soon").await,
         "depends",
-        "its delay is over, its wait is not"
+        "its delay has passed, but it still depends on a job"
     );
     worker.at(50).pop("work").await;
     worker.at(50).complete("work", "a").await;
@@ -122,7 +122,7 @@ async fn a_delay_and_dependencies_both_apply() {
     assert_eq!(
         worker.at(100).pop_ids("after", 10).await,
         ["late"],
-        "counted from the put"
+        "the delay counts from the put"
     );
 }
 
@@ -158,7 +158,11 @@ async fn a_dependency_cycle_is_rejected() {
             "a"
         );
     }
-    assert_eq!(who.job("a").await["meta"], Value::Null, "it is as it was");
+    assert_eq!(
+        who.job("a").await["meta"],
+        Value::Null,
+        "the job is unchanged"
+    );
     let items = json!([{"id": "x", "meta": 1}, {"id": "a", "meta": 1, "depends": ["c"]}]);
     let whole = who.post("/add/work", items).await.whole();
     assert_eq!(whole["results"], json!(["x", false]));
@@ -230,6 +234,6 @@ async fn a_released_job_keeps_its_priority() {
     assert_eq!(
         worker.at(3).peek_ids("work").await,
         order,
-        "those freed came last"
+        "released jobs come last"
     );
 }

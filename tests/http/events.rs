@@ -257,7 +257,7 @@ async fn a_cancel_notifies_the_worker_of_the_job() {
     assert_eq!(events[1], json!(["canceled", "waiting"]));
     let mark = newest(&server).await;
     worker.post("/cancel", json!("alone")).await.ok();
-    assert_eq!(told(&server, mark).await.len(), 1, "nobody tracks it");
+    assert_eq!(told(&server, mark).await.len(), 1, "the job is not tracked");
 }
 
 #[tokio::test]
@@ -270,7 +270,11 @@ async fn a_claim_of_an_expired_lease_is_an_event() {
     let mark = newest(&server).await;
     let lost = |worker: &str| json!({"event": "lock_lost", "id": "a", "worker": worker});
     assert_eq!(server.at(60).state("a").await, "stalled");
-    assert_eq!(told(&server, mark).await, NOTHING, "looking tells nothing");
+    assert_eq!(
+        told(&server, mark).await,
+        NOTHING,
+        "reads publish no events"
+    );
     server.by("v").at(60).pop("work").await;
     assert_eq!(
         told(&server, mark).await,

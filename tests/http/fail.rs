@@ -17,7 +17,7 @@ async fn a_failed_job_has_the_reason_time_and_worker() {
     assert_eq!(worker.at(7).post("/fail", data).await.ok(), "a");
     let job = server.at(8).job("a").await;
     assert_eq!(job["state"], "failed");
-    assert_eq!(job["queue"], "work", "it stays");
+    assert_eq!(job["queue"], "work", "the job stays failed");
     assert_eq!(job["remaining"], 2);
     assert_eq!(job["meta"], "new");
     assert_eq!(job["worker"], Value::Null);

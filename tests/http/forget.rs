@@ -37,7 +37,7 @@ async fn a_forgotten_queue_is_not_listed_and_keeps_its_jobs() {
     assert_eq!(
         names(&server, "/queues").await,
         ["other"],
-        "only a put makes it known"
+        "only a put lists the queue again"
     );
 }
 
@@ -57,7 +57,7 @@ async fn a_forgotten_queue_is_listed_again_after_a_put() {
         "as if it were new"
     );
     let queues = worker.at(6).get("/queues").await.ok();
-    assert_eq!(queues[1]["waiting"], 2, "with all that is in it");
+    assert_eq!(queues[1]["waiting"], 2, "with all its jobs");
     // Every way to add a job has this effect.
     forget(&server, "/queue/work").await;
     worker.at(7).pop("other").await;

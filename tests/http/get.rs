@@ -42,7 +42,7 @@ async fn get_claims_a_job_for_the_worker() {
     assert_eq!(job["expires"], 161.5);
     assert_eq!(job["heartbeat"], 60);
     assert_eq!(job.get("cutoff"), None, "none is configured");
-    assert_eq!(job["remaining"], 5, "the first try costs nothing");
+    assert_eq!(job["remaining"], 5, "the first attempt uses no retry");
     assert_eq!(job["history"][1]["what"], "popped");
     assert_eq!(job["history"][1]["worker"], "worker-1");
     assert_eq!(server.by("worker-2").at(102).pop("work").await, Value::Null);
@@ -191,7 +191,7 @@ async fn claiming_an_expired_lease_uses_a_retry() {
     assert_eq!(
         second.at(59.999).pop("work").await,
         Value::Null,
-        "not lost yet"
+        "the lease has not expired yet"
     );
     let job = second.at(60).pop("work").await;
     assert_eq!(job["id"], "a");
@@ -270,7 +270,10 @@ async fn an_expired_lease_without_retries_left_fails_the_job() {
         job["failure"]["message"],
         "Job exhausted retries in queue \"work\""
     );
-    assert_eq!(job["failure"]["worker"], "w", "the last that had it");
+    assert_eq!(
+        job["failure"]["worker"], "w",
+        "the last worker that held it"
+    );
     assert_eq!(job["failure"]["when"].as_f64().map(f64::floor), Some(180.0));
     let last = job["history"].as_array().unwrap().last().unwrap();
     assert_eq!(

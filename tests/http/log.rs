@@ -41,7 +41,7 @@ async fn log_accepts_jobs_in_any_state() {
         let job = client.job(state).await;
         let last = job["history"].as_array().unwrap().last().unwrap();
         assert_eq!(*last, json!({"what": "noted", "when": 100, "by": "me"}));
-        assert_eq!(job["state"], state, "all else is as it was");
+        assert_eq!(job["state"], state, "everything else is unchanged");
     }
     // The worker of the job is not affected.
     server.by("w").at(100).complete("work", "running").await;

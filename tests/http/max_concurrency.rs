@@ -24,7 +24,11 @@ async fn no_more_jobs_run_than_the_limit() {
     assert_eq!(worker.pop_ids("work", 10).await, ["b", "c"]);
     assert_eq!(worker.pop("work").await, Value::Null);
     assert_eq!(worker.get("/get/work/10").await.ok(), json!([]));
-    assert_eq!(worker.peek_ids("work").await, ["d", "e"], "a look is free");
+    assert_eq!(
+        worker.peek_ids("work").await,
+        ["d", "e"],
+        "a peek does not count"
+    );
     assert_eq!(worker.pop_ids("other", 10).await.len(), 4, "its own only");
     // The limit applies to all workers; workers that get no job are listed as well.
     assert_eq!(server.by("v").at(0).pop("work").await, Value::Null);

@@ -404,13 +404,19 @@ async fn kill_9_during_an_operation_repeats_and_loses_nothing() {
                 in_the_middle += i32::from(done < JOBS as i64);
                 break;
             }
-            assert!(began.elapsed() < PATIENCE, "it does not go on after {done}");
+            assert!(
+                began.elapsed() < PATIENCE,
+                "the operation does not continue after {done}"
+            );
             sleep(Duration::from_millis(5)).await;
         }
         server.kill();
         server = Server::at_url(&database, &[]);
     }
-    assert!(in_the_middle > 0, "it was never killed in the middle");
+    assert!(
+        in_the_middle > 0,
+        "the server was killed during the operation"
+    );
     assert_eq!(Person::at(&server).done(&path).await, JOBS as i64);
     assert_eq!(number(&Person::at(&server).page(&path).await, "Skipped"), 0);
     server.stop().await;

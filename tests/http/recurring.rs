@@ -130,9 +130,12 @@ async fn recurring_jobs_are_listed_by_due_time_and_counted() {
         (&queue["name"], &queue["recurring"]),
         (&json!("work"), &json!(4))
     );
-    assert_eq!(queue["length"], 0, "what is not made yet does not wait");
+    assert_eq!(
+        queue["length"], 0,
+        "jobs that are not created yet are not waiting"
+    );
     let queues = who.get("/queues").await.ok();
-    assert_eq!(queues[1], queue, "known from then on");
+    assert_eq!(queues[1], queue, "the queue is listed from then on");
     assert_eq!(
         (&queues[0]["name"], &queues[0]["recurring"]),
         (&json!("other"), &json!(1))

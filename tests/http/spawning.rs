@@ -139,7 +139,11 @@ async fn peek_creates_children_and_other_reads_do_not() {
     assert_eq!(count(&server).await, 1);
     assert_eq!(who.state("r-1").await, "waiting");
     assert_eq!(who.get("/queue/work").await.ok()["waiting"], 1);
-    assert_eq!(who.peek_ids("work").await, ["r-1"], "none is made twice");
+    assert_eq!(
+        who.peek_ids("work").await,
+        ["r-1"],
+        "no child is created twice"
+    );
     assert_eq!(server.by("w").at(0).pop_ids("work", 9).await, ["r-1"]);
 }
 

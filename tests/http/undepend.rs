@@ -87,7 +87,7 @@ async fn a_released_job_waits_for_the_rest_of_its_delay() {
     assert_eq!(
         client.at(22).peek_ids("after").await,
         ["plain", "soon", "now"],
-        "available from when they were freed"
+        "available since they were released"
     );
     assert_eq!(client.at(99.9).state("late").await, "scheduled");
     assert_eq!(

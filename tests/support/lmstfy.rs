@@ -207,7 +207,7 @@ impl Lmstfy {
         assert_eq!(
             self.dead(queue).await.0,
             count,
-            "two looks at {queue} differ"
+            "two reads of {queue} differ"
         );
     }
 

@@ -175,7 +175,11 @@ impl Load {
         round: u64,
         held: Vec<Vec<String>>,
     ) -> Load {
-        assert_eq!(clients.len(), held.len(), "each goes on where it was");
+        assert_eq!(
+            clients.len(),
+            held.len(),
+            "one list of held jobs per client"
+        );
         let mut load = Load {
             ended: Arc::default(),
             producers: JoinSet::new(),
@@ -261,7 +265,10 @@ pub async fn settle(database: &str, history: &Arc<History>, lease: Duration) {
         ..Verdict::default()
     };
     assert_eq!(verdict, expected);
-    assert!(history.len() > 100, "there was load");
+    assert!(
+        history.len() > 100,
+        "more than 100 requests were acknowledged"
+    );
     // Uses the server's own clock, because some checks depend on the time.
     let server = Server::at_url(database, &[]);
     let found = server.client().get("/check").await.ok();

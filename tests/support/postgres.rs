@@ -270,7 +270,8 @@ impl Postgres {
 /// A folder for the data of a server with this user and group.
 fn owned_folder(owner: (u32, u32)) -> TempDir {
     let folder = TempDir::new().expect("a folder for the data");
-    chown(folder.path(), Some(owner.0), Some(owner.1)).expect("the folder can be given away");
+    chown(folder.path(), Some(owner.0), Some(owner.1))
+        .expect("the owner of the folder can be changed");
     folder
 }
 

@@ -258,5 +258,5 @@ fn address(child: &mut Child) -> (String, UnboundedReceiver<String>) {
             sender.send(line).ok();
         }
     });
-    (address.expect("the server tells its address"), banner)
+    (address.expect("the server prints its address"), banner)
 }

@@ -48,9 +48,11 @@ impl Stream {
 
     async fn read(&mut self) {
         let chunk = tokio::time::timeout(PATIENCE, self.response.chunk()).await;
-        let chunk = chunk.expect("something comes").expect("the stream goes on");
+        let chunk = chunk
+            .expect("the stream sends a chunk")
+            .expect("the stream is open");
         self.text
-            .extend_from_slice(&chunk.expect("the stream goes on"));
+            .extend_from_slice(&chunk.expect("the stream is open"));
     }
 
     /// The text before the next empty line.

@@ -59,8 +59,8 @@ async fn each_job_once(options: &[&str]) {
     producers.join_all().await;
     let taken: Vec<String> = consumers.join_all().await.into_iter().flatten().collect();
     let distinct: HashSet<&String> = taken.iter().collect();
-    assert_eq!(taken.len(), distinct.len(), "some job was handed out twice");
-    assert_eq!(taken.len(), PRODUCERS * JOBS_EACH, "some job was lost");
+    assert_eq!(taken.len(), distinct.len(), "a job was delivered twice");
+    assert_eq!(taken.len(), PRODUCERS * JOBS_EACH, "a job was lost");
     pair.is_sound().await;
 }
 

@@ -44,7 +44,9 @@ impl Looker {
                 sleep(PAUSE).await;
             }
         };
-        timeout(within, is_leader).await.expect("somebody leads")
+        timeout(within, is_leader)
+            .await
+            .expect("a server is the leader")
     }
 
     /// Waits until the leader has renewed its lease.
@@ -53,16 +55,14 @@ impl Looker {
         let renewed = async {
             loop {
                 let (name, later) = self.leader().await;
-                assert_eq!(name, leader, "nobody takes it from who is there");
+                assert_eq!(name, leader, "the leader stays the leader");
                 if later > until {
                     return name;
                 }
                 sleep(PAUSE).await;
             }
         };
-        timeout(PATIENCE, renewed)
-            .await
-            .expect("the leader is there")
+        timeout(PATIENCE, renewed).await.expect("there is a leader")
     }
 }
 
@@ -88,7 +88,7 @@ async fn assert_maintained(server: &Server, looker: &mut Looker, round: u32) {
             sleep(PAUSE).await;
         }
     };
-    timeout(PATIENCE, kept).await.expect("upkeep is done");
+    timeout(PATIENCE, kept).await.expect("maintenance runs");
     work.pop("later").await;
 }
 

@@ -103,7 +103,7 @@ async fn a_pause_is_not_undone_by_concurrent_reads() {
             assert_eq!(job, Value::Null, "the queue is paused");
             one.client().post("/unpause/work", Value::Null).await.ok();
             let job = other.by("w").pop("work").await;
-            assert_eq!(job["id"], "a", "the queue goes on");
+            assert_eq!(job["id"], "a", "the queue is resumed");
             let back = one
                 .by("w")
                 .post("/retry/work", json!({"id": "a", "delay": 0}));

@@ -99,7 +99,7 @@ async fn servers_notify_each_other_unless_disabled() {
         };
         let heard = async {
             tokio::select! {
-                () = put => unreachable!("it goes on for ever"),
+                () = put => unreachable!("the stream never ends"),
                 word = listener.recv() => word.unwrap(),
             }
         };
@@ -113,7 +113,7 @@ async fn feed_shows(feed: &mut reqwest::Response, waiting: u64) {
     let wanted = format!("\"waiting\":{waiting},");
     let mut text = String::new();
     while !text.contains(&wanted) {
-        let chunk = feed.chunk().await.unwrap().expect("the feed goes on");
+        let chunk = feed.chunk().await.unwrap().expect("the feed is open");
         text.push_str(&String::from_utf8_lossy(&chunk));
     }
 }
@@ -131,7 +131,7 @@ async fn live_pages_of_one_server_show_changes_on_the_other() {
         };
         let mut feed = feed(&pair.one).await;
         let shown = timeout(PATIENCE, feed_shows(&mut feed, 0)).await;
-        assert!(shown.is_ok(), "it says how things stand");
+        assert!(shown.is_ok(), "the first event has the current counts");
         for n in 1..=3 {
             pair.other.client().add("work", json!({"meta": 1})).await;
             let shown = timeout(PATIENCE, feed_shows(&mut feed, n)).await;

@@ -158,10 +158,10 @@ async fn kill_9_under_load_loses_no_acknowledged_write() {
         server.kill_under_load(|| ended.store(true, Ordering::Release));
         clients.join_all().await;
         let queues = notes.lock().unwrap().queues.split_off(0);
-        let first = queues.first().copied().expect("there was load");
+        let first = queues.first().copied().expect("a queue was created");
         assert!(first > newest, "{first} was given before");
         assert!(queues.is_sorted(), "{queues:?}");
-        newest = queues.last().copied().expect("there was load");
+        newest = queues.last().copied().expect("a queue was created");
         let mut told = notes.lock().unwrap();
         let perhaps = &told.perhaps_expunged;
         let kept: Vec<i64> = queues

@@ -80,8 +80,8 @@ pub async fn each_job_once(clients: &[Lmstfy]) {
     let got: Vec<String> = consumers.join_all().await.into_iter().flatten().collect();
     let distinct: BTreeSet<&String> = got.iter().collect();
     assert_eq!((put.len(), got.len()), (JOBS, JOBS));
-    assert_eq!(distinct.len(), JOBS, "some job was handed out twice");
-    assert_eq!(distinct, put.iter().collect(), "some job was lost");
+    assert_eq!(distinct.len(), JOBS, "a job was delivered twice");
+    assert_eq!(distinct, put.iter().collect(), "a job was lost");
     for queue in ["a", "b"] {
         let lmstfy = turn(0);
         assert_eq!(lmstfy.size(queue).await, 0);

@@ -17,7 +17,7 @@ async fn a_delayed_job_is_not_consumed_before_it_is_due() {
         let size = lmstfy.size("work").await;
         let (peeked, job) = (lmstfy.peek("work").await, lmstfy.consume("work").await);
         let Some(job) = job else {
-            assert!(began.elapsed() < 60 * SECOND, "it never comes");
+            assert!(began.elapsed() < 60 * SECOND, "the job was never delivered");
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };

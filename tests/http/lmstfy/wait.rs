@@ -55,7 +55,11 @@ async fn one_job_wakes_one_of_many_consumers() {
     let mut waiting = crowd(&server, &lmstfy, "work?timeout=50", MANY).await;
     for left in (0..MANY).rev() {
         let id = lmstfy.publish("work", "x").await;
-        let job = waiting.join_next().await.expect("somebody waits").unwrap();
+        let job = waiting
+            .join_next()
+            .await
+            .expect("a consumer waits")
+            .unwrap();
         assert_eq!(job.id, id);
         assert_eq!(lmstfy.size("work").await, 0);
         assert_eq!(waiting.len(), left);
@@ -107,7 +111,11 @@ async fn with_fewer_jobs_than_consumers_the_others_keep_waiting() {
     let mut waiting = crowd(&server, &lmstfy, "work?timeout=50", 5).await;
     let mut ids: BTreeSet<String> = lmstfy.bulk("work", "[1, 2]").await.into_iter().collect();
     for _ in 0..2 {
-        let job = waiting.join_next().await.expect("somebody waits").unwrap();
+        let job = waiting
+            .join_next()
+            .await
+            .expect("a consumer waits")
+            .unwrap();
         assert!(ids.remove(&job.id));
     }
     lmstfy.wait_until_polling(&server).await;

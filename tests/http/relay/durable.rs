@@ -247,7 +247,7 @@ async fn settle(server: &Server, told: &Told) {
             assert_eq!(job.state, Some(json!(id).to_string()));
         }
         if let Some(given) = told.given.get(id) {
-            assert_eq!(job.run_id, given.run_id, "the run goes on");
+            assert_eq!(job.run_id, given.run_id, "the run continues");
             relay.beat(given).await.only(202);
         }
     }

@@ -216,6 +216,6 @@ async fn hundreds_of_jobs_are_enqueued_and_claimed_in_one_request() {
         );
         got.extend(more);
     }
-    assert!(got == ids, "in the order in which they came");
+    assert!(got == ids, "in the order in which they were enqueued");
     assert_consistent(&server).await;
 }

@@ -88,7 +88,7 @@ async fn a_job_without_retries_left_frees_its_key() {
             (&*job.payload, job.retries_remaining),
             (&*round.to_string(), Some(0))
         );
-        assert!(Some(job.created_at) > old, "it is another one");
+        assert!(Some(job.created_at) > old, "it is another run");
         old = Some(job.created_at);
         relay.wait_until_gone("q", "a").await;
         relay.beat(&job).await.assert_rejected(404, &["\"a\""]);

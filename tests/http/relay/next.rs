@@ -184,7 +184,7 @@ async fn a_scheduled_job_is_claimed_when_it_is_due() {
         }
         assert!(
             before < at + chrono::Duration::seconds(60),
-            "it does not come"
+            "the job is not delivered"
         );
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     };

@@ -84,7 +84,7 @@ async fn the_audit_log_records_a_job_before_and_after() {
         (&json!("failed"), &json!("waiting"))
     );
     let (before, after, _) = noted(&anna, "note", &[id, ("message", "hush-hush")]).await;
-    assert_eq!(before, after, "a note is in the history, and not here");
+    assert_eq!(before, after, "the text of a note is only in the history");
     let (before, after, _) = noted(&anna, "cancel", &[id]).await;
     assert_eq!(before[0]["job"], "a");
     assert_eq!(after, json!([null]));

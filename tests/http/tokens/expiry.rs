@@ -107,7 +107,7 @@ async fn the_form_of_the_dashboard_accepts_an_expiry() {
     );
     assert!(
         page.contains(r#"value="next week""#),
-        "what was typed stays"
+        "the typed text is kept"
     );
     assert!(post("30d").await.contains("Token created for ns"));
     let by_hand = detail(&server, "ns", "by hand").await;

@@ -28,7 +28,11 @@ async fn a_list_shows_the_hour_of_the_last_use() {
     assert_eq!(last_use(&server).await, Value::Null);
     assert_eq!(status(&server, "ns", "wrong").await, 401);
     assert_eq!(status(&server, "other", &token).await, 401);
-    assert_eq!(last_use(&server).await, Value::Null, "a refusal is no use");
+    assert_eq!(
+        last_use(&server).await,
+        Value::Null,
+        "a refused request is not a use"
+    );
     assert_eq!(status(&server, "ns", &token).await, 200);
     let used = last_use(&server).await;
     assert!(is_hour(&used), "{used}");

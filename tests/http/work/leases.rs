@@ -104,7 +104,7 @@ async fn a_job_that_comes_back_to_its_worker_does_not_run_twice_at_once() {
     assert!(said.contains("this worker has claimed it again"), "{said}");
     assert!(
         !folder.has("both"),
-        "the first program was gone before the second one started"
+        "the first program ended before the second one started"
     );
     let job = client.job("a").await;
     let done = job["history"].as_array().unwrap().iter();
