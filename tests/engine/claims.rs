@@ -203,7 +203,7 @@ async fn concurrent_claims_get_every_job_exactly_once() {
     let workers = (0..20).map(|worker| {
         let engine = engine.clone();
         tokio::spawn(async move {
-            let (name, mut mine) = (format!("w{worker}"), Vec::new());
+            let (name, mut on_one) = (format!("w{worker}"), Vec::new());
             loop {
                 let taken = engine
                     .claim(Claim::of(q(), name.as_str(), 3), None)
@@ -213,7 +213,7 @@ async fn concurrent_claims_get_every_job_exactly_once() {
                     let turn = vec![(JobKey::qless(&id), "{}".to_owned(), None)];
                     let done = engine.complete(turn, holder(&name), None).await.unwrap();
                     assert_eq!(done, [Ok(State::Complete)]);
-                    mine.push(id);
+                    on_one.push(id);
                 }
                 let counts = engine
                     .queue(&q(), None)
@@ -222,7 +222,7 @@ async fn concurrent_claims_get_every_job_exactly_once() {
                     .map(|queue| queue.counts)
                     .unwrap_or_default();
                 if counts.complete == 1_000 {
-                    return mine;
+                    return on_one;
                 }
             }
         })

@@ -67,8 +67,8 @@ async fn events_count_in_the_minute_in_which_they_happen() {
     assert_eq!(totals(&all[0]), [4, 3, 1, 1]);
     assert_eq!(quantile(&all[0].waits, 1.0), Some(60.0));
     assert_eq!(quantile(&all[0].runs, 1.0), Some(60.0));
-    let nobody = QueueKey::qless("nobody");
-    let none = engine.series(Some(&nobody), 0, 4, 1).await.unwrap();
+    let missing = QueueKey::qless("nobody");
+    let none = engine.series(Some(&missing), 0, 4, 1).await.unwrap();
     assert_eq!(none, [SeriesTotals::default()]);
     let throughputs = engine.throughputs(0, 4).await.unwrap();
     let ours = throughputs.values().cloned().collect::<Vec<_>>();

@@ -215,7 +215,7 @@ impl Actor {
     /// Puts qless jobs, one or many at once, again with IDs whose jobs have ended; and moves, cancels and times out
     /// some.
     async fn put(mut self) {
-        let mut mine: HashMap<String, Token> = HashMap::new();
+        let mut on_one: HashMap<String, Token> = HashMap::new();
         let record = Arc::clone(&self.storm.record);
         while !self.storm.is_calm() {
             self.storm.pause().await;
@@ -223,7 +223,7 @@ impl Actor {
             let mut jobs = Vec::new();
             for _ in 0..self.random.one_of(&[1, 1, 3, 30]) {
                 let id = format!("{}-{}", self.name, self.random.below(IDS));
-                let is_open = mine.get(&id).is_some_and(|token| !record.is_over(*token));
+                let is_open = on_one.get(&id).is_some_and(|token| !record.is_over(*token));
                 if is_open || jobs.iter().any(|(other, _)| *other == id) {
                     continue;
                 }
@@ -238,15 +238,15 @@ impl Actor {
             for ((id, token), done) in jobs.into_iter().zip(done.unwrap()) {
                 done.unwrap();
                 self.storm.begun(token);
-                mine.insert(id, token);
+                on_one.insert(id, token);
             }
-            self.meddle(&mine).await;
+            self.meddle(&on_one).await;
         }
     }
 
-    async fn meddle(&mut self, mine: &HashMap<String, Token>) {
+    async fn meddle(&mut self, on_one: &HashMap<String, Token>) {
         let id = format!("{}-{}", self.name, self.random.below(IDS));
-        let Some(token) = mine
+        let Some(token) = on_one
             .get(&id)
             .filter(|token| !self.storm.record.is_over(**token))
         else {

@@ -198,10 +198,10 @@ impl Scene {
             };
             let engine = self.engine.clone();
             let waiting = timeout(patience, engine.claim_or_wait(claim, WAIT, None));
-            let Some(answer) = stop.run_until_cancelled(waiting).await else {
+            let Some(response) = stop.run_until_cancelled(waiting).await else {
                 return;
             };
-            let Ok(jobs) = answer else { continue };
+            let Ok(jobs) = response else { continue };
             for job in jobs.unwrap() {
                 self.consumed.send(job.key.id.clone()).ok();
                 if self.is_calm() || self.random.below(10) > 0 {

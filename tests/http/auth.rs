@@ -16,14 +16,14 @@ use crate::support::keys::{ADMIN, JOBQ, PASSWORD, QLESS, RELAY};
 
 /// The credentials of a request.
 #[derive(Clone, Copy, Debug)]
-enum Shown<'a> {
-    Nothing,
+enum Credentials<'a> {
+    None,
     Bearer(&'a str),
     Basic(&'a str, &'a str),
     Header(&'a str),
 }
 
-async fn ask(server: &Server, method: Method, path: &str, shown: Shown<'_>) -> Response {
+async fn ask(server: &Server, method: Method, path: &str, shown: Credentials<'_>) -> Response {
     ask_from(server, method, path, shown, &[]).await
 }
 
@@ -32,17 +32,17 @@ async fn ask_from(
     server: &Server,
     method: Method,
     path: &str,
-    shown: Shown<'_>,
+    shown: Credentials<'_>,
     headers: &[(&str, &str)],
 ) -> Response {
     let request = server
         .http
         .request(method.clone(), format!("http://{}{path}", server.address));
     let mut request = match shown {
-        Shown::Nothing => request,
-        Shown::Bearer(token) => request.bearer_auth(token),
-        Shown::Basic(user, password) => request.basic_auth(user, Some(password)),
-        Shown::Header(value) => request.header("authorization", value),
+        Credentials::None => request,
+        Credentials::Bearer(token) => request.bearer_auth(token),
+        Credentials::Basic(user, password) => request.basic_auth(user, Some(password)),
+        Credentials::Header(value) => request.header("authorization", value),
     };
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -52,6 +52,6 @@ async fn ask_from(
 }
 
 /// The status of the response to a request with these credentials.
-async fn status(server: &Server, path: &str, shown: Shown<'_>) -> u16 {
+async fn status(server: &Server, path: &str, shown: Credentials<'_>) -> u16 {
     ask(server, Method::GET, path, shown).await.status().into()
 }

@@ -61,11 +61,11 @@ async fn a_canceled_job_is_removed_from_all_lists() {
 async fn canceling_an_array_ignores_unknown_ids() {
     let server = Server::start();
     server.client().add_ids("work", &["a", "b", "c"]).await;
-    let answer = server
+    let response = server
         .client()
         .post("/cancel", json!(["a", "nope", "b"]))
         .await;
-    assert_eq!(answer.ok(), json!(["a", "nope", "b"]));
+    assert_eq!(response.ok(), json!(["a", "nope", "b"]));
     assert_eq!(server.client().peek_ids("work").await, ["c"]);
 }
 
@@ -83,8 +83,8 @@ async fn canceling_a_complete_job_is_rejected_for_the_whole_array() {
             .assert_rejected(409, "already_complete")["id"],
         "a"
     );
-    let answer = worker.post("/cancel", json!(["b", "a"])).await;
-    assert_eq!(answer.assert_rejected(409, "already_complete")["id"], "a");
+    let response = worker.post("/cancel", json!(["b", "a"])).await;
+    assert_eq!(response.assert_rejected(409, "already_complete")["id"], "a");
     assert_eq!(worker.state("a").await, "complete");
     assert_eq!(worker.state("b").await, "waiting");
 }

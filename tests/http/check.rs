@@ -207,15 +207,18 @@ async fn each_kind_of_inconsistency_is_found_and_repaired() {
         assert_eq!(problems(worker).await, [], "before: {breakage}");
         break_by_hand(&path, breakage).await;
         let found = problems(worker).await;
-        let mended = worker.post("/check", json!({"resolve": true})).await.ok();
+        let repair_result = worker.post("/check", json!({"resolve": true})).await.ok();
         let of_kind =
             |(found, message): &(String, String)| found == kind && message.contains(about);
         assert!(found.iter().any(of_kind), "{breakage}: {found:?}");
-        assert!(kinds(&mended).iter().any(of_kind), "{breakage}: {mended}");
+        assert!(
+            kinds(&repair_result).iter().any(of_kind),
+            "{breakage}: {repair_result}"
+        );
         assert_eq!(
-            mended["resolved"],
-            kinds(&mended).len(),
-            "{breakage}: {mended}"
+            repair_result["resolved"],
+            kinds(&repair_result).len(),
+            "{breakage}: {repair_result}"
         );
         assert_eq!(problems(worker).await, [], "after: {breakage}");
         // After the repair, the queue works.
@@ -332,8 +335,12 @@ async fn several_inconsistencies_are_repaired_together() {
     ] {
         break_by_hand(&path, breakage).await;
     }
-    let mended = worker.post("/check", json!({"resolve": true})).await.ok();
-    assert_eq!(mended["resolved"], kinds(&mended).len(), "{mended}");
+    let repair_result = worker.post("/check", json!({"resolve": true})).await.ok();
+    assert_eq!(
+        repair_result["resolved"],
+        kinds(&repair_result).len(),
+        "{repair_result}"
+    );
     assert_eq!(problems(worker).await, []);
     assert_eq!(worker.state("depends").await, "waiting");
     assert_eq!(worker.state("running").await, "waiting");
@@ -349,8 +356,8 @@ async fn a_consistent_database_has_no_problems_and_is_not_changed() {
     assert_eq!(worker.get("/check").await.ok(), json!({"problems": []}));
     worker.add_ids("work", &["a", "b"]).await;
     assert_eq!(worker.pop("work").await["id"], "a");
-    let answer = worker.post("/check", json!({"resolve": true})).await.ok();
-    assert_eq!(answer, json!({"problems": [], "resolved": 0}));
+    let response = worker.post("/check", json!({"resolve": true})).await.ok();
+    assert_eq!(response, json!({"problems": [], "resolved": 0}));
     assert_eq!(worker.state("a").await, "running");
     worker.complete("work", "a").await;
 }
@@ -359,8 +366,8 @@ async fn a_consistent_database_has_no_problems_and_is_not_changed() {
 async fn repair_must_be_requested() {
     let server = Server::start();
     let client = server.at(0);
-    let answer = client.post("/check", json!({"resolve": false})).await;
-    answer.assert_rejected_field("resolve");
+    let response = client.post("/check", json!({"resolve": false})).await;
+    response.assert_rejected_field("resolve");
     client
         .post("/check", json!({}))
         .await
@@ -369,6 +376,6 @@ async fn repair_must_be_requested() {
         .post("/check", json!(true))
         .await
         .assert_rejected_field("data");
-    let answer = client.post_whole("/check", json!({})).await;
-    answer.assert_rejected_field("data");
+    let response = client.post_whole("/check", json!({})).await;
+    response.assert_rejected_field("data");
 }

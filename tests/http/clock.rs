@@ -75,10 +75,10 @@ async fn now_must_be_a_finite_number() {
             .assert_rejected_field("now");
     }
     let body = r#"{"now": 1e999, "data": {"meta": 1}}"#;
-    let answer = server
+    let response = server
         .send(Method::POST, "/add/work", Some(body.to_owned()))
         .await;
-    answer.assert_rejected(400, "bad_request");
+    response.assert_rejected(400, "bad_request");
     for now in ["soon", "NaN", "inf", "-inf", "infinity", "1e999", "", "1,5"] {
         for path in [
             "/get/work",

@@ -105,12 +105,12 @@ async fn the_startup_banner_shows_page_and_api_and_a_working_curl_command() {
     assert!(address.starts_with(&url), "{address}");
     // Like curl, which sends this content type with `-d`.
     let request = server.http.post(address).body(body.to_owned());
-    let answer = request
+    let response = request
         .header("content-type", "application/x-www-form-urlencoded")
         .send()
         .await
         .unwrap();
-    assert_eq!(answer.status(), 200, "{curl}");
+    assert_eq!(response.status(), 200, "{curl}");
     let queues = server.client().get("/queues").await.ok();
     assert_eq!(queues[0]["waiting"], 1);
 }

@@ -131,7 +131,7 @@ async fn one_of_many_concurrent_completions_is_accepted() {
             let (server, id) = (Arc::clone(&server), id.clone());
             tries.spawn(async move {
                 let me = server.by("w");
-                let answer = match attempt % 3 {
+                let response = match attempt % 3 {
                     0 => {
                         me.post("/complete/work", json!({"id": id, "meta": attempt}))
                             .await
@@ -145,8 +145,8 @@ async fn one_of_many_concurrent_completions_is_accepted() {
                             .await
                     }
                 };
-                if answer.status != 200 {
-                    answer.assert_rejected(409, "not_running");
+                if response.status != 200 {
+                    response.assert_rejected(409, "not_running");
                     return false;
                 }
                 true

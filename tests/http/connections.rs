@@ -76,8 +76,8 @@ async fn an_idle_connection_is_closed() {
     for _ in 0..2 {
         idle.write("GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
             .await;
-        let answer = idle.read_until("ok\n").await;
-        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        let response = idle.read_until("ok\n").await;
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
     }
     assert_eq!(idle.read_to_end().await, "");
     let mut slow = Connection::to(&server).await;
@@ -110,10 +110,10 @@ async fn a_body_must_arrive_in_time_on_every_route() {
             );
             connection.write(head).await;
             connection.write("5\r\n").await;
-            let answer = connection.read_to_end().await;
+            let response = connection.read_to_end().await;
             assert!(
-                answer.starts_with(&format!("HTTP/1.1 {status} ")),
-                "{path} {framing}: {answer}"
+                response.starts_with(&format!("HTTP/1.1 {status} ")),
+                "{path} {framing}: {response}"
             );
         }
     }
@@ -160,7 +160,7 @@ async fn a_client_must_read_its_response() {
     stalled.read_until("HTTP/1.1 200 ").await;
     loop {
         match server.try_send(Method::GET, "/health", None).await {
-            Ok(answer) if answer.status == 200 => return,
+            Ok(response) if response.status == 200 => return,
             _ => sleep(DRIBBLE).await,
         }
     }
@@ -271,8 +271,8 @@ async fn one_machine_can_have_a_thousand_connections() {
         all.push(connection);
     }
     for connection in &mut all {
-        let answer = connection.read_until("ok\n").await;
-        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        let response = connection.read_until("ok\n").await;
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
     }
 }
 

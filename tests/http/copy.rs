@@ -170,9 +170,9 @@ async fn everything(server: &Server, now: f64) -> Vec<(String, String)> {
     paths.extend(ids.map(|id| format!("/job/{}", escape(id))));
     let mut seen = Vec::new();
     for path in paths {
-        let answer = server.at(now).get(&path).await;
-        let text = answer.results_text().to_owned();
-        answer.accepted();
+        let response = server.at(now).get(&path).await;
+        let text = response.results_text().to_owned();
+        response.accepted();
         seen.push((path, text));
     }
     seen

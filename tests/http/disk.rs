@@ -78,9 +78,9 @@ async fn fill(server: &Server, prefix: &str) -> (Vec<String>, Response) {
     let mut added = Vec::new();
     loop {
         let id = format!("{prefix}{}", added.len());
-        let answer = server.client().post("/add/work", job(&id, 200_000)).await;
-        if answer.status != 200 {
-            return (added, answer);
+        let response = server.client().post("/add/work", job(&id, 200_000)).await;
+        if response.status != 200 {
+            return (added, response);
         }
         added.push(id);
     }
@@ -92,8 +92,8 @@ async fn health(server: &Server) -> (u16, String) {
 
 async fn check(server: &Server, path: &str) -> (u16, String) {
     let url = format!("http://{}{path}", server.address);
-    let answer = server.http.get(url).send().await.unwrap();
-    (answer.status().as_u16(), answer.text().await.unwrap())
+    let response = server.http.get(url).send().await.unwrap();
+    (response.status().as_u16(), response.text().await.unwrap())
 }
 
 /// Checks that probes and metrics show the full disk.
@@ -134,19 +134,19 @@ async fn a_full_disk_rejects_new_jobs_and_lets_workers_finish() {
 
     // All protocols reject new jobs.
     let lmstfy = Lmstfy::new(&server, "billing");
-    let answer = lmstfy.put("/work", "x").await;
-    assert_eq!(answer.status, 507, "{answer:?}");
-    let answer = Relay::new(&server)
+    let response = lmstfy.put("/work", "x").await;
+    assert_eq!(response.status, 507, "{response:?}");
+    let response = Relay::new(&server)
         .enqueue("unique", &json!([relay::new("work", "a")]))
         .await;
-    assert_eq!(answer.status, 503, "{answer:?}");
-    let answer = jobq
+    assert_eq!(response.status, 503, "{response:?}");
+    let response = jobq
         .post(
             &format!("{}/job", jobq::queue("work")),
             &json!({"payload": 1}),
         )
         .await;
-    assert_eq!(answer.status, 507, "{answer:?}");
+    assert_eq!(response.status, 507, "{response:?}");
     let (status, text) = health(&server).await;
     assert_eq!(status, 503);
     assert!(text.contains("disk is full"), "{text}");

@@ -53,11 +53,11 @@ async fn an_unknown_path_is_no_such_endpoint() {
         "/recur",
         "/recur/",
     ] {
-        let answer = server
+        let response = server
             .client()
             .post(path, json!({"meta": 1, "id": "a"}))
             .await;
-        answer.assert_rejected(404, "no_such_endpoint");
+        response.assert_rejected(404, "no_such_endpoint");
     }
 }
 
@@ -96,12 +96,12 @@ async fn a_wrong_method_is_rejected_with_the_allowed_methods() {
         (Method::PUT, "/recurring/r", "DELETE"),
         (Method::POST, "/events", "GET"),
     ] {
-        let answer = server.send(method.clone(), path, None).await;
-        let allow = answer
+        let response = server.send(method.clone(), path, None).await;
+        let allow = response
             .headers
             .get("allow")
             .map(|allow| allow.to_str().unwrap().to_owned());
-        answer.assert_rejected(405, "method_not_allowed");
+        response.assert_rejected(405, "method_not_allowed");
         let allow = allow.unwrap_or_else(|| panic!("{method} {path}: no Allow"));
         assert!(
             allow.split(',').any(|method| method.trim() == allowed),
@@ -131,10 +131,10 @@ async fn a_body_must_be_a_json_object() {
         "{\"data\": {\"meta\": \"\n\"}}",
         "data=1",
     ] {
-        let answer = server
+        let response = server
             .send(Method::POST, "/add/q", Some(body.to_owned()))
             .await;
-        answer.assert_rejected(400, "bad_request");
+        response.assert_rejected(400, "bad_request");
     }
     assert_eq!(
         server.client().pop("q").await,
@@ -148,9 +148,9 @@ async fn a_truncated_body_is_rejected() {
     let server = Server::start();
     let body = r#"{"host":"w","data":[{"id":"日","meta":{"a":[1,"\u00e9"]}}],"now":1.5}"#;
     for end in 0..body.len() {
-        let (status, answer) =
+        let (status, response) =
             raw::request(&server, "POST", "/add/q", &body.as_bytes()[..end]).await;
-        assert_eq!(status, 400, "{end}: {answer}");
+        assert_eq!(status, 400, "{end}: {response}");
     }
     let (status, _) = raw::request(&server, "POST", "/add/q", body.as_bytes()).await;
     assert_eq!(status, 200);
@@ -164,9 +164,9 @@ async fn invalid_utf_8_is_rejected() {
         &b"{\"data\": {\"meta\": 1, \"id\": \"\xc3\"}}"[..],
         &b"{\"host\": \"\xed\xa0\x80\", \"data\": {\"meta\": 1}}"[..],
     ] {
-        let (status, answer) = raw::request(&server, "POST", "/add/q", body).await;
-        assert_eq!(status, 400, "{answer}");
-        assert!(answer.contains("\"bad_request\""), "{answer}");
+        let (status, response) = raw::request(&server, "POST", "/add/q", body).await;
+        assert_eq!(status, 400, "{response}");
+        assert!(response.contains("\"bad_request\""), "{response}");
     }
     for path in [
         "/job/%FF",
@@ -174,9 +174,9 @@ async fn invalid_utf_8_is_rejected() {
         "/get/q?host=%FF",
         "/get/q?host=%EF%BF%BD%FF",
     ] {
-        let (status, answer) = raw::request(&server, "GET", path, b"").await;
-        assert_eq!(status, 400, "{path}: {answer}");
-        assert!(answer.contains("\"bad_request\""), "{path}: {answer}");
+        let (status, response) = raw::request(&server, "GET", path, b"").await;
+        assert_eq!(status, 400, "{path}: {response}");
+        assert!(response.contains("\"bad_request\""), "{path}: {response}");
     }
     // A U+FFFD that the client sends is a valid character.
     let worker = server.by("\u{fffd}").pop("q").await;
@@ -209,11 +209,11 @@ async fn missing_data_is_reported() {
     let server = Server::start();
     let others = ["/heartbeat/q", "/fail/q", "/unfail/q", "/get"];
     for path in ITEM_PATHS.iter().copied().chain(others) {
-        let answer = server.client().post_whole(path, json!({})).await;
-        answer.assert_rejected_field("data");
+        let response = server.client().post_whole(path, json!({})).await;
+        response.assert_rejected_field("data");
         for data in [json!(null), json!(17), json!(true)] {
-            let answer = server.client().post(path, data).await;
-            answer.assert_rejected(400, "bad_request");
+            let response = server.client().post(path, data).await;
+            response.assert_rejected(400, "bad_request");
         }
     }
 }
@@ -238,8 +238,8 @@ async fn an_invalid_host_is_rejected() {
             .assert_rejected_field("host");
     }
     for host in ["%00", "a%0Ab", &"h".repeat(256)] {
-        let answer = server.client().get(&format!("/get/q?host={host}")).await;
-        answer.assert_rejected_field("host");
+        let response = server.client().get(&format!("/get/q?host={host}")).await;
+        response.assert_rejected_field("host");
     }
 }
 
@@ -310,8 +310,8 @@ async fn head_and_options_claim_no_job() {
             "/peek/q/10",
         ] {
             // Any response is accepted.
-            let answer = server.try_send(method.clone(), path, None).await;
-            assert!(answer.is_ok(), "{method} {path}");
+            let response = server.try_send(method.clone(), path, None).await;
+            assert!(response.is_ok(), "{method} {path}");
         }
     }
     assert_eq!(server.client().state("a").await, "waiting");

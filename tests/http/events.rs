@@ -25,7 +25,7 @@ async fn newest(server: &Server) -> i64 {
 }
 
 /// The events after this one, as `[channel, data]`.
-async fn told(server: &Server, after: i64) -> Vec<Value> {
+async fn events_since(server: &Server, after: i64) -> Vec<Value> {
     let path = format!("/events?after={after}&limit=10000");
     let page = server.at(0).get(&path).await.ok();
     let events = page["events"].as_array().unwrap().iter();
@@ -93,9 +93,9 @@ async fn continuing_after_the_last_event_misses_nothing() {
         .ok();
     assert_eq!(page, json!({"events": [], "last": mark}));
     server.at(0).add_ids("work", &ids[20..]).await;
-    let told = told(&server, mark).await;
-    let told: Vec<&Value> = told.iter().map(|event| &event[1]["id"]).collect();
-    assert_eq!(json!(told), json!(ids[20..]));
+    let events_since = events_since(&server, mark).await;
+    let events_since: Vec<&Value> = events_since.iter().map(|event| &event[1]["id"]).collect();
+    assert_eq!(json!(events_since), json!(ids[20..]));
 }
 
 #[tokio::test]
@@ -110,13 +110,13 @@ async fn a_page_has_100_events_by_default() {
     }
     for field in ["after", "limit"] {
         for number in ["x", "-1", "1.5", "", "1e3", "99999999999999999999"] {
-            let answer = server.at(0).get(&format!("/events?{field}={number}")).await;
-            answer.assert_rejected_field(field);
+            let response = server.at(0).get(&format!("/events?{field}={number}")).await;
+            response.assert_rejected_field(field);
         }
     }
     for limit in ["0", "10001"] {
-        let answer = server.at(0).get(&format!("/events?limit={limit}")).await;
-        answer.assert_rejected_field("limit");
+        let response = server.at(0).get(&format!("/events?limit={limit}")).await;
+        response.assert_rejected_field("limit");
     }
 }
 
@@ -140,8 +140,8 @@ async fn events_can_be_filtered_by_channel() {
         let path = format!("/events?channel={}", escape(channel));
         let page = server.at(0).get(&path).await.ok();
         let events = page["events"].as_array().unwrap();
-        let told: Vec<&Value> = events.iter().map(|event| &event["data"]).collect();
-        assert_eq!(json!(told), data, "{channel}");
+        let events_since: Vec<&Value> = events.iter().map(|event| &event["data"]).collect();
+        assert_eq!(json!(events_since), data, "{channel}");
         assert!(events.iter().all(|event| event["channel"] == channel));
     }
 }
@@ -154,12 +154,12 @@ async fn a_put_notifies_the_worker_that_loses_its_lease() {
     let lost = json!({"event": "lock_lost", "id": "a", "worker": "w"});
     let item = json!({"id": "a", "meta": 1});
     worker.add_and_pop(item.clone()).await;
-    assert_eq!(told(&server, 0).await, std::slice::from_ref(&put));
+    assert_eq!(events_since(&server, 0).await, std::slice::from_ref(&put));
     worker.post("/track", json!("a")).await.ok();
     let mark = newest(&server).await;
     server.by("v").at(1).add("work", item.clone()).await;
     assert_eq!(
-        told(&server, mark).await,
+        events_since(&server, mark).await,
         [
             put.clone(),
             json!(["w:w", lost]),
@@ -171,7 +171,10 @@ async fn a_put_notifies_the_worker_that_loses_its_lease() {
     worker.pop("work").await;
     let mark = newest(&server).await;
     worker.add("work", item).await;
-    assert_eq!(told(&server, mark).await, [put, json!(["put", "a"])]);
+    assert_eq!(
+        events_since(&server, mark).await,
+        [put, json!(["put", "a"])]
+    );
 }
 
 #[tokio::test]
@@ -184,11 +187,14 @@ async fn the_end_of_a_tracked_job_is_an_event() {
     }
     let mark = newest(&server).await;
     worker.pop("work").await;
-    assert_eq!(told(&server, mark).await, [json!(["popped", "done"])]);
+    assert_eq!(
+        events_since(&server, mark).await,
+        [json!(["popped", "done"])]
+    );
     let mark = newest(&server).await;
     worker.complete("work", "done").await;
     assert_eq!(
-        told(&server, mark).await,
+        events_since(&server, mark).await,
         [
             json!(["completed", "done"]),
             json!(["log", {"event": "completed", "id": "done", "queue": "work"}]),
@@ -199,7 +205,7 @@ async fn the_end_of_a_tracked_job_is_an_event() {
     let on = json!({"id": "on", "meta": 1, "next": "other"});
     worker.post("/complete/work", on).await.ok();
     assert_eq!(
-        told(&server, mark).await,
+        events_since(&server, mark).await,
         [
             json!(["completed", "on"]),
             json!(["log", {"event": "advanced", "id": "on", "queue": "work", "to": "other"}]),
@@ -211,7 +217,7 @@ async fn the_end_of_a_tracked_job_is_an_event() {
     let failed =
         json!({"event": "failed", "id": "failed", "group": "g", "message": "m", "worker": "w"});
     assert_eq!(
-        told(&server, mark).await,
+        events_since(&server, mark).await,
         [json!(["log", failed]), json!(["failed", "failed"])]
     );
 }
@@ -235,7 +241,7 @@ async fn a_cancel_notifies_the_worker_of_the_job() {
         .ok();
     let canceled = json!({"event": "canceled", "id": "running", "queue": "work", "worker": "w"});
     assert_eq!(
-        told(&server, mark).await,
+        events_since(&server, mark).await,
         [
             json!(["log", canceled]),
             json!(["w:w", canceled]),
@@ -249,7 +255,7 @@ async fn a_cancel_notifies_the_worker_of_the_job() {
         .post("/cancel", json!("waiting"))
         .await
         .ok();
-    let events = told(&server, mark).await;
+    let events = events_since(&server, mark).await;
     assert_eq!(events.len(), 2, "{events:?}");
     assert_eq!(events[0][0], "log");
     assert_eq!(events[0][1]["event"], "canceled");
@@ -257,7 +263,11 @@ async fn a_cancel_notifies_the_worker_of_the_job() {
     assert_eq!(events[1], json!(["canceled", "waiting"]));
     let mark = newest(&server).await;
     worker.post("/cancel", json!("alone")).await.ok();
-    assert_eq!(told(&server, mark).await.len(), 1, "the job is not tracked");
+    assert_eq!(
+        events_since(&server, mark).await.len(),
+        1,
+        "the job is not tracked"
+    );
 }
 
 #[tokio::test]
@@ -271,13 +281,13 @@ async fn a_claim_of_an_expired_lease_is_an_event() {
     let lost = |worker: &str| json!({"event": "lock_lost", "id": "a", "worker": worker});
     assert_eq!(server.at(60).state("a").await, "stalled");
     assert_eq!(
-        told(&server, mark).await,
+        events_since(&server, mark).await,
         NOTHING,
         "reads publish no events"
     );
     server.by("v").at(60).pop("work").await;
     assert_eq!(
-        told(&server, mark).await,
+        events_since(&server, mark).await,
         [
             json!(["stalled", "a"]),
             json!(["w:w", lost("w")]),
@@ -291,7 +301,7 @@ async fn a_claim_of_an_expired_lease_is_an_event() {
     let failed = json!({"event": "failed", "id": "a", "group": "failed-retries-work",
                         "message": "Job exhausted retries in queue \"work\"", "worker": "v"});
     assert_eq!(
-        told(&server, mark).await,
+        events_since(&server, mark).await,
         [
             json!(["stalled", "a"]),
             json!(["w:v", lost("v")]),
@@ -317,7 +327,7 @@ async fn timeout_is_a_lock_lost_event_and_retry_is_not() {
         .ok();
     let lost = json!({"event": "lock_lost", "id": "a", "worker": "w"});
     assert_eq!(
-        told(&server, mark).await,
+        events_since(&server, mark).await,
         [json!(["w:w", lost]), json!(["log", lost])]
     );
     worker.pop("work").await;
@@ -325,7 +335,7 @@ async fn timeout_is_a_lock_lost_event_and_retry_is_not() {
     worker.post("/retry/work", json!({"id": "a"})).await.ok();
     assert_eq!(worker.state("a").await, "failed", "once too often");
     let failed = |event: &Value| event[1]["event"] == "failed" || event[1]["event"] == "lock_lost";
-    let events = told(&server, mark).await;
+    let events = events_since(&server, mark).await;
     assert!(!events.iter().any(failed), "{events:?}");
 }
 
@@ -350,7 +360,7 @@ async fn changes_of_options_and_tracking_are_events() {
         json!(["track", "a"]),
         json!(["untrack", "a"]),
     ];
-    assert_eq!(told(&server, mark).await, expected);
+    assert_eq!(events_since(&server, mark).await, expected);
 }
 
 #[tokio::test]
@@ -370,7 +380,7 @@ async fn rejected_requests_create_no_events() {
         .set("heartbeat", json!("soon"))
         .await
         .assert_rejected_field("data");
-    assert_eq!(told(&server, mark).await, NOTHING);
+    assert_eq!(events_since(&server, mark).await, NOTHING);
 }
 
 #[tokio::test]
@@ -380,12 +390,12 @@ async fn events_and_their_numbers_survive_a_restart() {
     let server = Server::on(&database, &["--trust-client-clock"]);
     server.at(0).add_ids("work", &["a", "b"]).await;
     let mark = newest(&server).await;
-    let before = told(&server, 0).await;
+    let before = events_since(&server, 0).await;
     server.stop().await;
     let server = Server::on(&database, &["--trust-client-clock"]);
-    assert_eq!(told(&server, 0).await, before);
+    assert_eq!(events_since(&server, 0).await, before);
     server.at(0).add_ids("work", &["c"]).await;
-    let after = told(&server, mark).await;
+    let after = events_since(&server, mark).await;
     assert_eq!(after.len(), 1);
     assert_eq!(after[0][1]["id"], "c");
 }

@@ -74,10 +74,10 @@ async fn post_claims_like_get_with_the_host_in_the_body() {
         (&json!("d"), &json!("127.0.0.1"))
     );
     for body in ["[]", "{", "17", "{\"host\": 17}"] {
-        let answer = server
+        let response = server
             .send(Method::POST, "/get/work", Some(body.to_owned()))
             .await;
-        answer.assert_rejected(400, "bad_request");
+        response.assert_rejected(400, "bad_request");
     }
 }
 
@@ -115,8 +115,8 @@ async fn a_count_must_be_a_whole_number_from_1_to_10000() {
             "NaN",
             "%D9%A1",
         ] {
-            let answer = server.client().get(&format!("/{verb}/work/{count}")).await;
-            answer.assert_rejected_field("count");
+            let response = server.client().get(&format!("/{verb}/work/{count}")).await;
+            response.assert_rejected_field("count");
         }
     }
     let path = "/get/work/10001";

@@ -150,18 +150,22 @@ async fn a_new_lease_gets_a_new_warning() {
 async fn the_warning_is_an_event() {
     let server = with_grace(json!({})).await;
     server.at(0).post("/track", json!("a")).await.ok();
-    let told = async || -> Vec<String> {
+    let channels_of_events = async || -> Vec<String> {
         let page = server.at(0).get("/events?limit=10000").await.ok();
         let events = page["events"].as_array().unwrap().iter();
         let channels = events.map(|event| event["channel"].as_str().unwrap());
         let of_interest = channels.filter(|channel| ["stalled", "w:w", "popped"].contains(channel));
         of_interest.map(str::to_owned).collect()
     };
-    assert_eq!(told().await, [""; 0]);
+    assert_eq!(channels_of_events().await, [""; 0]);
     server.by("v").at(60).pop("work").await;
-    assert_eq!(told().await, ["stalled", "w:w"]);
+    assert_eq!(channels_of_events().await, ["stalled", "w:w"]);
     server.by("v").at(70).pop("work").await;
-    assert_eq!(told().await, ["stalled", "w:w", "popped"], "not twice");
+    assert_eq!(
+        channels_of_events().await,
+        ["stalled", "w:w", "popped"],
+        "not twice"
+    );
 }
 
 #[tokio::test]

@@ -26,9 +26,9 @@ async fn a_name_has_at_most_255_bytes() {
     for (name, fits) in names() {
         let worker = server.by("w").at(0);
         let path = escape(&name);
-        let expect = |answer: crate::support::Response, field: &str| match fits {
-            true => drop(answer.whole()),
-            false => answer.assert_rejected_field(field),
+        let expect = |response: crate::support::Response, field: &str| match fits {
+            true => drop(response.whole()),
+            false => response.assert_rejected_field(field),
         };
         expect(
             worker
@@ -117,18 +117,18 @@ async fn a_body_has_at_most_16_mib() {
         )
     };
     for bytes in [BODY_BYTES_MAX - 1, BODY_BYTES_MAX] {
-        let answer = server
+        let response = server
             .send(Method::POST, "/add/work", Some(body(bytes)))
             .await;
-        assert_eq!(answer.ok(), "big", "{bytes} bytes");
+        assert_eq!(response.ok(), "big", "{bytes} bytes");
         let got = server.client().get("/job/big").await;
         assert!(got.meta_text().len() > bytes - 100, "it comes back whole");
     }
     for path in ["/add/work", "/cancel", "/get/work", "/complete/work"] {
-        let answer = server
+        let response = server
             .send(Method::POST, path, Some(body(BODY_BYTES_MAX + 1)))
             .await;
-        answer.assert_rejected(413, "too_large");
+        response.assert_rejected(413, "too_large");
     }
 }
 
@@ -137,24 +137,24 @@ async fn an_array_has_at_most_10000_items() {
     let server = Server::start();
     for (count, fits) in [(9_999, true), (10_000, true), (10_001, false)] {
         let items = vec![json!("nobody"); count];
-        let answer = server.client().post("/cancel", items.into()).await;
+        let response = server.client().post("/cancel", items.into()).await;
         if fits {
-            assert_eq!(answer.ok().as_array().unwrap().len(), count);
+            assert_eq!(response.ok().as_array().unwrap().len(), count);
         } else {
-            answer.assert_rejected_field("data");
+            response.assert_rejected_field("data");
         }
         // A job can have 2,000 tags.
         let ids = (0..count).map(|index| format!("d{}", index % 2_000));
         let ids: Vec<String> = ids.collect();
         for field in ["depends", "tags"] {
-            let answer = server
+            let response = server
                 .client()
                 .post("/add/work", json!({"id": "a", "meta": 1, field: ids}))
                 .await;
             if fits {
-                assert_eq!(answer.ok(), "a");
+                assert_eq!(response.ok(), "a");
             } else {
-                answer.assert_rejected_field(field);
+                response.assert_rejected_field(field);
             }
         }
     }
@@ -165,11 +165,11 @@ async fn a_page_has_at_most_10000_entries() {
     let server = Server::start();
     for path in ["/jobs/waiting/work", "/jobs/complete", "/failed/g"] {
         for (limit, fits) in [(9_999, true), (10_000, true), (10_001, false)] {
-            let answer = server.client().get(&format!("{path}?limit={limit}")).await;
+            let response = server.client().get(&format!("{path}?limit={limit}")).await;
             if fits {
-                answer.ok();
+                response.ok();
             } else {
-                answer.assert_rejected_field("limit");
+                response.assert_rejected_field("limit");
             }
         }
     }
@@ -199,8 +199,8 @@ async fn extreme_numbers_are_accepted_or_rejected_without_a_fault() {
         for field in ["delay", "priority", "retries"] {
             let body =
                 format!("{{\"now\":0,\"data\":{{\"id\":\"a\",\"meta\":1,\"{field}\":{number}}}}}");
-            let answer = server.send(Method::POST, "/add/work", Some(body)).await;
-            assert!([200, 400].contains(&answer.status), "{answer:?}");
+            let response = server.send(Method::POST, "/add/work", Some(body)).await;
+            assert!([200, 400].contains(&response.status), "{response:?}");
             // An accepted number does not break later requests.
             server.at(0).get("/queues").await.ok();
             server.at(0).get("/peek/work/10").await.ok();
@@ -212,11 +212,11 @@ async fn extreme_numbers_are_accepted_or_rejected_without_a_fault() {
                 .ok();
         }
         let body = format!("{{\"now\":{number},\"data\":{{\"id\":\"b\",\"meta\":1}}}}");
-        let answer = server.send(Method::POST, "/add/work", Some(body)).await;
-        assert!([200, 400].contains(&answer.status), "{answer:?}");
+        let response = server.send(Method::POST, "/add/work", Some(body)).await;
+        assert!([200, 400].contains(&response.status), "{response:?}");
         for path in ["/get/work", "/queues", "/workers", "/jobs/stalled/work"] {
-            let answer = server.client().get(&format!("{path}?now={number}")).await;
-            assert!([200, 400].contains(&answer.status), "{answer:?}");
+            let response = server.client().get(&format!("{path}?now={number}")).await;
+            assert!([200, 400].contains(&response.status), "{response:?}");
         }
     }
 }
@@ -297,10 +297,10 @@ async fn a_job_can_have_2000_dependencies() {
     for (count, fits) in [(1_999, true), (2_000, true), (2_001, false)] {
         let missing: Vec<String> = (0..count).map(|index| format!("missing{index}")).collect();
         let job = json!({"id": "unrelated", "meta": 1, "depends": missing});
-        let answer = worker.post("/add/work", job).await;
+        let response = worker.post("/add/work", job).await;
         match fits {
-            true => assert_eq!(answer.ok(), "unrelated"),
-            false => answer.assert_rejected_field("data"),
+            true => assert_eq!(response.ok(), "unrelated"),
+            false => response.assert_rejected_field("data"),
         }
     }
     let gone = worker.post("/cancel", json!("last")).await.ok();

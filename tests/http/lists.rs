@@ -186,8 +186,8 @@ async fn invalid_pages_are_rejected() {
 async fn an_unknown_state_is_rejected() {
     let server = Server::start();
     for state in ["nonsense", "RUNNING", "failed%20", "'"] {
-        let answer = server.client().get(&format!("/jobs/{state}/work")).await;
-        assert!([400, 404].contains(&answer.status), "{answer:?}");
+        let response = server.client().get(&format!("/jobs/{state}/work")).await;
+        assert!([400, 404].contains(&response.status), "{response:?}");
     }
 }
 

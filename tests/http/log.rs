@@ -16,8 +16,8 @@ async fn log_adds_a_message_with_data_to_the_history() {
             json!({"id": "a", "message": "half <done>", "data": {"percent": 50.5, "q": [1, null], "日": {}}}),
         ),
     ] {
-        let answer = server.at(now).post("/log", item).await;
-        assert_eq!(answer.ok(), "a");
+        let response = server.at(now).post("/log", item).await;
+        assert_eq!(response.ok(), "a");
     }
     let expected = json!([
         {"what": "put", "when": 0, "q": "work"},
@@ -76,11 +76,11 @@ async fn invalid_messages_are_rejected_individually() {
             .await
             .assert_rejected_field(field);
     }
-    let nobody = json!({"id": "nobody", "message": "m"});
-    let refused = client.post("/log", nobody.clone()).await;
+    let missing = json!({"id": "nobody", "message": "m"});
+    let refused = client.post("/log", missing.clone()).await;
     assert_eq!(refused.assert_rejected(404, "no_such_job")["id"], "nobody");
     let mut items: Vec<Value> = bad.iter().map(|(item, _)| item.clone()).collect();
-    items.push(nobody);
+    items.push(missing);
     items.push(json!({"id": "a", "message": "good"}));
     let whole = client.post("/log", items.into()).await.whole();
     for (index, (_, field)) in bad.iter().enumerate() {

@@ -119,8 +119,8 @@ async fn the_limit_can_be_changed_and_removed() {
     limit(&server, "work", 1).await;
     worker.delete("/config/work-max-concurrency").await.ok();
     assert_eq!(worker.pop_ids("work", 10).await, all[7..]);
-    let answer = worker.set("work-max-concurrency", json!("few")).await;
-    answer.assert_rejected_field("data");
+    let response = worker.set("work-max-concurrency", json!("few")).await;
+    response.assert_rejected_field("data");
 }
 
 #[tokio::test]

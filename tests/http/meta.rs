@@ -43,17 +43,17 @@ async fn meta_is_returned_unchanged() {
     let server = Server::start();
     for (index, meta) in TEXTS.iter().enumerate() {
         let id = format!("job{index}");
-        let answer = server
+        let response = server
             .send(Method::POST, "/add/work", Some(add(&id, meta)))
             .await;
-        assert_eq!(answer.ok(), *id, "{meta}");
+        assert_eq!(response.ok(), *id, "{meta}");
         for path in [
             format!("/job/{id}?now=0"),
             "/peek/work?now=0".to_owned(),
             "/get/work?now=0&host=w".to_owned(),
         ] {
-            let answer = server.send(Method::GET, &path, None).await;
-            assert_eq!(answer.meta_text(), *meta, "{path}");
+            let response = server.send(Method::GET, &path, None).await;
+            assert_eq!(response.meta_text(), *meta, "{path}");
         }
         let list = server
             .client()
@@ -140,9 +140,9 @@ async fn deeply_nested_meta_is_returned_unchanged() {
     let server = Server::start();
     for depth in [100, 1000, 10_000, 100_000] {
         let meta = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-        let (status, answer) =
+        let (status, response) =
             raw::request(&server, "POST", "/add/deep", add("deep", &meta).as_bytes()).await;
-        assert_eq!(status, 200, "{depth}: {answer}");
+        assert_eq!(status, 200, "{depth}: {response}");
         let job = server.client().get("/job/deep").await;
         assert_eq!(job.meta_text(), meta, "{depth}");
     }
@@ -154,8 +154,8 @@ async fn deeply_nested_meta_is_returned_unchanged() {
         format!("{{\"host\":{deep},\"data\":{{\"meta\":1}}}}"),
         deep.clone(),
     ] {
-        let (status, answer) = raw::request(&server, "POST", "/add/deep", body.as_bytes()).await;
-        assert!([200, 400].contains(&status), "{status}: {answer}");
+        let (status, response) = raw::request(&server, "POST", "/add/deep", body.as_bytes()).await;
+        assert!([200, 400].contains(&status), "{status}: {response}");
     }
     server.client().get("/job/deep").await.accepted();
 }

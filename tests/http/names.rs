@@ -18,9 +18,9 @@ async fn a_queue_can_have_any_name() {
             serde_json::from_str::<serde_json::Value>(&body).unwrap()["results"].take()
         };
         let body = json!({"now": 0, "data": {"id": name, "meta": name}}).to_string();
-        let (status, answer) =
+        let (status, response) =
             raw::request(&server, "POST", &format!("/add/{path}"), body.as_bytes()).await;
-        assert_eq!(status, 200, "{answer}");
+        assert_eq!(status, 200, "{response}");
         assert_eq!(get(format!("/peek/{path}")).await["queue"], *name);
         assert_eq!(get(format!("/queue/{path}")).await["name"], *name);
         assert_eq!(get(format!("/queue/{path}")).await["waiting"], 1, "{name}");
@@ -32,14 +32,14 @@ async fn a_queue_can_have_any_name() {
         );
         assert_eq!(job["history"][0]["q"], *name);
         let body = json!({"host": "w", "data": {"id": name, "meta": 1}}).to_string();
-        let (status, answer) = raw::request(
+        let (status, response) = raw::request(
             &server,
             "POST",
             &format!("/complete/{path}"),
             body.as_bytes(),
         )
         .await;
-        assert_eq!(status, 200, "{answer}");
+        assert_eq!(status, 200, "{response}");
         assert_eq!(
             get(format!("/job/{path}")).await["state"],
             "complete",

@@ -43,10 +43,10 @@ impl Person<'_> {
 
     async fn page(&self, path: &str) -> String {
         let url = format!("http://{}{path}", self.server.address);
-        let answer = self.http.get(url).send().await.unwrap();
-        assert_eq!(answer.status(), 200, "{path}");
+        let response = self.http.get(url).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
         // Comments between texts are for scripts.
-        answer.text().await.unwrap().replace("<!>", "")
+        response.text().await.unwrap().replace("<!>", "")
     }
 
     /// Posts a form; `typed` replaces fields of the same names.
@@ -64,9 +64,9 @@ impl Person<'_> {
         let request = request
             .header("content-type", "application/x-www-form-urlencoded")
             .header("sec-fetch-site", "same-origin");
-        let answer = request.body(pairs.join("&")).send().await.unwrap();
-        assert_eq!(answer.status(), 303, "{}", answer.text().await.unwrap());
-        let header = |name| answer.headers()[name].to_str().unwrap().to_owned();
+        let response = request.body(pairs.join("&")).send().await.unwrap();
+        assert_eq!(response.status(), 303, "{}", response.text().await.unwrap());
+        let header = |name| response.headers()[name].to_str().unwrap().to_owned();
         let cookie = header("set-cookie");
         let value = cookie.split(['=', ';']).nth(1).unwrap().to_owned();
         Led {

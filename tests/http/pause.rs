@@ -6,14 +6,14 @@ use crate::support::Server;
 
 async fn pause(server: &Server, queue: &str) {
     let path = format!("/pause/{queue}");
-    let answer = server.at(0).post_whole(&path, json!({})).await;
-    assert_eq!(answer.ok(), true);
+    let response = server.at(0).post_whole(&path, json!({})).await;
+    assert_eq!(response.ok(), true);
 }
 
 async fn unpause(server: &Server, queue: &str) {
     let path = format!("/unpause/{queue}");
-    let answer = server.at(0).post_whole(&path, json!({})).await;
-    assert_eq!(answer.ok(), true);
+    let response = server.at(0).post_whole(&path, json!({})).await;
+    assert_eq!(response.ok(), true);
 }
 
 #[tokio::test]

@@ -155,8 +155,8 @@ async fn with_durability_process_a_power_loss_keeps_a_consistent_past() {
 /// Puts a job. The status, or `None` without a response.
 async fn put(server: &Server, id: &str) -> Option<u16> {
     let body = json!({"data": {"id": id, "meta": null}}).to_string();
-    let answer = server.try_send(Method::POST, "/add/work", Some(body)).await;
-    answer.ok().map(|answer| answer.status)
+    let response = server.try_send(Method::POST, "/add/work", Some(body)).await;
+    response.ok().map(|response| response.status)
 }
 
 /// Waits until the server has stopped with an error. A restart then has these jobs.

@@ -71,11 +71,11 @@ async fn invalid_priorities_are_rejected_individually() {
         .await
         .assert_rejected_field("id");
     let items = json!([{"id": "a", "priority": 2}, {"id": "x", "priority": 1}, {"id": "a"}]);
-    let answer = client.post("/priority", items).await.whole();
-    assert_eq!(answer["results"], json!([2, false, false]));
-    assert_eq!(answer["errors"][0], json!(null));
-    assert_eq!(answer["errors"][1]["code"], "no_such_job");
-    assert_eq!(answer["errors"][2]["field"], "priority");
+    let response = client.post("/priority", items).await.whole();
+    assert_eq!(response["results"], json!([2, false, false]));
+    assert_eq!(response["errors"][0], json!(null));
+    assert_eq!(response["errors"][1]["code"], "no_such_job");
+    assert_eq!(response["errors"][2]["field"], "priority");
 }
 
 #[tokio::test]

@@ -26,8 +26,8 @@ async fn ask(server: &Server, from: [u8; 4], line: &str, lines: &str, form: &str
 /// The client address that the log contains for a wrong key with these header lines.
 async fn logged(logged: &Logged, from: [u8; 4], lines: &str) -> String {
     let lines = format!("authorization: Bearer wrong\r\n{lines}");
-    let answer = ask(&logged.server, from, "GET /queues", &lines, "").await;
-    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    let response = ask(&logged.server, from, "GET /queues", &lines, "").await;
+    assert!(response.starts_with("HTTP/1.1 401 "), "{response}");
     let log = logged.log();
     let last = log.lines().rfind(|line| line.contains("wrong credentials"));
     let (_, address) = last.unwrap().split_once("from=\"").unwrap();
@@ -83,7 +83,7 @@ async fn the_login_throttle_counts_by_client() {
     let server = Server::with(&options);
     let attempt = async |from: [u8; 4], client: &str| {
         let lines = format!("origin: http://localhost\r\nx-forwarded-for: {client}\r\n");
-        let answer = ask(
+        let response = ask(
             &server,
             from,
             "POST /ui/login",
@@ -91,7 +91,7 @@ async fn the_login_throttle_counts_by_client() {
             "name=anna&secret=wrong",
         )
         .await;
-        answer.split(' ').nth(1).unwrap().to_owned()
+        response.split(' ').nth(1).unwrap().to_owned()
     };
     for _ in 0..10 {
         assert_eq!(attempt([127, 0, 0, 1], "192.0.2.7").await, "403");
@@ -118,8 +118,8 @@ async fn the_audit_names_the_client() {
         ([127, 0, 0, 2], "127.0.0.2"),
     ] {
         let lines = "origin: http://localhost\r\nx-forwarded-for: 2001:db8::7\r\n";
-        let answer = ask(&server, from, "POST /ui/login", lines, form).await;
-        assert!(answer.starts_with("HTTP/1.1 303 "), "{answer}");
+        let response = ask(&server, from, "POST /ui/login", lines, form).await;
+        assert!(response.starts_with("HTTP/1.1 303 "), "{response}");
         let lines = "authorization: Bearer the-token-of-the-admin\r\n";
         let audit = ask(&server, from, "GET /ui/audit.csv", lines, "").await;
         let entry = audit.lines().find(|line| line.contains("sign_in")).unwrap();
@@ -143,18 +143,18 @@ async fn scheme_and_host_are_taken_from_trusted_proxies_only() {
     let form = "name=anna&secret=the-key-of-anna";
     let lines =
         "origin: https://q.example\r\nx-forwarded-proto: https\r\nx-forwarded-host: q.example\r\n";
-    let answer = ask(&server, [127, 0, 0, 1], "POST /ui/login", lines, form).await;
-    assert!(answer.starts_with("HTTP/1.1 303 "), "{answer}");
-    assert!(answer.contains("; Secure\r\n"), "{answer}");
-    let answer = ask(&server, [127, 0, 0, 2], "POST /ui/login", lines, form).await;
+    let response = ask(&server, [127, 0, 0, 1], "POST /ui/login", lines, form).await;
+    assert!(response.starts_with("HTTP/1.1 303 "), "{response}");
+    assert!(response.contains("; Secure\r\n"), "{response}");
+    let response = ask(&server, [127, 0, 0, 2], "POST /ui/login", lines, form).await;
     assert!(
-        answer.starts_with("HTTP/1.1 403 "),
-        "another site: {answer}"
+        response.starts_with("HTTP/1.1 403 "),
+        "another site: {response}"
     );
     let lines = "origin: http://localhost\r\nx-forwarded-proto: https\r\n";
-    let answer = ask(&server, [127, 0, 0, 2], "POST /ui/login", lines, form).await;
-    assert!(answer.starts_with("HTTP/1.1 303 "), "{answer}");
-    assert!(!answer.contains("Secure"), "{answer}");
+    let response = ask(&server, [127, 0, 0, 2], "POST /ui/login", lines, form).await;
+    assert!(response.starts_with("HTTP/1.1 303 "), "{response}");
+    assert!(!response.contains("Secure"), "{response}");
     let forwarded = "forwarded: for=192.0.2.7;proto=https;host=q.example\r\n";
     let lines = format!("authorization: Bearer the-token-of-the-admin\r\n{forwarded}");
     for (from, origin) in [

@@ -85,8 +85,8 @@ async fn invalid_items_are_rejected_individually() {
         bad.push((with(field, value), field));
     }
     for (item, field) in &bad {
-        let answer = client.post("/recur/work", item.clone()).await;
-        answer.assert_rejected_field(field);
+        let response = client.post("/recur/work", item.clone()).await;
+        response.assert_rejected_field(field);
     }
     client
         .get("/recurring/bad")
@@ -222,13 +222,13 @@ async fn an_invalid_change_is_rejected_and_changes_nothing() {
     ] {
         let mut change = json!({"meta": "new", "retries": 9, "tag": ["new"]});
         change[field] = value;
-        let answer = who.post("/recurring/r", change).await;
-        answer.assert_rejected_field(field);
+        let response = who.post("/recurring/r", change).await;
+        response.assert_rejected_field(field);
         assert_eq!(who.get("/recurring/r").await.ok(), before, "{field}");
     }
     for data in [json!([]), json!("r"), json!(1)] {
-        let answer = who.post("/recurring/r", data).await;
-        answer.assert_rejected(400, "bad_request");
+        let response = who.post("/recurring/r", data).await;
+        response.assert_rejected(400, "bad_request");
     }
 }
 

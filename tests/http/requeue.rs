@@ -110,8 +110,8 @@ async fn invalid_items_are_rejected_individually() {
         (json!({"id": "a", "meta": 1, "depends": "b"}), "depends"),
     ];
     for (item, field) in &bad {
-        let answer = client.post("/requeue/other", item.clone()).await;
-        answer.assert_rejected_field(field);
+        let response = client.post("/requeue/other", item.clone()).await;
+        response.assert_rejected_field(field);
     }
     let mut items: Vec<Value> = bad.iter().map(|(item, _)| item.clone()).collect();
     items.push(json!({"id": "nobody", "meta": 1}));

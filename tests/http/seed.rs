@@ -6,10 +6,10 @@ use crate::support::Server;
 
 /// Posts a body exactly as printed in the documentation.
 async fn post(server: &Server, path: &str, body: &str) -> Value {
-    let answer = server
+    let response = server
         .send(reqwest::Method::POST, path, Some(body.to_owned()))
         .await;
-    answer.ok()
+    response.ok()
 }
 
 #[tokio::test]
@@ -69,8 +69,8 @@ async fn one_job_is_an_object_and_several_are_an_array() {
 async fn a_job_has_the_time_of_its_heartbeat_in_whole_seconds() {
     let server = Server::with(&[]);
     server.client().add_ids("work", &["a"]).await;
-    let answer = server.client().get("/get/work").await;
-    let text = answer.results_text();
+    let response = server.client().get("/get/work").await;
+    let text = response.results_text();
     assert!(
         text.contains(r#""heartbeat":60,"#) || text.contains(r#""heartbeat":60}"#),
         "{text}"

@@ -22,17 +22,17 @@ fn named(seconds: i64) -> String {
 }
 
 async fn page(server: &Server, path: &str) -> Response {
-    let answer = server.try_send(reqwest::Method::GET, path, None).await;
-    let mut answer = answer.unwrap();
+    let response = server.try_send(reqwest::Method::GET, path, None).await;
+    let mut response = response.unwrap();
     // Removes the empty comments between adjacent texts.
-    answer.text = answer.text.replace("<!---->", "").replace("<!>", "");
-    answer
+    response.text = response.text.replace("<!---->", "").replace("<!>", "");
+    response
 }
 
 async fn numbers(server: &Server, query: &str) -> Value {
-    let answer = page(server, &format!("/ui/stats.json?{query}")).await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
-    serde_json::from_str(&answer.text).unwrap()
+    let response = page(server, &format!("/ui/stats.json?{query}")).await;
+    assert_eq!(response.status, 200, "{}", response.text);
+    serde_json::from_str(&response.text).unwrap()
 }
 
 /// In minute `n` of five minutes from `begin` on, puts `n` jobs that are claimed after 20 s. All but the first complete
@@ -168,9 +168,9 @@ async fn invalid_ranges_are_rejected_with_a_sentence() {
         ("queue=queues/mail&range=30d", 200, ""),
     ] {
         for kind in ["csv", "json"] {
-            let answer = page(&server, &format!("/ui/stats.{kind}?{query}")).await;
-            assert_eq!(answer.status, status, "{query}");
-            assert!(answer.text.contains(why), "{query}: {}", answer.text);
+            let response = page(&server, &format!("/ui/stats.{kind}?{query}")).await;
+            assert_eq!(response.status, status, "{query}");
+            assert!(response.text.contains(why), "{query}: {}", response.text);
         }
         // The page shows the last hour and the error.
         let shown = page(&server, &format!("/ui/stats?{query}")).await;

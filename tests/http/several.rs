@@ -231,8 +231,8 @@ async fn invalid_requests_are_rejected_with_their_field() {
             .await
             .assert_rejected_field(field);
     }
-    let answer = worker.get("/get?queue=A&queue=").await;
-    answer.assert_rejected(400, "bad_request");
+    let response = worker.get("/get?queue=A&queue=").await;
+    response.assert_rejected(400, "bad_request");
     assert_eq!(server.at(0).get("/queue/A").await.ok()["waiting"], 5);
     assert_eq!(server.at(0).get("/workers").await.ok(), json!([]));
     // 100 queues are accepted.
@@ -247,8 +247,8 @@ async fn invalid_requests_are_rejected_with_their_field() {
 #[tokio::test]
 async fn head_claims_no_job() {
     let server = filled().await;
-    let answer = server.try_send(Method::HEAD, CBA, None).await.unwrap();
-    assert_eq!(answer.status, 405);
+    let response = server.try_send(Method::HEAD, CBA, None).await.unwrap();
+    assert_eq!(response.status, 405);
     assert_eq!(server.at(0).get("/queue/C").await.ok()["waiting"], 3);
     assert_eq!(server.at(0).get("/workers").await.ok(), json!([]));
 }

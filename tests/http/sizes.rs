@@ -9,9 +9,9 @@ const MIB: usize = 1 << 20;
 
 async fn page(server: &Server, path: &str) -> String {
     let request = server.http.get(format!("http://{}{path}", server.address));
-    let answer = request.send().await.unwrap();
-    assert_eq!(answer.status(), 200, "{path}");
-    answer.text().await.unwrap()
+    let response = request.send().await.unwrap();
+    assert_eq!(response.status(), 200, "{path}");
+    response.text().await.unwrap()
 }
 
 #[tokio::test]
@@ -120,8 +120,8 @@ async fn nested_payloads_are_formatted_in_linear_size() {
     let nested = format!("{}{}", "[".repeat(16_000), "]".repeat(16_000));
     let request = format!(r#"{{"now":0,"host":"w","data":{{"id":"deep","meta":{nested}}}}}"#);
     let url = format!("http://{}/add/work", server.address);
-    let answer = server.http.post(url).body(request).send().await.unwrap();
-    assert_eq!(answer.status(), 200);
+    let response = server.http.post(url).body(request).send().await.unwrap();
+    assert_eq!(response.status(), 200);
     let small = server.by("w").at(0);
     small
         .add("work", json!({"id": "small", "meta": [[1]]}))

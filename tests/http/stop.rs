@@ -18,23 +18,23 @@ async fn a_stop_under_load_is_in_time_and_loses_nothing_acknowledged() {
     let database = folder.path().join("jobs.db");
     let server = Arc::new(Server::on(&database, &[]));
     let mut clients = JoinSet::new();
-    let (told, mut acknowledgements) = tokio::sync::mpsc::unbounded_channel();
+    let (sent, mut acknowledgements) = tokio::sync::mpsc::unbounded_channel();
     for client in 0..CLIENTS {
-        let (server, told) = (Arc::clone(&server), told.clone());
+        let (server, sent) = (Arc::clone(&server), sent.clone());
         clients.spawn(async move {
             for job in 0.. {
                 let id = format!("{client}-{job}");
                 let body = json!({"data": {"id": id, "meta": null}}).to_string();
                 match server.try_send(Method::POST, "/add/work", Some(body)).await {
-                    Ok(answer) if answer.status == 200 => told.send(id).unwrap(),
+                    Ok(response) if response.status == 200 => sent.send(id).unwrap(),
                     // Rejected or disconnected, because the server is stopping.
-                    Ok(answer) => assert_eq!(answer.status, 503, "{answer:?}"),
+                    Ok(response) => assert_eq!(response.status, 503, "{response:?}"),
                     Err(_) => return,
                 }
             }
         });
     }
-    drop(told);
+    drop(sent);
     let mut acknowledged = BTreeSet::new();
     while acknowledged.len() < 20 * CLIENTS {
         acknowledged.insert(acknowledgements.recv().await.unwrap());
@@ -79,9 +79,9 @@ async fn a_request_in_progress_is_completed() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     connection.write(body).await;
-    let answer = connection.read_to_end().await;
-    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-    assert!(answer.contains(r#""results":"a""#), "{answer}");
+    let response = connection.read_to_end().await;
+    assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+    assert!(response.contains(r#""results":"a""#), "{response}");
     assert_eq!(server.stopped().await.code(), Some(0));
 }
 

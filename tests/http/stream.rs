@@ -88,7 +88,7 @@ async fn a_stream_can_be_filtered_by_channel() {
     let worker = server.by("w").at(0);
     worker.add_ids("work", &["a", "b"]).await;
     let mut log = Stream::open(&server, "?channel=log", None).await;
-    let mut mine = Stream::open(&server, "?channel=w%3Aw", None).await;
+    let mut on_one = Stream::open(&server, "?channel=w%3Aw", None).await;
     let mut popped = Stream::open(&server, "?channel=popped&after=0", None).await;
     worker.post("/track", json!("b")).await.ok();
     worker.pop_ids("work", 2).await;
@@ -99,13 +99,13 @@ async fn a_stream_can_be_filtered_by_channel() {
         .await
         .ok();
     assert_eq!(popped.jobs(1).await, ["b"]);
-    assert_eq!(mine.jobs(2).await, ["a", "b"]);
+    assert_eq!(on_one.jobs(2).await, ["a", "b"]);
     // A server may send other events in the channel `log`.
     let (_, event) = loop {
-        let told = log.next().await;
-        assert_eq!(told.1["channel"], "log");
-        if told.1["data"]["event"] == "canceled" {
-            break told;
+        let last_event = log.next().await;
+        assert_eq!(last_event.1["channel"], "log");
+        if last_event.1["data"]["event"] == "canceled" {
+            break last_event;
         }
     };
     assert_eq!(event["data"]["id"], "a");

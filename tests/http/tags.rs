@@ -26,8 +26,8 @@ async fn tags_are_added_once_in_order_and_removed() {
         ("/tag", json!(["z"]), json!(["x", "y", "z"])),
         ("/untag", json!(["x", "y", "z"]), json!([])),
     ] {
-        let answer = client.post(path, json!({"id": "a", "tags": tags})).await;
-        assert_eq!(answer.ok(), now, "{path} {tags}");
+        let response = client.post(path, json!({"id": "a", "tags": tags})).await;
+        assert_eq!(response.ok(), now, "{path} {tags}");
         assert_eq!(client.job("a").await["tags"], now, "{path} {tags}");
     }
     assert_eq!(tagged(&server, "x").await, json!([]));
@@ -191,14 +191,14 @@ async fn invalid_tags_are_rejected_individually() {
         ] {
             client.post(path, item).await.assert_rejected_field(field);
         }
-        let nobody = json!({"id": "nobody", "tags": ["t"]});
-        let refused = client.post(path, nobody.clone()).await;
+        let missing = json!({"id": "nobody", "tags": ["t"]});
+        let refused = client.post(path, missing.clone()).await;
         assert_eq!(refused.assert_rejected(404, "no_such_job")["id"], "nobody");
         client
             .post(path, json!("a"))
             .await
             .assert_rejected(400, "bad_request");
-        let items = json!([nobody, {"id": "a", "tags": ["t"]}, {"id": "a"}]);
+        let items = json!([missing, {"id": "a", "tags": ["t"]}, {"id": "a"}]);
         let whole = client.post(path, items).await.whole();
         let now = if path == "/tag" {
             json!(["t"])
@@ -218,8 +218,8 @@ async fn invalid_pages_are_rejected() {
     for path in ["/tag/t", "/tags"] {
         for field in ["offset", "limit"] {
             for number in ["x", "-1", "1.5", "", "99999999999999999999"] {
-                let answer = server.at(0).get(&format!("{path}?{field}={number}")).await;
-                answer.assert_rejected_field(field);
+                let response = server.at(0).get(&format!("{path}?{field}={number}")).await;
+                response.assert_rejected_field(field);
             }
         }
     }

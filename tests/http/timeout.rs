@@ -13,8 +13,8 @@ async fn a_timed_out_job_has_no_worker_and_keeps_its_retries() {
         .add_and_pop(json!({"id": "a", "meta": 1, "retries": 3}))
         .await;
     // Any client can time out a job, not only its worker.
-    let answer = server.by("boss").at(5).post("/timeout", json!("a")).await;
-    assert_eq!(answer.ok(), "a");
+    let response = server.by("boss").at(5).post("/timeout", json!("a")).await;
+    assert_eq!(response.ok(), "a");
     let job = server.at(5).job("a").await;
     for (key, value) in [
         ("state", json!("stalled")),

@@ -23,8 +23,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Sends a request on a connection that is kept alive.
 async fn is_healthy(connection: &mut Secured) {
     connection.write(HEALTH).await;
-    let answer = connection.read_until("ok\n").await;
-    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    let response = connection.read_until("ok\n").await;
+    assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
 }
 
 #[tokio::test]
@@ -53,9 +53,9 @@ async fn every_protocol_works_with_each_version_of_tls() {
             ("GET /ui", "", "<html"),
         ] {
             let lines = "content-type: application/json\r\n";
-            let answer = client.ask(&server, line, lines, body).await;
-            assert!(answer.starts_with("HTTP/1.1 20"), "{line}: {answer}");
-            assert!(answer.contains(expected), "{line}: {answer}");
+            let response = client.ask(&server, line, lines, body).await;
+            assert!(response.starts_with("HTTP/1.1 20"), "{line}: {response}");
+            assert!(response.contains(expected), "{line}: {response}");
         }
     }
 }
@@ -119,11 +119,11 @@ async fn a_request_with_the_wrong_scheme_gets_a_response() {
     let server = pair.serve(&[]);
     let mut plain = Connection::to(&server).await;
     plain.write(HEALTH).await;
-    let answer = plain.read_to_end().await;
-    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
-    assert!(answer.ends_with("use https://\n"), "{answer}");
-    let answer = server.try_send(Method::POST, "/add/work", Some("x".repeat(1 << 15)));
-    assert_eq!(answer.await.unwrap().status, 400);
+    let response = plain.read_to_end().await;
+    assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
+    assert!(response.ends_with("use https://\n"), "{response}");
+    let response = server.try_send(Method::POST, "/add/work", Some("x".repeat(1 << 15)));
+    assert_eq!(response.await.unwrap().status, 400);
     let mut noise = Connection::to(&server).await;
     noise.write([0; 64]).await;
     let mut alert = Vec::new();
@@ -398,10 +398,10 @@ async fn cookies_are_secure_and_forms_come_from_https_pages() {
     };
     let plain = login("http://localhost").await;
     assert!(plain.starts_with("HTTP/1.1 403 "), "{plain}");
-    let answer = login("https://localhost").await;
-    assert!(answer.starts_with("HTTP/1.1 303 "), "{answer}");
-    assert!(answer.contains("\r\nlocation: /ui"), "{answer}");
-    let cookie = answer
+    let response = login("https://localhost").await;
+    assert!(response.starts_with("HTTP/1.1 303 "), "{response}");
+    assert!(response.contains("\r\nlocation: /ui"), "{response}");
+    let cookie = response
         .lines()
         .find_map(|line| line.strip_prefix("set-cookie: "));
     let session = cookie.unwrap().split(';').next().unwrap();
@@ -414,12 +414,12 @@ async fn cookies_are_secure_and_forms_come_from_https_pages() {
             "queue=work&back=%2Fui",
         )
         .await;
-    for answer in [&answer, &paused] {
-        let cookies: Vec<&str> = answer
+    for response in [&response, &paused] {
+        let cookies: Vec<&str> = response
             .lines()
             .filter(|line| line.starts_with("set-cookie: "))
             .collect();
-        assert!(!cookies.is_empty(), "{answer}");
+        assert!(!cookies.is_empty(), "{response}");
         for cookie in cookies {
             assert!(cookie.ends_with("; Secure"), "{cookie}");
             assert_eq!(cookie.matches("Secure").count(), 1, "{cookie}");
@@ -440,11 +440,11 @@ async fn hsts_is_sent_over_https_only_and_on_request() {
         let server = pair.serve(options);
         for path in ["/health", "/ui", "/nowhere"] {
             let line = format!("GET {path}");
-            let answer = pair.client().ask(&server, &line, "", "").await;
+            let response = pair.client().ask(&server, &line, "", "").await;
             let age = expected.map(|age| format!("{HEADER}max-age={age}\r\n"));
             match age {
-                Some(age) => assert!(answer.contains(&age), "{answer}"),
-                None => assert!(!answer.contains(HEADER), "{answer}"),
+                Some(age) => assert!(response.contains(&age), "{response}"),
+                None => assert!(!response.contains(HEADER), "{response}"),
             }
         }
         let mut plain = Connection::to(&server).await;
@@ -462,7 +462,7 @@ async fn hsts_is_sent_over_https_only_and_on_request() {
         connection
             .write(HEALTH.replace("\r\n\r\n", "\r\n") + &lines)
             .await;
-        let answer = connection.read_to_end().await;
-        assert_eq!(answer.contains(HEADER), expected, "{scheme}: {answer}");
+        let response = connection.read_to_end().await;
+        assert_eq!(response.contains(HEADER), expected, "{scheme}: {response}");
     }
 }

@@ -30,9 +30,9 @@ async fn ask(server: &Server, method: Method, path: &str) -> (u16, Value) {
     let request = server
         .http
         .request(method, format!("http://{}{path}", server.address));
-    let answer = request.send().await.unwrap();
-    let status = answer.status().into();
-    let text = answer.text().await.unwrap();
+    let response = request.send().await.unwrap();
+    let status = response.status().into();
+    let text = response.text().await.unwrap();
     let body = serde_json::from_str(&text);
     (status, body.unwrap_or(Value::Null))
 }

@@ -12,12 +12,12 @@ async fn a_tracked_job_is_marked_in_all_responses() {
     assert_eq!(worker.job("a").await["tracked"], false);
     assert_eq!(worker.post("/track", json!("a")).await.ok(), "a");
     let shown = async |path: &str, at: &str| {
-        let answer = worker.get(path).await.ok();
-        let job = answer.pointer(at).unwrap_or(&Value::Null);
+        let response = worker.get(path).await.ok();
+        let job = response.pointer(at).unwrap_or(&Value::Null);
         assert_eq!(
             (&job["id"], &job["tracked"]),
             (&json!("a"), &json!(true)),
-            "{path}: {answer}"
+            "{path}: {response}"
         );
     };
     shown("/job/a", "").await;

@@ -66,9 +66,9 @@ async fn a_request_without_a_valid_token_is_rejected_before_its_body_is_read() {
              content-length: 4000000\r\n\r\n"
         );
         connection.write(head).await;
-        let answer = connection.read_until("\r\n").await;
+        let response = connection.read_until("\r\n").await;
         let expected = format!("HTTP/1.1 {status} ");
-        assert!(answer.starts_with(&expected), "{line}: {answer}");
+        assert!(response.starts_with(&expected), "{line}: {response}");
     }
 }
 

@@ -117,8 +117,8 @@ async fn only_jobs_with_dependencies_can_be_changed() {
         assert_eq!(client.state(state).await, state);
     }
     assert_eq!(client.job("depends").await["dependents"], json!([]));
-    let nobody = json!({"id": "nobody", "off": "all"});
-    let refused = client.post("/depends", nobody).await;
+    let missing = json!({"id": "nobody", "off": "all"});
+    let refused = client.post("/depends", missing).await;
     assert_eq!(refused.assert_rejected(404, "no_such_job")["id"], "nobody");
 }
 
@@ -170,8 +170,8 @@ async fn invalid_changes_are_rejected_individually() {
             .assert_rejected_field(field);
     }
     for item in [json!({"id": "x"}), json!("x")] {
-        let answer = client.post("/depends", item).await;
-        answer.assert_rejected(400, "bad_request");
+        let response = client.post("/depends", item).await;
+        response.assert_rejected(400, "bad_request");
     }
     assert_eq!(client.job("x").await["dependencies"], json!(["a"]));
     let items = json!([{"id": "a", "off": "all"}, {"id": "x", "off": "all"}, {"id": "nobody", "on": []},

@@ -94,8 +94,8 @@ async fn invalid_waits_are_rejected() {
         "-1", "-0.001", "60.001", "61", "x", "", "NaN", "inf", "1e999",
     ] {
         for path in ["/get/work", "/get/work/5"] {
-            let answer = server.client().get(&format!("{path}?wait={wait}")).await;
-            answer.assert_rejected_field("wait");
+            let response = server.client().get(&format!("{path}?wait={wait}")).await;
+            response.assert_rejected_field("wait");
         }
     }
     let head = server

@@ -139,14 +139,14 @@ fn compare(
     };
     let holds = query.matches(record, NOW, &mut Budget::new(100_000_000));
     oracle.put(record);
-    let Some(answer) = oracle.ask(operator, left, right) else {
+    let Some(response) = oracle.ask(operator, left, right) else {
         tally.errors += 1;
         return Ok(());
     };
     tally.compared += 1;
-    let kind = format!("'{}'", answer.kind);
+    let kind = format!("'{}'", response.kind);
     prop_assert!(is(&format!("typeof({left})"), &kind, record), "is {}", kind);
-    match answer.text {
+    match response.text {
         Some(text) if text.contains('\0') => {}
         Some(text) => {
             let literal = format!("'{}'", text.replace('\'', "''"));
@@ -155,9 +155,9 @@ fn compare(
         }
         None => prop_assert!(is(left, "NULL", record), "is NULL"),
     }
-    prop_assert_eq!(holds, Ok(answer.holds == Some(true)));
+    prop_assert_eq!(holds, Ok(response.holds == Some(true)));
     let unknown = is(&format!("({left}) {operator} ({right})"), "NULL", record);
-    prop_assert_eq!(unknown, answer.holds.is_none());
+    prop_assert_eq!(unknown, response.holds.is_none());
     if holds == Ok(true) {
         check_hint(&query, record)?;
     }

@@ -186,7 +186,7 @@ impl Story {
 const LEASE: Duration = Duration::from_secs(60);
 const NEVER: Duration = Duration::MAX;
 
-fn told(calls: &[(What, Outcome)]) -> History {
+fn history_of(calls: &[(What, Outcome)]) -> History {
     let history = History::default();
     for (what, outcome) in calls {
         let call = history.invoke(what.clone());
@@ -213,7 +213,7 @@ fn only(id: &str) -> BTreeSet<String> {
 
 #[test]
 fn an_ordinary_history_violates_no_guarantee() {
-    let verdict = told(&[add("a"), got("a"), completed("a")]).check(LEASE, NEVER);
+    let verdict = history_of(&[add("a"), got("a"), completed("a")]).check(LEASE, NEVER);
     assert_eq!(verdict, Verdict::default());
 }
 
@@ -231,7 +231,7 @@ fn the_check_finds_lost_jobs_and_reports_unknown_ones() {
         refused,
         never_answered,
     ];
-    let verdict = told(&calls).check(LEASE, NEVER);
+    let verdict = history_of(&calls).check(LEASE, NEVER);
     assert_eq!((verdict.lost, verdict.open), (only("a"), only("b")));
 }
 
@@ -245,7 +245,7 @@ fn the_check_finds_unknown_and_repeated_jobs() {
         got("b"),
         completed("b"),
     ];
-    let verdict = told(&calls).check(LEASE, NEVER);
+    let verdict = history_of(&calls).check(LEASE, NEVER);
     assert_eq!(
         (verdict.unexpected, verdict.recovered),
         (only("a"), only("b"))
@@ -255,7 +255,7 @@ fn the_check_finds_unknown_and_repeated_jobs() {
 #[test]
 fn the_check_finds_second_completions_and_claims_after_completion() {
     let calls = [add("a"), got("a"), completed("a"), got("a"), completed("a")];
-    let verdict = told(&calls).check(Duration::ZERO, NEVER);
+    let verdict = history_of(&calls).check(Duration::ZERO, NEVER);
     assert_eq!(
         (verdict.completed_twice, verdict.unjustified),
         (only("a"), only("a"))
@@ -265,13 +265,16 @@ fn the_check_finds_second_completions_and_claims_after_completion() {
 #[test]
 fn the_check_allows_a_second_claim_only_after_the_lease() {
     let calls = [add("a"), got("a"), got("a"), completed("a")];
-    assert_eq!(told(&calls).check(LEASE, NEVER).unjustified, only("a"));
     assert_eq!(
-        told(&calls).check(Duration::ZERO, NEVER),
+        history_of(&calls).check(LEASE, NEVER).unjustified,
+        only("a")
+    );
+    assert_eq!(
+        history_of(&calls).check(Duration::ZERO, NEVER),
         Verdict::default()
     );
     assert_eq!(
-        told(&calls).check(LEASE, Duration::ZERO),
+        history_of(&calls).check(LEASE, Duration::ZERO),
         Verdict::default()
     );
 }

@@ -94,9 +94,9 @@ pub async fn assert_unchanged_by_qless<T: AsRef<str>>(server: &Server, ids: &[T]
             ("/tag", json!({"id": id, "tags": ["t"]})),
             ("/track", json!(id)),
         ] {
-            let answer = worker.post(path, data).await;
+            let response = worker.post(path, data).await;
             // Canceling a job that does not exist is not an error.
-            assert!(answer.status != 200 || path == "/cancel", "{answer:?}");
+            assert!(response.status != 200 || path == "/cancel", "{response:?}");
         }
     }
 }

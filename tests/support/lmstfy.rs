@@ -306,8 +306,8 @@ impl Lmstfy {
                 self.header()
             );
             connection.write(head).await;
-            let answer = timeout(PATIENCE, connection.read_to_end()).await;
-            Reply::parse(path, &answer.expect("an answer")).json(200);
+            let response = timeout(PATIENCE, connection.read_to_end()).await;
+            Reply::parse(path, &response.expect("an answer")).json(200);
         }
     }
 }
@@ -322,9 +322,9 @@ pub struct Poll {
 
 impl Poll {
     pub async fn reply(mut self) -> Reply {
-        let answer = timeout(PATIENCE, self.connection.read_to_end()).await;
-        let answer = answer.unwrap_or_else(|_| panic!("{} hangs", self.asked));
-        Reply::parse(self.asked, &answer)
+        let response = timeout(PATIENCE, self.connection.read_to_end()).await;
+        let response = response.unwrap_or_else(|_| panic!("{} hangs", self.asked));
+        Reply::parse(self.asked, &response)
     }
 
     /// The consumed job; `None` after the timeout.
@@ -386,6 +386,6 @@ pub async fn send_whole_body(server: &Server, method: &str, path: &str, body: &[
         }
         connection.read_to_end().await
     };
-    let answer = timeout(PATIENCE, exchange()).await;
-    Reply::parse(asked.clone(), &answer.expect("an answer"))
+    let response = timeout(PATIENCE, exchange()).await;
+    Reply::parse(asked.clone(), &response.expect("an answer"))
 }

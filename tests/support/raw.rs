@@ -74,8 +74,8 @@ pub async fn request(server: &Server, method: &str, path: &str, body: &[u8]) -> 
 pub async fn exchange(server: &Server, request: &[u8]) -> (u16, String) {
     let mut connection = Connection::to(server).await;
     connection.write(request).await;
-    let answer = connection.read_to_end().await;
-    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
+    let response = connection.read_to_end().await;
+    let (head, body) = response.split_once("\r\n\r\n").expect("an answer");
     let status = head
         .split(' ')
         .nth(1)

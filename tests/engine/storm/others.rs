@@ -69,13 +69,13 @@ impl Actor {
 
     /// Enqueues Relay jobs, again with IDs whose jobs have ended.
     pub(super) async fn enqueue(mut self) {
-        let mut mine: HashMap<(&str, String), Token> = HashMap::new();
+        let mut on_one: HashMap<(&str, String), Token> = HashMap::new();
         while !self.storm.is_calm() {
             self.storm.pause().await;
             let queue = self.random.one_of(&RELAY);
             let id = format!("{}-{}", self.name, self.random.below(IDS));
             let key = (queue, id.clone());
-            let is_open = mine
+            let is_open = on_one
                 .get(&key)
                 .is_some_and(|token| !self.storm.record.is_over(*token));
             if is_open {
@@ -90,7 +90,7 @@ impl Actor {
             match self.engine.enqueue(vec![job], mode).await {
                 Ok(()) => {
                     self.storm.begun(token);
-                    mine.insert(key, token);
+                    on_one.insert(key, token);
                 }
                 Err(error) => panic!("{error:?}"),
             }

@@ -39,10 +39,10 @@ impl Actor {
     /// Polls records, and deletes most; sets the state of the others back or adds an event first.
     pub(super) async fn poll(mut self) {
         let (queue, free) = (self.queue().await, Query::parse(FREE).unwrap());
-        let mine = format!(r#"["{}"]"#, self.name);
+        let on_one = format!(r#"["{}"]"#, self.name);
         while !self.storm.is_calm() {
             let asked = self.storm.record.now();
-            let polled = self.engine.poll_record(&queue, &free, mine.clone()).await;
+            let polled = self.engine.poll_record(&queue, &free, on_one.clone()).await;
             // With several servers, other polls can win each of the records that this one tries.
             let Some(record) = polled.or_else(unavailable).unwrap() else {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -50,7 +50,7 @@ impl Actor {
             };
             let token = token_of(&record.payload).unwrap();
             self.storm.record.came(token, asked, FOREVER);
-            self.deal_with_record(&queue, record, token, &mine).await;
+            self.deal_with_record(&queue, record, token, &on_one).await;
         }
     }
 
@@ -59,18 +59,20 @@ impl Actor {
         queue: &Arc<Queue>,
         record: JobqRecord,
         token: Token,
-        mine: &str,
+        on_one: &str,
     ) {
         match self.random.below(20) {
             0 => {
                 let _giving = self.storm.record.giving_back(Some(token));
-                let (old, new) = (mine.to_owned(), "null".to_owned());
+                let (old, new) = (on_one.to_owned(), "null".to_owned());
                 let set = self.engine.advance_record(queue, record.id, old, new).await;
                 assert!(matches!(set, Ok(CompareAndSet::Done(_))), "{set:?}");
                 return;
             }
             1 => {
-                let event = self.engine.append_event(queue, record.id, mine.to_owned());
+                let event = self
+                    .engine
+                    .append_event(queue, record.id, on_one.to_owned());
                 event.await.unwrap();
             }
             _ => {}

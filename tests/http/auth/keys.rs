@@ -3,26 +3,26 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{ADMIN, PASSWORD, QLESS, Shown, ask, ask_from, status};
+use super::{ADMIN, Credentials, PASSWORD, QLESS, ask, ask_from, status};
 use crate::support::{Server, raw::Connection};
 
 #[tokio::test]
 async fn an_admin_token_is_the_password_of_any_user_name() {
     let server = Server::with(&["--admin-token", ADMIN]);
     for (shown, expected) in [
-        (Shown::Nothing, 401),
-        (Shown::Bearer(ADMIN), 200),
-        (Shown::Basic("anybody", ADMIN), 200),
-        (Shown::Basic("", ADMIN), 200),
-        (Shown::Header(&format!("bearer {ADMIN}")), 200),
-        (Shown::Basic(ADMIN, ""), 401),
-        (Shown::Basic("anybody", "wrong"), 401),
-        (Shown::Bearer("wrong"), 401),
-        (Shown::Bearer(""), 401),
-        (Shown::Header(ADMIN), 401),
-        (Shown::Header(&format!("Digest {ADMIN}")), 401),
-        (Shown::Header("Basic not-base64!"), 401),
-        (Shown::Header(""), 401),
+        (Credentials::None, 401),
+        (Credentials::Bearer(ADMIN), 200),
+        (Credentials::Basic("anybody", ADMIN), 200),
+        (Credentials::Basic("", ADMIN), 200),
+        (Credentials::Header(&format!("bearer {ADMIN}")), 200),
+        (Credentials::Basic(ADMIN, ""), 401),
+        (Credentials::Basic("anybody", "wrong"), 401),
+        (Credentials::Bearer("wrong"), 401),
+        (Credentials::Bearer(""), 401),
+        (Credentials::Header(ADMIN), 401),
+        (Credentials::Header(&format!("Digest {ADMIN}")), 401),
+        (Credentials::Header("Basic not-base64!"), 401),
+        (Credentials::Header(""), 401),
     ] {
         for path in ["/ui", "/ui/queues", "/token/ns"] {
             assert_eq!(
@@ -33,9 +33,9 @@ async fn an_admin_token_is_the_password_of_any_user_name() {
         }
     }
     // qless has no token, so it accepts all requests; lmstfy has its own tokens.
-    assert_eq!(status(&server, "/queues", Shown::Nothing).await, 200);
+    assert_eq!(status(&server, "/queues", Credentials::None).await, 200);
     assert_eq!(
-        status(&server, "/api/ns/q/size", Shown::Bearer(ADMIN)).await,
+        status(&server, "/api/ns/q/size", Credentials::Bearer(ADMIN)).await,
         401
     );
 }
@@ -50,15 +50,15 @@ async fn an_admin_login_requires_name_and_password() {
         }
         let server = Server::with(&options);
         for (shown, expected) in [
-            (Shown::Nothing, false),
-            (Shown::Basic("ada", PASSWORD), true),
-            (Shown::Basic("ada", "wrong"), false),
-            (Shown::Basic("bob", PASSWORD), false),
-            (Shown::Basic(PASSWORD, "ada"), false),
-            (Shown::Basic("", PASSWORD), false),
-            (Shown::Basic("ada", ADMIN), false),
-            (Shown::Bearer(PASSWORD), false),
-            (Shown::Bearer(ADMIN), token),
+            (Credentials::None, false),
+            (Credentials::Basic("ada", PASSWORD), true),
+            (Credentials::Basic("ada", "wrong"), false),
+            (Credentials::Basic("bob", PASSWORD), false),
+            (Credentials::Basic(PASSWORD, "ada"), false),
+            (Credentials::Basic("", PASSWORD), false),
+            (Credentials::Basic("ada", ADMIN), false),
+            (Credentials::Bearer(PASSWORD), false),
+            (Credentials::Bearer(ADMIN), token),
         ] {
             let expected = if expected { 200 } else { 401 };
             for path in ["/ui", "/token/ns"] {
@@ -77,12 +77,12 @@ async fn qless_accepts_its_token_and_admin_credentials() {
     let options = ["--qless-token", QLESS, "--admin-token", ADMIN];
     let server = Server::with(&options);
     for (shown, expected) in [
-        (Shown::Nothing, 401),
-        (Shown::Bearer(QLESS), 200),
-        (Shown::Bearer(ADMIN), 200),
-        (Shown::Basic("x", ADMIN), 200),
-        (Shown::Basic("x", QLESS), 401),
-        (Shown::Bearer("wrong"), 401),
+        (Credentials::None, 401),
+        (Credentials::Bearer(QLESS), 200),
+        (Credentials::Bearer(ADMIN), 200),
+        (Credentials::Basic("x", ADMIN), 200),
+        (Credentials::Basic("x", QLESS), 401),
+        (Credentials::Bearer("wrong"), 401),
     ] {
         assert_eq!(
             status(&server, "/queues", shown).await,
@@ -90,27 +90,33 @@ async fn qless_accepts_its_token_and_admin_credentials() {
             "{shown:?}"
         );
     }
-    assert_eq!(status(&server, "/ui", Shown::Bearer(QLESS)).await, 401);
     assert_eq!(
-        status(&server, "/token/ns", Shown::Bearer(QLESS)).await,
+        status(&server, "/ui", Credentials::Bearer(QLESS)).await,
+        401
+    );
+    assert_eq!(
+        status(&server, "/token/ns", Credentials::Bearer(QLESS)).await,
         401
     );
     // Without admin credentials, only qless is protected.
     let server = Server::with(&["--qless-token", QLESS]);
-    assert_eq!(status(&server, "/queues", Shown::Nothing).await, 401);
-    assert_eq!(status(&server, "/queues", Shown::Bearer(QLESS)).await, 200);
-    assert_eq!(status(&server, "/ui", Shown::Nothing).await, 200);
+    assert_eq!(status(&server, "/queues", Credentials::None).await, 401);
+    assert_eq!(
+        status(&server, "/queues", Credentials::Bearer(QLESS)).await,
+        200
+    );
+    assert_eq!(status(&server, "/ui", Credentials::None).await, 200);
 }
 
 #[tokio::test]
 async fn each_api_has_its_own_401_response() {
     let options = ["--qless-token", QLESS, "--admin-token", ADMIN];
     let server = Server::with(&options);
-    let answer = server.client().post("/add/q", json!({"meta": 1})).await;
-    let challenge = answer.headers["www-authenticate"].clone();
+    let response = server.client().post("/add/q", json!({"meta": 1})).await;
+    let challenge = response.headers["www-authenticate"].clone();
     assert_eq!(challenge, r#"Bearer realm="Switchyard""#);
-    answer.assert_rejected(401, "unauthorized");
-    let page = ask(&server, Method::GET, "/ui", Shown::Nothing).await;
+    response.assert_rejected(401, "unauthorized");
+    let page = ask(&server, Method::GET, "/ui", Credentials::None).await;
     let headers = page.headers().clone();
     let challenge = headers["www-authenticate"].to_str().unwrap();
     assert!(
@@ -119,7 +125,7 @@ async fn each_api_has_its_own_401_response() {
     );
     assert_eq!(headers["x-frame-options"], "DENY");
     assert!(page.text().await.unwrap().contains("password"));
-    let tokens = ask(&server, Method::GET, "/token/ns", Shown::Nothing).await;
+    let tokens = ask(&server, Method::GET, "/token/ns", Credentials::None).await;
     assert!(tokens.headers().contains_key("www-authenticate"));
     let tokens: Value = tokens.json().await.unwrap();
     assert!(tokens["error"].is_string(), "{tokens}");
@@ -129,7 +135,7 @@ async fn each_api_has_its_own_401_response() {
 async fn requests_of_other_sites_cannot_use_browser_credentials() {
     let options = ["--qless-token", QLESS, "--admin-token", ADMIN];
     let (closed, open) = (Server::with(&options), Server::with(&[]));
-    let basic = Shown::Basic("ada", ADMIN);
+    let basic = Credentials::Basic("ada", ADMIN);
     let origin = format!("http://{}", closed.address);
     for (headers, ours) in [
         (&[("sec-fetch-site", "cross-site")][..], false),
@@ -157,7 +163,7 @@ async fn requests_of_other_sites_cannot_use_browser_credentials() {
         assert_eq!(seen.status() != 403, is_form, "{headers:?}");
         // This page requires no credentials, so the request itself must be rejected.
         let path = "/token/ns?description=mine";
-        let seen = ask_from(&open, Method::POST, path, Shown::Nothing, headers).await;
+        let seen = ask_from(&open, Method::POST, path, Credentials::None, headers).await;
         let ours = ours && headers != [("origin", origin.as_str())];
         assert_eq!(seen.status(), if ours { 201 } else { 403 }, "{headers:?}");
     }
@@ -180,7 +186,14 @@ async fn requests_of_other_sites_cannot_use_browser_credentials() {
     }
     // Browsers never add a bearer token on their own.
     let evil = [("sec-fetch-site", "cross-site")];
-    let seen = ask_from(&closed, Method::GET, "/queues", Shown::Bearer(QLESS), &evil).await;
+    let seen = ask_from(
+        &closed,
+        Method::GET,
+        "/queues",
+        Credentials::Bearer(QLESS),
+        &evil,
+    )
+    .await;
     assert_eq!(seen.status(), 200);
 }
 
@@ -188,9 +201,13 @@ async fn requests_of_other_sites_cannot_use_browser_credentials() {
 async fn shared_pages_require_authentication() {
     let server = Server::with(&["--admin-token", ADMIN]);
     let refresh = [("x-switchyard-refresh", "1")];
-    for shown in [Shown::Bearer(ADMIN), Shown::Nothing, Shown::Bearer(ADMIN)] {
+    for shown in [
+        Credentials::Bearer(ADMIN),
+        Credentials::None,
+        Credentials::Bearer(ADMIN),
+    ] {
         let seen = ask_from(&server, Method::GET, "/ui", shown, &refresh).await;
-        let expected = if matches!(shown, Shown::Nothing) {
+        let expected = if matches!(shown, Credentials::None) {
             401
         } else {
             200
@@ -204,8 +221,8 @@ async fn large_unauthorized_requests_get_a_readable_response() {
     let server = Server::with(&["--qless-token", QLESS]);
     let body = json!({"data": {"meta": "x".repeat(8 << 20)}}).to_string();
     let request = server.http.post(format!("http://{}/add/q", server.address));
-    let answer = request.body(body).send().await.unwrap();
-    assert_eq!(answer.status(), 401);
+    let response = request.body(body).send().await.unwrap();
+    assert_eq!(response.status(), 401);
     // A client that sends Expect gets the response before it sends the body.
     let mut connection = Connection::to(&server).await;
     let head = "POST /add/q HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 1000000\r\n\r\n";

@@ -7,7 +7,7 @@ use std::path::Path;
 use reqwest::Method;
 use serde_json::Value;
 
-use super::{Shown, ask, ask_from, status};
+use super::{Credentials, ask, ask_from, status};
 use crate::support::Server;
 use crate::support::keys::{
     ADMIN, ADMIN_LOGIN, ADMIN_TOKEN, API_TOKENS, JOBQ, PASSWORD, QLESS, RELAY,
@@ -142,14 +142,14 @@ async fn each_api_accepts_only_its_own_credentials() {
     let server = Server::with(&[&API_TOKENS[..], &ADMIN_TOKEN, &ADMIN_LOGIN].concat());
     let all_but_lmstfy = &[Behind::Admin, Behind::Qless, Behind::Relay, Behind::Jobq][..];
     let keys = [
-        (Shown::Nothing, &[][..]),
-        (Shown::Bearer("wrong"), &[]),
-        (Shown::Basic("ada", "wrong"), &[]),
-        (Shown::Basic("ada", PASSWORD), all_but_lmstfy),
-        (Shown::Bearer(ADMIN), all_but_lmstfy),
-        (Shown::Bearer(QLESS), &[Behind::Qless]),
-        (Shown::Bearer(RELAY), &[Behind::Relay]),
-        (Shown::Bearer(JOBQ), &[Behind::Jobq]),
+        (Credentials::None, &[][..]),
+        (Credentials::Bearer("wrong"), &[]),
+        (Credentials::Basic("ada", "wrong"), &[]),
+        (Credentials::Basic("ada", PASSWORD), all_but_lmstfy),
+        (Credentials::Bearer(ADMIN), all_but_lmstfy),
+        (Credentials::Bearer(QLESS), &[Behind::Qless]),
+        (Credentials::Bearer(RELAY), &[Behind::Relay]),
+        (Credentials::Bearer(JOBQ), &[Behind::Jobq]),
     ];
     let routes = all();
     assert!(routes.len() > 65, "{routes:?}");
@@ -194,7 +194,7 @@ async fn unknown_paths_reveal_nothing_and_health_is_public() {
         ("/token/a/b/c", 404),
         ("/api", 404),
     ] {
-        let seen = ask(&server, Method::GET, path, Shown::Nothing).await;
+        let seen = ask(&server, Method::GET, path, Credentials::None).await;
         assert_eq!(seen.status(), expected, "{path}");
     }
 }
@@ -204,7 +204,7 @@ async fn a_namespace_accepts_only_its_own_tokens() {
     let server = Server::with(&["--qless-token", QLESS, "--admin-token", ADMIN]);
     let made = async |namespace: &str, more: &str| {
         let path = format!("/token/{namespace}?description=x{more}");
-        let made = ask(&server, Method::POST, &path, Shown::Bearer(ADMIN)).await;
+        let made = ask(&server, Method::POST, &path, Credentials::Bearer(ADMIN)).await;
         let made: Value = made.json().await.unwrap();
         made["token"].as_str().unwrap().to_owned()
     };
@@ -216,18 +216,18 @@ async fn a_namespace_accepts_only_its_own_tokens() {
     let expired = made("x", "&expires=1s").await;
     eventually("the token expires", async || {
         let path = format!("/api/x/x/size?token={expired}");
-        status(&server, &path, Shown::Nothing).await == 401
+        status(&server, &path, Credentials::None).await == 401
     })
     .await;
     let path = format!("/token/x/{revoked}");
-    ask(&server, Method::DELETE, &path, Shown::Bearer(ADMIN)).await;
+    ask(&server, Method::DELETE, &path, Credentials::Bearer(ADMIN)).await;
     let paths: Vec<_> = routes("protocol/lmstfy.rs");
     let paths = paths.iter().filter(|path| *path != "/api/v0/any/thing");
     for path in paths {
         for method in [Method::GET, Method::PUT, Method::DELETE] {
             let status = async |token: &str| {
                 let path = format!("{path}?token={token}");
-                ask(&server, method.clone(), &path, Shown::Nothing)
+                ask(&server, method.clone(), &path, Credentials::None)
                     .await
                     .status()
                     .as_u16()
@@ -243,6 +243,6 @@ async fn a_namespace_accepts_only_its_own_tokens() {
         }
     }
     let open = Server::with(&["--no-auth"]);
-    let seen = ask(&open, Method::PUT, "/api/x/x", Shown::Nothing).await;
+    let seen = ask(&open, Method::PUT, "/api/x/x", Credentials::None).await;
     assert_eq!(seen.status(), 201);
 }

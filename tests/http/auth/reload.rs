@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use reqwest::Method;
 use tempfile::TempDir;
 
-use super::{Shown, ask_from, status};
+use super::{Credentials, ask_from, status};
 use crate::support::keys::{ADMIN, QLESS};
 use crate::support::lmstfy::eventually;
 use crate::support::{Server, log::Logged};
@@ -74,8 +74,8 @@ async fn accepted(server: &Server, key: &str) -> [bool; 6] {
     for ((flag, path, user), accepted) in FILES.iter().zip(&mut accepted) {
         let key = of(flag, key);
         let shown = match user {
-            Some(user) => Shown::Basic(user, &key),
-            None => Shown::Bearer(&key),
+            Some(user) => Credentials::Basic(user, &key),
+            None => Credentials::Bearer(&key),
         };
         *accepted = status(server, path, shown).await != 401;
     }
@@ -211,14 +211,14 @@ async fn sessions_of_a_removed_key_end_and_others_continue() {
         let client = client.redirect(reqwest::redirect::Policy::none());
         let request = client.build().unwrap().post(format!("{origin}/ui/login"));
         let form = [("name", name), ("secret", secret)];
-        let answer = request.header("origin", &origin).form(&form).send();
-        let answer = answer.await.unwrap();
-        let set = answer.headers()["set-cookie"].to_str().unwrap();
+        let response = request.header("origin", &origin).form(&form).send();
+        let response = response.await.unwrap();
+        let set = response.headers()["set-cookie"].to_str().unwrap();
         set.split(';').next().unwrap().to_owned()
     };
     let is_in = async |session: &str| {
         let headers = [("cookie", session)];
-        let seen = ask_from(server, Method::GET, "/ui", Shown::Nothing, &headers).await;
+        let seen = ask_from(server, Method::GET, "/ui", Credentials::None, &headers).await;
         seen.status() == 200
     };
     let olga = session("olga", "the-old-key-of-olga").await;
@@ -227,7 +227,14 @@ async fn sessions_of_a_removed_key_end_and_others_continue() {
     assert!(is_in(&olga).await && is_in(&vera).await && is_in(&admin).await);
     // The event stream ends with the session.
     let headers = [("cookie", olga.as_str())];
-    let stream = ask_from(server, Method::GET, "/ui/events", Shown::Nothing, &headers).await;
+    let stream = ask_from(
+        server,
+        Method::GET,
+        "/ui/events",
+        Credentials::None,
+        &headers,
+    )
+    .await;
     assert_eq!(stream.status(), 200);
     replace(
         &path,
@@ -252,7 +259,14 @@ async fn an_event_stream_ends_with_its_key() {
     let server = &logged_.server;
     let stream = async |key: &str| {
         let headers = [("accept", "text/event-stream")];
-        let stream = ask_from(server, Method::GET, "/events", Shown::Bearer(key), &headers).await;
+        let stream = ask_from(
+            server,
+            Method::GET,
+            "/events",
+            Credentials::Bearer(key),
+            &headers,
+        )
+        .await;
         assert_eq!(stream.status(), 200);
         stream
     };
@@ -276,10 +290,10 @@ async fn a_server_without_files_ignores_the_signal() {
         logged_.server.reload();
         logged(&logged_, count, "reloaded keys").await;
     }
-    let seen = status(&logged_.server, "/queues", Shown::Bearer(QLESS)).await;
+    let seen = status(&logged_.server, "/queues", Credentials::Bearer(QLESS)).await;
     assert_eq!(seen, 200);
     assert_eq!(
-        status(&logged_.server, "/queues", Shown::Nothing).await,
+        status(&logged_.server, "/queues", Credentials::None).await,
         401
     );
 }

@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde_json::Value;
 
 use super::matrix::{read, routes};
-use super::{Shown, ask, status};
+use super::{Credentials, ask, status};
 use crate::support::Server;
 use crate::support::keys::{
     ADMIN, ADMIN_TOKEN, ANNA, API_TOKENS, JOBQ, OLGA, QLESS, RELAY, UI_KEYS, VERA,
@@ -164,7 +164,7 @@ impl Scene {
         let server = Server::with(&options);
         let made = async |namespace: &str, more: &str| {
             let path = format!("/token/{namespace}?description=x{more}");
-            let made = ask(&server, Method::POST, &path, Shown::Bearer(ADMIN)).await;
+            let made = ask(&server, Method::POST, &path, Credentials::Bearer(ADMIN)).await;
             let made: Value = made.json().await.unwrap();
             made["token"].as_str().unwrap().to_owned()
         };
@@ -172,7 +172,7 @@ impl Scene {
         let expired = made("x", "&expires=1s").await;
         eventually("the token expires", async || {
             let path = format!("/api/x/x/size?token={expired}");
-            status(&server, &path, Shown::Nothing).await == 401
+            status(&server, &path, Credentials::None).await == 401
         })
         .await;
         Scene {
@@ -202,11 +202,11 @@ impl Scene {
             P::AnotherNamespace => request.header("x-token", &self.other),
             P::Expired => request.header("x-token", &self.expired),
         };
-        let answer = request.send().await.unwrap();
-        let status = answer.status().as_u16();
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
         // The body is read only for these statuses; other responses can be streams.
         let text = match status {
-            403 | 404 => answer.text().await.unwrap(),
+            403 | 404 => response.text().await.unwrap(),
             _ => String::new(),
         };
         // lmstfy and Jobq respond like this to a wrong method, too.

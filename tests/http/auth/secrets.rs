@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::Value;
 
-use super::{Shown, ask};
+use super::{Credentials, ask};
 use crate::support::keys::{
     ADMIN, ADMIN_LOGIN, ADMIN_TOKEN, API_TOKENS, JOBQ, OLGA, PASSWORD, QLESS, RELAY, UI_KEYS,
 };
@@ -20,14 +20,14 @@ async fn sign_in(server: &Server) -> String {
     let client = reqwest::Client::builder().no_proxy();
     let client = client.redirect(reqwest::redirect::Policy::none());
     let client = client.build().unwrap();
-    let mut answer = None;
+    let mut response = None;
     for name in ["nobody", "olga"] {
         let form = [("name", name), ("secret", OLGA)];
         let request = client.post(format!("{root}/ui/login")).form(&form);
         let request = request.header("origin", &root);
-        answer = Some(request.send().await.unwrap());
+        response = Some(request.send().await.unwrap());
     }
-    let set = answer.unwrap().headers()["set-cookie"].clone();
+    let set = response.unwrap().headers()["set-cookie"].clone();
     let set = set.to_str().unwrap().split(['=', ';']).nth(1).unwrap();
     assert!(set.len() > 30, "{set}");
     let asked = client.get(format!("{root}/ui/jobs"));
@@ -42,7 +42,7 @@ async fn no_secret_is_logged_or_stored() {
     let options = [&API_TOKENS[..], &ADMIN_TOKEN, &ADMIN_LOGIN, &UI_KEYS].concat();
     let mut logged = Logged::with("trace", &options);
     let server = &logged.server;
-    let admin = Shown::Bearer(ADMIN);
+    let admin = Credentials::Bearer(ADMIN);
     let made = ask(server, Method::POST, "/token/ns?description=x", admin).await;
     let made: Value = made.json().await.unwrap();
     let made = made["token"].as_str().unwrap().to_owned();
@@ -52,21 +52,32 @@ async fn no_secret_is_logged_or_stored() {
         assert_eq!(seen.status(), expected);
     }
     let published = format!("/api/ns/q?token={GIVEN}");
-    ask(server, Method::PUT, &published, Shown::Nothing).await;
+    ask(server, Method::PUT, &published, Credentials::None).await;
     let headers = [("x-token", GIVEN)];
-    let seen = super::ask_from(server, Method::GET, "/api/ns/q", Shown::Nothing, &headers).await;
+    let seen = super::ask_from(
+        server,
+        Method::GET,
+        "/api/ns/q",
+        Credentials::None,
+        &headers,
+    )
+    .await;
     assert_eq!(seen.status(), 200);
     for (method, path, shown) in [
-        (Method::GET, "/ui", Shown::Basic("ada", PASSWORD)),
-        (Method::GET, "/ui", Shown::Basic("eve", PASSWORD)),
-        (Method::GET, "/queues", Shown::Bearer(QLESS)),
-        (Method::GET, "/ui", Shown::Bearer(QLESS)),
-        (Method::GET, "/v2/queues/q/jobs", Shown::Bearer(RELAY)),
-        (Method::GET, "/v2/queues/q/jobs", Shown::Bearer(JOBQ)),
-        (Method::GET, "/api/v0/queue", Shown::Bearer(JOBQ)),
-        (Method::GET, "/api/v0/queue", Shown::Bearer(RELAY)),
+        (Method::GET, "/ui", Credentials::Basic("ada", PASSWORD)),
+        (Method::GET, "/ui", Credentials::Basic("eve", PASSWORD)),
+        (Method::GET, "/queues", Credentials::Bearer(QLESS)),
+        (Method::GET, "/ui", Credentials::Bearer(QLESS)),
+        (Method::GET, "/v2/queues/q/jobs", Credentials::Bearer(RELAY)),
+        (Method::GET, "/v2/queues/q/jobs", Credentials::Bearer(JOBQ)),
+        (Method::GET, "/api/v0/queue", Credentials::Bearer(JOBQ)),
+        (Method::GET, "/api/v0/queue", Credentials::Bearer(RELAY)),
         (Method::GET, "/token/ns", admin),
-        (Method::DELETE, &format!("/token/ns/{made}"), Shown::Nothing),
+        (
+            Method::DELETE,
+            &format!("/token/ns/{made}"),
+            Credentials::None,
+        ),
         (Method::DELETE, &format!("/token/ns/{made}"), admin),
         (Method::DELETE, &format!("/token/ns/{made}/"), admin),
         (Method::PUT, &format!("/token/ns/{made}"), admin),

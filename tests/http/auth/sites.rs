@@ -4,7 +4,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{ADMIN, JOBQ, QLESS, RELAY, Shown, ask, ask_from};
+use super::{ADMIN, Credentials, JOBQ, QLESS, RELAY, ask, ask_from};
 use crate::support::{Server, raw};
 
 /// Requests of each protocol and of `/token`, and one to an unknown path: method, path and body.
@@ -67,9 +67,9 @@ async fn refuses_other_sites(server: &Server) {
             for (name, value) in headers {
                 request = request.header(*name, *value);
             }
-            let answer = request.send().await.unwrap();
-            let status = answer.status().as_u16();
-            let text = answer.text().await.unwrap();
+            let response = request.send().await.unwrap();
+            let status = response.status().as_u16();
+            let text = response.text().await.unwrap();
             let asked = format!("{method} {path} {headers:?}");
             if is_ours {
                 assert_ne!(status, 403, "{asked}: {text}");
@@ -90,14 +90,21 @@ async fn every_api_rejects_other_sites_even_without_a_token() {
     refuses_other_sites(&closed).await;
     // Links may lead to the dashboard, and browsers never add a bearer token.
     let evil = [("sec-fetch-site", "cross-site")];
-    let page = ask_from(&open, Method::GET, "/ui", Shown::Nothing, &evil).await;
+    let page = ask_from(&open, Method::GET, "/ui", Credentials::None, &evil).await;
     assert_eq!(page.status(), 200);
-    let seen = ask_from(&closed, Method::GET, "/queues", Shown::Bearer(QLESS), &evil).await;
+    let seen = ask_from(
+        &closed,
+        Method::GET,
+        "/queues",
+        Credentials::Bearer(QLESS),
+        &evil,
+    )
+    .await;
     assert_eq!(seen.status(), 200);
     // Without HTTPS, browsers do not send Sec-Fetch headers.
     let browser = [AGENT, ("accept-language", "en")];
     for path in ["/health", "/ui"] {
-        let page = ask_from(&open, Method::GET, path, Shown::Nothing, &browser).await;
+        let page = ask_from(&open, Method::GET, path, Credentials::None, &browser).await;
         assert_eq!(page.status(), 200, "{path}");
     }
 }
@@ -114,14 +121,14 @@ async fn requests_of_other_sites_change_nothing() {
         (Method::PUT, "/api/ns/q"),
         (Method::POST, "/token/ns?description=evil"),
     ] {
-        let seen = ask_from(&server, method, path, Shown::Nothing, &evil).await;
+        let seen = ask_from(&server, method, path, Credentials::None, &evil).await;
         assert_eq!(seen.status(), 403, "{path}");
     }
     assert_eq!(server.client().state("a").await, "waiting");
-    let size = ask(&server, Method::GET, "/api/ns/q/size", Shown::Nothing).await;
+    let size = ask(&server, Method::GET, "/api/ns/q/size", Credentials::None).await;
     let size: Value = size.json().await.unwrap();
     assert_eq!(size["size"], 0);
-    let tokens = ask(&server, Method::GET, "/token/ns", Shown::Nothing).await;
+    let tokens = ask(&server, Method::GET, "/token/ns", Credentials::None).await;
     let tokens: Value = tokens.json().await.unwrap();
     assert_eq!(tokens, json!({"tokens": {}}));
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use reqwest::Method;
 use tempfile::TempDir;
 
-use super::{ADMIN, JOBQ, PASSWORD, QLESS, RELAY, Shown, ask};
+use super::{ADMIN, Credentials, JOBQ, PASSWORD, QLESS, RELAY, ask};
 use crate::support::{Server, log::Logged};
 
 /// Every flag that reads a secret from a file, its environment variable, and the content of the file.
@@ -63,19 +63,19 @@ async fn secrets_can_be_read_from_files() {
         }
         let server = Server::run(program);
         for (path, shown, expected) in [
-            ("/ui", Shown::Nothing, 401),
-            ("/ui", Shown::Bearer(ADMIN), 200),
-            ("/ui", Shown::Basic("ada", PASSWORD), 200),
-            ("/ui", Shown::Bearer("the-key-of-vera"), 200),
-            ("/ui", Shown::Bearer("the-key-of-olga"), 200),
-            ("/ui/audit", Shown::Bearer("the-key-of-vera"), 403),
-            ("/ui/audit", Shown::Bearer("the-key-of-anna"), 200),
-            ("/queues", Shown::Nothing, 401),
-            ("/queues", Shown::Bearer(QLESS), 200),
-            ("/v2/queues/q/jobs", Shown::Nothing, 401),
-            ("/v2/queues/q/jobs", Shown::Bearer(RELAY), 204),
-            ("/api/v0/queue", Shown::Nothing, 401),
-            ("/api/v0/queue", Shown::Bearer(JOBQ), 200),
+            ("/ui", Credentials::None, 401),
+            ("/ui", Credentials::Bearer(ADMIN), 200),
+            ("/ui", Credentials::Basic("ada", PASSWORD), 200),
+            ("/ui", Credentials::Bearer("the-key-of-vera"), 200),
+            ("/ui", Credentials::Bearer("the-key-of-olga"), 200),
+            ("/ui/audit", Credentials::Bearer("the-key-of-vera"), 403),
+            ("/ui/audit", Credentials::Bearer("the-key-of-anna"), 200),
+            ("/queues", Credentials::None, 401),
+            ("/queues", Credentials::Bearer(QLESS), 200),
+            ("/v2/queues/q/jobs", Credentials::None, 401),
+            ("/v2/queues/q/jobs", Credentials::Bearer(RELAY), 204),
+            ("/api/v0/queue", Credentials::None, 401),
+            ("/api/v0/queue", Credentials::Bearer(JOBQ), 200),
         ] {
             let seen = ask(&server, Method::GET, path, shown).await;
             assert_eq!(seen.status(), expected, "{path} {shown:?}");

@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{ADMIN, JOBQ, QLESS, RELAY, Shown, ask};
+use super::{ADMIN, Credentials, JOBQ, QLESS, RELAY, ask};
 use crate::support::{Server, database, log::Logged};
 
 /// The output of a server that must not start.
@@ -155,7 +155,7 @@ async fn on_a_non_loopback_address_the_server_logs_its_open_apis() {
         (&no_auth, &["lmstfy"]),
     ] {
         let (logged, log) = everywhere(options);
-        let health = ask(&logged.server, Method::GET, "/health", Shown::Nothing).await;
+        let health = ask(&logged.server, Method::GET, "/health", Credentials::None).await;
         assert_eq!(health.status(), 200);
         let warned = log
             .lines()
@@ -236,15 +236,15 @@ async fn keys_can_come_from_the_environment() {
         .env("SWITCHYARD_NO_AUTH", "yes");
     let server = Server::run(command);
     for (path, shown, expected) in [
-        ("/ui", Shown::Nothing, 401),
-        ("/ui", Shown::Bearer(ADMIN), 200),
-        ("/ui", Shown::Basic("ada", "pass"), 200),
-        ("/queues", Shown::Nothing, 401),
-        ("/queues", Shown::Bearer(QLESS), 200),
-        ("/api/v0/queue", Shown::Nothing, 401),
-        ("/api/v0/queue", Shown::Bearer(QLESS), 401),
-        ("/api/v0/queue", Shown::Bearer(JOBQ), 200),
-        ("/api/any/q/size", Shown::Nothing, 200),
+        ("/ui", Credentials::None, 401),
+        ("/ui", Credentials::Bearer(ADMIN), 200),
+        ("/ui", Credentials::Basic("ada", "pass"), 200),
+        ("/queues", Credentials::None, 401),
+        ("/queues", Credentials::Bearer(QLESS), 200),
+        ("/api/v0/queue", Credentials::None, 401),
+        ("/api/v0/queue", Credentials::Bearer(QLESS), 401),
+        ("/api/v0/queue", Credentials::Bearer(JOBQ), 200),
+        ("/api/any/q/size", Credentials::None, 200),
     ] {
         let seen = ask(&server, Method::GET, path, shown).await;
         assert_eq!(seen.status(), expected, "{path} {shown:?}");
@@ -267,8 +267,8 @@ async fn curl(server: &Server, line: &str) -> (u16, Value) {
     let address = line.split('\'').nth(1).unwrap();
     let form = "application/x-www-form-urlencoded";
     let request = server.http.put(address).header("content-type", form);
-    let answer = request.body("hello").send().await.unwrap();
-    (answer.status().into(), answer.json().await.unwrap())
+    let response = request.body("hello").send().await.unwrap();
+    (response.status().into(), response.json().await.unwrap())
 }
 
 #[tokio::test]
@@ -279,13 +279,13 @@ async fn the_first_start_prints_a_token_and_a_working_command() {
     let lines = banner(&mut server).await;
     let line = lines.last().unwrap();
     assert!(line.contains(&format!("http://{}/api/default/work", server.address)));
-    let (status, answer) = curl(&server, line).await;
+    let (status, response) = curl(&server, line).await;
     assert_eq!(
-        (status, &answer["msg"]),
+        (status, &response["msg"]),
         (201, &"published".into()),
         "{line}"
     );
-    let tokens = ask(&server, Method::GET, "/token/default", Shown::Nothing).await;
+    let tokens = ask(&server, Method::GET, "/token/default", Credentials::None).await;
     let tokens: Value = tokens.json().await.unwrap();
     assert_eq!(tokens["tokens"].as_object().unwrap().len(), 1);
     server.stop().await;
@@ -298,7 +298,7 @@ async fn the_first_start_prints_a_token_and_a_working_command() {
     let token = line.split("token=").nth(1).unwrap();
     let token = token.trim_end_matches("' -d 'hello'");
     let path = format!("/api/default/work/size?token={token}");
-    let seen = ask(&server, Method::GET, &path, Shown::Nothing).await;
+    let seen = ask(&server, Method::GET, &path, Credentials::None).await;
     assert_eq!(seen.status(), 200);
 }
 
@@ -312,7 +312,7 @@ async fn no_first_token_is_created_with_no_auth_or_on_a_non_loopback_address() {
     let lines = banner(&mut everywhere).await;
     assert!(lines.last().unwrap().contains("switchyard token create"));
     for server in [&open, &everywhere] {
-        let tokens = ask(server, Method::GET, "/token/default", Shown::Nothing).await;
+        let tokens = ask(server, Method::GET, "/token/default", Credentials::None).await;
         let tokens: Value = tokens.json().await.unwrap();
         assert_eq!(tokens["tokens"], serde_json::json!({}));
     }

@@ -147,10 +147,10 @@ async fn one_of_many_completions_on_both_servers_is_accepted() {
             tries.spawn(async move {
                 let (server, _) = pair.both()[attempt % 2];
                 let done = json!({"id": id, "meta": attempt});
-                let answer = server.by("w").post("/complete/work", done).await;
-                let accepted = answer.status == 200;
+                let response = server.by("w").post("/complete/work", done).await;
+                let accepted = response.status == 200;
                 if !accepted {
-                    answer.assert_rejected(409, "not_running");
+                    response.assert_rejected(409, "not_running");
                 }
                 accepted
             });

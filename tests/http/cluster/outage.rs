@@ -84,19 +84,19 @@ async fn answered(server: &Server, method: Method, path: &str, data: Option<Valu
     let asked = format!("{method} {path}");
     let body = data.map(|data| json!({"data": data, "host": "w"}).to_string());
     let began = Instant::now();
-    let answer = server.try_send(method, path, body).await.unwrap();
+    let response = server.try_send(method, path, body).await.unwrap();
     let took = began.elapsed();
     assert!(took <= ANSWERED, "{asked}: {took:?}");
-    if answer.status == 200 {
+    if response.status == 200 {
         return false;
     }
-    turned_away(answer);
+    turned_away(response);
     true
 }
 
-fn turned_away(answer: Response) {
-    assert!(answer.headers.contains_key("retry-after"), "{answer:?}");
-    answer.checked().assert_rejected(503, "unavailable");
+fn turned_away(response: Response) {
+    assert!(response.headers.contains_key("retry-after"), "{response:?}");
+    response.checked().assert_rejected(503, "unavailable");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -191,10 +191,10 @@ async fn assert_all_rejected_in_time(server: &Server) {
         .into_iter()
         .map(|path| async move {
             let began = Instant::now();
-            let answer = server.try_send(Method::GET, path, None).await.unwrap();
+            let response = server.try_send(Method::GET, path, None).await.unwrap();
             let took = began.elapsed();
             assert!(took <= ANSWERED, "{path}: {took:?}");
-            assert!(answer.status >= 500, "{answer:?}");
+            assert!(response.status >= 500, "{response:?}");
         });
     tokio::join!(
         futures::future::join_all(requests),

@@ -239,24 +239,24 @@ async fn creating_a_queue_on_both_servers_at_once_creates_one() {
     let Some(pair) = Pair::start(&[]) else { return };
     let (one, other) = (pair.one.client(), pair.other.client());
     for round in 0..20 {
-        let (same, mine) = (format!("same{round}"), format!("mine{round}"));
-        let yours = format!("yours{round}");
+        let (same, on_one) = (format!("same{round}"), format!("mine{round}"));
+        let on_other = format!("yours{round}");
         // The same queue; and two queues that would get the same number.
         tokio::join!(
             one.add(&same, json!({"meta": 1})),
             other.add(&same, json!({"meta": 1})),
         );
         tokio::join!(
-            one.add(&mine, json!({"id": mine, "meta": 1})),
-            other.add(&yours, json!({"id": yours, "meta": 1})),
+            one.add(&on_one, json!({"id": on_one, "meta": 1})),
+            other.add(&on_other, json!({"id": on_other, "meta": 1})),
         );
-        for (name, waiting) in [(&same, 2), (&mine, 1), (&yours, 1)] {
+        for (name, waiting) in [(&same, 2), (&on_one, 1), (&on_other, 1)] {
             for (server, _) in pair.both() {
                 assert_eq!(counts(server, name).await, json!({"waiting": waiting}));
             }
         }
-        assert_eq!(one.job(&yours).await["queue"], yours);
-        assert_eq!(other.job(&mine).await["queue"], mine);
+        assert_eq!(one.job(&on_other).await["queue"], on_other);
+        assert_eq!(other.job(&on_one).await["queue"], on_one);
     }
     for (server, _) in pair.both() {
         let queues = server.client().get("/queues").await.ok();

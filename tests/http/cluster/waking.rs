@@ -160,7 +160,7 @@ async fn event_streams_of_both_servers_have_all_events_in_the_same_order() {
         events
     };
     let (one, other) = (&pair.one, &pair.other);
-    let (.., mine, yours, log) = tokio::join!(
+    let (.., on_one, on_other, log) = tokio::join!(
         write(one, "a"),
         write(other, "b"),
         write(other, "c"),
@@ -168,13 +168,13 @@ async fn event_streams_of_both_servers_have_all_events_in_the_same_order() {
         read(other, ""),
         read(one, "&channel=log"),
     );
-    assert_eq!(mine, yours);
-    assert_eq!(mine, log);
-    let numbers: Vec<i64> = mine.iter().map(|(number, _)| *number).collect();
+    assert_eq!(on_one, on_other);
+    assert_eq!(on_one, log);
+    let numbers: Vec<i64> = on_one.iter().map(|(number, _)| *number).collect();
     let expected: Vec<i64> = (1..).take(3 * EACH).collect();
     assert_eq!(numbers, expected);
     for name in ["a", "b", "c"] {
-        let of_one = mine
+        let of_one = on_one
             .iter()
             .filter(|(_, event)| event["data"]["queue"] == name);
         let ids: Vec<_> = of_one

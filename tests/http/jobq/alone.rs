@@ -12,11 +12,11 @@ async fn call(server: &Server, method: Method, path: &str, body: Option<Value>) 
     if let Some(body) = body {
         request = request.body(body.to_string());
     }
-    let answer = request.send().await.unwrap();
-    let status = answer.status().as_u16();
+    let response = request.send().await.unwrap();
+    let status = response.status().as_u16();
     (
         status,
-        serde_json::from_str(&answer.text().await.unwrap()).unwrap(),
+        serde_json::from_str(&response.text().await.unwrap()).unwrap(),
     )
 }
 

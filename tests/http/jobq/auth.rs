@@ -60,13 +60,13 @@ async fn the_token_protects_all_of_jobq_and_nothing_else() {
     let jobq = client(&server).with_token(TOKEN);
     jobq.create("q").await;
     let job = jobq.put("q", &json!(1)).await;
-    let nobody = client(&server);
+    let missing = client(&server);
     let of_others = [QLESS, RELAY].map(|token| format!("Bearer {token}"));
     for shown in wrong_authorizations(TOKEN).iter().chain(&of_others) {
-        assert_rejected(&nobody, shown).await;
+        assert_rejected(&missing, shown).await;
     }
     let path = format!("/queue?token={TOKEN}");
-    nobody.get(&path).await.assert_rejected(401, &[]);
+    missing.get(&path).await.assert_rejected(401, &[]);
     assert_eq!(jobq.all("q").await, [job]);
     for (number, token) in [TOKEN, ADMIN].into_iter().enumerate() {
         let jobq = client(&server).with_token(token);

@@ -101,12 +101,12 @@ pub async fn a_poll_and_a_state_change_do_not_both_succeed(clients: &[Jobq]) {
         clients[0].put("both", &json!(job)).await;
     }
     let won = at_once(clients, 16, |jobq, number| async move {
-        let mine = json!(["OF", number]);
+        let on_one = json!(["OF", number]);
         let mut won = Vec::new();
         for round in 1..=JOBS {
             if number % 2 == 0 {
                 let free = json!([["IS", "state", null]]);
-                won.extend(jobq.poll("both", &free, &mine).await.map(|job| job.id));
+                won.extend(jobq.poll("both", &free, &on_one).await.map(|job| job.id));
                 continue;
             }
             let id = if number % 4 == 1 {
@@ -114,7 +114,7 @@ pub async fn a_poll_and_a_state_change_do_not_both_succeed(clients: &[Jobq]) {
             } else {
                 JOBS + 1 - round
             };
-            let reply = jobq.advance("both", id, &Value::Null, &mine).await;
+            let reply = jobq.advance("both", id, &Value::Null, &on_one).await;
             if reply.status == 200 {
                 won.push(reply.job().id);
             } else {
@@ -153,15 +153,15 @@ pub async fn concurrent_changes_are_all_kept(clients: &[Jobq]) {
                 assert!(other > now, "{other} after {now}");
                 now = other;
             }
-            let told = json!([number, step]);
-            jobq.event("steps", id, &told).await.job();
+            let logged = json!([number, step]);
+            jobq.event("steps", id, &logged).await.job();
         }
     })
     .await;
     let job = clients[0].existing_job("steps", id).await;
     assert_eq!(job.state, (CLIENTS * STEPS).to_string());
     assert_eq!(job.events.len(), 1 + 2 * CLIENTS * STEPS);
-    let told: BTreeSet<String> = job
+    let logged: BTreeSet<String> = job
         .log()
         .into_iter()
         .filter_map(|what| match what {
@@ -169,7 +169,7 @@ pub async fn concurrent_changes_are_all_kept(clients: &[Jobq]) {
             _ => None,
         })
         .collect();
-    assert_eq!(told.len(), CLIENTS * STEPS);
+    assert_eq!(logged.len(), CLIENTS * STEPS);
 }
 
 /// Checks that polls and writes of deleted jobs and queues are rejected.

@@ -17,7 +17,7 @@ use crate::support::lmstfy::eventually;
 
 /// The calls of the clients, and their outcomes.
 #[derive(Debug, Default)]
-struct Told {
+struct Ledger {
     /// The payloads of the jobs that clients tried to create.
     tried: BTreeSet<String>,
     /// The payloads of the created jobs, by ID.
@@ -36,7 +36,7 @@ struct Told {
     kept: BTreeSet<i64>,
 }
 
-type Notes = Arc<Mutex<Told>>;
+type Notes = Arc<Mutex<Ledger>>;
 
 /// Sends a request; `None` if there was no response. A server that is being killed sends no response or a correct one.
 async fn attempt(jobq: &Jobq, method: Method, path: &str, body: &Value) -> Option<Reply> {
@@ -135,22 +135,22 @@ async fn kill_9_under_load_loses_no_acknowledged_write() {
         for number in 0..4 {
             let name = format!("{kill}-{number}");
             let end = || Arc::clone(&ended);
-            let told = || Arc::clone(&notes);
-            clients.spawn(produce(client(&server), name.clone(), end(), told()));
-            clients.spawn(consume(client(&server), name.clone(), end(), told()));
+            let ledger = || Arc::clone(&notes);
+            clients.spawn(produce(client(&server), name.clone(), end(), ledger()));
+            clients.spawn(consume(client(&server), name.clone(), end(), ledger()));
             if number == 0 {
-                clients.spawn(open_and_close(client(&server), name, end(), told()));
+                clients.spawn(open_and_close(client(&server), name, end(), ledger()));
             }
         }
         let rounds = usize::try_from(kill).expect("a few");
         let under_load = async || {
-            let told = notes.lock().unwrap();
+            let ledger = notes.lock().unwrap();
             let counts = [
-                told.created.len() / 20,
-                told.taken.len() / 5,
-                told.deleted.len(),
+                ledger.created.len() / 20,
+                ledger.taken.len() / 5,
+                ledger.deleted.len(),
             ];
-            counts.into_iter().all(|count| count >= rounds) && !told.queues.is_empty()
+            counts.into_iter().all(|count| count >= rounds) && !ledger.queues.is_empty()
         };
         eventually("there is load", under_load).await;
         // The time of the kill varies on purpose.
@@ -162,39 +162,39 @@ async fn kill_9_under_load_loses_no_acknowledged_write() {
         assert!(first > newest, "{first} was given before");
         assert!(queues.is_sorted(), "{queues:?}");
         newest = queues.last().copied().expect("a queue was created");
-        let mut told = notes.lock().unwrap();
-        let perhaps = &told.perhaps_expunged;
+        let mut ledger = notes.lock().unwrap();
+        let perhaps = &ledger.perhaps_expunged;
         let kept: Vec<i64> = queues
             .into_iter()
             .filter(|id| !perhaps.contains(id))
             .collect();
-        told.kept.extend(kept);
+        ledger.kept.extend(kept);
     }
     let server = Server::on(&database, &[]);
-    let told = std::mem::take(&mut *notes.lock().unwrap());
-    settle(&client(&server), &told).await;
+    let ledger = std::mem::take(&mut *notes.lock().unwrap());
+    settle(&client(&server), &ledger).await;
     let next = client(&server).create("next").await;
     assert!(next.id > newest, "{next:?} after {newest}");
     assert_consistent(&server).await;
 }
 
 /// Compares the remaining jobs with the outcomes of the calls.
-async fn settle(jobq: &Jobq, told: &Told) {
+async fn settle(jobq: &Jobq, ledger: &Ledger) {
     let all = jobq.all("work").await;
     let jobs: BTreeMap<i64, &Job> = all.iter().map(|job| (job.id, job)).collect();
-    for (id, payload) in &told.created {
+    for (id, payload) in &ledger.created {
         let Some(job) = jobs.get(id) else {
-            assert!(told.perhaps_deleted.contains(id), "{id} is lost");
+            assert!(ledger.perhaps_deleted.contains(id), "{id} is lost");
             continue;
         };
         assert_eq!(job.payload, *payload, "{job:?}");
     }
     let mut payloads = BTreeSet::new();
     for job in &all {
-        assert!(told.tried.contains(&job.payload), "nobody's: {job:?}");
+        assert!(ledger.tried.contains(&job.payload), "nobody's: {job:?}");
         assert!(payloads.insert(&job.payload), "twice: {job:?}");
-        assert!(!told.deleted.contains(&job.id), "deleted: {job:?}");
-        if let Some(state) = told.taken.get(&job.id) {
+        assert!(!ledger.deleted.contains(&job.id), "deleted: {job:?}");
+        if let Some(state) = ledger.taken.get(&job.id) {
             assert_eq!(job.state, *state, "{job:?}");
         }
         let taken = job
@@ -205,19 +205,19 @@ async fn settle(jobq: &Jobq, told: &Told) {
             taken.count(),
             usize::from(job.state != plain(&json!(["NEW"])))
         );
-        for note in told.noted.get(&job.id).into_iter().flatten() {
+        for note in ledger.noted.get(&job.id).into_iter().flatten() {
             assert!(job.log().contains(&What::User(note.clone())), "{job:?}");
         }
     }
     let ids: BTreeSet<i64> = jobq.queues().await.iter().map(|queue| queue.id).collect();
-    for id in &told.expunged {
+    for id in &ledger.expunged {
         assert!(!ids.contains(id), "queue {id} is back");
     }
-    for id in &told.kept {
+    for id in &ledger.kept {
         assert!(ids.contains(id), "queue {id} is lost");
     }
     // Numbers are never reused.
-    let last = told.created.keys().chain(jobs.keys()).max().copied();
+    let last = ledger.created.keys().chain(jobs.keys()).max().copied();
     let next = jobq.put("work", &json!("next")).await;
     assert!(Some(next.id) > last, "{next:?} after {last:?}");
 }

@@ -282,15 +282,15 @@ impl Walk {
     async fn event(&mut self, name: &'static str) {
         let (called, id, event) = (self.called(name), self.some_id(name), self.some_state());
         self.note(&format!("event {event} of {id} of {name}"));
-        let told = self.jobq.event(&called, id, &event).await.maybe_job();
+        let appended = self.jobq.event(&called, id, &event).await.maybe_job();
         let (step, log) = (self.step, self.log.clone());
         let Some(job) = self.known(name, id) else {
-            assert_eq!(told, None, "{log:#?}");
+            assert_eq!(appended, None, "{log:#?}");
             return;
         };
         job.log.push(What::User(plain(&event)));
         job.touched = step;
-        job.is(&told.expect("a job"), &log);
+        job.is(&appended.expect("a job"), &log);
     }
 
     async fn query(&mut self, name: &'static str) {

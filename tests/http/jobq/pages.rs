@@ -36,9 +36,9 @@ async fn a_list_has_pages_in_order_of_the_job_numbers() {
         ("?after=1000000", &[], None),
         ("?unknown=1&limit=1&after=5", &[6], Some(6)),
     ] {
-        let (jobs, told) = jobq.get(&format!("/queue/q/job{query}")).await.page();
+        let (jobs, reported_next) = jobq.get(&format!("/queue/q/job{query}")).await.page();
         assert_eq!(
-            (ids(&jobs), told),
+            (ids(&jobs), reported_next),
             (shown.to_vec(), next),
             "{query:?} of the list"
         );

@@ -17,34 +17,34 @@ async fn changes_on_one_server_apply_to_the_other() {
             return;
         };
         for (here, there) in pair.both() {
-            let (mine, yours) = (client(here), client(there));
-            let queue = mine.create("q").await;
-            assert_eq!(yours.queues().await, [queue]);
-            let taken = yours.post("/queue", &json!({"name": "q"})).await;
+            let (on_one, on_other) = (client(here), client(there));
+            let queue = on_one.create("q").await;
+            assert_eq!(on_other.queues().await, [queue]);
+            let taken = on_other.post("/queue", &json!({"name": "q"})).await;
             taken.assert_rejected(409, &["q"]);
-            let job = mine.put("q", &json!(1)).await;
-            assert_eq!(yours.existing_job("q", job.id).await, job);
-            assert_eq!(yours.put("q", &json!(2)).await.id, job.id + 1);
+            let job = on_one.put("q", &json!(1)).await;
+            assert_eq!(on_other.existing_job("q", job.id).await, job);
+            assert_eq!(on_other.put("q", &json!(2)).await.id, job.id + 1);
             let free = json!([["IS", "state", null]]);
-            let polled = yours.poll("q", &free, &json!(["A"])).await;
-            assert_eq!(polled, mine.job("q", job.id).await);
-            let late = mine.advance("q", job.id, &json!(null), &json!(1)).await;
+            let polled = on_other.poll("q", &free, &json!(["A"])).await;
+            assert_eq!(polled, on_one.job("q", job.id).await);
+            let late = on_one.advance("q", job.id, &json!(null), &json!(1)).await;
             assert_eq!(Some(late.conflict()), polled);
-            let seen = mine.event("q", job.id, &json!("seen")).await.job();
-            assert_eq!(yours.all("q").await[0], seen);
-            assert_eq!(mine.matching("q", &json!([])).await, [2, 1]);
-            assert_eq!(yours.matching("q", &json!([])).await, [2, 1]);
-            yours.delete("q", 2).await;
-            assert_eq!(mine.job("q", 2).await, None);
-            assert_eq!(mine.put("q", &json!(3)).await.id, 3);
-            yours.delete_queue("q").await;
-            mine.get("/queue/q/job").await.assert_rejected(404, &[]);
+            let seen = on_one.event("q", job.id, &json!("seen")).await.job();
+            assert_eq!(on_other.all("q").await[0], seen);
+            assert_eq!(on_one.matching("q", &json!([])).await, [2, 1]);
+            assert_eq!(on_other.matching("q", &json!([])).await, [2, 1]);
+            on_other.delete("q", 2).await;
+            assert_eq!(on_one.job("q", 2).await, None);
+            assert_eq!(on_one.put("q", &json!(3)).await.id, 3);
+            on_other.delete_queue("q").await;
+            on_one.get("/queue/q/job").await.assert_rejected(404, &[]);
             // A server that has cached the old queue finds the new one.
-            let new = yours.create("q").await;
-            assert_eq!(mine.queues().await, [new]);
-            assert_eq!(mine.put("q", &json!(1)).await.id, 1);
-            assert_eq!(yours.put("q", &json!(1)).await.id, 2);
-            mine.delete_queue("q").await;
+            let new = on_other.create("q").await;
+            assert_eq!(on_one.queues().await, [new]);
+            assert_eq!(on_one.put("q", &json!(1)).await.id, 1);
+            assert_eq!(on_other.put("q", &json!(1)).await.id, 2);
+            on_one.delete_queue("q").await;
         }
         pair.is_sound().await;
     }
@@ -55,17 +55,17 @@ async fn acknowledged_writes_of_a_killed_server_are_on_the_other() {
     let Some(mut pair) = Pair::start(&[]) else {
         return;
     };
-    let (mine, yours) = (client(&pair.one), client(&pair.other));
-    let queue = mine.create("q").await;
+    let (on_one, on_other) = (client(&pair.one), client(&pair.other));
+    let queue = on_one.create("q").await;
     for number in 0..3 {
-        mine.put("q", &json!(number)).await;
+        on_one.put("q", &json!(number)).await;
     }
-    let polled = mine.poll("q", &json!([]), &json!(["A"])).await;
+    let polled = on_one.poll("q", &json!([]), &json!(["A"])).await;
     pair.one.kill();
-    assert_eq!(yours.queues().await, [queue]);
-    assert_eq!(yours.job("q", 1).await, polled);
-    assert_eq!(yours.matching("q", &json!([])).await, [2, 3, 1]);
-    assert_eq!(yours.put("q", &json!(4)).await.id, 4);
+    assert_eq!(on_other.queues().await, [queue]);
+    assert_eq!(on_other.job("q", 1).await, polled);
+    assert_eq!(on_other.matching("q", &json!([])).await, [2, 3, 1]);
+    assert_eq!(on_other.put("q", &json!(4)).await.id, 4);
     assert_consistent(&pair.other).await;
 }
 

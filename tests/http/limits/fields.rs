@@ -6,11 +6,11 @@ use crate::support::{Response, Server};
 
 /// Checks that a value within its limit is accepted, and a value beyond it is rejected with the name of the field.
 #[track_caller]
-fn judge(answer: Response, fits: bool, field: &str) {
+fn judge(response: Response, fits: bool, field: &str) {
     if fits {
-        answer.accepted();
+        response.accepted();
     } else {
-        answer.assert_rejected_field(field);
+        response.assert_rejected_field(field);
     }
 }
 
@@ -46,8 +46,8 @@ async fn texts_have_limits() {
     for (bytes, fits) in around(4_096) {
         // As JSON, the value has quotes.
         let value = json!("v".repeat(bytes - 2));
-        let answer = client.set("option", value).await;
-        assert_eq!(answer.status, if fits { 200 } else { 400 }, "{bytes}");
+        let response = client.set("option", value).await;
+        assert_eq!(response.status, if fits { 200 } else { 400 }, "{bytes}");
     }
 }
 
@@ -102,11 +102,11 @@ async fn lists_have_limits() {
         judge(client.get(&path).await, fits, "id");
         let names: Vec<Value> = vec![json!("a"); count];
         let change = json!({"id": "nobody", "on": names});
-        let answer = client.post("/depends", change).await;
+        let response = client.post("/depends", change).await;
         if fits {
-            answer.assert_rejected(404, "no_such_job");
+            response.assert_rejected(404, "no_such_job");
         } else {
-            answer.assert_rejected_field("on");
+            response.assert_rejected_field("on");
         }
     }
 }

@@ -292,12 +292,15 @@ async fn the_short_path_rejects_names_of_other_protocols() {
     // The short path supports only DELETE.
     for method in [Method::GET, Method::PUT, Method::POST] {
         let url = format!("http://{}/ns/work/deadletter", server.address);
-        let answer = server
+        let response = server
             .http
             .request(method, url)
             .send()
             .await
             .expect("an answer");
-        assert!([404, 405].contains(&answer.status().as_u16()), "{answer:?}");
+        assert!(
+            [404, 405].contains(&response.status().as_u16()),
+            "{response:?}"
+        );
     }
 }

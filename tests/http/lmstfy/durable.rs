@@ -101,7 +101,7 @@ async fn timeouts_that_end_while_the_server_is_stopped_take_effect_afterwards() 
 
 /// The calls of the clients, and their outcomes.
 #[derive(Debug, Default)]
-struct Told {
+struct Ledger {
     /// Bodies that clients tried to publish.
     tried: BTreeSet<String>,
     /// IDs of jobs whose publish, consume or ack was acknowledged.
@@ -112,7 +112,7 @@ struct Told {
     perhaps_acked: BTreeSet<String>,
 }
 
-type Notes = Arc<Mutex<Told>>;
+type Notes = Arc<Mutex<Ledger>>;
 
 /// The body of the response with this status; `None` if there was no response.
 async fn attempt(
@@ -146,11 +146,11 @@ async fn produce(lmstfy: Lmstfy, name: String, ended: Arc<AtomicBool>, notes: No
             0 => ("/work", bodies[0].clone()),
             _ => ("/work/bulk", format!("[{}]", bodies.join(","))),
         };
-        if let Some(answer) = attempt(&lmstfy, Method::PUT, path, body, 201).await {
+        if let Some(response) = attempt(&lmstfy, Method::PUT, path, body, 201).await {
             let published = &mut notes.lock().unwrap().published;
-            match answer["job_ids"].as_array() {
+            match response["job_ids"].as_array() {
                 Some(ids) => published.extend(ids.iter().map(id)),
-                None => drop(published.insert(id(&answer["job_id"]))),
+                None => drop(published.insert(id(&response["job_id"]))),
             }
         }
     }
@@ -206,8 +206,8 @@ async fn kill_9_under_load_loses_no_acknowledged_write() {
         }
         let rounds = usize::try_from(kill).expect("a few");
         let under_load = async || {
-            let told = notes.lock().unwrap();
-            told.published.len() > 50 * rounds && told.acked.len() > 10 * rounds
+            let ledger = notes.lock().unwrap();
+            ledger.published.len() > 50 * rounds && ledger.acked.len() > 10 * rounds
         };
         eventually("there is load", under_load).await;
         // The time of the kill varies on purpose.
@@ -216,28 +216,28 @@ async fn kill_9_under_load_loses_no_acknowledged_write() {
         clients.join_all().await;
     }
     let server = Server::on(&database, &["--no-auth"]);
-    let told = std::mem::take(&mut *notes.lock().unwrap());
-    settle(&server, &told).await;
+    let ledger = std::mem::take(&mut *notes.lock().unwrap());
+    settle(&server, &ledger).await;
     assert_consistent(&server).await;
 }
 
 /// Compares the remaining jobs with the outcomes of the calls.
-async fn settle(server: &Server, told: &Told) {
+async fn settle(server: &Server, ledger: &Ledger) {
     let lmstfy = client(server);
-    for id in &told.acked {
+    for id in &ledger.acked {
         assert_eq!(lmstfy.job("work", id).await, None, "it was acknowledged");
     }
-    for id in told.published.difference(&told.perhaps_acked) {
+    for id in ledger.published.difference(&ledger.perhaps_acked) {
         lmstfy.existing_job("work", id).await;
     }
     let mut ready = BTreeSet::new();
     while let Some(job) = lmstfy.consume("work?ttr=3600").await {
         assert!(
-            told.tried.contains(job.text()),
+            ledger.tried.contains(job.text()),
             "{job:?} comes from nowhere"
         );
         assert!(
-            !told.given.contains(&job.id),
+            !ledger.given.contains(&job.id),
             "{job:?} is somebody's already"
         );
         assert!(ready.insert(job.id.clone()), "{job:?} came twice");

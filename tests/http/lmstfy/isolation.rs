@@ -11,21 +11,21 @@ use crate::support::lmstfy::Lmstfy;
 async fn queues_of_the_same_name_in_two_namespaces_are_different() {
     let server = start();
     let (one, other) = (Lmstfy::new(&server, "one"), Lmstfy::new(&server, "other"));
-    let mine = one.publish("work", "mine").await;
-    let yours = other.publish("work", "yours").await;
+    let on_one = one.publish("work", "mine").await;
+    let on_other = other.publish("work", "yours").await;
     let waiting = other.poll(&server, "new?timeout=1").await;
     one.wait_until_polling(&server).await;
     one.publish("new", "x").await;
     waiting.reply().await.no_job();
     assert_eq!((one.size("work").await, other.size("work").await), (1, 1));
-    assert_eq!(one.job("work", &yours).await, None);
-    assert_eq!(one.peek("work").await.expect("a job").id, mine);
-    assert_eq!(other.peek("work").await.expect("a job").id, yours);
-    one.ack("work", &yours).await;
+    assert_eq!(one.job("work", &on_other).await, None);
+    assert_eq!(one.peek("work").await.expect("a job").id, on_one);
+    assert_eq!(other.peek("work").await.expect("a job").id, on_other);
+    one.ack("work", &on_other).await;
     one.destroy("work").await;
     assert_eq!(one.consume("work").await, None);
     let job = other.take("work").await;
-    assert_eq!((&job.id, job.text()), (&yours, "yours"));
+    assert_eq!((&job.id, job.text()), (&on_other, "yours"));
     assert_consistent(&server).await;
 }
 

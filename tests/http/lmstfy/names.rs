@@ -150,7 +150,7 @@ async fn an_id_with_nul_is_not_found() {
     ] {
         let url = format!("http://{}{path}", server.address);
         let method = method.parse().unwrap();
-        let answer = server.http.request(method, url).send().await.unwrap();
-        assert_eq!(answer.status(), status, "{path}");
+        let response = server.http.request(method, url).send().await.unwrap();
+        assert_eq!(response.status(), status, "{path}");
     }
 }

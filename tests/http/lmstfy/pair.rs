@@ -15,28 +15,28 @@ async fn a_job_that_becomes_ready_wakes_a_consumer_on_the_other_server() {
         for (round, (here, there)) in pair.both().into_iter().enumerate() {
             for way in ["publish", "bulk", "delay", "respawn", "ttr"] {
                 let queue = format!("{way}{round}");
-                let (mine, yours) = (client(here), client(there));
+                let (on_one, on_other) = (client(here), client(there));
                 let mut id = match way {
-                    "respawn" => yours.publish_dead(&queue, "x").await,
+                    "respawn" => on_other.publish_dead(&queue, "x").await,
                     "ttr" => {
-                        let id = yours.publish(&format!("{queue}?tries=2"), "x").await;
-                        yours.take(&format!("{queue}?ttr=2")).await;
+                        let id = on_other.publish(&format!("{queue}?tries=2"), "x").await;
+                        on_other.take(&format!("{queue}?ttr=2")).await;
                         id
                     }
                     _ => String::new(),
                 };
-                let poll = mine.poll(here, &format!("{queue}?timeout=50")).await;
-                mine.wait_until_polling(here).await;
+                let poll = on_one.poll(here, &format!("{queue}?timeout=50")).await;
+                on_one.wait_until_polling(here).await;
                 match way {
-                    "publish" => id = yours.publish(&queue, "x").await,
-                    "bulk" => id = yours.bulk(&queue, "[1]").await.remove(0),
-                    "delay" => id = yours.publish(&format!("{queue}?delay=1"), "x").await,
-                    "respawn" => assert_eq!(yours.respawn(&queue).await, 1),
+                    "publish" => id = on_other.publish(&queue, "x").await,
+                    "bulk" => id = on_other.bulk(&queue, "[1]").await.remove(0),
+                    "delay" => id = on_other.publish(&format!("{queue}?delay=1"), "x").await,
+                    "respawn" => assert_eq!(on_other.respawn(&queue).await, 1),
                     _ => {}
                 }
                 assert_eq!(poll.take().await.id, id, "{queue}");
-                yours.ack(&queue, &id).await;
-                assert_eq!(mine.job(&queue, &id).await, None);
+                on_other.ack(&queue, &id).await;
+                assert_eq!(on_one.job(&queue, &id).await, None);
             }
         }
         pair.is_sound().await;
@@ -49,23 +49,23 @@ async fn changes_on_one_server_apply_to_the_other() {
         return;
     };
     for (here, there) in pair.both() {
-        let (mine, yours) = (client(here), client(there));
-        let id = mine.publish("work?tries=2", "x").await;
-        assert_eq!(yours.size("work").await, 1);
-        assert_eq!(yours.peek("work").await.expect("a job").id, id);
-        assert_eq!(yours.take("work").await.id, id);
-        assert_eq!(mine.size("work").await, 0);
-        assert_eq!(mine.existing_job("work", &id).await.remain_tries, 1);
-        let new = mine.republish("work", &id, "y").await;
-        assert_eq!(yours.job("work", &id).await, None);
-        assert_eq!(yours.take("work?ttr=0").await.id, new);
-        mine.wait_until_dead("work", 1).await;
-        assert_eq!(yours.dead("work").await, (1, new.clone()));
-        assert_eq!(yours.respawn("work").await, 1);
-        mine.bulk("work", "[1, 2]").await;
-        yours.destroy("work").await;
-        assert_eq!(mine.size("work").await, 0);
-        assert_eq!(mine.job("work", &new).await, None);
+        let (on_one, on_other) = (client(here), client(there));
+        let id = on_one.publish("work?tries=2", "x").await;
+        assert_eq!(on_other.size("work").await, 1);
+        assert_eq!(on_other.peek("work").await.expect("a job").id, id);
+        assert_eq!(on_other.take("work").await.id, id);
+        assert_eq!(on_one.size("work").await, 0);
+        assert_eq!(on_one.existing_job("work", &id).await.remain_tries, 1);
+        let new = on_one.republish("work", &id, "y").await;
+        assert_eq!(on_other.job("work", &id).await, None);
+        assert_eq!(on_other.take("work?ttr=0").await.id, new);
+        on_one.wait_until_dead("work", 1).await;
+        assert_eq!(on_other.dead("work").await, (1, new.clone()));
+        assert_eq!(on_other.respawn("work").await, 1);
+        on_one.bulk("work", "[1, 2]").await;
+        on_other.destroy("work").await;
+        assert_eq!(on_one.size("work").await, 0);
+        assert_eq!(on_one.job("work", &new).await, None);
     }
     pair.is_sound().await;
 }

@@ -56,8 +56,8 @@ async fn a_job_can_be_read_by_id_in_every_state() {
         lmstfy.ack("work", &id).await;
         assert_eq!(lmstfy.job("work", &id).await, None);
     }
-    for nobody in ["x", "%20", "日本", "a/b", "'; DROP TABLE jobs; --"] {
-        assert_eq!(lmstfy.job("work", nobody).await, None);
+    for missing in ["x", "%20", "日本", "a/b", "'; DROP TABLE jobs; --"] {
+        assert_eq!(lmstfy.job("work", missing).await, None);
     }
     assert_eq!(lmstfy.job("work", &"x".repeat(2000)).await, None);
     assert_consistent(&server).await;
@@ -101,11 +101,11 @@ async fn elapsed_ms_is_the_time_since_publishing() {
     let elapses = async || {
         let least = after.elapsed().as_millis();
         let job = lmstfy.existing_job("work", &id).await;
-        let told = u128::try_from(job.elapsed_ms).expect("a time");
+        let elapsed = u128::try_from(job.elapsed_ms).expect("a time");
         // Both times may be truncated to milliseconds.
-        assert!(least <= told + 2, "{least} have passed: {job:?}");
-        assert!(told <= before.elapsed().as_millis() + 2, "{job:?}");
-        told > 1000
+        assert!(least <= elapsed + 2, "{least} have passed: {job:?}");
+        assert!(elapsed <= before.elapsed().as_millis() + 2, "{job:?}");
+        elapsed > 1000
     };
     eventually("a second passes", elapses).await;
     assert!(lmstfy.peek("work").await.expect("a job").elapsed_ms > 1000);

@@ -63,11 +63,11 @@ async fn a_reply_can_use_the_queue_named_after_the_job() {
     let id = lmstfy.publish("questions", "how many?").await;
     let asker = lmstfy.poll(&server, &format!("{id}?timeout=30")).await;
     let question = lmstfy.take("questions").await;
-    let answer = lmstfy.publish(&question.id, "42").await;
+    let response = lmstfy.publish(&question.id, "42").await;
     lmstfy.ack("questions", &question.id).await;
     let got = asker.take().await;
-    assert_eq!((got.queue, got.id), (id.clone(), answer.clone()));
-    lmstfy.ack(&id, &answer).await;
+    assert_eq!((got.queue, got.id), (id.clone(), response.clone()));
+    lmstfy.ack(&id, &response).await;
     assert_eq!(lmstfy.size(&id).await, 0);
     assert_consistent(&server).await;
 }

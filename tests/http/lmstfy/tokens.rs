@@ -32,10 +32,10 @@ pub async fn token(server: &Server, namespace: &str) -> String {
         "http://{}/token/{namespace}?description=test",
         server.address
     );
-    let answer = server.http.post(url).send().await.expect("an answer");
-    assert_eq!(answer.status().as_u16(), 201, "{answer:?}");
-    let answer: serde_json::Value = answer.json().await.expect("JSON");
-    answer["token"].as_str().expect("a token").to_owned()
+    let response = server.http.post(url).send().await.expect("an answer");
+    assert_eq!(response.status().as_u16(), 201, "{response:?}");
+    let response: serde_json::Value = response.json().await.expect("JSON");
+    response["token"].as_str().expect("a token").to_owned()
 }
 
 /// Revokes a token.
@@ -45,8 +45,8 @@ pub async fn revoke(server: &Server, namespace: &str, token: &str) {
         server.address,
         escape(token)
     );
-    let answer = server.http.delete(url).send().await.expect("an answer");
-    assert_eq!(answer.status().as_u16(), 204, "{answer:?}");
+    let response = server.http.delete(url).send().await.expect("an answer");
+    assert_eq!(response.status().as_u16(), 204, "{response:?}");
 }
 
 /// Where a client sends its token.
@@ -238,8 +238,8 @@ async fn the_token_is_checked_after_names_and_before_parameters() {
 async fn namespaces_cannot_have_names_of_other_protocols() {
     let server = Server::with(&[]);
     let url = format!("http://{}/token/v0?description=test", server.address);
-    let answer = server.http.post(url).send().await.expect("an answer");
-    assert!(answer.status().is_client_error(), "{answer:?}");
+    let response = server.http.post(url).send().await.expect("an answer");
+    assert!(response.status().is_client_error(), "{response:?}");
 }
 
 #[tokio::test]

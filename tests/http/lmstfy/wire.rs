@@ -11,9 +11,10 @@ async fn exchange(server: &Server, pieces: &[&[u8]]) -> Reply {
     for piece in pieces {
         connection.write(piece).await;
     }
-    let answer = tokio::time::timeout(std::time::Duration::from_secs(30), connection.read_to_end());
+    let response =
+        tokio::time::timeout(std::time::Duration::from_secs(30), connection.read_to_end());
     let asked = String::from_utf8_lossy(pieces[0]).into_owned();
-    Reply::parse(asked, &answer.await.expect("an answer"))
+    Reply::parse(asked, &response.await.expect("an answer"))
 }
 
 /// If a server responds and closes the connection before it has read the whole body, the connection is reset, and the
@@ -84,8 +85,8 @@ async fn a_connection_can_be_reused_after_an_error() {
     let refusal = connection.read_until("}").await;
     assert!(refusal.starts_with("HTTP/1.1 413 "), "{refusal}");
     connection.write(second).await;
-    let answer = connection.read_to_end().await;
-    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+    let response = connection.read_to_end().await;
+    assert!(response.starts_with("HTTP/1.1 201 "), "{response}");
 }
 
 /// For an empty job, the PHP client sends neither Content-Length nor Transfer-Encoding.
@@ -147,8 +148,8 @@ async fn expect_100_continue_gets_an_interim_response() {
     let interim = connection.read_until("\r\n\r\n").await;
     assert!(interim.starts_with("HTTP/1.1 100 "), "{interim}");
     connection.write("hello").await;
-    let answer = connection.read_to_end().await;
-    let id = Reply::parse(head.to_owned(), &answer).published();
+    let response = connection.read_to_end().await;
+    let id = Reply::parse(head.to_owned(), &response).published();
     assert_eq!(lmstfy.take("q").await.id, id);
 }
 
@@ -185,20 +186,20 @@ async fn a_connection_can_have_several_requests() {
             body.len()
         );
         connection.write(head).await;
-        let answer = connection.read_until("}").await;
-        let id = Reply::parse(String::new(), &answer).published();
+        let response = connection.read_until("}").await;
+        let id = Reply::parse(String::new(), &response).published();
         connection
             .write("GET /api/ns/q HTTP/1.1\r\nhost: localhost\r\n\r\n")
             .await;
-        let answer = connection.read_until("}").await;
-        let job = Reply::parse(String::new(), &answer)
+        let response = connection.read_until("}").await;
+        let job = Reply::parse(String::new(), &response)
             .consumed("ns")
             .expect("a job");
         assert_eq!((&job.id, job.text()), (&id, body.as_str()));
         let ack = format!("DELETE /api/ns/q/job/{id} HTTP/1.1\r\nhost: localhost\r\n\r\n");
         connection.write(ack).await;
-        let answer = connection.read_until("\r\n\r\n").await;
-        Reply::parse(String::new(), &answer).nothing();
+        let response = connection.read_until("\r\n\r\n").await;
+        Reply::parse(String::new(), &response).nothing();
     }
     assert_eq!(lmstfy.size("q").await, 0);
 }

@@ -28,8 +28,8 @@ async fn the_class_of_a_job_is_limited_over_both_protocols() {
         let expected = if is_accepted { 200 } else { 400 };
         for path in ["/add/h", "/recur/h"] {
             let item = json!({"meta": 1, "klass": class, "interval": 60});
-            let answer = server.client().post(path, item).await;
-            assert_eq!(answer.status, expected, "{path}: {answer:?}");
+            let response = server.client().post(path, item).await;
+            assert_eq!(response.status, expected, "{path}: {response:?}");
         }
     }
 }

@@ -61,13 +61,13 @@ async fn the_token_protects_all_of_relay_and_nothing_else() {
     let server = Server::with(&options);
     let relay = client(&server).with_token(TOKEN);
     relay.put_ids("q", &["a"]).await;
-    let nobody = client(&server);
+    let missing = client(&server);
     for shown in wrong_authorizations(TOKEN) {
-        assert_rejected(&nobody, &shown).await;
+        assert_rejected(&missing, &shown).await;
     }
-    assert_rejected(&nobody, &format!("Bearer {QLESS}")).await;
+    assert_rejected(&missing, &format!("Bearer {QLESS}")).await;
     let path = format!("/queues/q/jobs?token={TOKEN}");
-    nobody
+    missing
         .send(Method::GET, &path)
         .await
         .assert_rejected(401, &[]);

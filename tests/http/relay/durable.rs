@@ -103,7 +103,7 @@ async fn timeouts_that_end_while_the_server_is_stopped_take_effect_afterwards() 
 
 /// The calls of the clients, and their outcomes.
 #[derive(Debug, Default)]
-struct Told {
+struct Ledger {
     /// Lists that clients tried to enqueue, and those whose enqueue was acknowledged.
     tried: Vec<[String; 3]>,
     enqueued: BTreeSet<String>,
@@ -116,7 +116,7 @@ struct Told {
     beaten: BTreeSet<String>,
 }
 
-type Notes = Arc<Mutex<Told>>;
+type Notes = Arc<Mutex<Ledger>>;
 
 /// Sends a request; `None` if there was no response. A server that is being killed sends no response or a correct one.
 async fn attempt(
@@ -205,8 +205,8 @@ async fn kill_9_under_load_loses_no_acknowledged_write() {
         }
         let rounds = usize::try_from(kill).expect("a few");
         let under_load = async || {
-            let told = notes.lock().unwrap();
-            told.enqueued.len() > 50 * rounds && told.ended.len() > 10 * rounds
+            let ledger = notes.lock().unwrap();
+            ledger.enqueued.len() > 50 * rounds && ledger.ended.len() > 10 * rounds
         };
         eventually("there is load", under_load).await;
         // The time of the kill varies on purpose.
@@ -215,44 +215,44 @@ async fn kill_9_under_load_loses_no_acknowledged_write() {
         clients.join_all().await;
     }
     let server = Server::on(&database, &[]);
-    let told = std::mem::take(&mut *notes.lock().unwrap());
-    settle(&server, &told).await;
+    let ledger = std::mem::take(&mut *notes.lock().unwrap());
+    settle(&server, &ledger).await;
     assert_consistent(&server).await;
 }
 
 /// Compares the remaining jobs with the outcomes of the calls.
-async fn settle(server: &Server, told: &Told) {
+async fn settle(server: &Server, ledger: &Ledger) {
     let relay = client(server);
-    for list in &told.tried {
-        if list.iter().any(|id| told.perhaps_ended.contains(id)) {
+    for list in &ledger.tried {
+        if list.iter().any(|id| ledger.perhaps_ended.contains(id)) {
             continue;
         }
         let mut there = 0;
         for id in list {
             there += usize::from(relay.exists("work", id).await);
         }
-        let acknowledged = told.enqueued.contains(&list[0]);
+        let acknowledged = ledger.enqueued.contains(&list[0]);
         assert!(
             there == 3 || there == 0 && !acknowledged,
             "{there} of {list:?}"
         );
     }
-    for id in &told.ended {
+    for id in &ledger.ended {
         assert!(!relay.exists("work", id).await, "{id} has ended");
     }
-    for id in told.enqueued.difference(&told.perhaps_ended) {
+    for id in ledger.enqueued.difference(&ledger.perhaps_ended) {
         let job = relay.existing_job("work", id).await;
         assert_eq!(job.payload, json!(id).to_string());
-        if told.beaten.contains(id) {
+        if ledger.beaten.contains(id) {
             assert_eq!(job.state, Some(json!(id).to_string()));
         }
-        if let Some(given) = told.given.get(id) {
+        if let Some(given) = ledger.given.get(id) {
             assert_eq!(job.run_id, given.run_id, "the run continues");
             relay.beat(given).await.only(202);
         }
     }
     // Either a requeued job or its replacement exists: never both, never none.
-    for id in &told.perhaps_ended {
+    for id in &ledger.perhaps_ended {
         let (before, after) = (
             relay.exists("work", id).await,
             relay.exists("after", id).await,
@@ -267,7 +267,7 @@ async fn settle(server: &Server, told: &Told) {
         }
         for job in jobs {
             assert!(
-                !told.given.contains_key(&job.id),
+                !ledger.given.contains_key(&job.id),
                 "{job:?} is somebody's already"
             );
             assert!(rest.insert(job.id.clone()), "{job:?} came twice");

@@ -17,46 +17,47 @@ async fn changes_on_one_server_apply_to_the_other() {
             return;
         };
         for (here, there) in pair.both() {
-            let (mine, yours) = (client(here), client(there));
-            mine.put_with("q", "a", json!({"state": 1})).await;
+            let (on_one, on_other) = (client(here), client(there));
+            on_one.put_with("q", "a", json!({"state": 1})).await;
             let jobs = json!([new("q", "a")]);
-            yours
+            on_other
                 .enqueue("", &jobs)
                 .await
                 .assert_rejected(409, &["\"a\"", "\"q\""]);
-            assert!(yours.exists("q", "a").await);
-            let job = yours.take("q").await;
-            assert_eq!(mine.next_ids("q", 9).await, [""; 0]);
-            assert_eq!(mine.existing_job("q", "a").await, job);
+            assert!(on_other.exists("q", "a").await);
+            let job = on_other.take("q").await;
+            assert_eq!(on_one.next_ids("q", 9).await, [""; 0]);
+            assert_eq!(on_one.existing_job("q", "a").await, job);
             // A run that started on one server is valid on the other.
-            mine.beat_with(&job, "2").await.only(202);
+            on_one.beat_with(&job, "2").await.only(202);
             assert_eq!(
-                yours.existing_job("q", "a").await.state.as_deref(),
+                on_other.existing_job("q", "a").await.state.as_deref(),
                 Some("2")
             );
             let conflict = json!([new("q", "x"), new("q", "x")]);
-            mine.requeue(&job, "", &conflict)
+            on_one
+                .requeue(&job, "", &conflict)
                 .await
                 .assert_rejected(409, &["\"x\""]);
             let next = json!([new("q", "b"), new("q", "a")]);
-            mine.requeue(&job, "", &next).await.only(202);
-            yours.beat(&job).await.assert_rejected(404, &["\"a\""]);
-            let old = yours.take("q").await;
+            on_one.requeue(&job, "", &next).await.only(202);
+            on_other.beat(&job).await.assert_rejected(404, &["\"a\""]);
+            let old = on_other.take("q").await;
             assert_eq!(old.id, "b");
             let replaced = json!([with("q", "b", json!({"payload": "new"}))]);
-            mine.enqueue("replace", &replaced).await.only(202);
-            yours.beat(&old).await.assert_rejected(404, &["\"b\""]);
-            yours.complete(&old).await;
-            assert_eq!(yours.existing_job("q", "b").await.payload, "\"new\"");
-            for job in yours.next("q", 9).await {
-                mine.complete(&job).await;
-                assert!(!yours.exists("q", &job.id).await);
+            on_one.enqueue("replace", &replaced).await.only(202);
+            on_other.beat(&old).await.assert_rejected(404, &["\"b\""]);
+            on_other.complete(&old).await;
+            assert_eq!(on_other.existing_job("q", "b").await.payload, "\"new\"");
+            for job in on_other.next("q", 9).await {
+                on_one.complete(&job).await;
+                assert!(!on_other.exists("q", &job.id).await);
             }
-            mine.put_ids("q", &["a", "b"]).await;
+            on_one.put_ids("q", &["a", "b"]).await;
             for id in ["a", "b"] {
-                yours.delete("q", id).await;
+                on_other.delete("q", id).await;
             }
-            assert_eq!(mine.next_ids("q", 9).await, [""; 0]);
+            assert_eq!(on_one.next_ids("q", 9).await, [""; 0]);
         }
         pair.is_sound().await;
     }
@@ -66,26 +67,26 @@ async fn changes_on_one_server_apply_to_the_other() {
 async fn runs_time_out_on_both_servers() {
     let Some(pair) = Pair::start(&[]) else { return };
     for (here, there) in pair.both() {
-        let (mine, yours) = (client(here), client(there));
+        let (on_one, on_other) = (client(here), client(there));
         let jobs = json!([
             with("q", "dies", json!({"timeout": 0, "max_retries": 0})),
             with("q", "back", json!({"timeout": 1, "max_retries": 1})),
         ]);
-        mine.put(&jobs).await;
-        let runs = yours.next("q", 2).await;
-        mine.wait_until_gone("q", "dies").await;
-        let back = mine.wait_until_timed_out("q", "back").await;
+        on_one.put(&jobs).await;
+        let runs = on_other.next("q", 2).await;
+        on_one.wait_until_gone("q", "dies").await;
+        let back = on_one.wait_until_timed_out("q", "back").await;
         assert_eq!(back.retries_remaining, Some(0));
         for job in &runs {
             let named = format!("\"{}\"", job.id);
-            yours.beat(job).await.assert_rejected(404, &[&named]);
+            on_other.beat(job).await.assert_rejected(404, &[&named]);
         }
         // The key is free on both.
-        yours.put_ids("q", &["dies"]).await;
-        assert!(mine.exists("q", "dies").await);
-        assert_eq!(mine.next_ids("q", 9).await, ["back", "dies"]);
+        on_other.put_ids("q", &["dies"]).await;
+        assert!(on_one.exists("q", "dies").await);
+        assert_eq!(on_one.next_ids("q", 9).await, ["back", "dies"]);
         for id in ["back", "dies"] {
-            mine.delete("q", id).await;
+            on_one.delete("q", id).await;
         }
     }
     pair.is_sound().await;
@@ -97,22 +98,23 @@ async fn runs_of_a_killed_server_continue_on_the_other() {
     let Some(mut pair) = Pair::start(&[]) else {
         return;
     };
-    let (mine, yours) = (client(&pair.one), client(&pair.other));
+    let (on_one, on_other) = (client(&pair.one), client(&pair.other));
     let short = json!({"timeout": 2, "max_retries": 0});
-    mine.put(&json!([
-        new("q", "a"),
-        with("q", "dies", short),
-        new("q", "c")
-    ]))
-    .await;
-    let runs = mine.next("q", 2).await;
+    on_one
+        .put(&json!([
+            new("q", "a"),
+            with("q", "dies", short),
+            new("q", "c")
+        ]))
+        .await;
+    let runs = on_one.next("q", 2).await;
     pair.one.kill();
-    yours.beat_with(&runs[0], "1").await.only(202);
-    assert_eq!(yours.next_ids("q", 9).await, ["c"]);
-    yours.wait_until_gone("q", "dies").await;
-    yours.beat(&runs[0]).await.only(202);
-    yours.complete(&runs[0]).await;
-    assert!(!yours.exists("q", "a").await);
+    on_other.beat_with(&runs[0], "1").await.only(202);
+    assert_eq!(on_other.next_ids("q", 9).await, ["c"]);
+    on_other.wait_until_gone("q", "dies").await;
+    on_other.beat(&runs[0]).await.only(202);
+    on_other.complete(&runs[0]).await;
+    assert!(!on_other.exists("q", "a").await);
     assert_consistent(&pair.other).await;
 }
 

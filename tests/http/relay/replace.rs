@@ -59,18 +59,18 @@ async fn the_run_of_a_replaced_job_has_no_access_to_the_new_one() {
     relay.requeue(&old, "replace", &more).await.only(202);
     assert_eq!(relay.existing_job("q", "a").await, waiting);
     assert!(!relay.exists("q", "b").await);
-    let mine = relay.take("q").await;
-    assert_ne!(mine.run_id, old.run_id);
+    let on_one = relay.take("q").await;
+    assert_ne!(on_one.run_id, old.run_id);
     for _ in 0..2 {
         relay
             .beat_with(&old, "3")
             .await
             .assert_rejected(404, &["\"a\""]);
         relay.complete(&old).await;
-        relay.beat(&mine).await.only(202);
+        relay.beat(&on_one).await.only(202);
     }
     assert_eq!(relay.existing_job("q", "a").await.state, None);
-    relay.complete(&mine).await;
+    relay.complete(&on_one).await;
     assert!(!relay.exists("q", "a").await);
     assert_consistent(&server).await;
 }

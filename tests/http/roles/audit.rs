@@ -98,8 +98,8 @@ async fn changes_of_many_jobs_are_counted_and_the_first_are_named() {
     let mail = format!("http://{}/api/shop/mail", server.address);
     for n in 0..60 {
         let request = server.http.put(format!("{mail}?tries=1"));
-        let answer = request.body(format!("letter {n}")).send().await.unwrap();
-        assert_eq!(answer.status(), 201);
+        let response = request.body(format!("letter {n}")).send().await.unwrap();
+        assert_eq!(response.status(), 201);
     }
     let consumed = server.http.get(format!("{mail}?count=60&ttr=0"));
     assert_eq!(consumed.send().await.unwrap().status(), 200);
@@ -274,8 +274,8 @@ async fn the_audit_log_records_jobs_of_other_protocols() {
     let root = format!("http://{}", server.address);
     for _ in 0..3 {
         let request = server.http.put(format!("{root}/api/shop/mail"));
-        let answer = request.body("hush-hush").send().await.unwrap();
-        assert_eq!(answer.status(), 201);
+        let response = request.body("hush-hush").send().await.unwrap();
+        assert_eq!(response.status(), 201);
     }
     let mail = [
         ("protocol", "lmstfy"),
@@ -383,8 +383,8 @@ async fn the_audit_log_records_rejected_actions_with_reasons() {
             (&json!(who), &json!(action))
         );
         assert_eq!(entry["outcome"], "refused");
-        let told = entry["said"].as_str().unwrap();
-        assert!(told.contains(said), "{told}");
+        let outcome = entry["said"].as_str().unwrap();
+        assert!(outcome.contains(said), "{outcome}");
         assert_eq!(
             (&entry["before"], &entry["after"]),
             (&json!([]), &json!([]))
@@ -472,7 +472,7 @@ async fn the_audit_log_is_filtered_paged_and_exported() {
 }
 
 /// Checks the exports of the two entries of an admin; users without the role get none.
-async fn exported(anna: &Browser, nobody: &Browser) {
+async fn exported(anna: &Browser, missing: &Browser) {
     let csv = anna.open("/ui/audit.csv?who=anna").await;
     assert_eq!(csv.headers()["content-type"], "text/csv; charset=utf-8");
     assert!(
@@ -493,7 +493,7 @@ async fn exported(anna: &Browser, nobody: &Browser) {
         anna.with_key(VERA).open("/ui/audit.csv").await.status(),
         403
     );
-    let asked = nobody.request(Method::GET, "/ui/audit.csv");
+    let asked = missing.request(Method::GET, "/ui/audit.csv");
     assert_eq!(asked.send().await.unwrap().status(), 401);
     assert_eq!(anna.with_key(ADMIN).open("/ui/audit").await.status(), 200);
 }

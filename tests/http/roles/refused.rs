@@ -48,7 +48,7 @@ async fn the_audit_log_records_failed_sign_ins() {
         assert_eq!(browser.post("/ui/login", &form).await.status(), 403);
     }
     let entries = browser.audit("?action=sign_in").await;
-    let told: Vec<_> = entries
+    let names: Vec<_> = entries
         .iter()
         .map(|entry| (&entry["who"], &entry["outcome"], &entry["source"]))
         .map(|(who, outcome, source)| {
@@ -56,7 +56,7 @@ async fn the_audit_log_records_failed_sign_ins() {
             who.as_str().unwrap()
         })
         .collect();
-    assert_eq!(told, ["unknown", "olga"]);
+    assert_eq!(names, ["unknown", "olga"]);
     let text = format!("{entries:?}");
     assert!(
         !text.contains("stranger") && !text.contains("a-guess"),

@@ -65,14 +65,14 @@ async fn browsers_are_redirected_to_the_login_and_programs_challenged() {
 #[tokio::test]
 async fn a_session_lasts_until_the_sign_out() {
     let server = Server::with(&with_keys(&[]));
-    let nobody = Browser::at(&server);
+    let missing = Browser::at(&server);
     for (name, secret, role) in [
         ("vera", VERA, "viewer"),
         ("olga", OLGA, "operator"),
         ("anna", ANNA, "admin"),
         ("whoever", ADMIN, "admin"),
     ] {
-        let (browser, set) = nobody.signed_in(name, secret).await;
+        let (browser, set) = missing.signed_in(name, secret).await;
         for part in ["Path=/ui", "HttpOnly", "SameSite=Lax", "Max-Age=604800"] {
             assert!(set.contains(part), "{part}: {set}");
         }
@@ -119,7 +119,7 @@ async fn over_https_cookies_are_secure() {
 async fn wrong_keys_are_rejected_without_details() {
     let server = Server::with(&with_keys(&[]));
     let browser = Browser::at(&server);
-    let mut told = Vec::new();
+    let mut responses = Vec::new();
     for (name, secret) in [
         ("vera", OLGA),
         ("nobody", VERA),
@@ -134,7 +134,7 @@ async fn wrong_keys_are_rejected_without_details() {
         assert!(page.contains("Wrong name or key."), "{page}");
         assert!(page.contains(r#"name="next" value="/ui/jobs""#), "{page}");
         assert!(secret.len() < 2 || !page.contains(secret));
-        told.push(
+        responses.push(
             page.split("role=\"alert\"")
                 .nth(1)
                 .unwrap()
@@ -144,7 +144,10 @@ async fn wrong_keys_are_rejected_without_details() {
                 .to_owned(),
         );
     }
-    assert!(told.iter().all(|it| *it == told[0]), "{told:?}");
+    assert!(
+        responses.iter().all(|it| *it == responses[0]),
+        "{responses:?}"
+    );
     for cookie in [
         "switchyard_session=",
         "switchyard_session=x",

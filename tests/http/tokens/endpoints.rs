@@ -16,8 +16,8 @@ async fn a_token_is_created_listed_and_deleted() {
     assert_eq!(status(&server, "ns", &token).await, 200);
     assert_eq!(status(&server, "other", &token).await, 401);
     let given = format!("/token/ns?description=f%C3%BCr%20ada&token={GIVEN}");
-    let answer = ask(&server, Method::POST, &given).await;
-    assert_eq!(answer, (201, json!({"token": GIVEN})));
+    let response = ask(&server, Method::POST, &given).await;
+    assert_eq!(response, (201, json!({"token": GIVEN})));
     let (status_, body) = ask(&server, Method::GET, "/token/ns").await;
     assert_eq!(status_, 200);
     let tokens = body["tokens"].as_object().unwrap();
@@ -46,8 +46,8 @@ async fn a_token_is_created_listed_and_deleted() {
     }
     let (_, body) = ask(&server, Method::GET, "/token/ns").await;
     assert_eq!(body, json!({"tokens": {}}));
-    let answer = ask(&server, Method::DELETE, "/token/no%20ns/x").await;
-    assert_eq!(answer, (204, Value::Null));
+    let response = ask(&server, Method::DELETE, "/token/no%20ns/x").await;
+    assert_eq!(response, (204, Value::Null));
 }
 
 #[tokio::test]
@@ -55,24 +55,24 @@ async fn parameters_can_be_a_form() {
     let server = Server::with(&[]);
     let url = format!("http://{}/token/ns", server.address);
     let form = [("description", "a & b"), ("token", GIVEN), ("pool", "x")];
-    let answer = server.http.post(&url).form(&form).send().await.unwrap();
-    assert_eq!(answer.status(), 201);
-    assert_eq!(answer.headers()["cache-control"], "no-store");
+    let response = server.http.post(&url).form(&form).send().await.unwrap();
+    assert_eq!(response.status(), 201);
+    assert_eq!(response.headers()["cache-control"], "no-store");
     assert_eq!(
-        answer.json::<Value>().await.unwrap(),
+        response.json::<Value>().await.unwrap(),
         json!({"token": GIVEN})
     );
     // Some parameters in the query, some in the form.
     let request = server.http.post(format!("{url}?token={GIVEN}2"));
-    let answer = request.form(&[("description", "c")]).send().await.unwrap();
-    assert_eq!(answer.status(), 201);
+    let response = request.form(&[("description", "c")]).send().await.unwrap();
+    assert_eq!(response.status(), 201);
     let (_, body) = ask(&server, Method::GET, "/token/ns").await;
     let tokens = body["tokens"].as_object().unwrap();
     assert!(tokens.values().any(|it| it == "a & b") && tokens.values().any(|it| it == "c"));
     // Other content types are not parsed as a form.
     let request = server.http.post(&url).header("content-type", "text/plain");
-    let answer = request.body("description=d").send().await.unwrap();
-    assert_eq!(answer.status(), 400);
+    let response = request.body("description=d").send().await.unwrap();
+    assert_eq!(response.status(), 400);
     let request = server
         .http
         .post(&url)

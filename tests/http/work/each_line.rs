@@ -9,13 +9,15 @@ use crate::support::Server;
 async fn one_program_gets_many_jobs() {
     let (server, folder) = (Server::with(&[]), Folder::new());
     let client = server.client();
-    for (id, answer) in [
+    for (id, response) in [
         ("a", "complete"),
         ("b", "fail no such user"),
         ("c", "retry"),
         ("d", "complete"),
     ] {
-        client.add("mail", json!({"id": id, "meta": answer})).await;
+        client
+            .add("mail", json!({"id": id, "meta": response}))
+            .await;
     }
     let script = r#"echo start >> "$DIR/starts"
         while read -r line; do

@@ -27,9 +27,9 @@ impl Reply {
     }
 
     /// Parses a raw HTTP response.
-    pub fn parse(asked: String, answer: &str) -> Reply {
-        let parts = answer.split_once("\r\n\r\n");
-        let (head, text) = parts.unwrap_or_else(|| panic!("{asked}: no answer but {answer:?}"));
+    pub fn parse(asked: String, response: &str) -> Reply {
+        let parts = response.split_once("\r\n\r\n");
+        let (head, text) = parts.unwrap_or_else(|| panic!("{asked}: no answer but {response:?}"));
         let mut lines = head.lines();
         let status = lines
             .next()
