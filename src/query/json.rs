@@ -174,12 +174,12 @@ impl<'t> Json<'t> {
             return Ok(text);
         }
         work.spend(text.len())?;
-        Ok(Cow::Owned(strip_white_space(&text)))
+        Ok(Cow::Owned(strip_whitespace(&text)))
     }
 }
 
 /// Removes whitespace outside of strings.
-fn strip_white_space(text: &str) -> String {
+fn strip_whitespace(text: &str) -> String {
     let mut is_inside = false;
     let mut is_escaped = false;
     let is_kept = |sign: &char| {
@@ -214,7 +214,7 @@ impl Reader<'_> {
         is_there
     }
 
-    fn skip_white_space(&mut self) {
+    fn skip_whitespace(&mut self) {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
             self.at += 1;
             self.is_minified = false;
@@ -232,7 +232,7 @@ impl Reader<'_> {
     }
 
     fn document(&mut self, depth_max: usize) -> Option<()> {
-        self.skip_white_space();
+        self.skip_whitespace();
         loop {
             // Expects a value.
             let open = self.peek().filter(|sign| matches!(sign, b'[' | b'{'));
@@ -264,7 +264,7 @@ impl Reader<'_> {
         self.open.push(self.entries.len());
         self.push(kind, self.at, self.at);
         self.at += 1;
-        self.skip_white_space();
+        self.skip_whitespace();
     }
 
     fn open_kind(&self) -> Option<Kind> {
@@ -285,13 +285,13 @@ impl Reader<'_> {
     fn close_and_continue(&mut self, mut closes: bool) -> Option<bool> {
         loop {
             if !closes {
-                self.skip_white_space();
+                self.skip_whitespace();
             }
             let Some(kind) = self.open_kind() else {
                 return (self.at == self.bytes.len()).then_some(true);
             };
             if !closes && self.take(b',') {
-                self.skip_white_space();
+                self.skip_whitespace();
                 if kind == Kind::Object {
                     self.key()?;
                 }
@@ -312,9 +312,9 @@ impl Reader<'_> {
 
     fn key(&mut self) -> Option<()> {
         self.string()?;
-        self.skip_white_space();
+        self.skip_whitespace();
         let is_followed = self.take(b':');
-        self.skip_white_space();
+        self.skip_whitespace();
         is_followed.then_some(())
     }
 

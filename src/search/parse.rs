@@ -37,7 +37,7 @@ pub fn parse(text: &str) -> Result<Search, SyntaxError> {
     };
     let mut terms = Vec::new();
     loop {
-        reader.skip_white_space();
+        reader.skip_whitespace();
         let start = reader.at;
         if reader.peek().is_none() {
             return Ok(Search { terms });
@@ -47,7 +47,7 @@ pub fn parse(text: &str) -> Result<Search, SyntaxError> {
             return Err(syntax_error(start, chars.len(), &why));
         }
         let is_negated = reader.eat('-');
-        if is_negated && reader.is_at_white_space() {
+        if is_negated && reader.is_at_whitespace() {
             let why = "write the minus directly before a term, like -state:complete. To search for a minus, write \"-\"";
             return Err(syntax_error(start, reader.at, why));
         }
@@ -141,11 +141,11 @@ impl Reader<'_> {
         is_there
     }
 
-    fn is_at_white_space(&self) -> bool {
+    fn is_at_whitespace(&self) -> bool {
         self.peek().is_none_or(char::is_whitespace)
     }
 
-    fn skip_white_space(&mut self) {
+    fn skip_whitespace(&mut self) {
         while self.peek().is_some_and(char::is_whitespace) {
             self.at += 1;
         }
@@ -159,7 +159,7 @@ impl Reader<'_> {
     /// Consumes the characters before the next space or one of `ends`.
     fn until(&mut self, ends: &[char]) -> String {
         let from = self.at;
-        while !self.is_at_white_space() && self.peek().is_some_and(|c| !ends.contains(&c)) {
+        while !self.is_at_whitespace() && self.peek().is_some_and(|c| !ends.contains(&c)) {
             self.at += 1;
         }
         self.text(from, self.at)
@@ -269,7 +269,7 @@ impl Reader<'_> {
             });
         }
         let text = self.quoted(from)?;
-        if !self.is_at_white_space() {
+        if !self.is_at_whitespace() {
             let why = "expected a space after the quote. Write a quote inside quotes as \\\"";
             return Err(syntax_error(self.at, self.at + 1, why));
         }

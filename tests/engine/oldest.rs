@@ -20,7 +20,7 @@ async fn oldest(engine: &Engine) -> Option<f64> {
 }
 
 #[tokio::test]
-async fn the_oldest_waiting_job_counts_whatever_its_priority() {
+async fn the_oldest_waiting_job_counts_regardless_of_its_priority() {
     let engine = engine().await;
     put_with_priority(&engine, 10.0, "old", 0.0).await;
     put_with_priority(&engine, 18.0, "urgent", -5.0).await;
@@ -38,7 +38,7 @@ async fn the_oldest_waiting_job_counts_whatever_its_priority() {
 }
 
 #[tokio::test]
-async fn with_many_priorities_the_best_100_and_the_worst_count() {
+async fn with_many_priorities_the_lowest_100_and_the_highest_count() {
     let engine = engine().await;
     for n in 0..150 {
         let number = f64::from(n);

@@ -285,7 +285,7 @@ async fn columns_contain_the_values_of_the_job() {
 
 /// Whitespace in a body is not part of the value.
 #[tokio::test]
-async fn queries_read_values_without_white_space() {
+async fn queries_read_values_without_whitespace() {
     let (server, jobq) = start_with_queue().await;
     let body = "{\"payload\":{ \"a\" : [ 1 , 2 ] },\"state\":[ \"S\" ]}";
     jobq.post_text("/queue/q/job", body).await.job();

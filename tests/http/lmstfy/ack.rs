@@ -6,7 +6,7 @@ use super::{assert_consistent, client, start};
 use crate::support::lmstfy::Lmstfy;
 
 #[tokio::test]
-async fn an_acknowledged_job_never_returns_whatever_its_state() {
+async fn an_acknowledged_job_never_returns_from_any_state() {
     let server = start();
     let lmstfy = client(&server);
     let dead = lmstfy.publish_dead("work", "dead").await;

@@ -76,7 +76,7 @@ async fn payload_and_state_are_kept_byte_for_byte() {
 
 /// Whitespace around the value of a heartbeat is not part of it.
 #[tokio::test]
-async fn white_space_around_a_state_is_removed() {
+async fn whitespace_around_a_state_is_removed() {
     let server = start();
     let relay = client(&server);
     relay.put_ids("q", &["a"]).await;

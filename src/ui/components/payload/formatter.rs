@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn formatting_changes_only_white_space() {
+    fn formatting_changes_only_whitespace() {
         let exact = r#"{"a":12345678901234567890,"a":1.0,"b":[],"c":{ },"d":"x\" {,:} \\","e":[1e400,-0,null]}"#;
         let shown = formatted(exact).unwrap();
         let bare = |text: &str| text.split_whitespace().collect::<String>();
