@@ -75,7 +75,7 @@ impl Response {
         assert_eq!(self.status, 200, "{self:?}");
     }
 
-    /// The `results` of a success. Whole numbers become integers, whatever their notation.
+    /// The `results` of a success. Whole numbers become integers in any notation.
     #[track_caller]
     pub fn ok(self) -> Value {
         self.whole()["results"].take()

@@ -303,7 +303,7 @@ async fn queries_read_values_without_whitespace() {
     assert_consistent(&server).await;
 }
 
-/// In order of the last change, whatever the change was.
+/// In order of the last change of any kind.
 #[tokio::test]
 async fn results_are_ordered_by_the_last_change() {
     let (server, jobq) = start_with_queue().await;

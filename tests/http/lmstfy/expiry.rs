@@ -1,4 +1,4 @@
-//! Time to live: an expired job no longer exists, whatever its state.
+//! Time to live: an expired job no longer exists, in any state.
 
 use super::{assert_consistent, client, start};
 use crate::support::lmstfy::{Lmstfy, eventually};
