@@ -229,7 +229,7 @@ const DATABASE: &str = "sqlite://switchyard.db";
 #[derive(Debug, Args)]
 pub struct Serve {
     /// Configuration file in TOML, whose keys are the names of these flags. Environment variables and flags take
-    /// precedence. SIGHUP reloads secrets and the log level; other changes need a restart.
+    /// precedence. SIGHUP reloads secrets, the TLS certificate and the log level; other changes need a restart.
     #[arg(long, env = "SWITCHYARD_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Log level (error, warn, info, debug or trace), or a filter such as info,switchyard::engine=debug. SIGHUP reloads

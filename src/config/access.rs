@@ -77,27 +77,31 @@ pub struct Access {
     #[arg(long, env = "SWITCHYARD_JOBQ_TOKEN_FILE", value_parser = token_file, value_name = "PATH")]
     #[arg(group = "jobq-token-source")]
     pub jobq_token_file: Option<SecretFile>,
-    /// Listen on a non-loopback address without --qless-token. Every client that can connect has full access to qless.
+    /// Allow a non-loopback --listen address without --qless-token. Every client that can connect then has full access
+    /// to qless.
     #[arg(long, env = "SWITCHYARD_OPEN_QLESS", value_parser = FalseyValueParser::new())]
     #[arg(conflicts_with = "qless-token-source")]
     pub open_qless: bool,
-    /// Listen on a non-loopback address without --relay-token. Every client that can connect has full access to Relay.
+    /// Allow a non-loopback --listen address without --relay-token. Every client that can connect then has full access
+    /// to Relay.
     #[arg(long, env = "SWITCHYARD_OPEN_RELAY", value_parser = FalseyValueParser::new())]
     #[arg(conflicts_with = "relay-token-source")]
     pub open_relay: bool,
-    /// Listen on a non-loopback address without --jobq-token. Every client that can connect has full access to Jobq.
+    /// Allow a non-loopback --listen address without --jobq-token. Every client that can connect then has full access
+    /// to Jobq.
     #[arg(long, env = "SWITCHYARD_OPEN_JOBQ", value_parser = FalseyValueParser::new())]
     #[arg(conflicts_with = "jobq-token-source")]
     pub open_jobq: bool,
-    /// Accept lmstfy requests without a token. Every client that can connect has full access to all lmstfy namespaces.
+    /// Accept lmstfy requests without a token. Every client that can connect then has full access to all namespaces.
     #[arg(long, env = "SWITCHYARD_NO_AUTH", value_parser = FalseyValueParser::new())]
     pub no_auth: bool,
-    /// Listen on a non-loopback address although the dashboard, qless, Relay, Jobq or the metrics have no credentials.
-    /// Every client that can connect has full access to those without.
+    /// Allow non-loopback addresses although the dashboard, qless, Relay, Jobq or the metrics have no credentials. Every
+    /// client that can connect then has full access to those without.
     #[arg(long, env = "SWITCHYARD_INSECURE", value_parser = FalseyValueParser::new())]
     pub insecure: bool,
-    /// Host name that clients use for this server. Repeatable, or separated by commas. If it is set, on loopback, and
-    /// while an API is open, requests get 421 unless their host is an IP address, localhost or one of these names.
+    /// Host name that clients use for this server. Repeatable, or separated by commas. Requests whose host is not an IP
+    /// address, localhost or one of these names get 421. The server checks this on loopback, while an API accepts
+    /// requests without credentials, and if this flag is set.
     #[arg(long = "allowed-host", env = "SWITCHYARD_ALLOWED_HOSTS", value_delimiter = ',', value_parser = host)]
     #[arg(value_name = "NAME")]
     pub allowed_hosts: Vec<String>,

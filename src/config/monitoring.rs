@@ -19,7 +19,8 @@ pub struct Monitoring {
     /// --open-metrics is set.
     #[arg(long, env = "SWITCHYARD_METRICS_LISTEN", value_name = "ADDRESS:PORT")]
     pub metrics_listen: Option<SocketAddr>,
-    /// Serve the metrics at --metrics-listen without credentials, although that address is not on loopback.
+    /// Allow a non-loopback --metrics-listen address without credentials. Every client that can connect then reads the
+    /// metrics, which contain the names of queues and namespaces.
     #[arg(long, env = "SWITCHYARD_OPEN_METRICS", value_parser = FalseyValueParser::new())]
     pub open_metrics: bool,
     /// Number of queues with metrics of their own, up to 1,000. The others are counted together, with the label value

@@ -16,7 +16,8 @@ const HSTS_MAX_S: i64 = 63_072_000;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Connections")]
 pub struct Network {
-    /// Address and port to listen on for qless clients that use the Redis protocol [default: they cannot connect].
+    /// Address and port to listen on for qless clients that use the Redis protocol. Without this flag, they cannot
+    /// connect.
     #[arg(long, env = "SWITCHYARD_REDIS_LISTEN", value_name = "ADDRESS:PORT")]
     pub redis_listen: Option<SocketAddr>,
     /// Address or network of a reverse proxy. The server takes the client's address, the scheme and the host from its

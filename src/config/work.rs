@@ -110,7 +110,7 @@ pub struct Work {
     /// Exit when no job is available. Scheduled jobs do not count.
     #[arg(long)]
     pub drain: bool,
-    /// Print the queue, ID and size of the next jobs, and exit. Claims no jobs and runs no program. Not supported by
+    /// Print the queue, ID and size of the next jobs, and exit. Claims no jobs and runs no program. Not possible with
     /// Relay.
     #[arg(long)]
     pub dry_run: bool,

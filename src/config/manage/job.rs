@@ -78,7 +78,7 @@ pub enum JobCommand {
     Untrack(Targets),
     /// Take running qless jobs from their workers, without using a retry. The jobs become first in line in their queues.
     Timeout(Jobs),
-    /// Add a note to the history of a job.
+    /// Add a note to the history of a qless job.
     Note {
         #[command(flatten)]
         remote: Remote,
