@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the fuzz targets and runs each for a few seconds: fuzz.sh [TARGET [SECONDS]]. Fails on a crash, on an input that
-# takes more than 10 s (FUZZ_TIMEOUT), and on more than 2 GiB of memory, and leaves the input in fuzz/artifacts.
+# takes more than 10 s (FUZZ_TIMEOUT) or occupies more than 64 MiB (fuzz/memory.rs), and on 2 GiB in all. Leaves the input
+# in fuzz/artifacts, as well as each input that takes more than 1 s (slow-unit-…).
 # The target `requests` drives the whole server and takes minutes to build, so it runs only if named; a Rust test
 # runs its seeds. The flags below replace cargo-fuzz and a nightly compiler: they instrument the code for libFuzzer.
 # There is no address sanitizer, because the fuzzed code is safe Rust.
@@ -20,7 +21,7 @@ for source in fuzz_targets/${1:-*}.rs; do
     [[ $target == requests && ${1:-} != requests ]] && continue
     mkdir -p "corpus/$target" "seeds/$target" "artifacts/$target"
     echo "fuzz: $target for $seconds s"
-    "$CARGO_TARGET_DIR/$host/release/$target" -max_total_time="$seconds" -timeout="${FUZZ_TIMEOUT:-10}" -rss_limit_mb=2048 \
+    "$CARGO_TARGET_DIR/$host/release/$target" -max_total_time="$seconds" -timeout="${FUZZ_TIMEOUT:-10}" -report_slow_units=1 -rss_limit_mb=2048 \
         -verbosity=0 -print_final_stats=1 -artifact_prefix="artifacts/$target/" "corpus/$target" "seeds/$target" 2>&1 |
         sed -e "/# Uses:/d" -e "/dictionary\./d"
 done

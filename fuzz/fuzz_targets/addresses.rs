@@ -11,7 +11,11 @@ use libfuzzer_sys::fuzz_target;
 #[path = "../../src/ui/urls/encoding.rs"]
 mod encoding;
 
+#[path = "../memory.rs"]
+mod memory;
+
 fuzz_target!(|data: &[u8]| {
+    let _memory = memory::check();
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };

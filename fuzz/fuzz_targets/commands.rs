@@ -42,7 +42,11 @@ fn matches(pattern: &str, name: &str) -> Option<bool> {
     Some(found)
 }
 
+#[path = "../memory.rs"]
+mod memory;
+
 fuzz_target!(|data: &[u8]| {
+    let _memory = memory::check();
     let is_anonymous = data.first().is_some_and(|byte| byte % 2 == 1);
     let whole = commands(std::iter::once(data), is_anonymous);
     assert_eq!(whole, commands(data.chunks(1), is_anonymous));

@@ -72,7 +72,11 @@ fn read(peer: IpAddr, is_tls: bool, data: &[u8]) -> Request {
     request
 }
 
+#[path = "../memory.rs"]
+mod memory;
+
 fuzz_target!(|data: &[u8]| {
+    let _memory = memory::check();
     for is_tls in [false, true] {
         let plain = read(STRANGER, is_tls, data);
         assert_eq!(ClientAddress::of(plain.extensions()), Some(STRANGER));

@@ -16,7 +16,11 @@ fn bare(text: &str) -> String {
     text.split_whitespace().collect()
 }
 
+#[path = "../memory.rs"]
+mod memory;
+
 fuzz_target!(|data: &[u8]| {
+    let _memory = memory::check();
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };

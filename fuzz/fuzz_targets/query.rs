@@ -16,7 +16,11 @@ mod source {
     pub mod query;
 }
 
+#[path = "../memory.rs"]
+mod memory;
+
 fuzz_target!(|data: &[u8]| {
+    let _memory = memory::check();
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };

@@ -20,6 +20,10 @@ thread_local! {
     });
 }
 
+#[path = "../memory.rs"]
+mod memory;
+
 fuzz_target!(|data: &[u8]| {
+    let _memory = memory::check();
     SERVER.with_borrow_mut(|(runtime, server)| runtime.block_on(server.send(data)));
 });

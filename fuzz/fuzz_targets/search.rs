@@ -19,7 +19,11 @@ mod source {
 
 const NOW: i64 = 1_793_500_000_000_000;
 
+#[path = "../memory.rs"]
+mod memory;
+
 fuzz_target!(|data: &[u8]| {
+    let _memory = memory::check();
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 
 use crate::http::{Limits, Proxies, Tls};
 
@@ -120,5 +120,45 @@ fn cidr(text: &str) -> Result<IpNet, &'static str> {
     let text = text.trim();
     let address = text.parse::<IpAddr>().map(IpNet::from);
     let network = text.parse().or(address);
-    network.map_err(|_| "expected an IP address or a network such as 10.0.0.0/8")
+    let network = network.map_err(|_| "expected an IP address or a network such as 10.0.0.0/8");
+    network.map(canonical)
+}
+
+/// An IPv4 network that is written as an IPv6 one (`::ffff:10.0.0.0/104`), as IPv4: peers are compared in that form.
+fn canonical(network: IpNet) -> IpNet {
+    let mapped = match network {
+        IpNet::V6(v6) => v6
+            .addr()
+            .to_ipv4_mapped()
+            .zip(v6.prefix_len().checked_sub(96)),
+        IpNet::V4(_) => None,
+    };
+    let v4 = mapped.and_then(|(address, bits)| Ipv4Net::new(address, bits).ok());
+    v4.map_or(network, IpNet::V4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapped_network_is_one_of_ipv4() {
+        for (text, expected) in [
+            ("10.0.0.0/8", "10.0.0.0/8"),
+            ("::ffff:10.0.0.0/104", "10.0.0.0/8"),
+            ("::ffff:192.0.2.1", "192.0.2.1/32"),
+            ("::ffff:0:0/96", "0.0.0.0/0"),
+            ("::/0", "::/0"),
+            ("fd00::/8", "fd00::/8"),
+        ] {
+            assert_eq!(cidr(text).unwrap().to_string(), expected, "{text}");
+        }
+        for wrong in ["", "10.0.0.0/33", "::/129", "proxy"] {
+            assert!(cidr(wrong).is_err(), "{wrong}");
+        }
+        let proxies = Proxies(vec![cidr("::ffff:10.0.0.0/104").unwrap()]);
+        assert!(proxies.trust("10.1.2.3".parse().unwrap()));
+        assert!(proxies.trust("::ffff:10.1.2.3".parse().unwrap()));
+        assert!(!proxies.trust("11.0.0.1".parse().unwrap()));
+    }
 }

@@ -97,7 +97,8 @@ impl Runner {
                 return Ok(noticed.into_iter().collect());
             }
             SystemTask::Maintain(MaintenanceTask::DeleteEmptyQueues) => {
-                self.empty_queues.check(connection, work).await?;
+                let goes_on = self.empty_queues.check(connection, work).await?;
+                work.affected += usize::from(goes_on);
             }
             SystemTask::Maintain(MaintenanceTask::DeleteOldOperations) => {
                 work.affected += operations::delete_old(connection, work.now).await?;

@@ -19,6 +19,12 @@ use tokio::sync::futures::OwnedNotified;
 use crate::engine::clock::Time;
 use crate::engine::model::job::QueueKey;
 
+/// Maximum number of subscribed queues, summed over all polls. Each occupies about half a kilobyte.
+const SUBSCRIBED_MAX: usize = 400_000;
+
+/// Queues to which a poll can subscribe even beyond [`SUBSCRIBED_MAX`]. The limits on connections bound their number.
+const ALWAYS_SUBSCRIBED: usize = 10;
+
 /// The subscriptions of all polls on this server.
 #[derive(Debug, Default)]
 pub struct Subscriptions {
@@ -54,9 +60,13 @@ impl Subscriptions {
         self.count.load(Ordering::Acquire) > 0
     }
 
-    /// Subscribes to each of the queues.
-    pub fn subscribe(self: &Arc<Self>, queues: &[QueueKey]) -> Subscription {
+    /// Subscribes to each of the queues; `None` if all polls together would be subscribed to too many.
+    pub fn subscribe(self: &Arc<Self>, queues: &[QueueKey]) -> Option<Subscription> {
         let mut known = self.lock();
+        let all = self.count.load(Ordering::Acquire) + queues.len();
+        if queues.len() > ALWAYS_SUBSCRIBED && all > SUBSCRIBED_MAX {
+            return None;
+        }
         let notifiers = queues.iter().map(|queue| {
             let subscribers = known.queues.entry(queue.clone()).or_default();
             subscribers.count += 1;
@@ -64,11 +74,11 @@ impl Subscriptions {
         });
         let notifiers: Vec<_> = notifiers.collect();
         self.count.fetch_add(queues.len(), Ordering::AcqRel);
-        Subscription {
+        Some(Subscription {
             subscriptions: Arc::clone(self),
             queues: queues.to_vec(),
             notifiers,
-        }
+        })
     }
 
     /// Wakes up to `n` subscribers of the queue, usually because as many jobs became available there.

@@ -24,8 +24,15 @@ const TICK: Duration = Duration::from_millis(500);
 /// cause a scan of all connections for each.
 const EVICTED_SHARE: usize = 16;
 
-/// Bytes of a large response that a client must read in the time in which it must read something of a small one.
+/// Bytes of a response that a client must read in [`Limits::stalled`], unless it reads the whole response.
 const PROGRESS_MIN: usize = 64 << 10;
+
+/// Ticks after which a connection whose client does not read counts as waiting for it. Clients that read fast are
+/// waited for too, but only for moments.
+const STALLED_MIN: u32 = 4;
+
+/// Bytes of a header that do not count toward [`Limits::header_bytes`].
+const HEADER_SMALL: usize = 8 << 10;
 
 /// What a connection is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,29 +54,40 @@ pub struct Connection {
     phase: AtomicU64,
     /// The tick after the one in which the client stopped reading the response; 0 if it reads.
     stalled: AtomicU32,
-    /// Bytes of a large response that must be sent before the client counts as reading; 0 for other responses.
-    progress: AtomicUsize,
     /// Bytes sent since the client stopped reading.
     sent: AtomicUsize,
-    clock: Arc<AtomicU32>,
+    /// Bytes of a header that have arrived, while it is incomplete.
+    header: AtomicUsize,
+    shared: Arc<Shared>,
     task: OnceLock<AbortHandle>,
 }
 
+/// What all connections of a listener share.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Counts the checks. It stops while there are no connections.
+    clock: AtomicU32,
+    /// Bytes of all incomplete headers beyond [`HEADER_SMALL`] each.
+    headers: AtomicUsize,
+    /// See [`Limits::header_bytes`].
+    headers_max: usize,
+}
+
 impl Connection {
-    fn new(clock: Arc<AtomicU32>) -> Connection {
-        let now = clock.load(Ordering::Relaxed);
+    fn new(shared: Arc<Shared>) -> Connection {
+        let now = shared.clock.load(Ordering::Relaxed);
         Connection {
             phase: AtomicU64::new(packed(Phase::Header, now)),
             stalled: AtomicU32::new(0),
-            progress: AtomicUsize::new(0),
             sent: AtomicUsize::new(0),
-            clock,
+            header: AtomicUsize::new(0),
+            shared,
             task: OnceLock::new(),
         }
     }
 
     fn now(&self) -> u32 {
-        self.clock.load(Ordering::Relaxed)
+        self.shared.clock.load(Ordering::Relaxed)
     }
 
     fn enter(&self, phase: Phase) {
@@ -89,29 +107,38 @@ impl Connection {
         }
     }
 
-    /// Called when the client has sent bytes.
-    pub fn received(&self) {
+    /// Called when the client has sent bytes. Returns whether there is room for them, if they belong to a header.
+    #[must_use]
+    pub fn received(&self, bytes: usize) -> bool {
+        self.begin_header();
+        if self.phase().0 != Phase::Header as u64 {
+            return true;
+        }
+        let before = self.header.fetch_add(bytes, Ordering::Relaxed);
+        let added = large(before + bytes) - large(before);
+        if added == 0 {
+            return true;
+        }
+        let headers = self.shared.headers.fetch_add(added, Ordering::Relaxed);
+        headers + added <= self.shared.headers_max
+    }
+
+    /// Called when the header of a request begins.
+    pub fn begin_header(&self) {
         self.enter_from(Phase::Idle, Phase::Header);
     }
 
     /// Called when the header of a request is complete.
     pub fn begin_request(&self) {
         self.enter(Phase::Busy);
-        if self.progress.load(Ordering::Relaxed) != 0 {
-            self.progress.store(0, Ordering::Relaxed);
-            self.flushed();
+        self.end_header();
+    }
+
+    fn end_header(&self) {
+        let counted = large(self.header.swap(0, Ordering::Relaxed));
+        if counted > 0 {
+            self.shared.headers.fetch_sub(counted, Ordering::Relaxed);
         }
-    }
-
-    /// Called when a large response begins. If a client reads it too slowly, the
-    /// client counts as not reading.
-    pub fn begin_large_response(&self) {
-        self.progress.store(PROGRESS_MIN, Ordering::Relaxed);
-    }
-
-    /// Called when a large response was sent and another one can follow in the same request.
-    pub fn end_large_response(&self) {
-        self.progress.store(0, Ordering::Relaxed);
     }
 
     /// Called when the server waits for the rest of a body.
@@ -135,7 +162,7 @@ impl Connection {
         self.enter_from(Phase::Idle, Phase::Idle);
         if self.stalled.load(Ordering::Relaxed) != 0 {
             let sent = self.sent.fetch_add(bytes, Ordering::Relaxed) + bytes;
-            if sent > self.progress.load(Ordering::Relaxed) {
+            if sent > PROGRESS_MIN {
                 self.stalled.store(0, Ordering::Relaxed);
             }
         }
@@ -168,11 +195,17 @@ impl Connection {
         }
     }
 
-    /// The tick since which the server has been waiting for the client; `None` if it is not waiting.
+    /// The tick since which the server has been waiting for the client to send something; `None` if it is not waiting.
     fn waiting_since(&self) -> Option<u32> {
         let (phase, since) = self.phase();
         let is_stalled = self.stalled.load(Ordering::Relaxed) != 0;
         (!is_stalled && phase != Phase::Busy as u64).then_some(since)
+    }
+
+    /// The tick since which the client does not read; `None` if it reads.
+    fn stalled_since(&self) -> Option<u32> {
+        let since = self.stalled.load(Ordering::Relaxed).checked_sub(1)?;
+        (self.now().saturating_sub(since) >= STALLED_MIN).then_some(since)
     }
 
     fn is_over(&self, ticks: Ticks) -> bool {
@@ -186,6 +219,17 @@ impl Connection {
         (phase == Phase::Header as u64 && waited >= ticks.header)
             || (phase == Phase::Idle as u64 && waited >= ticks.idle)
     }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.end_header();
+    }
+}
+
+/// The bytes of a header that count.
+fn large(header: usize) -> usize {
+    header.saturating_sub(HEADER_SMALL)
 }
 
 fn packed(phase: Phase, tick: u32) -> u64 {
@@ -217,8 +261,7 @@ impl Ticks {
 /// The open connections of a server.
 pub struct Connections {
     limits: Limits,
-    /// Counts the checks. It stops while there are no connections.
-    clock: Arc<AtomicU32>,
+    shared: Arc<Shared>,
     open: Mutex<Open>,
     /// Wakes [`watch`] when the first connection is opened.
     opened: Arc<Notify>,
@@ -253,14 +296,19 @@ impl Open {
         Some(connection)
     }
 
-    /// Closes the connections, of one address or of all, on which the server has been waiting longest for the client.
-    /// Returns whether there was one.
+    /// Closes the connections, of one address or of all, on which the server has been waiting longest for the client to
+    /// send something; if there are none, those whose client has not read for longest. Returns whether there was one.
     fn evict(&mut self, from: Option<IpAddr>) -> bool {
+        self.evict_by(from, Connection::waiting_since)
+            || self.evict_by(from, Connection::stalled_since)
+    }
+
+    fn evict_by(&mut self, from: Option<IpAddr>, since: fn(&Connection) -> Option<u32>) -> bool {
         let mut waiting: Vec<(u32, u64)> = self
             .all
             .iter()
             .filter(|(_, (its, _))| from.is_none() || *its == from)
-            .filter_map(|(number, (_, connection))| Some((connection.waiting_since()?, *number)))
+            .filter_map(|(number, (_, connection))| Some((since(connection)?, *number)))
             .collect();
         let Some(last) = waiting.len().checked_sub(1) else {
             return false;
@@ -281,7 +329,10 @@ impl Connections {
     pub fn new(limits: Limits, gauge: Gauge) -> Arc<Connections> {
         let connections = Arc::new(Connections {
             limits,
-            clock: Arc::default(),
+            shared: Arc::new(Shared {
+                headers_max: limits.header_bytes,
+                ..Shared::default()
+            }),
             open: Mutex::default(),
             opened: Arc::default(),
             gauge,
@@ -290,8 +341,8 @@ impl Connections {
         connections
     }
 
-    /// Adds a connection; at the limit, closes connections that wait for a request. At the limit of its address, closes
-    /// one of that address. `None` if all are busy. Trusted proxies, which have many clients, pass no address.
+    /// Adds a connection; at the limit, closes connections that wait for their client. At the limit of its address,
+    /// closes some of that address. `None` if all are busy. Trusted proxies, which have many clients, pass no address.
     pub fn admit(self: &Arc<Self>, from: Option<IpAddr>) -> Option<ConnectionGuard> {
         let from = from.map(network);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -309,7 +360,7 @@ impl Connections {
         }
         let number = open.next;
         open.next += 1;
-        let connection = Arc::new(Connection::new(Arc::clone(&self.clock)));
+        let connection = Arc::new(Connection::new(Arc::clone(&self.shared)));
         open.all.insert(number, (from, Arc::clone(&connection)));
         self.opened.notify_one();
         Some(ConnectionGuard {
@@ -349,7 +400,7 @@ async fn watch(connections: Weak<Connections>, ticks: Ticks) {
             tick.reset();
             continue;
         }
-        connections.clock.fetch_add(1, Ordering::Relaxed);
+        connections.shared.clock.fetch_add(1, Ordering::Relaxed);
         connections.close_overdue(ticks);
     }
 }

@@ -17,9 +17,6 @@ use super::connections::Connection;
 use crate::memory::Reserved;
 use crate::request::BodyTimeout;
 
-/// A response over this size, in bytes, must progress.
-pub const LARGE_RESPONSE: usize = 1 << 20;
-
 /// The socket of a connection. With TLS, it carries the encrypted bytes.
 pub struct TrackedSocket {
     stream: TcpStream,
@@ -54,8 +51,10 @@ impl AsyncRead for TrackedSocket {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        if buffer.filled().len() > before {
-            self.connection.received();
+        let received = buffer.filled().len().saturating_sub(before);
+        if received > 0 && !self.connection.received(received) {
+            let why = "other connections occupy the memory for headers";
+            return Poll::Ready(Err(io::Error::other(why)));
         }
         read
     }
@@ -165,10 +164,6 @@ pub struct TrackedResponseBody {
 
 impl TrackedResponseBody {
     pub fn new(body: Body, reserved: Reserved, connection: Arc<Connection>) -> TrackedResponseBody {
-        let bytes = body.size_hint().exact().unwrap_or_default();
-        if bytes > LARGE_RESPONSE as u64 {
-            connection.begin_large_response();
-        }
         TrackedResponseBody {
             body,
             reserved,

@@ -7,6 +7,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Maximum number of connections, regardless of the limit on open files.
 const CONNECTIONS_MAX: usize = 16_384;
 
+/// Bytes of the incomplete headers of all connections, not counting the first ones of each.
+const HEADER_BYTES_MAX: usize = 64 << 20;
+
 /// Limits on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -17,11 +20,13 @@ pub struct Limits {
     /// Maximum time from the opening of a connection, or the first byte of a later request, to the end of the request's
     /// header.
     pub header: Duration,
+    /// Maximum size of the incomplete headers of all connections, not counting the first 8 KiB of each.
+    pub header_bytes: usize,
     /// Maximum time between a response and the first byte of the next request.
     pub idle: Duration,
     /// Maximum time for a whole request body.
     pub body: Duration,
-    /// Maximum time that a client reads nothing of a ready response.
+    /// Maximum time that a client reads neither more than 64 KiB of a ready response nor all of it.
     pub stalled: Duration,
     /// the Redis protocol: maximum time from `MULTI` to `EXEC`, and of an `EXEC`.
     pub transaction: Duration,
@@ -35,6 +40,7 @@ impl Limits {
             connections,
             per_address: connections.div_ceil(2),
             header: Duration::from_secs(30),
+            header_bytes: HEADER_BYTES_MAX,
             idle: Duration::from_secs(60),
             body: Duration::from_secs(30),
             stalled: Duration::from_secs(30),

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::accept::{Clients, Transport, log_end};
 use super::connections::{Connection, ConnectionGuard};
-use super::io::{LARGE_RESPONSE, TrackedSocket};
+use super::io::TrackedSocket;
 use super::limits::Limits;
 use super::tls::Tls;
 use crate::memory::{Reserved, SMALL_MAX};
@@ -45,6 +45,8 @@ pub async fn serve(
 ) {
     let limits = Limits {
         idle: Duration::MAX,
+        // The memory of commands is counted when they arrive.
+        header_bytes: usize::MAX,
         ..limits
     };
     let clients = Clients::new(limits, &transport, FULL);
@@ -215,7 +217,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
             }
         } else if is_new {
             self.connection.end_request();
-            self.connection.received();
+            self.connection.begin_header();
         }
         let arrived = self.reader.arrived() + self.input.len();
         let large = arrived.saturating_sub(SMALL_MAX);
@@ -242,13 +244,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
 
     async fn write(&mut self) -> io::Result<()> {
         if !self.output.is_empty() {
-            // A client must not keep a large reply in memory by reading a few bytes of it from time to time.
-            if self.output.len() > LARGE_RESPONSE {
-                self.connection.begin_large_response();
-            }
             self.stream.write_all(&self.output).await?;
             self.stream.flush().await?;
-            self.connection.end_large_response();
             self.output.clear();
             self.output.shrink_to(OUTPUT_BYTES);
         }

@@ -9,6 +9,9 @@ use tokio::time::timeout;
 /// The longest text that is read, in bytes: the limit of a request to the qless API.
 pub const TEXT_BYTES_MAX: usize = 16 << 20;
 
+/// The longest texts of a reply together, in bytes. What exceeds it is discarded, as a longer text is.
+const REPLY_BYTES_MAX: usize = 64 << 20;
+
 /// The most elements of a reply.
 const ELEMENTS_MAX: usize = 1_000_000;
 
@@ -55,7 +58,7 @@ type Result<T> = std::result::Result<T, RedisError>;
 pub enum Reply {
     Null,
     Text(Vec<u8>),
-    /// A text that is longer than [`TEXT_BYTES_MAX`], and was discarded.
+    /// A text that is longer than [`TEXT_BYTES_MAX`], or too long for its reply, and was discarded.
     TooLong,
     Int(i64),
     List(Vec<Reply>),
@@ -158,6 +161,8 @@ fn percent_decoded(text: &str) -> String {
 /// A connection.
 pub struct Redis {
     stream: BufReader<TcpStream>,
+    /// Bytes that the texts of the reply may still have.
+    left: usize,
 }
 
 impl Redis {
@@ -173,6 +178,7 @@ impl Redis {
         stream.set_nodelay(true)?;
         let mut redis = Redis {
             stream: BufReader::new(stream),
+            left: 0,
         };
         if !address.password.is_empty() {
             match address.user.as_str() {
@@ -233,6 +239,7 @@ impl Redis {
     /// # Errors
     /// If there is none.
     pub async fn reply(&mut self) -> Result<Reply> {
+        self.left = REPLY_BYTES_MAX;
         let reply = timeout(PATIENCE, Box::pin(self.read(0))).await;
         reply.map_err(|_| RedisError::Timeout)?
     }
@@ -278,7 +285,10 @@ impl Redis {
 
     async fn bulk(&mut self, length: usize) -> Result<Reply> {
         let mut text = Vec::new();
-        let is_too_long = length > TEXT_BYTES_MAX;
+        let is_too_long = length > TEXT_BYTES_MAX.min(self.left);
+        if !is_too_long {
+            self.left -= length;
+        }
         if is_too_long {
             let mut rest = (&mut self.stream).take(length as u64);
             tokio::io::copy_buf(&mut rest, &mut tokio::io::sink()).await?;
@@ -367,6 +377,8 @@ impl Redis {
 
 #[cfg(test)]
 mod tests {
+    use tokio::net::TcpListener;
+
     use super::*;
 
     #[test]
@@ -401,5 +413,38 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(!shown.contains("secret"), "{shown}");
+    }
+
+    #[tokio::test]
+    async fn the_texts_of_a_reply_have_up_to_64_mib() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let text = "x".repeat(TEXT_BYTES_MAX);
+        let server = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            for _ in 0..2 {
+                stream.write_all(b"*6\r\n").await.unwrap();
+                for text in [&text, &text, &text, &text, "x", ""] {
+                    let text = format!("${}\r\n{text}\r\n", text.len());
+                    stream.write_all(text.as_bytes()).await.unwrap();
+                }
+            }
+            stream
+        };
+        let client = async {
+            let stream = TcpStream::connect(address).await.unwrap();
+            let mut redis = Redis {
+                stream: BufReader::new(stream),
+                left: 0,
+            };
+            // The limit applies to each reply.
+            for _ in 0..2 {
+                let texts = redis.reply().await.unwrap().list();
+                let read: Vec<_> = texts.iter().map(|it| it.bytes().map(<[u8]>::len)).collect();
+                let all = Some(TEXT_BYTES_MAX);
+                assert_eq!(read, [all, all, all, all, None, Some(0)]);
+            }
+        };
+        tokio::join!(server, client);
     }
 }

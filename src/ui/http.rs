@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod authentication;
 pub mod download;
+mod export_slots;
 pub mod exports;
 pub mod feed;
 pub mod find;
@@ -30,7 +31,6 @@ use leptos::prelude::*;
 use leptos_axum::{
     LeptosRoutes, ResponseOptions, generate_route_list, render_app_async_with_context,
 };
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
@@ -44,6 +44,7 @@ use crate::redis_clients::Clients;
 use crate::request::Https;
 use crate::ui::display::Display;
 use crate::ui::http::authentication::{Authenticator, Principal};
+use crate::ui::http::export_slots::ExportSlots;
 use crate::ui::http::feed::Feed;
 use crate::ui::http::rendered_pages::RenderedPages;
 use crate::ui::page_request::PageRequest;
@@ -58,6 +59,9 @@ const PAGE_TIMEOUT: Duration = Duration::from_millis(4_500);
 
 /// Maximum size of a form.
 const FORM_BYTES_MAX: usize = 64 << 10;
+
+/// Maximum size of the sign-in form, which strangers can send.
+const LOGIN_BYTES_MAX: usize = 8 << 10;
 
 /// Maximum size of a form with a payload or a state: the Jobq API accepts 2 MiB, and percent-encoding can triple the
 /// size.
@@ -78,8 +82,8 @@ pub struct Dashboard {
     pub no_auth: bool,
     /// The clients that are connected over the Redis protocol.
     pub clients: Arc<Clients>,
-    /// One permit for each export of jobs.
-    job_exports: Arc<Semaphore>,
+    /// The exports of jobs that are running.
+    export_slots: ExportSlots,
     pub leptos: LeptosOptions,
 }
 
@@ -102,7 +106,7 @@ impl Dashboard {
             engine,
             no_auth,
             clients,
-            job_exports: Arc::new(Semaphore::new(exports::JOB_EXPORTS_MAX)),
+            export_slots: ExportSlots::default(),
             leptos: assets.leptos_options(),
             assets,
         }
@@ -135,7 +139,10 @@ pub fn router(state: Dashboard) -> Router {
         .route("/ui/jobs.jsonl", get(exports::jobs_as_json_lines))
         // Forms that are posted to the address of a page.
         .route("/ui/check", post(page_forms::check))
-        .route("/ui/login", post(login::sign_in))
+        .route(
+            "/ui/login",
+            post(login::sign_in).layer(RequestBodyLimitLayer::new(LOGIN_BYTES_MAX)),
+        )
         .route("/ui/logout", post(login::sign_out))
         .route("/ui/namespaces", post(page_forms::create_token))
         .route("/ui/namespaces/{name}", post(page_forms::create_token_in))

@@ -18,6 +18,9 @@ const IMPATIENT: [&str; 2] = ["--connection-timeout", "1"];
 /// The time between two bytes of a slow client.
 const DRIBBLE: Duration = Duration::from_millis(50);
 
+/// A guard against a server that does not enforce a limit.
+const ATTEMPTS: usize = 400;
+
 /// Sends `bytes` one by one, repeatedly, until the server closes the connection.
 async fn dribble(connection: &mut Connection, bytes: &str) {
     for byte in bytes.bytes().cycle() {
@@ -311,6 +314,31 @@ async fn a_header_has_up_to_100_lines() {
             "{lines} lines: {line}"
         );
     }
+}
+
+#[tokio::test]
+async fn incomplete_headers_share_64_mib() {
+    let server = Server::with(&["--max-connections", "4000"]);
+    let line = format!("x-long: {}\r\n", "v".repeat(30_000));
+    let head = format!("GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n{}", line.repeat(4));
+    let mut all = opened(&server, 800).await;
+    for connection in &mut all {
+        drop(connection.try_write(&head).await);
+    }
+    // The server closes those for which there is no room: at least 200.
+    let mut closed = 0;
+    for _ in 0..ATTEMPTS {
+        closed = 0;
+        for connection in &mut all {
+            closed += usize::from(connection.try_write("v").await.is_err());
+        }
+        if closed >= 200 {
+            break;
+        }
+        sleep(DRIBBLE).await;
+    }
+    assert!(closed >= 200, "{closed} connections are closed");
+    server.client().get("/queues").await.ok();
 }
 
 #[tokio::test]

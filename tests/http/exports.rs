@@ -110,21 +110,31 @@ async fn an_invalid_search_is_explained() {
     );
 }
 
+/// Dashboard keys of three users.
+const KEYS: &str =
+    "viewer:ada:secret-of-ada-0001,viewer:bob:secret-of-bob-0001,viewer:cyd:secret-of-cyd-0001";
+
 #[tokio::test]
-async fn a_fifth_export_waits_its_turn() {
-    let server = Server::with(&[]);
+async fn a_user_has_two_exports_and_a_fifth_of_all_waits_its_turn() {
+    let server = Server::with(&["--ui-key", KEYS]);
     // More than the buffers of a connection hold.
     put(&server, "work", 0..12_000, &"long".repeat(50)).await;
     let url = format!("http://{}/ui/jobs.jsonl", server.address);
-    let begin = async || server.http.get(&url).send().await.unwrap();
+    let begin = async |name: &str| {
+        let request = server.http.get(&url);
+        let secret = format!("secret-of-{name}-0001");
+        request.basic_auth(name, Some(secret)).send().await.unwrap()
+    };
     let mut running = Vec::new();
-    for _ in 0..4 {
-        let response = begin().await;
-        assert_eq!(response.status(), 200);
+    for name in ["ada", "ada", "bob"] {
+        let response = begin(name).await;
+        assert_eq!(response.status(), 200, "{name}");
         running.push(response);
     }
-    assert_eq!(begin().await.status(), 503);
+    assert_eq!(begin("ada").await.status(), 429, "a third one of a user");
+    running.push(begin("bob").await);
+    assert_eq!(begin("cyd").await.status(), 503);
     running.pop();
     // The server notices that the connection is closed.
-    while begin().await.status() == 503 {}
+    while begin("cyd").await.status() == 503 {}
 }

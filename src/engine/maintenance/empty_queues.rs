@@ -11,7 +11,7 @@ use crate::engine::clock::Time;
 use crate::engine::model::job::QueueId;
 use crate::engine::model::queue::Queue;
 
-use crate::engine::maintenance::fold_series;
+use crate::engine::maintenance::{fold_series, prune};
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::store::{Connection, Statement, StoreError};
 
@@ -24,11 +24,17 @@ const CHECKS: u32 = 10;
 /// The time between mark and deletion: longer than any transaction.
 const MARK_AGE: Duration = Duration::from_secs(5);
 
+/// Queues that are deleted in a transaction.
+const DELETED_MAX: usize = 200;
+
 /// The empty queues found so far.
 #[derive(Debug)]
 pub struct EmptyQueues {
     age_s: f64,
+    /// When the last check began.
     checked_at: Option<Time>,
+    /// The first queue of the next part of the check that is running.
+    next: Option<QueueId>,
     queues: HashMap<QueueId, EmptyQueue>,
 }
 
@@ -46,23 +52,36 @@ impl EmptyQueues {
         EmptyQueues {
             age_s: age.as_secs_f64(),
             checked_at: None,
+            next: None,
             queues: HashMap::new(),
         }
     }
 
-    /// If a check is due: marks queues that have been empty and inactive, and deletes those that were marked before.
+    /// If a check is due or running: marks queues that have been empty and inactive, and deletes those that were marked
+    /// before. Checks a bounded number of queues. Returns whether the check goes on.
     pub async fn check(
         &mut self,
         connection: &mut Connection,
         work: &mut UnitOfWork,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let now = work.now;
         let is_early = |at: Time| now.seconds_from(at) < self.age_s / f64::from(CHECKS);
-        if self.checked_at.is_some_and(is_early) {
-            return Ok(());
+        let from = match self.next {
+            Some(next) => next,
+            None if self.checked_at.is_some_and(is_early) => return Ok(false),
+            None => QueueId::MIN,
+        };
+        if self.next.is_none() {
+            self.checked_at = Some(now);
         }
-        self.checked_at = Some(now);
-        let answers = connection.run(vec![Statement::new(EMPTY, [])]).await?;
+        let Some((mut last, has_more)) = prune::last_queue(connection, from).await? else {
+            self.next = None;
+            return Ok(false);
+        };
+        self.next = has_more.then_some(last + 1);
+        let mut deleted = 0;
+        let part = Statement::new(EMPTY, [from, last].map(Into::into));
+        let answers = connection.run(vec![part]).await?;
         let mut queues = HashMap::new();
         for row in answers.into_iter().flat_map(|answer| answer.rows) {
             let id = row.int(0)?;
@@ -82,7 +101,13 @@ impl EmptyQueues {
                 .unwrap_or(found);
             let empty_s = now.seconds_from(found.since);
             if found.forgotten && empty_s >= MARK_AGE.as_secs_f64() {
+                if deleted == DELETED_MAX {
+                    // The next part begins with this queue.
+                    (self.next, last) = (Some(id), id - 1);
+                    break;
+                }
                 work.drop_queue(id);
+                deleted += 1;
                 continue;
             }
             if !found.forgotten && empty_s >= self.age_s {
@@ -90,8 +115,9 @@ impl EmptyQueues {
             }
             queues.insert(id, found);
         }
-        self.queues = queues;
-        Ok(())
+        self.queues.retain(|id, _| *id < from || *id > last);
+        self.queues.extend(queues);
+        Ok(self.next.is_some())
     }
 }
 
@@ -125,8 +151,9 @@ const EMPTY: &str = "
 SELECT q.id, CAST(coalesce((SELECT sum(t.n) FROM tallies AS t
                             WHERE t.kind = {kind_wait} AND t.queue = q.id AND t.slot = -1), 0) AS BIGINT), q.forgotten
 FROM queues AS q
-WHERE q.protocol <> 'qless' AND (q.protocol <> 'jobq' OR q.forgotten = 1) AND q.paused = 0
-    AND coalesce((SELECT sum(t.n) FROM tallies AS t WHERE t.kind = {kind_state} AND t.queue = q.id), 0) = 0";
+WHERE q.id >= $1 AND q.id <= $2 AND q.protocol <> 'qless' AND (q.protocol <> 'jobq' OR q.forgotten = 1) AND q.paused = 0
+    AND coalesce((SELECT sum(t.n) FROM tallies AS t WHERE t.kind = {kind_state} AND t.queue = q.id), 0) = 0
+ORDER BY q.id";
 
 const DROP: &str = "DELETE FROM queues WHERE forgotten = 1 AND id IN (SELECT int(0) FROM rows($1))";
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::engine::error::Result;
+use crate::engine::maintenance::prune;
 use crate::engine::model::job::QueueId;
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::counters::Kind;
@@ -21,13 +22,49 @@ const BATCH: i64 = 5_000;
 /// The queue ID that holds the counters of deleted queues.
 const DELETED_QUEUES: QueueId = 0;
 
-/// Aggregates a bounded batch of old minutes into hours, in one transaction so that nothing is lost or counted twice,
-/// and deletes a bounded batch of old hours. Returns whether nothing is left to do.
-pub async fn fold(connection: &mut Connection, work: &UnitOfWork) -> Result<bool, StoreError> {
+/// How far the hourly aggregation has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The queues from this ID.
+    From(QueueId),
+    Done,
+}
+
+impl Progress {
+    pub const BEGIN: Progress = Progress::From(QueueId::MIN);
+}
+
+/// Aggregates a bounded batch of old minutes of a bounded number of queues into hours, in one transaction so that
+/// nothing is lost or counted twice, and deletes a bounded batch of their old hours. Returns how far it has come.
+pub async fn fold(
+    connection: &mut Connection,
+    work: &UnitOfWork,
+    progress: Progress,
+) -> Result<Progress, StoreError> {
+    let Progress::From(from) = progress else {
+        return Ok(Progress::Done);
+    };
+    let (last, has_more) = prune::last_queue(connection, from)
+        .await?
+        .unwrap_or((from, false));
+    let is_all = fold_queues(connection, work, (from, last)).await?;
+    Ok(match (is_all, has_more) {
+        (false, _) => progress,
+        (true, true) => Progress::From(last),
+        (true, false) => Progress::Done,
+    })
+}
+
+/// Returns whether nothing is left to do for these queues.
+async fn fold_queues(
+    connection: &mut Connection,
+    work: &UnitOfWork,
+    (from, last): (QueueId, QueueId),
+) -> Result<bool, StoreError> {
     let hour = minute(work.now).div_euclid(HOUR);
     let first_minute = (hour - MINUTES_KEPT / HOUR).saturating_mul(HOUR);
     let take_old = |kind: Kind, before: i64| {
-        let args = [kind as i64, before, BATCH].map(Into::into);
+        let args = [kind as i64, before, BATCH, from, last].map(Into::into);
         Statement::new(TAKE_OLD, args)
     };
     let batch = vec![
@@ -62,7 +99,7 @@ pub fn keep_deleted_queues(queues: &[(QueueId,)]) -> Statement {
 const TAKE_OLD: &str = "
 DELETE FROM tallies WHERE kind = $1 AND (queue, day, slot, server) IN (
     SELECT t.queue, t.day, t.slot, t.server
-    FROM (SELECT id FROM queues UNION ALL SELECT 0) AS q CROSS JOIN tallies AS t
+    FROM (SELECT id FROM queues WHERE id >= $4 AND id <= $5 UNION ALL SELECT 0) AS q CROSS JOIN tallies AS t
     WHERE t.kind = $1 AND t.queue = q.id AND t.day < $2 LIMIT $3 + 0)
 RETURNING queue, day, slot, server, n";
 

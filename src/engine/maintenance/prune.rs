@@ -66,8 +66,7 @@ async fn prune_statistics(
     work: &UnitOfWork,
     from: i64,
 ) -> Result<Step, StoreError> {
-    let slice = Statement::new(QUEUES, [from.into(), BATCH.into()]);
-    let Some((last, is_full)) = last_of(connection, slice, |row| row.int(0)).await? else {
+    let Some((last, is_full)) = last_queue(connection, from).await? else {
         return Ok((Progress::Entries, false));
     };
     let prune = |kind: Kind, day: i64, slot: i64| {
@@ -148,6 +147,15 @@ async fn prune_failure_counts(
         false => Progress::Done,
     };
     Ok((next, is_full))
+}
+
+/// The last of up to [`BATCH`] queues from the ID `from`, and whether there may be more; `None` if there is none.
+pub async fn last_queue(
+    connection: &mut Connection,
+    from: i64,
+) -> Result<Option<(i64, bool)>, StoreError> {
+    let slice = Statement::new(QUEUES, [from.into(), BATCH.into()]);
+    last_of(connection, slice, |row| row.int(0)).await
 }
 
 /// The last key of a part of a table, and whether the part is full, so that there may be more; `None` if it is empty.

@@ -96,7 +96,7 @@ impl MaintenanceTask {
         )
     }
 
-    /// Whether there may be more to do after a transaction that processed `jobs` jobs.
+    /// Whether there may be more to do after a transaction whose result is `jobs`.
     pub fn may_have_more(self, jobs: usize) -> bool {
         match self {
             // The size of the jobs may have ended the batch early.
@@ -104,7 +104,9 @@ impl MaintenanceTask {
             | MaintenanceTask::DeleteOldDead
             | MaintenanceTask::EmptyDeletedQueues
             | MaintenanceTask::DeleteOldComplete
-            | MaintenanceTask::DeleteSurplusComplete => jobs > 0,
+            | MaintenanceTask::DeleteSurplusComplete
+            // Reports whether queues are left to check.
+            | MaintenanceTask::DeleteEmptyQueues => jobs > 0,
             _ => i64::try_from(jobs).is_ok_and(|jobs| jobs >= self.batch()),
         }
     }

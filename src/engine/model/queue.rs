@@ -112,10 +112,15 @@ impl Queues {
             .unwrap_or_default()
     }
 
+    /// All queues in any order. There can be many, so sorting them takes long.
+    pub fn unordered(&self) -> Vec<Arc<Queue>> {
+        let inner = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        inner.by_id.values().cloned().collect()
+    }
+
     /// All queues, by the time they were first seen, then by name.
     pub fn all(&self) -> Vec<Arc<Queue>> {
-        let inner = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let mut queues: Vec<_> = inner.by_id.values().cloned().collect();
+        let mut queues = self.unordered();
         queues.sort_by(|a, b| {
             (a.first_seen, &a.key.name, a.id).cmp(&(b.first_seen, &b.key.name, b.id))
         });

@@ -174,7 +174,7 @@ impl Engine {
 
     /// The queues whose jobs are visible: excludes deleted ones that maintenance has not emptied yet.
     pub(in crate::engine) fn visible_queues(&self) -> QueuesById {
-        let all = self.known_queues().all().into_iter();
+        let all = self.known_queues().unordered().into_iter();
         let all = all.filter(|queue| !queue.forgotten || queue.key.protocol != Protocol::Jobq);
         all.map(|queue| (queue.id, queue)).collect()
     }

@@ -83,8 +83,8 @@ pub struct Runner {
 pub struct StatisticsCleanup {
     /// The UTC day of the last deletion of old statistics, and how far it has come.
     pruned: Option<(i64, Progress)>,
-    /// The hour of the last aggregation of minutes into hours.
-    folded_in: Option<i64>,
+    /// The hour of the last aggregation of minutes into hours, and how far it has come.
+    folded: Option<(i64, fold_series::Progress)>,
 }
 
 impl GroupRunner for Runner {
@@ -246,10 +246,13 @@ impl Runner {
         work: &mut UnitOfWork,
     ) -> Result<StatisticsCleanup, StoreError> {
         let mut cleanup = self.statistics_cleanup.clone();
-        let hour = Some(time_series::minute(work.now).div_euclid(time_series::HOUR));
-        if cleanup.folded_in != hour && fold_series::fold(connection, work).await? {
-            cleanup.folded_in = hour;
-        }
+        let hour = time_series::minute(work.now).div_euclid(time_series::HOUR);
+        let progress = match cleanup.folded {
+            Some((of, progress)) if of == hour => progress,
+            _ => fold_series::Progress::BEGIN,
+        };
+        let progress = fold_series::fold(connection, work, progress).await?;
+        cleanup.folded = Some((hour, progress));
         let day = work.now.day();
         let progress = match cleanup.pruned {
             Some((on, progress)) if on == day => progress,

@@ -24,11 +24,11 @@ async fn at_the_limit_the_longest_waiting_connection_is_closed() {
     let busy = connections.admit(address(1)).unwrap();
     busy.connection.begin_request();
     let first = connections.admit(address(2)).unwrap();
-    connections.clock.fetch_add(1, Ordering::Relaxed);
+    connections.shared.clock.fetch_add(1, Ordering::Relaxed);
     let second = connections.admit(address(3)).unwrap();
-    connections.clock.fetch_add(1, Ordering::Relaxed);
+    connections.shared.clock.fetch_add(1, Ordering::Relaxed);
     // Received bytes do not extend the time limit.
-    first.connection.received();
+    assert!(first.connection.received(1));
     let third = connections.admit(address(4)).unwrap();
     let open = [&busy, &first, &second, &third].map(|it| is_open(&connections, it));
     assert_eq!(open, [true, false, true, true]);
@@ -44,7 +44,7 @@ async fn at_the_limit_the_longest_waiting_connection_is_closed() {
 async fn an_address_at_its_limit_replaces_its_own_connection() {
     let connections = Connections::new(limits(10, 2), Gauge::default());
     let other = connections.admit(address(9)).unwrap();
-    connections.clock.fetch_add(1, Ordering::Relaxed);
+    connections.shared.clock.fetch_add(1, Ordering::Relaxed);
     let first = connections.admit(address(1)).unwrap();
     let second = connections.admit(address(1)).unwrap();
     second.connection.begin_request();
@@ -84,7 +84,7 @@ async fn each_time_limit_ends_a_connection_in_its_tick() {
         let guard = connections.admit(None).unwrap();
         prepare(&guard.connection);
         let is_over_after = |ticks: u32| {
-            connections.clock.fetch_add(ticks, Ordering::Relaxed);
+            connections.shared.clock.fetch_add(ticks, Ordering::Relaxed);
             guard.connection.is_over(Ticks::of(&limits))
         };
         // A second has two ticks.
@@ -95,29 +95,22 @@ async fn each_time_limit_ends_a_connection_in_its_tick() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_large_response_must_progress_by_more_than_64_kib_in_30_s() {
+async fn a_response_must_progress_by_more_than_64_kib_in_30_s() {
     let limits = limits(10, 10);
     let connections = Connections::new(limits, Gauge::default());
-    for (is_large, bytes, is_slow) in [
-        (false, 1, false),
-        (true, PROGRESS_MIN, true),
-        (true, PROGRESS_MIN + 1, false),
-    ] {
+    for (bytes, is_slow) in [(1, true), (PROGRESS_MIN, true), (PROGRESS_MIN + 1, false)] {
         let guard = connections.admit(None).unwrap();
         let connection = &guard.connection;
         connection.begin_request();
-        if is_large {
-            connection.begin_large_response();
-        }
         for _ in 0..2 {
             connection.stall();
-            connections.clock.fetch_add(30, Ordering::Relaxed);
+            connections.shared.clock.fetch_add(30, Ordering::Relaxed);
             // In two parts.
             connection.sent(bytes - bytes / 2);
             connection.stall();
             connection.sent(bytes / 2);
             connection.stall();
-            connections.clock.fetch_add(30, Ordering::Relaxed);
+            connections.shared.clock.fetch_add(30, Ordering::Relaxed);
             if is_slow {
                 break;
             }
@@ -131,6 +124,58 @@ async fn a_large_response_must_progress_by_more_than_64_kib_in_30_s() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn clients_that_do_not_read_make_room_if_no_other_connection_waits() {
+    let connections = Connections::new(limits(2, 2), Gauge::default());
+    let slow = connections.admit(address(1)).unwrap();
+    slow.connection.begin_request();
+    slow.connection.stall();
+    connections.shared.clock.fetch_add(3, Ordering::Relaxed);
+    let busy = connections.admit(address(1)).unwrap();
+    busy.connection.begin_request();
+    assert!(
+        connections.admit(address(2)).is_none(),
+        "it may be a fast client"
+    );
+    connections.shared.clock.fetch_add(1, Ordering::Relaxed);
+    let new = connections.admit(address(2)).unwrap();
+    let open = [&slow, &busy, &new].map(|it| is_open(&connections, it));
+    assert_eq!(open, [false, true, true]);
+    busy.connection.stall();
+    connections.shared.clock.fetch_add(4, Ordering::Relaxed);
+    let newer = connections.admit(address(1)).unwrap();
+    let open = [&busy, &new, &newer].map(|it| is_open(&connections, it));
+    assert_eq!(
+        open,
+        [true, false, true],
+        "one that waits for a request is closed first"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn incomplete_headers_share_their_memory() {
+    let limits = Limits {
+        header_bytes: 100,
+        ..limits(10, 10)
+    };
+    let connections = Connections::new(limits, Gauge::default());
+    let [one, other, third] = [1, 2, 3].map(|last| connections.admit(address(last)).unwrap());
+    assert!(one.connection.received(HEADER_SMALL));
+    assert!(one.connection.received(60));
+    assert!(other.connection.received(HEADER_SMALL + 40));
+    assert!(third.connection.received(HEADER_SMALL), "a small header");
+    assert!(!third.connection.received(1));
+    drop(third);
+    one.connection.begin_request();
+    assert!(one.connection.received(1_000), "a body");
+    assert!(other.connection.received(60));
+    one.connection.end_request();
+    assert!(one.connection.received(HEADER_SMALL));
+    assert!(!one.connection.received(1), "the next header");
+    drop((one, other));
+    assert_eq!(connections.shared.headers.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn time_limits_depend_on_the_phase() {
     let connections = Connections::new(limits(10, 10), Gauge::default());
     let guard = connections.admit(address(1)).unwrap();
@@ -141,23 +186,23 @@ async fn time_limits_depend_on_the_phase() {
         stalled: 3,
     };
     let after = |count: u32| {
-        connections.clock.fetch_add(count, Ordering::Relaxed);
+        connections.shared.clock.fetch_add(count, Ordering::Relaxed);
         connection.is_over(ticks)
     };
     assert!(!after(1));
-    connection.received();
+    assert!(connection.received(1));
     assert!(after(1), "a header takes two ticks at most");
     connection.begin_request();
     assert!(!after(100), "an answer may take any time");
     connection.stall();
     assert!(!after(2));
     assert!(after(1), "unless the client does not take it");
-    connection.sent(1);
+    connection.sent(PROGRESS_MIN + 1);
     connection.end_request();
     assert!(!after(3));
     connection.sent(1);
     assert!(!after(3), "the rest of the answer");
-    connection.received();
+    assert!(connection.received(1));
     assert!(!after(1), "a header has begun");
     assert!(after(1));
     connection.end_request();

@@ -16,6 +16,10 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 const ANONYMOUS_ARGUMENTS_MAX: usize = 10;
 const ANONYMOUS_BYTES_MAX: usize = 16 << 10;
 
+/// Maximum size of a command, or of a line, before a client has presented its token. Below `memory::SMALL_MAX`, so that
+/// strangers cannot reserve memory.
+const ANONYMOUS_COMMAND_BYTES_MAX: usize = 32 << 10;
+
 /// A command: its name and its arguments.
 pub type Command = Vec<Bytes>;
 
@@ -53,7 +57,7 @@ impl Reader {
             let Some(first) = input.first().copied() else {
                 return Ok(None);
             };
-            let Some(line) = self.line(input)? else {
+            let Some(line) = self.line(input, is_anonymous)? else {
                 return Ok(None);
             };
             if first == b'*' {
@@ -107,7 +111,7 @@ impl Reader {
                 if input.first().is_some_and(|byte| *byte != b'$') {
                     return Err(Malformed("Protocol error: expected '$'"));
                 }
-                let Some(line) = self.line(input)? else {
+                let Some(line) = self.line(input, is_anonymous)? else {
                     return Ok(false);
                 };
                 self.announce(&line, is_anonymous)?
@@ -135,6 +139,9 @@ impl Reader {
             return Err(Malformed("Protocol error: unauthenticated bulk length"));
         }
         self.announced = self.announced.saturating_add(length);
+        if is_anonymous && self.announced > ANONYMOUS_COMMAND_BYTES_MAX {
+            return Err(Malformed("Protocol error: unauthenticated command length"));
+        }
         if self.announced > COMMAND_BYTES_MAX {
             return Err(Malformed("Protocol error: the command is too large"));
         }
@@ -143,11 +150,19 @@ impl Reader {
     }
 
     /// The next line, without its end and without the byte that names its type.
-    fn line(&mut self, input: &mut BytesMut) -> Result<Option<Bytes>, Malformed> {
+    fn line(
+        &mut self,
+        input: &mut BytesMut,
+        is_anonymous: bool,
+    ) -> Result<Option<Bytes>, Malformed> {
+        let max = match is_anonymous {
+            true => ANONYMOUS_COMMAND_BYTES_MAX,
+            false => LINE_BYTES_MAX,
+        };
         let rest = input.get(self.searched..).unwrap_or_default();
         let Some(at) = memchr::memchr(b'\n', rest) else {
             self.searched = input.len();
-            if self.searched > LINE_BYTES_MAX {
+            if self.searched > max {
                 return Err(Malformed("Protocol error: too big inline request"));
             }
             return Ok(None);
@@ -156,7 +171,7 @@ impl Reader {
         self.searched = 0;
         let mut line = input.split_to(end).freeze();
         input.advance(1);
-        if line.len() > LINE_BYTES_MAX {
+        if line.len() > max {
             return Err(Malformed("Protocol error: too big inline request"));
         }
         if line.last() == Some(&b'\r') {
@@ -337,6 +352,26 @@ mod tests {
             assert_eq!(found, (is_inside, arrived), "{part:?}");
         }
         assert_eq!(input.len(), 4, "what has arrived of the argument");
+    }
+
+    #[test]
+    fn a_command_before_authentication_has_up_to_32_kib() {
+        let limit = ANONYMOUS_COMMAND_BYTES_MAX;
+        for (length, is_read) in [(limit - 1, true), (limit, true), (limit + 1, false)] {
+            // In three arguments, because each has at most 16 KiB.
+            let first = length / 2;
+            let parts = [first, length - first - 1, 1];
+            let mut input = BytesMut::from(&b"*3\r\n"[..]);
+            for part in parts {
+                input.extend_from_slice(format!("${part}\r\n{}\r\n", "x".repeat(part)).as_bytes());
+            }
+            let read = Reader::default().next(&mut input.clone(), true);
+            assert_eq!(read.is_ok(), is_read, "{length} bytes");
+            assert!(Reader::default().next(&mut input, false).is_ok());
+            let mut line = BytesMut::from(&*(" ".repeat(length) + "\n"));
+            let read = Reader::default().next(&mut line, true);
+            assert_eq!(read.is_ok(), is_read, "a line of {length} bytes");
+        }
     }
 
     #[test]

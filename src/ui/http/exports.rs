@@ -7,9 +7,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, stream};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::authentication::{RequestInfo, forbid};
+use super::export_slots::{ExportSlot, Full, Pace};
 use super::{Dashboard, unavailable};
 use crate::auth::Role;
 use crate::engine::{AuditEntry, Engine, Result};
@@ -26,9 +26,6 @@ use crate::ui::pages::statistics::model::RangeView;
 
 /// Maximum number of audit entries in an export.
 const AUDIT_ENTRIES_MAX: usize = 10_000;
-
-/// Maximum number of exports of jobs at the same time.
-pub const JOB_EXPORTS_MAX: usize = 4;
 
 /// Maximum number of jobs in an export, and of jobs that are read to find them.
 const JOBS_MAX: usize = 1_000_000;
@@ -129,28 +126,28 @@ async fn statistics(
 }
 
 /// `GET /ui/jobs.csv`
-pub async fn jobs_as_csv(State(dashboard): State<Dashboard>, uri: Uri) -> Response {
+pub async fn jobs_as_csv(State(dashboard): State<Dashboard>, info: RequestInfo) -> Response {
     let format = JobFormat {
         file_type: CSV,
         titles: CSV_TITLES,
         line: csv_line,
     };
-    jobs(dashboard, &uri, format).await
+    jobs(dashboard, &info, format).await
 }
 
 /// `GET /ui/jobs.jsonl`
-pub async fn jobs_as_json_lines(State(dashboard): State<Dashboard>, uri: Uri) -> Response {
+pub async fn jobs_as_json_lines(State(dashboard): State<Dashboard>, info: RequestInfo) -> Response {
     let format = JobFormat {
         file_type: JSON_LINES,
         titles: "",
         line: json_line,
     };
-    jobs(dashboard, &uri, format).await
+    jobs(dashboard, &info, format).await
 }
 
 /// The jobs that match the search `q`, newest first; with `after`, only those with lower numbers.
-async fn jobs(dashboard: Dashboard, uri: &Uri, format: JobFormat) -> Response {
-    let request = PageRequest::with_query(uri.query().unwrap_or_default());
+async fn jobs(dashboard: Dashboard, info: &RequestInfo, format: JobFormat) -> Response {
+    let request = PageRequest::with_query(info.uri.query().unwrap_or_default());
     let search = match Search::parse(&request.raw_param("q").unwrap_or_default()) {
         Ok(search) => search,
         Err(error) => {
@@ -162,9 +159,9 @@ async fn jobs(dashboard: Dashboard, uri: &Uri, format: JobFormat) -> Response {
             return (StatusCode::BAD_REQUEST, why).into_response();
         }
     };
-    let Ok(permit) = dashboard.job_exports.try_acquire_owned() else {
-        let why = format!("{JOB_EXPORTS_MAX} exports are running. Try again in a moment.\n");
-        return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+    let slot = match dashboard.export_slots.take(info) {
+        Ok(slot) => slot,
+        Err(full) => return too_many(full),
     };
     let mut export = JobExport {
         engine: dashboard.engine,
@@ -174,7 +171,8 @@ async fn jobs(dashboard: Dashboard, uri: &Uri, format: JobFormat) -> Response {
         jobs_left: JOBS_MAX,
         scanned: 0,
         is_complete: false,
-        _permit: permit,
+        pace: Pace::default(),
+        _slot: slot,
     };
     // Reads the first part before the response begins, so that an error has a status of its own.
     let first = match export.part().await {
@@ -182,7 +180,12 @@ async fn jobs(dashboard: Dashboard, uri: &Uri, format: JobFormat) -> Response {
         Err(error) => return unavailable(&error, "failed to export jobs"),
     };
     let first = Bytes::from(format.titles.to_owned() + &first);
+    export.pace.send(first.len());
     let rest = stream::try_unfold(export, |mut export| async {
+        if !export.pace.is_kept() {
+            // This frees the slot. The client notices that the file is incomplete.
+            return Err(io::Error::other("the client reads too slowly"));
+        }
         let part = export.next().await.map_err(|error| {
             tracing::error!(%error, "failed to export jobs");
             io::Error::other(error)
@@ -191,10 +194,23 @@ async fn jobs(dashboard: Dashboard, uri: &Uri, format: JobFormat) -> Response {
             // The client notices that the file is incomplete, because the response does not end properly.
             return Err(io::Error::other("too many jobs were read"));
         }
-        Ok(part.map(|part| (Bytes::from(part), export)))
+        Ok(part.map(|part| {
+            export.pace.send(part.len());
+            (Bytes::from(part), export)
+        }))
     });
     let body = Body::from_stream(stream::once(async { Ok(first) }).chain(rest));
     (format.file_type.headers("jobs"), body).into_response()
+}
+
+/// The response if no slot is free.
+fn too_many(full: Full) -> Response {
+    let status = match full {
+        Full::OfClient => StatusCode::TOO_MANY_REQUESTS,
+        Full::OfAll => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    let later = [(header::RETRY_AFTER, "15")];
+    (status, later, format!("{full} Try again in a moment.\n")).into_response()
 }
 
 /// An export of jobs that is being sent.
@@ -206,7 +222,8 @@ struct JobExport {
     jobs_left: usize,
     scanned: usize,
     is_complete: bool,
-    _permit: OwnedSemaphorePermit,
+    pace: Pace,
+    _slot: ExportSlot,
 }
 
 impl JobExport {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{Engine, NAME_BYTES_MAX, Result};
 use crate::ui::http::{Dashboard, unavailable};
+use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::present::queue_refs::queue_ref;
 use crate::ui::present::rows;
 use crate::ui::urls;
@@ -21,6 +22,9 @@ const JOBS_MAX: usize = 4;
 const QUEUES_MAX: usize = 7;
 
 const OTHERS_MAX: usize = 3;
+
+/// Queues that are compared before other requests run.
+const QUEUES_AT_ONCE: usize = 2_000;
 
 /// The results of one kind.
 #[derive(Debug, Serialize)]
@@ -82,7 +86,7 @@ async fn results(engine: &Engine, text: &str) -> Result<Vec<Group>> {
     };
     let groups = [
         ("Jobs", jobs.take(JOBS_MAX).collect()),
-        ("Queues", queues(engine, text)),
+        ("Queues", queues(engine, text).await),
         ("Workers", named(names.workers, urls::worker)),
         ("Failures", named(names.failures, urls::failure)),
         ("Tags", named(names.tags, urls::tag)),
@@ -93,24 +97,22 @@ async fn results(engine: &Engine, text: &str) -> Result<Vec<Group>> {
     Ok(groups.filter(|group| !group.items.is_empty()).collect())
 }
 
-fn queues(engine: &Engine, text: &str) -> Vec<Item> {
-    let known = engine.known_queues().all().into_iter();
-    let queues = known
-        .filter(|queue| !queue.forgotten)
-        .map(|queue| queue_ref(&queue.key));
+async fn queues(engine: &Engine, text: &str) -> Vec<Item> {
     let matcher = Matcher::new(text);
-    let mut found: Vec<_> = queues
-        .filter_map(|queue_ref| {
-            Some((
-                matcher.rank(&queue_ref.label())?,
-                queue_ref.label(),
-                queue_ref,
-            ))
-        })
-        .collect();
-    found.sort_by(|a, b| (a.0, &a.1, a.2.protocol).cmp(&(b.0, &b.1, b.2.protocol)));
-    found.truncate(QUEUES_MAX);
-    let item = |(_, name, queue_ref)| Item {
+    let mut found: Vec<(u8, String, QueueRef)> = Vec::new();
+    for part in engine.known_queues().unordered().chunks(QUEUES_AT_ONCE) {
+        let queues = part.iter().filter(|queue| !queue.forgotten);
+        found.extend(queues.filter_map(|queue| {
+            let queue_ref = queue_ref(&queue.key);
+            let label = queue_ref.label();
+            Some((matcher.rank(&label)?, label, queue_ref))
+        }));
+        found.sort_by(|a, b| (a.0, &a.1, a.2.protocol).cmp(&(b.0, &b.1, b.2.protocol)));
+        found.truncate(QUEUES_MAX);
+        // Other requests run in between.
+        tokio::task::yield_now().await;
+    }
+    let item = |(_, name, queue_ref): (u8, String, QueueRef)| Item {
         to: urls::queue(&queue_ref),
         about: queue_ref.protocol.as_str().to_owned(),
         name,

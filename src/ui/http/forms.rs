@@ -16,6 +16,7 @@ use leptos::server_fn::error::SERVER_FN_ERROR_HEADER;
 use leptos_axum::render_app_async_with_context;
 use serde::de::DeserializeOwned;
 
+use crate::auth::AuthMethod;
 use crate::memory;
 use crate::request::Https;
 use crate::ui::cookies;
@@ -69,7 +70,9 @@ pub async fn error_page(dashboard: Dashboard, info: RequestInfo, error: PageErro
     };
     // As a string, because the log escapes only those, and the error can quote a field of the form.
     let why = error.to_string();
-    if info.principal.is_some() || dashboard.may_log(info.from) {
+    let principal = info.principal.as_ref();
+    let is_guest = principal.is_none_or(|it| it.method == AuthMethod::Guest);
+    if !is_guest || dashboard.may_log(info.from) {
         tracing::warn!(
             path = info.uri.path(),
             error = why,

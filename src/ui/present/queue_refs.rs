@@ -32,13 +32,14 @@ pub fn queue_of(engine: &Engine, queue: QueueId) -> QueueRef {
 
 /// Suggested queue names. Only qless queues, because jobs cannot be moved to another protocol.
 pub fn queue_names(engine: &Engine) -> Vec<String> {
-    let known = engine.known_queues().all();
-    let mut names: Vec<String> = known
-        .into_iter()
-        .filter(|queue| queue.key.protocol == Protocol::Qless && !queue.forgotten)
-        .map(|queue| queue.key.name.clone())
-        .collect();
+    let mut known = engine.known_queues().unordered();
+    known.retain(|queue| queue.key.protocol == Protocol::Qless && !queue.forgotten);
+    if known.len() > QUEUES_SUGGESTED {
+        known.select_nth_unstable_by(QUEUES_SUGGESTED, |a, b| a.key.name.cmp(&b.key.name));
+        known.truncate(QUEUES_SUGGESTED);
+    }
+    let names = known.iter().map(|queue| queue.key.name.clone());
+    let mut names: Vec<String> = names.collect();
     names.sort();
-    names.truncate(QUEUES_SUGGESTED);
     names
 }

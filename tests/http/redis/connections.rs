@@ -50,6 +50,14 @@ async fn a_token_is_required_if_there_is_one() {
     let refused = error("ERR Protocol error: unauthenticated bulk length");
     assert_eq!(redis.reply().await, refused);
     assert_eq!(redis.try_reply().await, None);
+    // And all of them together, so that they reserve no memory.
+    let mut redis = Redis::connect(&address).await;
+    let argument = format!("$16384\r\n{}\r\n", "x".repeat(16_384));
+    let command = format!("*3\r\n{argument}{argument}$1\r\n");
+    redis.write(command.as_bytes()).await;
+    let refused = error("ERR Protocol error: unauthenticated command length");
+    assert_eq!(redis.reply().await, refused);
+    assert_eq!(redis.try_reply().await, None);
 }
 
 #[tokio::test]

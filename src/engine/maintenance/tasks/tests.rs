@@ -1,14 +1,17 @@
 //! Batch sizes of maintenance: how much one transaction processes, and how much it leaves.
 
+use std::time::Duration;
+
 use super::*;
 use crate::engine::audit;
 use crate::engine::maintenance::SystemTask;
 use crate::engine::maintenance::deletions::{DeleteJobs, JobSet};
 use crate::engine::model::job::QueueKey;
 use crate::engine::unit_of_work::Needs;
+use crate::engine::unit_of_work::time_series::{HOUR, minute};
 use crate::engine::verbs::admin::sessions;
 use crate::engine::verbs::lmstfy::publish;
-use crate::engine::{Claim, Engine, Publish, Put, engine_without_tasks as engine, events};
+use crate::engine::{Claim, Engine, Options, Publish, Put, engine_without_tasks as engine, events};
 
 fn long_ago(engine: &Engine) -> Option<Time> {
     Some(engine.now(None).plus_seconds(-1_000.0))
@@ -323,6 +326,66 @@ async fn the_statistics_of_2000_queues_are_pruned_at_once() {
         .await;
         assert_eq!(left, expected);
     }
+    engine.close().await;
+}
+
+const OLD_MINUTES: &str = "
+INSERT INTO tallies (kind, queue, day, slot, server, n) SELECT {kind_minute}, id, $1, 0, 0, 1 FROM queues";
+
+#[tokio::test]
+async fn the_minutes_of_2000_queues_are_aggregated_at_once() {
+    let engine = engine().await;
+    let old = minute(engine.now(None)) - 27 * HOUR;
+    let [queues, _] = OLD_STATISTICS;
+    let minutes = || Statement::new(OLD_MINUTES, [old.into()]);
+    write(&engine, [Statement::new(queues, []), minutes()]).await;
+    let left = async || {
+        let minutes = "SELECT count(*) FROM tallies WHERE kind = {kind_minute}";
+        let hours =
+            "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM tallies WHERE kind = {kind_hour}";
+        (count(&engine, minutes).await, count(&engine, hours).await)
+    };
+    // A part begins with the last queue of the one before it.
+    for expected in [(2_500, 2_000), (501, 3_999), (0, 4_500), (0, 4_500)] {
+        affected(&engine, MaintenanceTask::CleanUpStatistics).await;
+        assert_eq!(left().await, expected);
+    }
+    // Once an hour.
+    write(&engine, [minutes()]).await;
+    affected(&engine, MaintenanceTask::CleanUpStatistics).await;
+    assert_eq!(left().await, (4_500, 4_500));
+    engine.close().await;
+}
+
+const FORGOTTEN_QUEUES: &str = "
+INSERT INTO queues (id, protocol, namespace, name, first_seen, forgotten)
+WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 2300)
+SELECT n, 'lmstfy', 'ns', 'queue ' || n, 0, 1 FROM numbers";
+
+#[tokio::test]
+async fn up_to_200_empty_queues_are_deleted_at_once() {
+    let options = Options {
+        database: "sqlite::memory:".to_owned(),
+        without_tasks: true,
+        empty_queue_age: Some(Duration::ZERO),
+        ..Options::default()
+    };
+    let engine = Engine::open(&options).await.unwrap();
+    write(&engine, [Statement::new(FORGOTTEN_QUEUES, [])]).await;
+    let mut left = 2_300;
+    let mut transactions = 0;
+    // The first check notes the queues. They are deleted by a check 5 s later.
+    while left > 0 {
+        affected(&engine, MaintenanceTask::DeleteEmptyQueues).await;
+        let now_left = count(&engine, "SELECT count(*) FROM queues").await;
+        assert!(left - now_left <= 200, "{left} - {now_left}");
+        match now_left == left {
+            true => tokio::time::sleep(Duration::from_millis(20)).await,
+            false => transactions += 1,
+        }
+        left = now_left;
+    }
+    assert!(transactions >= 12, "{transactions}");
     engine.close().await;
 }
 

@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
-use crate::engine::error::Result;
+use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{Job, QueueKey};
 use crate::engine::subscriptions::PendingWakeUp;
 use crate::engine::subscriptions::timer::sleep_time;
@@ -15,6 +15,9 @@ use crate::engine::verbs::claim::Claim;
 impl Engine {
     /// Claims jobs. If there are none, waits until there are, until `wait` has passed, or until the server stops.
     /// Dropping the future claims no job.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if there are no jobs, and other polls wait for too many queues.
     pub async fn claim_or_wait(
         &self,
         claim: Claim,
@@ -27,7 +30,14 @@ impl Engine {
         let until = Instant::now() + wait;
         let expiry = claim.grant.as_ref().and_then(|grant| grant.expires_at);
         let _waiting = self.0.metrics.polls.guard();
-        let subscription = self.subscriptions().subscribe(&claim.queues);
+        let Some(subscription) = self.subscriptions().subscribe(&claim.queues) else {
+            let jobs = self.claim(claim, now).await?;
+            return if jobs.is_empty() {
+                Err(Error::Busy)
+            } else {
+                Ok(jobs)
+            };
+        };
         let mut pending = PendingWakeUp {
             subscription: &subscription,
             queue: None,

@@ -142,15 +142,19 @@ fn queue_at(address: &str) -> QueueRef {
 
 /// The queues in the selection, sorted by name.
 fn queues(engine: &Engine) -> Vec<QueueRef> {
-    let all = engine.known_queues().all().into_iter();
-    let mut queues: Vec<QueueRef> = all
-        .filter(|queue| !queue.forgotten)
-        .map(|queue| queue_ref(&queue.key))
-        .filter(|queue_ref| queue_ref.protocol != Protocol::Jobq)
-        .collect();
-    queues.sort_by_cached_key(|queue_ref| (queue_ref.label(), queue_ref.protocol));
-    queues.truncate(QUEUES_OFFERED);
-    queues
+    let mut known = engine.known_queues().unordered();
+    known.retain(|queue| !queue.forgotten && queue.key.protocol != Protocol::Jobq);
+    let known = known.iter().map(|queue| queue_ref(&queue.key));
+    let mut queues: Vec<(String, QueueRef)> = known.map(|it| (it.label(), it)).collect();
+    let order = |a: &(String, QueueRef), b: &(String, QueueRef)| {
+        (&a.0, a.1.protocol).cmp(&(&b.0, b.1.protocol))
+    };
+    if queues.len() > QUEUES_OFFERED {
+        queues.select_nth_unstable_by(QUEUES_OFFERED, order);
+        queues.truncate(QUEUES_OFFERED);
+    }
+    queues.sort_by(order);
+    queues.into_iter().map(|(_, queue_ref)| queue_ref).collect()
 }
 
 /// Consecutive spans of equal length. Times and lengths are in minutes, times since 1970.

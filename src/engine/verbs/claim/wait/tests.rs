@@ -43,7 +43,7 @@ async fn a_due_job_wakes_a_poll_whose_timer_is_not_set() {
     let engine = engine().await;
     let delay = Some(10.0);
     put(&engine, Put { delay, ..new("a") }).await;
-    let subscription = engine.subscriptions().subscribe(&[q()]);
+    let subscription = engine.subscriptions().subscribe(&[q()]).unwrap();
     let wake_up = subscription.next_wake_up();
     engine
         .run_system_task(SystemTask::Maintain(MaintenanceTask::PromoteDue))
@@ -87,7 +87,7 @@ async fn canceling_a_running_job_wakes_a_poll_of_a_limited_queue() {
     set.await.unwrap();
     put(&engine, new("a")).await;
     let taken = engine.claim(Claim::of(q(), "w", 1), None).await.unwrap();
-    let subscription = engine.subscriptions().subscribe(&[q()]);
+    let subscription = engine.subscriptions().subscribe(&[q()]).unwrap();
     let wake_up = subscription.next_wake_up();
     let keys = vec![taken[0].key.clone()];
     engine.cancel(keys, None).await.unwrap();
@@ -98,7 +98,7 @@ async fn canceling_a_running_job_wakes_a_poll_of_a_limited_queue() {
 #[tokio::test]
 async fn a_poll_that_disconnects_passes_its_wake_up_on() {
     let subscriptions = Arc::new(Subscriptions::default());
-    let subscribe = || subscriptions.subscribe(&[q()]);
+    let subscribe = || subscriptions.subscribe(&[q()]).unwrap();
     let (first, second) = (subscribe(), subscribe());
     let (mut wake_up, waiting) = (first.next_wake_up(), second.next_wake_up());
     subscriptions.wake(&q(), 1);
@@ -119,7 +119,7 @@ async fn a_poll_that_disconnects_passes_its_wake_up_on() {
 #[tokio::test]
 async fn a_poll_that_disconnects_leaves_the_timer_to_another() {
     let subscriptions = Arc::new(Subscriptions::default());
-    let subscribe = || subscriptions.subscribe(&[q()]);
+    let subscribe = || subscriptions.subscribe(&[q()]).unwrap();
     let (first, second) = (subscribe(), subscribe());
     let waiting = second.next_wake_up();
     let update = subscriptions.begin_timer_update(&[q()]);
@@ -135,7 +135,7 @@ async fn a_poll_that_disconnects_leaves_the_timer_to_another() {
 async fn a_wake_up_for_all_polls_is_not_lost_among_others() {
     let engine = engine().await;
     put(&engine, new("a")).await;
-    let polls = [(); 3].map(|()| engine.subscriptions().subscribe(&[q()]));
+    let polls = [(); 3].map(|()| engine.subscriptions().subscribe(&[q()]).unwrap());
     let waiting: Vec<NextWakeUp> = polls.iter().map(Subscription::next_wake_up).collect();
     let id = engine.known_queues().get(&q()).unwrap().id;
     let verb = move |work: &mut crate::engine::unit_of_work::UnitOfWork| {
@@ -148,5 +148,33 @@ async fn a_wake_up_for_all_polls_is_not_lost_among_others() {
     for wake_up in waiting {
         woken(wake_up).await;
     }
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn all_polls_together_wait_for_up_to_400000_queues() {
+    let engine = engine().await;
+    let queues = |count: usize| -> Vec<QueueKey> {
+        let names = (0..count).map(|n| format!("queue {n}"));
+        names.map(|name| QueueKey::lmstfy("ns", &name)).collect()
+    };
+    let (thousand, eleven, ten) = (queues(1_000), queues(11), queues(10));
+    let subscribe = |queues: &[QueueKey]| engine.subscriptions().subscribe(queues);
+    let mut polls: Vec<_> = (0..399).map(|_| subscribe(&thousand).unwrap()).collect();
+    polls.push(subscribe(&queues(989)).unwrap());
+    let last = subscribe(&eleven);
+    assert!(last.is_some(), "400,000 queues");
+    assert!(subscribe(&eleven).is_none());
+    assert!(subscribe(&ten).is_some(), "a poll of a few queues");
+    let claim = Claim {
+        queues: eleven.clone(),
+        ..Claim::of(q(), "w", 1)
+    };
+    let wait = Duration::from_secs(60);
+    let outcome = engine.claim_or_wait(claim.clone(), wait, None).await;
+    assert_eq!(outcome.map(|jobs| jobs.len()), Err(Error::Busy));
+    drop(last);
+    assert!(subscribe(&eleven).is_some());
+    drop(polls);
     engine.close().await;
 }
