@@ -18,8 +18,8 @@ use crate::engine::consistency;
 use crate::engine::error::Result;
 use crate::engine::maintenance::tasks::MaintenanceTask;
 use crate::engine::operations;
+use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::transaction::{Runner, Task};
-use crate::engine::unit_of_work::{REVISE, UnitOfWork};
 use crate::store::{Connection, Statement, StoreError};
 
 /// A task that the server runs itself, not a client's request.
@@ -87,7 +87,6 @@ impl Runner {
             SystemTask::Repair(parameters, problems) => {
                 consistency::repair(connection, *parameters, problems).await?;
                 work.audit_repair(problems.len());
-                return Ok(vec![Statement::new(REVISE, [])]);
             }
             SystemTask::CheckPeers => {
                 let noticed = self.check_revision(connection).await?;
@@ -128,9 +127,11 @@ impl Runner {
                 self.recurring_in.clear();
                 self.job_cache.clear();
             }
-            SystemTask::Repair(..) => {
+            SystemTask::Repair(_, problems) => {
                 self.job_cache.clear();
-                self.reload_cache(connection).await?;
+                if consistency::change_queues(problems) {
+                    self.reload_cache(connection).await?;
+                }
             }
             SystemTask::CheckPeers
             | SystemTask::Maintain(_)

@@ -53,6 +53,21 @@ pub fn define(constants: &'static [(&'static str, i64)]) {
     }
 }
 
+/// Splits the text after an opening parenthesis at the parenthesis that closes it.
+fn split_arguments(text: &str) -> (&str, &str) {
+    let mut depth = 1;
+    let end = text.find(|c| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    });
+    let (arguments, rest) = text.split_at(end.unwrap_or(text.len()));
+    (arguments, rest.get(1..).unwrap_or_default())
+}
+
 /// The statement without its `rows` table, for a set of one row.
 fn without_set(sql: &str) -> String {
     sql.replace("FROM rows($1) AS k CROSS JOIN", "FROM")
@@ -112,7 +127,7 @@ impl Dialect {
     fn call<'s>(self, out: &mut String, macro_text: &'s str) -> &'s str {
         let word = last_word(out);
         let (name, inner) = (out.split_off(word), macro_text.get(1..).unwrap_or_default());
-        let (argument, after) = inner.split_once(')').unwrap_or((inner, ""));
+        let (argument, after) = split_arguments(inner);
         let sqlite = matches!(self, Dialect::Sqlite(_));
         let expansion = match name.as_str() {
             "rows" if self == Dialect::Sqlite(RowBinding::Values) => argument.to_owned(),
@@ -232,6 +247,11 @@ mod tests {
             PG.expand(sql),
             "INSERT INTO t (a, b) SELECT (value->>0)::bigint, (k.value->>12)::text, \
              coalesce((value->>2)::double precision, count(*)) FROM jsonb_array_elements($1::jsonb) AS k"
+        );
+        let nested = "SELECT list(a, sum(b) - sum(c)) FROM t";
+        assert_eq!(
+            PG.expand_macros(nested),
+            "SELECT jsonb_build_array(a, sum(b) - sum(c))::text FROM t"
         );
         let sql = "SELECT list(j.a, t.value) FROM elements(j.tags) AS t WHERE x = k.item()";
         assert_eq!(

@@ -1,12 +1,14 @@
 //! Names for numbers in SQL: `state = {running}`, `kind = {kind_wait}`, `octet_length(tags) <= {long}`.
 
+use crate::engine::consistency::REPAIRS;
 use crate::engine::model::body::LONG;
 use crate::engine::model::job::{CLASS_BYTES_MAX, State};
 use crate::engine::unit_of_work::counters::Kind;
 
-/// The numbers of states and of kinds of counters, the size of long texts, and the maximum length of a class, by the
+/// The numbers of states and of kinds of counters, the number under which
+/// repairs change counters, the size of long texts, and the maximum length of a class, by the
 /// names that statements use.
-pub static CONSTANTS: [(&str, i64); 17] = [
+pub static CONSTANTS: [(&str, i64); 18] = [
     ("waiting", State::Waiting as i64),
     ("scheduled", State::Scheduled as i64),
     ("depends", State::Depends as i64),
@@ -22,6 +24,7 @@ pub static CONSTANTS: [(&str, i64); 17] = [
     ("kind_outcome", Kind::Outcome as i64),
     ("kind_minute", Kind::Minute as i64),
     ("kind_hour", Kind::Hour as i64),
+    ("repairs", REPAIRS),
     ("long", LONG as i64),
     ("class", CLASS_BYTES_MAX as i64),
 ];
