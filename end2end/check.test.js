@@ -19,7 +19,7 @@ function miscount(by = 5) {
   const script = `
 import sqlite3, sys
 database = sqlite3.connect(sys.argv[1], timeout=10)
-database.execute("UPDATE tallies SET n = n + ? WHERE kind = 0 AND slot = 1", (int(sys.argv[2]),))
+database.execute("UPDATE tallies SET n = n + ? WHERE kind = 0 AND slot = 1 AND server = 0", (int(sys.argv[2]),))
 database.commit()`;
   const { status, stderr } = spawnSync("python3", ["-c", script, file, String(by)], { encoding: "utf8" });
   assert.equal(status, 0, stderr);
