@@ -16,6 +16,10 @@ if [ ! -x "$bin/initdb" ]; then
     exit 1
   fi
 fi
+# One test runs two servers behind PgBouncer; without it, the test is skipped.
+if ! command -v pgbouncer >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  "$(dirname "$0")/apt-install.sh" pgbouncer || echo "postgres: PgBouncer cannot be installed; its test is skipped" >&2
+fi
 
 # initdb refuses to run as root, so root switches to another user.
 as=()

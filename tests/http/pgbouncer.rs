@@ -88,12 +88,12 @@ fn is_root() -> bool {
 
 #[tokio::test]
 async fn two_servers_work_behind_a_transaction_pooler() {
-    if database::postgres().is_none() {
+    let Some(postgres) = database::postgres() else {
         println!("not run: SWITCHYARD_TEST_POSTGRES is not set");
         return;
-    }
+    };
     let folder = TempDir::new().unwrap();
-    let direct = database::address(&folder.path().join("pooled"));
+    let direct = database::created(&postgres, &folder.path().join("pooled"));
     let Some(pooler) = PgBouncer::before(&direct) else {
         println!("not run: pgbouncer is not installed");
         return;

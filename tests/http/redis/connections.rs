@@ -93,7 +93,7 @@ async fn without_a_token_a_server_listens_on_loopback_only() {
         .unwrap();
     assert!(!done.status.success());
     let printed = String::from_utf8(done.stderr).unwrap();
-    let why = "cannot listen on 0.0.0.0:0: qless would accept unauthenticated commands; set --qless-token";
+    let why = "cannot listen on 0.0.0.0:0: qless would accept unauthenticated requests; set --qless-token";
     assert!(printed.contains(why), "{printed}");
 }
 
