@@ -1,6 +1,7 @@
 //! Dependencies between jobs.
 
 use super::*;
+use switchyard::engine::Depend;
 
 #[tokio::test]
 async fn dependents_are_released_by_completion_but_not_by_advancing() {
@@ -253,4 +254,32 @@ async fn a_job_with_many_dependencies_is_released_by_the_last_one() {
         assert!(done.await.unwrap().iter().all(Result::is_ok));
     }
     assert_eq!(pop(&engine, 5.0, "w", 1).await, ["last"]);
+}
+
+#[tokio::test]
+async fn a_running_job_can_be_canceled_when_no_job_depends_on_it_any_more() {
+    let engine = open(false).await;
+    let dependent = |on: &[&str]| Put {
+        depends: Some(on.iter().map(|id| (*id).to_owned()).collect()),
+        ..new("b")
+    };
+    let off = async || {
+        let change = Depend::Off(vec!["a".to_owned()]);
+        engine
+            .depend(vec![(JobKey::qless("b"), change)], None)
+            .await
+    };
+    for way in 0..3 {
+        add_to(&engine, "work", vec![new("a")]).await;
+        let claim = Claim::of(QueueKey::qless("work"), "w", 1);
+        assert_eq!(ids(&engine.claim(claim, None).await.unwrap()), ["a"]);
+        add_to(&engine, "later", vec![dependent(&["a"])]).await;
+        match way {
+            0 => add_to(&engine, "later", vec![dependent(&[])]).await,
+            1 => off().await.unwrap().remove(0).unwrap(),
+            _ => engine.cancel(vec![JobKey::qless("b")], None).await.unwrap(),
+        }
+        let canceled = engine.cancel(vec![JobKey::qless("a")], None).await;
+        assert_eq!(canceled.err(), None, "way {way}");
+    }
 }

@@ -135,6 +135,8 @@ impl UnitOfWork {
             known.retain(|id| *id != key.id);
         }
         let Some(other) = self.jobs.get_mut(&need) else {
+            // Its version does not show that its dependents have changed.
+            self.forget_cached(need.clone());
             if !removes_all {
                 self.cut_edges.push((seq, need.scope, need.id));
             }
