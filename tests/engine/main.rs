@@ -19,6 +19,7 @@ mod operations;
 #[path = "../support/random.rs"]
 mod random;
 mod readers;
+mod refusals;
 mod requests;
 mod rounds;
 mod search;

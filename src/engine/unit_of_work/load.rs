@@ -84,14 +84,11 @@ impl UnitOfWork {
 
     /// The number of record IDs to reserve per queue.
     pub fn record_numbers_needed<'a>(
-        &self,
         needs: impl Iterator<Item = &'a Needs>,
     ) -> BTreeMap<QueueId, i64> {
         let mut wanted = BTreeMap::new();
-        for key in needs.filter_map(|needs| needs.number.as_ref()) {
-            if let Some(queue) = self.queue(key) {
-                *wanted.entry(queue.id).or_default() += 1;
-            }
+        for queue in needs.filter_map(|needs| needs.number) {
+            *wanted.entry(queue).or_default() += 1;
         }
         wanted
     }

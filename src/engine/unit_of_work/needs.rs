@@ -1,7 +1,7 @@
 //! What a verb loads, and what it may change: the input to loading, grouping and splitting.
 
 use crate::engine::clock::Time;
-use crate::engine::model::job::{JobKey, QueueKey};
+use crate::engine::model::job::{JobKey, QueueId, QueueKey};
 use crate::engine::verbs::qless::depend::has_too_many;
 
 /// What a verb loads into the [`UnitOfWork`](crate::engine::unit_of_work::UnitOfWork), and how much it may change.
@@ -19,7 +19,7 @@ pub struct Needs {
     /// IDs of recurring jobs.
     pub recurring: Vec<String>,
     /// Reserves an ID for a new record in this queue.
-    pub number: Option<QueueKey>,
+    pub number: Option<QueueId>,
     /// Records by `seq`, of which the verb takes one. Rows locked by other servers are skipped.
     pub poll_candidates: Vec<i64>,
     /// The oldest jobs of a list.

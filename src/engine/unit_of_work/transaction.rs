@@ -396,7 +396,8 @@ async fn run_named(
     work: &mut UnitOfWork,
     requests: &mut [WriteRequest],
 ) -> Result<Vec<Statement>, StoreError> {
-    let numbers = work.record_numbers_needed(requests.iter().map(|request| &request.needs));
+    let needs = requests.iter().map(|request| &request.needs);
+    let numbers = UnitOfWork::record_numbers_needed(needs);
     if !numbers.is_empty() {
         let answers = connection
             .run(vec![UnitOfWork::reserve_numbers(&numbers)])

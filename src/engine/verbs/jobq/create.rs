@@ -24,7 +24,7 @@ impl Engine {
         state: String,
     ) -> Result<Record> {
         let needs = Needs {
-            number: Some(queue.key.clone()),
+            number: Some(queue.id),
             bytes: payload.len() + state.len(),
             adds_jobs: true,
             ..Needs::default()

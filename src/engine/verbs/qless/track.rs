@@ -48,17 +48,20 @@ pub fn track(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<()>
     if work.job(key).is_none() {
         return Err(Error::NoSuchJob { id: key.id.clone() });
     }
-    if !work.is_tracked(&key.id) {
-        if work.tracked_count() >= TRACKED_MAX {
-            return Err(Error::TooMany {
-                what: "tracked jobs",
-                max: TRACKED_MAX,
-            });
-        }
+    let is_new = !work.is_tracked(&key.id);
+    if is_new && work.tracked_count() >= TRACKED_MAX {
+        return Err(Error::TooMany {
+            what: "tracked jobs",
+            max: TRACKED_MAX,
+        });
+    }
+    // First, because it can fail.
+    tag::tag(work, key, tags)?;
+    if is_new {
         work.set_tracked(&key.id, Some(work.now));
         work.events.tracked("track", &key.id);
     }
-    tag::tag(work, key, tags)
+    Ok(())
 }
 
 /// Stops tracking a job, which need not exist.
