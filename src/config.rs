@@ -345,6 +345,8 @@ impl Serve {
                 offline: false,
                 counted_queues: Some(self.monitoring.metrics_queues),
                 max_queues: Some(self.max_queues),
+                clock: None,
+                writer_on_runtime: false,
             },
             allow_flush: self.allow_flush,
             auth: self.access.auth()?,

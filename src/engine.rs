@@ -37,7 +37,7 @@ pub use audit::{
     AUDIT_TARGET, AUDIT_TEXT_BYTES_MAX, Actor, AuditEntry, AuditFilter,
 };
 use claimants::Claimants;
-pub use clock::{Clock, Time};
+pub use clock::{Clock, ManualClock, Time};
 pub use consistency::Inconsistency;
 pub use error::{Error, RESPONSE_BYTES_MAX, Result};
 use maintenance::empty_queues::{DEFAULT_AGE, EmptyQueues};
@@ -143,6 +143,11 @@ pub struct Options {
     /// Opened for one command that needs the database for itself: no server may have it open, and no background tasks
     /// run.
     pub offline: bool,
+    /// Replaces the clock, for tests and simulations.
+    pub clock: Option<ManualClock>,
+    /// SQLite: the writer is a task of the runtime instead of a thread. On a runtime with one thread, the order of all
+    /// writes is then determined by the callers.
+    pub writer_on_runtime: bool,
 }
 
 /// A handle to the engine, optionally acting for a dashboard user ([`Actor`]). Cheap to clone.
@@ -203,7 +208,7 @@ impl Engine {
         let peers = Arc::new(Peers::join(&mut store.connection).await?);
         let readers = store.readers;
         let shared = Shared::default();
-        let clock = Arc::new(Clock::default());
+        let clock = Arc::new(Clock::with(options.clock.clone()));
         if let Some(fresh) = readers.status().await? {
             clock.synchronize(fresh.now);
         }
@@ -236,7 +241,7 @@ impl Engine {
             empty_queues: EmptyQueues::after(options.empty_queue_age.unwrap_or(DEFAULT_AGE)),
         };
         let inner = Arc::new(Inner {
-            writer: Writer::start(store.connection, runner),
+            writer: Writer::start(store.connection, runner, options.writer_on_runtime),
             opened: Opened::with(options, clock.now()),
             readers,
             shared,

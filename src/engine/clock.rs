@@ -1,7 +1,7 @@
 //! Time: integer microseconds since 1970, UTC. Only this module reads a clock.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{NaiveDate, NaiveTime};
@@ -71,6 +71,27 @@ fn micros(seconds: f64) -> i64 {
     (seconds * MICROS).round() as i64
 }
 
+/// A clock that its owner sets, in place of the machine's, for tests and simulations.
+#[derive(Clone, Debug)]
+pub struct ManualClock(Arc<AtomicI64>);
+
+impl ManualClock {
+    /// A clock that shows this time.
+    pub fn at(time: Time) -> ManualClock {
+        ManualClock(Arc::new(AtomicI64::new(time.0)))
+    }
+
+    /// Sets the time. It never goes backwards.
+    pub fn set(&self, time: Time) {
+        self.0.fetch_max(time.0, Ordering::Relaxed);
+    }
+
+    /// The current time.
+    pub fn now(&self) -> Time {
+        Time(self.0.load(Ordering::Relaxed))
+    }
+}
+
 /// The server's clock; on a shared database, the database's. It never goes backwards while the server runs, so setting
 /// the machine's clock back neither revives nor ends a lease: the clock then continues from its latest value, 10 %
 /// slower than real time, until the machine's clock has caught up.
@@ -80,6 +101,8 @@ pub struct Clock {
     started: Instant,
     /// Microseconds by which the database's clock is ahead of the machine's.
     offset: AtomicI64,
+    /// Replaces all other clocks.
+    manual: Option<ManualClock>,
 }
 
 /// While it waits for the machine's clock, this clock loses one part in 10.
@@ -114,25 +137,44 @@ impl Default for Clock {
             anchor: Mutex::default(),
             started: Instant::now(),
             offset: AtomicI64::new(0),
+            manual: None,
         }
     }
 }
 
 impl Clock {
+    /// A clock that shows the time of `manual`, if given.
+    pub fn with(manual: Option<ManualClock>) -> Clock {
+        Clock {
+            manual,
+            ..Clock::default()
+        }
+    }
+
     /// The current time.
     pub fn now(&self) -> Time {
+        if let Some(manual) = &self.manual {
+            return manual.now();
+        }
         let wall = machine_time().saturating_add(self.offset.load(Ordering::Relaxed));
         self.at_least(wall)
     }
 
     /// Ensures that later readings are not before `now`.
     pub fn advance_to(&self, now: Time) {
+        if let Some(manual) = &self.manual {
+            manual.set(now);
+            return;
+        }
         self.at_least(now.0);
     }
 
     /// Sets the offset from a reading of the database's clock. This clock never falls behind a reading, even if an
     /// older one arrives later.
     pub fn synchronize(&self, now: i64) {
+        if self.manual.is_some() {
+            return;
+        }
         self.at_least(now);
         self.offset
             .store(now.saturating_sub(machine_time()), Ordering::Relaxed);

@@ -172,6 +172,16 @@ impl Engine {
         }
     }
 
+    /// Runs one round of all maintenance tasks, and the bulk operations to their ends: for an engine without background
+    /// tasks.
+    ///
+    /// # Errors
+    /// [`Error::Store`](crate::engine::Error::Store), if the operations cannot be read or written.
+    pub async fn maintain(&self) -> Result<()> {
+        self.run_maintenance_round(true).await;
+        self.finish_operations().await
+    }
+
     /// Runs each task repeatedly while it has more to do, so that a backlog is cleared in one round. Client writes run
     /// between the batches.
     async fn run_maintenance_round(&self, include_infrequent: bool) {

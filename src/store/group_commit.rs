@@ -83,13 +83,17 @@ pub struct Writer<S> {
 
 impl<S: Send + 'static> Writer<S> {
     /// Starts the writer, which owns the connection: as a task, or in a thread of its own if calls of the connection
-    /// block.
-    pub fn start<R: GroupRunner<Request = S>>(connection: Connection, runner: R) -> Writer<S> {
+    /// block, unless `on_runtime` is set.
+    pub fn start<R: GroupRunner<Request = S>>(
+        connection: Connection,
+        runner: R,
+        on_runtime: bool,
+    ) -> Writer<S> {
         let (queue, requests) = queue::<R>();
         let (end, ended) = oneshot::channel();
         let stop = CancellationToken::new();
         let is_full = Arc::new(AtomicBool::new(connection.is_full()));
-        let blocks = connection.blocks();
+        let blocks = connection.blocks() && !on_runtime;
         let (stopped, full) = (stop.clone(), Arc::clone(&is_full));
         let is_over = CancellationToken::new();
         let over = is_over.clone().drop_guard();

@@ -10,6 +10,9 @@ mod claims;
 mod database;
 mod dead;
 mod events;
+#[expect(dead_code, reason = "the tests of the server use the rest")]
+#[path = "../support/history.rs"]
+mod history;
 mod idle;
 mod limits;
 mod links;
@@ -27,6 +30,7 @@ mod series;
 mod sessions;
 #[path = "../support/settings.rs"]
 mod settings;
+mod simulation;
 mod slow;
 mod storm;
 mod tokens;

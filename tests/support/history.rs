@@ -2,10 +2,12 @@
 //!
 //! Each call is recorded before it is made (`invoke`), and when it ends: successful, rejected, or unknown if there was
 //! no response. The check finds violations: acknowledged jobs that were lost, jobs that were claimed but never put,
-//! jobs with more than one accepted completion, and jobs that were claimed again before their lease expired.
+//! jobs with more than one accepted completion, and jobs that were claimed again before their lease expired without having
+//! been returned.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What a call does.
@@ -15,6 +17,8 @@ pub enum What {
     /// A claim. Its outcome contains the jobs.
     Get,
     Complete(String),
+    /// A retry, a timeout or a similar call, after which the job may be claimed again at once.
+    Return(String),
 }
 
 /// How a call ended.
@@ -36,10 +40,27 @@ struct Call {
     end: Option<(Duration, Outcome)>,
 }
 
+/// Where the times of calls come from.
+#[derive(Debug)]
+enum Clock {
+    Real(Instant),
+    /// Microseconds, which the test sets.
+    Set(Arc<AtomicU64>),
+}
+
+impl Clock {
+    fn now(&self) -> Duration {
+        match self {
+            Clock::Real(began) => began.elapsed(),
+            Clock::Set(micros) => Duration::from_micros(micros.load(Ordering::Relaxed)),
+        }
+    }
+}
+
 /// The calls of all clients.
 #[derive(Debug)]
 pub struct History {
-    began: Instant,
+    clock: Clock,
     calls: Mutex<Vec<Call>>,
 }
 
@@ -62,19 +83,33 @@ pub struct Verdict {
 impl Default for History {
     fn default() -> Self {
         History {
-            began: Instant::now(),
+            clock: Clock::Real(Instant::now()),
             calls: Mutex::new(Vec::new()),
         }
     }
 }
 
 impl History {
+    /// A history whose clock the test sets, in microseconds.
+    pub fn with_clock(micros: Arc<AtomicU64>) -> History {
+        History {
+            clock: Clock::Set(micros),
+            calls: Mutex::default(),
+        }
+    }
+
+    /// All calls as text, to compare histories.
+    pub fn lines(&self) -> Vec<String> {
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.iter().map(|call| format!("{call:?}")).collect()
+    }
+
     /// Records the start of a call. Returns its number.
     pub fn invoke(&self, what: What) -> usize {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         calls.push(Call {
             what,
-            invoked: self.began.elapsed(),
+            invoked: self.clock.now(),
             end: None,
         });
         calls.len() - 1
@@ -83,12 +118,12 @@ impl History {
     /// Records the end of a call.
     pub fn end(&self, call: usize, outcome: Outcome) {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        calls[call].end = Some((self.began.elapsed(), outcome));
+        calls[call].end = Some((self.clock.now(), outcome));
     }
 
     /// The time since the start of the history.
     pub fn now(&self) -> Duration {
-        self.began.elapsed()
+        self.clock.now()
     }
 
     /// The number of calls.
@@ -118,6 +153,11 @@ impl History {
                 (What::Complete(id), None | Some((_, Outcome::Unknown))) => {
                     stories.entry(id).or_default().maybe_complete = true;
                 }
+                (What::Return(id), end) => {
+                    let is_refused = matches!(end, Some((_, Outcome::Refused)));
+                    let story = stories.entry(id).or_default();
+                    story.returns.extend((!is_refused).then_some(call.invoked));
+                }
                 (What::Get, Some((at, Outcome::Got(ids)))) => {
                     for id in ids {
                         let delivery = (call.invoked, *at);
@@ -143,6 +183,8 @@ struct Story {
     /// The start and the end of each call that returned the job.
     deliveries: Vec<(Duration, Duration)>,
     completions: Vec<Duration>,
+    /// When calls were made that may have returned the job.
+    returns: Vec<Duration>,
     maybe_complete: bool,
 }
 
@@ -153,7 +195,9 @@ impl Story {
         let too_early = self.deliveries.windows(2).any(|pair| {
             let (first, second) = (pair[0], pair[1]);
             // The lease starts no earlier than the call, so it is valid until `first.0 + lease` at least.
-            second.1 < first.0 + lease && second.0 < locks_lost
+            let mut returns = self.returns.iter();
+            let is_returned = returns.any(|at| (first.0..=second.1).contains(at));
+            second.1 < first.0 + lease && second.0 < locks_lost && !is_returned
         });
         let risen = |delivery: &(Duration, Duration)| {
             self.completions
@@ -277,4 +321,26 @@ fn the_check_allows_a_second_claim_only_after_the_lease() {
         history_of(&calls).check(LEASE, Duration::ZERO),
         Verdict::default()
     );
+}
+
+#[test]
+fn the_check_allows_a_second_claim_of_a_returned_job() {
+    let returned = |outcome| (What::Return("a".to_owned()), outcome);
+    for (outcome, unjustified) in [
+        (Outcome::Ok, BTreeSet::new()),
+        (Outcome::Unknown, BTreeSet::new()),
+        (Outcome::Refused, only("a")),
+    ] {
+        let calls = [
+            add("a"),
+            got("a"),
+            returned(outcome),
+            got("a"),
+            completed("a"),
+        ];
+        assert_eq!(
+            history_of(&calls).check(LEASE, NEVER).unjustified,
+            unjustified
+        );
+    }
 }

@@ -5,6 +5,7 @@ mod caller;
 pub mod database;
 #[cfg(target_os = "linux")]
 pub mod disk;
+#[expect(dead_code, reason = "the simulation of the engine uses the rest")]
 pub mod history;
 pub mod isolation;
 pub mod jobq;

@@ -92,6 +92,13 @@ impl Engine {
         }
     }
 
+    /// Runs all operations to their ends.
+    pub(in crate::engine) async fn finish_operations(&self) -> Result<()> {
+        let mut ahead = HashMap::new();
+        while self.run_operation_round(&mut ahead).await? {}
+        Ok(())
+    }
+
     /// Runs one batch of each running operation. Returns whether there were any.
     async fn run_operation_round(&self, ahead: &mut HashMap<i64, Lookahead>) -> Result<bool> {
         let active = Statement::new(rows::ACTIVE, [AT_ONCE_MAX.into()]);

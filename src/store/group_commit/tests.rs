@@ -222,7 +222,7 @@ async fn a_request_waits_until_fewer_than_4096_wait_or_run() {
         ..CountingRunner::default()
     };
     let runs = Arc::clone(&runner.runs);
-    let writer = Writer::start(store().await.connection, runner);
+    let writer = Writer::start(store().await.connection, runner, false);
     writer.submit(1).await.expect("the writer runs");
     while runs.load(Ordering::SeqCst) == 0 {
         tokio::task::yield_now().await;
@@ -251,7 +251,7 @@ async fn steps_that_are_too_large_together_run_later_with_fewer_others() {
             ..CountingRunner::default()
         };
         let (answered, runs) = (Arc::clone(&group.answered), Arc::clone(&group.runs));
-        let writer = Writer::start(store().await.connection, group);
+        let writer = Writer::start(store().await.connection, group, false);
         // The others queue up behind the first one.
         writer.submit(1).await.expect("the writer runs");
         while runs.load(Ordering::SeqCst) == 0 {
