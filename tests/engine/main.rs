@@ -17,6 +17,7 @@ mod idle;
 mod limits;
 mod links;
 mod long_parts;
+mod model;
 mod oldest;
 mod operations;
 #[path = "../support/random.rs"]

@@ -1,0 +1,395 @@
+//! The model's claims, for all protocols, and the children of recurring jobs.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use switchyard::engine::{Claim, Order, Protocol, QueueKey, State};
+
+use super::memory::{Key, Model, ModelJob, ModelLease, Outcome, Scope, after, qless};
+use super::qless::exhausted;
+
+/// Jobs that one transaction claims.
+const CLAIM_MAX: usize = 250;
+
+/// The next jobs of a queue.
+#[derive(Debug, Default)]
+struct Candidates {
+    expired: VecDeque<Key>,
+    waiting: VecDeque<Key>,
+    free: Option<usize>,
+    /// As many were found as wanted.
+    is_cut: bool,
+}
+
+impl Candidates {
+    fn has_room(&self) -> bool {
+        self.free != Some(0)
+    }
+}
+
+type All = BTreeMap<QueueKey, Candidates>;
+
+/// The result of one transaction.
+struct Batch {
+    jobs: Vec<Key>,
+    has_more: bool,
+    /// The queue of the last job, and the queues that continue.
+    round: Option<(Option<QueueKey>, Vec<QueueKey>)>,
+}
+
+/// Orders numbers, with -0 as 0.
+fn rank(number: f64) -> i64 {
+    let bits = (number + 0.0).to_bits().cast_signed();
+    if bits < 0 { bits ^ i64::MAX } else { bits }
+}
+
+fn per_queue(claim: &Claim) -> usize {
+    match claim.order {
+        Order::Ordered => claim.count,
+        Order::RoundRobin => claim.count.min((CLAIM_MAX / claim.queues.len()).max(1)),
+    }
+}
+
+impl Model {
+    /// The IDs of the claimed jobs.
+    pub fn claim(&mut self, claim: &Claim) -> Outcome {
+        let keys = self.claim_keys(claim);
+        let ids: Vec<String> = keys.into_iter().map(|(_, id)| id).collect();
+        ids.join(" ")
+    }
+
+    fn claim_keys(&mut self, claim: &Claim) -> Vec<Key> {
+        let (mut jobs, mut claim) = (Vec::new(), claim.clone());
+        let (count, all) = (claim.count, claim.queues.clone());
+        let turn = (claim.worker.clone(), all.clone());
+        if claim.order == Order::RoundRobin {
+            let next = self.turns.get(&turn).copied().unwrap_or_default();
+            claim.queues.rotate_left(next % all.len());
+        }
+        while jobs.len() < count {
+            claim.count = (count - jobs.len()).min(CLAIM_MAX);
+            let batch = self.claim_batch(&claim);
+            let is_all = batch.jobs.len() < claim.count && !batch.has_more;
+            jobs.extend(batch.jobs);
+            if let Some((last, left)) = batch.round {
+                let of_last = last.and_then(|last| all.iter().position(|queue| *queue == last));
+                if let Some(place) = of_last {
+                    self.turns.insert(turn.clone(), (place + 1) % all.len());
+                }
+                claim.queues = left;
+            }
+            if claim.queues.is_empty() || is_all {
+                break;
+            }
+        }
+        jobs
+    }
+
+    /// One transaction.
+    fn claim_batch(&mut self, claim: &Claim) -> Batch {
+        let mut all = All::new();
+        for queue in &claim.queues {
+            let known = self.queues.get(queue);
+            if known.is_some_and(|known| !known.paused) {
+                let found = self.candidates(queue, per_queue(claim));
+                all.insert(queue.clone(), found);
+            }
+        }
+        if claim.queues.len() > 1 {
+            for found in all.values_mut() {
+                let count = found.expired.len() + found.waiting.len();
+                found.is_cut = count >= per_queue(claim);
+            }
+        }
+        if claim.order == Order::RoundRobin {
+            return self.claim_in_turn(claim, &mut all);
+        }
+        let mut jobs = Vec::new();
+        for queue in &claim.queues {
+            let rest = claim.count - jobs.len();
+            jobs.extend(self.claim_from(claim, queue, rest, &mut all));
+        }
+        Batch {
+            jobs,
+            has_more: false,
+            round: None,
+        }
+    }
+
+    fn claim_in_turn(&mut self, claim: &Claim, all: &mut All) -> Batch {
+        let count = claim.queues.len();
+        let (mut jobs, mut visits) = (Vec::new(), vec![0; count]);
+        let (mut next, mut empty, mut last, mut has_more) = (0, 0, None, false);
+        while jobs.len() < claim.count && empty < count {
+            let queue = &claim.queues[next];
+            let found = all.get(queue);
+            let is_cut = found.is_some_and(|found| found.is_cut && found.has_room());
+            if visits[next] >= per_queue(claim) && is_cut {
+                has_more = true;
+                break;
+            }
+            visits[next] += 1;
+            let found = self.claim_from(claim, queue, 1, all);
+            if found.is_empty() {
+                empty += 1;
+            } else {
+                (empty, last) = (0, Some(queue.clone()));
+            }
+            next = (next + 1) % count;
+            jobs.extend(found);
+        }
+        let mut left = claim.queues.clone();
+        left.rotate_left(next);
+        left.retain(|queue| {
+            last.is_none()
+                || all.get(queue).is_some_and(|found| {
+                    let is_loaded = found.expired.len() + found.waiting.len() > 0;
+                    (is_loaded || found.is_cut) && found.has_room()
+                })
+        });
+        Batch {
+            jobs,
+            has_more,
+            round: Some((last, left)),
+        }
+    }
+
+    /// The next `count` jobs of a queue, and the children of its recurring jobs that are due.
+    fn candidates(&mut self, queue: &QueueKey, count: usize) -> Candidates {
+        let now = self.now;
+        let is_in = |job: &ModelJob| job.queue == *queue && !job.has_ended(now);
+        let mut expired = self.keys(
+            |_, job| is_in(job) && job.state == State::Running && job.has_expired(now),
+            |job| (job.lease.as_ref().map(|lease| lease.until), job.seq),
+        );
+        expired.truncate(count);
+        let by_priority = |job: &ModelJob| (rank(job.priority), job.ready_at, job.seq);
+        let mut waiting = Vec::new();
+        for state in [State::TimedOut, State::Waiting, State::Scheduled] {
+            let is_next = |job: &ModelJob| is_in(job) && job.state == state && job.ready_at <= now;
+            let mut some = match state {
+                State::TimedOut => self.keys(|_, job| is_next(job), |job| (job.since, job.seq)),
+                _ => self.keys(|_, job| is_next(job), by_priority),
+            };
+            some.truncate(count);
+            waiting.extend(some);
+        }
+        let running = |job: &&ModelJob| {
+            job.queue == *queue && job.state == State::Running && !job.has_expired(now)
+        };
+        let running = self.jobs.values().filter(running).count();
+        let free = self.concurrency(queue);
+        let free = free.map(|max| max.saturating_sub(running));
+        let wanted = count.min(free.unwrap_or(usize::MAX));
+        waiting.extend(self.spawn(queue, count, wanted.saturating_sub(expired.len())));
+        Candidates {
+            expired: expired.into(),
+            waiting: self.in_order(waiting),
+            free,
+            is_cut: false,
+        }
+    }
+
+    /// Sorts waiting jobs in claim order.
+    fn in_order(&self, mut waiting: Vec<Key>) -> VecDeque<Key> {
+        waiting.sort_by_key(|key| {
+            let job = &self.jobs[key];
+            let priority = (job.state != State::TimedOut).then(|| rank(job.priority));
+            (priority, job.ready_at, job.seq)
+        });
+        waiting.into()
+    }
+
+    /// Creates up to `left` children that are due in the queue, of up to `count` recurring jobs.
+    fn spawn(&mut self, queue: &QueueKey, count: usize, mut left: usize) -> Vec<Key> {
+        let now = self.now;
+        let due = self.recurring.iter();
+        let due = due.filter(|(_, it)| it.queue == *queue && it.next_at <= now);
+        let mut due: Vec<_> = due
+            .map(|(id, it)| (it.next_at, it.seq, id.clone()))
+            .collect();
+        due.sort();
+        due.truncate(count);
+        let (mut children, mut planned) = (Vec::new(), count);
+        for (next_at, _, id) in due {
+            let interval = self.recurring[&id].interval;
+            let missed = usize::try_from((now - next_at) / interval).unwrap_or(usize::MAX);
+            let plan = missed.saturating_add(1).min(planned);
+            planned -= plan;
+            if plan > 0 {
+                let spawned = self.spawn_of(&id, plan, plan.min(left));
+                left -= spawned.len();
+                children.extend(spawned);
+            }
+        }
+        children
+    }
+
+    /// Creates up to `count` children of one recurring job. `planned` limits how many used IDs are skipped.
+    fn spawn_of(&mut self, id: &str, planned: usize, count: usize) -> Vec<Key> {
+        let Some(mut it) = self.recurring.remove(id) else {
+            return Vec::new();
+        };
+        let behind = self.now - it.next_at;
+        let backlog = it.backlog.saturating_mul(it.interval);
+        if it.backlog > 0 && behind > backlog {
+            it.next_at += (behind - backlog + it.interval - 1) / it.interval * it.interval;
+        }
+        let (first, mut children) = (it.children, Vec::new());
+        let looked_up = first + i64::try_from(planned).unwrap_or(i64::MAX) * 2;
+        let last = first + i64::try_from(count).unwrap_or(i64::MAX) * 2;
+        while it.next_at <= self.now && children.len() < count && it.children < last {
+            it.children += 1;
+            let key = qless(&format!("{id}-{}", it.children));
+            assert!(it.children <= looked_up, "the engine looked up these IDs");
+            if self.jobs.contains_key(&key) {
+                continue;
+            }
+            let mut job = self.new_job(&it.queue);
+            job.priority = it.priority;
+            (job.retries, job.remaining) = (it.retries, it.retries);
+            job.klass.clone_from(&it.klass);
+            job.tags.clone_from(&it.tags);
+            job.body.clone_from(&it.body);
+            job.spawned_from = Some(id.to_owned());
+            (job.created_at, job.since, job.ready_at) = (it.next_at, it.next_at, it.next_at);
+            self.jobs.insert(key.clone(), job);
+            children.push(key);
+            it.next_at += it.interval;
+        }
+        self.recurring.insert(id.to_owned(), it);
+        children
+    }
+
+    fn claim_from(
+        &mut self,
+        claim: &Claim,
+        queue: &QueueKey,
+        count: usize,
+        all: &mut All,
+    ) -> Vec<Key> {
+        let Some(found) = all.get_mut(queue) else {
+            return Vec::new();
+        };
+        let by_qless = queue.protocol == Protocol::Qless;
+        let count = count.min(found.free.unwrap_or(usize::MAX));
+        let mut jobs = Vec::new();
+        if !by_qless {
+            let expired: Vec<Key> = found.expired.drain(..).collect();
+            let back = expired.into_iter().filter(|key| self.expire(key));
+            let waiting: Vec<Key> = found.waiting.drain(..).chain(back).collect();
+            found.waiting = self.in_order(waiting);
+        }
+        for _ in 0..count {
+            let Some(key) = found.expired.pop_front() else {
+                break;
+            };
+            if self.claim_expired(claim, &key) {
+                self.lease(claim, &key, found);
+                jobs.push(key);
+            }
+        }
+        while jobs.len() < count {
+            let Some(key) = found.waiting.pop_front() else {
+                break;
+            };
+            self.lease(claim, &key, found);
+            jobs.push(key);
+        }
+        jobs
+    }
+
+    /// Ends an expired lease of qless. Whether the job can be leased now.
+    fn claim_expired(&mut self, claim: &Claim, key: &Key) -> bool {
+        let now = self.now;
+        let grace_s = self.option("grace-period").unwrap_or(claim.grace_s);
+        let Some(job) = self.jobs.get_mut(key) else {
+            return false;
+        };
+        let Some(lease) = &mut job.lease else {
+            return false;
+        };
+        if grace_s > 0.0 && !lease.warned {
+            (lease.warned, lease.until) = (true, after(now, grace_s));
+            return false;
+        }
+        let worker = lease.worker.clone();
+        job.remaining -= 1;
+        if job.remaining < 0 {
+            let queue = job.queue.name.clone();
+            job.fail(exhausted(&queue, worker, now));
+        }
+        job.remaining >= 0
+    }
+
+    fn lease(&mut self, claim: &Claim, key: &Key, found: &mut Candidates) {
+        let (now, number) = (self.now, self.next_lease());
+        let queue = self.jobs[key].queue.clone();
+        let own = || {
+            let heartbeat = self.heartbeat_s(&queue.name);
+            let cutoff = self.cutoff_s(&queue.name);
+            cutoff.map_or(heartbeat, |cutoff| heartbeat.min(cutoff))
+        };
+        let by_qless = queue.protocol == Protocol::Qless;
+        let lease_s = claim.lease_s.or_else(|| by_qless.then(own));
+        if let Some(free) = &mut found.free {
+            *free = free.saturating_sub(1);
+        }
+        if let (Scope::In(queue), id) = key {
+            self.runs.insert((queue.clone(), id.clone()), number);
+        }
+        if let Some(job) = self.jobs.get_mut(key) {
+            job.state = State::Running;
+            job.since = now;
+            job.updated_at = job.updated_at.map(|_| now);
+            let lease_s = lease_s.unwrap_or(job.timeout_s.unwrap_or_default() as f64);
+            job.lease = Some(ModelLease {
+                worker: claim.worker.clone(),
+                until: after(now, lease_s),
+                warned: false,
+                number,
+            });
+        }
+    }
+
+    /// The IDs of the next jobs.
+    pub fn peek(&mut self, queue: &QueueKey, count: usize) -> Outcome {
+        let mut left = count;
+        while left > 0 && self.has_due_child(queue) {
+            let spawned = self.candidates_spawned(queue, left);
+            if spawned == 0 {
+                break;
+            }
+            left = left.saturating_sub(spawned);
+        }
+        let now = self.now;
+        let stalled = self.keys(
+            |_, job| job.queue == *queue && job.state == State::Running && job.has_expired(now),
+            |job| (job.lease.as_ref().map(|lease| lease.until), job.seq),
+        );
+        let is_waiting = |job: &ModelJob| {
+            matches!(
+                job.state,
+                State::TimedOut | State::Waiting | State::Scheduled
+            ) && job.ready_at <= now
+        };
+        let waiting = self.keys(
+            |_, job| job.queue == *queue && is_waiting(job),
+            |job| job.seq,
+        );
+        let next = stalled.into_iter().chain(self.in_order(waiting));
+        let ids: Vec<String> = next.take(count).map(|(_, id)| id).collect();
+        ids.join(" ")
+    }
+
+    fn has_due_child(&self, queue: &QueueKey) -> bool {
+        let mut all = self.recurring.values();
+        all.any(|it| it.queue == *queue && it.next_at <= self.now)
+    }
+
+    /// Creates children as a claim of `count` jobs would. Returns how many.
+    fn candidates_spawned(&mut self, queue: &QueueKey, count: usize) -> usize {
+        let before = self.jobs.len();
+        self.candidates(queue, count);
+        self.jobs.len() - before
+    }
+}
