@@ -16,7 +16,7 @@ server := target/server/switchyard
 release := target/release/switchyard
 site := target/site.stamp
 
-.PHONY: help setup serve dev watch build deb package test check fmt lint rust wasm unit postgres plain packages browser clients size audit fuzz cost stress chaos \
+.PHONY: help setup serve dev watch build deb package test check fmt lint rust wasm unit postgres plain packages browser clients size audit fuzz cost stress chaos soak \
 	bench reference pictures clean
 
 help: ## print this help
@@ -141,6 +141,9 @@ fuzz: ## run each fuzz target for a few seconds; ARGS="query 600" runs one for t
 
 stress: rust ## run the tests 20 times on both databases on a busy machine; ARGS="--count 5 name"
 	$(clippy) scripts/stress.sh $(ARGS) -- $(tests)
+
+soak: rust $(server) ## run half of the maximum load for an hour; ARGS="--database postgres", SECONDS=600 for another duration
+	$(clippy) SWITCHYARD_TEST_PROGRAM=$(server) SWITCHYARD_SOAK_S=$(or $(SECONDS),3600) scripts/chaos.sh --database sqlite $(ARGS) soak -- $(tests)
 
 chaos: rust ## run the tests of reliability for a long time, on both databases; ARGS=kills runs one of them
 	$(clippy) scripts/chaos.sh $(ARGS) -- $(tests)

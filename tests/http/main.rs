@@ -82,6 +82,8 @@ mod log;
 #[cfg(test)]
 mod logs;
 #[cfg(test)]
+mod many;
+#[cfg(test)]
 mod max_concurrency;
 #[cfg(test)]
 mod memory;
@@ -137,6 +139,8 @@ mod series;
 mod several;
 #[cfg(test)]
 mod sizes;
+#[cfg(test)]
+mod soak;
 #[cfg(test)]
 mod spawning;
 #[cfg(test)]
