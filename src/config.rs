@@ -69,7 +69,7 @@ pub enum Subcommand {
     /// Show and retry the failed jobs of a running server by failure group.
     #[command(subcommand)]
     Failure(FailureCommand),
-    /// Show the workers of a running server.
+    /// Show the workers of a running server, and remove them from the lists.
     #[command(subcommand)]
     Worker(WorkerCommand),
     /// Manage the recurring jobs of a running server.
@@ -263,8 +263,8 @@ pub struct Serve {
     /// other's changes by polling once a second, so waiting clients can get jobs up to a second later.
     #[arg(long, env = "SWITCHYARD_NO_NOTIFY", value_parser = FalseyValueParser::new())]
     pub no_notify: bool,
-    /// Only for tests of clients: the `now` of a qless request is the time at which the server executes it. Maintenance
-    /// ignores qless jobs.
+    /// Only for tests of clients: execute each qless request at the time in its field `now`. Maintenance ignores qless
+    /// jobs.
     #[arg(long, env = "SWITCHYARD_TRUST_CLIENT_CLOCK", value_parser = FalseyValueParser::new())]
     pub trust_client_clock: bool,
     /// Enable POST /flush, and FLUSHALL and FLUSHDB over the Redis protocol, which delete all jobs, queues, options and

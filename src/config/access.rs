@@ -96,7 +96,7 @@ pub struct Access {
     #[arg(long, env = "SWITCHYARD_NO_AUTH", value_parser = FalseyValueParser::new())]
     pub no_auth: bool,
     /// Allow non-loopback addresses although the dashboard, qless, Relay, Jobq or the metrics have no credentials. Every
-    /// client that can connect then has full access to those without.
+    /// client that can connect then has full access to each of them that has none.
     #[arg(long, env = "SWITCHYARD_INSECURE", value_parser = FalseyValueParser::new())]
     pub insecure: bool,
     /// Host name that clients use for this server. Repeatable, or separated by commas. Requests whose host is not an IP

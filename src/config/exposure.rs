@@ -37,7 +37,8 @@ impl Access {
         Ok(warnings)
     }
 
-    /// Checks that qless may be served over the Redis protocol at this address. Returns a warning if everybody may use it.
+    /// Checks that qless may be served over the Redis protocol at this address. Returns a warning if clients
+    /// unexpectedly need no token.
     ///
     /// # Errors
     /// If the address is not on loopback and the token is missing although qless was not opened, or too short.

@@ -57,7 +57,7 @@ fn queues(text: &str) -> Result<usize, String> {
 }
 
 impl Monitoring {
-    /// Who can read the metrics at `--metrics-listen`, and a warning if everybody can.
+    /// Who can read the metrics at `--metrics-listen`, and a warning if every client can.
     ///
     /// # Errors
     /// If metrics would be open on a non-loopback address without a flag that says so, if that flag has no listener, or

@@ -195,7 +195,7 @@ impl Redis {
             .text()
             .is_some_and(|it| it.contains("cluster_enabled:1"))
         {
-            let why = "it belongs to a cluster, of which this is only a part".to_owned();
+            let why = "it is a node of a Redis Cluster, which import does not support".to_owned();
             return Err(RedisError::Refused("INFO".to_owned(), why));
         }
         Ok(redis)

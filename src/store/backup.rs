@@ -57,7 +57,7 @@ pub struct VerifiedCopy {
     target: PathBuf,
     /// Whether its schema is that of this version, so that the engine can check it.
     pub is_current: bool,
-    /// Locks the database that is replaced.
+    /// Locks the database being replaced.
     lock: Option<File>,
 }
 
@@ -262,7 +262,7 @@ async fn empty_log(path: &Path) {
         .execute(&mut connection)
         .await;
     if let Err(error) = done {
-        tracing::warn!(%error, "cannot checkpoint the database that is replaced");
+        tracing::warn!(%error, "cannot checkpoint the database being replaced");
     }
     close(connection).await;
 }

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_server_locks_a_file_by_whatever_path_before_and_after_it_exists() {
+    fn one_server_locks_a_file_under_any_path_before_and_after_it_exists() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::create_dir(path("data")).unwrap();

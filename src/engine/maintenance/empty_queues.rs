@@ -58,7 +58,7 @@ impl EmptyQueues {
     }
 
     /// If a check is due or running: marks queues that have been empty and inactive, and deletes those that were marked
-    /// before. Checks a bounded number of queues. Returns whether the check goes on.
+    /// before. Checks a bounded number of queues. Returns whether queues are left to check.
     pub async fn check(
         &mut self,
         connection: &mut Connection,

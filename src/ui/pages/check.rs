@@ -123,7 +123,7 @@ fn repair_dialog(request: &PageRequest) -> AnyView {
         button: "Repair…".to_owned(),
         danger: false,
         title: "Repair inconsistencies?".to_owned(),
-        text: "Runs the check again and rebuilds the counts and lists from the jobs. No job is deleted.".to_owned(),
+        text: "Runs the check again and corrects the inconsistencies that it finds. No job is deleted.".to_owned(),
         action: Repair::PATH,
         fields: vec![("back", request.path.clone())],
         confirm_label: "Repair".to_owned(),
