@@ -23,21 +23,21 @@ use crate::engine::model::damage;
 use crate::engine::unit_of_work::REVISE;
 use crate::store::{Connection, Statement, StoreError};
 
-pub use kinds::REPAIRS;
+pub use kinds::REPAIR_SERVER;
 
 /// Rounds of repair: repairing a job may change other rows that belong to it, and its counters.
 const ROUNDS_MAX: usize = 6;
 
 /// Problems that one transaction repairs.
-const PART: usize = 250;
+const REPAIRS_PER_TRANSACTION: usize = 250;
 
-/// The turn of the check that runs. Checks run one at a time: each reads the whole database.
+/// The permit to run a check. Checks run one at a time, because each reads the whole database.
 #[derive(Debug)]
-pub struct CheckTurn(Arc<Semaphore>);
+pub struct CheckPermit(Arc<Semaphore>);
 
-impl Default for CheckTurn {
+impl Default for CheckPermit {
     fn default() -> Self {
-        CheckTurn(Arc::new(Semaphore::new(1)))
+        CheckPermit(Arc::new(Semaphore::new(1)))
     }
 }
 
@@ -85,15 +85,15 @@ impl Engine {
     /// # Errors
     /// [`Error::Busy`] if another check is running.
     pub async fn check(&self, now: Option<Time>) -> Result<Vec<Inconsistency>> {
-        let turn = Arc::clone(&self.0.long_reads.check_turn.0).acquire_owned();
-        let turn = timeout(CHECK_WAIT_MAX, turn).await;
-        let turn = turn.map_err(|_| Error::Busy)?;
+        let permit = Arc::clone(&self.0.long_reads.check_permit.0).acquire_owned();
+        let permit = timeout(CHECK_WAIT_MAX, permit).await;
+        let permit = permit.map_err(|_| Error::Busy)?;
         let engine = self.clone();
         // A task, because a client that disconnects does not end the statements: the next check waits until they end.
         // Otherwise abandoned checks would occupy all connections for long reads.
         let checking = tokio::spawn(async move {
             let found = engine.find_inconsistencies(now).await;
-            drop(turn);
+            drop(permit);
             found
         });
         checking.await.map_err(|_| Error::Unavailable)?
@@ -105,7 +105,7 @@ impl Engine {
         let texts = self.damaged_texts().await?;
         let damaged = serde_json::to_string(&texts.tags).unwrap_or_default();
         let find = |kind: &&Kind| Statement::new(kind.find, parameters.args()).with(&*damaged);
-        // With tags that cannot be parsed, those statements would fail.
+        // These statements fail if they parse damaged tags, and a list that is cut does not exclude all of them.
         let kinds: Vec<&Kind> = KINDS
             .iter()
             .filter(|kind| !(texts.is_cut && READING_TAGS.contains(&kind.name)))
@@ -138,7 +138,7 @@ impl Engine {
             if left.is_empty() {
                 break;
             }
-            for part in first_to_repair(left).chunks(PART) {
+            for part in first_to_repair(left).chunks(REPAIRS_PER_TRANSACTION) {
                 let repair = SystemTask::Repair(self.check_parameters(now), part.into());
                 self.run_system_task(repair).await?;
             }
@@ -183,7 +183,7 @@ pub async fn repair(
     if are_counters {
         connection.run(revise()).await?;
     }
-    // While other servers cannot change the jobs, the repairs see what they have changed before.
+    // Locks the jobs first, so that the repairs see all changes by other servers, and no more follow.
     let of_jobs = problems.iter();
     let of_jobs = of_jobs.filter(|problem| CHANGING_JOBS.contains(&problem.kind));
     let of_jobs: Vec<_> = of_jobs.map(|problem| problem.concerns.as_str()).collect();

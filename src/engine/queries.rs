@@ -1,6 +1,6 @@
 //! Read-only queries. They read committed data and never wait for the writer.
 
-use crate::engine::consistency::CheckTurn;
+use crate::engine::consistency::CheckPermit;
 use crate::engine::queries::tags::TagRanking;
 
 pub mod about;
@@ -33,6 +33,6 @@ pub mod workers;
 /// What requests share of the reads that take long.
 #[derive(Debug, Default)]
 pub struct LongReads {
-    pub check_turn: CheckTurn,
+    pub check_permit: CheckPermit,
     pub tag_ranking: TagRanking,
 }

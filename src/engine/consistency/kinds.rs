@@ -29,8 +29,8 @@ pub const CHANGING_JOBS: [&str; 8] = [
 
 /// The kinds that compare counters with rows. `find` also returns by how much the counter must change, and by how much
 /// repairs have changed it before. Verbs change rows and counters in one transaction, so the difference stays the same
-/// while they do. The repair adds the difference to the counter of server [`REPAIRS`], unless another repair was first.
-/// It does not count the rows again, because that takes as long as there are rows.
+/// while they do. The repair adds the difference to the counter of server [`REPAIR_SERVER`], unless another repair was
+/// first. It does not count the rows again, because the duration of that depends on their number.
 pub const COUNTERS: [&str; 5] = [
     "tag-count",
     "failure-count",
@@ -40,7 +40,7 @@ pub const COUNTERS: [&str; 5] = [
 ];
 
 /// The number of the server under which repairs store their changes of counters; real servers have numbers from 0.
-pub const REPAIRS: i64 = -1;
+pub const REPAIR_SERVER: i64 = -1;
 
 /// In the order of repair: jobs first, then the counters derived from them.
 pub const KINDS: [Kind; 16] = [
@@ -177,10 +177,10 @@ DELETE FROM tags WHERE (job, tag) IN (
     Kind {
         name: "tag-count",
         find: "
-SELECT list(tag, sum(there) - sum(kept), sum(repaired)), 'tag \"' || tag || '\" has a stored count of ' || sum(kept) || ' jobs; actual: ' || sum(there)
-FROM (SELECT tag, n AS kept, 0 AS there, CASE WHEN server = {repairs} THEN n ELSE 0 END AS repaired FROM tag_counts
+SELECT list(tag, sum(counted) - sum(recorded), sum(repaired)), 'tag \"' || tag || '\" has a stored count of ' || sum(recorded) || ' jobs; actual: ' || sum(counted)
+FROM (SELECT tag, n AS recorded, 0 AS counted, CASE WHEN server = {repairs} THEN n ELSE 0 END AS repaired FROM tag_counts
       UNION ALL SELECT tag, 0, 1, 0 FROM tags) AS c
-GROUP BY tag HAVING sum(kept) <> sum(there) LIMIT 1000",
+GROUP BY tag HAVING sum(recorded) <> sum(counted) LIMIT 1000",
         repair: "
 INSERT INTO tag_counts (tag, server, n)
 SELECT k.text(0), {repairs}, k.int(1) FROM rows($1) AS k
@@ -190,12 +190,12 @@ ON CONFLICT (tag, server) DO UPDATE SET n = tag_counts.n + excluded.n",
     Kind {
         name: "failure-count",
         find: "
-SELECT list(failure_group, queue, sum(there) - sum(kept), sum(repaired)),
-    'failure group \"' || failure_group || '\" has a stored count of ' || sum(kept) || ' jobs; actual: ' || sum(there)
-FROM (SELECT failure_group, queue, n AS kept, 0 AS there, CASE WHEN server = {repairs} THEN n ELSE 0 END AS repaired
+SELECT list(failure_group, queue, sum(counted) - sum(recorded), sum(repaired)),
+    'failure group \"' || failure_group || '\" has a stored count of ' || sum(recorded) || ' jobs; actual: ' || sum(counted)
+FROM (SELECT failure_group, queue, n AS recorded, 0 AS counted, CASE WHEN server = {repairs} THEN n ELSE 0 END AS repaired
       FROM failure_counts
       UNION ALL SELECT failure_group, queue, 0, 1, 0 FROM jobs WHERE state = {failed} AND failure_group IS NOT NULL) AS c
-GROUP BY failure_group, queue HAVING sum(kept) <> sum(there) LIMIT 1000",
+GROUP BY failure_group, queue HAVING sum(recorded) <> sum(counted) LIMIT 1000",
         repair: "
 INSERT INTO failure_counts (failure_group, queue, server, n)
 SELECT k.text(0), k.int(1), {repairs}, k.int(2) FROM rows($1) AS k
@@ -206,18 +206,18 @@ ON CONFLICT (failure_group, queue, server) DO UPDATE SET n = failure_counts.n + 
     Kind {
         name: "count",
         find: "
-SELECT list(c.queue, c.state, sum(there) - sum(kept), sum(repaired)),
-    'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" has a stored count of ' || sum(kept) || ' jobs in state '
+SELECT list(c.queue, c.state, sum(counted) - sum(recorded), sum(repaired)),
+    'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" has a stored count of ' || sum(recorded) || ' jobs in state '
     || CASE c.state WHEN {waiting} THEN 'waiting' WHEN {scheduled} THEN 'scheduled' WHEN {depends} THEN 'depends'
             WHEN {running} THEN 'running' WHEN {failed} THEN 'failed' WHEN {complete} THEN 'complete' WHEN {dead} THEN 'dead'
             WHEN {record} THEN 'record'
             ELSE 'stalled' END
-    || '; actual: ' || sum(there)
-FROM (SELECT queue, slot AS state, n AS kept, 0 AS there, CASE WHEN server = {repairs} THEN n ELSE 0 END AS repaired
+    || '; actual: ' || sum(counted)
+FROM (SELECT queue, slot AS state, n AS recorded, 0 AS counted, CASE WHEN server = {repairs} THEN n ELSE 0 END AS repaired
       FROM tallies WHERE kind = {kind_state}
       UNION ALL SELECT queue, state, 0, count(*), 0 FROM jobs GROUP BY queue, state) AS c
 LEFT JOIN queues AS q ON q.id = c.queue
-GROUP BY c.queue, c.state HAVING sum(kept) <> sum(there) LIMIT 1000",
+GROUP BY c.queue, c.state HAVING sum(recorded) <> sum(counted) LIMIT 1000",
         repair: "
 INSERT INTO tallies (kind, queue, day, slot, server, n)
 SELECT {kind_state}, k.int(0), 0, k.int(1), {repairs}, k.int(2) FROM rows($1) AS k
@@ -228,16 +228,16 @@ ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + exclu
     Kind {
         name: "failed",
         find: "
-SELECT list(c.queue, c.day, sum(there) - sum(kept), sum(repaired)),
-    'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" has a stored count of ' || sum(kept)
-    || ' still-failed jobs for one day; actual: ' || sum(there)
-FROM (SELECT queue, day, n AS kept, 0 AS there, CASE WHEN server = {repairs} THEN n ELSE 0 END AS repaired
+SELECT list(c.queue, c.day, sum(counted) - sum(recorded), sum(repaired)),
+    'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" has a stored count of ' || sum(recorded)
+    || ' still-failed jobs for one day; actual: ' || sum(counted)
+FROM (SELECT queue, day, n AS recorded, 0 AS counted, CASE WHEN server = {repairs} THEN n ELSE 0 END AS repaired
       FROM tallies WHERE kind = {kind_outcome} AND slot = 1
       UNION ALL SELECT queue, (failure_at - (failure_at % 86400000000 + 86400000000) % 86400000000) / 86400000000,
           0, 1, 0 FROM jobs WHERE state = {failed} AND failure_at IS NOT NULL) AS c
 LEFT JOIN queues AS q ON q.id = c.queue
 WHERE EXISTS (SELECT 1 FROM tallies AS t WHERE t.kind = {kind_outcome} AND t.queue = c.queue AND t.day = c.day)
-GROUP BY c.queue, c.day HAVING sum(kept) <> sum(there) LIMIT 1000",
+GROUP BY c.queue, c.day HAVING sum(recorded) <> sum(counted) LIMIT 1000",
         repair: "
 INSERT INTO tallies (kind, queue, day, slot, server, n)
 SELECT {kind_outcome}, k.int(0), k.int(1), 1, {repairs}, k.int(2) FROM rows($1) AS k
@@ -248,16 +248,16 @@ ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + exclu
     Kind {
         name: "statistics",
         find: "
-SELECT list(c.kind, c.queue, c.day, sum(there) - sum(kept), sum(repaired),
-        coalesce(sum(kept * mean) / nullif(sum(kept), 0), 0)),
-    'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" has a stored count of ' || sum(kept) || ' jobs that '
-    || CASE c.kind WHEN 1 THEN 'waited' ELSE 'ran' END || ' on one day; its histogram has ' || sum(there)
-FROM (SELECT kind, queue, day, CASE WHEN slot < 0 THEN n ELSE 0 END AS kept,
-          CASE WHEN slot < 0 THEN 0 ELSE n END AS there, mean,
+SELECT list(c.kind, c.queue, c.day, sum(counted) - sum(recorded), sum(repaired),
+        coalesce(sum(recorded * mean) / nullif(sum(recorded), 0), 0)),
+    'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" has a stored count of ' || sum(recorded) || ' jobs that '
+    || CASE c.kind WHEN 1 THEN 'waited' ELSE 'ran' END || ' on one day; its histogram has ' || sum(counted)
+FROM (SELECT kind, queue, day, CASE WHEN slot < 0 THEN n ELSE 0 END AS recorded,
+          CASE WHEN slot < 0 THEN 0 ELSE n END AS counted, mean,
           CASE WHEN slot < 0 AND server = {repairs} THEN n ELSE 0 END AS repaired
       FROM tallies WHERE kind IN ({kind_wait}, {kind_run}) AND day > $2) AS c
 LEFT JOIN queues AS q ON q.id = c.queue
-GROUP BY c.kind, c.queue, c.day HAVING sum(kept) <> sum(there) LIMIT 1000",
+GROUP BY c.kind, c.queue, c.day HAVING sum(recorded) <> sum(counted) LIMIT 1000",
         repair: "
 INSERT INTO tallies (kind, queue, day, slot, server, n, mean, m2)
 SELECT k.int(0), k.int(1), k.int(2), -1, {repairs}, k.int(3), k.real(5), 0 FROM rows($1) AS k

@@ -4,15 +4,15 @@ use crate::engine::{Put, QueueKey, engine_without_tasks};
 use crate::store::Arg;
 
 #[tokio::test]
-async fn an_abandoned_check_keeps_its_turn_until_its_statements_have_ended() {
+async fn an_abandoned_check_keeps_its_permit_until_its_statements_have_ended() {
     let engine = engine_without_tasks().await;
-    let turn = &engine.0.long_reads.check_turn.0;
+    let permit = &engine.0.long_reads.check_permit.0;
     let mut abandoned = Box::pin(engine.check(None));
     assert!(futures::poll!(&mut abandoned).is_pending());
     drop(abandoned);
-    assert_eq!(turn.available_permits(), 0);
+    assert_eq!(permit.available_permits(), 0);
     assert_eq!(engine.check(None).await.unwrap(), []);
-    assert_eq!(turn.available_permits(), 1);
+    assert_eq!(permit.available_permits(), 1);
     engine.close().await;
 }
 

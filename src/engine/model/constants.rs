@@ -1,6 +1,6 @@
 //! Names for numbers in SQL: `state = {running}`, `kind = {kind_wait}`, `octet_length(tags) <= {long}`.
 
-use crate::engine::consistency::REPAIRS;
+use crate::engine::consistency::REPAIR_SERVER;
 use crate::engine::model::body::LONG;
 use crate::engine::model::job::{CLASS_BYTES_MAX, State};
 use crate::engine::unit_of_work::counters::Kind;
@@ -24,7 +24,7 @@ pub static CONSTANTS: [(&str, i64); 18] = [
     ("kind_outcome", Kind::Outcome as i64),
     ("kind_minute", Kind::Minute as i64),
     ("kind_hour", Kind::Hour as i64),
-    ("repairs", REPAIRS),
+    ("repairs", REPAIR_SERVER),
     ("long", LONG as i64),
     ("class", CLASS_BYTES_MAX as i64),
 ];

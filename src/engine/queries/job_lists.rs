@@ -20,8 +20,8 @@ const DEEP_OFFSET: usize = 10_000;
 
 static DEEP_PAGES: Semaphore = Semaphore::const_new(1);
 
-/// How long a request waits for its turn to read such a page.
-const TURN_WAIT_MAX: Duration = Duration::from_secs(2);
+/// How long a request waits for the permit to read such a page.
+const PERMIT_WAIT_MAX: Duration = Duration::from_secs(2);
 
 pub struct List {
     /// The whole jobs.
@@ -102,7 +102,7 @@ impl Engine {
         let Some((list, args)) = self.list(state, queue, page, now).await? else {
             return Ok(Vec::new());
         };
-        let _turn = turn(page).await?;
+        let _permit = deep_page_permit(page).await?;
         self.read_whole(list, &args).await
     }
 
@@ -144,7 +144,7 @@ impl Engine {
         let Some((list, args)) = self.list(state, queue, page, now).await? else {
             return Ok(Vec::new());
         };
-        let _turn = turn(page).await?;
+        let _permit = deep_page_permit(page).await?;
         let statement = Statement::new(statement(list), args);
         Ok(self.readers().rows(statement).await?)
     }
@@ -201,16 +201,16 @@ impl Engine {
     }
 }
 
-/// Waits for the turn of a page with a large offset, so that such pages occupy only one of the readers.
+/// Waits for the permit of pages with a large offset, so that such pages occupy only one of the readers.
 ///
 /// # Errors
 /// [`Error::Busy`].
-async fn turn(page: Page) -> Result<Option<SemaphorePermit<'static>>> {
+async fn deep_page_permit(page: Page) -> Result<Option<SemaphorePermit<'static>>> {
     if page.offset <= DEEP_OFFSET {
         return Ok(None);
     }
-    let turn = timeout(TURN_WAIT_MAX, DEEP_PAGES.acquire()).await;
-    Ok(turn.map_err(|_| Error::Busy)?.ok())
+    let permit = timeout(PERMIT_WAIT_MAX, DEEP_PAGES.acquire()).await;
+    Ok(permit.map_err(|_| Error::Busy)?.ok())
 }
 
 /// The size in this row.
