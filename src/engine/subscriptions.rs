@@ -115,8 +115,8 @@ impl Subscriptions {
         }
     }
 
-    /// The queues for which no poll has read yet when a job becomes available. The caller must read it; if the update
-    /// is dropped first, another poll does.
+    /// Of these queues, those for which the timer does not know yet when the next job becomes available. The caller
+    /// must read this time; if it drops the update first, another poll reads it.
     pub fn begin_timer_update(&self, queues: &[QueueKey]) -> TimerUpdate<'_> {
         let mut known = self.lock();
         let mut unknown = Vec::new();

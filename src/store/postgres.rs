@@ -475,8 +475,8 @@ SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)
     };
 }
 
-// The lock lasts until the end of the transaction. It is not that of a row that other groups write, so that these need
-// not wait. The statements after it see what the group that had it before has committed.
+// The lock lasts until the end of the transaction. It is an advisory lock, not a row lock, so that commit groups that
+// only write the row need not wait. The statements after it see everything that its previous holder has committed.
 macro_rules! lock_and_read_state {
     () => {
         concat!(

@@ -324,7 +324,7 @@ impl Job {
         }
     }
 
-    /// The events of its history, oldest first. One that cannot be parsed is logged, and has none.
+    /// The events of its history, oldest first. Empty if it cannot be parsed, which the server's log reports.
     pub fn events(&self) -> Vec<Event> {
         let events = self.history.events_of(self.seq, &self.key.id);
         events.unwrap_or_default()

@@ -40,7 +40,7 @@ impl Record {
         self.state.as_deref().unwrap_or(NULL)
     }
 
-    /// The log, oldest event first. One that cannot be parsed is logged, and has no events.
+    /// The log, oldest event first. Empty if it cannot be parsed, which the server's log reports.
     pub fn log(&self) -> Vec<Event> {
         self.known_log().unwrap_or_default()
     }
