@@ -116,7 +116,8 @@ pub enum QueueCommand {
         /// Queue: NAME (qless), lmstfy:NAMESPACE/NAME, relay:NAME or jobq:NAME.
         #[arg(value_parser = queue_name)]
         queue: QueueName,
-        /// State of the jobs to list: waiting, scheduled, depends, running, stalled, failed, complete or dead.
+        /// State of the jobs to list: waiting, scheduled, depends, running, stalled, failed, complete or dead. Ignored
+        /// for Jobq queues, whose jobs are listed in all states.
         #[arg(long, default_value = "waiting")]
         state: String,
         #[command(flatten)]
@@ -124,12 +125,12 @@ pub enum QueueCommand {
         #[command(flatten)]
         watch: Watch,
     },
-    /// Pause queues: workers get no jobs from them until they are resumed.
+    /// Pause queues: workers get no jobs from them until they are resumed. Jobq queues cannot be paused.
     Pause(Queues),
     /// Resume paused queues.
     #[command(visible_alias = "unpause")]
     Resume(Queues),
-    /// Create Jobq queues. Queues of other APIs are created with their first job.
+    /// Create Jobq queues (jobq:NAME). Queues of other APIs are created with their first job.
     Create(Queues),
     /// Remove queues without unfinished jobs from the lists. A queue is listed again when a job is put into it.
     Forget(Queues),
