@@ -191,3 +191,12 @@ async fn assert_counts(engine: &Engine, now: f64) {
         assert_eq!(group.count, total);
     }
 }
+
+/// The seed of a run whose length this variable sets. A run of the usual length, as in `make test`, always has the same
+/// seed.
+fn seed_of_run(length: &str) -> u64 {
+    match std::env::var_os(length) {
+        Some(_) => settings::seed(),
+        None => settings::number("SWITCHYARD_SEED", 1),
+    }
+}

@@ -161,7 +161,7 @@ async fn episode(random: &mut Random, steps: usize, coverage: &mut Coverage) -> 
 
 #[tokio::test]
 async fn every_verb_agrees_with_a_model_in_memory() {
-    let seed = settings::seed();
+    let seed = super::seed_of_run("SWITCHYARD_MODEL_STEPS");
     let steps = settings::number("SWITCHYARD_MODEL_STEPS", 8_000);
     let (mut random, mut coverage) = (Random(seed), Coverage::default());
     let began = Instant::now();

@@ -319,7 +319,7 @@ async fn the_promises_hold_for_every_seed() {
         println!("on SQLite only");
         return;
     }
-    let first = settings::seed();
+    let first = super::seed_of_run("SWITCHYARD_SEEDS");
     let seeds = settings::number("SWITCHYARD_SEEDS", 100);
     let (template, mut counts) = (template().await, Counts::default());
     let mut recovered = 0;
@@ -363,7 +363,7 @@ async fn a_seed_repeats_a_run_exactly() {
         println!("on SQLite only");
         return;
     }
-    let first = settings::seed();
+    let first = super::seed_of_run("SWITCHYARD_SEEDS");
     let template = template().await;
     for seed in first..first + 5 {
         let (once, _) = run(seed, &template, &mut Counts::default()).await;
