@@ -1,6 +1,7 @@
 //! The shell of every page and the routes of `/ui`.
 
 pub mod about;
+pub mod api;
 pub mod audit;
 pub mod check;
 pub mod config;
@@ -44,6 +45,7 @@ use crate::ui::components::frame::{BODY, Frame};
 use crate::ui::display;
 use crate::ui::pages::about::AboutPage;
 use crate::ui::pages::audit::AuditPage;
+use crate::ui::pages::api::{ApiPage, ApisPage};
 use crate::ui::pages::check::CheckPage;
 use crate::ui::pages::config::ConfigPage;
 use crate::ui::pages::confirm::ConfirmPage;
@@ -173,6 +175,8 @@ pub fn App() -> impl IntoView {
                     <Route path=(ui, StaticSegment("about")) view=AboutPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("audit")) view=AuditPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("login")) view=LoginPage ssr=SsrMode::Async />
+                    <Route path=(ui, StaticSegment("api")) view=ApisPage ssr=SsrMode::Async />
+                    <Route path=(ui, StaticSegment("api"), name) view=ApiPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("config")) view=ConfigPage ssr=SsrMode::Async />
                 </Routes>
             </Frame>
