@@ -93,7 +93,7 @@ nextest := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run |
 # The tests that depend on the database: not those of connections, headers, addresses, roles and syntax, in these modules.
 # And of these, the tests of claims, of waiting and of several servers.
 with_database := --test http --test engine
-without_database := auth::keys auth::matrix auth::reload auth::sites auth::sources auth::start connections envelope \
+without_database := auth::keys auth::matrix auth::reload auth::sites auth::sources auth::start base_path connections envelope \
 	jobq::grammar jobq::routes lmstfy::routes lmstfy::wire logs memory openapi proxies redis::connections relay::routes \
 	request_id roles::pages roles::paths roles::start roles::table roles::throttle tls
 empty :=
@@ -121,6 +121,7 @@ browser: $(site) $(server) ## run the browser tests in headless Chromium; ARGS=e
 	SWITCHYARD=$(CURDIR)/$(server) CHROMIUM="$$(scripts/chromium.sh)" \
 		node --test --test-concurrency=2 --test-reporter=spec $(or $(ARGS),end2end/*.test.js)
 
+	@scripts/proxies.sh
 clients: $(server) ## test clients of all languages, and imports from Redis; ARGS="--jobs 10000" kills the server meanwhile
 	@scripts/clients.sh $(CURDIR)/$(server) $(ARGS)
 

@@ -360,6 +360,7 @@ impl Serve {
             proxies: self.network.proxies(),
             tls: self.network.tls()?,
             hsts: self.network.hsts()?,
+            base_path: self.network.base_path(),
             metrics: MetricsAccess::default(),
             log_requests: self.monitoring.log_requests,
         })

@@ -12,6 +12,8 @@ mod auth;
 #[cfg(test)]
 mod backup;
 #[cfg(test)]
+mod base_path;
+#[cfg(test)]
 mod bench;
 #[cfg(test)]
 mod cancel;
