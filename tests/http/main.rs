@@ -118,6 +118,8 @@ mod prune;
 #[cfg(test)]
 mod queues;
 #[cfg(test)]
+mod recovery;
+#[cfg(test)]
 mod recurring;
 #[cfg(test)]
 mod redis;
