@@ -17,7 +17,7 @@ release := target/release/switchyard
 site := target/site.stamp
 
 .PHONY: help setup serve dev watch build deb package test check fmt lint rust wasm unit postgres plain packages containers browser clients size audit fuzz cost stress chaos soak \
-	bench reference pictures clean
+	bench reference book pictures clean
 
 help: ## print this help
 	@sed -n -e 's/^##@ \(.*\)/\n\1/p' -e 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | awk -F'\t' 'NF == 2 { printf "%-16s%s\n", $$1, $$2 } NF != 2'
@@ -166,6 +166,9 @@ reference: $(server) ## write switchyard.example.toml and the reference in docs/
 
 pictures: $(site) $(server) ## take the screenshots of the documentation again, in docs/images
 	SWITCHYARD=$(CURDIR)/$(server) CHROMIUM="$$(scripts/chromium.sh)" node end2end/pictures.js
+
+book: ## build the documentation as a site, in target/book/html, and check its links
+	@scripts/book.sh
 
 clean: ## remove build output, but not the tools
 	rm -rf target end2end/screenshots
