@@ -16,8 +16,8 @@ server := target/server/switchyard
 release := target/release/switchyard
 site := target/site.stamp
 
-.PHONY: help setup serve dev watch build deb package test check fmt lint rust wasm unit postgres plain packages browser clients size audit fuzz cost stress chaos soak \
-	bench reference pictures clean
+.PHONY: help setup serve dev watch build deb package test check fmt lint rust wasm unit postgres plain packages containers browser clients size audit fuzz cost stress chaos soak \
+	bench reference book pictures clean
 
 help: ## print this help
 	@sed -n -e 's/^##@ \(.*\)/\n\1/p' -e 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | awk -F'\t' 'NF == 2 { printf "%-16s%s\n", $$1, $$2 } NF != 2'
@@ -93,7 +93,7 @@ nextest := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run |
 # The tests that depend on the database: not those of connections, headers, addresses, roles and syntax, in these modules.
 # And of these, the tests of claims, of waiting and of several servers.
 with_database := --test http --test engine
-without_database := auth::keys auth::matrix auth::reload auth::sites auth::sources auth::start connections envelope \
+without_database := auth::keys auth::matrix auth::reload auth::sites auth::sources auth::start base_path connections envelope \
 	jobq::grammar jobq::routes lmstfy::routes lmstfy::wire logs memory openapi proxies redis::connections relay::routes \
 	request_id roles::pages roles::paths roles::start roles::table roles::throttle tls
 empty :=
@@ -121,6 +121,7 @@ browser: $(site) $(server) ## run the browser tests in headless Chromium; ARGS=e
 	SWITCHYARD=$(CURDIR)/$(server) CHROMIUM="$$(scripts/chromium.sh)" \
 		node --test --test-concurrency=2 --test-reporter=spec $(or $(ARGS),end2end/*.test.js)
 
+	@scripts/proxies.sh
 clients: $(server) ## test clients of all languages, and imports from Redis; ARGS="--jobs 10000" kills the server meanwhile
 	@scripts/clients.sh $(CURDIR)/$(server) $(ARGS)
 
@@ -129,6 +130,9 @@ packages: $(server) ## build and check the Debian package; as root, install it i
 
 size: $(site) ## check the size of styles, script and WebAssembly against their budgets
 	@scripts/size.sh
+
+containers: $(server) ## check the Dockerfile, the compose file and the Kubernetes manifests
+	@scripts/containers.sh $(CURDIR)/$(server)
 
 cost: $(server) ## compare instructions per request with benches/cost/figures.tsv; ARGS=--accept updates it
 	@scripts/cost.sh $(ARGS)
@@ -162,6 +166,9 @@ reference: $(server) ## write switchyard.example.toml and the reference in docs/
 
 pictures: $(site) $(server) ## take the screenshots of the documentation again, in docs/images
 	SWITCHYARD=$(CURDIR)/$(server) CHROMIUM="$$(scripts/chromium.sh)" node end2end/pictures.js
+
+book: ## build the documentation as a site, in target/book/html, and check its links
+	@scripts/book.sh
 
 clean: ## remove build output, but not the tools
 	rm -rf target end2end/screenshots

@@ -14,7 +14,8 @@ grep -q 'Package: switchyard' "$work/info" || fail "no name"
 for file in usr/bin/switchyard lib/systemd/system/switchyard.service etc/switchyard/switchyard.toml \
     usr/share/man/man1/switchyard.1.gz usr/share/bash-completion/completions/switchyard \
     usr/share/zsh/vendor-completions/_switchyard usr/share/fish/vendor_completions.d/switchyard.fish \
-    usr/share/doc/switchyard/copyright usr/share/doc/switchyard/docs/operations.md; do
+    lib/systemd/system/switchyard-backup.timer usr/share/doc/switchyard/monitoring/alerts.yml \
+    usr/share/doc/switchyard/packaging/proxies/nginx.conf usr/share/doc/switchyard/copyright usr/share/doc/switchyard/docs/operations.md; do
     grep -q " ./$file\$" "$work/content" || fail "$file is missing"
 done
 awk '$2 != "root/root"' "$work/content" | grep . && fail "files do not belong to root"

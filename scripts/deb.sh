@@ -14,10 +14,13 @@ export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 
 put() { install -D -m "$1" "$2" "$root/$3"; }
 put 755 "$program" usr/bin/switchyard
-put 644 packaging/switchyard.service lib/systemd/system/switchyard.service
+for unit in switchyard.service switchyard-backup.service switchyard-backup.timer; do
+    put 644 packaging/$unit lib/systemd/system/$unit
+done
 doc=usr/share/doc/switchyard
 for file in README.md LICENSE-MIT packaging/deb/copyright; do put 644 "$file" "$doc/$(basename "$file")"; done
 (cd docs && find . -name '*.md') | while read -r file; do put 644 "docs/$file" "$doc/docs/$file"; done
+for file in monitoring/* packaging/proxies/*; do put 644 "$file" "$doc/$file"; done
 gzip -9n <CHANGELOG.md >"$root/$doc/changelog.gz"
 # Written by the program, so that they fit it. Its configuration must not come from this machine.
 run() { env -i PATH="$PATH" "$program" "$@"; }

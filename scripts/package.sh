@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Creates an archive of the release binary, licenses and documents in target/package, named by version and platform,
-# and its checksum.
+# and its checksum: package.sh [PROGRAM PLATFORM].
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
-name=switchyard-$version-$(rustc -vV | sed -n 's/^host: //p')
+program=${1:-target/release/switchyard}
+name=switchyard-$version-${2:-$(rustc -vV | sed -n 's/^host: //p')}
 rm -rf target/package
 mkdir -p "target/package/$name"
-cp -R target/release/switchyard README.md CHANGELOG.md SECURITY.md LICENSE-APACHE LICENSE-MIT docs monitoring \
+cp "$program" "target/package/$name/switchyard"
+cp -R README.md CHANGELOG.md SECURITY.md LICENSE-APACHE LICENSE-MIT docs monitoring packaging switchyard.example.toml \
     "target/package/$name/"
 cd target/package
 # With GNU tar, archives are reproducible: the options below remove owner and time.

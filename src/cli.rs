@@ -10,6 +10,7 @@ mod copy;
 mod dev;
 mod doctor;
 mod exit;
+mod health;
 mod import;
 mod log;
 mod output;
@@ -95,6 +96,7 @@ async fn dispatch(loaded: Loaded) -> Result<ExitCode, Box<dyn Error>> {
         Subcommand::Recurring(command) => remote::recurring(command).await,
         Subcommand::Operation(command) => remote::operation(command).await,
         Subcommand::Top(options) => top::run(options).await,
+        Subcommand::Health(options) => health::run(options).await,
         Subcommand::CompleteQueues(options) => remote::complete_queues(options).await,
         Subcommand::Token(Token::Remote(command)) => remote::token(command).await,
         Subcommand::Token(command) => token::run(command).await,

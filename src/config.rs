@@ -32,8 +32,8 @@ pub use connection::Connection;
 pub use environment::secret_variables;
 pub use load::{LoadError, Loaded, Setting, Source, Value, definition, load};
 pub use manage::{
-    BulkOptions, CompleteQueues, FailureCommand, Job, JobAction, JobCommand, JobPut, Limit,
-    OperationCommand, OptionCommand, QueueCommand, QueueName, Queues, RecurringCommand,
+    BulkOptions, CompleteQueues, FailureCommand, HealthCheck, Job, JobAction, JobCommand, JobPut,
+    Limit, OperationCommand, OptionCommand, QueueCommand, QueueName, Queues, RecurringCommand,
     RecurringPut, Remote, RemoteToken, Targets, Top, WorkerCommand, queue_name,
 };
 pub use monitoring::{LogFormat, Monitoring};
@@ -80,6 +80,8 @@ pub enum Subcommand {
     Operation(OperationCommand),
     /// Show a running server in the terminal: queues, rates, failures and workers, updated live.
     Top(Top),
+    /// Check that a server is ready: exit code 0 if it is. For the health checks of containers without curl.
+    Health(HealthCheck),
     /// Create, list and revoke lmstfy tokens in the database, even while a server is running.
     #[command(subcommand)]
     Token(Token),
@@ -358,6 +360,7 @@ impl Serve {
             jobq_body_max: self.jobq_body_max,
             limits: self.network.limits(),
             proxies: self.network.proxies(),
+            base_path: self.network.base_path(),
             tls: self.network.tls()?,
             hsts: self.network.hsts()?,
             metrics: MetricsAccess::default(),

@@ -48,6 +48,7 @@ use crate::protocol::redis::RedisApi;
 use crate::protocol::request::{reject, unauthorized};
 use crate::protocol::{jobq, lmstfy, qless, relay, token};
 use crate::redis_clients::Clients;
+use crate::request::BasePath;
 use crate::ui::http::{self as ui, Dashboard};
 
 /// How long requests may run after the stop signal.
@@ -90,6 +91,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Trusted proxies.
     pub proxies: Proxies,
+    /// The path below which clients reach the server, unless they reach it at the root.
+    pub base_path: Option<BasePath>,
     /// The certificate and key of HTTPS; `None` for plain HTTP.
     pub tls: Option<Arc<Tls>>,
     /// Seconds of `Strict-Transport-Security` in responses over HTTPS; `None` omits the header.
@@ -123,6 +126,7 @@ impl Default for Settings {
             jobq_body_max: JOBQ_BODY_MAX,
             limits: Limits::default(),
             proxies: Proxies::default(),
+            base_path: None,
             tls: None,
             hsts: None,
             metrics: MetricsAccess::default(),
@@ -189,6 +193,7 @@ pub async fn serve_engine(
         tls: settings.tls.clone(),
         hsts: settings.hsts,
         proxies: settings.proxies.clone(),
+        base_path: settings.base_path.clone(),
         connections: monitor.gauges().connections.clone(),
     };
     let redis_transport = Transport {
@@ -204,6 +209,7 @@ pub async fn serve_engine(
         let hosts = &settings.metrics.hosts;
         let routes = with_layers(routes, hosts, &settings.auth, Observer::default());
         let transport = Transport {
+            base_path: None,
             connections: Gauge::default(),
             ..transport.clone()
         };

@@ -44,6 +44,9 @@ pub mod memory;
 /// Counters, gauges and histograms, and Prometheus' text formats.
 #[cfg(feature = "ssr")]
 pub mod metrics;
+/// The descriptions of the APIs in OpenAPI.
+#[cfg(feature = "ssr")]
+pub mod openapi;
 /// The protocols, one module each.
 #[cfg(feature = "ssr")]
 pub mod protocol;

@@ -1,5 +1,6 @@
 //! Facts about a request that the listener records as extensions, for all modules that handle requests.
 
+pub mod base_path;
 pub mod client;
 
 use std::fmt;
@@ -11,6 +12,7 @@ use axum::http::header;
 use futures::StreamExt;
 use tokio::time::timeout;
 
+pub use base_path::BasePath;
 pub use client::{ClientAddress, Https, network};
 
 /// Limits on the discarded body of a rejected request.

@@ -2,6 +2,8 @@
 
 #![cfg(test)]
 
+#[path = "tidy/links.rs"]
+mod links;
 #[path = "tidy/logs.rs"]
 mod logs;
 #[path = "tidy/migrations.rs"]

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use crate::auth::{Api, is_loopback};
 use crate::engine::{Engine, Result};
 use crate::http::Settings;
+use crate::request::BasePath;
 use crate::store::FIRST_TOKEN;
 
 /// The namespace for which a first start creates a token.
@@ -37,6 +38,7 @@ pub fn banner(
         Some(_) => "https",
         None => "http",
     };
+    let base_path = settings.base_path.as_ref().map_or("", BasePath::as_str);
     let metrics = match metrics {
         Some(metrics) => format!("  metrics    {scheme}://{metrics}/metrics\n"),
         None => String::new(),
@@ -67,7 +69,7 @@ pub fn banner(
     };
     format!(
         r#"listening on {scheme}://{address}
-  dashboard  {scheme}://{address}/ui
+  dashboard  {scheme}://{address}{base_path}/ui
   API        {scheme}://{address} (qless, lmstfy, Relay, Jobq)
   database   {database}
 {metrics}{redis}Add a job:

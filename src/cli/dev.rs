@@ -35,6 +35,7 @@ fn settings(options: &Dev) -> Result<Settings, String> {
         no_auth: access.no_auth,
         limits: network.limits(),
         proxies: network.proxies(),
+        base_path: network.base_path(),
         tls: network.tls()?,
         hsts: network.hsts()?,
         log_requests: monitoring.log_requests,

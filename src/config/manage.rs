@@ -373,6 +373,16 @@ pub struct Top {
     pub connection: Connection,
 }
 
+/// The options of `switchyard health`.
+#[derive(Debug, Args)]
+pub struct HealthCheck {
+    /// Check only that the process can serve requests, not that it is ready for new ones.
+    #[arg(long)]
+    pub live: bool,
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
 /// The options of `switchyard complete-queues`.
 #[derive(Debug, Args)]
 pub struct CompleteQueues {

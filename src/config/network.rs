@@ -8,6 +8,7 @@ use clap::Args;
 use ipnet::{IpNet, Ipv4Net};
 
 use crate::http::{Limits, Proxies, Tls};
+use crate::request::BasePath;
 
 /// Maximum of `--hsts`: two years, in seconds.
 const HSTS_MAX_S: i64 = 63_072_000;
@@ -20,9 +21,9 @@ pub struct Network {
     /// connect.
     #[arg(long, env = "SWITCHYARD_REDIS_LISTEN", value_name = "ADDRESS:PORT")]
     pub redis_listen: Option<SocketAddr>,
-    /// Address or network of a reverse proxy. The server takes the client's address, the scheme and the host from its
-    /// headers X-Forwarded-For, -Proto and -Host or Forwarded, and ignores these headers from all other peers.
-    /// Repeatable, or separated by commas.
+    /// Address or network of a reverse proxy. The server takes the client's address, the scheme, the host and the base path
+    /// from its headers X-Forwarded-For, -Proto, -Host and -Prefix or Forwarded, and ignores these headers from all other
+    /// peers. Repeatable, or separated by commas.
     #[arg(
         long = "trusted-proxy",
         env = "SWITCHYARD_TRUSTED_PROXY",
@@ -30,6 +31,11 @@ pub struct Network {
     )]
     #[arg(value_delimiter = ',', value_parser = cidr)]
     pub trusted_proxies: Vec<IpNet>,
+    /// Path of the server on its proxy, such as /queues. The server removes it from the beginning of request paths and adds
+    /// it to the links of the dashboard [default: none].
+    #[arg(long, env = "SWITCHYARD_BASE_PATH", value_name = "PATH")]
+    #[arg(value_parser = base_path)]
+    pub base_path: Option<String>,
     /// File with the TLS certificate in PEM format, followed by the certificates of its issuers. The server then accepts
     /// only HTTPS. SIGHUP reloads certificate and key.
     #[arg(long, env = "SWITCHYARD_TLS_CERT", value_name = "FILE")]
@@ -114,6 +120,16 @@ impl Network {
     pub fn proxies(&self) -> Proxies {
         Proxies(self.trusted_proxies.clone())
     }
+
+    /// The path below which clients reach the server.
+    pub fn base_path(&self) -> Option<BasePath> {
+        let path = self.base_path.as_deref()?;
+        BasePath::parse(path).ok().flatten()
+    }
+}
+
+fn base_path(text: &str) -> Result<String, &'static str> {
+    BasePath::parse(text).map(|_| text.to_owned())
 }
 
 fn cidr(text: &str) -> Result<IpNet, &'static str> {

@@ -30,7 +30,7 @@ use super::proxies::Proxies;
 use super::tls::{Tls, is_plain, refuse_plain};
 use crate::memory;
 use crate::metrics::Gauge;
-use crate::request::Https;
+use crate::request::{BasePath, Https};
 
 /// The pause after the system failed to accept a connection, for example without free file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
@@ -46,13 +46,14 @@ const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/pla
 struct Shared {
     router: Router,
     proxies: Proxies,
+    base_path: Option<BasePath>,
     /// The value of `Strict-Transport-Security` in responses over HTTPS.
     hsts: Option<HeaderValue>,
     body: Duration,
     stopping: CancellationToken,
 }
 
-/// TLS, HSTS and trusted proxies of a listener.
+/// TLS, HSTS, trusted proxies and base path of a listener.
 #[derive(Clone)]
 pub struct Transport {
     /// `None` for plain HTTP.
@@ -60,6 +61,8 @@ pub struct Transport {
     /// Seconds of `Strict-Transport-Security`.
     pub hsts: Option<u32>,
     pub proxies: Proxies,
+    /// The path below which clients reach this listener, unless they reach it at the root.
+    pub base_path: Option<BasePath>,
     /// Counts the open connections.
     pub connections: Gauge,
 }
@@ -74,11 +77,16 @@ pub async fn serve(
 ) {
     let clients = Clients::new(limits, &transport, FULL);
     let Transport {
-        tls, hsts, proxies, ..
+        tls,
+        hsts,
+        proxies,
+        base_path,
+        ..
     } = transport;
     let shared = Arc::new(Shared {
         router,
         proxies,
+        base_path,
         hsts: hsts.and_then(|age| HeaderValue::try_from(format!("max-age={age}")).ok()),
         body: limits.body,
         stopping: stopping.clone(),
@@ -202,6 +210,9 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
         let mut request: Request =
             request.map(|body| TimedRequestBody::body(body, shared.body, connection));
         shared.proxies.read(peer.ip(), is_tls, &mut request);
+        if let Some(base_path) = &shared.base_path {
+            base_path.apply(&mut request);
+        }
         request.extensions_mut().insert(ConnectInfo(peer));
         let hsts = shared.hsts.as_ref();
         let hsts = hsts.filter(|_| Https::is_set(request.extensions()));

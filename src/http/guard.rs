@@ -78,7 +78,7 @@ fn is_for_browsers(path: &str) -> bool {
     matches!(
         path,
         "/" | "/health" | "/health/live" | "/health/ready" | "/metrics"
-    )
+    ) || path.starts_with("/openapi/")
 }
 
 fn has_bearer(request: &Request) -> bool {

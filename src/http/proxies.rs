@@ -1,5 +1,5 @@
-//! Reads the client's address, scheme and host from the headers of trusted proxies. The headers of other peers are
-//! ignored.
+//! Reads the client's address, scheme, host and base path from the headers of trusted proxies. The headers of other
+//! peers are ignored.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,11 +7,14 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use ipnet::IpNet;
 
+use crate::request::BasePath;
 use crate::request::client::{ClientAddress, Https};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+/// The path that a proxy has removed from the beginning of the address.
+const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
 
 /// A longer chain of hops is malformed.
 const HOPS_MAX: usize = 32;
@@ -29,8 +32,8 @@ impl Proxies {
         self.0.iter().any(|network| network.contains(&address))
     }
 
-    /// Applies the headers of a trusted proxy: the client's address and scheme become extensions, and the host replaces
-    /// the `Host` header. If no header names a scheme, it is that of the connection.
+    /// Applies the headers of a trusted proxy: the client's address, scheme and base path become extensions, and the host
+    /// replaces the `Host` header. If no header names a scheme, it is that of the connection.
     pub fn read(&self, peer: IpAddr, is_tls: bool, request: &mut Request) {
         let forwarded = self.by_proxy(peer, request.headers());
         if forwarded
@@ -48,6 +51,9 @@ impl Proxies {
         }
         if let Some(host) = forwarded.host {
             request.headers_mut().insert(header::HOST, host);
+        }
+        if let Some(base_path) = forwarded.base_path {
+            request.extensions_mut().insert(base_path);
         }
     }
 
@@ -87,6 +93,7 @@ impl Proxies {
             host: host
                 .filter(|host| is_host(host))
                 .and_then(|host| HeaderValue::try_from(host).ok()),
+            base_path: base_path(&elements(headers, &X_FORWARDED_PREFIX)?),
         })
     }
 
@@ -111,6 +118,7 @@ struct Forwarded {
     client: Option<IpAddr>,
     https: Option<bool>,
     host: Option<HeaderValue>,
+    base_path: Option<BasePath>,
 }
 
 /// An element of `Forwarded` (RFC 7239).
@@ -182,6 +190,17 @@ fn address(text: &str) -> Option<IpAddr> {
         },
     };
     Some(address.to_canonical())
+}
+
+/// The path that the proxies have removed, outermost first; `None` if one of the values is not a base path.
+fn base_path(removed: &[&str]) -> Option<BasePath> {
+    let mut whole = String::new();
+    for path in removed {
+        if let Some(path) = BasePath::parse(path).ok()? {
+            whole.push_str(path.as_str());
+        }
+    }
+    BasePath::parse(&whole).ok().flatten()
 }
 
 fn is_host(host: &str) -> bool {
@@ -321,6 +340,35 @@ mod tests {
                 long.insert(name, HeaderValue::try_from(hops).unwrap());
                 let forwarded = Proxies::default().forwarded(&long);
                 assert_eq!(forwarded.is_some(), is_read, "{name}: {count} hops");
+            }
+        }
+    }
+
+    #[test]
+    fn the_base_path_is_what_trusted_proxies_have_removed() {
+        for (values, expected) in [
+            (&["/queues"][..], Some("/queues")),
+            (&["/queues/"], Some("/queues")),
+            (&["/a, /b"], Some("/a/b")),
+            (&["/a", "/b/c"], Some("/a/b/c")),
+            (&["/"], None),
+            (&[""], None),
+            (&["//evil.example"], None),
+            (&["https://evil.example"], None),
+            (&["/a/../b"], None),
+            (&["/a\"onclick=x"], None),
+        ] {
+            let proxies = Proxies(vec!["10.0.0.0/8".parse().unwrap()]);
+            for (peer, is_trusted) in [([10, 0, 0, 1], true), ([11, 0, 0, 1], false)] {
+                let mut request = Request::new(axum::body::Body::empty());
+                for value in values {
+                    let value = HeaderValue::from_static(value);
+                    request.headers_mut().append(X_FORWARDED_PREFIX, value);
+                }
+                proxies.read(peer.into(), false, &mut request);
+                let found = BasePath::of(request.extensions()).map(BasePath::as_str);
+                let expected = expected.filter(|_| is_trusted);
+                assert_eq!(found, expected, "{values:?}");
             }
         }
     }

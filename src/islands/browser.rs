@@ -2,7 +2,7 @@
 
 use js_sys::futures::JsFuture;
 use js_sys::{JSON, Reflect};
-use leptos::prelude::window;
+use leptos::prelude::{document, window};
 use leptos::wasm_bindgen::{JsCast, JsValue, closure::Closure};
 use web_sys::{Event, EventTarget, RequestCache, RequestInit, Response, Storage};
 
@@ -18,6 +18,16 @@ pub fn listen(target: &EventTarget, event: &str, handler: impl Fn(Event) + 'stat
 /// The session storage of the tab.
 pub fn storage() -> Option<Storage> {
     window().session_storage().ok().flatten()
+}
+
+/// The address of a path of this server. A proxy can serve it below another path, which the link to the icon shows.
+pub fn address(path: &str) -> String {
+    let icon = document().query_selector("link[rel=icon]").ok().flatten();
+    let icon = icon.and_then(|icon| icon.get_attribute("href"));
+    let base = icon
+        .as_deref()
+        .and_then(|icon| icon.strip_suffix("/ui/favicon.svg"));
+    format!("{}{path}", base.unwrap_or_default())
 }
 
 /// Fetches the text of a URL of this server, with any status.

@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod authentication;
+pub mod base_path;
 pub mod download;
 mod export_slots;
 pub mod exports;
@@ -41,7 +42,7 @@ use crate::auth::{Auth, AuthMethod};
 use crate::engine::{Engine, Error, RESPONSE_BYTES_MAX};
 use crate::memory;
 use crate::redis_clients::Clients;
-use crate::request::Https;
+use crate::request::{BasePath, Https};
 use crate::ui::display::Display;
 use crate::ui::http::authentication::{Authenticator, Principal};
 use crate::ui::http::export_slots::ExportSlots;
@@ -169,6 +170,8 @@ pub fn router(state: Dashboard) -> Router {
             state.clone(),
             authentication::authenticate,
         ))
+        // Outside of `share`, so that a shared page is the same for all base paths, except for its curl commands.
+        .layer(middleware::from_fn(base_path::add))
         .layer(middleware::from_fn(count_memory));
     Router::new()
         .route("/ui/favicon.svg", get(favicon))
@@ -272,12 +275,18 @@ fn page_request(request: &Parts, dashboard: &Dashboard) -> PageRequest {
     let cookies = header("cookie").unwrap_or_default();
     let is_refresh = header(REFRESH).is_some();
     let shows_a_page = request.method == Method::GET && !is_refresh;
+    let base_path = BasePath::of(&request.extensions).map_or("", BasePath::as_str);
     let principal = request.extensions.get::<Principal>();
     let user = principal.map(|principal| principal.identity.clone());
     PageRequest {
         path: request.uri.path().to_owned(),
         query: request.uri.query().unwrap_or_default().to_owned(),
-        origin: origin(Https::is_set(&request.extensions), header("host")),
+        origin: origin(
+            Https::is_set(&request.extensions),
+            header("host"),
+            base_path,
+        ),
+        base_path: base_path.to_owned(),
         now: dashboard.engine.now(None).0,
         is_refresh,
         seq: dashboard.feed.seq(),
@@ -291,14 +300,14 @@ fn page_request(request: &Parts, dashboard: &Dashboard) -> PageRequest {
 }
 
 /// The address of the API, as the client reaches it.
-fn origin(https: bool, host: Option<&str>) -> String {
+fn origin(https: bool, host: Option<&str>, base_path: &str) -> String {
     let scheme = if https { "https" } else { "http" };
     let is_host = |host: &&str| {
         host.bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b".-:[]_".contains(&byte))
     };
     format!(
-        "{scheme}://{}",
+        "{scheme}://{}{base_path}",
         host.filter(is_host).unwrap_or("127.0.0.1:3000")
     )
 }

@@ -15,8 +15,10 @@ pub struct PageRequest {
     pub path: String,
     /// As sent, without `?`.
     pub query: String,
-    /// Scheme and host as the client sees them, for curl commands.
+    /// Scheme, host and base path as the client sees them, for curl commands.
     pub origin: String,
+    /// The path before `/ui` as the client sees it; can be empty. The router adds it to links (`http/base_path.rs`).
+    pub base_path: String,
     /// The time of the rendering, in microseconds since 1970.
     pub now: i64,
     pub display: Display,

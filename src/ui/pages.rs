@@ -1,6 +1,7 @@
 //! The shell of every page and the routes of `/ui`.
 
 pub mod about;
+pub mod api;
 pub mod audit;
 pub mod check;
 pub mod config;
@@ -42,7 +43,9 @@ use crate::ui::components::commands;
 use crate::ui::components::error::MissingPage;
 use crate::ui::components::frame::{BODY, Frame};
 use crate::ui::display;
+use crate::ui::page_request::page_request;
 use crate::ui::pages::about::AboutPage;
+use crate::ui::pages::api::{ApiPage, ApisPage};
 use crate::ui::pages::audit::AuditPage;
 use crate::ui::pages::check::CheckPage;
 use crate::ui::pages::config::ConfigPage;
@@ -83,6 +86,7 @@ window.requestIdleCallback=f=>idle(f,{timeout:200})}";
 pub fn shell(options: LeptosOptions) -> impl IntoView {
     let pkg = format!("/{}/{}", options.site_pkg_dir, options.output_name);
     let display = display::display();
+    let base_path = page_request().base_path;
     view! {
         <!DOCTYPE html>
         <html
@@ -99,7 +103,7 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
                 <link rel="icon" href="/ui/favicon.svg" type="image/svg+xml" />
                 <link rel="stylesheet" href=format!("{pkg}.css") />
                 <script nonce=use_nonce()>{IDLE_CALLBACK_SCRIPT}</script>
-                <HydrationScripts options islands=true />
+                <HydrationScripts options islands=true root=base_path />
                 <MetaTags />
             </head>
             <body class=BODY>
@@ -171,6 +175,8 @@ pub fn App() -> impl IntoView {
                     <Route path=(ui, StaticSegment("stats")) view=StatisticsPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("check")) view=CheckPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("about")) view=AboutPage ssr=SsrMode::Async />
+                    <Route path=(ui, StaticSegment("api")) view=ApisPage ssr=SsrMode::Async />
+                    <Route path=(ui, StaticSegment("api"), name) view=ApiPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("audit")) view=AuditPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("login")) view=LoginPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("config")) view=ConfigPage ssr=SsrMode::Async />

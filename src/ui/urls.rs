@@ -14,6 +14,16 @@ use crate::ui::urls::encoding::{encode, segment};
 /// The clients that are connected over the Redis protocol.
 pub const REDIS_CLIENTS: &str = "/ui/redis";
 
+/// The reference of an API.
+pub fn api_reference(name: &str) -> String {
+    format!("/ui/api/{}", segment(name))
+}
+
+/// The OpenAPI description of an API.
+pub fn openapi(name: &str) -> String {
+    format!("/openapi/{}.json", segment(name))
+}
+
 /// A queue. Its other pages are below this path; see [`PageRequest::queue`](super::page_request::PageRequest::queue).
 pub fn queue(queue_ref: &QueueRef) -> String {
     match queue_ref.protocol {

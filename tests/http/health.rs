@@ -13,6 +13,16 @@ async fn status(server: &Server, address: &str, path: &str) -> StatusCode {
     server.http.get(url).send().await.unwrap().status()
 }
 
+/// The exit code and the output of `switchyard health`.
+fn health_command(address: &str, flags: &[&str]) -> (Option<i32>, String) {
+    let mut command = Server::program();
+    let server = format!("http://{address}");
+    command.args(["health", "--server", &server]).args(flags);
+    let output = command.output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(text).unwrap())
+}
+
 #[tokio::test]
 async fn a_server_that_works_is_alive_and_ready() {
     let server = Server::with(&["--admin-token", "the-token-of-the-admin"]);
@@ -22,6 +32,14 @@ async fn a_server_that_works_is_alive_and_ready() {
         assert_eq!(response.status(), 200, "{path}");
         assert_eq!(response.text().await.unwrap(), "ok\n", "{path}");
     }
+    for flags in [&[][..], &["--live"]] {
+        let answer = health_command(&server.address, flags);
+        assert_eq!(answer, (Some(0), "ok\n".to_owned()), "{flags:?}");
+    }
+    let address = server.address.clone();
+    drop(server);
+    let (code, text) = health_command(&address, &[]);
+    assert_eq!(code, Some(5), "{text}");
 }
 
 #[tokio::test]
@@ -41,6 +59,10 @@ async fn a_server_that_stops_is_alive_but_not_ready() {
     assert_eq!(status(&server, &metrics, "/health/ready").await, 503);
     assert_eq!(status(&server, &metrics, "/health/live").await, 200);
     assert_eq!(status(&server, &metrics, "/metrics").await, 200);
+    let (code, text) = health_command(&metrics, &[]);
+    assert_eq!(code, Some(5), "{text}");
+    assert!(text.contains("stopping"), "{text}");
+    assert_eq!(health_command(&metrics, &["--live"]).0, Some(0));
     running.write(r#"{"data": {"meta": "ending"}}"#).await;
     let answer = running.read_to_end().await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");

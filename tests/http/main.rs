@@ -12,6 +12,8 @@ mod auth;
 #[cfg(test)]
 mod backup;
 #[cfg(test)]
+mod base_path;
+#[cfg(test)]
 mod bench;
 #[cfg(test)]
 mod cancel;
@@ -115,6 +117,8 @@ mod proxies;
 mod prune;
 #[cfg(test)]
 mod queues;
+#[cfg(test)]
+mod recovery;
 #[cfg(test)]
 mod recurring;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sqlx::postgres::PgConnection;
@@ -152,6 +152,93 @@ impl Postgres {
             if count == 1 {
                 return standby;
             }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Archives the write-ahead log in the folder that this returns, as `docs/postgres.md` says. Restarts the server.
+    pub async fn archive_log(&self) -> PathBuf {
+        let archive = self.folder.path().join("archive");
+        fs::create_dir(&archive).expect("a folder for the archive");
+        chown(&archive, Some(self.owner.0), Some(self.owner.1)).expect("it can be given away");
+        let folder = archive.display();
+        let mut admin = PgConnection::connect(&self.address()).await.unwrap();
+        for sql in [
+            "ALTER SYSTEM SET archive_mode = on".to_owned(),
+            format!(
+                "ALTER SYSTEM SET archive_command = 'test ! -f {folder}/%f && cp %p {folder}/%f'"
+            ),
+        ] {
+            let set = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut admin).await;
+            set.expect("it is set");
+        }
+        drop(admin);
+        self.restart();
+        archive
+    }
+
+    /// The time of the database. Later commits are after it.
+    pub async fn now(&self) -> String {
+        let mut admin = PgConnection::connect(&self.address()).await.unwrap();
+        let now = "SELECT clock_timestamp()::text FROM pg_sleep(0.01)";
+        let now = sqlx::query_scalar(now).fetch_one(&mut admin).await;
+        now.expect("a time")
+    }
+
+    /// Waits until everything that has been written is archived.
+    pub async fn all_archived(&self) {
+        let mut admin = PgConnection::connect(&self.address()).await.unwrap();
+        let last = "SELECT pg_walfile_name(pg_switch_wal())";
+        let last: String = sqlx::query_scalar(last)
+            .fetch_one(&mut admin)
+            .await
+            .unwrap();
+        let archived = "SELECT coalesce(last_archived_wal >= $1, false) FROM pg_stat_archiver";
+        loop {
+            let done = sqlx::query_scalar(archived).bind(&last);
+            if done.fetch_one(&mut admin).await.unwrap() {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    }
+
+    /// A base backup, which is not started yet; see [`Postgres::recover`].
+    pub fn base_backup(&self) -> Postgres {
+        let backup = Postgres {
+            folder: owned_folder(self.owner),
+            port: Port::reserve(),
+            owner: self.owner,
+            disk: Disk::Unlimited,
+        };
+        let mut copy = backup.program("pg_basebackup");
+        copy.arg("-D").arg(backup.data());
+        copy.args(["-h", "127.0.0.1", "-p", &self.port.number.to_string()]);
+        run(copy.args(["-U", "switchyard", "-c", "fast", "--no-sync"]));
+        backup
+    }
+
+    /// Starts a base backup with the changes in the archive up to this time.
+    pub async fn recover(&self, archive: &Path, time: &str) {
+        let settings = self.data().join("postgresql.auto.conf");
+        let mut text = fs::read_to_string(&settings).expect("the settings of the backup");
+        text.push_str(&format!(
+            "archive_mode = off\nrestore_command = 'cp {}/%f %p'\nrecovery_target_time = '{time}'\n\
+             recovery_target_action = 'promote'\n",
+            archive.display()
+        ));
+        fs::write(&settings, text).expect("it can be changed");
+        let signal = self.data().join("recovery.signal");
+        fs::write(&signal, "").expect("it can be written");
+        chown(&signal, Some(self.owner.0), Some(self.owner.1)).expect("it can be given away");
+        self.start_again();
+        let mut admin = PgConnection::connect(&self.address()).await.unwrap();
+        let recovering = "SELECT pg_is_in_recovery()";
+        while sqlx::query_scalar(recovering)
+            .fetch_one(&mut admin)
+            .await
+            .unwrap()
+        {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
     }

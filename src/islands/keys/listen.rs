@@ -9,7 +9,7 @@ use leptos::wasm_bindgen::JsCast;
 use web_sys::{Element, Event, HtmlElement, HtmlInputElement, KeyboardEvent};
 
 use super::{palette, rows};
-use crate::islands::browser::listen;
+use crate::islands::browser::{address, listen};
 
 /// Timeout of a two-key shortcut, in milliseconds.
 const SECOND_KEY_MS: f64 = 3_000.0;
@@ -113,7 +113,7 @@ fn run_shortcut(keys: &str, event: &KeyboardEvent) -> bool {
                 press(found);
             } else if keys == "/" {
                 // Pages without a search field open the search over all jobs, with the focus in its field.
-                window().location().assign(SEARCH_FIELD).ok();
+                window().location().assign(&address(SEARCH_FIELD)).ok();
                 return true;
             }
             return found.is_some();

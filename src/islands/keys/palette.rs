@@ -10,7 +10,7 @@ use leptos::wasm_bindgen::{JsCast, JsValue};
 use web_sys::{Element, Event, HtmlDialogElement, HtmlInputElement, KeyboardEvent};
 
 use super::listen::{control, is_in_row, press, query, query_all};
-use crate::islands::browser::{fetch, listen};
+use crate::islands::browser::{address, fetch, listen};
 
 /// How long after the last input the palette queries the server.
 const DEBOUNCE: Duration = Duration::from_millis(120);
@@ -185,8 +185,8 @@ fn lower(text: &str) -> String {
 
 /// Fetches the results of the server.
 async fn find(text: &str) -> Result<Vec<Entry>, JsValue> {
-    let address = format!("/ui/find?q={}", encoded(text));
-    let groups = JSON::parse(&fetch(&address, "{}").await?)?;
+    let found = address(&format!("/ui/find?q={}", encoded(text)));
+    let groups = JSON::parse(&fetch(&found, "{}").await?)?;
     let field = |of: &JsValue, name: &str| Reflect::get(of, &name.into()).unwrap_or_default();
     let text = |of: &JsValue, name: &str| field(of, name).as_string().unwrap_or_default();
     let mut found = Vec::new();
@@ -196,7 +196,7 @@ async fn find(text: &str) -> Result<Vec<Entry>, JsValue> {
                 group: text(&group, "kind"),
                 text: text(&item, "name"),
                 note: text(&item, "about"),
-                action: EntryAction::Open(text(&item, "to")),
+                action: EntryAction::Open(address(&text(&item, "to"))),
             });
         }
     }
@@ -217,7 +217,7 @@ fn show(text: &str) {
             group: "Search".to_owned(),
             text: format!("Search all jobs for “{text}”"),
             note: String::new(),
-            action: EntryAction::Open(format!("/ui/jobs?q={}", encoded(text))),
+            action: EntryAction::Open(address(&format!("/ui/jobs?q={}", encoded(text)))),
         });
     }
     if let Some(list) = query("#palette-list") {
@@ -332,8 +332,8 @@ fn run_entry(number: usize) {
     // Closes first, so that restoring the focus does not override a later change.
     toggle();
     match action {
-        EntryAction::Open(address) if address.starts_with("/ui") => {
-            window().location().assign(&address).ok();
+        EntryAction::Open(page) if page.starts_with(&address("/ui")) => {
+            window().location().assign(&page).ok();
         }
         EntryAction::Open(_) => {}
         EntryAction::Press(element) => press(&element),

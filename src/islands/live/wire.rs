@@ -12,7 +12,7 @@ use web_sys::{DomParser, Event, EventSource, MessageEvent, SupportedType};
 
 use super::morph::{IN_USE, Refresh};
 use super::{Link, copy, hover, suggest, times};
-use crate::islands::browser::{fetch, listen, storage};
+use crate::islands::browser::{address, fetch, listen, storage};
 use crate::time;
 
 /// Milliseconds without an event after which the feed counts as broken. The server sends one every 15 s.
@@ -133,7 +133,7 @@ impl FeedClient {
         if document().hidden() {
             return;
         }
-        let Ok(source) = EventSource::new("/ui/events") else {
+        let Ok(source) = EventSource::new(&address("/ui/events")) else {
             return;
         };
         self.last_event_ms.set(Date::now());

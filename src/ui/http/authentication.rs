@@ -17,7 +17,7 @@ use crate::auth::{
     PresentedCredentials, Role, log_wrong_credentials,
 };
 use crate::engine::{AUDIT_ANONYMOUS, Engine, Result};
-use crate::request::{ClientAddress, Https, RequestId, drain};
+use crate::request::{BasePath, ClientAddress, Https, RequestId, drain};
 use crate::secret::Hash;
 use crate::ui::access::{self, role_to_post, role_to_read};
 use crate::ui::cookies;
@@ -150,6 +150,7 @@ pub struct RequestInfo {
     pub headers: HeaderMap,
     pub from: Option<IpAddr>,
     pub https: bool,
+    pub base_path: Option<BasePath>,
     pub principal: Option<Principal>,
     pub audit: Option<PendingEntry>,
     pub request_id: Option<RequestId>,
@@ -163,6 +164,7 @@ impl RequestInfo {
             headers: request.headers().clone(),
             from: ClientAddress::of(extensions),
             https: Https::is_set(extensions),
+            base_path: extensions.get().cloned(),
             principal: extensions.get().cloned(),
             audit: extensions.get().cloned(),
             request_id: extensions.get().cloned(),
@@ -299,7 +301,7 @@ async fn reject(dashboard: Dashboard, request: Request) -> Response {
     let next = if is_get {
         page_address(&info.uri)
     } else {
-        page_address(&forms::origin_page(&info.headers))
+        page_address(&forms::origin_page(&info))
     };
     let mut address = format!("{LOGIN}?next=");
     encode(&next, &mut address);

@@ -85,7 +85,7 @@ pub async fn error_page(dashboard: Dashboard, info: RequestInfo, error: PageErro
     let origin = match error {
         // This address is a page, which the user can reload.
         PageError::Forbidden(_) if !info.uri.path().starts_with("/ui/fn/") => info.uri.clone(),
-        _ => origin_page(&info.headers),
+        _ => origin_page(&info),
     };
     let more = move || {
         // The address of the request may accept only POST, so links lead back to the page that contains the form.
@@ -188,6 +188,9 @@ pub async fn render(
     if let Some(id) = info.request_id {
         request.extensions_mut().insert(id);
     }
+    if let Some(base_path) = info.base_path {
+        request.extensions_mut().insert(base_path);
+    }
     if info.https {
         request.extensions_mut().insert(Https);
     }
@@ -210,10 +213,11 @@ pub fn redirect_with_message(info: &RequestInfo, page: &str, message: String) ->
 }
 
 /// The page that contains the form, from the `Referer` header; otherwise the overview.
-pub fn origin_page(headers: &HeaderMap) -> Uri {
-    let referer = headers
-        .get(header::REFERER)
-        .and_then(|value| value.to_str().ok()?.parse::<Uri>().ok());
+pub fn origin_page(info: &RequestInfo) -> Uri {
+    let referer = info.headers.get(header::REFERER);
+    let referer = referer.and_then(|value| value.to_str().ok()?.parse::<Uri>().ok());
+    let base_path = info.base_path.as_ref();
+    let referer = referer.map(|uri| base_path.and_then(|base| base.rest(&uri)).unwrap_or(uri));
     referer
         .filter(|uri| is_dashboard_page(uri.path()))
         .unwrap_or_else(|| Uri::from_static("/ui"))

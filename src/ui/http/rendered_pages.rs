@@ -14,7 +14,7 @@ use bytes::Bytes;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use crate::request::Https;
+use crate::request::{BasePath, Https};
 use crate::ui::cookies;
 use crate::ui::display::Display;
 use crate::ui::http::authentication::Principal;
@@ -124,9 +124,10 @@ fn key(request: &Request) -> String {
     };
     let method = principal.map(|principal| principal.method);
     let https = Https::is_set(request.extensions());
+    let base_path = BasePath::of(request.extensions()).map_or("", BasePath::as_str);
     // Whitespace separates the parts of the key; user names contain none.
     format!(
-        "{} {} {https} {display:?} {role} {method:?} {name}",
+        "{} {}{base_path} {https} {display:?} {role} {method:?} {name}",
         request.uri(),
         text("host")
     )

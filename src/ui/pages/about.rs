@@ -39,7 +39,7 @@ fn page(view: &AboutView, request: &PageRequest) -> AnyView {
             {card("server", "Server", definitions(server(view, request)))}
             {card("database", "Database", definitions(database(view)))}
         </div>
-        {card("apis", "Protocols", definitions(apis(request)))}
+        {card("apis", "Protocols", protocols(request))}
         {curl(request)}
     }
     .into_any()
@@ -126,6 +126,15 @@ fn bytes(n: i64) -> String {
         "bytes" => format!("{n} bytes"),
         unit => format!("{size:.1} {unit}"),
     }
+}
+
+/// The addresses of the protocols, and the link to their reference.
+fn protocols(request: &PageRequest) -> AnyView {
+    view! {
+        {definitions(apis(request))}
+        <p class="mt-2"><a href="/ui/api">"API reference"</a></p>
+    }
+    .into_any()
 }
 
 fn apis(request: &PageRequest) -> Vec<(&'static str, AnyView)> {
