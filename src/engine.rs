@@ -24,6 +24,7 @@ mod subscriptions;
 mod tokens;
 mod unit_of_work;
 mod verbs;
+mod write_timeout;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -116,10 +117,6 @@ pub use crate::store::{DatabaseInfo, Durability, ReaderUse};
 
 /// The bytes to write or load that add 1 to the weight of a request.
 const BYTES_PER_WEIGHT: usize = 1_024;
-
-/// On a shared database: after this time a write fails with [`Error::Unavailable`], and its outcome is unknown.
-/// Requests are answered within 5 s.
-const WRITE_TIMEOUT: Duration = Duration::from_millis(4_500);
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -435,9 +432,7 @@ impl Engine {
         if !self.readers().is_shared() {
             return written.await;
         }
-        // In an outage, a write would otherwise wait for all writes queued before it to fail.
-        let written = tokio::time::timeout(WRITE_TIMEOUT, written).await;
-        written.unwrap_or(Err(Error::Unavailable))
+        write_timeout::in_time(written).await
     }
 
     async fn run_system_task(&self, system_task: SystemTask) -> Result<usize> {

@@ -24,11 +24,12 @@ impl Actor {
                 attributes: None,
             };
             let queue = QueueKey::lmstfy("n", self.random.one_of(&LMSTFY));
-            self.engine
-                .publish(queue, tokens.iter().map(publish).collect())
-                .await
-                .unwrap();
-            tokens.into_iter().for_each(|token| self.storm.begun(token));
+            let publish = self
+                .engine
+                .publish(queue, tokens.iter().map(publish).collect());
+            if self.storm.answer(publish.await).is_some() {
+                tokens.into_iter().for_each(|token| self.storm.begun(token));
+            }
         }
     }
 
@@ -43,7 +44,8 @@ impl Actor {
                 lease_s: Some(lease.as_secs_f64()),
                 ..Claim::of(queue.clone(), "", 3)
             };
-            let jobs = self.engine.claim(claim, None).await.unwrap();
+            let claimed = self.engine.claim(claim, None).await;
+            let jobs = self.storm.answer(claimed).unwrap_or_default();
             if jobs.is_empty() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -57,11 +59,14 @@ impl Actor {
                 let gone = self
                     .engine
                     .acknowledge(queue.clone(), vec![job.key.id])
-                    .await
-                    .unwrap();
-                if gone == 1 {
-                    self.storm.record.completed(token, asked);
-                    self.storm.ended();
+                    .await;
+                match gone {
+                    Ok(1) => {
+                        self.storm.record.completed(token, asked);
+                        self.storm.ended();
+                    }
+                    Ok(_) => {}
+                    Err(error) => self.storm.may_have_ended(Some(token), error),
                 }
             }
         }
@@ -87,13 +92,12 @@ impl Actor {
             let job = enqueue(queue, id, token, timeout_s);
             // Another job with this ID can follow a run that has just ended (see `run`).
             let mode = self.random.one_of(&[Mode::Unique, Mode::Ignore]);
-            match self.engine.enqueue(vec![job], mode).await {
-                Ok(()) => {
-                    self.storm.begun(token);
-                    on_one.insert(key, token);
-                }
-                Err(error) => panic!("{error:?}"),
+            let enqueued = self.engine.enqueue(vec![job], mode).await;
+            if self.storm.answer(enqueued).is_some() {
+                self.storm.begun(token);
             }
+            // The job may exist even after a refusal, so its ID is not used again before it has ended.
+            on_one.insert(key, token);
         }
     }
 
@@ -103,7 +107,8 @@ impl Actor {
             let queue = self.random.one_of(&RELAY);
             let asked = self.storm.record.now();
             let claim = Claim::of(QueueKey::relay(queue), "", 2);
-            let jobs = self.engine.claim(claim, None).await.unwrap();
+            let claimed = self.engine.claim(claim, None).await;
+            let jobs = self.storm.answer(claimed).unwrap_or_default();
             if jobs.is_empty() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -122,21 +127,21 @@ impl Actor {
                     1 => {
                         let next = self.storm.token();
                         let more = enqueue(queue, format!("next-{next}"), next, 60);
-                        let ended = self
-                            .engine
-                            .requeue_run(run, vec![more], Mode::Unique)
-                            .await
-                            .unwrap();
-                        if ended {
+                        let ended = self.engine.requeue_run(run, vec![more], Mode::Unique).await;
+                        if matches!(ended, Ok(true)) {
                             self.storm.begun(next);
                         }
                         ended
                     }
-                    _ => self.engine.complete_run(run).await.unwrap(),
+                    _ => self.engine.complete_run(run).await,
                 };
-                if ended {
-                    self.storm.record.completed(token, asked);
-                    self.storm.ended();
+                match ended {
+                    Ok(true) => {
+                        self.storm.record.completed(token, asked);
+                        self.storm.ended();
+                    }
+                    Ok(false) => {}
+                    Err(error) => self.storm.may_have_ended(Some(token), error),
                 }
             }
         }

@@ -27,6 +27,8 @@ struct Story {
     moved: Vec<Call>,
     /// The call that removed it.
     removed: Option<Call>,
+    /// Whether a call may have ended it: the server refused the call, so the outcome is unknown.
+    may_have_ended: bool,
 }
 
 /// The time of the request, and the time of the response.
@@ -104,9 +106,14 @@ impl Record {
         self.note(token, |story| story.completed.push(call));
     }
 
-    /// Records the end of a move sent at `asked`.
-    pub fn moved(&self, token: Token, asked: Duration) {
-        let call = (asked, self.now());
+    /// Records the end of a move sent at `asked`. Without an answer, the move may still happen.
+    pub fn moved(&self, token: Token, asked: Duration, is_answered: bool) {
+        let end = if is_answered {
+            self.now()
+        } else {
+            Duration::MAX
+        };
+        let call = (asked, end);
         self.note(token, |story| story.moved.push(call));
     }
 
@@ -114,6 +121,11 @@ impl Record {
     pub fn removed(&self, token: Token, asked: Duration) {
         let call = (asked, self.now());
         self.note(token, |story| story.removed = Some(call));
+    }
+
+    /// Records that a call with an unknown outcome would have ended the job.
+    pub fn may_have_ended(&self, token: Token) {
+        self.note(token, |story| story.may_have_ended = true);
     }
 
     /// Whether the job has been completed or removed.
@@ -124,8 +136,7 @@ impl Record {
     /// The number of acknowledged jobs that have not ended.
     pub fn open(&self) -> usize {
         let stories = self.stories();
-        let open = |story: &&Story| story.acknowledged && !story.is_over();
-        stories.values().filter(open).count()
+        stories.values().filter(|story| story.is_open()).count()
     }
 
     /// The number of jobs that were put, and the number of claims.
@@ -141,7 +152,7 @@ impl Record {
             story
                 .deliveries
                 .sort_unstable_by_key(|delivery| delivery.came);
-            if story.acknowledged && !story.is_over() {
+            if story.is_open() {
                 verdict.lost.push(*token);
             }
             if story.came_twice() {
@@ -175,6 +186,16 @@ pub struct GivingBack<'a> {
     asked: Duration,
 }
 
+impl GivingBack<'_> {
+    /// Records the answer. Without one, the job may be released at any later time.
+    pub fn end<T>(self, answer: Option<T>) -> Option<T> {
+        if answer.is_none() {
+            std::mem::forget(self);
+        }
+        answer
+    }
+}
+
 impl Drop for GivingBack<'_> {
     fn drop(&mut self) {
         let (asked, answered) = (self.asked, self.record.now());
@@ -190,6 +211,11 @@ impl Drop for GivingBack<'_> {
 impl Story {
     fn is_over(&self) -> bool {
         !self.completed.is_empty() || self.removed.is_some()
+    }
+
+    /// Whether the job must still be there.
+    fn is_open(&self) -> bool {
+        self.acknowledged && !self.is_over() && !self.may_have_ended
     }
 
     fn came_twice(&self) -> bool {
@@ -254,6 +280,31 @@ fn an_acknowledged_job_that_never_ends_is_lost() {
 }
 
 #[test]
+fn a_job_whose_completion_was_refused_may_be_claimed_after_its_lease_or_be_gone() {
+    let verdict = verdict_on(|record| {
+        record.acknowledged(1);
+        record.may_have_ended(1);
+        record.acknowledged(2);
+        record.came(2, record.now(), LONG);
+        record.may_have_ended(2);
+        record.came(2, record.now(), LONG);
+        record.acknowledged(3);
+        record.came(3, record.now(), LONG);
+        record.giving_back(Some(3)).end(None::<()>);
+        record.came(3, record.now(), LONG);
+        record.completed(3, record.now());
+    });
+    let second = vec![2];
+    assert_eq!(
+        verdict,
+        Verdict {
+            second,
+            ..Verdict::default()
+        }
+    );
+}
+
+#[test]
 fn a_second_claim_before_expiry_is_a_violation() {
     let verdict = verdict_on(|record| {
         record.came(1, record.now(), LONG);
@@ -272,7 +323,7 @@ fn an_ended_job_is_not_completed_or_claimed_again() {
         record.removed(2, record.now());
         // Moved after it was completed.
         record.completed(3, record.now());
-        record.moved(3, record.now());
+        record.moved(3, record.now(), true);
         std::thread::sleep(Duration::from_millis(1));
         record.came(2, record.now(), LONG);
         record.came(3, record.now(), LONG);
