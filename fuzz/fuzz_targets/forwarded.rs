@@ -12,12 +12,16 @@ use auth::hosts::Hosts;
 use auth::origin::RequestOrigin;
 use libfuzzer_sys::fuzz_target;
 use http::proxies::Proxies;
+use request::BasePath;
 use request::client::{ClientAddress, Https};
 
 #[allow(dead_code, reason = "the server uses all of it")]
 #[path = "../../src/request"]
 mod request {
+    pub mod base_path;
     pub mod client;
+
+    pub use base_path::BasePath;
 }
 
 #[allow(dead_code, reason = "the server uses all of it")]
@@ -82,10 +86,14 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(ClientAddress::of(plain.extensions()), Some(STRANGER));
         assert_eq!(Https::is_set(plain.extensions()), is_tls);
         assert_eq!(plain.headers(), request(data).headers());
+        assert_eq!(BasePath::of(plain.extensions()), None);
     }
     let request = read(PROXY, false, data);
     let client = ClientAddress::of(request.extensions()).unwrap();
     assert_eq!(client, client.to_canonical());
+    if let Some(base) = BasePath::of(request.extensions()) {
+        assert_eq!(BasePath::parse(base.as_str()), Ok(Some(base.clone())));
+    }
     let is_allowed = Hosts::default().check(&request).is_ok();
     let mut hosts = request.headers().get_all(header::HOST).iter();
     if let (true, Some(host)) = (is_allowed, hosts.next()) {

@@ -242,7 +242,7 @@ impl Actor {
                 .await;
             let Some(done) = self.storm.answer(done) else {
                 // The jobs may exist, so their IDs are not used again before they have ended.
-                mine.extend(jobs);
+                on_one.extend(jobs);
                 continue;
             };
             for ((id, token), done) in jobs.into_iter().zip(done) {
