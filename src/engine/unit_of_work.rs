@@ -77,6 +77,15 @@ struct LoadedRecurring {
     changed: bool,
 }
 
+/// The jobs of a queue that the claims of a transaction request.
+pub struct WantedJobs {
+    pub queue: QueueId,
+    pub count: usize,
+    /// The limit on running jobs of the queue, if any, when the claims began. Another server's change can reach
+    /// [`UnitOfWork::config`] at any time, and would separate the statements from their results.
+    pub limit: Option<usize>,
+}
+
 /// Jobs that a claim may lease, in claim order.
 #[derive(Default)]
 struct Candidates {
@@ -328,11 +337,11 @@ impl UnitOfWork {
     }
 
     /// Notes the queues of which as many candidates were loaded as requested.
-    pub fn note_cut(&mut self, wanted: &[(QueueId, usize)]) {
-        for (queue, count) in wanted {
-            if let Some(candidates) = self.candidates.get_mut(queue) {
+    pub fn note_cut(&mut self, wanted: &[WantedJobs]) {
+        for wanted in wanted {
+            if let Some(candidates) = self.candidates.get_mut(&wanted.queue) {
                 let loaded = candidates.expired.len() + candidates.waiting.len();
-                candidates.is_cut = loaded >= *count;
+                candidates.is_cut = loaded >= wanted.count;
             }
         }
     }

@@ -9,7 +9,9 @@ use crate::engine::model::job_rows::{EDGES_SHORT_MAX, job_columns};
 use crate::engine::model::neighbor_rows;
 use crate::engine::model::recurring::{self, Due};
 use crate::engine::operations;
-use crate::engine::unit_of_work::{Candidates, Extent, LoadedRecurring, Needs, Oldest, UnitOfWork};
+use crate::engine::unit_of_work::{
+    Candidates, Extent, LoadedRecurring, Needs, Oldest, UnitOfWork, WantedJobs,
+};
 use crate::engine::verbs::qless::depend::DEPENDENTS_MAX;
 use crate::store::{Row, Statement, StatementResult, StoreError};
 
@@ -250,16 +252,21 @@ impl UnitOfWork {
     /// due recurring jobs if there are any.
     pub fn candidate_statements(
         &self,
-        wanted: &[(QueueId, usize)],
+        wanted: &[WantedJobs],
         recurring: &HashSet<QueueId>,
     ) -> Vec<Statement> {
         let mut batch = Vec::with_capacity(wanted.len());
-        for (queue, count) in wanted {
+        for WantedJobs {
+            queue,
+            count,
+            limit,
+        } in wanted
+        {
             batch.push(Statement::new(
                 NEXT,
                 [(*queue).into(), self.now.0.into(), (*count as i64).into()],
             ));
-            if self.limit(*queue).is_some() {
+            if limit.is_some() {
                 batch.push(Statement::new(
                     RUNNING,
                     [(*queue).into(), self.now.0.into()],
@@ -274,19 +281,17 @@ impl UnitOfWork {
 
     /// The statement that locks the queues with a concurrency limit, so that claims of other servers wait; `None` if no
     /// queue has one.
-    pub fn lock_limited_queues(&self, wanted: &[(QueueId, usize)]) -> Option<Statement> {
-        let queues = wanted.iter().map(|(queue, _)| *queue);
-        let limited = queues.filter(|id| self.limit(*id).is_some());
-        let mut rows: Vec<_> = limited.map(|id| (id,)).collect();
+    pub fn lock_limited_queues(wanted: &[WantedJobs]) -> Option<Statement> {
+        let limited = wanted.iter().filter(|wanted| wanted.limit.is_some());
+        let mut rows: Vec<_> = limited.map(|wanted| (wanted.queue,)).collect();
         rows.sort_unstable();
         (!rows.is_empty()).then(|| Statement::of_rows(LOCK_QUEUES, &rows))
     }
 
     /// The limit on running jobs of the queue, if any.
-    fn limit(&self, queue: QueueId) -> Option<usize> {
-        let key = self.queue_key(queue)?;
-        match key.protocol {
-            Protocol::Qless => self.config.concurrency_max(&key.name),
+    pub fn limit(&self, queue: &QueueKey) -> Option<usize> {
+        match queue.protocol {
+            Protocol::Qless => self.config.concurrency_max(&queue.name),
             Protocol::Lmstfy | Protocol::Relay | Protocol::Jobq => None,
         }
     }
@@ -294,12 +299,12 @@ impl UnitOfWork {
     /// Stores the result of [`UnitOfWork::candidate_statements`], in claim order. Returns the due recurring jobs.
     pub fn take_candidates(
         &mut self,
-        wanted: &[(QueueId, usize)],
+        wanted: &[WantedJobs],
         recurring: &HashSet<QueueId>,
         mut answers: impl Iterator<Item = StatementResult>,
     ) -> Result<Vec<Due>, StoreError> {
         let mut due = Vec::new();
-        for (queue, _) in wanted {
+        for WantedJobs { queue, limit, .. } in wanted {
             let (mut expired, mut waiting) = (Vec::new(), Vec::new());
             for row in answers.next().unwrap_or_default().rows {
                 let key = self.add_row(&row)?;
@@ -311,7 +316,7 @@ impl UnitOfWork {
             }
             expired.sort_by_key(|(until, seq, _)| (*until, *seq));
             let expired = expired.into_iter().map(|(.., key)| key).collect();
-            let free_capacity = match self.limit(*queue) {
+            let free_capacity = match limit {
                 Some(max) => {
                     let answer = answers.next().unwrap_or_default();
                     let running = answer.rows.first().map_or(Ok(0), |row| row.int(0))?;

@@ -7,8 +7,8 @@ use crate::engine::clock::Time;
 use crate::engine::model::history::{EventKind, History};
 use crate::engine::model::job::{Job, JobKey, QLESS_SCOPE, QueueId};
 use crate::engine::model::recurring::{self, Due, Recurring};
-use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::load::qless_keys;
+use crate::engine::unit_of_work::{UnitOfWork, WantedJobs};
 use crate::store::{Statement, StatementResult, StoreError};
 
 /// Children that a transaction created, and the bytes of their bodies.
@@ -45,12 +45,8 @@ const NO_TAGS_BYTES: usize = "[]".len();
 
 /// Distributes the `wanted` jobs of each queue over its due recurring jobs, in order. None gets more children than are
 /// due. Also returns the queues with more due children than one transaction creates.
-pub fn planned(
-    wanted: &[(QueueId, usize)],
-    all: Vec<Due>,
-    now: Time,
-) -> (Vec<Planned>, Vec<QueueId>) {
-    let mut left: HashMap<QueueId, usize> = wanted.iter().copied().collect();
+pub fn planned(wanted: &[WantedJobs], all: Vec<Due>, now: Time) -> (Vec<Planned>, Vec<QueueId>) {
+    let mut left: HashMap<QueueId, usize> = wanted.iter().map(|it| (it.queue, it.count)).collect();
     let (mut planned, mut cut) = (Vec::new(), Vec::new());
     let (mut bytes_left, mut tag_bytes_left) = (CHILDREN_BYTES_MAX, CHILDREN_TAG_BYTES_MAX);
     for due in all {
@@ -164,7 +160,7 @@ impl UnitOfWork {
     /// adds them to the candidates.
     pub fn spawn(
         &mut self,
-        wanted: &[(QueueId, usize)],
+        wanted: &[WantedJobs],
         planned: &[Planned],
         answers: &[StatementResult],
     ) -> Result<(), StoreError> {
@@ -175,14 +171,10 @@ impl UnitOfWork {
                 _ => drop(taken.insert(row.text(0)?)),
             }
         }
-        let left = |(queue, count): &(QueueId, usize)| {
+        let left = |WantedJobs { queue, count, .. }: &WantedJobs| {
             let expired = self.candidates.get(queue).map_or(0, |it| it.expired.len());
-            (
-                *queue,
-                (*count)
-                    .min(self.free_capacity(*queue))
-                    .saturating_sub(expired),
-            )
+            let free = self.free_capacity(*queue);
+            (*queue, (*count).min(free).saturating_sub(expired))
         };
         let mut left: HashMap<QueueId, usize> = wanted.iter().map(left).collect();
         for Planned { due, children } in planned {

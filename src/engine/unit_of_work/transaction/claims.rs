@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::engine::model::job::QueueId;
 use crate::engine::unit_of_work::transaction::WriteRequest;
-use crate::engine::unit_of_work::{NextJobs, UnitOfWork, spawn};
+use crate::engine::unit_of_work::{NextJobs, UnitOfWork, WantedJobs, spawn};
 use crate::store::{Connection, Statement, StoreError};
 
 /// Writes the changes of the other verbs, so that claims see them, then runs the claims. Claims whose caller has
@@ -22,7 +22,7 @@ pub async fn run_claims(
     };
     let wanted = wanted(work, requests);
     // If running jobs are limited, servers count and claim one after the other.
-    if shared && let Some(lock) = work.lock_limited_queues(&wanted) {
+    if shared && let Some(lock) = UnitOfWork::lock_limited_queues(&wanted) {
         connection.run(vec![lock]).await?;
     }
     if !wanted.is_empty() {
@@ -67,9 +67,9 @@ pub async fn run_claims(
     Ok(writes)
 }
 
-/// The number of jobs that the claims request per queue.
-fn wanted(work: &UnitOfWork, requests: &[WriteRequest]) -> Vec<(QueueId, usize)> {
-    let mut wanted: Vec<(QueueId, usize)> = Vec::new();
+/// The jobs that the claims request per queue.
+fn wanted(work: &UnitOfWork, requests: &[WriteRequest]) -> Vec<WantedJobs> {
+    let mut wanted: Vec<WantedJobs> = Vec::new();
     let mut places: HashMap<QueueId, usize> = HashMap::new();
     let all = requests.iter().flat_map(|request| &request.needs.claim);
     for NextJobs {
@@ -86,8 +86,12 @@ fn wanted(work: &UnitOfWork, requests: &[WriteRequest]) -> Vec<(QueueId, usize)>
         };
         let place = *places.entry(queue.id).or_insert(wanted.len());
         match wanted.get_mut(place) {
-            Some((_, sum)) => *sum += count,
-            None => wanted.push((queue.id, *count)),
+            Some(wanted) => wanted.count += count,
+            None => wanted.push(WantedJobs {
+                queue: queue.id,
+                count: *count,
+                limit: work.limit(&queue.key),
+            }),
         }
     }
     wanted

@@ -1,10 +1,12 @@
 //! A request that fails does not affect the other requests of its transaction.
 
+use std::collections::HashSet;
+
 use futures::future::join_all;
 
-use crate::engine::unit_of_work::{Needs, UnitOfWork};
+use crate::engine::unit_of_work::{Needs, UnitOfWork, WantedJobs};
 use crate::engine::{Engine, Error, Put, QueueKey, Result, engine_without_tasks as engine};
-use crate::store::Statement;
+use crate::store::{Statement, StatementResult};
 
 async fn put(engine: &Engine, id: String) -> Result<String> {
     let job = Put {
@@ -53,4 +55,33 @@ async fn a_step_that_the_database_refuses_is_refused_alone() {
 #[tokio::test]
 async fn a_verb_that_panics_fails_alone_and_the_writer_lives() {
     only_one_request_fails(|_| panic!("a verb that is wrong")).await;
+}
+
+/// Another server's change of a limit arrives while the transaction of a claim waits for the database.
+#[tokio::test]
+async fn a_limit_that_changes_meanwhile_does_not_confuse_a_claim() {
+    let engine = engine().await;
+    put(&engine, "j".to_owned()).await.unwrap();
+    let claim = write(&engine, |work| {
+        let key = QueueKey::qless("q");
+        let (config, none) = (work.config.clone(), HashSet::new());
+        for limits in [[Some("1"), None], [None, Some("1")]] {
+            let [before, after] = limits.map(|limit| limit.map(str::to_owned));
+            config.apply("q-max-concurrency", before);
+            let wanted = [WantedJobs {
+                queue: work.queue(&key).unwrap().id,
+                count: 1,
+                limit: work.limit(&key),
+            }];
+            let statements = work.candidate_statements(&wanted, &none);
+            config.apply("q-max-concurrency", after);
+            let mut answers = statements.iter().map(|_| StatementResult::default());
+            work.take_candidates(&wanted, &none, answers.by_ref())
+                .unwrap();
+            assert_eq!(answers.len(), 0, "each result is read");
+        }
+        Ok(())
+    });
+    claim.await.unwrap();
+    engine.close().await;
 }
