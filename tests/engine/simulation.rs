@@ -320,7 +320,7 @@ async fn the_promises_hold_for_every_seed() {
         return;
     }
     let first = super::seed_of_run("SWITCHYARD_SEEDS");
-    let seeds = settings::number("SWITCHYARD_SEEDS", 100);
+    let seeds = settings::number("SWITCHYARD_SEEDS", 50);
     let (template, mut counts) = (template().await, Counts::default());
     let mut recovered = 0;
     for seed in first..first + seeds {
