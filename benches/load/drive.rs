@@ -12,7 +12,7 @@ use super::Result;
 use super::ledger::Ledger;
 use super::report::percentile;
 use super::target::Target;
-use super::{jobq, lmstfy, qless, redis};
+use super::{jobq, lmstfy, qless, redis, relay};
 
 /// Duration of the load before the measurement, which fills caches and opens connections.
 const WARM_UP: Duration = Duration::from_millis(500);
@@ -22,6 +22,7 @@ const WARM_UP: Duration = Duration::from_millis(500);
 pub enum Protocol {
     Qless,
     Lmstfy,
+    Relay,
     Jobq,
     /// qless over the Redis protocol.
     Redis,
@@ -58,6 +59,7 @@ impl fmt::Display for Load {
         match self.protocol {
             Protocol::Qless => f.write_str("qless, ")?,
             Protocol::Lmstfy => f.write_str("lmstfy, ")?,
+            Protocol::Relay => f.write_str("Relay, ")?,
             Protocol::Jobq => f.write_str("Jobq, ")?,
             Protocol::Redis => f.write_str("Redis protocol, ")?,
         }
@@ -83,14 +85,16 @@ pub struct Measured {
     /// User and system time of the server per job, in microseconds.
     pub cpu_us: f64,
     pub memory_mb: f64,
+    /// Written to the database's log per job, in kilobytes; 0 without a database.
+    pub log_kb: f64,
 }
 
 impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:.0} jobs/s, p50 {:.2} ms, {:.1} µs of server time a job",
-            self.jobs_per_s, self.p50_ms, self.cpu_us
+            "{:.0} jobs/s, p50 {:.2} ms, {:.1} µs of server time and {:.1} kB of log a job",
+            self.jobs_per_s, self.p50_ms, self.cpu_us, self.log_kb
         )
     }
 }
@@ -127,13 +131,13 @@ pub async fn run(target: &Target, load: &Load, seconds: Duration) -> Result<Meas
         tokio::time::sleep(WARM_UP).await;
         shared.cycles.borrow_mut().clear();
         let (began, cpu) = (Instant::now(), target.cpu()?);
-        tokio::time::sleep(seconds).await;
+        let log = target.log_written(seconds).await?;
         let cycles = shared.cycles.take();
         let (took, cpu) = (began.elapsed(), target.cpu()?.saturating_sub(cpu));
         shared.stop.set(true);
-        Ok::<_, Box<dyn std::error::Error>>((cycles, took, cpu))
+        Ok::<_, Box<dyn std::error::Error>>((cycles, took, cpu, log))
     };
-    let (mut cycles, took, cpu) = local.run_until(clock).await?;
+    let (mut cycles, took, cpu, log) = local.run_until(clock).await?;
     for connection in connections {
         local.run_until(connection).await??;
     }
@@ -150,6 +154,7 @@ pub async fn run(target: &Target, load: &Load, seconds: Duration) -> Result<Meas
         p99_ms: percentile(&cycles, 0.99) / 1e3,
         cpu_us: cpu.as_secs_f64() * 1e6 / jobs,
         memory_mb: target.memory_mb()?,
+        log_kb: log / 1e3 / jobs,
     })
 }
 
@@ -157,6 +162,7 @@ pub async fn run(target: &Target, load: &Load, seconds: Duration) -> Result<Meas
 enum Worker {
     Qless(qless::Worker),
     Lmstfy(lmstfy::Worker),
+    Relay(relay::Worker),
     Jobq(jobq::Worker),
     Redis(redis::Worker),
 }
@@ -176,6 +182,9 @@ impl Worker {
             Protocol::Lmstfy => {
                 Worker::Lmstfy(lmstfy::Worker::new(target, load, number, shared).await?)
             }
+            Protocol::Relay => {
+                Worker::Relay(relay::Worker::new(target, load, number, shared).await?)
+            }
             Protocol::Jobq => Worker::Jobq(jobq::Worker::new(target, load, number, shared).await?),
             Protocol::Redis => {
                 Worker::Redis(redis::Worker::new(target, load, number, shared).await?)
@@ -187,6 +196,7 @@ impl Worker {
         match self {
             Worker::Qless(worker) => worker.cycle().await,
             Worker::Lmstfy(worker) => worker.cycle().await,
+            Worker::Relay(worker) => worker.cycle().await,
             Worker::Jobq(worker) => worker.cycle().await,
             Worker::Redis(worker) => worker.cycle().await,
         }

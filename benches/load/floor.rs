@@ -46,6 +46,12 @@ pub fn serve() -> Result<()> {
                     "/api/v0/queue/{queue}/job/{id}",
                     delete(async |_: Path<(String, String)>| Json(json!({}))),
                 )
+                .route("/v2/queues/jobs", post(enqueue))
+                .route("/v2/queues/{queue}/jobs", get(next))
+                .route(
+                    "/v2/queues/{queue}/jobs/{id}/run-id/{run}",
+                    delete(async |_: Path<(String, String, String)>| StatusCode::OK),
+                )
                 .route("/api/{namespace}/{queue}", put(publish).get(consume))
                 .route("/api/{namespace}/{queue}/job/{id}", delete(acknowledge))
                 .with_state(Queues::default());
@@ -174,6 +180,39 @@ async fn consume(
 
 async fn acknowledge(Path(_): Path<(String, String, String)>) -> StatusCode {
     StatusCode::NO_CONTENT
+}
+
+#[derive(Deserialize)]
+struct Enqueued<'a> {
+    queue: &'a str,
+    id: &'a str,
+    #[serde(borrow)]
+    payload: &'a RawValue,
+}
+
+async fn enqueue(State(queues): State<Queues>, body: Bytes) -> Result<StatusCode, StatusCode> {
+    let jobs: Vec<Enqueued<'_>> =
+        serde_json::from_slice(&body).map_err(|_| StatusCode::BAD_REQUEST)?;
+    let mut queues = queues.lock().unwrap_or_else(PoisonError::into_inner);
+    for Enqueued { queue, id, payload } in jobs {
+        let queue = queues.entry(queue.to_owned()).or_default();
+        queue.push_back((id.to_owned(), payload.get().to_owned()));
+    }
+    Ok(StatusCode::ACCEPTED)
+}
+
+async fn next(State(queues): State<Queues>, Path(name): Path<String>) -> Response {
+    let mut queues = queues.lock().unwrap_or_else(PoisonError::into_inner);
+    let queue = queues.entry(name.clone()).or_default();
+    let (id, payload) = queue.pop_front().ok_or(StatusCode::NOT_FOUND)?;
+    let run = uuid::Uuid::new_v4();
+    Ok((
+        StatusCode::OK,
+        HEADERS,
+        format!(
+            r#"[{{"id":"{id}","queue":"{name}","payload":{payload},"timeout":3600,"max_retries":3,"run_id":"{run}","state":null}}]"#
+        ),
+    ))
 }
 
 #[derive(Deserialize)]

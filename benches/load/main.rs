@@ -1,7 +1,7 @@
 //! The load program. It measures over HTTP: the cycle of a job in qless (add, get, complete), lmstfy (publish, consume,
-//! acknowledge) and Jobq (create, poll, delete); the same cycle of qless over the Redis protocol, next to a real Redis with
-//! qless-core if `--qless-core` names its script; long polls; queries over many jobs; and the dashboard's pages and open
-//! tabs.
+//! acknowledge), Relay (enqueue, next, complete) and Jobq (create, poll, delete); the same cycle of qless over the Redis
+//! protocol, next to a real Redis with qless-core if `--qless-core` names its script; long polls; queries over many
+//! jobs; and the dashboard's pages and open tabs.
 //!
 //! It starts the release server once per durability, and a *floor*: a server with the same routes that responds from
 //! memory. Ratios to the floor are comparable across machines. The servers are measured in turns, in several rounds,
@@ -16,15 +16,19 @@ mod floor;
 mod jobq;
 mod ledger;
 mod lmstfy;
+mod log;
 mod pages;
 mod qless;
 mod records;
 mod redis;
+mod relay;
 mod report;
 mod target;
 mod waiting;
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use clap::Parser;
@@ -61,7 +65,11 @@ struct Options {
     #[arg(long, default_value_t = 1)]
     queues: usize,
     /// Protocols to measure.
-    #[arg(long, value_delimiter = ',', default_value = "qless,lmstfy,jobq,redis")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "qless,lmstfy,relay,jobq,redis"
+    )]
     protocol: Vec<Protocol>,
     /// Also measure a real Redis (`redis-server`) that runs this script of qless-core. Redis 7 refuses scripts that assign
     /// to global tables.
@@ -82,6 +90,12 @@ struct Options {
     /// Number of jobs in the Jobq queue that is queried; 0 skips this measurement.
     #[arg(long, default_value_t = 100_000)]
     records: usize,
+    /// Measure only the loads, and print one line of JSON at the end.
+    #[arg(long)]
+    loads: bool,
+    /// Also record a profile of each load with `perf`, in this folder.
+    #[arg(long, value_name = "FOLDER")]
+    perf: Option<PathBuf>,
     /// Measure only how long the largest requests block other requests.
     #[arg(long)]
     holds: bool,
@@ -145,6 +159,9 @@ async fn measure(options: &Options) -> Result<()> {
     if options.protocol.contains(&Protocol::Redis) {
         measure_redis(options, targets.get(1..).unwrap_or_default()).await?;
     }
+    if options.loads {
+        return Ok(());
+    }
     if options.protocol.contains(&Protocol::Lmstfy) && options.deliveries + options.idle > 0 {
         let waiting = wait(options, targets.get(1..).unwrap_or_default()).await?;
         println!();
@@ -191,15 +208,44 @@ async fn measure_loads(options: &Options, loads: &[Load], targets: &[&Target]) -
     for round in 1..=options.rounds {
         for (load, of_load) in loads.iter().zip(&mut measured) {
             for (target, of_target) in targets.iter().zip(of_load) {
-                let one = drive::run(target, load, seconds).await?;
+                let one = match &options.perf {
+                    None => drive::run(target, load, seconds).await?,
+                    Some(folder) => profiled(target, load, seconds, folder).await?,
+                };
                 println!("round {round}: {} {load}: {one}", target.name);
                 of_target.push(one);
             }
         }
     }
     println!();
-    report::print(&rows(loads, targets, &measured));
+    let rows = rows(loads, targets, &measured);
+    report::print(&rows);
+    println!("{}", report::json(&rows));
     Ok(())
+}
+
+/// Measures a load while `perf` records a profile of the server.
+async fn profiled(
+    target: &Target,
+    load: &Load,
+    seconds: Duration,
+    folder: &Path,
+) -> Result<Measured> {
+    std::fs::create_dir_all(folder)?;
+    let name = format!("{}-{load}.perf", target.name).replace([' ', ','], "");
+    let file = folder.join(name);
+    let mut perf = Command::new("perf")
+        .args(["record", "-q", "-F", "997", "-g", "-o"])
+        .args([file.as_os_str(), OsStr::new("-p")])
+        .arg(target.pids())
+        .arg("--")
+        .args(["sleep", &(seconds.as_secs_f64() + 0.5).to_string()])
+        .spawn()
+        .map_err(|error| format!("perf: {error}"))?;
+    let measured = drive::run(target, load, seconds).await?;
+    perf.wait()?;
+    println!("perf report --no-children -i '{}'", file.display());
+    Ok(measured)
 }
 
 /// Measures how long the largest requests delay other requests.

@@ -15,6 +15,7 @@ pub struct Row {
     /// Median of the ratios to the floor in the same round.
     cpu_ratio: f64,
     throughput_ratio: f64,
+    p50_ratio: f64,
 }
 
 impl Row {
@@ -40,9 +41,11 @@ impl Row {
                 p99_ms: median(|one| one.p99_ms),
                 cpu_us: median(|one| one.cpu_us),
                 memory_mb: median(|one| one.memory_mb),
+                log_kb: median(|one| one.log_kb),
             },
             cpu_ratio: ratio(|one| one.cpu_us),
             throughput_ratio: ratio(|one| one.jobs_per_s),
+            p50_ratio: ratio(|one| one.p50_ms),
         }
     }
 }
@@ -50,27 +53,50 @@ impl Row {
 /// Prints the table of loads.
 pub fn print(rows: &[Row]) {
     println!(
-        "| load | server | jobs/s | cycle p50 | p95 | p99 ms | CPU µs/job | memory MB | CPU : floor | jobs/s : floor |"
+        "| load | server | jobs/s | cycle p50 | p95 | p99 ms | CPU µs/job | log kB/job | memory MB | CPU : floor | jobs/s : floor | p50 : floor |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
     for Row {
         load,
         name,
         median,
         cpu_ratio,
         throughput_ratio,
+        p50_ratio,
     } in rows
     {
         println!(
-            "| {load} | {name} | {:.0} | {:.2} | {:.2} | {:.2} | {:.1} | {:.0} | {cpu_ratio:.2} | {throughput_ratio:.2} |",
+            "| {load} | {name} | {:.0} | {:.2} | {:.2} | {:.2} | {:.1} | {:.1} | {:.0} | {cpu_ratio:.2} | {throughput_ratio:.2} | {p50_ratio:.2} |",
             median.jobs_per_s,
             median.p50_ms,
             median.p95_ms,
             median.p99_ms,
             median.cpu_us,
+            median.log_kb,
             median.memory_mb,
         );
     }
+}
+
+/// The table of loads as one line of JSON.
+pub fn json(rows: &[Row]) -> String {
+    let row = |row: &Row| {
+        serde_json::json!({
+            "load": row.load,
+            "server": row.name,
+            "jobs_per_s": row.median.jobs_per_s,
+            "p50_ms": row.median.p50_ms,
+            "p95_ms": row.median.p95_ms,
+            "p99_ms": row.median.p99_ms,
+            "cpu_us": row.median.cpu_us,
+            "log_kb": row.median.log_kb,
+            "memory_mb": row.median.memory_mb,
+            "cpu_ratio": row.cpu_ratio,
+            "throughput_ratio": row.throughput_ratio,
+            "p50_ratio": row.p50_ratio,
+        })
+    };
+    serde_json::Value::from_iter(rows.iter().map(row)).to_string()
 }
 
 /// Prints the table of the delays by the largest requests.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::Result;
+use super::log::Log;
 
 /// Running servers on one database. Dropping this value stops them.
 pub struct Target {
@@ -18,6 +19,7 @@ pub struct Target {
     ticks_per_s: f64,
     /// The script that clients of the Redis protocol load.
     script: String,
+    log: Log,
     _folder: Option<TempDir>,
 }
 
@@ -42,9 +44,12 @@ impl Target {
     pub fn server(program: Option<&Path>, durability: &str) -> Result<Target> {
         // In the build folder, because the system's temporary folder may be in memory, where `full` costs nothing.
         let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
-        let database = format!("sqlite://{}", folder.path().join("jobs.db").display());
+        let file = folder.path().join("jobs.db");
+        let database = format!("sqlite://{}", file.display());
         let command = serve(program, &database, durability)?;
-        Target::new(durability, Some(folder), None).start(command)
+        let mut target = Target::new(durability, Some(folder), None).start(command)?;
+        target.log = Log::of_file(&file)?;
+        Ok(target)
     }
 
     /// Starts `servers` servers on a new database of the PostgreSQL that `scripts/postgres.sh` started.
@@ -67,6 +72,7 @@ impl Target {
             if servers == 1 { "" } else { "s" }
         );
         let mut target = Target::new(&title, None, Some(pid));
+        target.log = Log::Postgres(format!("{address}/{name}"));
         for _ in 0..servers {
             target = target.start(serve(program, &format!("{address}/{name}"), "full")?)?;
         }
@@ -121,6 +127,7 @@ impl Target {
             database,
             ticks_per_s: ticks_per_s(),
             script: "local QlessAPI = {}".to_owned(),
+            log: Log::None,
             _folder: folder,
         }
     }
@@ -210,6 +217,17 @@ impl Target {
             }
         }
         Ok(Duration::from_secs_f64(ticks / self.ticks_per_s))
+    }
+
+    /// Waits this long. Returns the bytes that the database wrote to its log meanwhile.
+    pub async fn log_written(&self, during: Duration) -> Result<f64> {
+        self.log.written(during).await
+    }
+
+    /// The process ids of the servers, separated by commas.
+    pub fn pids(&self) -> String {
+        let pids = self.servers.iter().map(|it| it.child.id().to_string());
+        pids.collect::<Vec<_>>().join(",")
     }
 
     /// Resident memory of all servers, without their database, in megabytes.
