@@ -20,6 +20,7 @@ mod model;
 mod operations;
 mod peers;
 mod queries;
+mod requests;
 mod subscriptions;
 mod tokens;
 mod unit_of_work;
@@ -30,7 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub use audit::{
@@ -43,7 +44,6 @@ pub use consistency::Inconsistency;
 pub use error::{Error, RESPONSE_BYTES_MAX, Result};
 use maintenance::empty_queues::{DEFAULT_AGE, EmptyQueues};
 pub use maintenance::fold_series::{HOURS_KEPT, MINUTES_KEPT};
-use maintenance::{SystemRequest, SystemTask};
 use metrics::Metrics;
 pub use metrics::{COUNTED_QUEUES, EventTotals, QueueTotals, WriterMetrics};
 pub use model::config::{Config, OPTION_BYTES_MAX};
@@ -82,12 +82,12 @@ pub use queries::workers::WorkerCounts;
 use subscriptions::Subscriptions;
 pub use tokens::expiry::Expiry;
 pub use tokens::{Grant, Token, TokenError, Tokens};
+use unit_of_work::Shared;
 use unit_of_work::commit_times::CommitTimes;
 pub use unit_of_work::counters::{Summary, daily_bucket, daily_bucket_end};
 use unit_of_work::job_cache::JobCache;
 pub use unit_of_work::time_series::{HOUR, minute};
-use unit_of_work::transaction::{Runner, SeenWorkers, StatisticsCleanup, Verb, WriteRequest};
-use unit_of_work::{Needs, Shared, UnitOfWork};
+use unit_of_work::transaction::{Runner, SeenWorkers, StatisticsCleanup, WriteRequest};
 pub use verbs::admin::import::{Import, ImportedDependencies, ImportedQueue, ImportedRecurring};
 pub use verbs::admin::saved_searches::{SEARCHES_MAX, Saved};
 pub use verbs::admin::scripts::SCRIPTS_MAX;
@@ -402,57 +402,6 @@ impl Engine {
 
     fn seen_workers(&self) -> &SeenWorkers {
         &self.0.seen
-    }
-
-    async fn write<T: Send + 'static>(
-        &self,
-        needs: Needs,
-        now: Option<Time>,
-        weight: usize,
-        verb: impl FnMut(&mut UnitOfWork) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
-        let (sender, receiver) = oneshot::channel();
-        let task = Box::new(Verb {
-            verb,
-            result: None,
-            sender,
-        });
-        let request = WriteRequest {
-            // Bytes and links bound a transaction too, not only the number of verbs.
-            weight: weight + needs.bytes / BYTES_PER_WEIGHT + needs.links,
-            needs,
-            now,
-            task,
-            actor: self.1.clone(),
-        };
-        let written = async {
-            self.0.writer.submit(request).await?;
-            receiver.await.map_err(|_| store::StoreError::Stopped)?
-        };
-        if !self.readers().is_shared() {
-            return written.await;
-        }
-        write_timeout::in_time(written).await
-    }
-
-    async fn run_system_task(&self, system_task: SystemTask) -> Result<usize> {
-        let (sender, receiver) = oneshot::channel();
-        let task = Box::new(SystemRequest {
-            system_task,
-            affected: 0,
-            sender,
-        });
-        self.0
-            .writer
-            .submit(WriteRequest {
-                needs: Needs::default(),
-                now: None,
-                weight: 1,
-                task,
-                actor: self.1.clone(),
-            })
-            .await?;
-        receiver.await.map_err(|_| store::StoreError::Stopped)?
     }
 
     /// Reloads cached data that other servers have changed.

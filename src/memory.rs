@@ -177,6 +177,12 @@ pub async fn reserve(bytes: usize) -> Result<(), Busy> {
     kept.map_err(|_| Busy)
 }
 
+/// Whether [`fit_response`] has nothing to do for a response of this size: it is small, and nothing is reserved.
+pub fn fits_response(bytes: u64) -> bool {
+    let is_free = REQUEST.try_with(|request| request.reserved.borrow().0.is_none());
+    bytes <= SMALL_MAX as u64 && is_free.unwrap_or(true)
+}
+
 /// Adjusts what the request of this task has reserved to the size of its complete response: releases what exceeds it, and
 /// reserves what is missing. Does nothing in a task that serves no request.
 ///

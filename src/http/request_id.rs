@@ -58,7 +58,8 @@ pub async fn assign_request_id(
     let mut response = next.run(request).instrument(span).await;
     // A stream or a compressed page keeps what was reserved for it.
     if let Some(bytes) = response.body().size_hint().exact()
-        && memory::fit_response(bytes).await.is_err()
+        && !memory::fits_response(bytes)
+        && Box::pin(memory::fit_response(bytes)).await.is_err()
     {
         response = guard::response(owner, Rejected::Busy);
     }

@@ -217,7 +217,7 @@ impl BodyReader {
 
     async fn discard(self) {
         if !self.body.is_end_stream() {
-            discard(self.body, self.expects_continue).await;
+            Box::pin(discard(self.body, self.expects_continue)).await;
         }
     }
 }
@@ -239,7 +239,7 @@ pub async fn body(body: Body, max: usize) -> Result<Bytes, BodyError> {
         if length > max || is_busy {
             continue;
         }
-        if length > SMALL_MAX && reserve(part.len()).await.is_err() {
+        if length > SMALL_MAX && Box::pin(reserve(part.len())).await.is_err() {
             // The rest is read and discarded, because clients read the response only after they have written the body.
             is_busy = true;
             parts = BodyParts::default();

@@ -159,7 +159,15 @@ impl<S: Send + 'static> Writer<S> {
         self.is_full.load(Ordering::Relaxed)
     }
 
-    /// Queues a request. The request runs even if the caller stops waiting for its result, unless it is large and has
+    /// Queues a request if there is room. Otherwise returns it, to be passed to [`Writer::submit`].
+    ///
+    /// # Errors
+    /// The request, if there is no room, or if no more requests are accepted.
+    pub fn try_submit(&self, request: S) -> Result<(), S> {
+        self.queue.try_send(request)
+    }
+
+    /// Queues a request, as soon as there is room. The request runs even if the caller stops waiting for its result, unless it is large and has
     /// not begun.
     pub async fn submit(&self, request: S) -> Result<(), StoreError> {
         self.queue.send(request).await

@@ -112,7 +112,7 @@ impl Engine {
     pub async fn claim(&self, claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
         self.note_claim(&claim, now);
         if claim.order == Order::Ordered && claim.queues.len() > QUEUES_MAX {
-            return self.claim_from_many(&claim, now).await;
+            return Box::pin(self.claim_from_many(&claim, now)).await;
         }
         self.claim_from_few(claim, now).await
     }
@@ -179,11 +179,12 @@ impl Engine {
                 claim.queues = round.left;
             }
             // These jobs are leased, so they are returned, but without memory no more are claimed.
-            let is_busy = bytes > SMALL_MAX && reserve(bytes).await.is_err();
+            let is_busy = bytes > SMALL_MAX && Box::pin(reserve(bytes)).await.is_err();
             if is_busy
                 || claim.queues.is_empty()
                 || is_all
-                    && !(jobs.is_empty() && self.is_locked_by_peers(&claim, &mut attempts).await)
+                    && !(jobs.is_empty()
+                        && Box::pin(self.is_locked_by_peers(&claim, &mut attempts)).await)
             {
                 break;
             }

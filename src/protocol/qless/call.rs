@@ -5,6 +5,7 @@
 mod fields;
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use axum::extract::{FromRequest, RawPathParams, Request};
@@ -36,10 +37,10 @@ const PAGE: usize = 25;
 
 /// A request.
 pub struct Call {
-    path: Vec<(String, String)>,
+    path: RawPathParams,
     query: Vec<(String, String)>,
     body: Bytes,
-    peer: String,
+    peer: Option<IpAddr>,
     has_body: bool,
 }
 
@@ -53,23 +54,22 @@ impl<S: Send + Sync> FromRequest<S> for Call {
         )
         .await
         .map_err(|_| ApiError::bad("path", "the path is not valid UTF-8"))?;
-        let path: Vec<_> = path
-            .iter()
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect();
         if path.iter().any(|(_, value)| value.is_empty()) {
             return Err(ApiError::NoSuchEndpoint);
         }
-        let peer = ClientAddress::of(&parts.extensions).map(|address| address.to_string());
-        let query = parts.uri.query().unwrap_or_default();
-        let body = BodyReader::of(&parts, body).read(BODY_BYTES_MAX).await;
+        let peer = ClientAddress::of(&parts.extensions);
+        let query = request::pairs(parts.uri.query().unwrap_or_default());
+        let has_body = matches!(parts.method, Method::POST | Method::PUT);
+        let body = BodyReader::of(&parts, body);
+        drop(parts);
+        let body = body.read(BODY_BYTES_MAX).await;
         Ok(Call {
             path,
-            query: request::pairs(query)
+            query: query
                 .ok_or_else(|| ApiError::bad("query", "the query string is not valid UTF-8"))?,
             body: body.map_err(body_error)?,
-            peer: peer.unwrap_or_default(),
-            has_body: matches!(parts.method, Method::POST | Method::PUT),
+            peer,
+            has_body,
         })
     }
 }
@@ -215,7 +215,7 @@ impl Call {
         let host = match (fields.text("host")?, self.query("host")) {
             (Some(host), _) => host,
             (None, Some(host)) if !self.has_body => Cow::Borrowed(host),
-            _ => Cow::Borrowed(self.peer.as_str()),
+            _ => Cow::Owned(self.peer.map(|it| it.to_string()).unwrap_or_default()),
         };
         check_name("host", &host, NAME_BYTES_MAX)?;
         Ok(Envelope {
@@ -234,8 +234,8 @@ impl Call {
     fn path(&self, field: &str) -> Option<&str> {
         self.path
             .iter()
-            .find(|(name, _)| name == field)
-            .map(|(_, value)| value.as_str())
+            .find(|(name, _)| *name == field)
+            .map(|(_, value)| value)
     }
 
     fn query(&self, field: &str) -> Option<&str> {

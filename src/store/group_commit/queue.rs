@@ -114,6 +114,28 @@ impl<S> Sender<S> {
         self.requests.send(request).map_err(|_| StoreError::Stopped)
     }
 
+    /// Queues a request if there is room.
+    ///
+    /// # Errors
+    /// The request, if there is no room, or if no more requests are accepted.
+    pub fn try_send(&self, request: S) -> Result<(), S> {
+        let heavy = match (self.is_heavy)(&request) {
+            true => match self.heavy_room.try_acquire() {
+                Ok(heavy) => Some(heavy),
+                Err(_) => return Err(request),
+            },
+            false => None,
+        };
+        let Ok(room) = self.room.try_acquire() else {
+            return Err(request);
+        };
+        room.forget();
+        if let Some(heavy) = heavy {
+            heavy.forget();
+        }
+        self.requests.send(request).map_err(|refused| refused.0)
+    }
+
     /// The number of requests that wait or run.
     pub fn count(&self) -> usize {
         QUEUED_MAX - self.room.available_permits()

@@ -27,6 +27,16 @@ impl Engine {
         if wait.is_zero() {
             return self.claim(claim, now).await;
         }
+        // In a box, because its future is large, and most claims do not wait.
+        Box::pin(self.wait_for_jobs(claim, wait, now)).await
+    }
+
+    async fn wait_for_jobs(
+        &self,
+        claim: Claim,
+        wait: Duration,
+        now: Option<Time>,
+    ) -> Result<Vec<Job>> {
         let until = Instant::now() + wait;
         let expiry = claim.grant.as_ref().and_then(|grant| grant.expires_at);
         let _waiting = self.0.metrics.polls.guard();

@@ -1,0 +1,89 @@
+//! Passes requests to the writer and waits for their results.
+//!
+//! The futures are small, because each is a part of the future of an HTTP request, which moves several times before it
+//! runs. So a request is queued at once, and only one that finds no room becomes a future, in a box.
+
+use futures::future::BoxFuture;
+use tokio::sync::oneshot;
+
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::maintenance::{SystemRequest, SystemTask};
+use crate::engine::unit_of_work::transaction::{Verb, WriteRequest};
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
+use crate::engine::{BYTES_PER_WEIGHT, Engine, write_timeout};
+use crate::store::StoreError;
+
+impl Engine {
+    /// Queues a verb at once. The result is that of the verb, after the commit.
+    pub(in crate::engine) fn write<T: Send + 'static>(
+        &self,
+        needs: Needs,
+        now: Option<Time>,
+        weight: usize,
+        verb: impl FnMut(&mut UnitOfWork) -> Result<T> + Send + 'static,
+    ) -> impl Future<Output = Result<T>> + Send {
+        let (sender, receiver) = oneshot::channel();
+        let task = Box::new(Verb {
+            verb,
+            result: None,
+            sender,
+        });
+        let waiting = self.queue_request(WriteRequest {
+            // Bytes and links bound a transaction too, not only the number of verbs.
+            weight: weight + needs.bytes / BYTES_PER_WEIGHT + needs.links,
+            needs,
+            now,
+            task,
+            actor: self.1.clone(),
+        });
+        let is_shared = self.readers().is_shared();
+        async move {
+            let written = written(waiting, receiver);
+            if !is_shared {
+                return written.await;
+            }
+            Box::pin(write_timeout::in_time(written)).await
+        }
+    }
+
+    pub(in crate::engine) async fn run_system_task(
+        &self,
+        system_task: SystemTask,
+    ) -> Result<usize> {
+        let (sender, receiver) = oneshot::channel();
+        let task = Box::new(SystemRequest {
+            system_task,
+            affected: 0,
+            sender,
+        });
+        let waiting = self.queue_request(WriteRequest {
+            needs: Needs::default(),
+            now: None,
+            weight: 1,
+            task,
+            actor: self.1.clone(),
+        });
+        written(waiting, receiver).await
+    }
+
+    /// Queues a request. Returns what waits for room, if there is none.
+    fn queue_request(
+        &self,
+        request: WriteRequest,
+    ) -> Option<BoxFuture<'_, Result<(), StoreError>>> {
+        let refused = self.0.writer.try_submit(request).err()?;
+        Some(Box::pin(self.0.writer.submit(refused)))
+    }
+}
+
+/// The result of a request, which `waiting` queues if it is not queued yet.
+async fn written<T>(
+    waiting: Option<BoxFuture<'_, Result<(), StoreError>>>,
+    receiver: oneshot::Receiver<Result<T>>,
+) -> Result<T> {
+    if let Some(waiting) = waiting {
+        waiting.await?;
+    }
+    receiver.await.map_err(|_| StoreError::Stopped)?
+}
