@@ -86,8 +86,10 @@ use unit_of_work::Shared;
 use unit_of_work::commit_times::CommitTimes;
 pub use unit_of_work::counters::{Summary, daily_bucket, daily_bucket_end};
 use unit_of_work::job_cache::JobCache;
+pub use unit_of_work::recent::EventsFollowed;
+use unit_of_work::recent::{Recent, Unsaved};
 pub use unit_of_work::time_series::{HOUR, minute};
-use unit_of_work::transaction::{Runner, SeenWorkers, StatisticsCleanup, WriteRequest};
+use unit_of_work::transaction::{Runner, StatisticsCleanup, WriteRequest};
 pub use verbs::admin::import::{Import, ImportedDependencies, ImportedQueue, ImportedRecurring};
 pub use verbs::admin::saved_searches::{SEARCHES_MAX, Saved};
 pub use verbs::admin::scripts::SCRIPTS_MAX;
@@ -156,7 +158,7 @@ struct Inner {
     readers: Readers,
     shared: Shared,
     clock: Arc<Clock>,
-    seen: Arc<SeenWorkers>,
+    recent: Arc<Recent>,
     subscriptions: Arc<Subscriptions>,
     peers: Arc<Peers>,
     operation_runner: operations::OperationRunner,
@@ -212,15 +214,15 @@ impl Engine {
         let subscriptions = Arc::new(Subscriptions::default());
         let reloaded = cache::reload(&shared, &subscriptions, readers.read(cache::all()).await?)?;
         let highest = readers.rows(Statement::new(HIGHEST_SEQ, [])).await?;
-        let seen = Arc::new(SeenWorkers::default());
+        let recent = Arc::<Recent>::default();
         let changes = watch::Sender::new(0);
         let operation_runner = operations::OperationRunner::default();
-        let commits = Arc::<CommitTimes>::default();
-        let metrics = Arc::new(options.metrics());
+        let (commits, metrics) = (Arc::default(), Arc::new(options.metrics()));
         let runner = Runner {
             shared: shared.clone(),
             clock: Arc::clone(&clock),
-            seen: Arc::clone(&seen),
+            recent: Arc::clone(&recent),
+            unsaved: Unsaved::default(),
             subscriptions: Arc::clone(&subscriptions),
             changes: changes.clone(),
             commits: Arc::clone(&commits),
@@ -243,7 +245,7 @@ impl Engine {
             readers,
             shared,
             clock,
-            seen,
+            recent,
             subscriptions,
             peers,
             operation_runner,
@@ -400,8 +402,8 @@ impl Engine {
         &self.0.readers
     }
 
-    fn seen_workers(&self) -> &SeenWorkers {
-        &self.0.seen
+    fn recent(&self) -> &Arc<Recent> {
+        &self.0.recent
     }
 
     /// Reloads cached data that other servers have changed.

@@ -7,7 +7,7 @@
 use serde::Serialize;
 
 use crate::engine::clock::Time;
-use crate::store::Statement;
+use crate::store::{Connection, ROWS_BOUND_MAX, Statement, StoreError};
 
 /// Events that are kept, approximately.
 const EVENTS_MAX: i64 = 100_000;
@@ -110,6 +110,16 @@ impl Events {
         }
     }
 
+    /// The events, to be stored later.
+    pub fn into_unsaved(mut self, at: Time) -> Option<UnsavedEvents> {
+        self.entries.push(']');
+        (self.n > 0).then_some(UnsavedEvents {
+            n: self.n,
+            at,
+            entries: self.entries,
+        })
+    }
+
     /// The statements that number and insert the events. They come last in a transaction, because numbering locks a row
     /// that all servers on the database share.
     pub fn into_statements(mut self, at: Time) -> Vec<Statement> {
@@ -124,6 +134,45 @@ impl Events {
     }
 }
 
+/// The events of a transaction that are stored later.
+#[derive(Debug)]
+pub struct UnsavedEvents {
+    n: i64,
+    at: Time,
+    entries: String,
+}
+
+impl UnsavedEvents {
+    /// The memory that they occupy, approximately.
+    pub fn bytes(&self) -> usize {
+        size_of::<UnsavedEvents>() + self.entries.len()
+    }
+}
+
+/// Numbers and inserts the events of earlier transactions, in order.
+pub async fn store(
+    connection: &mut Connection,
+    unsaved: &[UnsavedEvents],
+) -> Result<(), StoreError> {
+    let n: i64 = unsaved.iter().map(|events| events.n).sum();
+    if n == 0 {
+        return Ok(());
+    }
+    let number = Statement::new(NUMBER_ALL, [n.into()]).exactly(1);
+    let answers = connection.run(vec![number]).await?;
+    let last = answers.first().and_then(|answer| answer.rows.first());
+    let last = last.ok_or(StoreError::Corrupt("the last event's number is missing"))?;
+    let mut first = last.int(0)? - n + 1;
+    let mut rows = Vec::with_capacity(unsaved.len());
+    for events in unsaved {
+        rows.push((first, events.n, events.at.0, events.entries.as_str()));
+        first += events.n;
+    }
+    let some = rows.chunks(ROWS_BOUND_MAX);
+    let writes = some.map(|some| Statement::of_rows(ADD_ALL, some));
+    connection.run(writes.collect()).await.map(drop)
+}
+
 /// The statement that deletes the oldest events above [`EVENTS_MAX`].
 pub fn drop_old() -> Statement {
     Statement::new(DROP, [EVENTS_MAX.into()])
@@ -134,6 +183,12 @@ const NUMBER: &str = "UPDATE state SET last_event = last_event + $1 WHERE id = 1
 const ADD: &str = "
 INSERT INTO events (first, n, at, entries)
 SELECT last_event - $1 + 1, $1, $2, $3 FROM state WHERE id = 1";
+
+const NUMBER_ALL: &str =
+    "UPDATE state SET last_event = last_event + $1 WHERE id = 1 RETURNING last_event";
+
+const ADD_ALL: &str = "
+INSERT INTO events (first, n, at, entries) SELECT int(0), int(1), int(2), text(3) FROM rows($1)";
 
 const DROP: &str =
     "DELETE FROM events WHERE first <= (SELECT last_event FROM state WHERE id = 1) - $1";

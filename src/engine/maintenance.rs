@@ -27,6 +27,8 @@ use crate::store::{Connection, Statement, StoreError};
 pub enum SystemTask {
     /// Checks for changes by other servers, and tries to become or stay leader.
     CheckPeers,
+    /// Stores statistics and events that were kept back (`unit_of_work/recent.rs`).
+    StoreRecent,
     /// A maintenance task. Only the leader runs it.
     Maintain(MaintenanceTask),
     /// Deletes a bounded part of everything.
@@ -43,6 +45,18 @@ pub enum SystemTask {
 }
 
 impl SystemTask {
+    /// Whether statistics and events that were kept back are stored first: because it is time, because the task deletes
+    /// them, or because it decides by them.
+    pub fn stores_recent(&self) -> bool {
+        matches!(
+            self,
+            SystemTask::CheckPeers
+                | SystemTask::StoreRecent
+                | SystemTask::Flush
+                | SystemTask::Maintain(MaintenanceTask::DeleteEmptyQueues)
+        )
+    }
+
     /// Whether the task deletes and aggregates old statistics.
     pub fn cleans_up_statistics(&self) -> bool {
         matches!(
@@ -108,6 +122,7 @@ impl Runner {
             SystemTask::Maintain(task) => {
                 tasks::run_task(connection, work, *task, self.trust_client_clock).await?;
             }
+            SystemTask::StoreRecent => {}
             SystemTask::DeleteJobs(what) => deletions::delete_jobs(connection, work, what).await?,
         }
         Ok(Vec::new())
@@ -134,6 +149,7 @@ impl Runner {
                 }
             }
             SystemTask::CheckPeers
+            | SystemTask::StoreRecent
             | SystemTask::Maintain(_)
             | SystemTask::FlushPart
             | SystemTask::DeleteJobs(_) => {}

@@ -175,6 +175,8 @@ impl Delta {
 #[derive(Debug, Default)]
 pub struct CountedEvents {
     pub counters: Vec<CounterRow>,
+    /// Statistics that are stored later.
+    pub kept: Vec<CounterRow>,
     /// The queues of the jobs that workers returned.
     pub retried: Vec<QueueId>,
 }
@@ -211,11 +213,11 @@ impl Metrics {
 
     /// Counts the events of a committed transaction. The queues are in the cache already.
     pub fn count(&self, events: &CountedEvents) {
-        if events.counters.is_empty() && events.retried.is_empty() {
+        if events.counters.is_empty() && events.kept.is_empty() && events.retried.is_empty() {
             return;
         }
         let mut counted = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        for (kind, queue, _, slot, n, mean, _) in &events.counters {
+        for (kind, queue, _, slot, n, mean, _) in events.counters.iter().chain(&events.kept) {
             let delta = Delta {
                 kind: *kind,
                 slot: *slot,
@@ -336,8 +338,10 @@ mod tests {
     }
 
     fn events(counters: Vec<CounterRow>) -> CountedEvents {
-        let retried = Vec::new();
-        CountedEvents { counters, retried }
+        CountedEvents {
+            counters,
+            ..CountedEvents::default()
+        }
     }
 
     #[test]
@@ -371,6 +375,7 @@ mod tests {
                     None,
                 ),
             ],
+            kept: Vec::new(),
             retried: vec![1, 1],
         });
         let counted = metrics.queues.lock().unwrap();

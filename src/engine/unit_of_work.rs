@@ -16,6 +16,7 @@ pub mod load;
 pub mod long_parts;
 pub mod needs;
 mod queues;
+pub mod recent;
 pub mod save;
 pub mod spawn;
 pub mod time_series;
@@ -38,6 +39,7 @@ use crate::engine::model::tracked::Tracked;
 use crate::engine::operations::OperationChanges;
 use crate::engine::tokens::{TokenChanges, Tokens};
 use crate::engine::unit_of_work::counters::Counters;
+use crate::engine::unit_of_work::recent::Kept;
 use crate::engine::unit_of_work::spawn::Spawned;
 use crate::store::{Row, Statement, StoreError};
 pub use audited::Audit;
@@ -129,6 +131,8 @@ pub struct UnitOfWork {
     pub affected: usize,
     /// Whether any poll waits, so that wake-ups must be collected.
     pub has_subscribers: bool,
+    /// What is stored later.
+    pub kept: Kept,
     /// On a shared database, its revision when the transaction began.
     pub revision: Option<i64>,
     /// The audit entry, if the transaction belongs to an actor.
@@ -211,6 +215,7 @@ impl UnitOfWork {
             spawned: Spawned::default(),
             affected: 0,
             has_subscribers,
+            kept: Kept::default(),
             revision: None,
             audit: None,
             extra_statements: Vec::new(),

@@ -68,6 +68,14 @@ pub trait GroupRunner: Send + 'static {
     /// Called after each group with the time for which it held the writer, so that other requests waited: all attempts
     /// and responses.
     fn held(&mut self, took: Duration);
+
+    /// Called when the queue is closed and empty, before the connection is closed.
+    fn finish(
+        &mut self,
+        _connection: &mut Connection,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        async { Ok(()) }
+    }
 }
 
 /// A handle to the writer.
@@ -198,6 +206,10 @@ async fn write<R: GroupRunner>(
         queue.release(count - oversized.len());
         queue.put_back(oversized);
         update_disk_full(&is_full, connection.is_full());
+    }
+    if let Err(error) = runner.finish(&mut connection).await {
+        tracing::error!(%error, "failed to store the latest statistics");
+        connection.roll_back().await;
     }
     if let Err(error) = connection.close().await {
         tracing::error!(%error, "failed to close the database");

@@ -20,7 +20,7 @@ pub const HOURS_KEPT: i64 = 62 * 24;
 const BATCH: i64 = 5_000;
 
 /// The queue ID that holds the counters of deleted queues.
-const DELETED_QUEUES: QueueId = 0;
+pub const DELETED_QUEUES: QueueId = 0;
 
 /// How far the hourly aggregation has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -48,9 +48,10 @@ impl Engine {
                 of.push(row.text(0)?);
             }
         }
-        // Workers that were active since the last transaction that wrote.
+        // Workers that were active since they were last saved.
         let seen = self
-            .seen_workers()
+            .recent()
+            .seen
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let seen = seen.iter().filter(|(_, last)| **last > forgotten);

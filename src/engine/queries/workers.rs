@@ -30,7 +30,8 @@ impl Engine {
         let now = self.now(now);
         // Read before the database: a worker that is saved in between would otherwise be missed.
         let unsaved = self
-            .seen_workers()
+            .recent()
+            .seen
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
@@ -76,6 +77,7 @@ impl Engine {
 
     /// The number of workers that were active within `max-worker-age`, at most 10,000.
     pub async fn count_workers(&self) -> Result<i64> {
+        self.store_recent().await;
         let since = self.config().number("max-worker-age");
         let since = self.now(None).plus_seconds(-since);
         let statement = Statement::new(COUNT, [since.0.into(), (LISTED_MAX as i64).into()]);

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use crate::engine::clock::Time;
-use crate::engine::metrics::CountedEvents;
+use crate::engine::metrics::{CountedEvents, CounterRow};
 use crate::engine::model::job::{Job, QueueId, State};
 use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::time_series::SeriesEvent;
@@ -294,8 +294,13 @@ impl Counters {
         self.retried.push(queue);
     }
 
-    /// The statements that add the deltas to the rows of `server`, and the deltas that metrics count.
-    pub fn into_statements(self, server: i64) -> (Vec<Statement>, CountedEvents) {
+    /// The statements that add the deltas to the rows of `server`, and the deltas that metrics count. With
+    /// `keeps_statistics`, the statements add no statistics.
+    pub fn into_statements(
+        self,
+        server: i64,
+        keeps_statistics: bool,
+    ) -> (Vec<Statement>, CountedEvents) {
         let row = |key: Counter, n, summary: Option<Summary>| {
             let (mean, m2) = summary.map(|summary| (summary.mean, summary.m2)).unzip();
             (key.kind as u8, key.queue, key.day, key.slot, n, mean, m2)
@@ -310,7 +315,9 @@ impl Counters {
             .into_iter()
             .map(|(key, summary)| row(key, summary.n, Some(summary)));
         // Sorted, so that all servers lock rows in the same order.
-        let mut rows: Vec<_> = counters.chain(summaries).collect();
+        let all = counters.chain(summaries);
+        let (kept, mut rows): (Vec<CounterRow>, Vec<CounterRow>) =
+            all.partition(|(kind, ..)| keeps_statistics && is_statistic(*kind));
         rows.sort_unstable_by_key(|(kind, queue, day, slot, ..)| (*kind, *queue, *day, *slot));
         let mut failures: Vec<_> = (self.failures.into_iter())
             .filter(|(_, n)| *n != 0)
@@ -321,7 +328,7 @@ impl Counters {
         tags.sort_unstable();
         let mut statements = Vec::new();
         if !rows.is_empty() {
-            statements.push(Statement::of_rows(FOLD, &rows).with(server));
+            statements.push(fold(&rows, server));
         }
         if !failures.is_empty() {
             statements.push(Statement::of_rows(FOLD_FAILURES, &failures).with(server));
@@ -334,10 +341,22 @@ impl Counters {
             statements,
             CountedEvents {
                 counters: rows,
+                kept,
                 retried,
             },
         )
     }
+}
+
+/// Whether counters of this kind are statistics: no rows of jobs must agree with them.
+fn is_statistic(kind: u8) -> bool {
+    let kinds = [Kind::Wait, Kind::Run, Kind::Minute, Kind::Hour];
+    kinds.into_iter().any(|it| it as u8 == kind)
+}
+
+/// The statement that adds the deltas to the rows of `server`. They are sorted.
+pub fn fold(rows: &[CounterRow], server: i64) -> Statement {
+    Statement::of_rows(FOLD, rows).with(server)
 }
 
 // Chan's formula merges two summaries; plain counters have neither mean nor m2. `WHERE true` keeps SQLite from parsing

@@ -1,6 +1,7 @@
 //! Writes what the verbs of a transaction have changed, with one statement per kind of row.
 
 use crate::engine::clock::Time;
+use crate::engine::events::UnsavedEvents;
 use crate::engine::maintenance::empty_queues;
 use crate::engine::metrics::CountedEvents;
 use crate::engine::model::config;
@@ -246,13 +247,22 @@ impl UnitOfWork {
         writes.extend(self.audit_write());
         writes.append(&mut self.extra_statements);
         let counters = std::mem::take(&mut self.counters);
-        let (statements, counted) = counters.into_statements(server);
+        let (statements, counted) = counters.into_statements(server, self.kept.statistics);
         writes.extend(statements);
         self.counted = counted;
         let events = std::mem::take(&mut self.events);
         writes.extend(self.revision_write());
-        writes.extend(events.into_statements(self.now));
+        if self.kept.events {
+            self.kept.published = events.into_unsaved(self.now);
+        } else {
+            writes.extend(events.into_statements(self.now));
+        }
         writes
+    }
+
+    /// Whether events are stored after the commit.
+    pub fn has_kept_events(&self) -> bool {
+        self.kept.published.is_some()
     }
 
     /// The statement that increments the revision if data that other servers cache has changed.
@@ -296,6 +306,7 @@ impl UnitOfWork {
             tokens: self.tokens.changes,
             recurring_in: self.recurring_in.into_iter().collect(),
             counted: self.counted,
+            events: self.kept.published,
             wake_ups: self.wake_ups,
             next_available: self.next_available,
             last_seq: self.insertion_numbers.last,
@@ -349,6 +360,8 @@ pub struct Committed {
     pub recurring_in: Vec<QueueId>,
     /// What metrics count.
     pub counted: CountedEvents,
+    /// Events that are stored later.
+    pub events: Option<UnsavedEvents>,
     pub wake_ups: HashMap<QueueId, usize>,
     pub next_available: HashMap<QueueId, Time>,
     pub last_seq: i64,

@@ -3,21 +3,21 @@
 pub mod claims;
 pub mod request;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
 use crate::engine::BYTES_PER_WEIGHT;
 use crate::engine::cache;
-use crate::engine::clock::{Clock, Time};
+use crate::engine::clock::Clock;
 use crate::engine::error::{Error, Result};
 use crate::engine::events;
 use crate::engine::maintenance::SystemTask;
 use crate::engine::maintenance::empty_queues::EmptyQueues;
-use crate::engine::maintenance::{deletions, fold_series, tasks};
+use crate::engine::maintenance::{deletions, fold_series};
 use crate::engine::metrics::Metrics;
 use crate::engine::model::job::{JobKey, QueueId};
 
@@ -30,6 +30,7 @@ use crate::engine::unit_of_work::cycles::CycleSearch;
 use crate::engine::unit_of_work::job_cache::JobCache;
 use crate::engine::unit_of_work::links::LINKS_MAX;
 use crate::engine::unit_of_work::long_parts::LONG_PARTS_MAX;
+use crate::engine::unit_of_work::recent::{Recent, Unsaved};
 use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::transaction::claims::run_claims;
 use crate::engine::unit_of_work::{Audit, InsertionNumbers, Shared, UnitOfWork};
@@ -46,15 +47,12 @@ const CYCLE_SEARCH_WEIGHT: usize = 1_100;
 /// Transactions between two deletions of old events.
 const DROP_EVENTS_EVERY: u64 = 1_000;
 
-/// Active workers and when they were last seen. Saved with the next transaction that writes anyway, so that polling an
-/// empty queue costs no write.
-pub type SeenWorkers = Mutex<HashMap<String, Time>>;
-
 /// The engine's part of group commit.
 pub struct Runner {
     pub shared: Shared,
     pub clock: Arc<Clock>,
-    pub seen: Arc<SeenWorkers>,
+    pub recent: Arc<Recent>,
+    pub unsaved: Unsaved,
     pub subscriptions: Arc<Subscriptions>,
     pub changes: watch::Sender<u64>,
     pub commits: Arc<CommitTimes>,
@@ -124,6 +122,11 @@ impl GroupRunner for Runner {
         work.audit = Audit::of_first(requests);
         work.revision = self.peers.is_shared().then_some(self.revision);
         let system_task = requests.iter().find_map(|it| it.task.system_task());
+        self.begin_keeping_back(&mut work);
+        let stores_recent = self.stores_recent(&work, system_task.as_ref());
+        if stores_recent {
+            self.store_recent(connection).await?;
+        }
         let mut writes = match &system_task {
             Some(system_task) => {
                 let writes = self
@@ -151,16 +154,13 @@ impl GroupRunner for Runner {
         let flush = matches!(system_task, Some(SystemTask::Flush));
         let revised = flush || work.changes_cache();
         writes.extend(work.final_writes(self.peers.number));
-        let seen = if flush {
-            HashMap::new()
-        } else {
-            self.unsaved_workers(&work)
+        let written = !writes.is_empty() || work.has_kept_events();
+        let save_seen = match written || system_task.is_some() {
+            true if !flush => self.save_seen(&work),
+            _ => None,
         };
-        let written = !writes.is_empty();
-        let save_seen = !seen.is_empty() && (written || system_task.is_some());
-        if save_seen {
-            writes.push(tasks::save_seen(&seen, self.trust_client_clock));
-        }
+        let saves_seen = flush || save_seen.is_some();
+        writes.extend(save_seen);
         let began = Instant::now();
         connection.commit_with(writes).await?;
         if written {
@@ -178,7 +178,8 @@ impl GroupRunner for Runner {
             self.statistics_cleanup = cleanup;
         }
         self.transactions += 1;
-        self.apply_committed(work, if save_seen { HashMap::new() } else { seen }, written);
+        self.note_seen(&work, saves_seen, stores_recent);
+        self.apply_committed(work, stores_recent, written);
         Ok(())
     }
 
@@ -197,6 +198,10 @@ impl GroupRunner for Runner {
 
     fn held(&mut self, took: Duration) {
         self.metrics.held(took);
+    }
+
+    async fn finish(&mut self, connection: &mut Connection) -> Result<(), StoreError> {
+        self.store_last(connection).await
     }
 }
 
@@ -302,36 +307,16 @@ impl Runner {
         }
     }
 
-    /// Workers whose activity has not been saved, including those of this transaction.
-    fn unsaved_workers(&self, work: &UnitOfWork) -> HashMap<String, Time> {
-        let mut seen = self
-            .seen
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        for worker in work.forgotten_workers() {
-            seen.remove(worker);
-        }
-        seen.extend(
-            work.seen_workers()
-                .iter()
-                .map(|worker| (worker.clone(), work.now)),
-        );
-        seen
-    }
-
     /// Applies a committed transaction to the caches, wakes polls, and signals the change.
-    fn apply_committed(
-        &mut self,
-        mut work: UnitOfWork,
-        unsaved: HashMap<String, Time>,
-        written: bool,
-    ) {
+    fn apply_committed(&mut self, mut work: UnitOfWork, stored_recent: bool, written: bool) {
         if work.ticks > 0 {
             self.clock.advance_to(work.next_tick());
         }
+        let now = work.now;
         let finished = work.into_committed();
         self.last_seq = finished.last_seq;
+        let kept = &finished.counted.kept;
+        self.keep_recent(stored_recent, kept, finished.events, now);
         if !self.peers.is_shared() {
             // Read-only verbs do not check versions, so the cache must not be stale.
             for (key, job) in finished.cache_updates {
@@ -352,6 +337,7 @@ impl Runner {
         }
         for id in finished.deleted_queues {
             self.shared.queues.remove(id);
+            self.unsaved.delete_queue(id);
         }
         for (id, since) in finished.tracking {
             self.shared.tracked.apply(&id, since);
@@ -362,7 +348,6 @@ impl Runner {
             self.subscriptions.wake_all();
         }
         self.recurring_in.extend(finished.recurring_in);
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = unsaved;
         let queue = |id| self.shared.queues.by_id(id);
         for (queue, n) in finished
             .wake_ups

@@ -18,7 +18,7 @@ use super::error::ApiError;
 use super::response::{Results, json_text, number, response};
 use super::{Api, Outcome};
 use crate::auth::Rejected;
-use crate::engine::PublishedEvent;
+use crate::engine::{EventsFollowed, PublishedEvent};
 use crate::metrics::GaugeGuard;
 
 /// Maximum number of events that a stream reads at a time.
@@ -116,6 +116,7 @@ async fn event_stream(
 ) -> Result<EventStream, ApiError> {
     let place = STREAMS.try_acquire();
     let place = place.map_err(|_| ApiError::Rejected(Rejected::Busy))?;
+    let followed = api.engine.follow_events();
     let after = match resumed.or(call.number("after")?) {
         Some(after) => after,
         None => api.engine.last_event().await?,
@@ -127,6 +128,7 @@ async fn event_stream(
         ready: VecDeque::new(),
         _open: api.streams.guard(),
         _place: place,
+        _followed: followed,
         api,
     })
 }
@@ -141,6 +143,7 @@ struct EventStream {
     /// Counts the stream while it is open.
     _open: GaugeGuard,
     _place: SemaphorePermit<'static>,
+    _followed: EventsFollowed,
 }
 
 impl EventStream {

@@ -15,7 +15,7 @@ pub use self::mailbox::Mailbox;
 
 use self::pattern::Pattern;
 use super::resp::Reply;
-use crate::engine::{Engine, PublishedEvent};
+use crate::engine::{Engine, EventsFollowed, PublishedEvent};
 
 mod events;
 mod mailbox;
@@ -139,6 +139,7 @@ impl Hub {
             engine,
             hub: Arc::clone(&hub),
             epoch: 0,
+            followed: None,
             last: None,
         };
         tokio::spawn(async move { stop.run_until_cancelled(follower.run(commands)).await });
@@ -365,6 +366,8 @@ struct Follower {
     hub: Arc<Hub>,
     /// The epoch of the subscribers to whom the events are sent.
     epoch: u64,
+    /// Set while there are subscribers.
+    followed: Option<EventsFollowed>,
     /// The number of the last event that was sent; `None` before the first that can be read.
     last: Option<i64>,
 }
@@ -390,7 +393,9 @@ impl Follower {
     fn follows(&mut self) -> bool {
         let subscribers = self.hub.lock();
         if subscribers.all.is_empty() {
-            self.last = None;
+            (self.last, self.followed) = (None, None);
+        } else if self.followed.is_none() {
+            self.followed = Some(self.engine.follow_events());
         }
         let follows = self.last.is_some() && self.epoch == subscribers.epoch;
         self.hub.follows.store(follows, Ordering::Release);

@@ -90,10 +90,15 @@ async fn qless_jobs_are_completed_exactly_once() {
             *completed.entry(id).or_default() += 1;
         }
     }
-    assert_eq!(completed.len(), JOBS, "nothing is lost");
+    // A crash can lose the last events, but not what the histories of the jobs say.
+    assert!(!completed.is_empty());
     assert!(completed.values().all(|count| *count == 1), "{completed:?}");
-    for id in completed.keys() {
-        assert_eq!(server.client().state(id).await, "complete");
+    for n in 0..JOBS {
+        let job = server.client().job(&format!("job-{n}")).await;
+        assert_eq!(job["state"], "complete", "nothing is lost: {job}");
+        let history = job["history"].as_array().unwrap().iter();
+        let done = history.filter(|event| event["what"] == "done").count();
+        assert_eq!(done, 1, "nothing is completed twice: {job}");
     }
     assert_all_have_run(&folder);
     assert_eq!(

@@ -1,0 +1,281 @@
+//! Statistics, events and worker activity that are committed in memory and stored a little later.
+//!
+//! Each of them would add pages to the write-ahead log with every commit group, beside those of the jobs. With a
+//! database of its own, a server keeps them in memory and stores them together: twice a second, before anything reads
+//! them, and when the server stops. A crash loses what is not stored. The numbers of jobs are never kept back.
+//!
+//! With client time, or on a shared database, everything is stored with its commit group.
+//!
+//! Only this is kept back: histograms and summaries of waits and runs, the time series, published events, and when
+//! workers were last seen, except when they claimed jobs. What a query compares with rows of jobs is not: the numbers of jobs by state, tag and failure
+//! group, and of failures.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::events::{self, UnsavedEvents};
+use crate::engine::maintenance::fold_series::DELETED_QUEUES;
+use crate::engine::maintenance::{SystemTask, tasks};
+use crate::engine::metrics::CounterRow;
+use crate::engine::model::job::QueueId;
+use crate::engine::unit_of_work::UnitOfWork;
+use crate::engine::unit_of_work::counters::{self, Kind, Summary};
+use crate::engine::unit_of_work::transaction::Runner;
+use crate::store::{Connection, Statement, StoreError};
+
+/// Counters and bytes of events that are kept at most; then the next commit group stores them.
+const COUNTERS_MAX: usize = 2_000;
+const EVENT_BYTES_MAX: usize = 256 * 1_024;
+
+/// Seconds after which the next commit group stores what is kept back, if maintenance is late.
+const KEPT_MAX_S: f64 = 1.0;
+
+/// How long a reader waits until what is kept back is stored. After that it reads what is there, because reads must not
+/// depend on the writer.
+const STORE_WAIT_MAX: Duration = Duration::from_millis(500);
+
+/// What the writer shares with the readers.
+#[derive(Debug, Default)]
+pub struct Recent {
+    /// Active workers and when they were last seen.
+    pub seen: Mutex<HashMap<String, Time>>,
+    /// Whether statistics or events are not stored yet.
+    is_unsaved: AtomicBool,
+    /// Readers that follow the events as they are published.
+    followers: AtomicUsize,
+}
+
+/// What a transaction keeps back.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// Whether it keeps back statistics.
+    pub statistics: bool,
+    /// Whether it keeps back events.
+    pub events: bool,
+    /// The events, once they are complete.
+    pub published: Option<UnsavedEvents>,
+}
+
+/// The key of a counter: kind, queue, day and slot.
+type Key = (u8, QueueId, i64, i64);
+
+/// The sum of the deltas of a counter.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    n: i64,
+    summary: Option<Summary>,
+}
+
+/// Statistics and events that are not stored yet.
+#[derive(Debug, Default)]
+pub struct Unsaved {
+    counters: HashMap<Key, Sum, RandomState>,
+    /// In order.
+    events: Vec<UnsavedEvents>,
+    event_bytes: usize,
+    /// The time of the oldest of them.
+    since: Option<Time>,
+}
+
+impl Unsaved {
+    fn is_empty(&self) -> bool {
+        self.counters.is_empty() && self.events.is_empty()
+    }
+
+    /// Adds what a committed transaction has kept back.
+    fn add(&mut self, counters: &[CounterRow], events: Option<UnsavedEvents>, now: Time) {
+        if !counters.is_empty() || events.is_some() {
+            self.since.get_or_insert(now);
+        }
+        for (kind, queue, day, slot, n, mean, m2) in counters {
+            let key = (*kind, *queue, *day, *slot);
+            let sum = self.counters.entry(key).or_default();
+            sum.n += n;
+            if let (Some(mean), Some(m2)) = (*mean, *m2) {
+                let more = Summary { n: *n, mean, m2 };
+                sum.summary.get_or_insert_default().merge(more);
+            }
+        }
+        if let Some(events) = events {
+            self.event_bytes += events.bytes();
+            self.events.push(events);
+        }
+    }
+
+    /// Moves the time series of a queue to those of deleted queues, and drops its other statistics.
+    pub fn delete_queue(&mut self, queue: QueueId) {
+        let of_queue = self.counters.extract_if(|key, _| key.1 == queue);
+        let of_queue: Vec<_> = of_queue.collect();
+        for ((kind, _, day, slot), sum) in of_queue {
+            if kind == Kind::Minute as u8 {
+                let key = (kind, DELETED_QUEUES, day, slot);
+                self.counters.entry(key).or_default().n += sum.n;
+            }
+        }
+    }
+
+    /// The rows of the counters, sorted by their keys.
+    fn rows(&self) -> Vec<CounterRow> {
+        let row = |(key, sum): (&Key, &Sum)| {
+            let (kind, queue, day, slot) = *key;
+            let (mean, m2) = sum.summary.map(|it| (it.mean, it.m2)).unzip();
+            (kind, queue, day, slot, sum.n, mean, m2)
+        };
+        let mut rows: Vec<_> = self.counters.iter().map(row).collect();
+        rows.sort_unstable_by_key(|(kind, queue, day, slot, ..)| (*kind, *queue, *day, *slot));
+        rows
+    }
+}
+
+impl Runner {
+    /// Whether statistics, events and worker activity are stored later than their commit group.
+    fn keeps_back(&self) -> bool {
+        !self.peers.is_shared() && !self.trust_client_clock
+    }
+
+    /// Tells the transaction what it keeps back.
+    pub fn begin_keeping_back(&self, work: &mut UnitOfWork) {
+        work.kept.statistics = self.keeps_back();
+        work.kept.events = self.keeps_back() && !self.recent.has_followers();
+    }
+
+    /// Whether this transaction stores what earlier ones have kept back.
+    pub fn stores_recent(&self, work: &UnitOfWork, system_task: Option<&SystemTask>) -> bool {
+        let unsaved = &self.unsaved;
+        system_task.is_some_and(SystemTask::stores_recent)
+            || unsaved.counters.len() >= COUNTERS_MAX
+            || unsaved.event_bytes >= EVENT_BYTES_MAX
+            || (unsaved.since).is_some_and(|since| work.now.seconds_from(since) >= KEPT_MAX_S)
+            // Events are numbered in the order of their commits.
+            || !(work.kept.events || unsaved.events.is_empty())
+    }
+
+    /// Stores what earlier transactions have kept back, in this one.
+    pub async fn store_recent(&self, connection: &mut Connection) -> Result<(), StoreError> {
+        let mut writes = Vec::new();
+        if !self.unsaved.counters.is_empty() {
+            writes.push(counters::fold(&self.unsaved.rows(), self.peers.number));
+        }
+        let seen = self.seen();
+        if self.keeps_back() && !seen.is_empty() {
+            writes.push(tasks::save_seen(&seen, self.trust_client_clock));
+        }
+        if !writes.is_empty() {
+            connection.run(writes).await?;
+        }
+        events::store(connection, &self.unsaved.events).await
+    }
+
+    /// Applies a commit: forgets what it has stored, if `stored`, and keeps what it has kept back.
+    pub fn keep_recent(
+        &mut self,
+        stored: bool,
+        counters: &[CounterRow],
+        events: Option<UnsavedEvents>,
+        now: Time,
+    ) {
+        if stored {
+            self.unsaved = Unsaved::default();
+        }
+        self.unsaved.add(counters, events, now);
+        let is_unsaved = !self.unsaved.is_empty();
+        self.recent.is_unsaved.store(is_unsaved, Ordering::Release);
+    }
+
+    /// Stores everything that is kept back, before the database is closed.
+    pub async fn store_last(&mut self, connection: &mut Connection) -> Result<(), StoreError> {
+        if !self.keeps_back() || (self.unsaved.is_empty() && self.seen().is_empty()) {
+            return Ok(());
+        }
+        connection.begin(false).await?;
+        self.store_recent(connection).await?;
+        connection.commit_with(Vec::new()).await?;
+        self.unsaved = Unsaved::default();
+        Ok(())
+    }
+
+    fn seen(&self) -> HashMap<String, Time> {
+        let seen = self.recent.seen.lock();
+        seen.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The statement that saves the workers' activity with this transaction, unless that is kept back. A claim keeps
+    /// nothing back, because a worker must have been seen when it claimed its jobs.
+    pub fn save_seen(&self, work: &UnitOfWork) -> Option<Statement> {
+        let mut kept = work.counted.kept.iter();
+        if self.keeps_back() && !kept.any(|(kind, ..)| *kind == Kind::Wait as u8) {
+            return None;
+        }
+        let mut seen = self.seen();
+        note_seen(&mut seen, work);
+        (!seen.is_empty()).then(|| tasks::save_seen(&seen, self.trust_client_clock))
+    }
+
+    /// Notes the workers of a committed transaction, which has saved all of them, or those of earlier transactions.
+    pub fn note_seen(&self, work: &UnitOfWork, saved: bool, stored_recent: bool) {
+        let seen = self.recent.seen.lock();
+        let mut seen = seen.unwrap_or_else(PoisonError::into_inner);
+        if saved || (stored_recent && self.keeps_back()) {
+            seen.clear();
+        }
+        if !saved {
+            note_seen(&mut seen, work);
+        }
+    }
+}
+
+/// Adds the workers of the transaction, and removes those that it forgets.
+fn note_seen(seen: &mut HashMap<String, Time>, work: &UnitOfWork) {
+    for worker in work.forgotten_workers() {
+        seen.remove(worker);
+    }
+    for worker in work.seen_workers() {
+        match seen.get_mut(worker) {
+            Some(last) => *last = work.now,
+            None => drop(seen.insert(worker.clone(), work.now)),
+        }
+    }
+}
+
+impl Recent {
+    fn has_followers(&self) -> bool {
+        self.followers.load(Ordering::Acquire) > 0
+    }
+}
+
+/// While this exists, events are stored with the commit group that publishes them.
+pub struct EventsFollowed(Arc<Recent>);
+
+impl Drop for EventsFollowed {
+    fn drop(&mut self) {
+        self.0.followers.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Engine {
+    /// Stores the statistics and events that are kept back, so that queries find them. If that fails or takes too long,
+    /// they find less; the writer has logged the error.
+    pub(in crate::engine) async fn store_recent(&self) {
+        if self.recent().is_unsaved.load(Ordering::Acquire) {
+            let engine = Engine(Arc::clone(&self.0), None);
+            let stored = engine.run_system_task(SystemTask::StoreRecent);
+            drop(tokio::time::timeout(STORE_WAIT_MAX, stored).await);
+        }
+    }
+
+    /// For a reader that follows the events as they are published. It can read them without this too, but then each
+    /// read is a write first.
+    pub fn follow_events(&self) -> EventsFollowed {
+        self.recent().followers.fetch_add(1, Ordering::AcqRel);
+        EventsFollowed(Arc::clone(self.recent()))
+    }
+}
+
+#[cfg(test)]
+mod tests;
