@@ -59,8 +59,8 @@ pub use model::record::Record;
 pub use model::recurring::{RECURRING_ID_BYTES_MAX, Recurring};
 pub use model::tracked::Tracked;
 pub use operations::{
-    JobAction, NewOperation, Operation, OperationError, OperationEstimate, OperationState, Skip,
-    Subject, UNDO_JOBS_MAX,
+    JobAction, LISTED_MAX, NewOperation, Operation, OperationError, OperationEstimate,
+    OperationState, Skip, Subject, UNDO_JOBS_MAX,
 };
 use peers::Peers;
 use queries::LongReads;

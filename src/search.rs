@@ -45,6 +45,9 @@ pub const STATES: [&str; 9] = [
     "record",
 ];
 
+/// The values of the term `tracked`.
+const YES_OR_NO: [&str; 2] = ["yes", "no"];
+
 /// The names of the APIs.
 pub const APIS: [&str; 4] = ["qless", "lmstfy", "relay", "jobq"];
 
@@ -77,6 +80,8 @@ enum Condition {
     Class(Pattern),
     Tag(Pattern),
     Worker(Pattern),
+    /// Whether the job is tracked.
+    Tracked(Vec<&'static str>),
     /// The failure group of the last failure.
     FailureGroup(Pattern),
     /// Part of the message of the last failure, ignoring case.
@@ -223,6 +228,17 @@ impl Search {
             Condition::Class(pattern) => !term.is_negated && pattern.exact().is_some(),
             _ => false,
         })
+    }
+
+    /// Whether only tracked jobs can match.
+    pub fn requires_tracked(&self) -> bool {
+        let is_tracked = |term: &Term| match &term.condition {
+            Condition::Tracked(values) => {
+                values[..] == [if term.is_negated { "no" } else { "yes" }]
+            }
+            _ => false,
+        };
+        self.terms.iter().any(is_tracked)
     }
 
     /// Whether only jobs with a worker can match.

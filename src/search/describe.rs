@@ -22,6 +22,7 @@ impl Condition {
             Condition::Class(pattern) => named("class", pattern),
             Condition::Tag(pattern) => named("tag", pattern),
             Condition::Worker(pattern) => named("worker", pattern),
+            Condition::Tracked(values) => format!("tracked: {}", values.join(" or ")),
             Condition::FailureGroup(pattern) => named("failure", pattern),
             Condition::FailureMessage(pattern) => format!("failure message: {}", pattern.to_text()),
             Condition::Fingerprint(hash) => format!("failure fingerprint: {hash}"),

@@ -23,6 +23,7 @@ pub struct JobFacts<'a> {
     pub tags: &'a [String],
     /// The worker that runs the job.
     pub worker: Option<&'a str>,
+    pub is_tracked: bool,
     /// Group and message of the last failure.
     pub failure: Option<(&'a str, &'a str)>,
     /// `None` if the API has no priorities.
@@ -183,6 +184,9 @@ impl Condition {
                 job.tags.iter().any(|tag| pattern.matches(tag))
             }
             Condition::Worker(pattern) => job.worker.is_some_and(|worker| pattern.matches(worker)),
+            Condition::Tracked(values) => {
+                values.contains(&if job.is_tracked { "yes" } else { "no" })
+            }
             Condition::FailureGroup(pattern) => {
                 job.failure.is_some_and(|(group, _)| pattern.matches(group))
             }

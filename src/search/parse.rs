@@ -5,14 +5,14 @@ use super::json::Number;
 use super::time_condition::TimeCondition;
 use super::{
     APIS, CHARS_MAX, Compare, Condition, Pattern, STATES, Search, SyntaxError, TERMS_MAX, Term,
-    ValueCondition,
+    ValueCondition, YES_OR_NO,
 };
 
 /// Maximum number of steps in a path.
 const PATH_MAX: usize = 32;
 
 /// The keys, for error messages.
-const KEYS: &str = "state, queue, class, tag, worker, type, error, fp, data.path, priority, tries, created, updated, api, ns";
+const KEYS: &str = "state, queue, class, tag, worker, type, error, fp, tracked, data.path, priority, tries, created, updated, api, ns";
 
 const DATA_HELP: &str = "write data.user.id:42, data.total:>100, or data.total:* for any value";
 const TIME_HELP: &str = "an age with > or <, like >2h or <30m (units s, m, h, d, w), or a UTC date, like >2026-11-01 or <2026-11-01T10:00";
@@ -215,6 +215,7 @@ impl Reader<'_> {
             "klass" | "class" => Condition::Class(self.value("class:Send*")?.pattern()),
             "tag" => Condition::Tag(self.value("tag:vip")?.pattern()),
             "worker" => Condition::Worker(self.value("worker:host*")?.pattern()),
+            "tracked" => Condition::Tracked(self.words("tracked:yes", "value", &YES_OR_NO)?),
             "type" => Condition::FailureGroup(self.value("type:TimeoutError")?.pattern()),
             "error" => {
                 let value = self.value("error:\"connection reset\"")?;

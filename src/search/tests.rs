@@ -15,6 +15,7 @@ fn job() -> JobFacts<'static> {
         queue: "mail",
         class: Some("Mail::Send"),
         tags: &[],
+        is_tracked: false,
         worker: None,
         failure: Some(("TimeoutError", "Connection reset by peer")),
         priority: Some(5.0),
@@ -39,12 +40,16 @@ fn each_kind_of_term_finds_and_does_not_find() {
     let tags = ["vip".to_owned(), "eu".to_owned()];
     let job = JobFacts {
         tags: &tags,
+        is_tracked: true,
         worker: Some("host-1"),
         ..job()
     };
     for (yes, no) in [
         ("", "nothing"),
         ("letter", "etter"),
+        ("tracked:yes", "tracked:no"),
+        ("-tracked:no", "-tracked:yes"),
+        ("tracked:yes,no", "-tracked:yes,no"),
         ("LETTER-1", "letter-11"),
         ("send", "sent"),
         ("Mail::Send", "Mail::Sent"),
@@ -123,6 +128,7 @@ fn fp_finds_jobs_by_fingerprint_in_any_case() {
 fn what_a_job_does_not_have_is_not_found() {
     let bare = JobFacts {
         class: None,
+        is_tracked: false,
         worker: None,
         failure: None,
         priority: None,

@@ -64,6 +64,13 @@ async fn fill(engine: &Engine) {
         ..new("after")
     };
     add_to(engine, "mail", vec![letter, later, after]).await;
+    let tracked = vec![
+        (JobKey::qless("letter"), Vec::new()),
+        (JobKey::qless("later"), Vec::new()),
+    ];
+    for result in engine.track(tracked, None).await.unwrap() {
+        result.unwrap();
+    }
     add_to(engine, "desk", vec![new("held"), new("plain")]).await;
     let claim = Claim::of(QueueKey::qless("desk"), "host-1", 1);
     assert_eq!(ids(&engine.claim(claim, None).await.unwrap()), ["held"]);
@@ -147,6 +154,10 @@ async fn each_kind_of_term_selects_the_matching_jobs() {
         ("worker:host-1", &["held"]),
         ("worker:*", &["held"]),
         ("worker:ada", &[]),
+        ("tracked:yes", &["letter", "later"]),
+        ("tracked:yes tag:vip", &["letter"]),
+        ("-tracked:no state:scheduled", &["later"]),
+        ("tracked:no queue:mail api:qless", &["after"]),
         ("type:TimeoutError", &["torn"]),
         ("type:TimeoutError state:failed", &["torn"]),
         ("type:Other state:failed", &[]),

@@ -169,8 +169,9 @@ fn buttons(row: &OperationRow, request: &PageRequest) -> AnyView {
             </form>
         }
     });
-    let again = (!runs && row.state != OperationState::Undoing)
-        .then(|| view! { <a class="btn" href=urls::confirm(&row.request, "")>"Run again…"</a> });
+    let again = (!runs && row.state != OperationState::Undoing).then(
+        || view! { <a class="btn" href=urls::confirm(&row.request, "", "")>"Run again…"</a> },
+    );
     view! { {undo} {stop} {again} }.into_any()
 }
 

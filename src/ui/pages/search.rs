@@ -10,7 +10,7 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::components::basics::{empty_note, loaded, plural};
-use crate::ui::components::bulk;
+use crate::ui::components::bulk::{self, BulkBar};
 use crate::ui::components::exports::exports;
 use crate::ui::components::icons::icon;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, NOTICE};
@@ -24,7 +24,7 @@ use crate::ui::urls::encoding::encode;
 const CHARS_MAX: usize = 1_000;
 
 /// The search syntax: examples of one kind, and their meaning.
-const HELP: [(&[&str], &str); 16] = [
+const HELP: [(&[&str], &str); 17] = [
     (
         &["letter-1", "send"],
         "ID that starts with the word, or class that contains it. Case is ignored.",
@@ -40,6 +40,10 @@ const HELP: [(&[&str], &str); 16] = [
     (
         &["class:Send*", "tag:vip", "worker:host-*"],
         "Class, tag, or the worker that is running the job.",
+    ),
+    (
+        &["tracked:yes"],
+        "Tracked qless jobs; tracked:no for all others.",
     ),
     (
         &["type:TimeoutError", "error:\"connection reset\""],
@@ -200,6 +204,12 @@ fn results(
 ) -> AnyView {
     let shown = i64::try_from(found.jobs.len()).unwrap_or(i64::MAX);
     let is_all = after.is_none() && found.next.is_none();
+    let bar = BulkBar {
+        search: text,
+        all: is_all.then_some(shown),
+        shown: found.jobs.len(),
+        actions: bulk::actions_of(None, None),
+    };
     view! {
         {terms(&found.terms)}
         {(!found.exact.is_empty())
@@ -216,7 +226,7 @@ fn results(
                 empty_note(empty_text(text, found, after))
             } else {
                 view! {
-                    {bulk::bar(text, is_all.then_some(shown), request)}
+                    {bulk::bar(bar, request)}
                     {tables::jobs("Matching jobs", JobList::Found, &found.jobs, request)}
                 }
                     .into_any()

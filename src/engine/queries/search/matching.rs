@@ -27,6 +27,7 @@ const WORK_MAX: u64 = 1_000_000_000;
 /// A scanned job, without its payload.
 pub struct ScannedJob {
     pub job: Job,
+    pub is_tracked: bool,
     /// `None` if the queue is not visible.
     pub queue: Option<Arc<Queue>>,
     /// The size of all its texts, including the payload.
@@ -88,7 +89,8 @@ impl Engine {
         let results = budget.allowance.run(move |work| {
             each(&evaluated, |row| match &row.queue {
                 Some(queue) if !row.job.is_expired(now) => {
-                    of.matches_without_payload(&seen(&row.job, queue, now), now.0, work)
+                    let facts = seen(&row.job, queue, row.is_tracked, now);
+                    of.matches_without_payload(&facts, now.0, work)
                 }
                 _ => Ok(false),
             })
@@ -208,13 +210,14 @@ pub fn matches(
     search: &Search,
     job: &Job,
     queue: &Queue,
+    is_tracked: bool,
     now: Time,
     work: &mut Budget,
 ) -> Result<bool, BudgetExceeded> {
-    Ok(!job.is_expired(now) && search.matches(&seen(job, queue, now), now.0, work)?)
+    Ok(!job.is_expired(now) && search.matches(&seen(job, queue, is_tracked, now), now.0, work)?)
 }
 
-fn seen<'a>(job: &'a Job, queue: &'a Queue, now: Time) -> JobFacts<'a> {
+fn seen<'a>(job: &'a Job, queue: &'a Queue, is_tracked: bool, now: Time) -> JobFacts<'a> {
     let is_record = job.state == State::Record;
     JobFacts {
         id: &job.key.id,
@@ -224,6 +227,7 @@ fn seen<'a>(job: &'a Job, queue: &'a Queue, now: Time) -> JobFacts<'a> {
         queue: &queue.key.name,
         class: job.klass.as_deref(),
         tags: &job.tags,
+        is_tracked,
         worker: job.lease.as_ref().map(|lease| lease.worker.as_str()),
         failure: (job.failure.as_ref())
             .map(|failure| (failure.group.as_str(), failure.message.as_str())),

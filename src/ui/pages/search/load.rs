@@ -49,6 +49,7 @@ pub async fn load_searches(engine: &Engine) -> Result<SearchesView> {
         "state:stalled",
         "state:dead",
         "state:scheduled",
+        "tracked:yes",
     ];
     let mut suggested: Vec<String> = words.map(str::to_owned).to_vec();
     let queues = queue_names(engine).into_iter().take(SUGGESTED);
