@@ -101,6 +101,7 @@ use verbs::jobq::candidates::PollCandidates;
 pub use verbs::jobq::queues::invalid_queue_name_reason;
 pub use verbs::leases::LeaseHolder;
 pub use verbs::lmstfy::publish::Publish;
+pub use verbs::qless::by_hand::{ByHandError, SeenJob};
 pub use verbs::qless::complete::NextQueue;
 pub use verbs::qless::depend::Depend;
 pub use verbs::qless::fail::{Fail, MESSAGE_BYTES_MAX};

@@ -89,6 +89,11 @@ pub fn put_like(id: &str) -> String {
     with("/ui/put".to_owned(), "?like=", id)
 }
 
+/// The form that retries a failed job with changes.
+pub fn edit(id: &str) -> String {
+    with("/ui/edit".to_owned(), "?job=", id)
+}
+
 /// The identifier of a queue in a query parameter: its path without `/ui/`.
 pub fn queue_param(queue_ref: &QueueRef) -> String {
     queue(queue_ref).trim_start_matches("/ui/").to_owned()

@@ -143,6 +143,8 @@ pub fn engine_action(
         JobActionKind::Cancel => engine::JobAction::Cancel,
         JobActionKind::Track => engine::JobAction::Track,
         JobActionKind::Untrack => engine::JobAction::Untrack,
+        JobActionKind::RetryByHand => engine::JobAction::RetryByHand,
+        JobActionKind::Complete => engine::JobAction::Complete,
         JobActionKind::Priority => engine::JobAction::Priority {
             priority: number("priority", arg)?,
         },
@@ -175,7 +177,9 @@ pub fn without_argument(kind: JobActionKind) -> engine::JobAction {
         | JobActionKind::Tag
         | JobActionKind::Untag
         | JobActionKind::Track
-        | JobActionKind::Untrack => engine::JobAction::Track,
+        | JobActionKind::Untrack
+        | JobActionKind::RetryByHand
+        | JobActionKind::Complete => engine::JobAction::Track,
     }
 }
 

@@ -33,6 +33,8 @@ pub fn label(action: JobActionKind) -> &'static str {
         JobActionKind::Track => "Track",
         JobActionKind::Untrack => "Untrack",
         JobActionKind::Cancel => "Cancel or delete",
+        JobActionKind::RetryByHand => "Edit and retry",
+        JobActionKind::Complete => "Complete",
     }
 }
 
@@ -46,7 +48,9 @@ fn key(action: JobActionKind) -> Option<&'static str> {
         JobActionKind::Priority
         | JobActionKind::Tag
         | JobActionKind::Untag
-        | JobActionKind::Untrack => None,
+        | JobActionKind::Untrack
+        | JobActionKind::RetryByHand
+        | JobActionKind::Complete => None,
     }
 }
 

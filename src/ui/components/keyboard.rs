@@ -54,6 +54,7 @@ const HELP: [(&str, &[(&str, &str)]); 3] = [
         "On a job’s page",
         &[
             ("r", "retry, respawn or requeue"),
+            ("e", "edit and retry"),
             ("c", "cancel or delete, with confirmation"),
             ("m", "move"),
             ("t", "track or untrack"),

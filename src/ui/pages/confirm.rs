@@ -72,6 +72,8 @@ pub fn sentence(action: JobActionKind, jobs: &str) -> String {
         JobActionKind::Track => format!("Track {jobs}"),
         JobActionKind::Untrack => format!("Untrack {jobs}"),
         JobActionKind::Cancel => format!("Cancel or delete {jobs}"),
+        JobActionKind::RetryByHand => format!("Retry {jobs} with changes"),
+        JobActionKind::Complete => format!("Complete {jobs}"),
     }
 }
 
@@ -194,6 +196,7 @@ fn effect(action: JobActionKind, view: &ConfirmView) -> Vec<String> {
             "Lists the events of qless jobs under Tracked. Other jobs are skipped."
         }
         JobActionKind::Untrack => "Stops tracking qless jobs. Other jobs are skipped.",
+        JobActionKind::RetryByHand | JobActionKind::Complete => "Applies to a single job, on its page.",
     }
     .to_owned()];
     let inapplicable = view.jobs - view.applicable;
@@ -229,7 +232,9 @@ fn argument(action: JobActionKind, bulk: &OperationRequest, view: &ConfirmView) 
         JobActionKind::Retry
         | JobActionKind::Cancel
         | JobActionKind::Track
-        | JobActionKind::Untrack => {
+        | JobActionKind::Untrack
+        | JobActionKind::RetryByHand
+        | JobActionKind::Complete => {
             return ().into_any();
         }
     };

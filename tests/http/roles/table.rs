@@ -100,6 +100,8 @@ async fn every_action_requires_its_role() {
         ("/ui/check", ADMIN),
         ("/ui/namespaces", ADMIN),
         ("/ui/namespaces/x", ADMIN),
+        ("/ui/edit", OPERATOR),
+        ("/ui/fn/complete", ADMIN),
         ("/ui/jobq/q", OPERATOR),
         ("/ui/jobq/q/job/1", OPERATOR),
         ("/ui/logout", VIEWER),
