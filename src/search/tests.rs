@@ -47,9 +47,6 @@ fn each_kind_of_term_finds_and_does_not_find() {
     for (yes, no) in [
         ("", "nothing"),
         ("letter", "etter"),
-        ("tracked:yes", "tracked:no"),
-        ("-tracked:no", "-tracked:yes"),
-        ("tracked:yes,no", "-tracked:yes,no"),
         ("LETTER-1", "letter-11"),
         ("send", "sent"),
         ("Mail::Send", "Mail::Sent"),
@@ -112,6 +109,23 @@ fn each_kind_of_term_finds_and_does_not_find() {
         assert!(finds(&yes, &job), "{yes}");
         assert!(!finds(no, &job), "{no}");
     }
+}
+
+#[test]
+fn tracked_finds_tracked_jobs_and_others() {
+    let tracked = JobFacts {
+        is_tracked: true,
+        ..job()
+    };
+    for (yes, no) in [
+        ("tracked:yes", "tracked:no"),
+        ("-tracked:no", "-tracked:yes"),
+        ("tracked:yes,no", "-tracked:yes,no"),
+    ] {
+        assert!(finds(yes, &tracked), "{yes}");
+        assert!(!finds(no, &tracked), "{no}");
+    }
+    assert!(finds("tracked:no", &job()) && !finds("tracked:yes", &job()));
 }
 
 #[test]

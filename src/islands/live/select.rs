@@ -15,7 +15,9 @@ const ALL: &str = "[data-select-all]";
 
 /// Listens for changes of the checkboxes.
 pub fn start() {
-    listen(&document(), "change", |event| drop(on_change(&event)));
+    listen(&document(), "change", |event| {
+        on_change(&event);
+    });
     // The browser restores checkboxes when the user goes back.
     show();
 }

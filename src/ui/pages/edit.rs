@@ -12,6 +12,7 @@ use crate::ui::components::commands::escape_textarea;
 use crate::ui::components::forms::hidden;
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::queue_link;
+use crate::ui::components::payload::formatter::format;
 use crate::ui::components::state::chip;
 use crate::ui::components::styles::{CARD_PADDED, CRUMB, FIELDS, NOTICE};
 use crate::ui::components::time::ago;
@@ -48,7 +49,7 @@ fn page(view: &EditView, rejected: Option<RejectedEdit>, request: &PageRequest) 
             <span aria-hidden="true">" › "</span> <a class="id" href=urls::qless_job(&row.id)>{row.id.clone()}</a>
         </p>
         <h1>"Edit and retry"</h1>
-        <p class="flex flex-wrap items-center gap-2 text-muted">{chip(row.state)} <span>"since " {ago(row.state_time, request.now)}</span></p>
+        <p class="flex flex-wrap items-center gap-2 text-muted">{chip(row.state)} <span>{ago(row.state_time, request.now)}</span></p>
         {failure}
         // A refresh keeps what was typed, and the state that the user has seen.
         <section id="edit" class=CARD_PADDED aria-label="The job" data-keep="">
@@ -69,6 +70,14 @@ fn page(view: &EditView, rejected: Option<RejectedEdit>, request: &PageRequest) 
     .into_any()
 }
 
+/// The payload as it is edited: JSON with line breaks, whose strings and numbers are as they were.
+fn indented(data: &str) -> String {
+    match format(data) {
+        Some(tokens) => tokens.into_iter().map(|(_, text)| text).collect(),
+        None => data.to_owned(),
+    }
+}
+
 fn fields(form: &EditedJob, typed: Option<&EditedJob>) -> AnyView {
     // The state is always the current one: after an error, the user sees it above.
     let seen = vec![
@@ -77,7 +86,11 @@ fn fields(form: &EditedJob, typed: Option<&EditedJob>) -> AnyView {
         ("since", form.since.clone()),
     ];
     let shown = typed.unwrap_or(form);
-    let payload = match &shown.data {
+    let data = match typed {
+        Some(typed) => typed.data.clone(),
+        None => form.data.as_deref().map(indented),
+    };
+    let payload = match &data {
         Some(data) => view! {
             <label for="edit-data">"Payload (JSON)"</label>
             <textarea id="edit-data" name="data" rows="12" spellcheck="false" autocomplete="off">{escape_textarea(data)}</textarea>
