@@ -77,6 +77,29 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     assert.match(page.url(), /\/ui\/tags\/vip$/);
   });
 
+  test("alternatives and texts of payloads are found, and results can be sorted", async (page, url) => {
+    await page.goto(at("(queue:mail OR api:relay) -state:dead"));
+    assert.deepEqual(await ids(page), ["a/b c", "letter-2", "letter-1"]);
+    await page.getByRole("link", { name: "Remove (queue: mail or protocol: relay)" }).click();
+    assert.equal(await page.getByRole("combobox", { name: "Search all jobs" }).inputValue(), "-state:dead");
+    await page.goto(at("payload:\"99.5\""));
+    assert.deepEqual(await ids(page), ["letter-2"]);
+    await page.goto(at("queue:mail OR"));
+    await page.getByText("OR needs a term before and after it.").waitFor();
+    await page.goto(at("queue:mail OR queue:long"));
+    await page.getByLabel("Order").selectOption("by priority");
+    await page.getByRole("button", { name: "Search", exact: true }).click();
+    await page.getByText("50 jobs on this page").waitFor();
+    assert.equal((await ids(page))[0], "letter-1");
+    await page.getByRole("link", { name: "Next" }).click();
+    await page.getByRole("link", { name: "Next" }).click();
+    await page.getByText("22 jobs on this page").waitFor();
+    assert.equal(await page.getByRole("link", { name: "Next" }).count(), 0);
+    assert.equal(await page.getByLabel("Order").inputValue(), "priority");
+    await page.getByRole("link", { name: "First", exact: true }).click();
+    await page.getByText("all 122 matching").waitFor();
+  });
+
   test("an exact ID match is above the other results", async (page) => {
     await page.goto(at("long-007"));
     const exact = page.getByRole("region", { name: "Jobs with exactly this ID" });

@@ -169,6 +169,18 @@ async fn each_kind_of_term_selects_the_matching_jobs() {
         ("priority:>=7", &["letter"]),
         ("tries:0 api:qless", &["letter"]),
         ("data.user.id:42 -tag:vip", &["1", published]),
+        ("tag:vip OR state:failed", &["letter", "torn"]),
+        (
+            "(queue:broken OR queue:desk) -state:complete",
+            &["held", "plain", "torn"],
+        ),
+        (
+            "data.0.user.id:42 OR tag:vip data.total:>99",
+            &["letter", "relayed"],
+        ),
+        ("payload:dune OR payload:TOTAL", &["1", "letter"]),
+        ("payload:user api:lmstfy", &[published]),
+        ("-payload:user api:relay", &[]),
         ("created:>1h", &[]),
         ("'; DROP", &[]),
     ] {
