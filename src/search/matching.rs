@@ -146,17 +146,16 @@ fn payload_results(
     conditions: &[&Condition],
     work: &mut Budget,
 ) -> Result<Vec<bool>, BudgetExceeded> {
-    let path = |condition: &&'_ Condition| match condition {
+    let paths = conditions.iter().filter_map(|condition| match condition {
         Condition::Data(path, condition) => Some((path.as_slice(), condition)),
         _ => None,
+    });
+    let paths: Vec<json::PathCondition<'_>> = paths.collect();
+    let of_paths = match paths.is_empty() {
+        true => Vec::new(),
+        false => json::matching_paths(body, &paths, work)?,
     };
-    let paths: Vec<json::PathCondition<'_>> = conditions.iter().filter_map(path).collect();
-    let mut of_paths = if paths.is_empty() {
-        Vec::new()
-    } else {
-        json::matching_paths(body, &paths, work)?
-    }
-    .into_iter();
+    let mut of_paths = of_paths.into_iter();
     let (mut results, mut lower) = (Vec::with_capacity(conditions.len()), None);
     for condition in conditions {
         results.push(match condition {
