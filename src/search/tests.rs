@@ -40,7 +40,6 @@ fn each_kind_of_term_finds_and_does_not_find() {
     let tags = ["vip".to_owned(), "eu".to_owned()];
     let job = JobFacts {
         tags: &tags,
-        is_tracked: true,
         worker: Some("host-1"),
         ..job()
     };
