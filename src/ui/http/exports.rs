@@ -213,7 +213,9 @@ async fn selected_jobs(
     format: JobFormat,
 ) -> Response {
     let numbers = request.params("job");
-    let numbers: Vec<i64> = numbers.iter().filter_map(|it| it.parse().ok()).collect();
+    let mut numbers: Vec<i64> = numbers.iter().filter_map(|it| it.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
     let refused = |why: String| (StatusCode::BAD_REQUEST, why).into_response();
     if numbers.is_empty() {
         return refused(
