@@ -45,6 +45,13 @@ async fn found_in(engine: &Engine, text: &str, hours: i64) -> Vec<String> {
     ids
 }
 
+async fn track(engine: &Engine, ids: &[&str]) {
+    let jobs = ids.iter().map(|id| (JobKey::qless(*id), Vec::new()));
+    for tracked in engine.track(jobs.collect(), None).await.unwrap() {
+        tracked.unwrap();
+    }
+}
+
 /// Jobs of every protocol, in most states.
 async fn fill(engine: &Engine) {
     let letter = Put {
@@ -64,13 +71,7 @@ async fn fill(engine: &Engine) {
         ..new("after")
     };
     add_to(engine, "mail", vec![letter, later, after]).await;
-    let tracked = vec![
-        (JobKey::qless("letter"), Vec::new()),
-        (JobKey::qless("later"), Vec::new()),
-    ];
-    for result in engine.track(tracked, None).await.unwrap() {
-        result.unwrap();
-    }
+    track(engine, &["letter", "later"]).await;
     add_to(engine, "desk", vec![new("held"), new("plain")]).await;
     let claim = Claim::of(QueueKey::qless("desk"), "host-1", 1);
     assert_eq!(ids(&engine.claim(claim, None).await.unwrap()), ["held"]);
