@@ -42,7 +42,8 @@ for (const { javaScriptEnabled, id, test } of dashboard.modes) {
     await api.failed("mail", "Boom", "boom", job);
     await page.goto(`/ui/edit?job=${job}`);
     await page.getByLabel("Payload (JSON)").fill('{"mine": 1}');
-    await api.post("/unfail", { group: "Boom", queue: "other" });
+    // A put moves the job to another queue.
+    await api.add("other", {}, job);
     await page.getByRole("button", { name: "Retry", exact: true }).click();
     await page.getByRole("alert").getByText("has changed since the page was loaded, and is now waiting").waitFor();
     assert.equal(await page.getByLabel("Payload (JSON)").inputValue(), '{"mine": 1}');

@@ -61,7 +61,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     await page.getByRole("button", { name: "Search", exact: true }).click();
     await page.getByText("2 jobs", { exact: true }).waitFor();
     assert.deepEqual(await ids(page), [published, "a/b c"]);
-    assert.equal(await page.getByRole("combobox").inputValue(), "data.user.id:42 -queue:mail");
+    assert.equal(await page.getByRole("combobox", { name: "Search all jobs" }).inputValue(), "data.user.id:42 -queue:mail");
     await page.getByRole("row", { name: "a/b c" }).getByText("relay", { exact: true }).waitFor();
     await page.getByRole("link", { name: "Remove not queue: mail" }).click();
     await page.getByText("3 jobs", { exact: true }).waitFor();
@@ -114,7 +114,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     assert.equal(await page.locator("#mistake pre").textContent(), "queue:mail stat:<b>failed");
     await page.getByText("Unknown term “stat:”. Terms are state, queue").waitFor();
     assert.equal(await page.locator("table").count(), 0);
-    assert.equal(await page.getByRole("combobox").inputValue(), "queue:mail stat:<b>failed");
+    assert.equal(await page.getByRole("combobox", { name: "Search all jobs" }).inputValue(), "queue:mail stat:<b>failed");
     await page.goto(at("日本 state:"));
     await page.getByText("Invalid search at column 10").waitFor();
     await page.goto(at("x".repeat(1_001)));
@@ -146,7 +146,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     for (const q of [`queue:${quoted(HOSTILE)}`, `tag:${quoted(`T ${HOSTILE}`)}`, `data.text:${quoted(HOSTILE)}`, quoted(`id ${HOSTILE}`)]) {
       await page.goto(at(q));
       assert.ok((await ids(page)).includes(`id ${HOSTILE}`), q);
-      assert.equal(await page.getByRole("combobox").inputValue(), q);
+      assert.equal(await page.getByRole("combobox", { name: "Search all jobs" }).inputValue(), q);
       assert.equal(await page.locator("img").count(), 0);
     }
     await page.locator("#hits tbody th .id").first().click();
@@ -162,13 +162,13 @@ dashboard.test("results do not change on a refresh, and the user's input is kept
   await fill(url);
   await page.goto(at("queue:mail"));
   await page.locator("[data-link=Live]").waitFor();
-  await page.getByRole("combobox").fill("half a ques");
+  await page.getByRole("combobox", { name: "Search all jobs" }).fill("half a ques");
   const before = await ids(page);
   assert.deepEqual(before, ["letter-2", "letter-1"]);
   await client(url).add("mail", {}, "letter-3");
   await page.waitForTimeout(2_500);
   assert.deepEqual(await ids(page), before);
-  assert.equal(await page.getByRole("combobox").inputValue(), "half a ques");
+  assert.equal(await page.getByRole("combobox", { name: "Search all jobs" }).inputValue(), "half a ques");
   await page.getByRole("link", { name: "Search again" }).click();
   await page.getByRole("link", { name: "letter-3" }).waitFor();
   await client(url).post("/cancel", "letter-3");
