@@ -58,7 +58,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     await page.getByRole("button", { name: "Untag…" }).click();
     await page.getByText("No jobs are selected. Select jobs in the list, or choose all matching jobs.").waitFor();
     await page.getByRole("link", { name: "Back to jobs" }).click();
-    assert.equal(await page.getByRole("combobox").inputValue(), `tag:chosen queue:${queue}`);
+    assert.equal(await page.getByRole("combobox", { name: "Search all jobs" }).inputValue(), `tag:chosen queue:${queue}`);
   });
 
   test("thousands of jobs can be canceled after typing their number, and restored", async (page, url) => {

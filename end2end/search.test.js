@@ -61,7 +61,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     await page.getByRole("button", { name: "Search", exact: true }).click();
     await page.getByText("2 jobs", { exact: true }).waitFor();
     assert.deepEqual(await ids(page), [published, "a/b c"]);
-    assert.equal(await page.getByRole("combobox").inputValue(), "data.user.id:42 -queue:mail");
+    assert.equal(await page.getByRole("combobox", { name: "Search all jobs" }).inputValue(), "data.user.id:42 -queue:mail");
     await page.getByRole("row", { name: "a/b c" }).getByText("relay", { exact: true }).waitFor();
     await page.getByRole("link", { name: "Remove not queue: mail" }).click();
     await page.getByText("3 jobs", { exact: true }).waitFor();
@@ -75,6 +75,29 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     assert.deepEqual(await ids(page), ["letter-2"]);
     await page.getByRole("link", { name: "vip", exact: true }).click();
     assert.match(page.url(), /\/ui\/tags\/vip$/);
+  });
+
+  test("alternatives and texts of payloads are found, and results can be sorted", async (page, url) => {
+    await page.goto(at("(queue:mail OR api:relay) -state:dead"));
+    assert.deepEqual(await ids(page), ["a/b c", "letter-2", "letter-1"]);
+    await page.getByRole("link", { name: "Remove (queue: mail or protocol: relay)" }).click();
+    assert.equal(await page.getByRole("combobox", { name: "Search all jobs" }).inputValue(), "-state:dead");
+    await page.goto(at("payload:\"99.5\""));
+    assert.deepEqual(await ids(page), ["letter-2"]);
+    await page.goto(at("queue:mail OR"));
+    await page.getByText("OR needs a term before and after it.").waitFor();
+    await page.goto(at("queue:mail OR queue:long"));
+    await page.getByLabel("Order").selectOption("by priority");
+    await page.getByRole("button", { name: "Search", exact: true }).click();
+    await page.getByText("50 jobs on this page").waitFor();
+    assert.equal((await ids(page))[0], "letter-1");
+    await page.getByRole("link", { name: "Next" }).click();
+    await page.getByRole("link", { name: "Next" }).click();
+    await page.getByText("22 jobs on this page").waitFor();
+    assert.equal(await page.getByRole("link", { name: "Next" }).count(), 0);
+    assert.equal(await page.getByLabel("Order").inputValue(), "priority");
+    await page.getByRole("link", { name: "First", exact: true }).click();
+    await page.getByText("all 122 matching").waitFor();
   });
 
   test("an exact ID match is above the other results", async (page) => {
@@ -91,7 +114,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     assert.equal(await page.locator("#mistake pre").textContent(), "queue:mail stat:<b>failed");
     await page.getByText("Unknown term “stat:”. Terms are state, queue").waitFor();
     assert.equal(await page.locator("table").count(), 0);
-    assert.equal(await page.getByRole("combobox").inputValue(), "queue:mail stat:<b>failed");
+    assert.equal(await page.getByRole("combobox", { name: "Search all jobs" }).inputValue(), "queue:mail stat:<b>failed");
     await page.goto(at("日本 state:"));
     await page.getByText("Invalid search at column 10").waitFor();
     await page.goto(at("x".repeat(1_001)));
@@ -123,7 +146,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     for (const q of [`queue:${quoted(HOSTILE)}`, `tag:${quoted(`T ${HOSTILE}`)}`, `data.text:${quoted(HOSTILE)}`, quoted(`id ${HOSTILE}`)]) {
       await page.goto(at(q));
       assert.ok((await ids(page)).includes(`id ${HOSTILE}`), q);
-      assert.equal(await page.getByRole("combobox").inputValue(), q);
+      assert.equal(await page.getByRole("combobox", { name: "Search all jobs" }).inputValue(), q);
       assert.equal(await page.locator("img").count(), 0);
     }
     await page.locator("#hits tbody th .id").first().click();
@@ -139,13 +162,13 @@ dashboard.test("results do not change on a refresh, and the user's input is kept
   await fill(url);
   await page.goto(at("queue:mail"));
   await page.locator("[data-link=Live]").waitFor();
-  await page.getByRole("combobox").fill("half a ques");
+  await page.getByRole("combobox", { name: "Search all jobs" }).fill("half a ques");
   const before = await ids(page);
   assert.deepEqual(before, ["letter-2", "letter-1"]);
   await client(url).add("mail", {}, "letter-3");
   await page.waitForTimeout(2_500);
   assert.deepEqual(await ids(page), before);
-  assert.equal(await page.getByRole("combobox").inputValue(), "half a ques");
+  assert.equal(await page.getByRole("combobox", { name: "Search all jobs" }).inputValue(), "half a ques");
   await page.getByRole("link", { name: "Search again" }).click();
   await page.getByRole("link", { name: "letter-3" }).waitFor();
   await client(url).post("/cancel", "letter-3");

@@ -59,8 +59,8 @@ pub use model::record::Record;
 pub use model::recurring::{RECURRING_ID_BYTES_MAX, Recurring};
 pub use model::tracked::Tracked;
 pub use operations::{
-    JobAction, NewOperation, Operation, OperationError, OperationEstimate, OperationState, Skip,
-    Subject, UNDO_JOBS_MAX,
+    JobAction, LISTED_MAX, NewOperation, Operation, OperationError, OperationEstimate,
+    OperationState, Skip, Subject, UNDO_JOBS_MAX,
 };
 use peers::Peers;
 use queries::LongReads;
@@ -103,6 +103,7 @@ use verbs::jobq::candidates::PollCandidates;
 pub use verbs::jobq::queues::invalid_queue_name_reason;
 pub use verbs::leases::LeaseHolder;
 pub use verbs::lmstfy::publish::Publish;
+pub use verbs::qless::by_hand::{ByHandError, SeenJob};
 pub use verbs::qless::complete::NextQueue;
 pub use verbs::qless::depend::Depend;
 pub use verbs::qless::fail::{Fail, MESSAGE_BYTES_MAX};

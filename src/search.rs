@@ -1,4 +1,5 @@
-//! The language of the job search (`/ui/jobs`): terms separated by spaces, all of which must hold.
+//! The language of the job search (`/ui/jobs`): terms separated by spaces, all of which must hold, and searches with
+//! `OR` between them, in parentheses or not.
 //!
 //! `search/parse.rs` parses it by hand and reports the position of the first error. `search/matching.rs` checks one job
 //! at a time, so a search behaves the same on every database and no user text becomes SQL. [`Search::may_match_queue`],
@@ -45,6 +46,9 @@ pub const STATES: [&str; 9] = [
     "record",
 ];
 
+/// The values of the term `tracked`.
+const YES_OR_NO: [&str; 2] = ["yes", "no"];
+
 /// The names of the APIs.
 pub const APIS: [&str; 4] = ["qless", "lmstfy", "relay", "jobq"];
 
@@ -77,12 +81,18 @@ enum Condition {
     Class(Pattern),
     Tag(Pattern),
     Worker(Pattern),
+    /// Whether the job is tracked.
+    Tracked(Vec<&'static str>),
     /// The failure group of the last failure.
     FailureGroup(Pattern),
     /// Part of the message of the last failure, ignoring case.
     FailureMessage(Pattern),
     /// The hash of the fingerprint of the last failure's message.
     Fingerprint(String),
+    /// Part of the text of the payload, ignoring case.
+    Payload(Pattern),
+    /// At least one of these searches matches.
+    Any(Vec<Search>),
     /// The value at a path of the payload.
     Data(Vec<String>, ValueCondition),
     Priority(Compare, Number),
@@ -175,20 +185,33 @@ impl Search {
 
     /// Whether jobs of this queue can match.
     pub fn may_match_queue(&self, api: &str, namespace: &str, queue: &str) -> bool {
-        self.terms.iter().all(|term| match &term.condition {
-            Condition::Api(apis) => apis.contains(&api) != term.is_negated,
-            Condition::Namespace(pattern) => pattern.matches(namespace) != term.is_negated,
-            Condition::Queue(pattern) => pattern.matches(queue) != term.is_negated,
-            _ => true,
-        })
+        let decide = |condition: &Condition| match condition {
+            Condition::Api(apis) => Some(apis.contains(&api)),
+            Condition::Namespace(pattern) => Some(pattern.matches(namespace)),
+            Condition::Queue(pattern) => Some(pattern.matches(queue)),
+            _ => None,
+        };
+        self.decided(&decide) != Some(false)
     }
 
     /// Whether jobs in this state can match.
     pub fn may_match_state(&self, state: &str) -> bool {
-        self.terms.iter().all(|term| match &term.condition {
-            Condition::State(states) => states.contains(&state) != term.is_negated,
-            _ => true,
-        })
+        let decide = |condition: &Condition| match condition {
+            Condition::State(states) => Some(states.contains(&state)),
+            _ => None,
+        };
+        self.decided(&decide) != Some(false)
+    }
+
+    /// Whether the search matches, if `decide` knows whether some of the conditions hold; `None` if the others matter.
+    fn decided(&self, decide: &dyn Fn(&Condition) -> Option<bool>) -> Option<bool> {
+        all_of(self.terms.iter().map(|term| {
+            let holds = match &term.condition {
+                Condition::Any(all) => any_of(all.iter().map(|search| search.decided(decide))),
+                condition => decide(condition),
+            };
+            holds.map(|holds| holds != term.is_negated)
+        }))
     }
 
     /// A tag that all matching jobs have.
@@ -225,6 +248,17 @@ impl Search {
         })
     }
 
+    /// Whether only tracked jobs can match.
+    pub fn requires_tracked(&self) -> bool {
+        let is_tracked = |term: &Term| match &term.condition {
+            Condition::Tracked(values) => {
+                values[..] == [if term.is_negated { "no" } else { "yes" }]
+            }
+            _ => false,
+        };
+        self.terms.iter().any(is_tracked)
+    }
+
     /// Whether only jobs with a worker can match.
     pub fn requires_worker(&self) -> bool {
         let needs_worker =
@@ -234,14 +268,51 @@ impl Search {
 
     /// Whether the search reads payloads.
     pub fn needs_body(&self) -> bool {
-        let data = |term: &Term| matches!(term.condition, Condition::Data(..));
-        self.terms.iter().any(data)
+        self.terms
+            .iter()
+            .any(|term| term.condition.payload_conditions() > 0)
     }
 
     fn required<'s>(&'s self, find: impl Fn(&'s Condition) -> Option<&'s str>) -> Option<&'s str> {
         let required = self.terms.iter().filter(|term| !term.is_negated);
         required.filter_map(|term| find(&term.condition)).next()
     }
+}
+
+impl Condition {
+    /// The number of conditions on the payload in it.
+    fn payload_conditions(&self) -> usize {
+        match self {
+            Condition::Payload(_) | Condition::Data(..) => 1,
+            Condition::Any(all) => all.iter().map(Search::payload_conditions).sum(),
+            _ => 0,
+        }
+    }
+}
+
+impl Search {
+    fn payload_conditions(&self) -> usize {
+        let terms = self.terms.iter();
+        terms.map(|term| term.condition.payload_conditions()).sum()
+    }
+}
+
+/// Whether all are true; `None` if that depends on unknown ones.
+fn all_of(all: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    any_of(all.map(|one| one.map(|one| !one))).map(|any| !any)
+}
+
+/// Whether any is true; `None` if that depends on unknown ones.
+fn any_of(all: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let mut any = Some(false);
+    for one in all {
+        match one {
+            Some(true) => return Some(true),
+            Some(false) => {}
+            None => any = None,
+        }
+    }
+    any
 }
 
 #[cfg(test)]

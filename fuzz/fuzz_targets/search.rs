@@ -41,6 +41,7 @@ fuzz_target!(|data: &[u8]| {
             queue: "mail",
             class: Some("Mail::Send"),
             tags: &tags,
+            is_tracked: false,
             worker: Some("host-1"),
             failure: Some(("TimeoutError", payload)),
             priority: Some(5.0),

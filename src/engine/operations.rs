@@ -72,6 +72,11 @@ pub enum JobAction {
     Track,
     /// Stop publishing them.
     Untrack,
+    /// Retry one job, perhaps with another payload or after a delay.
+    #[serde(rename = "retry_by_hand")]
+    RetryByHand,
+    /// Complete one job without a worker.
+    Complete,
 }
 
 impl JobAction {

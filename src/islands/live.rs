@@ -9,6 +9,8 @@ mod hover;
 #[cfg(feature = "hydrate")]
 mod morph;
 #[cfg(feature = "hydrate")]
+mod select;
+#[cfg(feature = "hydrate")]
 mod suggest;
 #[cfg(feature = "hydrate")]
 mod times;

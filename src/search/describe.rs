@@ -2,7 +2,26 @@
 
 use super::json::Number;
 use super::time_condition::TimeCondition;
-use super::{Compare, Condition, Pattern, Term, ValueCondition};
+use super::{Compare, Condition, Pattern, Search, Term, ValueCondition};
+
+impl Search {
+    /// The terms of an alternative, in words.
+    fn describe(&self) -> String {
+        let terms: Vec<String> = self.terms.iter().map(Term::describe).collect();
+        terms.join(" and ")
+    }
+}
+
+/// Alternatives in words. Parentheses show what belongs together.
+fn alternatives(all: &[Search]) -> String {
+    let one = |search: &Search| match search.terms.len() {
+        1 => search.describe(),
+        _ if all.len() == 1 => search.describe(),
+        _ => format!("({})", search.describe()),
+    };
+    let all: Vec<String> = all.iter().map(one).collect();
+    format!("({})", all.join(" or "))
+}
 
 impl Term {
     pub fn describe(&self) -> String {
@@ -22,9 +41,12 @@ impl Condition {
             Condition::Class(pattern) => named("class", pattern),
             Condition::Tag(pattern) => named("tag", pattern),
             Condition::Worker(pattern) => named("worker", pattern),
+            Condition::Tracked(values) => format!("tracked: {}", values.join(" or ")),
             Condition::FailureGroup(pattern) => named("failure", pattern),
             Condition::FailureMessage(pattern) => format!("failure message: {}", pattern.to_text()),
             Condition::Fingerprint(hash) => format!("failure fingerprint: {hash}"),
+            Condition::Payload(pattern) => format!("payload: {}", pattern.to_text()),
+            Condition::Any(all) => alternatives(all),
             Condition::Data(path, ValueCondition::Matches(pattern)) => {
                 named(&format!("data.{}", path.join(".")), pattern)
             }

@@ -23,6 +23,7 @@ pub struct JobFacts<'a> {
     pub tags: &'a [String],
     /// The worker that runs the job.
     pub worker: Option<&'a str>,
+    pub is_tracked: bool,
     /// Group and message of the last failure.
     pub failure: Option<(&'a str, &'a str)>,
     /// `None` if the API has no priorities.
@@ -66,13 +67,13 @@ impl Search {
         work: &mut Budget,
     ) -> Result<bool, BudgetExceeded> {
         // Payloads last, because they take longest.
-        Ok(
-            self.matches_without_payload(job, now, work)?
-                && self.matches_payload(job.body, work)?,
-        )
+        match self.matches_without_payload(job, now, work)? {
+            Some(matches) => Ok(matches),
+            None => self.matches_with_payload(job, now, work),
+        }
     }
 
-    /// Whether all terms hold, except those on payloads.
+    /// Whether the job matches; `None` if that depends on its payload, which is not read.
     ///
     /// # Errors
     /// [`BudgetExceeded`].
@@ -81,48 +82,129 @@ impl Search {
         job: &JobFacts<'_>,
         now: i64,
         work: &mut Budget,
-    ) -> Result<bool, BudgetExceeded> {
-        let mut message = Message {
-            text: job.failure.map_or("", |(_, message)| message),
-            ..Message::default()
-        };
-        for term in &self.terms {
-            work.spend(1)?;
-            if matches!(term.condition, Condition::Data(..)) {
-                continue;
-            }
-            if term.condition.holds(job, &mut message, now, work)? == term.is_negated {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+    ) -> Result<Option<bool>, BudgetExceeded> {
+        self.evaluate(&mut Evaluation::new(job, now, None), work)
     }
 
-    /// Whether all terms on payloads hold. Reads the payload once.
+    /// Whether the job with this payload matches. Reads the payload once.
     ///
     /// # Errors
     /// [`BudgetExceeded`].
-    pub fn matches_payload(
+    pub fn matches_with_payload(
         &self,
-        body: Body<'_>,
+        job: &JobFacts<'_>,
+        now: i64,
         work: &mut Budget,
     ) -> Result<bool, BudgetExceeded> {
-        let conditions: Vec<json::PathCondition<'_>> = (self.terms.iter())
-            .filter_map(|term| match &term.condition {
-                Condition::Data(path, condition) => Some((path.as_slice(), condition)),
-                _ => None,
-            })
-            .collect();
-        if conditions.is_empty() {
-            return Ok(true);
+        let mut conditions = Vec::new();
+        self.add_payload_conditions(&mut conditions);
+        let body = job.body.text(work)?;
+        let results = payload_results(&body, &conditions, work)?;
+        let mut evaluation = Evaluation::new(job, now, Some(&results));
+        Ok(self.evaluate(&mut evaluation, work)? == Some(true))
+    }
+
+    /// Adds the conditions on the payload, in the order in which they are evaluated.
+    fn add_payload_conditions<'s>(&'s self, conditions: &mut Vec<&'s Condition>) {
+        for term in &self.terms {
+            match &term.condition {
+                Condition::Any(all) => {
+                    (all.iter()).for_each(|search| search.add_payload_conditions(conditions));
+                }
+                condition if condition.payload_conditions() > 0 => conditions.push(condition),
+                _ => {}
+            }
         }
-        let body = body.text(work)?;
-        let matches = json::matching_paths(&body, &conditions, work)?;
-        let data = self.terms.iter();
-        let data = data.filter(|term| matches!(term.condition, Condition::Data(..)));
-        Ok(data
-            .zip(matches)
-            .all(|(term, is_match)| is_match != term.is_negated))
+    }
+
+    /// Whether all terms hold; `None` if that depends on the payload.
+    fn evaluate(
+        &self,
+        job: &mut Evaluation<'_>,
+        work: &mut Budget,
+    ) -> Result<Option<bool>, BudgetExceeded> {
+        let mut all = Some(true);
+        for term in &self.terms {
+            if all == Some(false) {
+                job.skip(term.condition.payload_conditions());
+                continue;
+            }
+            work.spend(1)?;
+            let holds = term.condition.holds(job, work)?;
+            match holds.map(|holds| holds != term.is_negated) {
+                Some(true) => {}
+                other => all = other,
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Which of the conditions on a payload hold.
+fn payload_results(
+    body: &str,
+    conditions: &[&Condition],
+    work: &mut Budget,
+) -> Result<Vec<bool>, BudgetExceeded> {
+    let paths = conditions.iter().filter_map(|condition| match condition {
+        Condition::Data(path, condition) => Some((path.as_slice(), condition)),
+        _ => None,
+    });
+    let paths: Vec<json::PathCondition<'_>> = paths.collect();
+    let of_paths = match paths.is_empty() {
+        true => Vec::new(),
+        false => json::matching_paths(body, &paths, work)?,
+    };
+    let mut of_paths = of_paths.into_iter();
+    let (mut results, mut lower) = (Vec::with_capacity(conditions.len()), None);
+    for condition in conditions {
+        results.push(match condition {
+            Condition::Payload(pattern) => {
+                // Paid for by each term, because each searches the text.
+                work.spend(body.len())?;
+                pattern.matches_part(lower.get_or_insert_with(|| body.to_ascii_lowercase()))
+            }
+            _ => of_paths.next().unwrap_or_default(),
+        });
+    }
+    Ok(results)
+}
+
+/// A job whose match is evaluated.
+struct Evaluation<'a> {
+    job: &'a JobFacts<'a>,
+    message: Message<'a>,
+    now: i64,
+    /// Which conditions on the payload hold; `None` if it has not been read.
+    payload: Option<&'a [bool]>,
+    /// The next of them.
+    next: usize,
+}
+
+impl<'a> Evaluation<'a> {
+    fn new(job: &'a JobFacts<'a>, now: i64, payload: Option<&'a [bool]>) -> Evaluation<'a> {
+        Evaluation {
+            job,
+            message: Message {
+                text: job.failure.map_or("", |(_, message)| message),
+                ..Message::default()
+            },
+            now,
+            payload,
+            next: 0,
+        }
+    }
+
+    /// Skips conditions on the payload that do not matter.
+    fn skip(&mut self, conditions: usize) {
+        self.next += conditions;
+    }
+
+    /// Whether the next condition on the payload holds.
+    fn next_of_payload(&mut self) -> Option<bool> {
+        let holds = self.payload?.get(self.next).copied();
+        self.next += 1;
+        holds
     }
 }
 
@@ -152,14 +234,42 @@ impl Message<'_> {
 }
 
 impl Condition {
-    /// Whether the condition holds. Conditions on payloads always do here.
+    /// Whether the condition holds; `None` if that depends on the payload.
     fn holds(
         &self,
-        job: &JobFacts<'_>,
-        message: &mut Message<'_>,
-        now: i64,
+        evaluation: &mut Evaluation<'_>,
+        work: &mut Budget,
+    ) -> Result<Option<bool>, BudgetExceeded> {
+        match self {
+            Condition::Payload(_) | Condition::Data(..) => Ok(evaluation.next_of_payload()),
+            Condition::Any(all) => {
+                let mut any = Some(false);
+                for search in all {
+                    if any == Some(true) {
+                        evaluation.skip(search.payload_conditions());
+                        continue;
+                    }
+                    match search.evaluate(evaluation, work)? {
+                        Some(false) => {}
+                        other => any = other,
+                    }
+                }
+                Ok(any)
+            }
+            _ => self.holds_for(evaluation, work).map(Some),
+        }
+    }
+
+    /// Whether a condition holds that does not depend on the payload.
+    fn holds_for(
+        &self,
+        evaluation: &mut Evaluation<'_>,
         work: &mut Budget,
     ) -> Result<bool, BudgetExceeded> {
+        let Evaluation {
+            job, message, now, ..
+        } = evaluation;
+        let now = *now;
         let real = |number: Option<f64>| number.map(Number::Real);
         let whole = |number: Option<i64>| number.map(|number| Number::Whole(number.into()));
         Ok(match self {
@@ -183,6 +293,9 @@ impl Condition {
                 job.tags.iter().any(|tag| pattern.matches(tag))
             }
             Condition::Worker(pattern) => job.worker.is_some_and(|worker| pattern.matches(worker)),
+            Condition::Tracked(values) => {
+                values.contains(&if job.is_tracked { "yes" } else { "no" })
+            }
             Condition::FailureGroup(pattern) => {
                 job.failure.is_some_and(|(group, _)| pattern.matches(group))
             }
@@ -190,7 +303,7 @@ impl Condition {
                 job.failure.is_some() && pattern.matches_part(message.lower(work)?)
             }
             Condition::Fingerprint(hash) => job.failure.is_some() && message.hash(work)? == hash,
-            Condition::Data(..) => true,
+            Condition::Payload(_) | Condition::Any(_) | Condition::Data(..) => false,
             Condition::Priority(compare, than) => {
                 real(job.priority).is_some_and(|number| number.satisfies(*compare, than))
             }

@@ -5,14 +5,17 @@ use super::json::Number;
 use super::time_condition::TimeCondition;
 use super::{
     APIS, CHARS_MAX, Compare, Condition, Pattern, STATES, Search, SyntaxError, TERMS_MAX, Term,
-    ValueCondition,
+    ValueCondition, YES_OR_NO,
 };
 
 /// Maximum number of steps in a path.
 const PATH_MAX: usize = 32;
 
+/// Maximum number of parentheses in each other.
+const DEPTH_MAX: usize = 8;
+
 /// The keys, for error messages.
-const KEYS: &str = "state, queue, class, tag, worker, type, error, fp, data.path, priority, tries, created, updated, api, ns";
+const KEYS: &str = "state, queue, class, tag, worker, type, error, fp, tracked, payload, data.path, priority, tries, created, updated, api, ns";
 
 const DATA_HELP: &str = "write data.user.id:42, data.total:>100, or data.total:* for any value";
 const TIME_HELP: &str = "an age with > or <, like >2h or <30m (units s, m, h, d, w), or a UTC date, like >2026-11-01 or <2026-11-01T10:00";
@@ -34,30 +37,10 @@ pub fn parse(text: &str) -> Result<Search, SyntaxError> {
     let mut reader = Reader {
         chars: &chars,
         at: 0,
+        depth: 0,
+        terms: 0,
     };
-    let mut terms = Vec::new();
-    loop {
-        reader.skip_whitespace();
-        let start = reader.at;
-        if reader.peek().is_none() {
-            return Ok(Search { terms });
-        }
-        if terms.len() == TERMS_MAX {
-            let why = format!("too many terms; the limit is {TERMS_MAX}");
-            return Err(syntax_error(start, chars.len(), &why));
-        }
-        let is_negated = reader.eat('-');
-        if is_negated && reader.is_at_whitespace() {
-            let why = "write the minus directly before a term, like -state:complete. To search for a minus, write \"-\"";
-            return Err(syntax_error(start, reader.at, why));
-        }
-        let condition = reader.condition()?;
-        terms.push(Term {
-            text: reader.text(start, reader.at),
-            is_negated,
-            condition,
-        });
-    }
+    reader.alternatives()
 }
 
 fn syntax_error(from: usize, to: usize, why: &str) -> SyntaxError {
@@ -68,6 +51,10 @@ fn syntax_error(from: usize, to: usize, why: &str) -> SyntaxError {
 struct Reader<'c> {
     chars: &'c [char],
     at: usize,
+    /// The number of open parentheses.
+    depth: usize,
+    /// The number of terms so far, with groups.
+    terms: usize,
 }
 
 /// The value after a colon.
@@ -129,6 +116,124 @@ impl Value {
 }
 
 impl Reader<'_> {
+    /// Parses searches with `OR` between them, up to the end or a closing parenthesis.
+    fn alternatives(&mut self) -> Result<Search, SyntaxError> {
+        self.skip_whitespace();
+        let (start, mut all) = (self.at, Vec::new());
+        loop {
+            let search = self.all_terms()?;
+            let (at, is_or) = (self.at, self.eat_or());
+            if search.terms.is_empty() && (is_or || !all.is_empty()) {
+                let why =
+                    "OR needs a term before and after it. To search for the word, write \"OR\"";
+                return Err(syntax_error(at, self.at, why));
+            }
+            all.push(search);
+            if !is_or {
+                break;
+            }
+        }
+        if all.len() == 1 {
+            return Ok(all.swap_remove(0));
+        }
+        let text = self.text(start, self.at).trim_end().to_owned();
+        let condition = Condition::Any(all);
+        Ok(Search {
+            terms: vec![Term {
+                text,
+                is_negated: false,
+                condition,
+            }],
+        })
+    }
+
+    /// Parses terms up to the end, `OR`, or a closing parenthesis.
+    fn all_terms(&mut self) -> Result<Search, SyntaxError> {
+        let mut terms = Vec::new();
+        loop {
+            self.skip_whitespace();
+            let start = self.at;
+            if self.is_at_end() || self.is_at_or() {
+                return Ok(Search { terms });
+            }
+            if self.terms == TERMS_MAX {
+                let why = format!("too many terms; the limit is {TERMS_MAX}");
+                return Err(syntax_error(start, self.chars.len(), &why));
+            }
+            self.terms += 1;
+            let is_negated = self.eat('-');
+            if is_negated && self.is_at_whitespace() {
+                let why = "write the minus directly before a term, like -state:complete. To search for a minus, write \"-\"";
+                return Err(syntax_error(start, self.at, why));
+            }
+            let condition = match self.peek() {
+                Some('(') => self.group()?,
+                _ => self.condition()?,
+            };
+            terms.push(Term {
+                text: self.text(start, self.at),
+                is_negated,
+                condition,
+            });
+        }
+    }
+
+    /// Parses a search in parentheses.
+    fn group(&mut self) -> Result<Condition, SyntaxError> {
+        let start = self.at;
+        self.at += 1;
+        if self.depth == DEPTH_MAX {
+            let why = format!("too many parentheses in each other; the limit is {DEPTH_MAX}");
+            return Err(syntax_error(start, self.at, &why));
+        }
+        self.depth += 1;
+        let inner = self.alternatives()?;
+        if !self.eat(')') {
+            let why = "this parenthesis is not closed. To search for it, put the text in quotes";
+            return Err(syntax_error(start, start + 1, why));
+        }
+        self.depth -= 1;
+        if inner.terms.is_empty() {
+            return Err(syntax_error(start, self.at, "the parentheses are empty"));
+        }
+        if !self.is_at_whitespace() {
+            let why = "expected a space after the parenthesis";
+            return Err(syntax_error(self.at, self.at + 1, why));
+        }
+        Ok(Condition::Any(match inner.terms.as_slice() {
+            [
+                Term {
+                    is_negated: false,
+                    condition: Condition::Any(all),
+                    ..
+                },
+            ] => all.clone(),
+            _ => vec![inner],
+        }))
+    }
+
+    /// Whether the text or the open parenthesis ends here.
+    fn is_at_end(&self) -> bool {
+        self.peek().is_none_or(|c| c == ')' && self.depth > 0)
+    }
+
+    fn is_at_or(&self) -> bool {
+        let mut next = self.chars.get(self.at..).unwrap_or_default().iter();
+        let is_or = next.next() == Some(&'O') && next.next() == Some(&'R');
+        is_or
+            && next
+                .next()
+                .is_none_or(|c| c.is_whitespace() || (*c == ')' && self.depth > 0))
+    }
+
+    fn eat_or(&mut self) -> bool {
+        let is_or = self.is_at_or();
+        if is_or {
+            self.at += 2;
+        }
+        is_or
+    }
+
     fn peek(&self) -> Option<char> {
         self.chars.get(self.at).copied()
     }
@@ -141,8 +246,9 @@ impl Reader<'_> {
         is_there
     }
 
+    /// Whether a term ends here.
     fn is_at_whitespace(&self) -> bool {
-        self.peek().is_none_or(char::is_whitespace)
+        self.is_at_end() || self.peek().is_some_and(char::is_whitespace)
     }
 
     fn skip_whitespace(&mut self) {
@@ -215,6 +321,7 @@ impl Reader<'_> {
             "klass" | "class" => Condition::Class(self.value("class:Send*")?.pattern()),
             "tag" => Condition::Tag(self.value("tag:vip")?.pattern()),
             "worker" => Condition::Worker(self.value("worker:host*")?.pattern()),
+            "tracked" => Condition::Tracked(self.words("tracked:yes", "value", &YES_OR_NO)?),
             "type" => Condition::FailureGroup(self.value("type:TimeoutError")?.pattern()),
             "error" => {
                 let value = self.value("error:\"connection reset\"")?;
@@ -230,6 +337,13 @@ impl Reader<'_> {
                     return Err(value.error(why));
                 }
                 Condition::Fingerprint(value.text.to_ascii_lowercase())
+            }
+            "payload" => {
+                let value = self.value("payload:\"order 17\"")?;
+                if value.text.is_empty() {
+                    return Err(value.error("the quotes are empty"));
+                }
+                Condition::Payload(value.pattern().lower())
             }
             "data" => {
                 let why = format!("the payload path is missing: {DATA_HELP}");

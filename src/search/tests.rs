@@ -15,6 +15,7 @@ fn job() -> JobFacts<'static> {
         queue: "mail",
         class: Some("Mail::Send"),
         tags: &[],
+        is_tracked: false,
         worker: None,
         failure: Some(("TimeoutError", "Connection reset by peer")),
         priority: Some(5.0),
@@ -110,6 +111,58 @@ fn each_kind_of_term_finds_and_does_not_find() {
 }
 
 #[test]
+fn tracked_finds_tracked_jobs_and_others() {
+    let tracked = JobFacts {
+        is_tracked: true,
+        ..job()
+    };
+    for (yes, no) in [
+        ("tracked:yes", "tracked:no"),
+        ("-tracked:no", "-tracked:yes"),
+        ("tracked:yes,no", "-tracked:yes,no"),
+    ] {
+        assert!(finds(yes, &tracked), "{yes}");
+        assert!(!finds(no, &tracked), "{no}");
+    }
+    assert!(finds("tracked:no", &job()) && !finds("tracked:yes", &job()));
+}
+
+#[test]
+fn alternatives_and_parts_of_payloads_are_found() {
+    let tags = ["vip".to_owned(), "eu".to_owned()];
+    let job = JobFacts {
+        tags: &tags,
+        ..job()
+    };
+    for (yes, no) in [
+        ("payload:ada", "payload:bob"),
+        ("payload:id*ada", "payload:ada*id"),
+        ("queue:mail OR queue:x", "queue:x OR queue:y"),
+        ("nothing OR letter", "nothing OR letter tag:us"),
+        ("(tag:us OR tag:eu) letter", "(tag:us OR tag:cn) letter"),
+        ("-(tag:us OR tag:cn)", "-(tag:us OR tag:eu)"),
+        ("-(tag:us tag:eu)", "-(tag:vip tag:eu)"),
+        (
+            "data.user.id:43 OR data.total:>100",
+            "data.user.id:43 OR data.total:<100",
+        ),
+        (
+            "(data.user.id:43 tag:vip) OR (data.user.id:42 -tag:us)",
+            "(data.user.id:43 OR payload:bob) tag:vip",
+        ),
+        (
+            "tag:us data.x:1 OR -payload:bob data.on:true",
+            "(tag:vip OR data.x:1) -payload:ada",
+        ),
+        ("((letter))", "((letter) (tag:us OR (tag:cn OR data.x:1)))"),
+        ("\"(x\" OR letter", "\"OR\" letter"),
+    ] {
+        assert!(finds(yes, &job), "{yes}");
+        assert!(!finds(no, &job), "{no}");
+    }
+}
+
+#[test]
 fn fp_finds_jobs_by_fingerprint_in_any_case() {
     let print = Fingerprint::of("Connection reset by peer").hash;
     for text in [&print, &print.to_uppercase()] {
@@ -123,6 +176,7 @@ fn fp_finds_jobs_by_fingerprint_in_any_case() {
 fn what_a_job_does_not_have_is_not_found() {
     let bare = JobFacts {
         class: None,
+        is_tracked: false,
         worker: None,
         failure: None,
         priority: None,
@@ -181,6 +235,19 @@ fn errors_have_their_position() {
         ("data.a:>x", 7, 9, "after the sign"),
         ("data.\"a", 5, 7, "this quote is not closed"),
         ("a\0", 1, 2, "this character"),
+        ("a OR", 4, 4, "OR needs a term before and after it"),
+        ("OR a", 0, 2, "OR needs a term before and after it"),
+        (
+            "a (b OR OR c)",
+            8,
+            10,
+            "OR needs a term before and after it",
+        ),
+        ("a (b", 2, 3, "this parenthesis is not closed"),
+        ("a ()", 2, 4, "the parentheses are empty"),
+        ("(a)b", 3, 4, "expected a space after the parenthesis"),
+        ("(((((((((a)))))))))", 8, 9, "the limit is 8"),
+        ("payload:\"\"", 8, 10, "the quotes are empty"),
     ] {
         let mistake = Search::parse(text).unwrap_err();
         assert_eq!((mistake.from, mistake.to), (from, to), "{text}: {mistake}");
@@ -242,6 +309,41 @@ fn each_term_has_a_description_and_can_be_removed() {
 }
 
 #[test]
+fn alternatives_have_one_description_and_are_removed_together() {
+    let terms = |text: &str| Search::parse(text).unwrap().terms();
+    let found = terms("mail (tag:a -tag:b OR state:failed) -(x OR y)");
+    assert_eq!(found[1].0, "((tag: a and not tag: b) or state: failed)");
+    assert_eq!(found[1].1, "mail -(x OR y)");
+    assert_eq!(found[2].0, "not (ID or class: x or ID or class: y)");
+    assert_eq!(
+        terms("a OR b"),
+        [(
+            "(ID or class: a or ID or class: b)".to_owned(),
+            String::new()
+        )]
+    );
+    // A parenthesis outside of a group is text, and so is “or”.
+    assert_eq!(terms("a) or")[0].0, "ID or class: a)");
+    assert_eq!(terms("a) or").len(), 2);
+}
+
+#[test]
+fn alternatives_count_as_terms_and_limit_the_index() {
+    let many = |n: usize| format!("({})", vec!["x"; n].join(" OR "));
+    assert!(Search::parse(&many(31)).is_ok());
+    assert!(Search::parse(&many(32)).is_err());
+    let search = Search::parse("(queue:a OR queue:b) (state:failed OR tag:x) tag:y").unwrap();
+    assert!(search.may_match_queue("qless", "", "b") && !search.may_match_queue("qless", "", "c"));
+    assert!(search.may_match_state("waiting"));
+    assert_eq!((search.tag(), search.id()), (Some("y"), None));
+    assert!(!search.needs_body() && !search.needs_only_indexes());
+    let search = Search::parse("-(queue:a OR queue:b tag:x)").unwrap();
+    assert!(!search.may_match_queue("qless", "", "a") && search.may_match_queue("qless", "", "b"));
+    let search = Search::parse("tag:a OR (state:failed payload:x)").unwrap();
+    assert!(search.needs_body() && search.tag().is_none());
+}
+
+#[test]
 fn a_search_reports_the_conditions_that_an_index_supports() {
     let search =
         Search::parse("tag:v* -tag:eu tag:vip -type:A type:B worker:* -api:relay").unwrap();
@@ -263,7 +365,7 @@ fn a_search_reports_the_conditions_that_an_index_supports() {
 
 proptest! {
     #[test]
-    fn any_text_is_parsed_or_rejected_with_a_position(text in r#"([-a-z:.,<>="*\\ 0-9TZ]|data\.|state:|created:|\PC|[\x00-\x20]){0,60}"#) {
+    fn any_text_is_parsed_or_rejected_with_a_position(text in r#"([-a-z:.,<>="*\\ 0-9TZ()]|data\.|state:|created:| OR |\(|\) |\PC|[\x00-\x20]){0,60}"#) {
         let length = text.chars().count();
         match Search::parse(&text) {
             Ok(search) => {

@@ -20,7 +20,7 @@ pub fn role_to_read(path: &str) -> Role {
             ..,
         ] => Role::Admin,
         // Pages with a form for operators, and with addresses of clients.
-        ["ui", "put" | "confirm" | "redis"] => Role::Operator,
+        ["ui", "put" | "edit" | "confirm" | "redis"] => Role::Operator,
         _ => Role::Viewer,
     }
 }
@@ -57,6 +57,7 @@ pub const READ_FUNCTIONS: &[(&str, Role)] = &[
     (pages::confirm::load::Confirm::PATH, Role::Operator),
     (pages::daily_stats::load::Stats::PATH, Role::Viewer),
     (pages::dead_letters::load::Dead::PATH, Role::Viewer),
+    (pages::edit::load::LoadEdit::PATH, Role::Operator),
     (pages::failures::load::Failure::PATH, Role::Viewer),
     (pages::failures::load::Failures::PATH, Role::Viewer),
     (pages::job::load::LoadJob::PATH, Role::Viewer),

@@ -10,6 +10,7 @@
 //!
 //! [`Action`]: crate::ui::actions::Action
 
+pub mod by_hand;
 pub mod database;
 pub mod dead_letters;
 pub mod display;
@@ -94,6 +95,8 @@ impl Action {
 
 /// All actions. If several with the same path match a form, the first one counts.
 static ACTIONS: &[&Action] = &[
+    &by_hand::COMPLETE,
+    &by_hand::RETRY_BY_HAND,
     &database::CHECK,
     &database::REPAIR,
     &dead_letters::DELETE_DEAD,

@@ -8,6 +8,7 @@ pub mod config;
 pub mod confirm;
 pub mod daily_stats;
 pub mod dead_letters;
+pub mod edit;
 pub mod failure;
 pub mod failures;
 pub mod job;
@@ -52,6 +53,7 @@ use crate::ui::pages::config::ConfigPage;
 use crate::ui::pages::confirm::ConfirmPage;
 use crate::ui::pages::daily_stats::StatsPage;
 use crate::ui::pages::dead_letters::DeadPage;
+use crate::ui::pages::edit::EditPage;
 use crate::ui::pages::failure::FailurePage;
 use crate::ui::pages::failures::FailuresPage;
 use crate::ui::pages::job::JobPage;
@@ -171,6 +173,7 @@ pub fn App() -> impl IntoView {
                     <Route path=(ui, tags, name) view=TagPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("scheduled")) view=ScheduledPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("put")) view=PutPage ssr=SsrMode::Async />
+                    <Route path=(ui, StaticSegment("edit")) view=EditPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("tracked")) view=TrackedPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("stats")) view=StatisticsPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("check")) view=CheckPage ssr=SsrMode::Async />

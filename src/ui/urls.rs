@@ -89,6 +89,11 @@ pub fn put_like(id: &str) -> String {
     with("/ui/put".to_owned(), "?like=", id)
 }
 
+/// The form that retries a failed job with changes.
+pub fn edit(id: &str) -> String {
+    with("/ui/edit".to_owned(), "?job=", id)
+}
+
 /// The identifier of a queue in a query parameter: its path without `/ui/`.
 pub fn queue_param(queue_ref: &QueueRef) -> String {
     queue(queue_ref).trim_start_matches("/ui/").to_owned()
@@ -149,8 +154,8 @@ pub fn operation(id: i64) -> String {
     format!("/ui/operations/{id}")
 }
 
-/// The confirmation of a bulk operation, with the user's input.
-pub fn confirm(request: &OperationRequest, typed: &str) -> String {
+/// The confirmation of a bulk operation, with the user's input, and the list from which it was opened.
+pub fn confirm(request: &OperationRequest, typed: &str, from: &str) -> String {
     let of = if request.all { "all" } else { "" };
     let fields = [
         ("do", &*request.action),
@@ -158,6 +163,7 @@ pub fn confirm(request: &OperationRequest, typed: &str) -> String {
         ("q", &request.q),
         ("arg", &request.arg),
         ("typed", typed),
+        ("from", from),
     ];
     let jobs = request.jobs.iter().map(|job| ("job", job.as_str()));
     with_fields("/ui/confirm", fields.into_iter().chain(jobs))

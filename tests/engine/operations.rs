@@ -1,5 +1,6 @@
 //! Operations: their effect, what they skip, and what an interruption leaves.
 
+mod by_hand;
 mod undone;
 
 use std::time::Duration;

@@ -45,6 +45,13 @@ async fn found_in(engine: &Engine, text: &str, hours: i64) -> Vec<String> {
     ids
 }
 
+async fn track(engine: &Engine, ids: &[&str]) {
+    let jobs = ids.iter().map(|id| (JobKey::qless(*id), Vec::new()));
+    for tracked in engine.track(jobs.collect(), None).await.unwrap() {
+        tracked.unwrap();
+    }
+}
+
 /// Jobs of every protocol, in most states.
 async fn fill(engine: &Engine) {
     let letter = Put {
@@ -64,6 +71,7 @@ async fn fill(engine: &Engine) {
         ..new("after")
     };
     add_to(engine, "mail", vec![letter, later, after]).await;
+    track(engine, &["letter", "later"]).await;
     add_to(engine, "desk", vec![new("held"), new("plain")]).await;
     let claim = Claim::of(QueueKey::qless("desk"), "host-1", 1);
     assert_eq!(ids(&engine.claim(claim, None).await.unwrap()), ["held"]);
@@ -147,6 +155,10 @@ async fn each_kind_of_term_selects_the_matching_jobs() {
         ("worker:host-1", &["held"]),
         ("worker:*", &["held"]),
         ("worker:ada", &[]),
+        ("tracked:yes", &["letter", "later"]),
+        ("tracked:yes tag:vip", &["letter"]),
+        ("-tracked:no state:scheduled", &["later"]),
+        ("tracked:no queue:mail api:qless", &["after"]),
         ("type:TimeoutError", &["torn"]),
         ("type:TimeoutError state:failed", &["torn"]),
         ("type:Other state:failed", &[]),
@@ -158,6 +170,18 @@ async fn each_kind_of_term_selects_the_matching_jobs() {
         ("priority:>=7", &["letter"]),
         ("tries:0 api:qless", &["letter"]),
         ("data.user.id:42 -tag:vip", &["1", published]),
+        ("tag:vip OR state:failed", &["letter", "torn"]),
+        (
+            "(queue:broken OR queue:desk) -state:complete",
+            &["held", "plain", "torn"],
+        ),
+        (
+            "data.0.user.id:42 OR tag:vip data.total:>99",
+            &["letter", "relayed"],
+        ),
+        ("payload:dune OR payload:TOTAL", &["1", "letter"]),
+        ("payload:user api:lmstfy", &[published]),
+        ("-payload:user api:relay", &[]),
         ("created:>1h", &[]),
         ("'; DROP", &[]),
     ] {

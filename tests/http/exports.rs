@@ -100,6 +100,28 @@ async fn an_exported_job_has_what_the_lists_show() {
 }
 
 #[tokio::test]
+async fn an_export_of_selected_jobs_has_only_those_that_exist() {
+    let server = Server::with(&[]);
+    put(&server, "work", 0..4, "a-").await;
+    let jobs = json_lines(&server, "/ui/jobs.jsonl").await;
+    let number = |index: usize| jobs[index]["number"].to_string();
+    let (first, last) = (number(0), number(3));
+    let address =
+        format!("/ui/jobs.jsonl?q=nothing&of=selected&job={last}&job={first}&job=1&job=x");
+    let found = json_lines(&server, &address).await;
+    assert_eq!(found, [jobs[0].clone(), jobs[3].clone()]);
+    let csv = export(&server, &format!("/ui/jobs.csv?of=selected&job={first}")).await;
+    assert_eq!(csv.text.lines().count(), 2);
+    let none = export(&server, "/ui/jobs.csv?of=selected").await;
+    assert_eq!(none.status, 400);
+    assert!(none.text.starts_with("No jobs are selected."), "{none:?}");
+    let many: String = (0..1_001).map(|n| format!("&job={n}")).collect();
+    let many = export(&server, &format!("/ui/jobs.csv?of=selected{many}")).await;
+    assert_eq!(many.status, 400);
+    assert!(many.text.contains("the limit is 1000"), "{many:?}");
+}
+
+#[tokio::test]
 async fn an_invalid_search_is_explained() {
     let server = Server::with(&[]);
     let response = export(&server, "/ui/jobs.csv?q=state:asleep").await;

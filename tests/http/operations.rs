@@ -219,6 +219,38 @@ async fn an_operation_changes_the_counted_jobs() {
 }
 
 #[tokio::test]
+async fn every_list_of_jobs_can_be_selected_by_operators_only() {
+    let keys = "operator:ada:secret-of-ada-0001,viewer:bob:secret-of-bob-0001";
+    let server = Server::with(&["--ui-key", keys]);
+    let item = json!({"id": "a", "meta": {}, "tags": ["vip"]});
+    server.client().add("mail", item).await;
+    server.client().post("/track", json!("a")).await.ok();
+    let page = async |path: &str, user: &str| {
+        let url = format!("http://{}{path}", server.address);
+        let request = server.http.get(url).header("accept", "text/html");
+        let secret = format!("secret-of-{user}-0001");
+        let response = request.basic_auth(user, Some(secret)).send().await.unwrap();
+        response.text().await.unwrap()
+    };
+    for list in [
+        "/ui/queues/mail",
+        "/ui/tags/vip",
+        "/ui/tracked",
+        "/ui/jobs?q=a",
+    ] {
+        let operator = page(list, "ada").await;
+        assert!(operator.contains("id=\"bulk\""), "{list}");
+        assert!(operator.contains("aria-label=\"Select job a\""), "{list}");
+        assert!(operator.contains("formaction=\"/ui/jobs.csv\""), "{list}");
+        let viewer = page(list, "bob").await;
+        assert!(!viewer.contains("type=\"checkbox\""), "{list}");
+        // The links to the exports are for all.
+        assert!(viewer.contains("/ui/jobs.csv?q="), "{list}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn large_operations_require_typing_the_number() {
     let server = Server::with(&[]);
     let person = Person::at(&server);

@@ -1,6 +1,7 @@
 //! Roles of the dashboard: authentication, permissions, and the audit log.
 
 mod audit;
+mod by_hand;
 mod changes;
 mod pages;
 mod paths;

@@ -21,6 +21,7 @@ use crate::ui::pages::lmstfy_job::load::LmstfyJob;
 use crate::ui::pages::records::load::LoadRecord;
 use crate::ui::pages::relay_job::load::RelayJob;
 use crate::ui::pages::search::load::RunSearch;
+use crate::ui::pages::search::model::SearchOrder;
 use crate::ui::pages::search::model::{Outcome as SearchOutcome, SearchResults};
 
 pub async fn run(command: &JobCommand) -> Outcome {
@@ -152,6 +153,8 @@ pub async fn search(session: &Session, text: &str, after: Option<i64>) -> Result
         .read(RunSearch {
             text: text.clone(),
             after,
+            order: SearchOrder::default(),
+            offset: 0,
         })
         .await?
         .outcome

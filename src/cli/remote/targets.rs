@@ -219,6 +219,7 @@ pub async fn begin(
             q,
             jobs,
             arg,
+            from: String::new(),
             seen,
         })
         .await?;

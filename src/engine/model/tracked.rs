@@ -6,6 +6,7 @@ use std::sync::{PoisonError, RwLock};
 
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
+use crate::engine::model::job::{JobKey, QLESS_SCOPE};
 use crate::store::{Row, Statement, StoreError};
 
 /// The tracked IDs, each with the time of tracking.
@@ -24,6 +25,11 @@ impl Tracked {
     pub fn contains(&self, id: &str) -> bool {
         let tracked = self.0.read().unwrap_or_else(PoisonError::into_inner);
         !tracked.is_empty() && tracked.contains_key(id)
+    }
+
+    /// Whether this job is tracked: only qless jobs are.
+    pub fn contains_job(&self, key: &JobKey) -> bool {
+        key.scope == QLESS_SCOPE && self.contains(&key.id)
     }
 
     /// The number of tracked jobs.

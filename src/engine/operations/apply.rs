@@ -63,6 +63,9 @@ pub fn apply(
             qless::track::untrack(work, key);
             Ok(())
         }
+        JobAction::RetryByHand | JobAction::Complete => {
+            Err("this action is for single jobs".to_owned())
+        }
     }
 }
 

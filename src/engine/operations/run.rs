@@ -436,7 +436,8 @@ impl Batch {
             return Err(GONE.to_owned());
         }
         if let Some(search) = &self.search {
-            match matches(search, job, &queue, work.now, budget) {
+            let is_tracked = key.scope == QLESS_SCOPE && work.is_tracked(&key.id);
+            match matches(search, job, &queue, is_tracked, work.now, budget) {
                 Ok(true) => {}
                 Ok(false) => return Err(CHANGED.to_owned()),
                 Err(spent) => return Err(format!("cannot be compared with the search: {spent}")),

@@ -1,14 +1,16 @@
 //! Undo of bulk operations. Removed jobs are stored as text, with the names of their queues, and restored with their
-//! ID, insertion number, history and lease. Time has passed as if the job had been there: its lease may have expired,
+//! ID, insertion number, history and lease. A job that the operation has changed, not removed, gets its former state back
+//! if it has not changed since. Time has passed as if the job had been there: its lease may have expired,
 //! or it may have become due. Its dependencies are checked again.
 
 use serde::{Deserialize, Serialize};
 
 use crate::engine::events::LogEvent;
+use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{Job, JobKey, Protocol, QueueKey, State};
-use crate::engine::operations::{OperationState, Skip};
+use crate::engine::operations::{JobAction, Operation, OperationState, Skip};
 use crate::engine::unit_of_work::UnitOfWork;
-use crate::engine::verbs::qless::depend::unmet_dependencies;
+use crate::engine::verbs::qless::depend::{release_if_ready, unmet_dependencies};
 
 /// Limits of a batch on the bytes of the jobs, and on their tags and dependencies. One job may exceed them.
 const BYTES_MAX: usize = 4 << 20;
@@ -35,7 +37,11 @@ impl RemovedJob {
 ///
 /// # Errors
 /// The reason why it was not restored, as a clause.
-pub fn restore(work: &mut UnitOfWork, removed_job: &RemovedJob) -> Result<(), String> {
+pub fn restore(
+    work: &mut UnitOfWork,
+    removed_job: &RemovedJob,
+    operation: &Operation,
+) -> Result<(), String> {
     let now = work.now;
     let mut job = removed_job.job.clone();
     if job.is_expired(now) {
@@ -46,8 +52,11 @@ pub fn restore(work: &mut UnitOfWork, removed_job: &RemovedJob) -> Result<(), St
         return Err("its queue was deleted".to_owned());
     }
     job.key = key_in(&job, known);
-    if work.job(&job.key).is_some() {
-        return Err("another job now has the same ID".to_owned());
+    match work.job(&job.key) {
+        None => {}
+        // The operation has not removed the job, but changed it.
+        Some(current) if current.seq == job.seq => return revert(work, job, operation),
+        Some(_) => return Err("another job now has the same ID".to_owned()),
     }
     // An empty queue may have been deleted meanwhile.
     job.queue = work.get_or_create_queue(&removed_job.queue);
@@ -77,6 +86,47 @@ pub fn restore(work: &mut UnitOfWork, removed_job: &RemovedJob) -> Result<(), St
         work.events.log(&LogEvent::Put { id, queue });
         work.publish_tracked("put", &key);
     }
+    Ok(())
+}
+
+/// Returns a job to what it was before the operation, unless it has changed since.
+fn revert(work: &mut UnitOfWork, before: Job, operation: &Operation) -> Result<(), String> {
+    let (key, now) = (before.key.clone(), work.now);
+    let is_as_left = |job: &Job| {
+        let state = match operation.action {
+            JobAction::Complete => job.state == State::Complete,
+            _ => matches!(
+                job.state,
+                State::Waiting | State::Scheduled | State::Depends
+            ),
+        };
+        state && job.since == operation.created_at
+    };
+    if !work.job(&key).is_some_and(is_as_left) {
+        return Err("the job has changed since".to_owned());
+    }
+    let unmet = unmet_dependencies(work, &key, &before.dependencies);
+    let unmet = unmet.map_err(|error| error.to_string())?;
+    if let (State::Failed, Some(failure)) = (before.state, &before.failure)
+        && failure.at.day() > work.last_expired_day("stats-history")
+    {
+        work.counters.failure_restored(before.queue, failure.at);
+    }
+    if let Some(job) = work.job_mut(&key) {
+        job.history
+            .push(EventKind::Note, now, Some("undone by an operator"), None);
+        job.state = before.state;
+        job.since = before.since;
+        job.ready_at = before.ready_at;
+        job.lease = before.lease;
+        job.remaining = before.remaining;
+        job.failure = before.failure;
+        job.body = before.body;
+    }
+    work.set_dependencies(&key, &unmet);
+    // Its dependencies may be complete by now.
+    release_if_ready(work, &key);
+    work.publish_tracked("put", &key);
     Ok(())
 }
 
@@ -125,7 +175,7 @@ pub fn undo_batch(
     let mut operation = operation.clone();
     for (n, removed_job) in removed {
         let done = match removed_job {
-            Some(removed_job) => restore(work, removed_job),
+            Some(removed_job) => restore(work, removed_job, &operation),
             None => Err("its undo data cannot be read".to_owned()),
         };
         work.operations.delete_removed(id, *n);

@@ -132,7 +132,7 @@ impl Engine {
         loop {
             let wanted = sizer.next().min(limits.scanned - scan.found.scanned);
             let (batch, read) = self.batch(&mut source, scan.after, wanted).await?;
-            let rows = Arc::new(scanned_jobs(queues, &batch)?);
+            let rows = Arc::new(self.scanned_jobs(queues, &batch)?);
             for row in rows.iter() {
                 sizer.count_row(match search.needs_body() {
                     true => usize::try_from(row.bytes).unwrap_or_default(),
@@ -170,6 +170,30 @@ impl Engine {
             tokio::task::yield_now().await;
         }
         Ok(scan.found)
+    }
+
+    fn scanned_jobs(
+        &self,
+        queues: &QueuesById,
+        rows: &[Row],
+    ) -> Result<Vec<ScannedJob>, StoreError> {
+        let row = |row: &Row| {
+            let job = scanned_job(row)?;
+            Ok(ScannedJob {
+                queue: queues.get(&job.queue).cloned(),
+                is_tracked: self.known_tracked().contains_job(&job.key),
+                bytes: row.int(SIZE)?,
+                job,
+            })
+        };
+        rows.iter().map(row).collect()
+    }
+
+    /// The jobs with these numbers, newest first, as a list shows them. Leaves out those that no longer exist.
+    pub async fn numbered_jobs(&self, numbers: &[i64], now: Option<Time>) -> Result<Vec<Job>> {
+        self.refresh_cache().await?;
+        let queues = self.visible_queues();
+        self.job_summaries(numbers, &queues, self.now(now)).await
     }
 
     /// The queues whose jobs are visible: excludes deleted ones that maintenance has not emptied yet.
@@ -315,18 +339,6 @@ impl Scan {
         self.found.next = Some(self.after);
         self.found.is_cut = true;
     }
-}
-
-fn scanned_jobs(queues: &QueuesById, rows: &[Row]) -> Result<Vec<ScannedJob>, StoreError> {
-    let row = |row: &Row| {
-        let job = scanned_job(row)?;
-        Ok(ScannedJob {
-            queue: queues.get(&job.queue).cloned(),
-            bytes: row.int(SIZE)?,
-            job,
-        })
-    };
-    rows.iter().map(row).collect()
 }
 
 fn all_of(rows: &[Row]) -> Result<Vec<Job>, StoreError> {

@@ -14,6 +14,7 @@ use crate::engine::model::recurring::Recurring;
 use crate::engine::operations::{JobAction, OperationState};
 use crate::engine::unit_of_work::transaction::WriteRequest;
 use crate::engine::unit_of_work::{LoadedJob, UnitOfWork};
+use crate::secret::Hash;
 use crate::store::Statement;
 
 /// Bytes of `before`, and of `after`, in one entry.
@@ -22,6 +23,9 @@ const ITEMS_BYTES_MAX: usize = 4_000;
 /// Tags of a job, and characters of a value, in an entry.
 const TAGS_MAX: usize = 20;
 const VALUE_CHARS_MAX: usize = 500;
+
+/// Hexadecimal digits of the hash of a payload in an entry.
+const HASH_DIGITS: usize = 16;
 
 /// The audit entry of a transaction.
 pub struct Audit {
@@ -35,7 +39,8 @@ pub struct Audit {
     items: i64,
 }
 
-/// An item before or after the change. Contains no payloads; tokens appear by their public names only.
+/// An item before or after the change. Contains no payloads, only the sizes and hashes of those that have changed. Tokens
+/// appear by their public names only.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Item<'a> {
@@ -49,6 +54,9 @@ enum Item<'a> {
         /// The label of a record's state.
         #[serde(skip_serializing_if = "Option::is_none")]
         label: Option<String>,
+        /// The size and the hash of the payload, if it has changed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        payload: Option<String>,
     },
     Tracked {
         job: &'a str,
@@ -160,14 +168,13 @@ impl UnitOfWork {
         let mut jobs: Vec<&LoadedJob> = self.jobs.values().filter(changed).collect();
         jobs.sort_by_key(|loaded| loaded.job.seq);
         for (job, _) in &self.removed {
-            audit.add(1, Some(&self.job_item(job, false)), None);
+            audit.add(1, Some(&self.job_item(job, false, false)), None);
         }
         for loaded in jobs {
-            let before = loaded
-                .before
-                .as_deref()
-                .map(|job| self.job_item(job, false));
-            let after = self.job_item(&loaded.job, true);
+            let before = loaded.before.as_deref();
+            let edited = before.is_some_and(|before| is_edited(before, &loaded.job));
+            let before = before.map(|job| self.job_item(job, false, edited));
+            let after = self.job_item(&loaded.job, true, edited);
             audit.add(1, before.as_ref(), Some(&after));
         }
         for (id, since) in &self.tracking {
@@ -277,7 +284,7 @@ impl UnitOfWork {
         Some(audit.actor.record(self.now, before, after, audit.items))
     }
 
-    fn job_item<'a>(&self, job: &'a Job, is_after: bool) -> Item<'a> {
+    fn job_item<'a>(&self, job: &'a Job, is_after: bool, with_payload: bool) -> Item<'a> {
         let id = &job.key.id;
         Item::Job {
             job: id,
@@ -291,6 +298,11 @@ impl UnitOfWork {
                 self.tracked.contains(id)
             },
             label: job_rows::label(job),
+            payload: job.body.read().filter(|_| with_payload).map(|text| {
+                let hash = Hash::of(text).hex();
+                let hash = hash.get(..HASH_DIGITS).unwrap_or_default();
+                format!("{} bytes, SHA-256 {hash}…", text.len())
+            }),
         }
     }
 
@@ -305,6 +317,12 @@ impl UnitOfWork {
             tags: first_tags(&recurring.tags),
         }
     }
+}
+
+/// Whether the payload of a job has changed.
+fn is_edited(before: &Job, after: &Job) -> bool {
+    let texts = before.body.read().zip(after.body.read());
+    texts.is_some_and(|(before, after)| before != after)
 }
 
 fn queue_item(queue: &Queue) -> Item<'_> {

@@ -1,5 +1,6 @@
 //! The qless verbs: one file per command, or per small family of commands.
 
+pub mod by_hand;
 pub mod cancel;
 pub mod complete;
 pub mod depend;

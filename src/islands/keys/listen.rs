@@ -205,7 +205,10 @@ pub fn press(element: &Element) {
         details.set_attribute("open", "").ok();
         control.scroll_into_view();
     }
-    if control.matches("input, textarea").unwrap_or(false) {
+    if control
+        .matches("input:not([type=radio]), textarea")
+        .unwrap_or(false)
+    {
         control.focus().ok();
         if let Some(input) = control.dyn_ref::<HtmlInputElement>() {
             input.select();

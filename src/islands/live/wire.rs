@@ -11,7 +11,7 @@ use leptos::wasm_bindgen::{JsCast, JsValue};
 use web_sys::{DomParser, Event, EventSource, MessageEvent, SupportedType};
 
 use super::morph::{IN_USE, Refresh};
-use super::{Link, copy, hover, suggest, times};
+use super::{Link, copy, hover, select, suggest, times};
 use crate::islands::browser::{address, fetch, listen, storage};
 use crate::time;
 
@@ -74,6 +74,7 @@ pub fn start(
     CLIENT.set(Some(Rc::clone(&client)));
     copy::start();
     hover::start();
+    select::start();
     suggest::start();
     times::show(client.now());
     if remembered_pause() {

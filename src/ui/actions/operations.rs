@@ -26,7 +26,8 @@ pub static OPERATE: Action = Action::new("operate", Operate::PATH, Role::Operato
     )
 });
 
-/// Starts an operation and shows its page. On error, shows the confirmation again with the user's input.
+/// Starts an operation and shows its page. On error, shows the confirmation again with the user's input. `from` is the
+/// list in which the user has chosen the jobs.
 #[server]
 pub async fn operate(
     action: String,
@@ -34,6 +35,7 @@ pub async fn operate(
     #[server(default)] q: String,
     #[server(default)] jobs: Vec<String>,
     #[server(default)] arg: String,
+    #[server(default)] from: String,
     #[server(flatten)] seen: Confirmation,
 ) -> Result<(), PageError> {
     let request = OperationRequest {
@@ -43,7 +45,7 @@ pub async fn operate(
         jobs,
         arg,
     };
-    let back = urls::confirm(&request, &seen.typed);
+    let back = urls::confirm(&request, &seen.typed, &from);
     act(&OPERATE, &back, async |context| {
         let (id, message) = start(&context.engine, &context.user, &request, &seen).await?;
         Ok(ActionOutcome::at(urls::operation(id), message))
@@ -141,6 +143,8 @@ pub fn engine_action(
         JobActionKind::Cancel => engine::JobAction::Cancel,
         JobActionKind::Track => engine::JobAction::Track,
         JobActionKind::Untrack => engine::JobAction::Untrack,
+        JobActionKind::RetryByHand => engine::JobAction::RetryByHand,
+        JobActionKind::Complete => engine::JobAction::Complete,
         JobActionKind::Priority => engine::JobAction::Priority {
             priority: number("priority", arg)?,
         },
@@ -173,7 +177,9 @@ pub fn without_argument(kind: JobActionKind) -> engine::JobAction {
         | JobActionKind::Tag
         | JobActionKind::Untag
         | JobActionKind::Track
-        | JobActionKind::Untrack => engine::JobAction::Track,
+        | JobActionKind::Untrack
+        | JobActionKind::RetryByHand
+        | JobActionKind::Complete => engine::JobAction::Track,
     }
 }
 

@@ -45,13 +45,16 @@ const HELP: [(&str, &[(&str, &str)]); 3] = [
             ("x", "select the row"),
             ("Shift X", "select all rows from the last selected one"),
             ("* a", "select the whole page"),
-            ("r", "retry"),
+            ("* m", "choose all matching jobs"),
+            ("r", "retry the row, or the chosen jobs"),
+            ("m, t, c", "move, track, cancel the chosen jobs"),
         ],
     ),
     (
         "On a job’s page",
         &[
             ("r", "retry, respawn or requeue"),
+            ("e", "edit and retry"),
             ("c", "cancel or delete, with confirmation"),
             ("m", "move"),
             ("t", "track or untrack"),

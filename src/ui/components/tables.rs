@@ -16,13 +16,13 @@ use crate::ui::components::forms::{
     ConfirmDialog, action_button, allowed, confirm_dialog, may_post, shortcut,
 };
 use crate::ui::components::icons::icon;
-use crate::ui::components::links::{job_link, queue_name, quoted_if_blank, tag_link, worker_link};
+use crate::ui::components::links::{job_link, queue_name, tag_link, worker_link};
 use crate::ui::components::state::{bar, chip, count_cell, not_applicable_cell, paused_chip};
 use crate::ui::components::time::ago;
 use crate::ui::model::failure::GroupRow;
 use crate::ui::model::job::JobRow;
 use crate::ui::model::queue::QueueRow;
-use crate::ui::model::queue_ref::QueueRef;
+use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::state::EffectiveState;
 use crate::ui::model::worker::{WorkerActivity, WorkerRow};
 use crate::ui::page_request::PageRequest;
@@ -55,7 +55,15 @@ pub fn table(caption: &str, head: AnyView, rows: AnyView) -> AnyView {
 pub fn head(columns: &[(&'static str, &'static str)]) -> AnyView {
     columns
         .iter()
-        .map(|(word, class)| view! { <th scope="col" class=(!class.is_empty()).then_some(*class)>{*word}</th> })
+        .map(|(word, class)| {
+            // One checkbox for all rows of the page, for scripts (`islands/live/select.rs`).
+            let select_all = ((*word, *class) == bulk::SELECT)
+                .then(|| view! { <input type="checkbox" class="unscripted:hidden" data-select-all="" aria-label="Select all on this page" /> });
+            match select_all {
+                Some(checkbox) => view! { <th scope="col" class=*class><span class="sr-only">{*word}</span> {checkbox}</th> }.into_any(),
+                None => view! { <th scope="col" class=(!class.is_empty()).then_some(*class)>{*word}</th> }.into_any(),
+            }
+        })
         .collect_view()
         .into_any()
 }
@@ -138,6 +146,8 @@ pub enum JobList {
     Worker,
     /// Jobs from any queue, in any state.
     Mixed,
+    /// Jobs of one recurring job, in any state.
+    Children,
     /// Scheduled jobs from any queue.
     Due,
     /// Search results: jobs of any protocol, in any state.
@@ -150,9 +160,17 @@ impl JobList {
         !matches!(self, JobList::Queue(_))
     }
 
+    /// Whether the page has buttons for the selected jobs.
+    fn is_selectable(self) -> bool {
+        !matches!(self, JobList::Group | JobList::Children)
+    }
+
     /// Whether the list can contain jobs in different states.
     fn of_any_state(self) -> bool {
-        matches!(self, JobList::Worker | JobList::Mixed | JobList::Found)
+        matches!(
+            self,
+            JobList::Worker | JobList::Mixed | JobList::Children | JobList::Found
+        )
     }
 }
 
@@ -185,12 +203,12 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], request: &PageRequest
         JobList::Queue(EffectiveState::Dead) => "Dead-lettered",
         JobList::Queue(EffectiveState::Record) => "Changed",
         JobList::Worker => "Lease ends",
-        JobList::Mixed | JobList::Found => "When",
+        JobList::Mixed | JobList::Children | JobList::Found => "When",
     };
-    let is_selectable = list == JobList::Found && bulk::may_select(request);
+    let is_selectable = list.is_selectable() && bulk::may_select(request);
     let mut columns = vec![("Job", "xl:min-w-68")];
     if is_selectable {
-        columns.insert(0, ("Select", "check-cell"));
+        columns.insert(0, bulk::SELECT);
     }
     if list.of_any_state() {
         columns.push(("State", ""));
@@ -200,13 +218,13 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], request: &PageRequest
     }
     columns.push((moment, "num w-[1%]"));
     columns.extend(subject_column(list).map(|word| (word, "mid")));
-    // Not every protocol has priorities and retries.
-    if list != JobList::Found {
-        columns.extend([
-            ("Priority", "num w-[1%] wide"),
-            ("Retries left", "num w-[1%] wide"),
-        ]);
+    if list == JobList::Found {
+        columns.push(("Worker", "wide"));
     }
+    columns.extend([
+        ("Priority", "num w-[1%] wide"),
+        ("Retries left", "num w-[1%] wide"),
+    ]);
     columns.push(("Payload", "w-[35%] wide"));
     if retriable(list) {
         columns.push(("Action", "w-[1%] text-right"));
@@ -232,9 +250,12 @@ fn subject_column(list: JobList) -> Option<&'static str> {
         JobList::Queue(EffectiveState::Failed) => Some("Failure"),
         JobList::Queue(EffectiveState::Depends) => Some("Depends on"),
         JobList::Group => Some("Message"),
-        JobList::Queue(_) | JobList::Worker | JobList::Mixed | JobList::Due | JobList::Found => {
-            None
-        }
+        JobList::Queue(_)
+        | JobList::Worker
+        | JobList::Mixed
+        | JobList::Children
+        | JobList::Due
+        | JobList::Found => None,
     }
 }
 
@@ -244,7 +265,7 @@ fn job_row(list: JobList, is_selectable: bool, job: &JobRow, request: &PageReque
         subject_column(list).map(|_| view! { <td class="text-cell mid">{subject(list, job)}</td> });
     view! {
         <tr data-key=urls::row(job)>
-            {is_selectable.then(|| bulk::checkbox(job, &quoted_if_blank(&job.id)))}
+            {is_selectable.then(|| bulk::checkbox(job, request))}
             <th scope="row">
                 {job_link(job)}
                 {job.klass.clone().map(|klass| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{klass}</span> })}
@@ -256,22 +277,37 @@ fn job_row(list: JobList, is_selectable: bool, job: &JobRow, request: &PageReque
             {list.of_any_state().then(|| view! { <td>{chip(job.state)}</td> })}
             {list.of_any_queue().then(|| view! { <td class="mid">{queue_name(&job.queue_ref)}</td> })}
             <td class="num">
-                {matches!(list, JobList::Mixed | JobList::Found).then(|| view! { <span class="text-muted wrap-anywhere mid">{time_label(job)}</span> })}
+                {matches!(list, JobList::Mixed | JobList::Children | JobList::Found).then(|| view! { <span class="text-muted wrap-anywhere mid">{time_label(job)}</span> })}
                 {ago(job.state_time, now)}
             </td>
             {subject}
-            {(list != JobList::Found)
-                .then(|| {
-                    view! {
-                        <td class="num wide">{job.priority.to_string()}</td>
-                        <td class="num wide">{format!("{} of {}", job.remaining.max(0), job.retries)}</td>
-                    }
-                })}
+            {(list == JobList::Found).then(|| view! { <td class="wide">{job.worker.as_deref().map(worker_link)}</td> })}
+            {priority_and_retries(job)}
             <td class="w-[35%] max-w-0 truncate text-muted wide"><code>{job.preview.clone()}</code></td>
             {retriable(list).then(|| view! { <td class="w-[1%] text-right whitespace-nowrap">{retry_button(&job.id, request)}</td> })}
         </tr>
     }
     .into_any()
+}
+
+/// The cells of the priority and of the retries that are left. Not every protocol has them.
+fn priority_and_retries(job: &JobRow) -> AnyView {
+    let protocol = job.queue_ref.protocol;
+    let priority = match protocol {
+        Protocol::Qless => {
+            view! { <td class="num wide">{job.priority.to_string()}</td> }.into_any()
+        }
+        _ => not_applicable_cell(protocol, "wide"),
+    };
+    let retries = match (protocol, job.retries) {
+        (Protocol::Jobq, _) => not_applicable_cell(protocol, "wide"),
+        (_, i64::MAX) => view! { <td class="num wide">"unlimited"</td> }.into_any(),
+        (_, retries) => {
+            view! { <td class="num wide">{format!("{} of {retries}", job.remaining.max(0))}</td> }
+                .into_any()
+        }
+    };
+    view! { {priority} {retries} }.into_any()
 }
 
 fn subject(list: JobList, job: &JobRow) -> AnyView {
@@ -295,7 +331,7 @@ fn subject(list: JobList, job: &JobRow) -> AnyView {
             n if n >= LISTED_EDGES_MAX => format!("at least {n} jobs").into_any(),
             n => plural(i64::try_from(n).unwrap_or(i64::MAX), "job", "jobs").into_any(),
         },
-        JobList::Queue(_) | JobList::Worker | JobList::Mixed | JobList::Due | JobList::Found => {
+        JobList::Queue(_) | JobList::Worker | JobList::Mixed | JobList::Children | JobList::Due | JobList::Found => {
             job.worker.as_deref().map(worker_link).into_any()
         }
     }
@@ -319,7 +355,7 @@ pub fn retry_all_with_prefix(prefix: &str, group: &GroupRow, request: &PageReque
     // The confirmation page asks to type the number.
     if group.count > TYPED_ABOVE {
         let button = format!("Retry all {}…", time::number(group.count));
-        let address = urls::confirm(&retry_request(&group.group), "");
+        let address = urls::confirm(&retry_request(&group.group), "", "");
         let link = view! { <a class="btn" href=address>{button}</a> }.into_any();
         return allowed(RetryGroup::PATH, || shortcut("r", link));
     }

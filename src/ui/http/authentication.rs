@@ -186,6 +186,12 @@ impl RequestInfo {
         }
     }
 
+    /// The name of the user.
+    pub fn user(&self) -> &str {
+        let principal = self.principal.as_ref();
+        principal.map_or("", |principal| &principal.identity.name)
+    }
+
     /// Whether the user has at least this role.
     pub fn may(&self, least: Role) -> bool {
         let principal = self.principal.as_ref();

@@ -12,14 +12,14 @@ use super::authentication::{RequestInfo, forbid};
 use super::export_slots::{ExportSlot, Full, Pace};
 use super::{Dashboard, unavailable};
 use crate::auth::Role;
-use crate::engine::{AuditEntry, Engine, Result};
+use crate::engine::{AuditEntry, Engine, LISTED_MAX, Result};
 use crate::search::Search;
 use crate::ui::model::job::JobRow;
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::audit::export::{audit_csv, audit_json};
 use crate::ui::pages::audit::load::load_export;
 use crate::ui::pages::audit::model::AuditQuery;
-use crate::ui::pages::search::export::{CSV_TITLES, csv_line, json_line, load_part};
+use crate::ui::pages::search::export::{CSV_TITLES, csv_line, json_line, load_numbered, load_part};
 use crate::ui::pages::statistics::export::{statistics_csv, statistics_json};
 use crate::ui::pages::statistics::load::load_range;
 use crate::ui::pages::statistics::model::RangeView;
@@ -148,6 +148,9 @@ pub async fn jobs_as_json_lines(State(dashboard): State<Dashboard>, info: Reques
 /// The jobs that match the search `q`, newest first; with `after`, only those with lower numbers.
 async fn jobs(dashboard: Dashboard, info: &RequestInfo, format: JobFormat) -> Response {
     let request = PageRequest::with_query(info.uri.query().unwrap_or_default());
+    if request.param("of").as_deref() == Some("selected") {
+        return selected_jobs(&dashboard, &request, format).await;
+    }
     let search = match Search::parse(&request.raw_param("q").unwrap_or_default()) {
         Ok(search) => search,
         Err(error) => {
@@ -201,6 +204,36 @@ async fn jobs(dashboard: Dashboard, info: &RequestInfo, format: JobFormat) -> Re
     });
     let body = Body::from_stream(stream::once(async { Ok(first) }).chain(rest));
     (format.file_type.headers("jobs"), body).into_response()
+}
+
+/// The jobs with the numbers in the parameters `job`.
+async fn selected_jobs(
+    dashboard: &Dashboard,
+    request: &PageRequest,
+    format: JobFormat,
+) -> Response {
+    let numbers = request.params("job");
+    let mut numbers: Vec<i64> = numbers.iter().filter_map(|it| it.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let refused = |why: String| (StatusCode::BAD_REQUEST, why).into_response();
+    if numbers.is_empty() {
+        return refused(
+            "No jobs are selected. Go back, and select jobs or all matching.\n".to_owned(),
+        );
+    }
+    if numbers.len() > LISTED_MAX {
+        return refused(format!(
+            "Too many jobs are selected; the limit is {LISTED_MAX}.\n"
+        ));
+    }
+    let jobs = match load_numbered(&dashboard.engine, &numbers).await {
+        Ok(jobs) => jobs,
+        Err(error) => return unavailable(&error, "failed to export jobs"),
+    };
+    let lines: String = jobs.iter().map(format.line).collect();
+    let text = format.titles.to_owned() + &lines;
+    (format.file_type.headers("jobs"), text).into_response()
 }
 
 /// The response if no slot is free.

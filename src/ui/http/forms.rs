@@ -199,11 +199,21 @@ pub async fn render(
 
 /// Redirects to a page, which shows the message.
 pub fn redirect_with_message(info: &RequestInfo, page: &str, message: String) -> Response {
+    redirect_with_undo(info, page, message, None)
+}
+
+/// Redirects to a page, which shows the message and offers to undo the operation.
+pub fn redirect_with_undo(
+    info: &RequestInfo,
+    page: &str,
+    message: String,
+    undo: Option<i64>,
+) -> Response {
     info.set_outcome(true, &message);
     let flash = Flash {
         done: true,
         text: message,
-        undo: None,
+        undo,
     };
     let headers = [
         (header::LOCATION, page.to_owned()),

@@ -12,7 +12,8 @@ use serde::Deserialize;
 
 use super::Dashboard;
 use super::authentication::{RequestInfo, forbid};
-use super::forms::{PageForm, redirect_with_message, render};
+use super::forms::{PageForm, redirect_with_message, redirect_with_undo, render};
+use crate::ui::actions::by_hand::{self, RETRY_BY_HAND};
 use crate::ui::actions::database::CHECK;
 use crate::ui::actions::put::PUT;
 use crate::ui::actions::records::{
@@ -24,6 +25,7 @@ use crate::ui::error::PageError;
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::check::load::load_check;
 use crate::ui::pages::check::model::{CheckOutcome, CheckView};
+use crate::ui::pages::edit::model::EditedJob;
 use crate::ui::pages::namespaces::model::NewToken;
 use crate::ui::pages::put::model::NewJob;
 use crate::ui::pages::records::model::{Change, NewRecord, RecordFormError};
@@ -74,6 +76,38 @@ pub async fn put(
         Ok(id) => {
             let message = format!("Job “{id}” added.");
             redirect_with_message(&info, &urls::qless_job(&id), message)
+        }
+        Err(rejected) => {
+            // The error can quote the payload, which must not appear in the audit log.
+            info.set_outcome(false, "The form was rejected.");
+            let uri = info.uri.clone();
+            render(dashboard, &uri, info, move || {
+                provide_context(rejected.clone());
+            })
+            .await
+        }
+    }
+}
+
+/// `POST /ui/edit`
+pub async fn retry_by_hand(
+    State(dashboard): State<Dashboard>,
+    info: RequestInfo,
+    PageForm(form): PageForm<EditedJob>,
+) -> Response {
+    if !info.may(RETRY_BY_HAND.role) {
+        return forbid(dashboard, info, RETRY_BY_HAND.role).await;
+    }
+    // Postgres can neither store nor search NUL.
+    let id = form.id.replace('\0', "\u{FFFD}");
+    let form = EditedJob {
+        id: id.clone(),
+        ..form
+    };
+    let engine = info.engine(&dashboard);
+    match by_hand::retry_by_hand(&engine, info.user(), form).await {
+        Ok((message, operation)) => {
+            redirect_with_undo(&info, &urls::qless_job(&id), message, Some(operation))
         }
         Err(rejected) => {
             // The error can quote the payload, which must not appear in the audit log.
@@ -216,11 +250,7 @@ async fn show_new_token(dashboard: Dashboard, info: RequestInfo, form: TokenForm
     }
     let namespace = form.namespace.trim();
     let engine = info.engine(&dashboard);
-    let user = info
-        .principal
-        .as_ref()
-        .map_or("", |principal| &principal.identity.name);
-    let made = if is_first(user, &form) {
+    let made = if is_first(info.user(), &form) {
         create_secret(&engine, namespace, &form.description, &form.expires).await
     } else {
         Err("this form was already sent; to create another token, send the form again".to_owned())

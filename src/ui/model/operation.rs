@@ -19,10 +19,14 @@ pub enum JobActionKind {
     Untrack,
     /// Cancels qless jobs, and deletes jobs of other protocols.
     Cancel,
+    /// Retries a single job with changes.
+    RetryByHand,
+    /// Completes a single job.
+    Complete,
 }
 
 impl JobActionKind {
-    /// In the order of their buttons.
+    /// Those for many jobs, in the order of their buttons.
     pub const ALL: [JobActionKind; 8] = [
         JobActionKind::Retry,
         JobActionKind::Move,
@@ -45,7 +49,14 @@ impl JobActionKind {
             JobActionKind::Track => "track",
             JobActionKind::Untrack => "untrack",
             JobActionKind::Cancel => "cancel",
+            JobActionKind::RetryByHand => "retry_by_hand",
+            JobActionKind::Complete => "complete",
         }
+    }
+
+    /// Whether it is an action on many jobs, which can be repeated.
+    pub fn is_for_many(self) -> bool {
+        JobActionKind::ALL.contains(&self)
     }
 
     pub fn parse(text: &str) -> Option<JobActionKind> {

@@ -19,10 +19,13 @@ use crate::ui::model::job::JobRow;
 use crate::ui::model::operation::{ConfirmView, JobActionKind, OperationRequest};
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::urls;
+use crate::ui::urls::encoding::is_dashboard_page;
 
 #[component]
 pub fn ConfirmPage() -> impl IntoView {
     let request = page_request();
+    let back = request.param("from").filter(|from| is_dashboard_page(from));
+    let back = back.unwrap_or_else(|| urls::search(&request.raw_param("q").unwrap_or_default()));
     let bulk = OperationRequest {
         action: request.param("do").unwrap_or_default(),
         all: request.param("of").is_some_and(|of| of == "all"),
@@ -38,10 +41,10 @@ pub fn ConfirmPage() -> impl IntoView {
         match (view, JobActionKind::parse(&bulk.action)) {
             (Ok(view), Some(action)) => page(
                 &title(action, &view),
-                question(action, &bulk, &view, &request),
+                question(action, &bulk, &view, &back, &request),
             ),
-            (Err(why), _) => page("No action taken", no_action(&why, &bulk)),
-            (Ok(_), None) => page("No action taken", no_action("no action was given", &bulk)),
+            (Err(why), _) => page("No action taken", no_action(&why, &back)),
+            (Ok(_), None) => page("No action taken", no_action("no action was given", &back)),
         }
     })
 }
@@ -69,6 +72,8 @@ pub fn sentence(action: JobActionKind, jobs: &str) -> String {
         JobActionKind::Track => format!("Track {jobs}"),
         JobActionKind::Untrack => format!("Untrack {jobs}"),
         JobActionKind::Cancel => format!("Cancel or delete {jobs}"),
+        JobActionKind::RetryByHand => format!("Retry {jobs} with changes"),
+        JobActionKind::Complete => format!("Complete {jobs}"),
     }
 }
 
@@ -89,7 +94,7 @@ fn title(action: JobActionKind, view: &ConfirmView) -> String {
     )
 }
 
-fn no_action(why: &str, bulk: &OperationRequest) -> AnyView {
+fn no_action(why: &str, back: &str) -> AnyView {
     let mut chars = why.chars();
     let first = chars.next().map(|first| first.to_uppercase().to_string());
     let why = format!("{}{}.", first.unwrap_or_default(), chars.as_str());
@@ -97,7 +102,7 @@ fn no_action(why: &str, bulk: &OperationRequest) -> AnyView {
         <p class=format!("{NOTICE} text-stalled")>
             {icon("stalled")}
             <span>
-                {why} " Select jobs in the list, or choose all matching jobs. " <a href=urls::search(&bulk.q)>"Back to jobs"</a>
+                {why} " Select jobs in the list, or choose all matching jobs. " <a href=back.to_owned()>"Back to jobs"</a>
             </span>
         </p>
     }
@@ -108,6 +113,7 @@ fn question(
     action: JobActionKind,
     bulk: &OperationRequest,
     view: &ConfirmView,
+    back: &str,
     request: &PageRequest,
 ) -> AnyView {
     let (class, frame) = match action {
@@ -122,6 +128,7 @@ fn question(
         ("q", bulk.q.clone()),
         ("counted", view.jobs.to_string()),
         ("undo", undo.to_owned()),
+        ("from", request.param("from").unwrap_or_default()),
     ];
     if !bulk.all {
         fields.extend(bulk.jobs.iter().map(|job| ("jobs[]", job.clone())));
@@ -134,7 +141,7 @@ fn question(
                 {view.must_type.then(|| must_type(view, request))}
                 <div class="flex flex-wrap items-center gap-2">
                     <button type="submit" class=class>{sentence(action, &jobs)}</button>
-                    <a class="btn" href=urls::search(&bulk.q)>
+                    <a class="btn" href=back.to_owned()>
                         "Back"
                     </a>
                 </div>
@@ -189,6 +196,7 @@ fn effect(action: JobActionKind, view: &ConfirmView) -> Vec<String> {
             "Lists the events of qless jobs under Tracked. Other jobs are skipped."
         }
         JobActionKind::Untrack => "Stops tracking qless jobs. Other jobs are skipped.",
+        JobActionKind::RetryByHand | JobActionKind::Complete => "Applies to a single job, on its page.",
     }
     .to_owned()];
     let inapplicable = view.jobs - view.applicable;
@@ -224,7 +232,9 @@ fn argument(action: JobActionKind, bulk: &OperationRequest, view: &ConfirmView) 
         JobActionKind::Retry
         | JobActionKind::Cancel
         | JobActionKind::Track
-        | JobActionKind::Untrack => {
+        | JobActionKind::Untrack
+        | JobActionKind::RetryByHand
+        | JobActionKind::Complete => {
             return ().into_any();
         }
     };

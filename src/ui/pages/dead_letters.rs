@@ -8,18 +8,23 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::bulk;
 use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::links::{job_link, queue_name};
 use crate::ui::components::paging::pager;
 use crate::ui::components::styles::{CARD, EMPTY};
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
+use crate::ui::model::operation::JobActionKind;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::dead_letters::model::{DeadRow, DeadView};
 use crate::ui::pages::queue::dead_letter::requeue_all_button;
 use crate::ui::urls;
 use crate::ui::urls::encoding::encode;
+
+/// The search that finds the dead jobs of all queues.
+const SEARCH: &str = "state:dead";
 
 #[component]
 pub fn DeadPage() -> impl IntoView {
@@ -65,9 +70,11 @@ fn page(view: &DeadView, namespace: &str, queue: &str, request: &PageRequest) ->
                 }
             })}
         {(filtered || !view.namespaces.is_empty()).then(|| filter(view, namespace, queue))}
+        {(!view.rows.is_empty() && !filtered)
+            .then(|| bulk::all_jobs_bar(SEARCH.to_owned(), &[JobActionKind::Retry, JobActionKind::Cancel], request))}
         <div class=CARD>{list}</div>
         {pager(request, &here, request.offset(), view.rows.len(), n(view.queues))}
-        {(!view.rows.is_empty() && !filtered).then(|| search_and_exports("state:dead"))}
+        {(!view.rows.is_empty() && !filtered).then(|| search_and_exports(SEARCH))}
     }
     .into_any()
 }

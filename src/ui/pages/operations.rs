@@ -66,7 +66,9 @@ fn title(row: &OperationRow) -> String {
         JobActionKind::Retry
         | JobActionKind::Cancel
         | JobActionKind::Track
-        | JobActionKind::Untrack => what,
+        | JobActionKind::Untrack
+        | JobActionKind::RetryByHand
+        | JobActionKind::Complete => what,
     }
 }
 
@@ -169,8 +171,9 @@ fn buttons(row: &OperationRow, request: &PageRequest) -> AnyView {
             </form>
         }
     });
-    let again = (!runs && row.state != OperationState::Undoing)
-        .then(|| view! { <a class="btn" href=urls::confirm(&row.request, "")>"Run again…"</a> });
+    let again = (!runs && row.state != OperationState::Undoing && row.action.is_for_many()).then(
+        || view! { <a class="btn" href=urls::confirm(&row.request, "", "")>"Run again…"</a> },
+    );
     view! { {undo} {stop} {again} }.into_any()
 }
 
@@ -243,7 +246,7 @@ fn facts(row: &OperationRow, now: i64) -> AnyView {
     }
     if row.can_be_undone && row.state == OperationState::Running {
         facts.push(("Undo", "for 30 s after it ends".into_any()));
-    } else if row.action == JobActionKind::Cancel
+    } else if (row.action == JobActionKind::Cancel || !row.action.is_for_many())
         && row.undo_until.is_none()
         && row.state != OperationState::Undoing
     {

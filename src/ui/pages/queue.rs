@@ -15,6 +15,7 @@ use leptos_meta::Title;
 use crate::time;
 use crate::ui::actions::queues::{ForgetQueue, PauseQueue, UnpauseQueue};
 use crate::ui::components::basics::{empty_note, loaded, plural};
+use crate::ui::components::bulk::{self, BulkBar};
 use crate::ui::components::commands::{api, curl_commands, shell_quote};
 use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::forms::{
@@ -72,13 +73,22 @@ fn page(view: &QueueView, request: &PageRequest) -> AnyView {
         // Jobq queues have pages of their own (`records.rs`).
         Protocol::Jobq => ().into_any(),
     };
+    let search = search_of_queue(queue_ref, state);
+    let bar = BulkBar {
+        search: &search,
+        all: Some(queue.counts.of(state)),
+        shown: view.jobs.len(),
+        actions: bulk::actions_of(Some(queue_ref.protocol), Some(state)),
+    };
+    // Dead letters have buttons of their own, for the oldest jobs and a new time to live.
+    let is_dead = state == EffectiveState::Dead;
     view! {
         <Title text=queue_ref.label() />
         {head(queue, Tab::Jobs(state), request)}
-        {(state == EffectiveState::Dead).then(|| dead_letter::confirmation(view, request))}
-        <div class=CARD>{list}</div>
+        {is_dead.then(|| dead_letter::confirmation(view, request))}
+        <div class=CARD>{(!is_dead).then(|| bulk::bar(bar, request))} {list}</div>
         {pager(request, &urls::state(queue_ref, state), request.offset(), view.jobs.len(), queue.counts.of(state))}
-        {(!empty).then(|| search_and_exports(&search_of_queue(queue_ref, state)))}
+        {(!empty).then(|| search_and_exports(&search))}
         {curl(view, request)}
     }
     .into_any()
@@ -90,13 +100,17 @@ fn job_table(
     view: &QueueView,
     columns: &[(&'static str, &'static str)],
     payload: &'static str,
+    request: &PageRequest,
     cells: impl Fn(&JobRow) -> AnyView,
 ) -> AnyView {
+    let is_selectable = bulk::may_select(request);
+    let select = is_selectable.then_some(bulk::SELECT);
     let (id, payload) = (("Job", "xl:min-w-68"), (payload, "w-[35%] wide"));
-    let columns = [&[id], columns, &[payload]].concat();
+    let columns = [select.as_slice(), &[id], columns, &[payload]].concat();
     let rows = view.jobs.iter().map(|job| {
         view! {
             <tr data-key=job.id.clone()>
+                {is_selectable.then(|| bulk::checkbox(job, request))}
                 <th scope="row">{job_link(job)}</th>
                 {cells(job)}
                 <td class="w-[35%] max-w-0 truncate text-muted wide"><code>{job.preview.clone()}</code></td>

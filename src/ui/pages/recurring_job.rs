@@ -68,7 +68,7 @@ fn page(view: &RecurringView, request: &PageRequest) -> AnyView {
             {if view.children.is_empty() {
                 empty_note("No jobs found. None has been created yet, or the newest ones were canceled or removed.")
             } else {
-                tables::jobs("Newest jobs of this recurring job", JobList::Mixed, &view.children, request)
+                tables::jobs("Newest jobs of this recurring job", JobList::Children, &view.children, request)
             }}
         </section>
         {curl(&row.id, request)}

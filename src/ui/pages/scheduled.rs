@@ -8,6 +8,7 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::components::basics::{empty_note, loaded, plural};
+use crate::ui::components::bulk::{self, BulkBar};
 use crate::ui::components::commands::{api, curl_commands, shell_quote};
 use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::histogram::Scale;
@@ -15,6 +16,7 @@ use crate::ui::components::paging::pager;
 use crate::ui::components::styles::{CARD, CARD_PADDED};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::exact;
+use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::scheduled::model::ScheduledView;
 
@@ -23,6 +25,9 @@ const FLOOR: f64 = 96.0;
 
 /// Number of hours between labels of the axis.
 const LABEL_HOURS: usize = 6;
+
+/// The search that finds these jobs.
+const SEARCH: &str = "state:scheduled";
 
 const HOUR_US: i64 = 3_600_000_000;
 
@@ -37,6 +42,12 @@ pub fn ScheduledPage() -> impl IntoView {
 fn page(view: &ScheduledView, request: &PageRequest) -> AnyView {
     let due: i64 = view.by_hour.iter().sum();
     let hours = view.by_hour.len();
+    let bar = BulkBar {
+        search: SEARCH,
+        all: Some(view.total),
+        shown: view.jobs.len(),
+        actions: bulk::actions_of(None, Some(EffectiveState::Scheduled)),
+    };
     view! {
         <Title text="Scheduled jobs" />
         <h1>"Scheduled jobs"</h1>
@@ -47,6 +58,7 @@ fn page(view: &ScheduledView, request: &PageRequest) -> AnyView {
         </p>
         {(due > 0).then(|| next_hours(view, request))}
         <div class=CARD>
+            {bulk::bar(bar, request)}
             {if view.jobs.is_empty() {
                 empty_note("Nothing scheduled. Jobs with a delay or a run time appear here until they are due. Recurring jobs are listed under Recurring.")
             } else {
@@ -54,7 +66,7 @@ fn page(view: &ScheduledView, request: &PageRequest) -> AnyView {
             }}
         </div>
         {pager(request, "/ui/scheduled", request.offset(), view.jobs.len(), view.total)}
-        {search_and_exports("state:scheduled")}
+        {search_and_exports(SEARCH)}
         {curl_commands(vec![
                     (
                         "List the scheduled jobs of a qless queue",

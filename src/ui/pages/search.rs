@@ -10,21 +10,23 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::components::basics::{empty_note, loaded, plural};
-use crate::ui::components::bulk;
+use crate::ui::components::bulk::{self, BulkBar};
 use crate::ui::components::exports::exports;
 use crate::ui::components::icons::icon;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, NOTICE};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::exact;
 use crate::ui::page_request::{PageRequest, page_request};
-use crate::ui::pages::search::model::{Outcome, SearchError, SearchResults, SearchView, Term};
+use crate::ui::pages::search::model::{
+    Outcome, SearchError, SearchOrder, SearchPosition, SearchResults, SearchView, Term,
+};
 use crate::ui::urls::encoding::encode;
 
 /// Maximum length of a search, in characters.
 const CHARS_MAX: usize = 1_000;
 
 /// The search syntax: examples of one kind, and their meaning.
-const HELP: [(&[&str], &str); 16] = [
+const HELP: [(&[&str], &str); 19] = [
     (
         &["letter-1", "send"],
         "ID that starts with the word, or class that contains it. Case is ignored.",
@@ -42,6 +44,10 @@ const HELP: [(&[&str], &str); 16] = [
         "Class, tag, or the worker that is running the job.",
     ),
     (
+        &["tracked:yes"],
+        "Tracked qless jobs; tracked:no for all others.",
+    ),
+    (
         &["type:TimeoutError", "error:\"connection reset\""],
         "Last failure: its group, or part of its message. Kept until the job completes.",
     ),
@@ -56,6 +62,10 @@ const HELP: [(&[&str], &str); 16] = [
     (
         &["data.total:>100", "data.total:<=9.5"],
         "Compares the number at this path.",
+    ),
+    (
+        &["payload:refund", "payload:\"order 17\""],
+        "Part of the payload’s text, as it was sent. Case is ignored.",
     ),
     (
         &["priority:>=5", "tries:0"],
@@ -82,12 +92,16 @@ const HELP: [(&[&str], &str); 16] = [
         "A minus excludes matches.",
     ),
     (
+        &["tag:vip OR tag:eu", "queue:mail (state:failed OR tries:0)"],
+        "OR between searches; parentheses around a part. A minus before parentheses excludes what they match.",
+    ),
+    (
         &["queue:\"a b\"", "\"data.x:1\""],
         "Put quotes around text with spaces, or around text that looks like a term. Write a quote inside quotes as \\\".",
     ),
     (
         &["queue:mail state:failed data.user.id:42"],
-        "Jobs must match all terms. Up to 32 terms and 1,000 characters.",
+        "Jobs must match all terms without OR between them. Up to 32 terms and 1,000 characters.",
     ),
 ];
 
@@ -95,32 +109,61 @@ const HELP: [(&[&str], &str); 16] = [
 pub fn SearchPage() -> impl IntoView {
     let request = page_request();
     let text = request.raw_param("q").unwrap_or_default();
-    let after = request.param("after").and_then(|after| after.parse().ok());
+    let order = SearchOrder::parse(&request.param("sort").unwrap_or_default());
+    let position = SearchPosition {
+        after: request.param("after").and_then(|after| after.parse().ok()),
+        order,
+        offset: request.offset(),
+    };
     // A refresh does not search again: rows must not move while the user reads, and searches are expensive.
     if request.is_refresh {
-        return page(&text, false, ().into_any(), ().into_any());
+        return page(&text, order, false, ().into_any(), ().into_any());
     }
-    loaded(load::search(text, after), move |view| {
+    let found = load::search(text, position.after, order, position.offset);
+    loaded(found, move |view| {
         let is_invalid = matches!(view.outcome, Outcome::Invalid(_));
         let beside = saved::saved_searches(&view.text, &request);
         page(
             &view.text,
+            order,
             is_invalid,
             beside,
-            outcome(&view, &request, after),
+            outcome(&view, &request, position),
         )
     })
 }
 
-fn page(text: &str, is_invalid: bool, beside: AnyView, outcome: AnyView) -> AnyView {
+/// The labels of the orders.
+fn order_label(order: SearchOrder) -> &'static str {
+    match order {
+        SearchOrder::Newest => "newest first",
+        SearchOrder::Priority => "by priority",
+        SearchOrder::Retries => "by retries left",
+        SearchOrder::Time => "by time in the list",
+        SearchOrder::Queue => "by queue",
+        SearchOrder::Class => "by class",
+        SearchOrder::State => "by state",
+    }
+}
+
+fn page(
+    text: &str,
+    order: SearchOrder,
+    is_invalid: bool,
+    beside: AnyView,
+    outcome: AnyView,
+) -> AnyView {
+    let orders = SearchOrder::ALL.map(|it| {
+        view! { <option value=it.as_str() selected=it == order>{order_label(it)}</option> }
+    });
     view! {
         <Title text="Jobs" />
         <h1>"Jobs"</h1>
-        <form id="search" method="get" action="/ui/jobs" role="search" class="flex gap-2 [--spacing-button:32px]" data-keep="">
+        <form id="search" method="get" action="/ui/jobs" role="search" class="flex flex-wrap gap-2 [--spacing-button:32px]" data-keep="">
             <label for="q" class="sr-only">"Search all jobs"</label>
             <input
                 id="q"
-                class="flex-1 font-mono text-sm"
+                class="min-w-60 flex-1 font-mono text-sm"
                 name="q"
                 type="search"
                 value=text.to_owned()
@@ -134,6 +177,7 @@ fn page(text: &str, is_invalid: bool, beside: AnyView, outcome: AnyView) -> AnyV
                 aria-describedby=is_invalid.then_some("mistake")
                 data-shortcut="/"
             />
+            <select name="sort" aria-label="Order">{orders.into_iter().collect_view()}</select>
             <button type="submit" class="btn btn-strong px-4">"Search"</button>
         </form>
         <div id="beside-search" class="-mt-2 empty:-mt-4" data-keep="">{beside}</div>
@@ -144,7 +188,7 @@ fn page(text: &str, is_invalid: bool, beside: AnyView, outcome: AnyView) -> AnyV
 }
 
 /// The address of a search.
-fn address(text: &str, after: Option<i64>) -> String {
+fn address(text: &str, position: SearchPosition) -> String {
     let mut address = "/ui/jobs".to_owned();
     let mut mark = '?';
     if !text.trim().is_empty() {
@@ -152,16 +196,23 @@ fn address(text: &str, after: Option<i64>) -> String {
         encode(text, &mut address);
         mark = '&';
     }
-    if let Some(after) = after {
+    if position.order != SearchOrder::Newest {
+        address.push_str(&format!("{mark}sort={}", position.order.as_str()));
+        mark = '&';
+    }
+    if let Some(after) = position.after {
         address.push_str(&format!("{mark}after={after}"));
+    }
+    if position.offset > 0 {
+        address.push_str(&format!("{mark}offset={}", position.offset));
     }
     address
 }
 
-fn outcome(view: &SearchView, request: &PageRequest, after: Option<i64>) -> AnyView {
+fn outcome(view: &SearchView, request: &PageRequest, position: SearchPosition) -> AnyView {
     match &view.outcome {
         Outcome::Invalid(error) => invalid_search(&view.text, error),
-        Outcome::Found(found) => results(&view.text, found, request, after),
+        Outcome::Found(found) => results(&view.text, found, request, position),
     }
 }
 
@@ -196,12 +247,19 @@ fn results(
     text: &str,
     found: &SearchResults,
     request: &PageRequest,
-    after: Option<i64>,
+    position: SearchPosition,
 ) -> AnyView {
-    let shown = i64::try_from(found.jobs.len()).unwrap_or(i64::MAX);
-    let is_all = after.is_none() && found.next.is_none();
+    let all = found.sorted.unwrap_or(found.jobs.len());
+    let all = i64::try_from(all).unwrap_or(i64::MAX);
+    let is_all = position.after.is_none() && found.next.is_none();
+    let bar = BulkBar {
+        search: text,
+        all: is_all.then_some(all),
+        shown: found.jobs.len(),
+        actions: bulk::actions_of(None, None),
+    };
     view! {
-        {terms(&found.terms)}
+        {terms(&found.terms, position.order)}
         {(!found.exact.is_empty())
             .then(|| {
                 view! {
@@ -213,20 +271,21 @@ fn results(
             })}
         <div class=CARD>
             {if found.jobs.is_empty() {
-                empty_note(empty_text(text, found, after))
+                empty_note(empty_text(text, found, position))
             } else {
                 view! {
-                    {bulk::bar(text, is_all.then_some(shown), request)}
+                    {bulk::bar(bar, request)}
                     {tables::jobs("Matching jobs", JobList::Found, &found.jobs, request)}
                 }
                     .into_any()
             }}
         </div>
         {found.is_limited.then(|| limit_notice(found, request))}
-        {pager(text, found, after)}
+        {(found.sorted.is_some() && found.next.is_some()).then(|| sorted_notice(all))}
+        {pager(text, found, position)}
         {(!found.jobs.is_empty()).then(|| exports(text))}
         <p class="text-muted wrap-anywhere">
-            "As of " {exact(request.now)} ", newest first. "
+            "As of " {exact(request.now)} ", " {order_label(position.order)} ". "
             <a href=request.here()>"Search again"</a>
         </p>
     }
@@ -234,7 +293,11 @@ fn results(
 }
 
 /// The terms of the search, each with a link that removes it.
-fn terms(terms: &[Term]) -> AnyView {
+fn terms(terms: &[Term], order: SearchOrder) -> AnyView {
+    let first = SearchPosition {
+        order,
+        ..SearchPosition::default()
+    };
     if terms.is_empty() {
         return ().into_any();
     }
@@ -242,7 +305,7 @@ fn terms(terms: &[Term]) -> AnyView {
         view! {
             <li>
                 <span class="tag mr-0 min-w-0 rounded-r-none border-r-0 bg-card px-2 py-px">{term.description.clone()}</span>
-                <a class="flex min-h-6 min-w-6 items-center justify-center rounded-r-sm border border-line text-muted hover:text-failed hover:no-underline" href=address(&term.without, None) aria-label=format!("Remove {}", term.description)>"×"</a>
+                <a class="flex min-h-6 min-w-6 items-center justify-center rounded-r-sm border border-line text-muted hover:text-failed hover:no-underline" href=address(&term.without, first) aria-label=format!("Remove {}", term.description)>"×"</a>
             </li>
         }
     });
@@ -250,11 +313,11 @@ fn terms(terms: &[Term]) -> AnyView {
 }
 
 /// Why the list is empty.
-fn empty_text(text: &str, found: &SearchResults, after: Option<i64>) -> AnyView {
+fn empty_text(text: &str, found: &SearchResults, position: SearchPosition) -> AnyView {
     if found.is_limited {
         return "No matches so far.".into_any();
     }
-    if after.is_some() {
+    if position.after.is_some() || position.offset > 0 {
         return "No more jobs.".into_any();
     }
     if text.trim().is_empty() {
@@ -289,26 +352,57 @@ fn limit_notice(found: &SearchResults, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
+/// The note that only some of the matching jobs are sorted.
+fn sorted_notice(sorted: i64) -> AnyView {
+    view! {
+        <p class="text-muted wrap-anywhere">
+            {format!("Sorted among the newest {}. There may be more.", plural(sorted, "match", "matches"))}
+        </p>
+    }
+    .into_any()
+}
+
 /// Links to the first page and the next page.
-fn pager(text: &str, found: &SearchResults, after: Option<i64>) -> AnyView {
-    let next = if found.is_limited {
-        "Continue searching"
-    } else {
-        "Next"
+fn pager(text: &str, found: &SearchResults, position: SearchPosition) -> AnyView {
+    let shown = found.jobs.len();
+    let (next, is_first) = match found.sorted {
+        None => {
+            let after = |after| SearchPosition {
+                after: Some(after),
+                ..position
+            };
+            (found.next.map(after), position.after.is_none())
+        }
+        Some(sorted) => {
+            let offset = position.offset.saturating_add(shown);
+            let next = SearchPosition { offset, ..position };
+            (
+                (shown > 0 && offset < sorted).then_some(next),
+                position.offset == 0,
+            )
+        }
     };
-    let shown = i64::try_from(found.jobs.len()).unwrap_or(i64::MAX);
+    let label = match found.sorted {
+        None if found.is_limited => "Continue searching",
+        _ => "Next",
+    };
+    let first = SearchPosition {
+        order: position.order,
+        ..SearchPosition::default()
+    };
+    let first_label = match found.sorted {
+        None => "Newest",
+        Some(_) => "First",
+    };
+    let jobs = plural(i64::try_from(shown).unwrap_or(i64::MAX), "job", "jobs");
     view! {
         <nav class="flex items-center gap-3 text-muted" aria-label="Pagination">
-            {after.map(|_| view! { <a class="btn" href=address(text, None)>"Newest"</a> })}
+            {(!is_first).then(|| view! { <a class="btn" href=address(text, first)>{first_label}</a> })}
             <span>
-                {match (after, found.next) {
-                    (None, None) => plural(shown, "job", "jobs"),
-                    _ => format!("{} on this page", plural(shown, "job", "jobs")),
-                }}
+                {if is_first && next.is_none() { jobs } else { format!("{jobs} on this page") }}
             </span>
-            {found
-                .next
-                .map(|next_after| view! { <a class="btn" rel="next" href=address(text, Some(next_after))>{next}</a> })}
+            {next
+                .map(|next| view! { <a class="btn" rel="next" href=address(text, next)>{label}</a> })}
         </nav>
     }
     .into_any()
@@ -317,7 +411,7 @@ fn pager(text: &str, found: &SearchResults, after: Option<i64>) -> AnyView {
 fn help() -> AnyView {
     let rows = HELP.map(|(examples, meaning)| {
         let examples = examples.iter().map(|example| {
-            view! { <a href=address(example, None)><code>{*example}</code></a> " " }
+            view! { <a href=address(example, SearchPosition::default())><code>{*example}</code></a> " " }
         });
         view! {
             <div>
@@ -341,12 +435,25 @@ mod tests {
 
     #[test]
     fn the_address_contains_the_search() {
-        assert_eq!(address(" ", None), "/ui/jobs");
-        assert_eq!(address("", Some(7)), "/ui/jobs?after=7");
+        let (first, after) = (
+            SearchPosition::default(),
+            SearchPosition {
+                after: Some(7),
+                ..SearchPosition::default()
+            },
+        );
+        assert_eq!(address(" ", first), "/ui/jobs");
+        assert_eq!(address("", after), "/ui/jobs?after=7");
         assert_eq!(
-            address("a b:\"ü&\"", Some(7)),
+            address("a b:\"ü&\"", after),
             "/ui/jobs?q=a%20b%3A%22%C3%BC%26%22&after=7"
         );
+        let sorted = SearchPosition {
+            order: SearchOrder::Priority,
+            offset: 50,
+            ..first
+        };
+        assert_eq!(address("a", sorted), "/ui/jobs?q=a&sort=priority&offset=50");
     }
 
     #[test]

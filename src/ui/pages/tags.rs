@@ -8,12 +8,14 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::components::basics::{empty_note, loaded, plural};
+use crate::ui::components::bulk::{self, BulkBar};
 use crate::ui::components::commands::{api, curl_commands, shell_quote};
 use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::links::tag_link;
 use crate::ui::components::paging::pager;
 use crate::ui::components::styles::{CARD, CRUMB};
 use crate::ui::components::tables::{self, JobList};
+use crate::ui::model::queue_ref::Protocol;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::search::model::in_quotes;
 use crate::ui::pages::tags::load::PAGE_TAGS;
@@ -85,12 +87,20 @@ pub fn TagPage() -> impl IntoView {
 
 fn tag_page(view: &TagView, request: &PageRequest) -> AnyView {
     let tag = &view.tag;
+    let search = format!("tag:{}", in_quotes(&tag.tag));
+    let bar = BulkBar {
+        search: &search,
+        all: Some(tag.jobs),
+        shown: view.jobs.len(),
+        actions: bulk::actions_of(Some(Protocol::Qless), None),
+    };
     view! {
         <Title text=tag.tag.clone() />
         <p class=CRUMB><a href="/ui/tags">"Tags"</a></p>
         <h1 class="name">{tag.tag.clone()}</h1>
         <p class="text-muted wrap-anywhere">{format!("{} this tag, in the order they were tagged.", plural(tag.jobs, "job has", "jobs have"))}</p>
         <div class=CARD>
+            {bulk::bar(bar, request)}
             {if view.jobs.is_empty() {
                 empty_note("No jobs have this tag.")
             } else {
@@ -98,7 +108,7 @@ fn tag_page(view: &TagView, request: &PageRequest) -> AnyView {
             }}
         </div>
         {pager(request, &urls::tag(&tag.tag), request.offset(), view.jobs.len(), tag.jobs)}
-        {(!view.jobs.is_empty()).then(|| search_and_exports(&format!("tag:{}", in_quotes(&tag.tag))))}
+        {(!view.jobs.is_empty()).then(|| search_and_exports(&search))}
         {curl_commands(vec![("List the IDs of these jobs", format!("curl {}", shell_quote(&api(request, &format!("/tag/{}", segment(&tag.tag))))))])}
     }
     .into_any()

@@ -10,7 +10,9 @@ use leptos_meta::Title;
 use crate::time;
 use crate::ui::actions::jobs::Untrack;
 use crate::ui::components::basics::{empty_note, loaded, plural};
+use crate::ui::components::bulk::{self, BulkBar};
 use crate::ui::components::commands::{api, curl_commands, shell_quote};
+use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::forms::{action_button, may_post, shortcut};
 use crate::ui::components::links::queue_name;
 use crate::ui::components::state::chip;
@@ -19,9 +21,13 @@ use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::components::timeline::line;
 use crate::ui::model::job::{Entry, JobRow};
+use crate::ui::model::queue_ref::Protocol;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::tracked::model::{TrackedEvent, TrackedView};
 use crate::ui::urls;
+
+/// The search that finds these jobs.
+const SEARCH: &str = "tracked:yes";
 
 #[component]
 pub fn TrackedPage() -> impl IntoView {
@@ -32,6 +38,12 @@ pub fn TrackedPage() -> impl IntoView {
 fn page(view: &TrackedView, request: &PageRequest) -> AnyView {
     let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     let shown = view.jobs.len() + view.missing.len();
+    let bar = BulkBar {
+        search: SEARCH,
+        all: (shown == view.total).then_some(n(view.jobs.len())),
+        shown: view.jobs.len(),
+        actions: bulk::actions_of(Some(Protocol::Qless), None),
+    };
     let left_out = (shown < view.total).then(|| format!(" Showing {}.", time::number(n(shown))));
     view! {
         <Title text="Tracked jobs" />
@@ -41,15 +53,20 @@ fn page(view: &TrackedView, request: &PageRequest) -> AnyView {
             " Each change of a tracked job is published as an event, here and through the API."
         </p>
         <div class=CARD>
+            {bulk::bar(bar, request)}
             {if view.jobs.is_empty() {
                 empty_note("No tracked jobs. Choose Track on a job’s page to follow it here.")
             } else {
                 let mut columns = vec![("Job", ""), ("State", ""), ("Queue", "mid"), ("Last event", "mid")];
+                if bulk::may_select(request) {
+                    columns.insert(0, bulk::SELECT);
+                }
                 columns.extend(may_post(Untrack::PATH).then_some(("Action", "w-[1%] text-right")));
                 let rows = view.jobs.iter().map(|(job, last)| row(job, last.as_ref(), request)).collect_view();
                 tables::table("Tracked jobs", tables::head(&columns), rows.into_any())
             }}
         </div>
+        {(!view.jobs.is_empty()).then(|| search_and_exports(SEARCH))}
         {(!view.missing.is_empty()).then(|| missing(&view.missing, request))}
         {events(view, request)}
         {curl_commands(vec![
@@ -66,6 +83,7 @@ fn page(view: &TrackedView, request: &PageRequest) -> AnyView {
 fn row(job: &JobRow, last: Option<&Entry>, request: &PageRequest) -> AnyView {
     view! {
         <tr data-key=job.id.clone()>
+            {bulk::may_select(request).then(|| bulk::checkbox(job, request))}
             <th scope="row">
                 <a class="id" href=urls::job(&job.queue_ref, &job.id)>{job.id.clone()}</a>
                 {job.klass.clone().map(|klass| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{klass}</span> })}

@@ -9,11 +9,13 @@ use leptos_meta::Title;
 
 use crate::ui::actions::workers::ForgetWorker;
 use crate::ui::components::basics::{empty_note, loaded, plural};
+use crate::ui::components::bulk::{self, BulkBar};
 use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
 use crate::ui::components::styles::{CARD, CRUMB};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::ago;
+use crate::ui::model::state::EffectiveState;
 use crate::ui::model::worker::{WorkerActivity, WorkerRow};
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::search::model::in_quotes;
@@ -23,6 +25,13 @@ pub fn WorkerPage() -> impl IntoView {
     let request = page_request();
     loaded(load::worker(request.name(2)), move |view| {
         let worker = &view.worker;
+        let search = format!("worker:{}", in_quotes(&worker.name));
+        let bar = BulkBar {
+            search: &search,
+            all: Some(worker.running.saturating_add(worker.stalled)),
+            shown: view.jobs.len(),
+            actions: bulk::actions_of(None, Some(EffectiveState::Running)),
+        };
         view! {
             <Title text=worker.name.clone() />
             <p class=CRUMB><a href="/ui/workers">"Workers"</a></p>
@@ -35,13 +44,14 @@ pub fn WorkerPage() -> impl IntoView {
                 <span>{format!("{} running, {} stalled", plural(worker.running, "job", "jobs"), worker.stalled)}</span>
             </p>
             <div class=CARD>
+                {bulk::bar(bar, &request)}
                 {if view.jobs.is_empty() {
                     empty_note("This worker holds no jobs.")
                 } else {
                     tables::jobs("Jobs of this worker", JobList::Worker, &view.jobs, &request)
                 }}
             </div>
-            {(!view.jobs.is_empty()).then(|| search_and_exports(&format!("worker:{}", in_quotes(&worker.name))))}
+            {(!view.jobs.is_empty()).then(|| search_and_exports(&search))}
         }
         .into_any()
     })

@@ -32,7 +32,11 @@ async fn begun(server: &Server, path: &str, bytes: usize) -> String {
 #[tokio::test]
 async fn forms_have_at_most_64_kib_and_with_a_payload_8_mib() {
     let server = Server::with(&[]);
-    for (path, limit) in [("/ui/namespaces", 64 << 10), ("/ui/put", 8 << 20)] {
+    for (path, limit) in [
+        ("/ui/namespaces", 64 << 10),
+        ("/ui/put", 8 << 20),
+        ("/ui/edit", 8 << 20),
+    ] {
         for bytes in [limit - 1, limit] {
             let status = whole(&server, path, bytes).await;
             assert_ne!(status, 413, "{path}: {bytes} bytes");

@@ -8,7 +8,8 @@ use super::{ANNA, Browser, OLGA, VERA, with_keys};
 use crate::support::Server;
 
 /// Actions for admins only.
-const ADMINS: [&str; 8] = [
+const ADMINS: [&str; 9] = [
+    "/ui/fn/complete",
     "/ui/fn/set_option",
     "/ui/fn/set_queue_option",
     "/ui/fn/unset_option",
@@ -28,7 +29,12 @@ const VIEWERS: [&str; 4] = [
 ];
 
 /// Server functions that only pages for operators call.
-const READ_BY_OPERATORS: [&str; 3] = ["/ui/fn/confirm", "/ui/fn/new_job", "/ui/fn/redis_clients"];
+const READ_BY_OPERATORS: [&str; 4] = [
+    "/ui/fn/confirm",
+    "/ui/fn/edit",
+    "/ui/fn/new_job",
+    "/ui/fn/redis_clients",
+];
 
 /// Server functions that only pages for admins call.
 const READ_BY_ADMINS: [&str; 3] = ["/ui/fn/namespaces", "/ui/fn/namespace", "/ui/fn/audit"];
@@ -100,6 +106,7 @@ async fn every_action_requires_its_role() {
         ("/ui/check", ADMIN),
         ("/ui/namespaces", ADMIN),
         ("/ui/namespaces/x", ADMIN),
+        ("/ui/edit", OPERATOR),
         ("/ui/jobq/q", OPERATOR),
         ("/ui/jobq/q/job/1", OPERATOR),
         ("/ui/logout", VIEWER),

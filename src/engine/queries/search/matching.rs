@@ -27,6 +27,7 @@ const WORK_MAX: u64 = 1_000_000_000;
 /// A scanned job, without its payload.
 pub struct ScannedJob {
     pub job: Job,
+    pub is_tracked: bool,
     /// `None` if the queue is not visible.
     pub queue: Option<Arc<Queue>>,
     /// The size of all its texts, including the payload.
@@ -88,7 +89,9 @@ impl Engine {
         let results = budget.allowance.run(move |work| {
             each(&evaluated, |row| match &row.queue {
                 Some(queue) if !row.job.is_expired(now) => {
-                    of.matches_without_payload(&seen(&row.job, queue, now), now.0, work)
+                    let facts = seen(&row.job, queue, row.is_tracked, now);
+                    let matches = of.matches_without_payload(&facts, now.0, work)?;
+                    Ok(matches != Some(false))
                 }
                 _ => Ok(false),
             })
@@ -97,7 +100,7 @@ impl Engine {
         let messages = rows.iter().filter_map(|row| row.job.failure.as_ref());
         budget.bytes += messages.map(|it| it.message.len()).sum::<usize>();
         if search.needs_body() {
-            self.match_payloads(search, rows, &mut matching, wanted, budget)
+            self.match_payloads(search, rows, now, &mut matching, wanted, budget)
                 .await?;
         }
         budget.rows += matching.len();
@@ -109,7 +112,8 @@ impl Engine {
     async fn match_payloads(
         &self,
         search: &Search,
-        rows: &[ScannedJob],
+        rows: &Arc<Vec<ScannedJob>>,
+        now: Time,
         matching: &mut Vec<bool>,
         wanted: usize,
         budget: &mut ScanBudget,
@@ -127,12 +131,23 @@ impl Engine {
             }
             let sizes: Vec<i64> = open.iter().map(|(_, row)| row.bytes).collect();
             let (batch, rest) = open.split_at(BatchSizer::fitting(&sizes).min(open.len()));
-            let bodies = Arc::new(self.bodies(batch).await?);
-            budget.bytes += bodies.iter().map(|(_, body)| body.len()).sum::<usize>();
-            let of = search.clone();
+            let bodies = self.bodies(batch).await?;
+            budget.bytes += bodies.iter().map(String::len).sum::<usize>();
+            let indexes = batch.iter().map(|(index, _)| *index);
+            let bodies: Vec<(usize, String)> = indexes.zip(bodies).collect();
+            let (of, evaluated) = (search.clone(), Arc::clone(rows));
             let results = budget.allowance.run(move |work| {
-                each(&bodies, |(protocol, body)| {
-                    of.matches_payload(body_of(*protocol, body), work)
+                each(&bodies, |(index, body)| {
+                    let row = evaluated.get(*index);
+                    let Some((row, queue)) = row.and_then(|row| Some((row, row.queue.as_ref()?)))
+                    else {
+                        return Ok(false);
+                    };
+                    let facts = JobFacts {
+                        body: body_of(queue.key.protocol, body),
+                        ..seen(&row.job, queue, row.is_tracked, now)
+                    };
+                    of.matches_with_payload(&facts, now.0, work)
                 })
             });
             let results = results.await;
@@ -154,7 +169,7 @@ impl Engine {
     }
 
     /// The payloads of these jobs, in their order; empty for jobs that no longer exist.
-    async fn bodies(&self, rows: &[(usize, &ScannedJob)]) -> Result<Vec<(Protocol, String)>> {
+    async fn bodies(&self, rows: &[(usize, &ScannedJob)]) -> Result<Vec<String>> {
         let set: Vec<_> = rows.iter().map(|(_, row)| (row.job.seq,)).collect();
         let mut found = HashMap::new();
         for row in self
@@ -164,11 +179,7 @@ impl Engine {
         {
             found.insert(row.int(0)?, row.text(1)?);
         }
-        let body = |(_, row): &(usize, &ScannedJob)| {
-            let protocol = row.queue.as_ref().map(|queue| queue.key.protocol);
-            let body = found.remove(&row.job.seq).unwrap_or_default();
-            (protocol.unwrap_or(Protocol::Qless), body)
-        };
+        let body = |(_, row): &(usize, &ScannedJob)| found.remove(&row.job.seq).unwrap_or_default();
         Ok(rows.iter().map(body).collect())
     }
 }
@@ -208,13 +219,14 @@ pub fn matches(
     search: &Search,
     job: &Job,
     queue: &Queue,
+    is_tracked: bool,
     now: Time,
     work: &mut Budget,
 ) -> Result<bool, BudgetExceeded> {
-    Ok(!job.is_expired(now) && search.matches(&seen(job, queue, now), now.0, work)?)
+    Ok(!job.is_expired(now) && search.matches(&seen(job, queue, is_tracked, now), now.0, work)?)
 }
 
-fn seen<'a>(job: &'a Job, queue: &'a Queue, now: Time) -> JobFacts<'a> {
+fn seen<'a>(job: &'a Job, queue: &'a Queue, is_tracked: bool, now: Time) -> JobFacts<'a> {
     let is_record = job.state == State::Record;
     JobFacts {
         id: &job.key.id,
@@ -224,6 +236,7 @@ fn seen<'a>(job: &'a Job, queue: &'a Queue, now: Time) -> JobFacts<'a> {
         queue: &queue.key.name,
         class: job.klass.as_deref(),
         tags: &job.tags,
+        is_tracked,
         worker: job.lease.as_ref().map(|lease| lease.worker.as_str()),
         failure: (job.failure.as_ref())
             .map(|failure| (failure.group.as_str(), failure.message.as_str())),

@@ -8,7 +8,7 @@ use crate::engine::error::Result;
 use crate::engine::model::job::{EffectiveState, QueueId, State};
 use crate::engine::queries::queues::COUNTS;
 use crate::engine::queries::search::rows::{
-    FAILED_WITH, GROUP_COUNT, OF_CLASS, TAG_COUNT, TAGGED, When, in_state,
+    FAILED_WITH, GROUP_COUNT, OF_CLASS, TAG_COUNT, TAGGED, TRACKED, When, in_state,
 };
 use crate::engine::queries::search::{QueuesById, SearchLimits};
 use crate::search::Search;
@@ -40,6 +40,7 @@ enum Index {
     /// The jobs of some queues in some states.
     States,
     Tag,
+    Tracked,
     FailureGroup,
     Class,
 }
@@ -88,6 +89,7 @@ impl Plan {
         match self.index {
             None => Vec::new(),
             Some(Index::Tag) => one(TAGGED, search.tag()),
+            Some(Index::Tracked) => vec![Statement::new(TRACKED, [after.into(), limit])],
             Some(Index::FailureGroup) => one(FAILED_WITH, search.failure()),
             Some(Index::Class) => one(OF_CLASS, search.class()),
             Some(Index::States) => {
@@ -133,6 +135,10 @@ impl Engine {
         let counts = StateCounts::count(&counts, search, &states, queues)?;
         // The cost of each index, in entries, and how many jobs it leads to.
         let mut indexes = vec![(counts.entries, counts.matching, Index::States)];
+        if search.requires_tracked() {
+            let count = i64::try_from(self.known_tracked().count()).unwrap_or(i64::MAX);
+            indexes.push((count, count, Index::Tracked));
+        }
         for ((index, ..), answer) in named.iter().zip(answers) {
             let count = answer.rows.first().map_or(Ok(0), |row| row.int(0))?;
             indexes.push((count, count, *index));

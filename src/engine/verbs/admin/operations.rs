@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
-use crate::engine::model::job::{JobKey, QueueKey};
+use crate::engine::model::job::{Job, JobKey, QueueKey};
 use crate::engine::operations::rows;
 use crate::engine::operations::undo::RemovedJob;
 use crate::engine::operations::{
@@ -142,11 +142,24 @@ fn cancel_with_undo(work: &mut UnitOfWork, key: &JobKey, who: &str) -> Result<i6
     let job = work.job(key).cloned().ok_or_else(missing)?;
     let queue = work.queue_key(job.queue).ok_or_else(missing)?;
     cancel(work, std::slice::from_ref(key))?;
+    let action = JobAction::Cancel;
+    Ok(add_ended_operation(work, who, action, job, Some(queue)))
+}
+
+/// Adds an operation that has changed one job and ended. `before` is the job before. With its queue, the operation can
+/// be undone. Returns its ID.
+pub fn add_ended_operation(
+    work: &mut UnitOfWork,
+    who: &str,
+    action: JobAction,
+    before: Job,
+    queue: Option<QueueKey>,
+) -> i64 {
     let id = work.next_seq();
     let new = NewOperation {
         who: who.to_owned(),
-        action: JobAction::Cancel,
-        subject: Subject::Jobs(vec![job.seq]),
+        action,
+        subject: Subject::Jobs(vec![before.seq]),
         estimate: OperationEstimate {
             jobs: 1,
             applicable: 1,
@@ -156,12 +169,15 @@ fn cancel_with_undo(work: &mut UnitOfWork, key: &JobKey, who: &str) -> Result<i6
     let mut operation = initial_operation(id, work.now, &new);
     operation.started_at = Some(work.now);
     operation.done = 1;
-    operation.removed_bytes = (job.body.bytes() + job.history.as_text().len()) as i64;
+    operation.keeps_removed = queue.is_some();
+    if let Some(queue) = queue {
+        operation.removed_bytes = (before.body.bytes() + before.history.as_text().len()) as i64;
+        let removed = RemovedJob { queue, job: before };
+        work.operations.keep_removed(id, 0, removed.as_text());
+    }
     operation.end(OperationState::Done, work.now);
-    let removed = RemovedJob { queue, job };
-    work.operations.keep_removed(id, 0, removed.as_text());
     work.operations.add(operation);
-    Ok(id)
+    id
 }
 
 /// The operation in its initial state.

@@ -86,6 +86,16 @@ fn is_failed(work: &UnitOfWork, key: &JobKey) -> bool {
 }
 
 pub fn requeue_job(work: &mut UnitOfWork, key: &JobKey, queue: Option<&QueueKey>) {
+    requeue_job_after(work, key, queue, 0.0);
+}
+
+/// Like [`requeue_job`]; the job becomes available after `delay` seconds.
+pub fn requeue_job_after(
+    work: &mut UnitOfWork,
+    key: &JobKey,
+    queue: Option<&QueueKey>,
+    delay: f64,
+) {
     let Some(job) = work.job(key) else { return };
     let (id, name) = match queue {
         Some(queue) => (work.get_or_create_queue(queue), queue.name.clone()),
@@ -95,6 +105,6 @@ pub fn requeue_job(work: &mut UnitOfWork, key: &JobKey, queue: Option<&QueueKey>
     if let Some(job) = work.job_mut(key) {
         job.queue = id;
     }
-    enter_queue(work, key, &name, 0.0);
+    enter_queue(work, key, &name, delay);
     announce_put(work, key, &name, loser.as_deref());
 }

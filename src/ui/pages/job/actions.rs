@@ -3,6 +3,7 @@
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
+use crate::ui::actions::by_hand::{Complete, RETRY_BY_HAND};
 use crate::ui::actions::jobs::{
     AddTag, Cancel, MoveJob, Note, Prioritize, TimeOut, Track, UndependAll, Untrack,
 };
@@ -43,6 +44,11 @@ pub fn actions(job: &JobView, request: &PageRequest) -> AnyView {
             cancel_label: "Keep job",
         })
     });
+    let edit = (row.state == EffectiveState::Failed && may_post(RETRY_BY_HAND.path))
+        .then(|| view! { <a class="btn" href=urls::edit(&row.id)>"Edit and retry…"</a> }.into_any())
+        .map(|edit| shortcut("e", edit));
+    let complete = (row.state != EffectiveState::Complete)
+        .then(|| shortcut("", complete_dialog(job, request)));
     let track = if job.tracked {
         let fields = vec![("id", row.id.clone()), ("back", request.here())];
         action_button(
@@ -74,7 +80,39 @@ pub fn actions(job: &JobView, request: &PageRequest) -> AnyView {
         shortcut("t", track),
     );
     let time_out = time_out.map(|time_out| shortcut("", time_out));
-    view! { {retry} {track} {priority} {move_form} {clone} {time_out} {cancel} }.into_any()
+    view! { {retry} {edit} {track} {priority} {move_form} {clone} {time_out} {complete} {cancel} }
+        .into_any()
+}
+
+/// The button that completes the job without a worker, for admins.
+fn complete_dialog(job: &JobView, request: &PageRequest) -> AnyView {
+    let row = &job.row;
+    let loser = row.worker.as_ref().map_or(String::new(), |worker| {
+        format!(" {worker} is running it and will no longer be able to complete it.")
+    });
+    let undo = if job.dependents.total > 0 {
+        " Jobs that depend only on it become available, so this cannot be undone."
+    } else {
+        " You can undo this for 30 s."
+    };
+    confirm_dialog(ConfirmDialog {
+        id: "complete".to_owned(),
+        button: "Complete…".to_owned(),
+        danger: false,
+        title: "Complete this job?".to_owned(),
+        text: format!(
+            "The job becomes complete with its payload, and no worker runs it.{loser}{undo}"
+        ),
+        action: Complete::PATH,
+        fields: vec![
+            ("id", row.id.clone()),
+            ("state", row.state.as_str().to_owned()),
+            ("since", job.times.state_since.to_string()),
+            ("back", request.here()),
+        ],
+        confirm_label: "Complete job".to_owned(),
+        cancel_label: "Close",
+    })
 }
 
 fn priority_form(job: &JobView, request: &PageRequest) -> AnyView {

@@ -83,6 +83,8 @@ fn row(engine: &Engine, operation: &Operation) -> OperationRow {
         JobAction::Untag { tag } => (JobActionKind::Untag, tag.clone()),
         JobAction::Track => (JobActionKind::Track, String::new()),
         JobAction::Untrack => (JobActionKind::Untrack, String::new()),
+        JobAction::RetryByHand => (JobActionKind::RetryByHand, String::new()),
+        JobAction::Complete => (JobActionKind::Complete, String::new()),
     };
     let (all, q, jobs) = match &operation.subject {
         Subject::Search(text) => (true, text.clone(), Vec::new()),

@@ -17,8 +17,8 @@ use crate::ui::components::forms::{
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{job_link, quoted_if_blank};
 use crate::ui::components::styles::{CHOICES, NOTICE, QUESTION};
-use crate::ui::components::tables;
 use crate::ui::components::time::ago;
+use crate::ui::components::{bulk, tables};
 use crate::ui::model::job::JobRow;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::state::EffectiveState;
@@ -308,7 +308,7 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
         (body, "w-[35%] wide"),
     ];
     if acts {
-        columns.insert(0, ("Select", "check-cell"));
+        columns.insert(0, bulk::SELECT);
         columns.push(("Action", "w-[1%] text-right"));
     }
     let rows = view
@@ -409,7 +409,7 @@ fn selection_form(
         <div class=CHOICES>
             <fieldset class="flex flex-wrap items-center gap-2">
                 <legend class="sr-only">"Which dead jobs"</legend>
-                {radio("selected", matches!(selection, Selection::Ids(_)), "selected jobs".into_any())}
+                {radio("selected", matches!(selection, Selection::Ids(_)), view! { "selected jobs" {bulk::selected_count()} }.into_any())}
                 <span class="flex flex-wrap items-center gap-2">
                     {radio("oldest", matches!(selection, Selection::Oldest(_)), "the oldest".into_any())}
                     <input type="number" name="n" min="1" step="1" value=n.to_string() aria-label="How many of the oldest" class="w-18" />

@@ -33,7 +33,7 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
         ("Tries left", "num"),
         ("Expires", "num mid"),
     ];
-    job_table(view, &columns, "Body", |job| {
+    job_table(view, &columns, "Body", request, |job| {
         view! {
             <td class="num">{ago(job.state_time, request.now)}</td>
             <td class="num">{attempts(job)}</td>

@@ -24,7 +24,7 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
         _ => "Timeout ends",
     };
     let columns = [(moment, "num w-[1%]"), ("Retries left", "num")];
-    job_table(view, &columns, "Payload", |job| {
+    job_table(view, &columns, "Payload", request, |job| {
         view! {
             <td class="num">{ago(job.state_time, request.now)}</td>
             <td class="num">{retries(job)}</td>

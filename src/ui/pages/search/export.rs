@@ -42,6 +42,14 @@ pub async fn load_part(engine: &Engine, search: &Search, after: Option<i64>) -> 
     })
 }
 
+/// The jobs with these numbers that still exist, newest first.
+///
+/// # Errors
+/// If the database cannot be read.
+pub async fn load_numbered(engine: &Engine, numbers: &[i64]) -> Result<Vec<JobRow>> {
+    Ok(rows(engine, &engine.numbered_jobs(numbers, None).await?))
+}
+
 /// A job in an export. Times are ISO 8601, UTC.
 #[derive(Serialize)]
 struct Exported<'a> {

@@ -7,17 +7,29 @@ use crate::engine::{Engine, Page, Result, SearchLimits};
 use crate::search::Search;
 use crate::ui::context::read;
 use crate::ui::error::PageError;
+use crate::ui::model::PAGE_JOBS;
 use crate::ui::pages::search::model::{
-    Outcome, SavedRow, SearchError, SearchResults, SearchView, SearchesView, Term, in_quotes,
+    Outcome, SavedRow, SearchError, SearchOrder, SearchPosition, SearchResults, SearchView,
+    SearchesView, Term, in_quotes,
 };
 use crate::ui::present::queue_refs::queue_names;
 use crate::ui::present::rows;
 
-/// A page of matching jobs, newest first, that starts after the job with the number `after`.
+/// A page of matching jobs: newest first, after the job with the number `after`; or in another order, from `offset` on.
 #[server(name = RunSearch)]
-pub async fn search(text: String, after: Option<i64>) -> Result<SearchView, PageError> {
+pub async fn search(
+    text: String,
+    after: Option<i64>,
+    #[server(default)] order: SearchOrder,
+    #[server(default)] offset: usize,
+) -> Result<SearchView, PageError> {
+    let position = SearchPosition {
+        after,
+        order,
+        offset,
+    };
     read(Role::Viewer, async |context| {
-        load_search(&context.engine, text, after).await
+        load_search(&context.engine, text, position).await
     })
     .await
 }
@@ -30,6 +42,9 @@ pub async fn searches() -> Result<SearchesView, PageError> {
     })
     .await
 }
+
+/// Maximum number of jobs that are sorted: the newest ones.
+const SORTED_MAX: usize = 1_000;
 
 /// Maximum number of suggested queues, of tags, and of failure groups.
 const SUGGESTED: usize = 30;
@@ -49,6 +64,7 @@ pub async fn load_searches(engine: &Engine) -> Result<SearchesView> {
         "state:stalled",
         "state:dead",
         "state:scheduled",
+        "tracked:yes",
     ];
     let mut suggested: Vec<String> = words.map(str::to_owned).to_vec();
     let queues = queue_names(engine).into_iter().take(SUGGESTED);
@@ -72,34 +88,54 @@ pub async fn load_searches(engine: &Engine) -> Result<SearchesView> {
     })
 }
 
-/// A page of matching jobs, newest first, that starts after the job with the number `after`.
-pub async fn load_search(engine: &Engine, text: String, after: Option<i64>) -> Result<SearchView> {
+/// A page of matching jobs.
+pub async fn load_search(
+    engine: &Engine,
+    text: String,
+    position: SearchPosition,
+) -> Result<SearchView> {
     let outcome = match Search::parse(&text) {
         Err(error) => Outcome::Invalid(SearchError {
             from: error.from,
             to: error.to,
             why: error.why,
         }),
-        Ok(search) => Outcome::Found(Box::new(found(engine, &search, after).await?)),
+        Ok(search) => Outcome::Found(Box::new(found(engine, &search, position).await?)),
     };
     Ok(SearchView { text, outcome })
 }
 
-async fn found(engine: &Engine, search: &Search, after: Option<i64>) -> Result<SearchResults> {
-    let found = engine
-        .search(search, after, SearchLimits::default(), None)
-        .await?;
+async fn found(
+    engine: &Engine,
+    search: &Search,
+    position: SearchPosition,
+) -> Result<SearchResults> {
+    let is_sorted = position.order != SearchOrder::Newest;
+    let mut limits = SearchLimits::default();
+    if is_sorted {
+        limits.jobs = SORTED_MAX;
+    }
+    let after = position.after.filter(|_| !is_sorted);
+    let found = engine.search(search, after, limits, None).await?;
     let term = |(description, without)| Term {
         description,
         without,
     };
+    let mut jobs = rows(engine, &found.jobs);
+    let sorted = is_sorted.then_some(jobs.len());
+    if is_sorted {
+        position.order.sort(&mut jobs);
+        jobs.drain(..position.offset.min(jobs.len()));
+        jobs.truncate(PAGE_JOBS);
+    }
     Ok(SearchResults {
         terms: search.terms().into_iter().map(term).collect(),
-        jobs: rows(engine, &found.jobs),
+        jobs,
+        sorted,
         // Only the first page shows exact ID matches, above the results.
-        exact: match after {
-            None => rows(engine, &found.exact),
-            Some(_) => Vec::new(),
+        exact: match (after, position.offset) {
+            (None, 0) => rows(engine, &found.exact),
+            _ => Vec::new(),
         },
         searched: found.scanned,
         total: found.considered,

@@ -41,6 +41,78 @@ pub fn search_of_queue(queue: &QueueRef, state: EffectiveState) -> String {
     text
 }
 
+/// The order of search results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SearchOrder {
+    /// Newest first.
+    #[default]
+    Newest,
+    /// Lowest priority number first.
+    Priority,
+    /// Fewest retries left first.
+    Retries,
+    /// By the time that a list shows, earliest first.
+    Time,
+    Queue,
+    Class,
+    State,
+}
+
+impl SearchOrder {
+    pub const ALL: [SearchOrder; 7] = [
+        SearchOrder::Newest,
+        SearchOrder::Priority,
+        SearchOrder::Retries,
+        SearchOrder::Time,
+        SearchOrder::Queue,
+        SearchOrder::Class,
+        SearchOrder::State,
+    ];
+
+    /// The name in addresses; empty for the default.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SearchOrder::Newest => "",
+            SearchOrder::Priority => "priority",
+            SearchOrder::Retries => "retries",
+            SearchOrder::Time => "time",
+            SearchOrder::Queue => "queue",
+            SearchOrder::Class => "class",
+            SearchOrder::State => "state",
+        }
+    }
+
+    /// The order with this name; the default if there is none.
+    pub fn parse(text: &str) -> SearchOrder {
+        let found = SearchOrder::ALL.into_iter().find(|it| it.as_str() == text);
+        found.unwrap_or_default()
+    }
+
+    /// Sorts jobs that are newest first.
+    pub fn sort(self, jobs: &mut [JobRow]) {
+        match self {
+            SearchOrder::Newest => {}
+            SearchOrder::Priority => jobs.sort_by(|a, b| a.priority.total_cmp(&b.priority)),
+            SearchOrder::Retries => jobs.sort_by_key(|job| job.remaining),
+            SearchOrder::Time => jobs.sort_by_key(|job| job.state_time),
+            SearchOrder::Queue => jobs.sort_by(|a, b| a.queue_ref.cmp(&b.queue_ref)),
+            SearchOrder::Class => jobs.sort_by(|a, b| a.klass.cmp(&b.klass)),
+            SearchOrder::State => jobs.sort_by_key(|job| job.state.as_str()),
+        }
+    }
+}
+
+/// The part of the results that a page shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SearchPosition {
+    /// The number of the job after which a page in the default order starts.
+    pub after: Option<i64>,
+    pub order: SearchOrder,
+    /// The number of jobs before a page in another order.
+    pub offset: usize,
+}
+
 /// A search and its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchView {
@@ -79,8 +151,11 @@ pub struct Term {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchResults {
     pub terms: Vec<Term>,
-    /// Newest first.
+    /// In the order of the page.
     pub jobs: Vec<JobRow>,
+    /// The number of jobs that were sorted; `None` in the default order.
+    #[serde(default)]
+    pub sorted: Option<usize>,
     /// Jobs whose ID equals the whole search.
     pub exact: Vec<JobRow>,
     pub searched: usize,

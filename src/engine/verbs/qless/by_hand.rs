@@ -1,0 +1,154 @@
+//! What operators do to one job by hand: retry it with another payload or after a delay, and complete it. A job that has
+//! changed since the operator saw it is refused. Both can be undone for a while, as operations.
+
+use crate::engine::Engine;
+use crate::engine::clock::Time;
+use crate::engine::error::Result;
+use crate::engine::events::LogEvent;
+use crate::engine::model::body::Body;
+use crate::engine::model::history::EventKind;
+use crate::engine::model::job::{EffectiveState, Job, JobKey, State};
+use crate::engine::operations::JobAction;
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
+use crate::engine::verbs::admin::operations::add_ended_operation;
+use crate::engine::verbs::leases::announce_lost_lock;
+use crate::engine::verbs::lifecycle::leave_queue;
+use crate::engine::verbs::qless::depend::release_dependents;
+use crate::engine::verbs::qless::unfail::requeue_job_after;
+
+/// A job as an operator has seen it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenJob {
+    pub key: JobKey,
+    pub state: EffectiveState,
+    /// When it entered its state.
+    pub since: Time,
+}
+
+/// Why nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ByHandError {
+    #[error("the job no longer exists")]
+    Missing,
+    #[error(
+        "the job has changed since the page was loaded, and is now {0}; nothing was changed. Check the job and try again"
+    )]
+    Changed(EffectiveState),
+    #[error("the job is {0}; only failed jobs can be retried")]
+    NotFailed(EffectiveState),
+    #[error("the job is already complete")]
+    Complete,
+}
+
+impl Engine {
+    /// Retries a failed job after `delay` seconds, with another payload if `body` is given. Returns the ID of the
+    /// operation that undoes it.
+    pub async fn retry_by_hand(
+        &self,
+        seen: SeenJob,
+        body: Option<String>,
+        delay: f64,
+        who: String,
+    ) -> Result<Result<i64, ByHandError>> {
+        let body = body.map(Body::from);
+        let needs = Needs {
+            jobs: vec![seen.key.clone()],
+            bodies: true,
+            bytes: body.as_ref().map_or(0, Body::bytes),
+            ..Needs::default()
+        };
+        let retry =
+            move |work: &mut UnitOfWork| Ok(retry_by_hand(work, &seen, body.as_ref(), delay, &who));
+        self.write(needs, None, 1, retry).await
+    }
+
+    /// Completes a job without a worker. Returns the ID of the operation, and whether it can be undone: not if other jobs
+    /// depended on the job.
+    pub async fn complete_by_hand(
+        &self,
+        seen: SeenJob,
+        who: String,
+    ) -> Result<Result<(i64, bool), ByHandError>> {
+        let needs = Needs {
+            jobs: vec![seen.key.clone()],
+            bodies: true,
+            releases_dependents: true,
+            replaces_dependencies: true,
+            ..Needs::default()
+        };
+        let complete = move |work: &mut UnitOfWork| Ok(complete_by_hand(work, &seen, &who));
+        self.write(needs, None, 1, complete).await
+    }
+}
+
+/// The job, if it is as the operator has seen it.
+fn unchanged(work: &UnitOfWork, seen: &SeenJob) -> Result<Job, ByHandError> {
+    let job = work.job(&seen.key).ok_or(ByHandError::Missing)?;
+    let state = job.effective_state(work.now);
+    if job.since != seen.since || state != seen.state {
+        return Err(ByHandError::Changed(state));
+    }
+    Ok(job.clone())
+}
+
+fn retry_by_hand(
+    work: &mut UnitOfWork,
+    seen: &SeenJob,
+    body: Option<&Body>,
+    delay: f64,
+    who: &str,
+) -> Result<i64, ByHandError> {
+    let (before, now) = (unchanged(work, seen)?, work.now);
+    if before.state != State::Failed {
+        return Err(ByHandError::NotFailed(before.effective_state(now)));
+    }
+    if let (Some(body), Some(job)) = (body, work.job_mut(&seen.key)) {
+        job.body = body.clone();
+        let note = format!("payload replaced by {who}");
+        job.history.push(EventKind::Note, now, Some(&note), None);
+    }
+    requeue_job_after(work, &seen.key, None, delay);
+    let queue = work.queue_key(before.queue);
+    let action = JobAction::RetryByHand;
+    Ok(add_ended_operation(work, who, action, before, queue))
+}
+
+fn complete_by_hand(
+    work: &mut UnitOfWork,
+    seen: &SeenJob,
+    who: &str,
+) -> Result<(i64, bool), ByHandError> {
+    let (key, now) = (&seen.key, work.now);
+    let before = unchanged(work, seen)?;
+    if before.state == State::Complete {
+        return Err(ByHandError::Complete);
+    }
+    let loser = leave_queue(work, key);
+    work.set_dependencies(key, &[]);
+    if let Some(job) = work.job_mut(key) {
+        let note = format!("completed by {who}");
+        job.history.push(EventKind::Note, now, Some(&note), None);
+        job.history.push(EventKind::Done, now, None, None);
+        job.failure = None;
+        job.lease = None;
+        job.remaining = job.retries;
+        job.since = now;
+        job.state = State::Complete;
+    }
+    if let Some(worker) = loser {
+        announce_lost_lock(work, key, &worker);
+    }
+    let queue = work.queue_name(before.queue);
+    work.events.log(&LogEvent::Completed {
+        id: &key.id,
+        queue: &queue,
+    });
+    work.publish_tracked("completed", key);
+    work.completed = true;
+    release_dependents(work, key);
+    // The dependents may run now.
+    let can_be_undone = before.dependents.is_empty();
+    let queue = work.queue_key(before.queue).filter(|_| can_be_undone);
+    let id = add_ended_operation(work, who, JobAction::Complete, before, queue);
+    Ok((id, can_be_undone))
+}

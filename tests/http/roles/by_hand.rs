@@ -1,0 +1,158 @@
+//! Retrying a job with another payload, and completing a job by hand: who may, and what the audit log records.
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::{ANNA, Browser, OLGA, VERA, actions, with_keys};
+use crate::support::Server;
+
+/// The value of a hidden field of the form that posts to `action`.
+#[track_caller]
+fn hidden(page: &str, action: &str, field: &str) -> String {
+    let (_, form) = page
+        .split_once(&format!("action=\"{action}\""))
+        .unwrap_or_else(|| panic!("no form {action}"));
+    let form = form.split("</form>").next().unwrap();
+    let (_, value) = form
+        .split_once(&format!("name=\"{field}\" value=\""))
+        .unwrap_or_else(|| panic!("no field {field}"));
+    value.split('"').next().unwrap().to_owned()
+}
+
+async fn failed(server: &Server, id: &str, meta: &str) {
+    let worker = server.by("w");
+    worker
+        .add(
+            "mail",
+            json!({"id": id, "meta": {"card": meta}, "priority": -9}),
+        )
+        .await;
+    worker.pop("mail").await;
+    worker.fail(id, "Lost").await;
+}
+
+/// Checks that the audit log describes the change of the payload without showing it.
+async fn assert_recorded(browser: &Browser) {
+    let entries = browser.audit("").await;
+    let all = json!(entries).to_string();
+    assert!(
+        !all.contains("hush-hush") && !all.contains("secret-2"),
+        "{all}"
+    );
+    let entry = entries
+        .iter()
+        .find(|entry| entry["action"] == "retry_by_hand" && entry["items"] == 1)
+        .expect("an entry with a change");
+    let payload = |side: &str| entry[side][0]["payload"].as_str().unwrap().to_owned();
+    assert!(
+        payload("before").starts_with("20 bytes, SHA-256 "),
+        "{entry}"
+    );
+    assert!(
+        payload("after").starts_with("19 bytes, SHA-256 "),
+        "{entry}"
+    );
+    assert_eq!(entry["target"], "job a");
+}
+
+#[tokio::test]
+async fn operators_edit_and_retry_and_the_audit_log_has_no_payload() {
+    let server = Server::with(&with_keys(&[]));
+    failed(&server, "a", "hush-hush").await;
+    let browser = Browser::at(&server);
+    let (olga, vera) = (browser.with_key(OLGA), browser.with_key(VERA));
+    assert!(!vera.page("/ui/jobs/a").await.contains("/ui/edit"));
+    assert_eq!(vera.open("/ui/edit?job=a").await.status(), 403);
+    assert!(olga.page("/ui/jobs/a").await.contains("/ui/edit?job=a"));
+    let page = olga.page("/ui/edit?job=a").await;
+    assert!(page.contains("hush-hush"));
+    let field = |name| hidden(&page, "/ui/edit", name);
+    let (state, since) = (field("state"), field("since"));
+    let form = |data: &'static str, delay: &'static str| {
+        [
+            ("id", "a".to_owned()),
+            ("state", state.clone()),
+            ("since", since.clone()),
+            ("data", data.to_owned()),
+            ("delay", delay.to_owned()),
+        ]
+    };
+    let post = async |who: &Browser, form: [(&str, String); 5]| {
+        let pairs: Vec<(&str, &str)> = form.iter().map(|(name, value)| (*name, &**value)).collect();
+        who.post("/ui/edit", &pairs).await
+    };
+    assert_eq!(post(&vera, form("1", "")).await.status(), 403);
+    for (data, delay, why) in [
+        ("{\"card\": ", "", "The payload is not valid JSON"),
+        ("{}", "-1", "The delay must be between 0 s"),
+        ("{}", "soon", "The delay must be a number"),
+    ] {
+        let refused = post(&olga, form(data, delay)).await;
+        assert_eq!(refused.status(), 200);
+        let text = refused.text().await.unwrap();
+        assert!(text.contains(why), "{why}");
+        assert!(
+            text.contains(&data.replace('"', "&quot;")) || text.contains(data),
+            "{text}"
+        );
+    }
+    assert_eq!(server.client().state("a").await, "failed");
+    let done = post(&olga, form("{ \"card\": \"secret-2\" }", "60")).await;
+    assert_eq!(
+        (done.status().as_u16(), &done.headers()["location"]),
+        (303, &"/ui/jobs/a".parse().unwrap())
+    );
+    let job = server.client().job("a").await;
+    assert_eq!(job["state"], "scheduled");
+    // The same form again: the job has changed.
+    let refused = post(&olga, form("3", "")).await;
+    let text = refused.text().await.unwrap();
+    assert!(
+        text.contains("has changed since the page was loaded, and is now scheduled"),
+        "{text}"
+    );
+    assert_recorded(&olga).await;
+}
+
+#[tokio::test]
+async fn only_admins_complete_jobs_by_hand() {
+    let server = Server::with(&with_keys(&[]));
+    server.client().add_ids("mail", &["a"]).await;
+    let browser = Browser::at(&server);
+    let (olga, anna) = (browser.with_key(OLGA), browser.with_key(ANNA));
+    let complete = "/ui/fn/complete";
+    let page = olga.page("/ui/jobs/a").await;
+    assert!(!actions(&page).iter().any(|action| action == complete));
+    let page = anna.page("/ui/jobs/a").await;
+    let field = |name| hidden(&page, complete, name);
+    let (state, since) = (field("state"), field("since"));
+    let form = [
+        ("id", "a"),
+        ("state", &*state),
+        ("since", &*since),
+        ("back", "/ui/jobs/a"),
+    ];
+    assert_eq!(olga.post(complete, &form).await.status(), 403);
+    assert_eq!(server.client().state("a").await, "waiting");
+    let done = anna.post(complete, &form).await;
+    assert_eq!(done.status(), 303);
+    let flash = done.headers()["set-cookie"].to_str().unwrap().to_owned();
+    assert!(flash.contains("completed"), "{flash}");
+    assert_eq!(server.client().state("a").await, "complete");
+    let entry = anna.audit("").await;
+    let entry = entry
+        .iter()
+        .find(|entry| entry["action"] == "complete" && entry["items"] == 1)
+        .unwrap();
+    assert_eq!(entry["before"][0]["state"], "waiting");
+    assert_eq!(entry["after"][0]["state"], "complete");
+    // The form is outdated, and no longer has a button.
+    anna.act("complete", &form[..3]).await;
+    let page = anna.page("/ui/jobs/a").await;
+    assert!(!page.contains(complete));
+    let request = anna
+        .request(Method::GET, "/ui/operations")
+        .header("accept", "text/html");
+    let list = request.send().await.unwrap().text().await.unwrap();
+    assert!(list.contains("Complete 1 job"), "{list}");
+}
