@@ -54,7 +54,7 @@ pub use model::job::{
     QLESS_SCOPE, QueueId, QueueKey, State, UNLIMITED, wrong_class, wrong_name,
 };
 pub use model::page::Page;
-pub use model::queue::{Queue, Queues};
+pub use model::queue::{PAUSE_REASON_CHARS_MAX, Pause, Queue, Queues};
 pub use model::record::Record;
 pub use model::recurring::{RECURRING_ID_BYTES_MAX, Recurring};
 pub use model::tracked::Tracked;
@@ -89,6 +89,7 @@ pub use unit_of_work::time_series::{HOUR, minute};
 use unit_of_work::transaction::{Runner, SeenWorkers, StatisticsCleanup, Verb, WriteRequest};
 use unit_of_work::{Needs, Shared, UnitOfWork};
 pub use verbs::admin::import::{Import, ImportedDependencies, ImportedQueue, ImportedRecurring};
+pub use verbs::admin::queues::NewPause;
 pub use verbs::admin::saved_searches::{SEARCHES_MAX, Saved};
 pub use verbs::admin::scripts::SCRIPTS_MAX;
 pub use verbs::admin::sessions::{

@@ -4,6 +4,8 @@
 mod job;
 mod settings;
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
 
 use super::Connection;
@@ -125,8 +127,14 @@ pub enum QueueCommand {
         #[command(flatten)]
         watch: Watch,
     },
-    /// Pause queues: workers get no jobs from them until they are resumed. Jobq queues cannot be paused.
-    Pause(Queues),
+    /// Pause queues, or change their pause: workers get no jobs from them until they resume. Jobq queues cannot be
+    /// paused.
+    Pause {
+        #[command(flatten)]
+        queues: Queues,
+        #[command(flatten)]
+        pause: PauseOptions,
+    },
     /// Resume paused queues.
     #[command(visible_alias = "unpause")]
     Resume(Queues),
@@ -151,6 +159,25 @@ pub struct Queues {
     /// Queues: NAME (qless), lmstfy:NAMESPACE/NAME, relay:NAME or jobq:NAME.
     #[arg(value_parser = queue_name, required = true, value_name = "QUEUE")]
     pub queues: Vec<QueueName>,
+}
+
+/// Why and until when queues are paused.
+#[derive(Debug, Default, Args)]
+pub struct PauseOptions {
+    /// Reason, shown with the queue. Up to 500 characters.
+    #[arg(long, default_value = "", hide_default_value = true)]
+    pub reason: String,
+    /// Resume after this duration, such as 30s, 5m, 2h or 1d.
+    #[arg(long = "for", value_name = "DURATION", value_parser = super::work::duration, conflicts_with = "until")]
+    pub duration: Option<Duration>,
+    /// Resume at this time in UTC, such as 2026-11-26T17:00.
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub until: String,
 }
 
 /// The confirmation of a command that cannot be undone, or that changes many jobs.

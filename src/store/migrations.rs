@@ -27,6 +27,7 @@ macro_rules! migrations {
             "0016_lists"
             "0017_long_bodies"
             "0018_scripts"
+            "0019_pauses"
         )
     };
     ($folder:literal: $($file:literal)*) => {

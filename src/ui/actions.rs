@@ -133,6 +133,8 @@ static ACTIONS: &[&Action] = &[
     &queues::FORGET_QUEUE,
     &queues::CREATE_QUEUE,
     &queues::PAUSE_QUEUE,
+    &queues::PAUSE_QUEUES,
+    &queues::RESUME_QUEUES,
     &queues::UNPAUSE_QUEUE,
     &records::APPEND_EVENT,
     &records::CREATE_RECORD,

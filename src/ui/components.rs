@@ -14,6 +14,7 @@ pub mod icons;
 pub mod keyboard;
 pub mod links;
 pub mod paging;
+pub mod pause;
 pub mod payload;
 pub mod state;
 pub mod styles;

@@ -4,6 +4,7 @@ mod audit;
 mod changes;
 mod pages;
 mod paths;
+mod pauses;
 mod refused;
 mod servers;
 mod sessions;

@@ -57,6 +57,11 @@ enum Item<'a> {
     Queue {
         queue: &'a str,
         paused: bool,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        reason: &'a str,
+        /// When the pause ends.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        until: Option<String>,
         listed: bool,
     },
     Recurring {
@@ -308,9 +313,13 @@ impl UnitOfWork {
 }
 
 fn queue_item(queue: &Queue) -> Item<'_> {
+    let pause = queue.pause.as_ref();
+    let until = pause.and_then(|pause| pause.until?.iso());
     Item::Queue {
         queue: &queue.key.name,
-        paused: queue.paused,
+        paused: pause.is_some(),
+        reason: pause.map_or("", |pause| &pause.reason),
+        until,
         listed: !queue.forgotten,
     }
 }

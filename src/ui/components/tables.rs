@@ -17,7 +17,8 @@ use crate::ui::components::forms::{
 };
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{job_link, queue_name, quoted_if_blank, tag_link, worker_link};
-use crate::ui::components::state::{bar, chip, count_cell, not_applicable_cell, paused_chip};
+use crate::ui::components::pause;
+use crate::ui::components::state::{bar, chip, count_cell, not_applicable_cell};
 use crate::ui::components::time::ago;
 use crate::ui::model::failure::GroupRow;
 use crate::ui::model::job::JobRow;
@@ -103,11 +104,12 @@ fn sparkline_cell(completed: Option<&Vec<i64>>) -> AnyView {
     view! { <td class="wide">{sparkline(completed, "text-complete", &about)}</td> }.into_any()
 }
 
-/// One row per queue.
+/// One row per queue. Selectable ones have a checkbox and a button to pause or resume them.
 pub fn queue_rows(
     queues: &[QueueRow],
     with_records: bool,
     sparks: Option<&Sparklines>,
+    is_selectable: bool,
     now: i64,
 ) -> AnyView {
     queues
@@ -115,11 +117,13 @@ pub fn queue_rows(
         .map(|queue| {
             view! {
                 <tr data-key=urls::queue(&queue.queue_ref)>
+                    {is_selectable.then(|| pause::checkbox(queue))}
                     <th scope="row">
-                        {queue_name(&queue.queue_ref)} {queue.paused.then(paused_chip)}
+                        {queue_name(&queue.queue_ref)} {queue.paused.then(|| pause::chip(&queue.pause, now))}
                     </th>
                     {queue_cells(queue, with_records, now)}
                     {sparks.map(|sparks| sparkline_cell(sparks.get(&queue.queue_ref)))}
+                    {is_selectable.then(|| pause::row_button(queue))}
                 </tr>
             }
         })

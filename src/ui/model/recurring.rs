@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ui::model::queue::PauseDetails;
+
 /// A recurring job in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecurringRow {
@@ -9,6 +11,9 @@ pub struct RecurringRow {
     pub queue: String,
     /// The queue is paused, so no children are created.
     pub paused: bool,
+    /// The details of the queue's pause.
+    #[serde(default)]
+    pub pause: PauseDetails,
     pub klass: Option<String>,
     /// The interval in microseconds.
     pub interval: i64,

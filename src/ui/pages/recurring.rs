@@ -15,7 +15,7 @@ use crate::ui::components::forms::{NumberField, may_post, number_field, queue_fi
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::queue_link;
 use crate::ui::components::paging::pager;
-use crate::ui::components::state::paused_chip;
+use crate::ui::components::pause;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CRUMB, FIELDS};
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
@@ -94,7 +94,7 @@ fn list(rows: &[RecurringRow], request: &PageRequest) -> AnyView {
                     <a class="id" href=urls::recurring(&row.id)>{row.id.clone()}</a>
                     {row.klass.clone().map(|klass| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{klass}</span> })}
                 </th>
-                <td class="mid">{queue_link(&QueueRef::qless(&row.queue))} {row.paused.then(paused_chip)}</td>
+                <td class="mid">{queue_link(&QueueRef::qless(&row.queue))} {row.paused.then(|| pause::chip(&row.pause, request.now))}</td>
                 <td>{time::every(row.interval)}</td>
                 <td class="num max-sm:whitespace-normal">{next(row, request.now)}</td>
                 <td class="num mid">{time::number(row.children)}</td>

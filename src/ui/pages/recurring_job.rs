@@ -13,8 +13,8 @@ use crate::ui::components::basics::{card, definitions, empty_note, loaded};
 use crate::ui::components::commands::{api, copy, curl_commands, shell_quote};
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, hidden, may_post, queue_field};
 use crate::ui::components::links::{queue_link, tag_link};
+use crate::ui::components::pause;
 use crate::ui::components::payload::payload;
-use crate::ui::components::state::paused_chip;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, FIELDS, SECTION_TITLE};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::exact;
@@ -90,7 +90,7 @@ fn facts(view: &RecurringView) -> AnyView {
     let facts = [
         (
             "Queue",
-            view! { {queue_link(&QueueRef::qless(&row.queue))} " " {row.paused.then(paused_chip)} }.into_any(),
+            view! { {queue_link(&QueueRef::qless(&row.queue))} " " {row.paused.then(|| pause::chip(&row.pause, request.now))} }.into_any(),
         ),
         ("Interval", time::every(row.interval).into_any()),
         ("Next run", exact(row.next_due)),
