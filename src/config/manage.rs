@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 
 use super::Connection;
 use crate::engine::Protocol;
-pub use job::{Job, JobAction, JobCommand, JobPut, Targets};
+pub use job::{Job, JobAction, JobCommand, JobPut, Jobs, Targets};
 pub use settings::{OptionCommand, RemoteToken};
 
 /// Maximum number of rows that a list prints (`--limit`).
@@ -294,15 +294,26 @@ pub enum RecurringCommand {
     },
     /// Create a recurring job.
     Put(Box<RecurringPut>),
+    /// Pause recurring jobs: they create no jobs until they are resumed.
+    Pause(RecurringJobs),
+    /// Resume paused recurring jobs. The runs that they have missed are skipped.
+    #[command(visible_alias = "unpause")]
+    Resume(RecurringJobs),
+    /// Create one job of each of these recurring jobs now. Their schedules stay as they are.
+    Run(RecurringJobs),
     /// End recurring jobs. The jobs that they have created are kept.
     #[command(visible_alias = "cancel")]
-    End {
-        #[command(flatten)]
-        remote: Remote,
-        /// IDs of the recurring jobs.
-        #[arg(required = true, value_name = "ID")]
-        ids: Vec<String>,
-    },
+    End(RecurringJobs),
+}
+
+/// The recurring jobs that a command changes.
+#[derive(Debug, Args)]
+pub struct RecurringJobs {
+    #[command(flatten)]
+    pub remote: Remote,
+    /// IDs of the recurring jobs.
+    #[arg(required = true, value_name = "ID")]
+    pub ids: Vec<String>,
 }
 
 /// A new recurring job.
@@ -316,8 +327,20 @@ pub struct RecurringPut {
     #[arg(default_value = "{}")]
     pub payload: String,
     /// Time between two jobs: a number of seconds, or with a unit (30s, 5m, 1h, 1d).
-    #[arg(long, value_name = "INTERVAL", value_parser = seconds)]
-    pub every: f64,
+    #[arg(long, value_name = "INTERVAL", value_parser = seconds, required_unless_present = "cron", conflicts_with = "cron")]
+    pub every: Option<f64>,
+    /// Cron expression with five fields, instead of an interval, such as "0 9 * * MON-FRI".
+    #[arg(long, value_name = "EXPRESSION")]
+    pub cron: Option<String>,
+    /// Time zone of the cron expression, such as Europe/Berlin [default: UTC].
+    #[arg(
+        long,
+        value_name = "ZONE",
+        default_value = "",
+        hide_default_value = true,
+        requires = "cron"
+    )]
+    pub zone: String,
     /// ID of the recurring job [default: generated].
     #[arg(long, default_value = "", hide_default_value = true)]
     pub id: String,

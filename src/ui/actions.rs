@@ -22,6 +22,7 @@ pub mod put;
 pub mod queues;
 pub mod records;
 pub mod recurring;
+pub mod reschedule;
 pub mod searches;
 pub mod session;
 pub mod tokens;
@@ -140,8 +141,12 @@ static ACTIONS: &[&Action] = &[
     &records::CREATE_RECORD,
     &records::SET_STATE,
     &recurring::CHANGE_RECURRING,
+    &recurring::PAUSE_RECURRING,
     &recurring::RECUR,
+    &recurring::RESUME_RECURRING,
+    &recurring::RUN_RECURRING,
     &recurring::UNRECUR,
+    &reschedule::RESCHEDULE,
     &searches::FORGET_SEARCH,
     &searches::SAVE_SEARCH,
     &session::SIGN_IN,

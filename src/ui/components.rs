@@ -16,6 +16,7 @@ pub mod links;
 pub mod paging;
 pub mod pause;
 pub mod payload;
+pub mod reschedule;
 pub mod state;
 pub mod styles;
 pub mod tables;

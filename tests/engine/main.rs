@@ -27,6 +27,7 @@ mod readers;
 mod refusals;
 mod requests;
 mod rounds;
+mod schedules;
 mod search;
 mod series;
 mod sessions;

@@ -211,23 +211,35 @@ pub fn worker_table(rows: &[WorkerRow]) -> String {
 }
 
 pub fn recurring_json(row: &RecurringRow) -> Value {
+    let has_cron = !row.cron.is_empty();
+    let interval = (!has_cron).then_some(row.interval as f64 / 1e6);
+    let (cron, zone) = (has_cron.then_some(&row.cron), has_cron.then_some(&row.zone));
+    let next = (row.next_due != i64::MAX).then(|| time::iso(row.next_due));
     json!({
         "id": row.id, "queue": row.queue, "paused": row.paused, "class": row.klass,
-        "interval_s": row.interval as f64 / 1e6, "next": time::iso(row.next_due), "jobs": row.children,
+        "interval_s": interval, "cron": cron, "zone": zone, "recurring_paused": row.held,
+        "next": next, "jobs": row.children,
         "backlog": row.backlog, "priority": row.priority, "retries": row.retries, "tags": row.tags,
     })
 }
 
 pub fn recurring_table(rows: &[RecurringRow]) -> String {
-    let mut table = Table::new(&["ID", "QUEUE", "INTERVAL", "NEXT", "JOBS", "STATUS"]);
+    let mut table = Table::new(&["ID", "QUEUE", "SCHEDULE", "NEXT", "JOBS", "STATUS"]);
     for row in rows {
         table.row([
             row.id.clone(),
             row.queue.clone(),
-            time::every(row.interval),
-            relative(row.next_due, now()),
+            row.schedule(),
+            match row.next_due {
+                i64::MAX => String::new(),
+                next => relative(next, now()),
+            },
             number(row.children),
-            if row.paused { "queue paused" } else { "" }.to_owned(),
+            match (row.held, row.paused) {
+                (true, _) => "paused".to_owned(),
+                (false, true) => "queue paused".to_owned(),
+                (false, false) => String::new(),
+            },
         ]);
     }
     table.render()

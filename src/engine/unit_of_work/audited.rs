@@ -68,6 +68,10 @@ enum Item<'a> {
         recurring: &'a str,
         queue: String,
         interval: f64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cron: Option<String>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        paused: bool,
         priority: f64,
         retries: i64,
         backlog: i64,
@@ -304,6 +308,11 @@ impl UnitOfWork {
             recurring: &recurring.id,
             queue: self.queue_name(recurring.queue),
             interval: recurring.interval_s(),
+            cron: recurring
+                .cron
+                .as_ref()
+                .map(|cron| format!("{} {}", cron.expression, cron.zone)),
+            paused: recurring.is_paused(),
             priority: recurring.priority,
             retries: recurring.retries,
             backlog: recurring.backlog,

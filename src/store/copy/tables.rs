@@ -187,6 +187,9 @@ pub const TABLES: &[Table] = &[
             ("tags", Text),
             ("body", Text),
             ("version", Int),
+            ("cron", Text),
+            ("zone", Text),
+            ("held_next", Int),
         ],
     },
     Table {

@@ -18,6 +18,7 @@ use crate::ui::components::forms::{
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{job_link, queue_name, quoted_if_blank, tag_link, worker_link};
 use crate::ui::components::pause;
+use crate::ui::components::reschedule;
 use crate::ui::components::state::{bar, chip, count_cell, not_applicable_cell};
 use crate::ui::components::time::ago;
 use crate::ui::model::failure::GroupRow;
@@ -212,7 +213,7 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], request: &PageRequest
         ]);
     }
     columns.push(("Payload", "w-[35%] wide"));
-    if retriable(list) {
+    if retriable(list) || list == JobList::Due && reschedule::is_allowed() {
         columns.push(("Action", "w-[1%] text-right"));
     }
     let rows = jobs
@@ -272,6 +273,7 @@ fn job_row(list: JobList, is_selectable: bool, job: &JobRow, request: &PageReque
                     }
                 })}
             <td class="w-[35%] max-w-0 truncate text-muted wide"><code>{job.preview.clone()}</code></td>
+            {(list == JobList::Due && reschedule::is_allowed()).then(|| view! { <td class="w-[1%] text-right whitespace-nowrap">{reschedule::run_now(job, request)}</td> })}
             {retriable(list).then(|| view! { <td class="w-[1%] text-right whitespace-nowrap">{retry_button(&job.id, request)}</td> })}
         </tr>
     }

@@ -10,6 +10,7 @@ use crate::ui::components::forms::{
     ConfirmDialog, action_button, allowed, confirm_dialog, confirm_dialog_with, hidden, may_post,
     shortcut,
 };
+use crate::ui::components::reschedule;
 use crate::ui::components::tables;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::PageRequest;
@@ -74,7 +75,9 @@ pub fn actions(job: &JobView, request: &PageRequest) -> AnyView {
         shortcut("t", track),
     );
     let time_out = time_out.map(|time_out| shortcut("", time_out));
-    view! { {retry} {track} {priority} {move_form} {clone} {time_out} {cancel} }.into_any()
+    let schedule = reschedule::buttons(row, request);
+    view! { {retry} {schedule} {track} {priority} {move_form} {clone} {time_out} {cancel} }
+        .into_any()
 }
 
 fn priority_form(job: &JobView, request: &PageRequest) -> AnyView {

@@ -63,7 +63,16 @@ pub fn row(engine: &Engine, recurring: &Recurring) -> RecurringRow {
         paused: pause.is_some(),
         pause: pause.map(pause_details).unwrap_or_default(),
         klass: recurring.klass.clone(),
+        held: recurring.is_paused(),
         interval: recurring.interval,
+        cron: recurring
+            .cron
+            .as_ref()
+            .map_or_else(String::new, |cron| cron.expression.clone()),
+        zone: recurring
+            .cron
+            .as_ref()
+            .map_or_else(String::new, |cron| cron.zone.clone()),
         next_due: recurring.next_at.0,
         children: recurring.children_count,
         backlog: recurring.backlog,
