@@ -34,6 +34,78 @@ for (const { test, id } of dashboard.modes) {
     assert.equal(await page.getByText("This queue is paused").count(), 0);
   });
 
+  test("a pause with a reason and an end is shown with the queue, and can be changed", async (page, api) => {
+    const queue = id("slow/mail");
+    await api.add(queue, {}, id("parcel"));
+    await page.goto(path(queue));
+    await page.getByRole("button", { name: "Pause until…" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Reason (optional)").fill("the printer <is> broken");
+    await dialog.getByLabel("Resume after (optional)").fill("2");
+    await dialog.getByLabel("Unit").selectOption("hours");
+    await dialog.getByRole("button", { name: "Pause with details" }).click();
+    await flash(page, `Queue “${queue}” paused until `);
+    await page.getByText("Reason: the printer <is> broken").waitFor();
+    await page.getByText("It resumes at ").waitFor();
+    assert.equal(await api.take(queue, "ada"), null);
+    for (const list of ["/ui/queues", "/ui"]) {
+      await page.goto(list);
+      await page.getByRole("row", { name: queue }).getByText("the printer <is> broken").waitFor();
+    }
+
+    await page.goto(path(queue));
+    await page.getByRole("button", { name: "Change pause…" }).click();
+    assert.equal(await dialog.getByLabel("Reason (optional)").inputValue(), "the printer <is> broken");
+    await dialog.getByLabel("Reason (optional)").fill("the paper is out");
+    await dialog.getByRole("button", { name: "Change pause", exact: true }).click();
+    await flash(page, `Queue “${queue}” paused until `);
+    await page.getByText("Reason: the paper is out").waitFor();
+    await page.getByRole("button", { name: "Change pause…" }).click();
+    await dialog.getByLabel("Or resume at (UTC, optional)").fill("2001-01-01T00:00");
+    await dialog.getByRole("button", { name: "Change pause", exact: true }).click();
+    await flash(page, "The end of the pause must be in the future.");
+    await page.getByRole("button", { name: `Resume queue ${queue}` }).click();
+    await flash(page, `Queue “${queue}” resumed.`);
+    assert.equal((await api.take(queue, "ada")).id, id("parcel"));
+  });
+
+  test("queues are paused and resume from their row, selected, and all that match", async (page, api) => {
+    const harbor = id("harbor");
+    const names = ["east", "north", "west"].map((name) => `${harbor}/${name}`);
+    for (const name of names) await api.add(name, {}, `ship of ${name}`);
+    const list = `/ui/queues?q=${encodeURIComponent(harbor)}`;
+    const paused = async () => {
+      const queues = await Promise.all(names.map((name) => api.get(`/queue/${encodeURIComponent(name)}`)));
+      return queues.map((queue) => queue.paused);
+    };
+    const several = async (queues, button) => {
+      await page.getByRole("button", { name: "Pause or resume several…" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Queues", { exact: true }).selectOption(queues);
+      await dialog.getByRole("button", { name: button }).click();
+    };
+    await page.goto(list);
+    await page.getByLabel(`Select queue ${names[0]}`).check();
+    await page.getByLabel(`Select queue ${names[2]}`).check();
+    await several("the selected queues", "Pause queues");
+    await flash(page, "2 queues paused.");
+    assert.match(page.url(), /q=harbor/);
+    assert.deepEqual(await paused(), [true, false, true]);
+    await page.getByRole("button", { name: `Resume ${names[0]}`, exact: true }).click();
+    await flash(page, `Queue “${names[0]}” resumed.`);
+    await page.getByRole("button", { name: `Pause ${names[1]}`, exact: true }).click();
+    await flash(page, `Queue “${names[1]}” paused.`);
+    assert.deepEqual(await paused(), [false, true, true]);
+    await several("all 3 queues that match", "Pause queues");
+    await flash(page, "1 queue paused; 2 unchanged.");
+    assert.deepEqual(await paused(), [true, true, true]);
+    await several("all 3 queues that match", "Resume queues");
+    await flash(page, "3 queues resumed.");
+    assert.deepEqual(await paused(), [false, false, false]);
+    await several("the selected queues", "Pause queues");
+    await flash(page, "No queues are selected.");
+  });
+
   test("an idle queue can be removed from the lists, and is listed again with a new job", async (page, api) => {
     const queue = id("attic");
     const job = await api.add(queue, {}, id("box"));
@@ -81,4 +153,17 @@ dashboard.test("a paused page of a queue shows when somebody else pauses it", as
   await page.getByText("This queue is paused").waitFor();
   await api.post("/unpause/shared");
   await page.getByRole("button", { name: "Pause queue shared" }).waitFor();
+});
+
+dashboard.test("an open page shows when a pause ends at its time", async ({ page, url }) => {
+  await client(url).add("nap", {}, "sleeper");
+  await page.goto("/ui/queues/nap");
+  await live(page);
+  await page.getByRole("button", { name: "Pause until…" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Resume after (optional)").fill("0.04");
+  await dialog.getByRole("button", { name: "Pause with details" }).click();
+  await flash(page, "Queue “nap” paused until ");
+  await page.getByRole("button", { name: "Pause queue nap" }).waitFor();
+  assert.equal(await page.getByText("This queue is paused").count(), 0);
 });

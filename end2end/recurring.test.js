@@ -54,6 +54,69 @@ for (const { test, id } of dashboard.modes) {
     assert.equal(await get(api, recurring), null);
   });
 
+  test("a recurring job follows a cron expression, is paused, resumes and runs by hand", async (page, api) => {
+    const [queue, recurring] = [id("bells"), id("noon")];
+    await page.goto("/ui/recurring");
+    await page.getByText("Create recurring job").click();
+    await page.getByLabel("Queue", { exact: true }).fill(queue);
+    await page.getByLabel("ID (optional)").fill(recurring);
+    await page.getByLabel("Or cron expression").fill("0 12 * *");
+    await page.getByLabel("Time zone").fill("Europe/Berlin");
+    await page.getByRole("button", { name: "Create" }).click();
+    await flash(page, "is not a cron expression");
+    assert.equal(await page.getByLabel("Time zone").inputValue(), "Europe/Berlin");
+    await page.getByLabel("Or cron expression").fill("0 12 * * *");
+    await page.getByRole("button", { name: "Create" }).click();
+    await flash(page, `Recurring job “${recurring}” created.`);
+    await page.getByText("0 12 * * * · Europe/Berlin").first().waitFor();
+    const runs = page.getByRole("region", { name: "Details" }).locator("ol > li");
+    assert.equal(await runs.count(), 5);
+
+    await page.getByRole("button", { name: `Run now recurring job ${recurring}` }).click();
+    await flash(page, `Job “${recurring}-1” created. The schedule is unchanged.`);
+    await page.getByRole("row", { name: `${recurring}-1` }).waitFor();
+    assert.equal((await api.take(queue, "ada")).id, `${recurring}-1`);
+    await page.getByRole("button", { name: `Pause recurring job ${recurring}` }).click();
+    await flash(page, `Recurring job “${recurring}” paused.`);
+    await page.getByText("none while paused").waitFor();
+    await page.goto(`/ui/recurring?queue=${encodeURIComponent(queue)}`);
+    await page.getByRole("row", { name: recurring }).getByText("until resumed").waitFor();
+    await page.getByRole("link", { name: recurring }).click();
+    await page.getByRole("button", { name: `Resume recurring job ${recurring}` }).click();
+    await flash(page, `Recurring job “${recurring}” resumed.`);
+    assert.equal(await runs.count(), 5);
+
+    const form = page.getByRole("region", { name: "Change recurring job" });
+    await form.getByLabel("Class (optional)").fill("Bell");
+    await form.getByLabel("Tags (comma-separated)").fill("loud, tower");
+    await form.getByLabel("Payload of each job (JSON)").fill('{"strokes": 12}');
+    await form.getByLabel("Or cron expression").fill("");
+    await form.getByLabel("Interval", { exact: true }).fill("3");
+    await form.getByLabel("Interval unit").selectOption("hours");
+    await form.getByRole("button", { name: "Change", exact: true }).click();
+    await flash(page, `Recurring job “${recurring}” changed.`);
+    await page.getByText("every 3 h").first().waitFor();
+    const { interval, klass, meta, tags } = await get(api, recurring);
+    assert.deepEqual([interval, klass, meta, tags], [10_800, "Bell", { strokes: 12 }, ["loud", "tower"]]);
+  });
+
+  test("a scheduled job is postponed, and runs now", async (page, api) => {
+    const [queue, job] = [id("later"), id("parcel")];
+    await api.add(queue, {}, job, { delay: 3600 });
+    await page.goto(`/ui/jobs/${encodeURIComponent(job)}`);
+    await page.getByRole("button", { name: "Postpone…" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Due in (from now)").fill("2");
+    await dialog.getByLabel("Unit").selectOption("days");
+    await dialog.getByRole("button", { name: "Set due time" }).click();
+    await flash(page, `Job “${job}” is due in `);
+    assert.equal(await api.take(queue, "ada"), null);
+    await page.goto("/ui/scheduled");
+    await page.getByRole("button", { name: `Run now: job ${job}` }).click();
+    await flash(page, `Job “${job}” is available now.`);
+    assert.equal((await api.take(queue, "ada")).id, job);
+  });
+
   test("invalid input is rejected with a sentence, and kept", async (page, api) => {
     await page.goto("/ui/recurring");
     await page.getByText("Create recurring job").click();

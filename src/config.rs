@@ -33,8 +33,9 @@ pub use environment::secret_variables;
 pub use load::{LoadError, Loaded, Setting, Source, Value, definition, load};
 pub use manage::{
     BulkOptions, CompleteQueues, FailureCommand, HealthCheck, Job, JobAction, JobCommand, JobPut,
-    Limit, OperationCommand, OptionCommand, QueueCommand, QueueName, Queues, RecurringCommand,
-    RecurringPut, Remote, RemoteToken, Targets, Top, WorkerCommand, queue_name,
+    Jobs, Limit, OperationCommand, OptionCommand, PauseOptions, QueueCommand, QueueName, Queues,
+    RecurringCommand, RecurringJobs, RecurringPut, Remote, RemoteToken, Targets, Top,
+    WorkerCommand, queue_name,
 };
 pub use monitoring::{LogFormat, Monitoring};
 pub use network::Network;

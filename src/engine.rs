@@ -48,13 +48,14 @@ use metrics::Metrics;
 pub use metrics::{COUNTED_QUEUES, EventTotals, QueueTotals, WriterMetrics};
 pub use model::config::{Config, OPTION_BYTES_MAX};
 use model::constants::CONSTANTS;
+pub use model::cron::{CRON_BYTES_MAX, CronSchedule};
 pub use model::history::{Event, EventKind, History, NOTE_BYTES_MAX};
 pub use model::job::{
     EffectiveState, Failure, Job, JobKey, LMSTFY_SCOPE, Lease, NAME_BYTES_MAX, Protocol,
     QLESS_SCOPE, QueueId, QueueKey, State, UNLIMITED, wrong_class, wrong_name,
 };
 pub use model::page::Page;
-pub use model::queue::{Queue, Queues};
+pub use model::queue::{PAUSE_REASON_CHARS_MAX, Pause, Queue, Queues};
 pub use model::record::Record;
 pub use model::recurring::{RECURRING_ID_BYTES_MAX, Recurring};
 pub use model::tracked::Tracked;
@@ -91,6 +92,7 @@ use unit_of_work::recent::{Recent, Unsaved};
 pub use unit_of_work::time_series::{HOUR, minute};
 use unit_of_work::transaction::{Runner, StatisticsCleanup, WriteRequest};
 pub use verbs::admin::import::{Import, ImportedDependencies, ImportedQueue, ImportedRecurring};
+pub use verbs::admin::queues::NewPause;
 pub use verbs::admin::saved_searches::{SEARCHES_MAX, Saved};
 pub use verbs::admin::scripts::SCRIPTS_MAX;
 pub use verbs::admin::sessions::{

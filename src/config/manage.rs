@@ -4,11 +4,13 @@
 mod job;
 mod settings;
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
 
 use super::Connection;
 use crate::engine::Protocol;
-pub use job::{Job, JobAction, JobCommand, JobPut, Targets};
+pub use job::{Job, JobAction, JobCommand, JobPut, Jobs, Targets};
 pub use settings::{OptionCommand, RemoteToken};
 
 /// Maximum number of rows that a list prints (`--limit`).
@@ -125,8 +127,14 @@ pub enum QueueCommand {
         #[command(flatten)]
         watch: Watch,
     },
-    /// Pause queues: workers get no jobs from them until they are resumed. Jobq queues cannot be paused.
-    Pause(Queues),
+    /// Pause queues, or change their pause: workers get no jobs from them until they resume. Jobq queues cannot be
+    /// paused.
+    Pause {
+        #[command(flatten)]
+        queues: Queues,
+        #[command(flatten)]
+        pause: PauseOptions,
+    },
     /// Resume paused queues.
     #[command(visible_alias = "unpause")]
     Resume(Queues),
@@ -151,6 +159,25 @@ pub struct Queues {
     /// Queues: NAME (qless), lmstfy:NAMESPACE/NAME, relay:NAME or jobq:NAME.
     #[arg(value_parser = queue_name, required = true, value_name = "QUEUE")]
     pub queues: Vec<QueueName>,
+}
+
+/// Why and until when queues are paused.
+#[derive(Debug, Default, Args)]
+pub struct PauseOptions {
+    /// Reason, shown with the queue. Up to 500 characters.
+    #[arg(long, default_value = "", hide_default_value = true)]
+    pub reason: String,
+    /// Resume after this duration, such as 30s, 5m, 2h or 1d.
+    #[arg(long = "for", value_name = "DURATION", value_parser = super::work::duration, conflicts_with = "until")]
+    pub duration: Option<Duration>,
+    /// Resume at this time in UTC, such as 2026-11-26T17:00.
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub until: String,
 }
 
 /// The confirmation of a command that cannot be undone, or that changes many jobs.
@@ -267,15 +294,26 @@ pub enum RecurringCommand {
     },
     /// Create a recurring job.
     Put(Box<RecurringPut>),
+    /// Pause recurring jobs: they create no jobs until they are resumed.
+    Pause(RecurringJobs),
+    /// Resume paused recurring jobs. The runs that they have missed are skipped.
+    #[command(visible_alias = "unpause")]
+    Resume(RecurringJobs),
+    /// Create one job of each of these recurring jobs now. Their schedules stay as they are.
+    Run(RecurringJobs),
     /// End recurring jobs. The jobs that they have created are kept.
     #[command(visible_alias = "cancel")]
-    End {
-        #[command(flatten)]
-        remote: Remote,
-        /// IDs of the recurring jobs.
-        #[arg(required = true, value_name = "ID")]
-        ids: Vec<String>,
-    },
+    End(RecurringJobs),
+}
+
+/// The recurring jobs that a command changes.
+#[derive(Debug, Args)]
+pub struct RecurringJobs {
+    #[command(flatten)]
+    pub remote: Remote,
+    /// IDs of the recurring jobs.
+    #[arg(required = true, value_name = "ID")]
+    pub ids: Vec<String>,
 }
 
 /// A new recurring job.
@@ -289,8 +327,20 @@ pub struct RecurringPut {
     #[arg(default_value = "{}")]
     pub payload: String,
     /// Time between two jobs: a number of seconds, or with a unit (30s, 5m, 1h, 1d).
-    #[arg(long, value_name = "INTERVAL", value_parser = seconds)]
-    pub every: f64,
+    #[arg(long, value_name = "INTERVAL", value_parser = seconds, required_unless_present = "cron", conflicts_with = "cron")]
+    pub every: Option<f64>,
+    /// Cron expression with five fields, instead of an interval, such as "0 9 * * MON-FRI".
+    #[arg(long, value_name = "EXPRESSION")]
+    pub cron: Option<String>,
+    /// Time zone of the cron expression, such as Europe/Berlin [default: UTC].
+    #[arg(
+        long,
+        value_name = "ZONE",
+        default_value = "",
+        hide_default_value = true,
+        requires = "cron"
+    )]
+    pub zone: String,
     /// ID of the recurring job [default: generated].
     #[arg(long, default_value = "", hide_default_value = true)]
     pub id: String,

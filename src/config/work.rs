@@ -257,7 +257,7 @@ impl Work {
 const SECONDS_MAX: f64 = 31_536_000.0;
 
 /// A duration: a number, optionally with a fraction, and `ms`, `s`, `m`, `h` or `d`; seconds by default.
-fn duration(text: &str) -> Result<Duration, &'static str> {
+pub fn duration(text: &str) -> Result<Duration, &'static str> {
     const WRONG: &str = "expected a duration of up to a year, such as 500ms, 30s, 5m, 2h or 1d";
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use chrono::{NaiveDate, NaiveTime};
+use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat};
 use serde::{Deserialize, Serialize};
 
 const MICROS: f64 = 1_000_000.0;
@@ -33,6 +33,12 @@ impl Time {
         let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
         let start = day.and_time(NaiveTime::MIN).and_utc();
         Some(Time(start.timestamp_micros()))
+    }
+
+    /// In the format of RFC 3339, to the second; `None` if the year does not fit.
+    pub fn iso(self) -> Option<String> {
+        let time = DateTime::from_timestamp_micros(self.0)?;
+        Some(time.to_rfc3339_opts(SecondsFormat::Secs, true))
     }
 
     /// Unix seconds.

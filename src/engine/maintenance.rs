@@ -198,11 +198,20 @@ impl Engine {
         self.finish_operations().await
     }
 
+    /// Whether the pause of a queue has ended and has not been removed.
+    fn has_ended_pauses(&self) -> bool {
+        let ended = self.known_queues().ended_pauses(self.now(None), 1);
+        !ended.is_empty()
+    }
+
     /// Runs each task repeatedly while it has more to do, so that a backlog is cleared in one round. Client writes run
     /// between the batches.
     async fn run_maintenance_round(&self, include_infrequent: bool) {
         let tasks = MaintenanceTask::all(self.trusts_client_clock());
         for task in tasks.filter(|task| include_infrequent || !task.is_infrequent()) {
+            if task == MaintenanceTask::EndPauses && !self.has_ended_pauses() {
+                continue;
+            }
             for _ in 0..BATCHES_MAX {
                 match self.run_system_task(SystemTask::Maintain(task)).await {
                     Ok(jobs) if task.may_have_more(jobs) => {}

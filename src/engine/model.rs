@@ -3,6 +3,7 @@
 pub mod body;
 pub mod config;
 pub mod constants;
+pub mod cron;
 pub mod damage;
 pub mod dependency_rows;
 pub mod history;

@@ -2,7 +2,7 @@
 //!
 //! A poll subscribes to its queues before it checks them, so it cannot miss a job. A commit wakes as many subscribers
 //! of a queue as jobs became available there. One timer for all queues covers what becomes available over time: due
-//! jobs, expired leases, children of recurring jobs (`subscriptions/timer.rs`).
+//! jobs, expired leases, children of recurring jobs, ends of pauses (`subscriptions/timer.rs`).
 
 pub mod timer;
 

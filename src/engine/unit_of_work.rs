@@ -459,7 +459,7 @@ impl UnitOfWork {
     }
 
     /// Notes that a job becomes available in the queue at this time.
-    fn available_at(&mut self, queue: QueueId, at: Time) {
+    pub fn available_at(&mut self, queue: QueueId, at: Time) {
         let first = self.next_available.entry(queue).or_insert(at);
         *first = at.min(*first);
     }

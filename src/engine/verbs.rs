@@ -12,6 +12,7 @@ pub mod lmstfy;
 pub mod qless;
 pub mod queue_limit;
 pub mod relay;
+pub mod reschedule;
 
 use std::sync::Arc;
 

@@ -326,6 +326,8 @@ fn recurring(id: &str, queue: &str, next_at: f64, fields: &[Reply]) -> Option<Im
         queue: 0,
         next_at: Time::from_seconds(next_at)?,
         interval,
+        cron: None,
+        held_next: None,
         children_count: job::integer(count).unwrap_or_default(),
         backlog: job::integer(backlog).unwrap_or_default(),
         priority: job::priority(priority),

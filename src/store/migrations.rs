@@ -27,6 +27,8 @@ macro_rules! migrations {
             "0016_lists"
             "0017_long_bodies"
             "0018_scripts"
+            "0019_pauses"
+            "0020_cron"
         )
     };
     ($folder:literal: $($file:literal)*) => {

@@ -23,6 +23,7 @@ pub mod put;
 pub mod queues;
 pub mod records;
 pub mod recurring;
+pub mod reschedule;
 pub mod searches;
 pub mod session;
 pub mod tokens;
@@ -136,13 +137,19 @@ static ACTIONS: &[&Action] = &[
     &queues::FORGET_QUEUE,
     &queues::CREATE_QUEUE,
     &queues::PAUSE_QUEUE,
+    &queues::PAUSE_QUEUES,
+    &queues::RESUME_QUEUES,
     &queues::UNPAUSE_QUEUE,
     &records::APPEND_EVENT,
     &records::CREATE_RECORD,
     &records::SET_STATE,
     &recurring::CHANGE_RECURRING,
+    &recurring::PAUSE_RECURRING,
     &recurring::RECUR,
+    &recurring::RESUME_RECURRING,
+    &recurring::RUN_RECURRING,
     &recurring::UNRECUR,
+    &reschedule::RESCHEDULE,
     &searches::FORGET_SEARCH,
     &searches::SAVE_SEARCH,
     &session::SIGN_IN,

@@ -163,6 +163,15 @@ impl PageRequest {
     }
 }
 
+/// The queue with this address: the end of the path of its page, see [`urls::queue_param`](crate::ui::urls::queue_param).
+pub fn queue_at(address: &str) -> QueueRef {
+    let request = PageRequest {
+        path: format!("/ui/{address}"),
+        ..PageRequest::default()
+    };
+    request.queue().0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

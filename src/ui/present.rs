@@ -7,11 +7,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use crate::engine::{
-    Engine, FailureGroup, Job, JobKey, Queue, QueueCounts, Result, State, Time, WorkerCounts,
+    Engine, FailureGroup, Job, JobKey, Pause, Queue, QueueCounts, Result, State, Time, WorkerCounts,
 };
 use crate::ui::model::failure::GroupRow;
 use crate::ui::model::job::{Entry, FailureNote, JobRow, JobTimes};
-use crate::ui::model::queue::QueueRow;
+use crate::ui::model::queue::{PauseDetails, QueueRow};
 use crate::ui::model::queue_ref::Protocol;
 use crate::ui::model::state::{Counts, EffectiveState};
 use crate::ui::model::worker::WorkerRow;
@@ -68,7 +68,8 @@ pub fn queue_row(queue: &QueueCounts) -> QueueRow {
         queue_ref: queue_ref(&queue.queue.key),
         counts: queue.counts,
         oldest_waiting: queue.oldest_waiting.map(|time| time.0),
-        paused: queue.queue.paused,
+        paused: queue.pause.is_some(),
+        pause: queue.pause.as_ref().map(pause_details).unwrap_or_default(),
         forgotten: queue.queue.forgotten,
         recurring: queue.recurring,
         last_claim: queue.claims.as_ref().map(|claims| claims.last.0),
@@ -76,6 +77,16 @@ pub fn queue_row(queue: &QueueCounts) -> QueueRow {
             .flat_map(|claims| &claims.workers)
             .map(|(name, at)| (name.clone(), at.0))
             .collect(),
+    }
+}
+
+/// The details of a pause.
+pub fn pause_details(pause: &Pause) -> PauseDetails {
+    PauseDetails {
+        since: pause.since.map(|time| time.0),
+        until: pause.until.map(|time| time.0),
+        reason: pause.reason.clone(),
+        by: pause.by.clone(),
     }
 }
 

@@ -226,10 +226,13 @@ pub fn recurring_form(form: &RecurringForm) -> String {
         ("klass", &form.klass),
         ("interval", &form.interval),
         ("unit", &form.unit),
+        ("cron", &form.cron),
+        ("zone", &form.zone),
         ("offset", &form.offset),
         ("priority", &form.priority),
         ("retries", &form.retries),
         ("backlog", &form.backlog),
+        ("tags", &form.tags),
         ("data", &form.data),
     ];
     let fields = fields.map(|(name, value)| (name, value.as_str()));

@@ -20,12 +20,14 @@ mod long_parts;
 mod model;
 mod oldest;
 mod operations;
+mod pauses;
 #[path = "../support/random.rs"]
 mod random;
 mod readers;
 mod refusals;
 mod requests;
 mod rounds;
+mod schedules;
 mod search;
 mod series;
 mod sessions;

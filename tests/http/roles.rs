@@ -5,6 +5,7 @@ mod by_hand;
 mod changes;
 mod pages;
 mod paths;
+mod pauses;
 mod refused;
 mod servers;
 mod sessions;

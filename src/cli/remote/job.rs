@@ -12,8 +12,9 @@ use super::{ActionOutcome, Result, Session, put};
 use crate::cli::Outcome;
 use crate::cli::exit::{Code, Failure};
 use crate::cli::output::{fields, json_line_with, printable_lines};
-use crate::config::{Job, JobAction, JobCommand, Limit, QueueName};
+use crate::config::{Job, JobAction, JobCommand, Jobs, Limit, QueueName};
 use crate::ui::actions::jobs::{DeleteJob, Note, TimeOut};
+use crate::ui::actions::reschedule::Reschedule;
 use crate::ui::model::job::{JobRow, JobTimes};
 use crate::ui::model::queue_ref::Protocol;
 use crate::ui::pages::job::load::LoadJob;
@@ -64,6 +65,7 @@ pub async fn run(command: &JobCommand) -> Outcome {
             let session = Session::new(&jobs.remote)?;
             act_on_ids(&session, &jobs.ids, time_out).await
         }
+        JobCommand::Schedule { jobs, queue, after } => schedule(jobs, queue, *after).await,
         JobCommand::Note {
             remote,
             id,
@@ -99,6 +101,22 @@ async fn time_out(session: &Session, id: String) -> Result<ActionOutcome> {
         back: back(),
     };
     missing_first(session, &id, session.act(call).await).await
+}
+
+/// Makes scheduled jobs due after this many seconds.
+async fn schedule(jobs: &Jobs, queue: &QueueName, after: f64) -> Outcome {
+    let session = Session::new(&jobs.remote)?;
+    let act = async |session: &Session, id: String| {
+        let call = Reschedule {
+            queue: queue_ref(queue),
+            id,
+            after: after.to_string(),
+            unit: String::new(),
+            back: back(),
+        };
+        session.act(call).await
+    };
+    act_on_ids(&session, &jobs.ids, act).await
 }
 
 async fn delete(session: &Session, queue: &QueueName, id: String) -> Result<ActionOutcome> {

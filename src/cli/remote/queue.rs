@@ -3,17 +3,19 @@
 use serde_json::json;
 
 use super::feed::watched;
-use super::rows::{ago, job_json, job_table, queue_json, queue_name, queue_ref, queue_table};
+use super::rows::{
+    ago, job_json, job_table, pause_status, queue_json, queue_name, queue_ref, queue_table,
+};
 use super::{ActionOutcome, Result, Session};
 use crate::cli::exit::Failure;
 use crate::cli::output::{fields, json_line, printable};
 use crate::cli::{Outcome, print};
-use crate::config::{CompleteQueues, Limit, QueueCommand, QueueName, Queues};
+use crate::config::{CompleteQueues, Limit, PauseOptions, QueueCommand, QueueName, Queues};
 use crate::time::number;
 use crate::ui::actions::queues::{
     CreateQueue, DeleteQueue, DestroyQueue, ForgetQueue, PauseQueue, UnpauseQueue,
 };
-use crate::ui::model::queue::QueueRow;
+use crate::ui::model::queue::{PauseForm, QueueRow};
 use crate::ui::model::queue_ref::Protocol;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::pages::queue::load::Queue;
@@ -71,7 +73,12 @@ pub async fn run(command: &QueueCommand) -> Outcome {
             };
             watched(&session, watch.watch, load).await
         }
-        QueueCommand::Pause(queues) => each(queues, pause).await,
+        QueueCommand::Pause { queues, pause } => {
+            let act = async |session: &Session, queue: &QueueName| {
+                self::pause(session, queue, pause).await
+            };
+            each(queues, act).await
+        }
         QueueCommand::Resume(queues) => each(queues, resume).await,
         QueueCommand::Create(queues) => each(queues, create).await,
         QueueCommand::Forget(queues) => each(queues, forget).await,
@@ -123,12 +130,23 @@ async fn check(session: &Session, queue: &QueueName) -> Result<()> {
 }
 
 /// Pauses a queue, for `switchyard top` too.
-pub async fn pause(session: &Session, queue: &QueueName) -> Result<ActionOutcome> {
+pub async fn pause(
+    session: &Session,
+    queue: &QueueName,
+    options: &PauseOptions,
+) -> Result<ActionOutcome> {
     check(session, queue).await?;
-    let queue = queue_ref(queue);
+    let after = options.duration.map(|it| it.as_secs_f64().to_string());
+    let pause = PauseForm {
+        reason: options.reason.clone(),
+        after: after.unwrap_or_default(),
+        unit: "1".to_owned(),
+        until: options.until.clone(),
+    };
     session
         .act(PauseQueue {
-            queue,
+            queue: queue_ref(queue),
+            pause,
             back: back(),
         })
         .await
@@ -228,7 +246,7 @@ async fn show(session: &Session, queue: &QueueName, state: &str, limit: Limit) -
     };
     let about = fields([
         ("queue", queue_name(&row.queue_ref)),
-        ("status", if row.paused { "paused" } else { "" }.to_owned()),
+        ("status", pause_status(&row)),
         ("waiting", number(counts.waiting)),
         (
             "oldest",

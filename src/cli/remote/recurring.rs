@@ -2,12 +2,14 @@
 
 use super::feed::watched;
 use super::rows::{job_json, job_table, recurring_json, recurring_table};
-use super::{Result, Session};
+use super::{ActionOutcome, Result, Session};
 use crate::cli::Outcome;
 use crate::cli::exit::{Code, Failure};
 use crate::cli::output::{json_line_with, printable_lines};
-use crate::config::{Limit, RecurringCommand, RecurringPut};
-use crate::ui::actions::recurring::{Recur, Unrecur};
+use crate::config::{Limit, RecurringCommand, RecurringJobs, RecurringPut};
+use crate::ui::actions::recurring::{
+    PauseRecurring, Recur, ResumeRecurring, RunRecurring, Unrecur,
+};
 use crate::ui::model::recurring::{RecurringForm, RecurringRow};
 use crate::ui::pages::recurring::load::Recurrings;
 use crate::ui::pages::recurring_job::load::Recurring;
@@ -30,22 +32,49 @@ pub async fn run(command: &RecurringCommand) -> Outcome {
             watched(&session, watch.watch, async || show(&session, id).await).await
         }
         RecurringCommand::Put(options) => put(options).await,
-        RecurringCommand::End { remote, ids } => {
-            let session = Session::new(remote)?;
-            let act = async |session: &Session, id: &&String| {
-                let id = (*id).clone();
-                session.read(Recurring { id: id.clone() }).await?;
-                session
-                    .act(Unrecur {
-                        id,
-                        back: back(),
-                        after: back(),
-                    })
-                    .await
+        RecurringCommand::Pause(jobs) => {
+            let act = async |session: &Session, id| {
+                let back = back();
+                session.act(PauseRecurring { id, back }).await
             };
-            session.each(ids, |id| (*id).clone(), act).await
+            each(jobs, act).await
+        }
+        RecurringCommand::Resume(jobs) => {
+            let act = async |session: &Session, id| {
+                let back = back();
+                session.act(ResumeRecurring { id, back }).await
+            };
+            each(jobs, act).await
+        }
+        RecurringCommand::Run(jobs) => {
+            let act = async |session: &Session, id| {
+                let back = back();
+                session.act(RunRecurring { id, back }).await
+            };
+            each(jobs, act).await
+        }
+        RecurringCommand::End(jobs) => {
+            let act = async |session: &Session, id| {
+                let (back, after) = (back(), back());
+                session.act(Unrecur { id, back, after }).await
+            };
+            each(jobs, act).await
         }
     }
+}
+
+/// Runs an action on each of these recurring jobs, which must exist.
+async fn each(
+    jobs: &RecurringJobs,
+    act: impl AsyncFn(&Session, String) -> Result<ActionOutcome>,
+) -> Outcome {
+    let session = Session::new(&jobs.remote)?;
+    let act = async |session: &Session, id: &&String| {
+        let id = (*id).clone();
+        session.read(Recurring { id: id.clone() }).await?;
+        act(session, id).await
+    };
+    session.each(&jobs.ids, |id| (*id).clone(), act).await
 }
 
 /// The page to which a form would return.
@@ -98,12 +127,15 @@ async fn put(options: &RecurringPut) -> Outcome {
         queue: options.queue.clone(),
         klass: options.class.clone(),
         data: options.payload.clone(),
-        interval: options.every.to_string(),
+        interval: options.every.map(|it| it.to_string()).unwrap_or_default(),
         unit: "1".to_owned(),
+        cron: options.cron.clone().unwrap_or_default(),
+        zone: options.zone.clone(),
         offset: options.offset.to_string(),
         priority: options.priority.to_string(),
         retries: options.retries.to_string(),
         backlog: options.backlog.to_string(),
+        ..RecurringForm::default()
     };
     let done = session.act(Recur { form }).await?;
     // The page of the new recurring job.

@@ -67,13 +67,35 @@ pub fn queue_json(row: &QueueRow) -> Value {
     let (queue, counts) = (&row.queue_ref, &row.counts);
     json!({
         "name": queue_name(queue), "api": queue.protocol.as_str(), "namespace": queue.namespace,
-        "queue": queue.name, "paused": row.paused, "forgotten": row.forgotten,
+        "queue": queue.name, "paused": row.paused, "pause": pause_json(row),
+        "forgotten": row.forgotten,
         "waiting": counts.waiting, "scheduled": counts.scheduled, "depends": counts.depends,
         "running": counts.running, "stalled": counts.stalled, "failed": counts.failed,
         "complete": counts.complete, "dead": counts.dead, "records": counts.records,
         "recurring": row.recurring, "oldest_waiting": iso(row.oldest_waiting),
         "last_claim": iso(row.last_claim),
     })
+}
+
+/// `paused`, with who paused the queue, when it resumes, and why; empty if it is not paused.
+pub fn pause_status(row: &QueueRow) -> String {
+    let details = row.pause.words(now());
+    match (row.paused, details.is_empty()) {
+        (false, _) => String::new(),
+        (true, true) => "paused".to_owned(),
+        (true, false) => format!("paused ({details})"),
+    }
+}
+
+/// The details of a pause; null if the queue is not paused.
+fn pause_json(row: &QueueRow) -> Value {
+    let pause = &row.pause;
+    match row.paused {
+        false => Value::Null,
+        true => json!({
+            "since": iso(pause.since), "until": iso(pause.until), "reason": pause.reason, "by": pause.by,
+        }),
+    }
 }
 
 pub fn queue_table(rows: &[QueueRow]) -> String {
@@ -93,9 +115,9 @@ pub fn queue_table(rows: &[QueueRow]) -> String {
     for row in rows {
         let counts = &row.counts;
         let status = match (row.paused, row.unclaimed_since(now())) {
-            (true, _) => "paused",
-            (false, Some(_)) => "no claims",
-            (false, None) => "",
+            (true, _) => pause_status(row),
+            (false, Some(_)) => "no claims".to_owned(),
+            (false, None) => String::new(),
         };
         table.row([
             queue_name(&row.queue_ref),
@@ -108,7 +130,7 @@ pub fn queue_table(rows: &[QueueRow]) -> String {
             count(counts.dead),
             count(counts.records),
             ago(row.oldest_waiting.filter(|_| counts.waiting > 0)),
-            status.to_owned(),
+            status,
         ]);
     }
     table.render()
@@ -189,23 +211,35 @@ pub fn worker_table(rows: &[WorkerRow]) -> String {
 }
 
 pub fn recurring_json(row: &RecurringRow) -> Value {
+    let has_cron = !row.cron.is_empty();
+    let interval = (!has_cron).then_some(row.interval as f64 / 1e6);
+    let (cron, zone) = (has_cron.then_some(&row.cron), has_cron.then_some(&row.zone));
+    let next = (row.next_due != i64::MAX).then(|| time::iso(row.next_due));
     json!({
         "id": row.id, "queue": row.queue, "paused": row.paused, "class": row.klass,
-        "interval_s": row.interval as f64 / 1e6, "next": time::iso(row.next_due), "jobs": row.children,
+        "interval_s": interval, "cron": cron, "zone": zone, "recurring_paused": row.held,
+        "next": next, "jobs": row.children,
         "backlog": row.backlog, "priority": row.priority, "retries": row.retries, "tags": row.tags,
     })
 }
 
 pub fn recurring_table(rows: &[RecurringRow]) -> String {
-    let mut table = Table::new(&["ID", "QUEUE", "INTERVAL", "NEXT", "JOBS", "STATUS"]);
+    let mut table = Table::new(&["ID", "QUEUE", "SCHEDULE", "NEXT", "JOBS", "STATUS"]);
     for row in rows {
         table.row([
             row.id.clone(),
             row.queue.clone(),
-            time::every(row.interval),
-            relative(row.next_due, now()),
+            row.schedule(),
+            match row.next_due {
+                i64::MAX => String::new(),
+                next => relative(next, now()),
+            },
             number(row.children),
-            if row.paused { "queue paused" } else { "" }.to_owned(),
+            match (row.held, row.paused) {
+                (true, _) => "paused".to_owned(),
+                (false, true) => "queue paused".to_owned(),
+                (false, false) => String::new(),
+            },
         ]);
     }
     table.render()

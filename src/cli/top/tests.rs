@@ -11,7 +11,7 @@ use crate::cli::exit::{Code, Failure};
 use crate::cli::remote::rows::now;
 use crate::ui::model::failure::GroupRow;
 use crate::ui::model::job::JobRow;
-use crate::ui::model::queue::QueueRow;
+use crate::ui::model::queue::{PauseDetails, QueueRow};
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::series::RecentActivity;
 use crate::ui::model::state::{Counts, EffectiveState};
@@ -28,6 +28,7 @@ fn queue(queue_ref: QueueRef, waiting: i64, failed: i64, paused: bool) -> QueueR
         },
         oldest_waiting: Some(now() - 90_000_000),
         paused,
+        pause: PauseDetails::default(),
         forgotten: false,
         recurring: 0,
         last_claim: None,

@@ -78,6 +78,17 @@ pub enum JobCommand {
     Untrack(Targets),
     /// Take running qless jobs from their workers, without using a retry. The jobs become first in line in their queues.
     Timeout(Jobs),
+    /// Change when scheduled jobs are due; without a duration, make them available now.
+    Schedule {
+        #[command(flatten)]
+        jobs: Jobs,
+        /// Queue of the jobs: NAME (qless), lmstfy:NAMESPACE/NAME or relay:NAME.
+        #[arg(long, value_parser = queue_name)]
+        queue: QueueName,
+        /// Time from now until the jobs are due: a number of seconds, or with a unit (30s, 5m, 1h, 1d).
+        #[arg(long = "in", value_name = "DURATION", default_value = "0", value_parser = super::seconds)]
+        after: f64,
+    },
     /// Add a note to the history of a qless job.
     Note {
         #[command(flatten)]

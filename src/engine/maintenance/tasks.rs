@@ -9,6 +9,7 @@ use crate::engine::model::job_rows::job_columns;
 use crate::engine::tokens::EXPIRED_BATCH;
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::long_parts::LONG_PARTS_MAX;
+use crate::engine::verbs::admin::queues::{PAUSE_BATCH, end_pauses};
 use crate::engine::verbs::leases;
 use crate::store::{Connection, Statement, StoreError};
 
@@ -24,6 +25,8 @@ const EXPIRE_BATCH: i64 = 500;
 pub enum MaintenanceTask {
     /// Changes due jobs from scheduled to waiting.
     PromoteDue,
+    /// Removes the pauses of queues that have ended.
+    EndPauses,
     /// Ends expired leases, except for qless.
     ExpireLeases,
     /// Deletes jobs whose time to live has ended.
@@ -49,8 +52,9 @@ pub enum MaintenanceTask {
 }
 
 impl MaintenanceTask {
-    const ALL: [MaintenanceTask; 12] = [
+    const ALL: [MaintenanceTask; 13] = [
         MaintenanceTask::PromoteDue,
+        MaintenanceTask::EndPauses,
         MaintenanceTask::ExpireLeases,
         MaintenanceTask::DeleteExpired,
         MaintenanceTask::DeleteOldDead,
@@ -68,11 +72,16 @@ impl MaintenanceTask {
     pub fn all(trust_client_clock: bool) -> impl Iterator<Item = MaintenanceTask> {
         let is_by_clock = |task: &MaintenanceTask| {
             use MaintenanceTask::{
-                CleanUpStatistics, DeleteOldComplete, DeleteSurplusComplete, ForgetWorkers,
+                CleanUpStatistics, DeleteOldComplete, DeleteSurplusComplete, EndPauses,
+                ForgetWorkers,
             };
             matches!(
                 task,
-                DeleteOldComplete | DeleteSurplusComplete | ForgetWorkers | CleanUpStatistics
+                DeleteOldComplete
+                    | DeleteSurplusComplete
+                    | EndPauses
+                    | ForgetWorkers
+                    | CleanUpStatistics
             )
         };
         let all = MaintenanceTask::ALL.into_iter();
@@ -83,6 +92,7 @@ impl MaintenanceTask {
     fn batch(self) -> i64 {
         match self {
             MaintenanceTask::ExpireLeases => EXPIRE_BATCH,
+            MaintenanceTask::EndPauses => PAUSE_BATCH as i64,
             MaintenanceTask::DeleteExpiredTokens => EXPIRED_BATCH as i64,
             _ => BATCH,
         }
@@ -144,6 +154,10 @@ pub async fn run_task(
         MaintenanceTask::EmptyDeletedQueues => deletions::of_deleted_queues(),
         MaintenanceTask::DeleteOldComplete => deletions::old_complete(work),
         MaintenanceTask::DeleteSurplusComplete => deletions::surplus_complete(work),
+        MaintenanceTask::EndPauses => {
+            end_pauses(work);
+            return Ok(());
+        }
         // `Runner::run_system_task` handles these.
         MaintenanceTask::DeleteEmptyQueues
         | MaintenanceTask::DeleteOldOperations

@@ -1,28 +1,76 @@
 //! Queues. The table `queues` is cached here, because it is small and every request needs it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::engine::clock::Time;
 use crate::engine::model::job::{Protocol, QueueId, QueueKey};
 use crate::store::{Row, Statement, StoreError};
 
-pub const ALL: &str =
-    "SELECT id, protocol, namespace, name, first_seen, paused, forgotten FROM queues";
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, protocol, namespace, name, first_seen, paused, forgotten, paused_since, paused_until, \
+             pause_reason, paused_by FROM queues",
+            $rest
+        )
+    };
+}
+
+pub const ALL: &str = select!("");
 
 /// The queues that changed after a revision.
-pub const SINCE: &str = "
-SELECT id, protocol, namespace, name, first_seen, paused, forgotten FROM queues WHERE revision > $1";
+pub const SINCE: &str = select!(" WHERE revision > $1");
+
+/// The longest reason for a pause, in characters.
+pub const PAUSE_REASON_CHARS_MAX: usize = 500;
+
+/// Why, by whom and until when a queue is paused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pause {
+    /// `None` if an earlier version of the server paused the queue.
+    pub since: Option<Time>,
+    /// `None` if the queue is paused until it is resumed.
+    pub until: Option<Time>,
+    /// Empty if no reason was given.
+    pub reason: String,
+    /// A user of the dashboard; empty if it was a client of the queue's API.
+    pub by: String,
+}
+
+impl Pause {
+    /// Whether the pause has not ended at this time.
+    fn lasts(&self, at: Time) -> bool {
+        self.until.is_none_or(|until| until > at)
+    }
+}
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Queue {
     pub id: QueueId,
     pub key: QueueKey,
     pub first_seen: Time,
-    /// Its jobs cannot be claimed.
-    pub paused: bool,
+    /// Its jobs cannot be claimed. A pause that has ended remains until maintenance removes it.
+    pub pause: Option<Pause>,
     /// Hidden until a job is put into it.
     pub forgotten: bool,
+}
+
+impl Queue {
+    /// The pause that lasts at this time.
+    pub fn pause_at(&self, at: Time) -> Option<&Pause> {
+        self.pause.as_ref().filter(|pause| pause.lasts(at))
+    }
+
+    /// Whether the queue is paused at this time.
+    pub fn is_paused(&self, at: Time) -> bool {
+        self.pause_at(at).is_some()
+    }
+
+    /// When its pause ends, or has ended if it has not been removed.
+    fn paused_until(&self) -> Option<Time> {
+        self.pause.as_ref()?.until
+    }
 }
 
 /// The cached queues.
@@ -33,6 +81,8 @@ pub struct Queues(RwLock<Inner>);
 struct Inner {
     by_key: HashMap<QueueKey, Arc<Queue>>,
     by_id: HashMap<QueueId, Arc<Queue>>,
+    /// The ends of pauses, in order.
+    ends: BTreeSet<(Time, QueueId)>,
     /// The highest ID ever used. IDs are not used again.
     last: QueueId,
 }
@@ -42,6 +92,12 @@ impl Inner {
         self.last = self.last.max(queue.id);
         let queue = Arc::new(queue);
         let before = self.by_id.insert(queue.id, Arc::clone(&queue));
+        if let Some(end) = before.as_deref().and_then(Queue::paused_until) {
+            self.ends.remove(&(end, queue.id));
+        }
+        if let Some(end) = queue.paused_until() {
+            self.ends.insert((end, queue.id));
+        }
         if let Some(before) = before.filter(|before| before.key != queue.key) {
             self.by_key.remove(&before.key);
         }
@@ -105,6 +161,14 @@ impl Queues {
             .cloned()
     }
 
+    /// Up to `max` queues whose pause has ended at this time, first ended first.
+    pub fn ended_pauses(&self, at: Time, max: usize) -> Vec<Arc<Queue>> {
+        let inner = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let ended = inner.ends.iter().take_while(|(end, _)| *end <= at);
+        let queue = |(_, id): &(Time, QueueId)| inner.by_id.get(id).cloned();
+        ended.take(max).filter_map(queue).collect()
+    }
+
     /// The queue's name; empty if it does not exist.
     pub fn name(&self, id: QueueId) -> String {
         self.by_id(id)
@@ -138,6 +202,9 @@ impl Queues {
         let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
         inner.last = inner.last.max(id);
         if let Some(queue) = inner.by_id.remove(&id) {
+            if let Some(end) = queue.paused_until() {
+                inner.ends.remove(&(end, id));
+            }
             inner.by_key.remove(&queue.key);
         }
     }
@@ -171,22 +238,40 @@ pub fn queue(row: &Row) -> Result<Queue, StoreError> {
             name: row.text(3)?,
         },
         first_seen: Time(row.int(4)?),
-        paused: row.int(5)? != 0,
+        pause: pause(row)?,
         forgotten: row.int(6)? != 0,
     })
+}
+
+fn pause(row: &Row) -> Result<Option<Pause>, StoreError> {
+    if row.int(5)? == 0 {
+        return Ok(None);
+    }
+    Ok(Some(Pause {
+        since: row.int_or_null(7)?.map(Time),
+        until: row.int_or_null(8)?.map(Time),
+        reason: row.text_or_null(9)?.unwrap_or_default(),
+        by: row.text_or_null(10)?.unwrap_or_default(),
+    }))
 }
 
 /// The statement that stores new and changed queues.
 pub fn save<'a>(queues: impl Iterator<Item = &'a Queue>, revision: i64) -> Statement {
     let row = |queue: &Queue| {
+        let pause = queue.pause.as_ref();
+        let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         (
             queue.id,
             queue.key.protocol.as_str(),
             queue.key.namespace.clone(),
             queue.key.name.clone(),
             queue.first_seen,
-            u8::from(queue.paused),
+            u8::from(pause.is_some()),
             u8::from(queue.forgotten),
+            pause.and_then(|pause| pause.since),
+            pause.and_then(|pause| pause.until),
+            pause.and_then(|pause| text(&pause.reason)),
+            pause.and_then(|pause| text(&pause.by)),
         )
     };
     let rows: Vec<_> = queues.map(row).collect();
@@ -201,11 +286,14 @@ pub fn forget_workers(names: &[String]) -> Statement {
 }
 
 const SAVE: &str = "
-INSERT INTO queues (id, protocol, namespace, name, first_seen, paused, forgotten, revision)
-SELECT int(0), text(1), text(2), text(3), int(4), int(5), int(6), $2
+INSERT INTO queues (id, protocol, namespace, name, first_seen, paused, forgotten, paused_since, paused_until,
+    pause_reason, paused_by, revision)
+SELECT int(0), text(1), text(2), text(3), int(4), int(5), int(6), int(7), int(8), text(9), text(10), $2
 FROM rows($1) WHERE true
 ON CONFLICT (id) DO UPDATE SET namespace = excluded.namespace, first_seen = excluded.first_seen,
-    paused = excluded.paused, forgotten = excluded.forgotten, revision = excluded.revision
+    paused = excluded.paused, forgotten = excluded.forgotten, paused_since = excluded.paused_since,
+    paused_until = excluded.paused_until, pause_reason = excluded.pause_reason, paused_by = excluded.paused_by,
+    revision = excluded.revision
 WHERE queues.protocol = excluded.protocol AND queues.name = excluded.name
     AND (queues.namespace = excluded.namespace OR queues.protocol = 'jobq')";
 

@@ -1,9 +1,11 @@
-//! Recurring jobs: each creates a job, its child, at every interval. This file holds the type and its rows.
+//! Recurring jobs: each creates a job, its child, at every interval, or at the times of a cron expression. This file holds
+//! the type and its rows.
 
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
+use crate::engine::model::cron::{CronSchedule, NEVER};
 use crate::engine::model::job::{NAME_BYTES_MAX, QueueId};
 use crate::store::{Row, Statement, StoreError};
 
@@ -17,10 +19,14 @@ pub struct Recurring {
     pub seq: i64,
     pub id: String,
     pub queue: QueueId,
-    /// When the next child is due.
+    /// When the next child is due; never while the recurring job is paused.
     pub next_at: Time,
-    /// Microseconds from one child to the next; at least 1.
+    /// Microseconds from one child to the next; at least 1. Not used with `cron`.
     pub interval: i64,
+    /// Decides when children are due, instead of the interval.
+    pub cron: Option<CronSchedule>,
+    /// While the recurring job is paused: when the next child would be due.
+    pub held_next: Option<Time>,
     /// The number of children so far. The next one's ID is `<id>-<children_count + 1>`.
     pub children_count: i64,
     /// The most missed children that are still created; 0 for all.
@@ -34,9 +40,81 @@ pub struct Recurring {
 }
 
 impl Recurring {
-    /// Seconds from one child to the next.
+    /// Seconds from one child to the next; 0 with a cron expression.
     pub fn interval_s(&self) -> f64 {
-        Time(self.interval).seconds()
+        match self.cron {
+            Some(_) => 0.0,
+            None => Time(self.interval).seconds(),
+        }
+    }
+
+    /// Whether it creates no children until it is resumed.
+    pub fn is_paused(&self) -> bool {
+        self.held_next.is_some()
+    }
+
+    /// When the child after one that is due at `time` is due.
+    pub fn following(&self, time: Time) -> Time {
+        following(self.cron.as_ref(), self.interval, time)
+    }
+
+    /// Sets when the next child is due, also while the recurring job is paused.
+    pub fn set_next(&mut self, next: Time) {
+        match &mut self.held_next {
+            Some(held) => *held = next,
+            None => self.next_at = next,
+        }
+    }
+
+    /// Pauses it, or resumes it at `now`: runs that it has missed are skipped. Returns whether that changed anything.
+    pub fn set_paused(&mut self, paused: bool, now: Time) -> bool {
+        match (self.held_next, paused) {
+            (None, true) => {
+                self.held_next = Some(self.next_at);
+                self.next_at = NEVER;
+                true
+            }
+            (Some(held), false) => {
+                self.held_next = None;
+                self.next_at = self.first_after(held, now);
+                true
+            }
+            (None, false) | (Some(_), true) => false,
+        }
+    }
+
+    /// The first due time after `now`, if `next` is a due time.
+    fn first_after(&self, next: Time, now: Time) -> Time {
+        if next > now {
+            return next;
+        }
+        match &self.cron {
+            Some(cron) => cron.next(now),
+            None => {
+                let behind = now.0.saturating_sub(next.0);
+                let interval = self.interval.max(1);
+                let missed = (behind / interval).saturating_add(1);
+                Time(next.0.saturating_add(missed.saturating_mul(interval)))
+            }
+        }
+    }
+
+    /// The due times of the next children, up to `n`.
+    pub fn next_runs(&self, n: usize) -> Vec<Time> {
+        let parsed = self.cron.as_ref().and_then(CronSchedule::parsed);
+        let after = |time: &Time| match (&self.cron, &parsed) {
+            (None, _) => Some(Time(time.0.saturating_add(self.interval))),
+            (Some(_), parsed) => parsed.as_ref().map(|parsed| parsed.next(*time)),
+        };
+        let runs = std::iter::successors(Some(self.next_at), after);
+        runs.take_while(|time| *time != NEVER).take(n).collect()
+    }
+}
+
+fn following(cron: Option<&CronSchedule>, interval: i64, time: Time) -> Time {
+    match cron {
+        Some(cron) => cron.next(time),
+        None => Time(time.0.saturating_add(interval)),
     }
 }
 
@@ -56,8 +134,20 @@ pub fn recurring(row: &Row) -> Result<(Recurring, i64), StoreError> {
         tags: serde_json::from_str(&row.text(10)?)
             .map_err(|_| StoreError::Corrupt("tags that are no list"))?,
         body: row.text(11)?,
+        cron: cron(row, 13)?,
+        held_next: row.int_or_null(15)?.map(Time),
     };
     Ok((recurring, row.int(12)?))
+}
+
+/// The cron expression in this column, and its time zone in the next one.
+fn cron(row: &Row, column: usize) -> Result<Option<CronSchedule>, StoreError> {
+    let (expression, zone) = (row.text_or_null(column)?, row.text_or_null(column + 1)?);
+    let schedule = expression.map(|expression| CronSchedule {
+        expression,
+        zone: zone.unwrap_or_default(),
+    });
+    Ok(schedule)
 }
 
 /// A recurring job whose next child is due, without the options of its children.
@@ -69,11 +159,28 @@ pub struct Due {
     /// As in [`Recurring`].
     pub interval: i64,
     /// As in [`Recurring`].
+    pub cron: Option<CronSchedule>,
+    /// As in [`Recurring`].
     pub children_count: i64,
     /// The size of the body and the tags of each child.
     pub bytes: usize,
     /// The size of the tags of each child.
     pub tag_bytes: usize,
+}
+
+impl Due {
+    /// How many children are due at `now`, up to `max`.
+    pub fn missed(&self, now: Time, max: usize) -> usize {
+        let Some(cron) = &self.cron else {
+            let behind = now.0.saturating_sub(self.next_at.0);
+            let missed = usize::try_from(behind / self.interval.max(1)).unwrap_or(usize::MAX);
+            return missed.saturating_add(1).min(max);
+        };
+        let parsed = cron.parsed();
+        let after = |time: &Time| parsed.as_ref().map(|parsed| parsed.next(*time));
+        let due = std::iter::successors(Some(self.next_at), after);
+        due.take(max).take_while(|time| *time <= now).count()
+    }
 }
 
 /// Reads a row of [`due`].
@@ -86,11 +193,12 @@ pub fn read_due(row: &Row) -> Result<Due, StoreError> {
         children_count: row.int(4)?,
         bytes: usize::try_from(row.int(5)?).unwrap_or_default(),
         tag_bytes: usize::try_from(row.int(6)?).unwrap_or_default(),
+        cron: cron(row, 7)?,
     })
 }
 
 /// Columns of a recurring job. Rows of jobs have more.
-pub const COLUMNS: usize = 13;
+pub const COLUMNS: usize = 16;
 
 /// A recurring job as a flat JSON array, with its new version.
 struct Values<'a>(&'a Recurring, i64);
@@ -113,6 +221,10 @@ impl Serialize for Values<'_> {
         row.serialize_element(&tags)?; // 10
         row.serialize_element(&recurring.body)?;
         row.serialize_element(version)?;
+        let cron = recurring.cron.as_ref();
+        row.serialize_element(&cron.map(|cron| &cron.expression))?;
+        row.serialize_element(&cron.map(|cron| &cron.zone))?;
+        row.serialize_element(&recurring.held_next)?; // 15
         row.end()
     }
 }
@@ -156,7 +268,7 @@ macro_rules! select {
             $tags,
             ", ",
             $body,
-            ", r.version FROM ",
+            ", r.version, r.cron, r.zone, r.held_next FROM ",
             $rest
         )
     };
@@ -212,7 +324,7 @@ const LOAD_WITHOUT_TEXTS: &str = select!(
 const DUE: &str = "
 SELECT r.id, r.queue, r.next_at, r.interval, r.made,
     CAST(octet_length(r.tags) + octet_length(r.body) + coalesce(octet_length(r.klass), 0) AS BIGINT),
-    CAST(octet_length(r.tags) AS BIGINT)
+    CAST(octet_length(r.tags) AS BIGINT), r.cron, r.zone
 FROM recurring AS r WHERE r.queue = $1 AND r.next_at <= $2 ORDER BY r.next_at, r.seq LIMIT $3 + 0";
 
 pub const IN_QUEUE: List =
@@ -225,14 +337,15 @@ pub const QUEUES: &str = "SELECT DISTINCT queue FROM recurring";
 
 const SAVE: &str = "
 INSERT INTO recurring (id, seq, queue, next_at, interval, made, backlog, priority, retries, klass, tags,
-    body, version)
+    body, version, cron, zone, held_next)
 SELECT text(0), int(1), int(2), int(3), int(4), int(5), int(6), real(7), int(8),
-    text(9), text(10), text(11), int(12)
+    text(9), text(10), text(11), int(12), text(13), text(14), int(15)
 FROM rows($1) WHERE true
 ON CONFLICT (id) DO UPDATE SET queue = excluded.queue, next_at = excluded.next_at,
     interval = excluded.interval, made = excluded.made, backlog = excluded.backlog,
     priority = excluded.priority, retries = excluded.retries, klass = excluded.klass,
-    tags = excluded.tags, body = excluded.body, version = excluded.version
+    tags = excluded.tags, body = excluded.body, version = excluded.version, cron = excluded.cron,
+    zone = excluded.zone, held_next = excluded.held_next
 WHERE recurring.version = excluded.version - 1";
 
 const DELETE: &str = "

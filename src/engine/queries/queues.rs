@@ -10,7 +10,7 @@ use crate::engine::claimants::LastClaims;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{EffectiveState, QueueId, QueueKey, State};
-use crate::engine::model::queue::Queue;
+use crate::engine::model::queue::{Pause, Queue};
 use crate::store::{Statement, StatementResult};
 
 /// The number of jobs of a queue in each effective state.
@@ -78,6 +78,8 @@ const PRIORITIES_MAX: i64 = 100;
 pub struct QueueCounts {
     pub queue: Arc<Queue>,
     pub counts: Counts,
+    /// The pause that lasts at the time of the read.
+    pub pause: Option<Pause>,
     /// When the job that has waited longest became available. With more than [`PRIORITIES_MAX`] priorities in the
     /// queue: of those with the lowest priority numbers, and the highest.
     pub oldest_waiting: Option<Time>,
@@ -91,17 +93,18 @@ impl Engine {
     /// All queues, by the time they were first seen, then by name.
     pub async fn queues(&self, now: Option<Time>) -> Result<Vec<QueueCounts>> {
         self.refresh_cache().await?;
-        let now = self.now(now).0;
+        let now = self.now(now);
         let batch = vec![
             Statement::new(COUNTS, []),
-            Statement::new(COUNT_STALLED, [now.into()]),
-            Statement::new(COUNT_DUE, [now.into()]),
+            Statement::new(COUNT_STALLED, [now.0.into()]),
+            Statement::new(COUNT_DUE, [now.0.into()]),
             Statement::new(OLDEST_WAITING, [PRIORITIES_MAX.into()]),
             Statement::new(RECURRING, []),
         ];
         let (mut counts, oldest, recurring) = counts(self.readers().read(batch).await?)?;
         let with_counts = |queue: Arc<Queue>| QueueCounts {
             counts: counts.remove(&queue.id).unwrap_or_default(),
+            pause: queue.pause_at(now).cloned(),
             oldest_waiting: oldest.get(&queue.id).copied(),
             recurring: recurring.get(&queue.id).copied().unwrap_or_default(),
             claims: self.last_claims(queue.id),
@@ -118,14 +121,14 @@ impl Engine {
     /// One queue; `None` if it does not exist.
     pub async fn queue(&self, key: &QueueKey, now: Option<Time>) -> Result<Option<QueueCounts>> {
         self.refresh_cache().await?;
-        let now = self.now(now).0;
+        let now = self.now(now);
         let Some(queue) = self.known_queues().get(key) else {
             return Ok(None);
         };
         let batch = vec![
             Statement::new(COUNTS_OF, [queue.id.into()]),
-            Statement::new(COUNT_STALLED_OF, [queue.id.into(), now.into()]),
-            Statement::new(COUNT_DUE_OF, [queue.id.into(), now.into()]),
+            Statement::new(COUNT_STALLED_OF, [queue.id.into(), now.0.into()]),
+            Statement::new(COUNT_DUE_OF, [queue.id.into(), now.0.into()]),
             Statement::new(OLDEST_WAITING_OF, [PRIORITIES_MAX.into(), queue.id.into()]),
             Statement::new(RECURRING_OF, [queue.id.into()]),
         ];
@@ -133,6 +136,7 @@ impl Engine {
         let counts = counts.remove(&queue.id).unwrap_or_default();
         Ok(Some(QueueCounts {
             counts,
+            pause: queue.pause_at(now).cloned(),
             oldest_waiting: oldest.get(&queue.id).copied(),
             recurring: recurring.get(&queue.id).copied().unwrap_or_default(),
             claims: self.last_claims(queue.id),

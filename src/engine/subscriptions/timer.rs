@@ -84,7 +84,7 @@ impl Engine {
         }
     }
 
-    /// When the next job becomes available after this time, for each queue in which one does.
+    /// When the next job becomes available after this time, or a pause ends, for each queue in which one does.
     async fn next_available(
         &self,
         queues: &[QueueKey],
@@ -92,10 +92,15 @@ impl Engine {
     ) -> Result<Vec<(QueueKey, Time)>> {
         let mut found = Vec::new();
         for (queue, row) in self.read_queues(NEXT_AVAILABLE, queues, after).await? {
+            let pause = self
+                .known_queues()
+                .get(&queue)
+                .and_then(|it| it.pause_at(after)?.until);
             let times = [
                 row.int_or_null(1)?,
                 row.int_or_null(2)?,
                 row.int_or_null(3)?,
+                pause.map(|until| until.0),
             ];
             if let Some(at) = times.into_iter().flatten().min() {
                 found.push((queue, Time(at)));
@@ -110,8 +115,9 @@ impl Engine {
         queues: &[QueueKey],
         at: Time,
     ) -> Result<Vec<(QueueKey, usize)>> {
-        // A paused queue has none; resuming it wakes its subscribers.
-        let is_paused = |key: &&QueueKey| self.known_queues().get(key).is_some_and(|it| it.paused);
+        // A paused queue has none. Resuming it wakes its subscribers, and the timer fires when its pause ends.
+        let known = self.known_queues();
+        let is_paused = |key: &&QueueKey| known.get(key).is_some_and(|it| it.is_paused(at));
         let queues: Vec<_> = queues
             .iter()
             .filter(|key| !is_paused(key))

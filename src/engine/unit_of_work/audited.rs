@@ -65,12 +65,21 @@ enum Item<'a> {
     Queue {
         queue: &'a str,
         paused: bool,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        reason: &'a str,
+        /// When the pause ends.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        until: Option<String>,
         listed: bool,
     },
     Recurring {
         recurring: &'a str,
         queue: String,
         interval: f64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cron: Option<String>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        paused: bool,
         priority: f64,
         retries: i64,
         backlog: i64,
@@ -311,6 +320,11 @@ impl UnitOfWork {
             recurring: &recurring.id,
             queue: self.queue_name(recurring.queue),
             interval: recurring.interval_s(),
+            cron: recurring
+                .cron
+                .as_ref()
+                .map(|cron| format!("{} {}", cron.expression, cron.zone)),
+            paused: recurring.is_paused(),
             priority: recurring.priority,
             retries: recurring.retries,
             backlog: recurring.backlog,
@@ -326,9 +340,13 @@ fn is_edited(before: &Job, after: &Job) -> bool {
 }
 
 fn queue_item(queue: &Queue) -> Item<'_> {
+    let pause = queue.pause.as_ref();
+    let until = pause.and_then(|pause| pause.until?.iso());
     Item::Queue {
         queue: &queue.key.name,
-        paused: queue.paused,
+        paused: pause.is_some(),
+        reason: pause.map_or("", |pause| &pause.reason),
+        until,
         listed: !queue.forgotten,
     }
 }

@@ -41,7 +41,7 @@ impl UnitOfWork {
             id,
             key: key.clone(),
             first_seen: self.now,
-            paused: false,
+            pause: None,
             forgotten: false,
         });
         id
@@ -60,6 +60,11 @@ impl UnitOfWork {
     /// The queue before the changes of this transaction.
     pub fn queue_by_id(&self, id: QueueId) -> Option<Arc<Queue>> {
         self.queues.by_id(id)
+    }
+
+    /// Up to `max` queues whose pause has ended, before the changes of this transaction.
+    pub fn ended_pauses(&self, max: usize) -> Vec<Arc<Queue>> {
+        self.queues.ended_pauses(self.now, max)
     }
 
     /// Deletes an empty queue.

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::engine::clock::Time;
+use crate::engine::model::cron::ParsedCron;
 use crate::engine::model::history::{EventKind, History};
 use crate::engine::model::job::{Job, JobKey, QLESS_SCOPE, QueueId};
 use crate::engine::model::recurring::{self, Due, Recurring};
@@ -40,6 +41,9 @@ const CHILDREN_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes of the children's tags, each of which is a row of its own; one child may exceed it.
 const CHILDREN_TAG_BYTES_MAX: usize = 16 * 1024;
 
+/// The largest catch-up limit of a recurring job with a cron expression; a larger one counts as this.
+const CRON_BACKLOG_MAX: i64 = 1_000;
+
 /// The size of an empty list of tags.
 const NO_TAGS_BYTES: usize = "[]".len();
 
@@ -50,10 +54,8 @@ pub fn planned(wanted: &[WantedJobs], all: Vec<Due>, now: Time) -> (Vec<Planned>
     let (mut planned, mut cut) = (Vec::new(), Vec::new());
     let (mut bytes_left, mut tag_bytes_left) = (CHILDREN_BYTES_MAX, CHILDREN_TAG_BYTES_MAX);
     for due in all {
-        let behind = now.0.saturating_sub(due.next_at.0);
-        let missed = usize::try_from(behind / due.interval.max(1)).unwrap_or(usize::MAX);
         let left = left.entry(due.queue).or_default();
-        let wanted = missed.saturating_add(1).min(*left);
+        let wanted = due.missed(now, *left);
         let (bytes, tag_bytes) = (
             due.bytes.max(1),
             due.tag_bytes.saturating_sub(NO_TAGS_BYTES),
@@ -98,7 +100,7 @@ pub fn spawn(
         }
         children.push(child(work, recurring, id));
         work.counters.put(recurring.queue, now);
-        recurring.next_at = Time(recurring.next_at.0.saturating_add(recurring.interval));
+        recurring.next_at = recurring.following(recurring.next_at);
     }
     children
 }
@@ -108,6 +110,13 @@ fn skip_missed(recurring: &mut Recurring, now: Time) {
     if recurring.backlog <= 0 || recurring.next_at > now {
         return;
     }
+    if let Some(cron) = &recurring.cron {
+        let kept = cron
+            .parsed()
+            .and_then(|cron| kept_run(&cron, recurring.backlog, now));
+        recurring.next_at = kept.unwrap_or_default().max(recurring.next_at);
+        return;
+    }
     let behind = now.0.saturating_sub(recurring.next_at.0);
     let backlog = recurring.backlog.saturating_mul(recurring.interval);
     if behind > backlog {
@@ -115,6 +124,27 @@ fn skip_missed(recurring: &mut Recurring, now: Time) {
         let skipped = surplus.saturating_mul(recurring.interval);
         recurring.next_at = Time(recurring.next_at.0.saturating_add(skipped));
     }
+}
+
+/// The first of the last `backlog` runs at or before `now`.
+fn kept_run(cron: &ParsedCron, backlog: i64, now: Time) -> Option<Time> {
+    let mut run = cron.last(now)?;
+    for _ in 1..backlog.min(CRON_BACKLOG_MAX) {
+        run = cron.last(Time(run.0.saturating_sub(1)))?;
+    }
+    Some(run)
+}
+
+/// Creates a child that is due now, in addition to those of the schedule, with this number.
+pub fn run_now(work: &mut UnitOfWork, recurring: &mut Recurring, number: i64) -> Job {
+    recurring.children_count = number;
+    let id = format!("{}-{number}", recurring.id);
+    let due_now = Recurring {
+        next_at: work.now,
+        ..recurring.clone()
+    };
+    work.counters.put(recurring.queue, work.now);
+    child(work, &due_now, id)
 }
 
 fn child(work: &mut UnitOfWork, recurring: &Recurring, id: String) -> Job {

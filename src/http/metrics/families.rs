@@ -328,7 +328,7 @@ fn rows<'a>(queues: &[QueueCounts], totals: &'a EventTotals) -> Vec<(Option<&'a 
         let jobs = Jobs {
             counts: found.map(|it| it.counts).unwrap_or_default(),
             oldest_waiting: found.and_then(|it| it.oldest_waiting),
-            is_paused: queue.paused,
+            is_paused: found.is_some_and(|it| it.pause.is_some()),
         };
         rows.push((Some(&**queue), jobs));
     }

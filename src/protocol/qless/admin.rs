@@ -202,7 +202,7 @@ pub fn counts(name: &str, queue: Option<&QueueCounts>) -> Value {
         "scheduled": counts.scheduled,
         "depends": counts.depends,
         "recurring": queue.map_or(0, |queue| queue.recurring),
-        "paused": queue.is_some_and(|queue| queue.queue.paused),
+        "paused": queue.is_some_and(|queue| queue.pause.is_some()),
     })
 }
 

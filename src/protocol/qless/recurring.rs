@@ -36,6 +36,7 @@ fn read_recur(item: &RawValue) -> Result<Recur, ApiError> {
         body: fields.required("meta")?.get().to_owned(),
         klass: fields.class()?,
         interval_s: interval.ok_or_else(|| ApiError::bad("interval", "interval is missing"))?,
+        cron: None,
         offset_s: fields.seconds("offset")?.unwrap_or_default(),
         priority: fields.number("priority")?.unwrap_or_default(),
         tags: fields.names("tags")?.unwrap_or_default(),
@@ -69,6 +70,7 @@ pub async fn change(api: Api, call: Call) -> Outcome {
     let change = RecurringChange {
         priority: fields.number("priority")?,
         interval_s: interval(&fields)?,
+        cron: None,
         retries: fields.integer("retries", 0)?,
         backlog: fields.integer("backlog", 0)?,
         body: fields.get("meta").map(|meta| meta.get().to_owned()),

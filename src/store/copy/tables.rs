@@ -51,6 +51,10 @@ pub const TABLES: &[Table] = &[
             ("forgotten", Int),
             ("last_number", Int),
             ("revision", Int),
+            ("paused_since", Int),
+            ("paused_until", Int),
+            ("pause_reason", Text),
+            ("paused_by", Text),
         ],
     },
     Table {
@@ -183,6 +187,9 @@ pub const TABLES: &[Table] = &[
             ("tags", Text),
             ("body", Text),
             ("version", Int),
+            ("cron", Text),
+            ("zone", Text),
+            ("held_next", Int),
         ],
     },
     Table {

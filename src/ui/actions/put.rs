@@ -67,7 +67,7 @@ fn read(form: &NewJob) -> Result<Put, String> {
 }
 
 /// Distinct names from a field.
-fn names<'a>(field: &str, texts: impl Iterator<Item = &'a str>) -> Result<Vec<String>, String> {
+pub fn names<'a>(field: &str, texts: impl Iterator<Item = &'a str>) -> Result<Vec<String>, String> {
     let mut names: Vec<String> = Vec::new();
     for name in texts.map(str::trim).filter(|name| !name.is_empty()) {
         check_name(field, name)?;

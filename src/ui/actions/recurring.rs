@@ -5,9 +5,12 @@ use leptos::server_fn::ServerFn;
 use serde::de::IgnoredAny;
 
 use super::input::{check_class, check_name, count, number, only, optional, seconds};
+use super::put::names;
 use super::{Action, ActionOutcome, Target, act};
 use crate::auth::Role;
-use crate::engine::{Engine, QueueKey, RECURRING_ID_BYTES_MAX, RecurringChange};
+use crate::engine::{
+    CronSchedule, Engine, QueueKey, RECURRING_ID_BYTES_MAX, RecurringChange, Time,
+};
 use crate::ui::error::PageError;
 use crate::ui::model::recurring::RecurringForm;
 use crate::ui::urls;
@@ -50,23 +53,25 @@ async fn create(engine: &Engine, form: &RecurringForm) -> Result<String, String>
             return Err(format!("recurring job “{id}” already exists"));
         }
     }
-    let body = optional(&form.data).unwrap_or("{}");
-    if let Err(error) = serde_json::from_str::<IgnoredAny>(body) {
-        return Err(format!("the payload is not valid JSON: {error}"));
-    }
+    let body = body(form)?;
     check_class(optional(&form.klass))?;
     let offset_s = match optional(&form.offset) {
         Some(offset) => seconds("the time until the first run", offset, "1")?,
         None => 0.0,
     };
+    let cron = cron(form, engine.now(None))?;
     let job = crate::engine::Recur {
         id: id.map(str::to_owned),
-        body: body.to_owned(),
+        body,
         klass: optional(&form.klass).map(str::to_owned),
-        interval_s: interval(form)?,
+        interval_s: match cron {
+            Some(_) => CRON_INTERVAL_S,
+            None => interval(form)?,
+        },
+        cron,
         offset_s,
         priority: number("priority", or_zero(&form.priority))?,
-        tags: Vec::new(),
+        tags: tags(form)?,
         retries: count("retries", or_zero(&form.retries))?,
         backlog: count("backlog", or_zero(&form.backlog))?,
     };
@@ -86,19 +91,91 @@ pub static CHANGE_RECURRING: Action = Action::new(
 pub async fn change_recurring(form: RecurringForm, back: String) -> Result<(), PageError> {
     act(&CHANGE_RECURRING, &back, async |context| {
         check_name("the queue name", &form.queue)?;
+        let engine = &context.engine;
+        let cron = cron(&form, engine.now(None))?;
+        let interval_s = match cron {
+            Some(_) => None,
+            None => Some(interval(&form)?),
+        };
+        let edits = edits(engine, &form).await?;
         let change = RecurringChange {
             priority: Some(number("priority", &form.priority)?),
-            interval_s: Some(interval(&form)?),
+            interval_s,
+            cron,
             retries: Some(count("retries", &form.retries)?),
             backlog: Some(count("backlog", &form.backlog)?),
             queue: Some(QueueKey::qless(&form.queue)),
-            ..RecurringChange::default()
+            ..edits
         };
-        let engine = &context.engine;
         engine.change_recurring(&form.id, change, None).await?;
         Ok(format!("Recurring job “{}” changed.", form.id).into())
     })
     .await
+}
+
+/// The changes of the class, the payload and the tags, if the form has them.
+async fn edits(engine: &Engine, form: &RecurringForm) -> Result<RecurringChange, String> {
+    if form.edit != "all" {
+        return Ok(RecurringChange::default());
+    }
+    check_class(optional(&form.klass))?;
+    let found = engine.recurring(&form.id).await;
+    let found = found.map_err(|error| error.to_string())?;
+    let (before, after) = (found.map_or_else(Vec::new, |found| found.tags), tags(form)?);
+    let without = |all: &[String], others: &[String]| {
+        let rest = all.iter().filter(|tag| !others.contains(tag));
+        rest.cloned().collect::<Vec<_>>()
+    };
+    Ok(RecurringChange {
+        klass: Some(form.klass.trim().to_owned()),
+        body: Some(body(form)?),
+        tag: without(&after, &before),
+        untag: without(&before, &after),
+        ..RecurringChange::default()
+    })
+}
+
+pub static PAUSE_RECURRING: Action = of_one("pause_recurring", PauseRecurring::PATH);
+
+/// Pauses a recurring job: it creates no jobs until it is resumed.
+#[server]
+pub async fn pause_recurring(id: String, back: String) -> Result<(), PageError> {
+    act(&PAUSE_RECURRING, &back, async |context| {
+        context.engine.pause_recurring(&id, true).await?;
+        Ok(format!("Recurring job “{id}” paused. It creates no jobs until it is resumed.").into())
+    })
+    .await
+}
+
+pub static RESUME_RECURRING: Action = of_one("resume_recurring", ResumeRecurring::PATH);
+
+/// Resumes a recurring job, without the runs that it has missed.
+#[server]
+pub async fn resume_recurring(id: String, back: String) -> Result<(), PageError> {
+    act(&RESUME_RECURRING, &back, async |context| {
+        context.engine.pause_recurring(&id, false).await?;
+        Ok(
+            format!("Recurring job “{id}” resumed. The runs that it has missed are skipped.")
+                .into(),
+        )
+    })
+    .await
+}
+
+pub static RUN_RECURRING: Action = of_one("run_recurring", RunRecurring::PATH);
+
+/// Creates a job of a recurring job now. Its schedule stays as it is.
+#[server]
+pub async fn run_recurring(id: String, back: String) -> Result<(), PageError> {
+    act(&RUN_RECURRING, &back, async |context| {
+        let child = context.engine.run_recurring(&id).await?;
+        Ok(format!("Job “{child}” created. The schedule is unchanged.").into())
+    })
+    .await
+}
+
+const fn of_one(name: &'static str, path: &'static str) -> Action {
+    Action::new(name, path, Role::Operator, |form| target(form.field("id")))
 }
 
 pub static UNRECUR: Action = Action::new("unrecur", Unrecur::PATH, Role::Operator, |form| {
@@ -118,6 +195,30 @@ pub async fn unrecur(id: String, back: String, after: String) -> Result<(), Page
         Ok(ActionOutcome::at(after, message))
     })
     .await
+}
+
+/// The interval that is stored with a cron expression, and is not used.
+const CRON_INTERVAL_S: f64 = 86_400.0;
+
+/// The cron expression of a form, if it has one.
+fn cron(form: &RecurringForm, now: Time) -> Result<Option<CronSchedule>, String> {
+    let expression = optional(&form.cron);
+    let cron = expression.map(|expression| CronSchedule::new(expression, &form.zone, now));
+    cron.transpose()
+}
+
+/// The payload of a form, which is checked.
+fn body(form: &RecurringForm) -> Result<String, String> {
+    let body = optional(&form.data).unwrap_or("{}");
+    match serde_json::from_str::<IgnoredAny>(body) {
+        Ok(_) => Ok(body.to_owned()),
+        Err(error) => Err(format!("the payload is not valid JSON: {error}")),
+    }
+}
+
+/// The tags of a form.
+fn tags(form: &RecurringForm) -> Result<Vec<String>, String> {
+    names("each tag", form.tags.split([',', '\n']))
 }
 
 fn interval(form: &RecurringForm) -> Result<f64, String> {

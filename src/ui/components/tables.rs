@@ -17,7 +17,9 @@ use crate::ui::components::forms::{
 };
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{job_link, queue_name, tag_link, worker_link};
-use crate::ui::components::state::{bar, chip, count_cell, not_applicable_cell, paused_chip};
+use crate::ui::components::pause;
+use crate::ui::components::reschedule;
+use crate::ui::components::state::{bar, chip, count_cell, not_applicable_cell};
 use crate::ui::components::time::ago;
 use crate::ui::model::failure::GroupRow;
 use crate::ui::model::job::JobRow;
@@ -111,11 +113,12 @@ fn sparkline_cell(completed: Option<&Vec<i64>>) -> AnyView {
     view! { <td class="wide">{sparkline(completed, "text-complete", &about)}</td> }.into_any()
 }
 
-/// One row per queue.
+/// One row per queue. Selectable ones have a checkbox and a button to pause or resume them.
 pub fn queue_rows(
     queues: &[QueueRow],
     with_records: bool,
     sparks: Option<&Sparklines>,
+    is_selectable: bool,
     now: i64,
 ) -> AnyView {
     queues
@@ -123,11 +126,13 @@ pub fn queue_rows(
         .map(|queue| {
             view! {
                 <tr data-key=urls::queue(&queue.queue_ref)>
+                    {is_selectable.then(|| pause::checkbox(queue))}
                     <th scope="row">
-                        {queue_name(&queue.queue_ref)} {queue.paused.then(paused_chip)}
+                        {queue_name(&queue.queue_ref)} {queue.paused.then(|| pause::chip(&queue.pause, now))}
                     </th>
                     {queue_cells(queue, with_records, now)}
                     {sparks.map(|sparks| sparkline_cell(sparks.get(&queue.queue_ref)))}
+                    {is_selectable.then(|| pause::row_button(queue))}
                 </tr>
             }
         })
@@ -226,7 +231,7 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], request: &PageRequest
         ("Retries left", "num w-[1%] wide"),
     ]);
     columns.push(("Payload", "w-[35%] wide"));
-    if retriable(list) {
+    if retriable(list) || list == JobList::Due && reschedule::is_allowed() {
         columns.push(("Action", "w-[1%] text-right"));
     }
     let rows = jobs
@@ -284,6 +289,7 @@ fn job_row(list: JobList, is_selectable: bool, job: &JobRow, request: &PageReque
             {(list == JobList::Found).then(|| view! { <td class="wide">{job.worker.as_deref().map(worker_link)}</td> })}
             {priority_and_retries(job)}
             <td class="w-[35%] max-w-0 truncate text-muted wide"><code>{job.preview.clone()}</code></td>
+            {(list == JobList::Due && reschedule::is_allowed()).then(|| view! { <td class="w-[1%] text-right whitespace-nowrap">{reschedule::run_now(job, request)}</td> })}
             {retriable(list).then(|| view! { <td class="w-[1%] text-right whitespace-nowrap">{retry_button(&job.id, request)}</td> })}
         </tr>
     }

@@ -2,11 +2,55 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::time;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::state::{Counts, EffectiveState};
 
 /// Long polls last up to a minute. After twice that without a claim, no worker asks for the jobs of a queue.
 const UNCLAIMED_US: i64 = 120_000_000;
+
+/// Why, by whom and until when a queue is paused. All may be unknown.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PauseDetails {
+    pub since: Option<i64>,
+    /// When the queue resumes; `None` if it is paused until it is resumed.
+    pub until: Option<i64>,
+    pub reason: String,
+    /// The user who paused the queue.
+    pub by: String,
+}
+
+impl PauseDetails {
+    /// Whether nothing but the beginning is known.
+    pub fn is_plain(&self) -> bool {
+        self.until.is_none() && self.reason.is_empty() && self.by.is_empty()
+    }
+
+    /// Who paused the queue, when it resumes, and why, in a few words.
+    pub fn words(&self, now: i64) -> String {
+        let until = self.until.map(|until| time::relative(until, now));
+        let parts = [
+            (!self.by.is_empty()).then(|| format!("by {}", self.by)),
+            until.map(|until| format!("resumes {until}")),
+            (!self.reason.is_empty()).then(|| self.reason.clone()),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        parts.join(", ")
+    }
+}
+
+/// The fields of a form that pauses queues. All are text, so that the page can explain mistakes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PauseForm {
+    pub reason: String,
+    /// The duration, in units of `unit`.
+    pub after: String,
+    /// The unit of the duration in seconds; 1 if it is empty.
+    pub unit: String,
+    /// The end, in UTC; only without a duration.
+    pub until: String,
+}
 
 /// A queue and its counts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,6 +61,9 @@ pub struct QueueRow {
     pub oldest_waiting: Option<i64>,
     /// Whether the queue is paused: workers get no jobs from it.
     pub paused: bool,
+    /// The details of the pause.
+    #[serde(default)]
+    pub pause: PauseDetails,
     /// Hidden from the lists until a job is put into it.
     pub forgotten: bool,
     /// The number of its recurring jobs.
@@ -36,6 +83,7 @@ impl QueueRow {
             counts,
             oldest_waiting,
             paused: false,
+            pause: PauseDetails::default(),
             forgotten: false,
             recurring: 0,
             last_claim: None,

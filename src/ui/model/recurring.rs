@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::time;
+use crate::ui::model::queue::PauseDetails;
+
 /// A recurring job in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecurringRow {
@@ -9,16 +12,39 @@ pub struct RecurringRow {
     pub queue: String,
     /// The queue is paused, so no children are created.
     pub paused: bool,
+    /// The details of the queue's pause.
+    #[serde(default)]
+    pub pause: PauseDetails,
     pub klass: Option<String>,
-    /// The interval in microseconds.
+    /// It creates no children until it is resumed.
+    #[serde(default)]
+    pub held: bool,
+    /// The interval in microseconds. Not used with a cron expression.
     pub interval: i64,
-    /// The due time of the next child; can be in the past.
+    /// The cron expression; empty if it has an interval.
+    #[serde(default)]
+    pub cron: String,
+    /// The time zone of the cron expression.
+    #[serde(default)]
+    pub zone: String,
+    /// The due time of the next child; can be in the past. `i64::MAX` if there is none.
     pub next_due: i64,
     pub children: i64,
     pub backlog: i64,
     pub priority: f64,
     pub retries: i64,
     pub tags: Vec<String>,
+}
+
+impl RecurringRow {
+    /// The interval, or the cron expression and its time zone.
+    pub fn schedule(&self) -> String {
+        if self.cron.is_empty() {
+            time::every(self.interval)
+        } else {
+            format!("{} · {}", self.cron, self.zone)
+        }
+    }
 }
 
 /// The fields of the form for a recurring job. All are text, so that the page can explain mistakes.
@@ -33,9 +59,17 @@ pub struct RecurringForm {
     pub interval: String,
     /// The unit of the interval, in seconds.
     pub unit: String,
+    /// A cron expression, instead of the interval.
+    pub cron: String,
+    /// The time zone of the cron expression; UTC if it is empty.
+    pub zone: String,
     /// Seconds until the first child.
     pub offset: String,
     pub priority: String,
     pub retries: String,
     pub backlog: String,
+    /// The tags of its children, separated by commas.
+    pub tags: String,
+    /// `all` if a change includes the class, the payload and the tags, which are otherwise kept.
+    pub edit: String,
 }

@@ -12,6 +12,7 @@ use crate::ui::components::basics::{card, definitions, job_head, loaded, text_ca
 use crate::ui::components::commands::{copy, curl_commands};
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog_with, delete_dialog, shortcut};
 use crate::ui::components::links::{link_if_allowed, queue_link};
+use crate::ui::components::reschedule;
 use crate::ui::components::state::{chip, state_view};
 use crate::ui::components::time::when;
 use crate::ui::components::timeline::timeline;
@@ -38,7 +39,7 @@ fn page(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
         <a class="btn" href=urls::body(&row.queue_ref, &row.id) download="">"Download"</a>
     };
     view! {
-        {job_head(&row.queue_ref, &row.id, None, chip(row.state), actions(job, request))}
+        {job_head(&row.queue_ref, &row.id, None, chip(row.state), view! { {reschedule::buttons(row, request)} {actions(job, request)} }.into_any())}
         <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
             {card("facts", "Details", facts(job, request))}
             {text_card("data", "Body", job.bytes.len(), buttons.into_any(), bytes::body(job, request))}

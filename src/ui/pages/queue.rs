@@ -24,6 +24,7 @@ use crate::ui::components::forms::{
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{job_link, link_if_allowed, worker_link};
 use crate::ui::components::paging::pager;
+use crate::ui::components::pause;
 use crate::ui::components::state::{bar, color, paused_chip, protocol_badge, state_label};
 use crate::ui::components::styles::{CARD, CRUMB, NOTICE};
 use crate::ui::components::tables::{self, JobList};
@@ -152,6 +153,7 @@ pub fn head(queue: &QueueRow, here: Tab, request: &PageRequest) -> AnyView {
     let oldest = queue.oldest_waiting.filter(|_| counts.waiting > 0);
     let actions = view! {
         {if queue.paused { resume_button(queue_ref, request) } else { pause_button(queue_ref, request) }}
+        {pause::dialog(queue, request)}
         {match queue_ref.protocol {
             Protocol::Qless => {
                 view! {
@@ -169,7 +171,7 @@ pub fn head(queue: &QueueRow, here: Tab, request: &PageRequest) -> AnyView {
     };
     view! {
         {title(queue_ref, queue.paused.then(paused_chip), actions.into_any())}
-        {queue.paused.then(|| paused_notice(counts.waiting))}
+        {queue.paused.then(|| paused_notice(queue, request.now))}
         {queue
             .forgotten
             .then(|| {
@@ -207,8 +209,8 @@ fn claimants(queue: &QueueRow, request: &PageRequest) -> AnyView {
 }
 
 /// The note that the queue is paused.
-fn paused_notice(waiting: i64) -> AnyView {
-    let jobs = match waiting {
+fn paused_notice(queue: &QueueRow, now: i64) -> AnyView {
+    let jobs = match queue.counts.waiting {
         0 => "No jobs are waiting.".to_owned(),
         n => format!("{} waiting.", plural(n, "job is", "jobs are")),
     };
@@ -217,7 +219,7 @@ fn paused_notice(waiting: i64) -> AnyView {
             {icon("paused")}
             <span>
                 "This queue is paused: workers get no jobs from it. " {jobs}
-                " Jobs can still be added, and running jobs continue."
+                " Jobs can still be added, and running jobs continue." {pause::sentences(&queue.pause, now)}
             </span>
         </p>
     }

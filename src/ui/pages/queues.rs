@@ -9,9 +9,11 @@ use leptos_meta::Title;
 
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::paging::paged;
+use crate::ui::components::pause;
 use crate::ui::components::styles::{CARD, EMPTY};
 use crate::ui::components::tables::{self, Sparklines};
 use crate::ui::model::queue::QueueRow;
+use crate::ui::model::queue_ref::Protocol;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::overview::problems::has_problem;
@@ -51,6 +53,9 @@ impl Sort {
     }
 }
 
+/// The value of the parameter `state` for queues with problems.
+const PROBLEM: &str = "problem";
+
 /// The filter of the list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueFilter {
@@ -61,7 +66,22 @@ pub struct QueueFilter {
 }
 
 impl QueueFilter {
-    fn is(&self, queue: &QueueRow, now: i64) -> bool {
+    /// The filter with these parameters.
+    pub fn parse(name: String, state: &str) -> QueueFilter {
+        QueueFilter {
+            name,
+            problems: state == PROBLEM,
+        }
+    }
+
+    /// The parameters of the address.
+    fn fields(&self) -> [(&'static str, &str); 2] {
+        let problems = if self.problems { PROBLEM } else { "" };
+        [("q", self.name.as_str()), ("state", problems)]
+    }
+
+    /// Whether the list shows the queue.
+    pub fn is(&self, queue: &QueueRow, now: i64) -> bool {
         let label = queue.queue_ref.label().to_lowercase();
         label.contains(&self.name.to_lowercase()) && (!self.problems || has_problem(queue, now))
     }
@@ -135,11 +155,17 @@ pub fn table(
 ) -> AnyView {
     let states = |queue: &QueueRow| queue.states().any(|state| state == EffectiveState::Record);
     let with_records = queues.iter().any(states);
-    tables::table(
-        caption,
-        heads(sorted, with_records, sparks.is_some()),
-        tables::queue_rows(queues, with_records, sparks, now),
-    )
+    let is_selectable = sorted.is_some() && pause::may_select();
+    let heads = heads(sorted, with_records, sparks.is_some());
+    let heads = if is_selectable {
+        let select = view! { <th scope="col" class="check-cell">"Select"</th> };
+        let action = view! { <th scope="col" class="w-[1%] text-right mid">"Action"</th> };
+        view! { {select} {heads} {action} }.into_any()
+    } else {
+        heads
+    };
+    let rows = tables::queue_rows(queues, with_records, sparks, is_selectable, now);
+    tables::table(caption, heads, rows)
 }
 
 fn heads(sorted: Option<(Sort, &QueueFilter)>, with_records: bool, with_sparks: bool) -> AnyView {
@@ -170,12 +196,7 @@ fn heads(sorted: Option<(Sort, &QueueFilter)>, with_records: bool, with_sparks: 
 }
 
 fn address(by: Sort, wanted: &QueueFilter) -> String {
-    let problems = if wanted.problems { "problem" } else { "" };
-    let fields = [
-        ("sort", by.as_str()),
-        ("q", &wanted.name),
-        ("state", problems),
-    ];
+    let fields = [("sort", by.as_str())].into_iter().chain(wanted.fields());
     urls::with_fields("/ui/queues", fields)
 }
 
@@ -204,14 +225,21 @@ pub fn QueuesPage() -> impl IntoView {
 
 fn list(mut queues: Vec<QueueRow>, sparks: &Sparklines, request: &PageRequest) -> AnyView {
     let by = Sort::parse(&request.param("sort").unwrap_or_default());
-    let wanted = QueueFilter {
-        name: request.param("q").unwrap_or_default(),
-        problems: request.param("state").as_deref() == Some("problem"),
-    };
+    let param = |name| request.param(name).unwrap_or_default();
+    let wanted = QueueFilter::parse(param("q"), &param("state"));
     let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     let there = queues.len();
     queues.retain(|queue| wanted.is(queue, request.now));
     sort(&mut queues, by, request.now);
+    let can_pause = |queue: &&QueueRow| queue.queue_ref.protocol != Protocol::Jobq;
+    let filter = wanted
+        .fields()
+        .map(|(name, value)| (name, value.to_owned()));
+    let several = pause::several(
+        n(queues.iter().filter(can_pause).count()),
+        filter.to_vec(),
+        request,
+    );
     let shown_queues = if there == 0 {
         view! { <p class=EMPTY>"No queues yet. " <a href="/ui">"How to add a first job"</a></p> }
             .into_any()
@@ -251,7 +279,7 @@ fn list(mut queues: Vec<QueueRow>, sparks: &Sparklines, request: &PageRequest) -
             <span class="text-muted wrap-anywhere">{shown}</span>
             {(by != Sort::Need).then(|| view! { <a href=address(Sort::Need, &wanted)>"Sort by problems"</a> })}
         </div>
-        <section class=CARD>{shown_queues}</section>
+        <section class=CARD>{several} {shown_queues}</section>
         {new_queue(request)}
     }
     .into_any()

@@ -15,6 +15,7 @@ use crate::ui::components::forms::{NumberField, may_post, number_field, queue_fi
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::queue_link;
 use crate::ui::components::paging::pager;
+use crate::ui::components::pause;
 use crate::ui::components::state::paused_chip;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CRUMB, FIELDS};
 use crate::ui::components::tables;
@@ -34,8 +35,9 @@ const UNITS: [(i64, &str); 4] = [
 ];
 
 /// The parameters of the address that fill in the form.
-const FORM_FIELDS: [&str; 10] = [
-    "to", "id", "klass", "interval", "unit", "offset", "priority", "retries", "backlog", "data",
+const FORM_FIELDS: [&str; 13] = [
+    "to", "id", "klass", "interval", "unit", "cron", "zone", "offset", "priority", "retries",
+    "backlog", "tags", "data",
 ];
 
 #[component]
@@ -59,7 +61,7 @@ fn page(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> An
                 Some(queue) => format!("{} in queue “{queue}”. ", plural(view.total, "recurring job", "recurring jobs")),
                 None => format!("{} in all queues. ", plural(view.total, "recurring job", "recurring jobs")),
             }}
-            "Each creates one job per interval, at the next claim or peek."
+            "Each creates one job per run, at the next claim or peek."
             {queue.map(|_| view! { " " <a href="/ui/recurring">"Show all queues"</a> })}
         </p>
         <div class=CARD>
@@ -80,7 +82,7 @@ fn list(rows: &[RecurringRow], request: &PageRequest) -> AnyView {
     let columns = [
         ("Recurring job", ""),
         ("Queue", "mid"),
-        ("Interval", ""),
+        ("Schedule", ""),
         ("Next", "num"),
         ("Created", "num mid"),
         ("Catch-up limit", "num wide"),
@@ -94,8 +96,8 @@ fn list(rows: &[RecurringRow], request: &PageRequest) -> AnyView {
                     <a class="id" href=urls::recurring(&row.id)>{row.id.clone()}</a>
                     {row.klass.clone().map(|klass| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{klass}</span> })}
                 </th>
-                <td class="mid">{queue_link(&QueueRef::qless(&row.queue))} {row.paused.then(paused_chip)}</td>
-                <td>{time::every(row.interval)}</td>
+                <td class="mid">{queue_link(&QueueRef::qless(&row.queue))} {row.paused.then(|| pause::chip(&row.pause, request.now))}</td>
+                <td>{row.schedule()}</td>
                 <td class="num max-sm:whitespace-normal">{next(row, request.now)}</td>
                 <td class="num mid">{time::number(row.children)}</td>
                 <td class="num wide">{backlog(row.backlog)}</td>
@@ -113,6 +115,13 @@ fn list(rows: &[RecurringRow], request: &PageRequest) -> AnyView {
 
 /// When the next child is due. If it is overdue, why it has not been created.
 pub fn next(row: &RecurringRow, now: i64) -> AnyView {
+    if row.held {
+        return view! { {paused_chip()} " " <span class="text-muted">"until resumed"</span> }
+            .into_any();
+    }
+    if row.next_due == i64::MAX {
+        return "never".into_any();
+    }
     if row.next_due > now {
         return ago(row.next_due, now);
     }
@@ -155,6 +164,50 @@ pub fn interval_fields(id: &str, number: &str, unit: i64) -> AnyView {
                 />
                 <select id=unit_id name="form[unit]" aria-label="Interval unit">{units.collect_view()}</select>
             </span>
+        </div>
+    }
+    .into_any()
+}
+
+/// The fields for a cron expression, which replaces the interval, and its time zone.
+pub fn cron_fields(id: &str, cron: String, zone: String) -> AnyView {
+    let (cron_id, zone_id) = (format!("{id}-cron"), format!("{id}-zone"));
+    view! {
+        <div>
+            <label for=cron_id.clone()>"Or cron expression"</label>
+            <input id=cron_id name="form[cron]" type="text" value=cron maxlength="255" placeholder="0 9 * * MON-FRI" spellcheck="false" autocomplete="off" />
+        </div>
+        <div>
+            <label for=zone_id.clone()>"Time zone"</label>
+            <input id=zone_id name="form[zone]" type="text" value=zone maxlength="64" placeholder="UTC" spellcheck="false" autocomplete="off" />
+        </div>
+    }
+    .into_any()
+}
+
+/// The fields for the class and the tags of the jobs.
+pub fn label_fields(id: &str, klass: String, tags: String) -> AnyView {
+    let (klass_id, tags_id) = (format!("{id}-klass"), format!("{id}-tags"));
+    view! {
+        <div>
+            <label for=klass_id.clone()>"Class (optional)"</label>
+            <input id=klass_id name="form[klass]" type="text" value=klass maxlength="255" autocomplete="off" />
+        </div>
+        <div>
+            <label for=tags_id.clone()>"Tags (comma-separated)"</label>
+            <input id=tags_id name="form[tags]" type="text" value=tags autocomplete="off" />
+        </div>
+    }
+    .into_any()
+}
+
+/// The field for the payload of the jobs.
+pub fn data_field(id: &str, data: &str) -> AnyView {
+    let id = format!("{id}-data");
+    view! {
+        <div class="flex-[1_0_100%]">
+            <label for=id.clone()>"Payload of each job (JSON)"</label>
+            <textarea id=id name="form[data]" rows="4" spellcheck="false" autocomplete="off">{escape_textarea(data)}</textarea>
         </div>
     }
     .into_any()
@@ -229,17 +282,12 @@ fn form(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> An
                         <label for="new-id">"ID (optional)"</label>
                         <input id="new-id" name="form[id]" type="text" value=typed("id") maxlength="235" autocomplete="off" />
                     </div>
-                    <div>
-                        <label for="new-klass">"Class (optional)"</label>
-                        <input id="new-klass" name="form[klass]" type="text" value=typed("klass") maxlength="255" autocomplete="off" />
-                    </div>
+                    {label_fields("new", typed("klass"), typed("tags"))}
                     {interval_fields("new", &or("interval", "5"), unit)}
+                    {cron_fields("new", typed("cron"), typed("zone"))}
                     {number_field(offset)}
                     {job_fields("new", priority, retries, backlog)}
-                    <div class="flex-[1_0_100%]">
-                        <label for="new-data">"Payload of each job (JSON)"</label>
-                        <textarea id="new-data" name="form[data]" rows="4" spellcheck="false" autocomplete="off">{escape_textarea(&or("data", "{}"))}</textarea>
-                    </div>
+                    {data_field("new", &or("data", "{}"))}
                     <button type="submit" class="btn btn-strong">"Create"</button>
                 </form>
             </details>
@@ -273,7 +321,7 @@ fn curl(request: &PageRequest) -> AnyView {
 pub fn summary(row: &RecurringRow, now: i64) -> AnyView {
     view! {
         <span class="text-recurring">{icon("recurring")}</span>
-        <span>{time::every(row.interval)}</span>
+        <span>{row.schedule()}</span>
         <span aria-hidden="true">"·"</span>
         <span>"next: " {next(row, now)}</span>
     }

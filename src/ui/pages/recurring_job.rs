@@ -8,19 +8,26 @@ use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::actions::recurring::{ChangeRecurring, Unrecur};
+use crate::ui::actions::recurring::{
+    ChangeRecurring, PauseRecurring, ResumeRecurring, RunRecurring, Unrecur,
+};
 use crate::ui::components::basics::{card, definitions, empty_note, loaded};
 use crate::ui::components::commands::{api, copy, curl_commands, shell_quote};
-use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, hidden, may_post, queue_field};
+use crate::ui::components::forms::{
+    ConfirmDialog, action_button, confirm_dialog, hidden, may_post, queue_field, shortcut,
+};
 use crate::ui::components::links::{queue_link, tag_link};
+use crate::ui::components::pause;
 use crate::ui::components::payload::payload;
-use crate::ui::components::state::paused_chip;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, FIELDS, SECTION_TITLE};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::exact;
 use crate::ui::model::queue_ref::QueueRef;
+use crate::ui::model::recurring::RecurringRow;
 use crate::ui::page_request::{PageRequest, page_request};
-use crate::ui::pages::recurring::{backlog, interval_fields, job_fields, summary};
+use crate::ui::pages::recurring::{
+    backlog, cron_fields, data_field, interval_fields, job_fields, label_fields, summary,
+};
 use crate::ui::pages::recurring_job::model::RecurringView;
 use crate::ui::urls::encoding::segment;
 
@@ -43,14 +50,16 @@ fn page(view: &RecurringView, request: &PageRequest) -> AnyView {
         <p class=CRUMB><a href="/ui/recurring">"Recurring jobs"</a></p>
         <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
             <h1 class="name">{name}</h1>
-            <div class="flex flex-wrap items-center gap-2">{end(&row.id, request)}</div>
+            <div class="flex flex-wrap items-center gap-2">
+                {buttons(row, request)} {end(&row.id, request)}
+            </div>
         </div>
         <p class="-mt-3 flex flex-wrap items-center gap-2 text-muted wrap-anywhere">
             <code id="rid" class="id">{row.id.clone()}</code> {copy("rid".to_owned(), "Copy ID".to_owned())}
         </p>
         <p class="flex flex-wrap items-center gap-2">{summary(row, request.now)}</p>
         <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
-            {card("facts", "Details", facts(view))}
+            {card("facts", "Details", facts(view, request))}
             <section class=CARD_PADDED aria-labelledby="data">
                 <div class=SECTION_TITLE>
                     <h2 id="data">"Payload of new jobs"</h2>
@@ -76,7 +85,7 @@ fn page(view: &RecurringView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-fn facts(view: &RecurringView) -> AnyView {
+fn facts(view: &RecurringView, request: &PageRequest) -> AnyView {
     let row = &view.row;
     let tags = if row.tags.is_empty() {
         "none".into_any()
@@ -90,10 +99,10 @@ fn facts(view: &RecurringView) -> AnyView {
     let facts = [
         (
             "Queue",
-            view! { {queue_link(&QueueRef::qless(&row.queue))} " " {row.paused.then(paused_chip)} }.into_any(),
+            view! { {queue_link(&QueueRef::qless(&row.queue))} " " {row.paused.then(|| pause::chip(&row.pause, request.now))} }.into_any(),
         ),
-        ("Interval", time::every(row.interval).into_any()),
-        ("Next run", exact(row.next_due)),
+        ("Schedule", row.schedule().into_any()),
+        ("Next runs", next_runs(view)),
         (
             "Priority",
             view! { {row.priority.to_string()} <span class="text-muted wrap-anywhere">" · lower numbers run first"</span> }
@@ -110,28 +119,72 @@ fn facts(view: &RecurringView) -> AnyView {
     definitions(facts)
 }
 
+/// A day in microseconds.
+const DAY_US: i64 = 86_400_000_000;
+
+/// The due times of the next jobs.
+fn next_runs(view: &RecurringView) -> AnyView {
+    if view.next_runs.is_empty() {
+        return if view.row.held {
+            "none while paused"
+        } else {
+            "none"
+        }
+        .into_any();
+    }
+    let runs = view
+        .next_runs
+        .iter()
+        .map(|run| view! { <li>{exact(*run)}</li> });
+    view! { <ol>{runs.collect_view()}</ol> }.into_any()
+}
+
+/// The buttons that run the recurring job now, and pause or resume it.
+fn buttons(row: &RecurringRow, request: &PageRequest) -> AnyView {
+    let fields = || vec![("id", row.id.clone()), ("back", request.here())];
+    let button = |action, word: &'static str| {
+        let about = format!("{word} recurring job {}", row.id);
+        shortcut("", action_button(action, fields(), word, about))
+    };
+    let (action, word) = if row.held {
+        (ResumeRecurring::PATH, "Resume")
+    } else {
+        (PauseRecurring::PATH, "Pause")
+    };
+    view! { {button(RunRecurring::PATH, "Run now")} {button(action, word)} }.into_any()
+}
+
 fn change(view: &RecurringView, request: &PageRequest) -> AnyView {
     if !may_post(ChangeRecurring::PATH) {
         return ().into_any();
     }
     let row = &view.row;
-    let (number, unit) = time::as_number_and_unit(row.interval);
+    // With a cron expression, the interval is only a suggestion.
+    let interval = if row.cron.is_empty() {
+        row.interval
+    } else {
+        DAY_US
+    };
+    let (number, unit) = time::as_number_and_unit(interval);
     view! {
         <section class=CARD_PADDED aria-labelledby="change">
             <h2 id="change">"Change recurring job"</h2>
             <p class="text-muted wrap-anywhere">
-                "Applies to future runs. Changing the interval moves the next run by the difference."
+                "Applies to future runs. Changing the interval moves the next run by the difference. With a cron expression, the interval is ignored."
             </p>
             <form method="post" action=ChangeRecurring::PATH class=FIELDS>
-                {hidden(vec![("form[id]", row.id.clone()), ("back", request.here())])}
+                {hidden(vec![("form[id]", row.id.clone()), ("form[edit]", "all".to_owned()), ("back", request.here())])}
                 {queue_field("change-queue", "form[queue]", &row.queue, &view.queues)}
+                {label_fields("change", row.klass.clone().unwrap_or_default(), row.tags.join(", "))}
                 {interval_fields("change", &number, unit)}
+                {cron_fields("change", row.cron.clone(), row.zone.clone())}
                 {job_fields(
                     "change",
                     row.priority.to_string(),
                     row.retries.to_string(),
                     row.backlog.to_string(),
                 )}
+                {data_field("change", &view.body)}
                 <button type="submit" class="btn btn-strong">"Change"</button>
             </form>
         </section>

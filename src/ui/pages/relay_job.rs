@@ -13,6 +13,7 @@ use crate::ui::components::commands::{copy, curl_commands};
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, delete_dialog, shortcut};
 use crate::ui::components::links::queue_link;
 use crate::ui::components::payload::{payload, state};
+use crate::ui::components::reschedule;
 use crate::ui::components::state::{chip, state_view};
 use crate::ui::components::styles::NOTICE;
 use crate::ui::components::time::when;
@@ -125,7 +126,10 @@ fn left(job: &RelayJobView) -> AnyView {
 fn actions(job: &RelayJobView, request: &PageRequest) -> AnyView {
     match job.row.dead_number {
         Some(number) => actions_on_dead(job, number, request),
-        None => shortcut("c", delete(job, request)),
+        None => {
+            view! { {reschedule::buttons(&job.row, request)} {shortcut("c", delete(job, request))} }
+                .into_any()
+        }
     }
 }
 

@@ -46,6 +46,23 @@ async fn queues_are_listed_with_their_counts() {
     );
     assert_eq!(lines.len(), 3, "{table}");
     assert!(table.contains("paused"), "{table}");
+    let pause = [
+        "queue", "pause", "images", "--reason", "deploy", "--for", "2h",
+    ];
+    cli.run(&pause).ok();
+    let shown = cli
+        .run(&["queue", "show", "images", "--json"])
+        .json()
+        .remove(0);
+    assert_eq!(shown["pause"]["reason"], "deploy");
+    assert!(shown["pause"]["until"].is_string(), "{shown}");
+    let text = cli.run(&["queue", "show", "images"]).ok();
+    assert!(
+        text.contains("paused (") && text.contains("deploy)"),
+        "{text}"
+    );
+    let both = [&pause[..], &["--until", "2999-01-01T00:00"]].concat();
+    cli.run(&both).error(2);
     let shown = cli.run(&["queue", "show", "mail", "--json"]).json();
     assert_eq!(shown[0]["jobs"].as_array().unwrap().len(), 2);
     let text = cli.run(&["queue", "show", "mail"]).ok();

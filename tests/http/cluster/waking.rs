@@ -44,6 +44,38 @@ async fn a_poll_on_one_server_is_woken_by_a_job_put_on_the_other() {
     polls_wake(&pair).await;
 }
 
+/// Pauses a queue for a second.
+fn pause(server: &Server, queue: &str) {
+    let mut command = Server::program();
+    command.args(["queue", "pause", queue, "--for", "1s"]);
+    command.env("SWITCHYARD_SERVER", format!("http://{}", server.address));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[tokio::test]
+async fn a_poll_on_one_server_wakes_at_the_end_of_a_pause_that_began_on_the_other() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    for (round, (one, other)) in pair.both().into_iter().enumerate() {
+        let (queue, name) = (format!("paused{round}"), format!("waits-{round}"));
+        let id = one.client().add(&queue, json!({"meta": null})).await;
+        let path = format!("/pause/{queue}");
+        one.client().post(&path, json!(null)).await.ok();
+        let paused = async {
+            other.client().wait_until_seen(&name).await;
+            pause(one, &queue);
+        };
+        // A claim of a paused queue alone would not list the worker.
+        let path = format!("/get?queue={queue}&queue=idle&wait=60");
+        let worker = other.by(&name);
+        let (woken, ()) = tokio::join!(timeout(PATIENCE, worker.get(&path)), paused);
+        assert_eq!(woken.expect("the poll wakes").ok()["id"], id);
+        let shown = one.client().get(&format!("/queue/{queue}")).await.ok();
+        assert_eq!(shown["paused"], false);
+    }
+    pair.is_sound().await;
+}
+
 #[tokio::test]
 async fn a_poll_is_woken_without_notifications() {
     let Some(pair) = Pair::start(&["--no-notify"]) else {

@@ -80,7 +80,7 @@ fn wanted(work: &UnitOfWork, requests: &[WriteRequest]) -> Vec<WantedJobs> {
     {
         let Some(queue) = work
             .queue(queue)
-            .filter(|queue| *include_paused || !queue.paused)
+            .filter(|queue| *include_paused || !queue.is_paused(work.now))
         else {
             continue;
         };

@@ -12,7 +12,7 @@ use crate::engine::model::body::Body;
 use crate::engine::model::job::{
     Failure, Job, JobKey, LMSTFY_SCOPE, Protocol, QLESS_SCOPE, QueueKey, State,
 };
-use crate::engine::model::queue::Queue;
+use crate::engine::model::queue::{Pause, Queue};
 use crate::engine::model::recurring::Recurring;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::ItemResults;
@@ -218,11 +218,14 @@ fn add_queue(work: &mut UnitOfWork, import: &ImportedQueue) {
         true => import.first_seen,
         false => queue.first_seen.min(import.first_seen),
     };
-    let paused = queue.paused || import.paused;
-    if first_seen != queue.first_seen || paused != queue.paused {
+    let pause = queue
+        .pause
+        .clone()
+        .or_else(|| import.paused.then(Pause::default));
+    if first_seen != queue.first_seen || pause != queue.pause {
         work.change_queue(Queue {
             first_seen,
-            paused,
+            pause,
             ..(*queue).clone()
         });
     }

@@ -128,7 +128,10 @@ fn claim_from_queue(
     let worker = claim.worker.as_str();
     let by_qless = queue.protocol == Protocol::Qless;
     let known = work.queue(queue);
-    if known.as_ref().is_some_and(|queue| queue.paused) {
+    if known
+        .as_ref()
+        .is_some_and(|queue| queue.is_paused(work.now))
+    {
         return Vec::new();
     }
     if by_qless {

@@ -3,8 +3,10 @@
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
-use crate::engine::model::job::QueueKey;
+use crate::engine::model::cron::CronSchedule;
+use crate::engine::model::job::{JobKey, QueueKey};
 use crate::engine::model::recurring::Recurring;
+use crate::engine::unit_of_work::spawn::run_now;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::ItemResults;
 use crate::engine::verbs::lifecycle::generated_id;
@@ -20,9 +22,11 @@ pub struct Recur {
     pub id: Option<String>,
     pub body: String,
     pub klass: Option<String>,
-    /// Must be positive.
+    /// Must be positive. Not used with `cron`.
     pub interval_s: f64,
-    /// Seconds until the first child.
+    /// Decides when children are due, instead of the interval.
+    pub cron: Option<CronSchedule>,
+    /// Seconds until the first child; with `cron`, until the time after which it runs.
     pub offset_s: f64,
     pub priority: f64,
     pub tags: Vec<String>,
@@ -34,11 +38,14 @@ pub struct Recur {
 #[derive(Clone, Debug, Default)]
 pub struct RecurringChange {
     pub priority: Option<f64>,
-    /// Also shifts the next child by the difference.
+    /// Also shifts the next child by the difference. Replaces a cron expression.
     pub interval_s: Option<f64>,
+    /// Replaces the interval.
+    pub cron: Option<CronSchedule>,
     pub retries: Option<i64>,
     pub backlog: Option<i64>,
     pub body: Option<String>,
+    /// Empty for none.
     pub klass: Option<String>,
     pub queue: Option<QueueKey>,
     pub tag: Vec<String>,
@@ -87,6 +94,56 @@ impl Engine {
         .await
     }
 
+    /// Pauses a recurring job, so that it creates no children, or resumes it without the runs that it has missed. Returns
+    /// whether that changed anything.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRecurring`].
+    pub async fn pause_recurring(&self, id: &str, paused: bool) -> Result<bool> {
+        let id = id.to_owned();
+        let mut needs = recurring(&id);
+        needs.bodies = true;
+        self.write(needs, None, 1, move |work| {
+            let mut recurring = find(work, &id)?;
+            let is_changed = recurring.set_paused(paused, work.now);
+            if is_changed {
+                work.set_recurring(&id, Some(recurring));
+            }
+            Ok(is_changed)
+        })
+        .await
+    }
+
+    /// Creates a child of a recurring job now, in addition to those of its schedule. Returns the ID of the child.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRecurring`]; [`Error::Busy`] if the IDs of the next children are in use.
+    pub async fn run_recurring(&self, id: &str) -> Result<String> {
+        let found = self.recurring(id).await?;
+        let found = found.ok_or_else(|| Error::NoSuchRecurring { id: id.to_owned() })?;
+        let mut needs = recurring(id);
+        needs.bodies = true;
+        needs.adds_jobs = true;
+        needs.bytes = found.body.len();
+        needs.tags(&found.tags);
+        let first = found.children_count + 1;
+        let last = first.saturating_add(RUN_NOW_IDS);
+        (first..=last).for_each(|n| needs.job(&JobKey::qless(format!("{id}-{n}"))));
+        let id = id.to_owned();
+        self.write(needs, None, 1, move |work| {
+            let mut recurring = find(work, &id)?;
+            let mut numbers = recurring.children_count + 1..=last;
+            let is_free = |n: &i64| work.job(&JobKey::qless(format!("{id}-{n}"))).is_none();
+            let number = numbers.find(is_free).ok_or(Error::Busy)?;
+            let child = run_now(work, &mut recurring, number);
+            let key = child.key.clone();
+            work.insert(child);
+            work.set_recurring(&id, Some(recurring));
+            Ok(key.id)
+        })
+        .await
+    }
+
     /// Deletes a recurring job, if it exists. Its children remain.
     pub async fn unrecur(&self, id: &str, now: Option<Time>) -> Result<()> {
         let id = id.to_owned();
@@ -96,6 +153,14 @@ impl Engine {
         })
         .await
     }
+}
+
+/// IDs of children that [`Engine::run_recurring`] loads, because some may be in use.
+const RUN_NOW_IDS: i64 = 20;
+
+fn find(work: &UnitOfWork, id: &str) -> Result<Recurring> {
+    let found = work.recurring(id).cloned();
+    found.ok_or_else(|| Error::NoSuchRecurring { id: id.to_owned() })
 }
 
 fn recurring(id: &str) -> Needs {
@@ -114,16 +179,19 @@ pub fn recur(work: &mut UnitOfWork, queue: &QueueKey, recur: &Recur) -> Result<S
     let tags = tag::of_new_job(&recur.tags)?;
     let queue = work.get_or_create_queue(queue);
     let id = recur.id.clone().unwrap_or_else(|| generated_id(work.now));
-    let (seq, children_count) = match work.recurring(&id) {
-        Some(old) => (old.seq, old.children_count),
-        None => (work.next_seq(), 0),
+    let (seq, children_count, was_paused) = match work.recurring(&id) {
+        Some(old) => (old.seq, old.children_count, old.is_paused()),
+        None => (work.next_seq(), 0, false),
     };
-    let recurring = Recurring {
+    let start = work.now.plus_seconds(recur.offset_s);
+    let mut recurring = Recurring {
         seq,
         id: id.clone(),
         queue,
-        next_at: work.now.plus_seconds(recur.offset_s),
+        next_at: recur.cron.as_ref().map_or(start, |cron| cron.next(start)),
         interval: interval(recur.interval_s),
+        cron: recur.cron.clone(),
+        held_next: None,
         children_count,
         backlog: recur.backlog,
         priority: recur.priority,
@@ -132,6 +200,8 @@ pub fn recur(work: &mut UnitOfWork, queue: &QueueKey, recur: &Recur) -> Result<S
         tags,
         body: recur.body.as_str().into(),
     };
+    // Clients put their recurring jobs again when they start; that does not resume one that an operator has paused.
+    recurring.set_paused(was_paused, work.now);
     work.set_recurring(&id, Some(recurring));
     Ok(id)
 }
@@ -160,8 +230,7 @@ pub fn change_recurring(
     id: &str,
     change: &RecurringChange,
 ) -> Result<Recurring> {
-    let found = work.recurring(id).cloned();
-    let mut recurring = found.ok_or_else(|| Error::NoSuchRecurring { id: id.to_owned() })?;
+    let mut recurring = find(work, id)?;
     change.body.as_deref().map_or(Ok(()), check_body)?;
     let tags = tag::changed(&recurring.tags, &change.tag, &change.untag)?;
     recurring.priority = change.priority.unwrap_or(recurring.priority);
@@ -170,24 +239,35 @@ pub fn change_recurring(
     if let Some(body) = &change.body {
         recurring.body.clone_from(body);
     }
-    if change.klass.is_some() {
-        recurring.klass.clone_from(&change.klass);
+    if let Some(klass) = &change.klass {
+        recurring.klass = Some(klass.clone()).filter(|klass| !klass.is_empty());
     }
-    if let Some(seconds) = change.interval_s {
-        let interval = interval(seconds);
-        let shifted = recurring
-            .next_at
-            .0
-            .saturating_add(interval - recurring.interval);
-        recurring.next_at = Time(shifted);
-        recurring.interval = interval;
-    }
+    change_schedule(&mut recurring, change, work.now);
     if let Some(queue) = &change.queue {
         recurring.queue = work.get_or_create_queue(queue);
     }
     recurring.tags = tags;
     work.set_recurring(id, Some(recurring.clone()));
     Ok(recurring)
+}
+
+/// Changes the interval or the cron expression.
+fn change_schedule(recurring: &mut Recurring, change: &RecurringChange, now: Time) {
+    if let Some(cron) = &change.cron {
+        if recurring.cron.as_ref() != Some(cron) {
+            recurring.cron = Some(cron.clone());
+            recurring.set_next(cron.next(now));
+        }
+    } else if let Some(seconds) = change.interval_s {
+        let interval = interval(seconds);
+        let next = recurring.held_next.unwrap_or(recurring.next_at);
+        let shifted = match recurring.cron.take() {
+            Some(_) => now.0.saturating_add(interval),
+            None => next.0.saturating_add(interval - recurring.interval),
+        };
+        recurring.set_next(Time(shifted));
+        recurring.interval = interval;
+    }
 }
 
 /// Deletes a recurring job, if it exists. Its children remain.

@@ -29,6 +29,7 @@ pub async fn recur(mut call: Call<'_>) -> Outcome {
         body,
         klass: Some(klass),
         interval_s,
+        cron: None,
         offset_s,
         priority: priority(options.number("priority")?.unwrap_or_default()),
         tags: options.names("tags")?.unwrap_or_default(),

@@ -11,6 +11,7 @@ use crate::ui::components::forms::{
     ConfirmDialog, action_button, allowed, confirm_dialog, confirm_dialog_with, hidden, may_post,
     shortcut,
 };
+use crate::ui::components::reschedule;
 use crate::ui::components::tables;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::PageRequest;
@@ -80,7 +81,8 @@ pub fn actions(job: &JobView, request: &PageRequest) -> AnyView {
         shortcut("t", track),
     );
     let time_out = time_out.map(|time_out| shortcut("", time_out));
-    view! { {retry} {edit} {track} {priority} {move_form} {clone} {time_out} {complete} {cancel} }
+    let schedule = reschedule::buttons(row, request);
+    view! { {retry} {edit} {schedule} {track} {priority} {move_form} {clone} {time_out} {complete} {cancel} }
         .into_any()
 }
 

@@ -9,6 +9,7 @@ use crate::ui::error::PageError;
 use crate::ui::model::PAGE_JOBS;
 use crate::ui::model::recurring::RecurringRow;
 use crate::ui::pages::recurring::model::RecurringsView;
+use crate::ui::present::pause_details;
 use crate::ui::present::queue_refs::queue_names;
 
 /// A page of the recurring jobs of a queue, or of all, from `offset` on.
@@ -54,12 +55,24 @@ pub async fn load_recurrings(
 
 pub fn row(engine: &Engine, recurring: &Recurring) -> RecurringRow {
     let queue = engine.known_queues().by_id(recurring.queue);
+    let now = engine.now(None);
+    let pause = queue.as_ref().and_then(|queue| queue.pause_at(now));
     RecurringRow {
         id: recurring.id.clone(),
         queue: engine.known_queues().name(recurring.queue),
-        paused: queue.is_some_and(|queue| queue.paused),
+        paused: pause.is_some(),
+        pause: pause.map(pause_details).unwrap_or_default(),
         klass: recurring.klass.clone(),
+        held: recurring.is_paused(),
         interval: recurring.interval,
+        cron: recurring
+            .cron
+            .as_ref()
+            .map_or_else(String::new, |cron| cron.expression.clone()),
+        zone: recurring
+            .cron
+            .as_ref()
+            .map_or_else(String::new, |cron| cron.zone.clone()),
         next_due: recurring.next_at.0,
         children: recurring.children_count,
         backlog: recurring.backlog,

@@ -25,6 +25,9 @@ pub async fn recurring(id: String) -> Result<RecurringView, PageError> {
 /// Maximum number of children on the page of a recurring job.
 const CHILDREN_SHOWN: i64 = 10;
 
+/// Due times on the page of a recurring job.
+const RUNS_SHOWN: usize = 5;
+
 /// A recurring job, and its newest children.
 pub async fn load_recurring(engine: &Engine, id: &str) -> Result<Option<RecurringView>> {
     let Some(recurring) = engine.recurring(id).await? else {
@@ -44,6 +47,11 @@ pub async fn load_recurring(engine: &Engine, id: &str) -> Result<Option<Recurrin
         .collect();
     Ok(Some(RecurringView {
         row: row(engine, &recurring),
+        next_runs: recurring
+            .next_runs(RUNS_SHOWN)
+            .iter()
+            .map(|run| run.0)
+            .collect(),
         children: rows(engine, &children),
         body: recurring.body,
         queues: queue_names(engine),

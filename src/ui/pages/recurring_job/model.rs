@@ -9,6 +9,9 @@ use crate::ui::model::recurring::RecurringRow;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecurringView {
     pub row: RecurringRow,
+    /// The due times of its next children.
+    #[serde(default)]
+    pub next_runs: Vec<i64>,
     /// The payload of its children.
     pub body: String,
     /// The newest children that still exist, newest first.

@@ -11,7 +11,7 @@ use crate::ui::dates::{DATETIME_LOCAL, parse_time};
 use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::series::{RecentActivity, Series, Span, Sparkline, StatisticsQuery};
-use crate::ui::page_request::PageRequest;
+use crate::ui::page_request::queue_at;
 use crate::ui::pages::statistics::model::RangeView;
 use crate::ui::present::queue_refs::{key, queue_ref};
 
@@ -130,16 +130,6 @@ pub async fn load_range(engine: &Engine, query: &StatisticsQuery) -> Result<Opti
         is_previous_missing: query.compare && !known,
     }))
 }
-
-/// The queue with this path, given without `/ui/`.
-fn queue_at(address: &str) -> QueueRef {
-    let request = PageRequest {
-        path: format!("/ui/{address}"),
-        ..PageRequest::default()
-    };
-    request.queue().0
-}
-
 /// The queues in the selection, sorted by name.
 fn queues(engine: &Engine) -> Vec<QueueRef> {
     let mut known = engine.known_queues().unordered();

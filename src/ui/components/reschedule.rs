@@ -1,0 +1,60 @@
+//! Buttons that run a scheduled job now or postpone it.
+
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+
+use crate::ui::actions::reschedule::Reschedule;
+use crate::ui::components::forms::{
+    ConfirmDialog, action_button, confirm_dialog_with, may_post, shortcut,
+};
+use crate::ui::model::job::JobRow;
+use crate::ui::model::state::EffectiveState;
+use crate::ui::page_request::PageRequest;
+
+fn fields(job: &JobRow, request: &PageRequest) -> Vec<(&'static str, String)> {
+    let id = vec![("id", job.id.clone()), ("back", request.here())];
+    [job.queue_ref.fields(), id].concat()
+}
+
+/// Whether the user may reschedule jobs.
+pub fn is_allowed() -> bool {
+    may_post(Reschedule::PATH)
+}
+
+/// The button that makes a scheduled job available now.
+pub fn run_now(job: &JobRow, request: &PageRequest) -> AnyView {
+    let fields = [fields(job, request), vec![("after", "0".to_owned())]].concat();
+    let about = format!("Run now: job {}", job.id);
+    action_button(Reschedule::PATH, fields, "Run now", about)
+}
+
+/// The buttons of a scheduled job; nothing for other jobs.
+pub fn buttons(job: &JobRow, request: &PageRequest) -> AnyView {
+    if job.state != EffectiveState::Scheduled {
+        return ().into_any();
+    }
+    let input = view! {
+        <label for="postpone-after">"Due in (from now)"</label>
+        <span class="flex gap-1">
+            <input id="postpone-after" name="after" type="number" step="any" min="0" required autocomplete="off" />
+            <select name="unit" aria-label="Unit">
+                <option value="60">"minutes"</option>
+                <option value="3600">"hours"</option>
+                <option value="86400">"days"</option>
+            </select>
+        </span>
+    };
+    let dialog = ConfirmDialog {
+        id: "postpone".to_owned(),
+        button: "Postpone…".to_owned(),
+        danger: false,
+        title: "Change when the job is due".to_owned(),
+        text: "The job keeps its place, its priority and its retries.".to_owned(),
+        action: Reschedule::PATH,
+        fields: fields(job, request),
+        confirm_label: "Set due time".to_owned(),
+        cancel_label: "Close",
+    };
+    let postpone = confirm_dialog_with(dialog, input.into_any());
+    view! { {shortcut("", run_now(job, request))} {shortcut("", postpone)} }.into_any()
+}

@@ -1,0 +1,259 @@
+//! Recurring jobs with cron expressions, paused or run by hand, and scheduled jobs whose due time changes.
+
+use switchyard::engine::{
+    Claim, CronSchedule, Engine, Enqueue, Error, JobKey, ManualClock, Mode, Publish, Put, QueueKey,
+    Recur, RecurringChange, Time,
+};
+use tempfile::TempDir;
+
+use super::pauses::with_clock;
+use super::{new, q};
+
+const MINUTE_S: f64 = 60.0;
+const HOUR_S: f64 = 3_600.0;
+
+/// 2026-11-26 07:59:00 UTC.
+const START: Time = Time(1_795_679_940_000_000);
+
+struct Scene {
+    engine: Engine,
+    clock: ManualClock,
+    folder: TempDir,
+}
+
+impl Scene {
+    async fn start() -> Scene {
+        let (folder, clock) = (TempDir::new().unwrap(), ManualClock::at(START));
+        let engine = Engine::open(&with_clock(&clock, &folder)).await.unwrap();
+        Scene {
+            engine,
+            clock,
+            folder,
+        }
+    }
+
+    /// Sets the time to this many seconds after the start.
+    fn after(&self, seconds: f64) {
+        self.clock.set(START.plus_seconds(seconds));
+    }
+
+    /// The IDs of the jobs that a claim gets, of at most 100.
+    async fn claimed(&self) -> Vec<String> {
+        let claim = Claim::of(q(), "w", 100);
+        let jobs = self.engine.claim(claim, None).await.unwrap();
+        jobs.into_iter().map(|job| job.key.id).collect()
+    }
+
+    async fn recur(&self, recur: Recur) {
+        let recur = Recur {
+            id: Some("r".to_owned()),
+            body: "{}".to_owned(),
+            ..recur
+        };
+        let made = self.engine.recur(q(), vec![recur], None).await.unwrap();
+        made.into_iter().for_each(|id| drop(id.unwrap()));
+    }
+
+    /// Seconds from the start until the next run.
+    async fn next(&self) -> f64 {
+        let recurring = self.engine.recurring("r").await.unwrap().unwrap();
+        recurring.next_at.seconds_from(START)
+    }
+}
+
+fn cron(expression: &str, zone: &str) -> Recur {
+    Recur {
+        cron: Some(CronSchedule::new(expression, zone, START).unwrap()),
+        interval_s: 1.0,
+        ..Recur::default()
+    }
+}
+
+fn every(seconds: f64) -> Recur {
+    Recur {
+        interval_s: seconds,
+        ..Recur::default()
+    }
+}
+
+#[tokio::test]
+async fn a_cron_expression_creates_jobs_at_the_times_of_its_zone() {
+    let mut scene = Scene::start().await;
+    scene.recur(cron("0 9 * * *", "Europe/Berlin")).await;
+    scene.after(59.9);
+    assert_eq!(scene.claimed().await, [""; 0]);
+    scene.after(MINUTE_S);
+    assert_eq!(scene.claimed().await, ["r-1"]);
+    assert_eq!(scene.claimed().await, [""; 0]);
+    // The schedule survives a restart.
+    scene.engine.close().await;
+    let options = with_clock(&scene.clock, &scene.folder);
+    scene.engine = Engine::open(&options).await.unwrap();
+    let recurring = scene.engine.recurring("r").await.unwrap().unwrap();
+    let runs: Vec<f64> = recurring
+        .next_runs(5)
+        .into_iter()
+        .map(|run| run.seconds_from(START))
+        .collect();
+    let day = |n: f64| MINUTE_S + n * 24.0 * HOUR_S;
+    assert_eq!(runs, [1.0, 2.0, 3.0, 4.0, 5.0].map(day));
+    scene.after(day(1.0));
+    assert_eq!(scene.claimed().await, ["r-2"]);
+    assert!(scene.engine.check(None).await.unwrap().is_empty());
+    scene.engine.close().await;
+}
+
+#[tokio::test]
+async fn missed_runs_of_a_cron_expression_are_created_up_to_the_catch_up_limit() {
+    let scene = Scene::start().await;
+    scene.recur(cron("*/10 * * * *", "")).await;
+    scene.after(HOUR_S + MINUTE_S);
+    let all: Vec<String> = (1..=7).map(|n| format!("r-{n}")).collect();
+    assert_eq!(scene.claimed().await, all);
+    let limited = Recur {
+        backlog: 2,
+        ..cron("*/10 * * * *", "")
+    };
+    scene.recur(limited).await;
+    // A year later.
+    scene.after(365.0 * 24.0 * HOUR_S);
+    assert_eq!(scene.claimed().await, ["r-8", "r-9"]);
+    assert_eq!(scene.next().await, 365.0 * 24.0 * HOUR_S + MINUTE_S);
+    scene.engine.close().await;
+}
+
+#[tokio::test]
+async fn a_paused_recurring_job_creates_no_jobs_and_skips_them_when_resumed() {
+    let scene = Scene::start().await;
+    scene.recur(every(100.0)).await;
+    assert_eq!(scene.claimed().await, ["r-1"]);
+    assert!(scene.engine.pause_recurring("r", true).await.unwrap());
+    assert!(!scene.engine.pause_recurring("r", true).await.unwrap());
+    scene.after(1_050.0);
+    assert_eq!(scene.claimed().await, [""; 0]);
+    let paused = scene.engine.recurring("r").await.unwrap().unwrap();
+    assert!(paused.is_paused() && paused.next_runs(5).is_empty());
+    assert!(scene.engine.pause_recurring("r", false).await.unwrap());
+    assert!(!scene.engine.pause_recurring("r", false).await.unwrap());
+    assert_eq!(scene.claimed().await, [""; 0]);
+    assert_eq!(scene.next().await, 1_100.0);
+    // A client that puts it again does not resume it.
+    assert!(scene.engine.pause_recurring("r", true).await.unwrap());
+    scene.recur(cron("0 * * * *", "")).await;
+    scene.after(2.5 * HOUR_S);
+    assert_eq!(scene.claimed().await, [""; 0]);
+    assert!(scene.engine.pause_recurring("r", false).await.unwrap());
+    assert_eq!(scene.claimed().await, [""; 0]);
+    assert_eq!(scene.next().await, 3.0 * HOUR_S + MINUTE_S);
+    let missing = scene.engine.pause_recurring("nothing", true).await;
+    assert!(matches!(missing, Err(Error::NoSuchRecurring { .. })));
+    scene.engine.close().await;
+}
+
+#[tokio::test]
+async fn running_a_recurring_job_now_leaves_its_schedule_unchanged() {
+    let scene = Scene::start().await;
+    scene.recur(cron("0 9 * * *", "Europe/Berlin")).await;
+    assert_eq!(scene.engine.run_recurring("r").await.unwrap(), "r-1");
+    assert_eq!(scene.claimed().await, ["r-1"]);
+    assert_eq!(scene.next().await, MINUTE_S);
+    // The IDs of other jobs are skipped, and a paused recurring job runs, too.
+    super::add(&scene.engine, &q(), vec![new("r-2")]).await;
+    scene.engine.pause_recurring("r", true).await.unwrap();
+    assert_eq!(scene.engine.run_recurring("r").await.unwrap(), "r-3");
+    let mut claimed = scene.claimed().await;
+    claimed.sort_unstable();
+    assert_eq!(claimed, ["r-2", "r-3"]);
+    let missing = scene.engine.run_recurring("nothing").await;
+    assert!(matches!(missing, Err(Error::NoSuchRecurring { .. })));
+    assert!(scene.engine.check(None).await.unwrap().is_empty());
+    scene.engine.close().await;
+}
+
+#[tokio::test]
+async fn an_interval_replaces_a_cron_expression_and_the_reverse() {
+    let scene = Scene::start().await;
+    scene.recur(every(100.0)).await;
+    let change = async |change| {
+        let changed = scene.engine.change_recurring("r", change, None).await;
+        changed.unwrap()
+    };
+    let daily = CronSchedule::new("0 9 * * *", "Europe/Berlin", START).unwrap();
+    let to_cron = RecurringChange {
+        cron: Some(daily.clone()),
+        klass: Some("Digest".to_owned()),
+        ..RecurringChange::default()
+    };
+    let changed = change(to_cron).await;
+    assert_eq!(
+        (changed.cron, changed.klass),
+        (Some(daily), Some("Digest".to_owned()))
+    );
+    assert_eq!(scene.next().await, MINUTE_S);
+    let to_interval = RecurringChange {
+        interval_s: Some(10.0),
+        klass: Some(String::new()),
+        ..RecurringChange::default()
+    };
+    let changed = change(to_interval).await;
+    assert_eq!((changed.cron, changed.klass), (None, None));
+    assert_eq!(scene.next().await, 10.0);
+    scene.engine.close().await;
+}
+
+#[tokio::test]
+async fn scheduled_jobs_of_each_protocol_are_due_at_their_new_time() {
+    let scene = Scene::start().await;
+    let engine = &scene.engine;
+    let delayed = Put {
+        delay: Some(HOUR_S),
+        ..new("a")
+    };
+    super::add(engine, &q(), vec![delayed]).await;
+    let (lmstfy, relay) = (QueueKey::lmstfy("ns", "q"), QueueKey::relay("q"));
+    let publish = Publish {
+        body: String::new(),
+        delay_s: 3_600,
+        ttl_s: 0,
+        tries: 1,
+        versioned: false,
+        attributes: None,
+    };
+    let ids = engine.publish(lmstfy.clone(), vec![publish]).await.unwrap();
+    let enqueue = Enqueue {
+        queue: relay.clone(),
+        id: "b".to_owned(),
+        timeout_s: 60,
+        max_retries: None,
+        payload: "1".to_owned(),
+        state: None,
+        run_at: Some(START.plus_seconds(HOUR_S)),
+    };
+    engine.enqueue(vec![enqueue], Mode::Unique).await.unwrap();
+    let counts = async |queue: &QueueKey| {
+        let found = engine.queue(queue, None).await.unwrap().unwrap();
+        (found.counts.scheduled, found.counts.waiting)
+    };
+    let jobs = [(q(), "a"), (lmstfy, &*ids[0]), (relay, "b")];
+    for (queue, id) in &jobs {
+        let postponed = engine.reschedule(queue, id, 2.0 * HOUR_S, None).await;
+        assert_eq!(postponed, Ok(true), "{id}");
+    }
+    scene.after(HOUR_S + MINUTE_S);
+    engine.maintain().await.unwrap();
+    for (queue, id) in &jobs {
+        assert_eq!(counts(queue).await, (1, 0), "{id} is postponed");
+        let reschedule = async || engine.reschedule(queue, id, 0.0, None).await;
+        assert_eq!(reschedule().await, Ok(true), "{id}");
+        assert_eq!(counts(queue).await, (0, 1), "{id} is available");
+        assert_eq!(reschedule().await, Ok(false), "{id} is not scheduled");
+        let missing = engine.reschedule(queue, "nothing", 0.0, None).await;
+        assert!(matches!(missing, Err(Error::NoSuchJob { .. })));
+    }
+    let elsewhere = engine.reschedule(&QueueKey::qless("other"), "a", 0.0, None);
+    assert!(matches!(elsewhere.await, Err(Error::NoSuchJob { .. })));
+    assert_eq!(scene.claimed().await, ["a"]);
+    assert!(engine.job(&JobKey::qless("a")).await.unwrap().is_some());
+    assert!(engine.check(None).await.unwrap().is_empty());
+    scene.engine.close().await;
+}
