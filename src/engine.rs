@@ -88,6 +88,10 @@ use unit_of_work::job_cache::JobCache;
 pub use unit_of_work::time_series::{HOUR, minute};
 use unit_of_work::transaction::{Runner, SeenWorkers, StatisticsCleanup, Verb, WriteRequest};
 use unit_of_work::{Needs, Shared, UnitOfWork};
+pub use verbs::admin::alerts::{
+    ALERT_DELIVERIES_MAX, ALERT_ENDED, ALERT_RAISED, ALERT_RULES_MAX, ALERT_TEST, AlertDelivery,
+    AlertRule, AttemptResult, ReportedProblem,
+};
 pub use verbs::admin::import::{Import, ImportedDependencies, ImportedQueue, ImportedRecurring};
 pub use verbs::admin::saved_searches::{SEARCHES_MAX, Saved};
 pub use verbs::admin::scripts::SCRIPTS_MAX;

@@ -39,6 +39,7 @@ use self::accept::Transport;
 use self::health::Health;
 use self::metrics::{Gauges, Monitor};
 use self::request_id::Observer;
+use crate::alerts;
 use crate::assets::Assets;
 use crate::auth::{Auth, Hosts};
 use crate::engine::{Engine, Options, Result};
@@ -101,6 +102,8 @@ pub struct Settings {
     pub metrics: MetricsAccess,
     /// Whether each request is logged.
     pub log_requests: bool,
+    /// Alerts are sent only with these.
+    pub alerts: Option<alerts::Settings>,
 }
 
 /// Who can read the metrics at their own listener.
@@ -131,6 +134,7 @@ impl Default for Settings {
             hsts: None,
             metrics: MetricsAccess::default(),
             log_requests: false,
+            alerts: None,
         }
     }
 }
@@ -182,6 +186,9 @@ pub async fn serve_engine(
     let stopping = CancellationToken::new();
     let clients = Arc::new(Clients::default());
     let (router, monitor) = routes(&engine, settings, &clients, &stopping);
+    if let Some(alerts) = settings.alerts.clone() {
+        alerts::start(&engine, alerts, &stopping);
+    }
     let health = Health::new(engine.clone(), stopping.clone());
     let (stopped, waiting) = (stopping.clone(), engine.clone());
     tokio::spawn(async move {
@@ -281,7 +288,7 @@ fn routes(
         log_requests: settings.log_requests,
         ..Observer::default()
     };
-    let dashboard = Dashboard::new(
+    let mut dashboard = Dashboard::new(
         engine.clone(),
         Assets::load(),
         &settings.auth,
@@ -290,6 +297,7 @@ fn routes(
         Arc::clone(clients),
         stop.clone(),
     );
+    dashboard.sends_alerts = settings.alerts.is_some();
     let gauges = Gauges::default();
     let monitor = Monitor::new(
         engine.clone(),

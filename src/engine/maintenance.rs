@@ -35,6 +35,8 @@ pub enum SystemTask {
     Flush,
     /// Deletes a bounded batch of a queue's jobs.
     DeleteJobs(deletions::DeleteJobs),
+    /// Runs a statement that changes no jobs, and counts the rows that it changed.
+    Run(Statement),
     /// Repairs inconsistencies.
     Repair(
         consistency::CheckParameters,
@@ -108,6 +110,11 @@ impl Runner {
             SystemTask::Maintain(task) => {
                 tasks::run_task(connection, work, *task, self.trust_client_clock).await?;
             }
+            SystemTask::Run(statement) => {
+                let answers = connection.run(vec![statement.clone()]).await?;
+                let changed: u64 = answers.iter().map(|answer| answer.affected).sum();
+                work.affected += usize::try_from(changed).unwrap_or(usize::MAX);
+            }
             SystemTask::DeleteJobs(what) => deletions::delete_jobs(connection, work, what).await?,
         }
         Ok(Vec::new())
@@ -134,6 +141,7 @@ impl Runner {
                 }
             }
             SystemTask::CheckPeers
+            | SystemTask::Run(_)
             | SystemTask::Maintain(_)
             | SystemTask::FlushPart
             | SystemTask::DeleteJobs(_) => {}

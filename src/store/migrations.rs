@@ -27,6 +27,7 @@ macro_rules! migrations {
             "0016_lists"
             "0017_long_bodies"
             "0018_scripts"
+            "0021_alerts"
         )
     };
     ($folder:literal: $($file:literal)*) => {
@@ -43,8 +44,9 @@ pub(super) fn postgres() -> Migrator {
 }
 
 fn migrator(files: &[(&'static str, &'static str)]) -> Migrator {
-    let migrations = (1..).zip(files).map(|(version, (file, sql))| {
-        let (_, description) = file.split_once('_').unwrap_or(("", file));
+    let migrations = (1..).zip(files).map(|(number, (file, sql))| {
+        let (version, description) = file.split_once('_').unwrap_or(("", file));
+        let version = version.parse().unwrap_or(number);
         Migration::new(
             version,
             description.replace('_', " ").into(),

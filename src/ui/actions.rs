@@ -10,6 +10,7 @@
 //!
 //! [`Action`]: crate::ui::actions::Action
 
+pub mod alerts;
 pub mod database;
 pub mod dead_letters;
 pub mod display;
@@ -94,6 +95,9 @@ impl Action {
 
 /// All actions. If several with the same path match a form, the first one counts.
 static ACTIONS: &[&Action] = &[
+    &alerts::CREATE_ALERT,
+    &alerts::DELETE_ALERT,
+    &alerts::TEST_ALERT,
     &database::CHECK,
     &database::REPAIR,
     &dead_letters::DELETE_DEAD,

@@ -83,6 +83,8 @@ pub struct Dashboard {
     pub no_auth: bool,
     /// The clients that are connected over the Redis protocol.
     pub clients: Arc<Clients>,
+    /// Whether the server sends alerts.
+    pub sends_alerts: bool,
     /// The exports of jobs that are running.
     export_slots: ExportSlots,
     pub leptos: LeptosOptions,
@@ -107,6 +109,7 @@ impl Dashboard {
             engine,
             no_auth,
             clients,
+            sends_alerts: false,
             export_slots: ExportSlots::default(),
             leptos: assets.leptos_options(),
             assets,

@@ -4,6 +4,7 @@ pub mod failure;
 pub mod histogram;
 pub mod job;
 pub mod operation;
+pub mod problem;
 pub mod queue;
 pub mod queue_ref;
 pub mod recurring;

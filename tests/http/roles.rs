@@ -1,5 +1,6 @@
 //! Roles of the dashboard: authentication, permissions, and the audit log.
 
+mod alerts;
 mod audit;
 mod changes;
 mod pages;

@@ -1,5 +1,6 @@
-//! Verbs for operators: queues, workers, options, tokens, sessions, bulk operations, imports.
+//! Verbs for operators: queues, workers, options, tokens, sessions, alerts, bulk operations, imports.
 
+pub mod alerts;
 pub mod flush;
 pub mod import;
 pub mod operations;

@@ -201,6 +201,48 @@ pub const TABLES: &[Table] = &[
         ],
     },
     Table {
+        name: "alert_rules",
+        key: 1,
+        columns: &[
+            ("id", Text),
+            ("name", Text),
+            ("url", Text),
+            ("kinds", Text),
+            ("after_s", Int),
+            ("who", Text),
+            ("created_at", Int),
+        ],
+    },
+    Table {
+        name: "alerts",
+        key: 2,
+        columns: &[
+            ("rule", Text),
+            ("problem", Text),
+            ("id", Text),
+            ("raised_at", Int),
+            ("content", Text),
+        ],
+    },
+    Table {
+        name: "alert_deliveries",
+        key: 1,
+        columns: &[
+            ("id", Text),
+            ("follows", Text),
+            ("rule", Text),
+            ("rule_name", Text),
+            ("event", Text),
+            ("content", Text),
+            ("created_at", Int),
+            ("attempts", Int),
+            ("next_at", Int),
+            ("done_at", Int),
+            ("delivered", Int),
+            ("outcome", Text),
+        ],
+    },
+    Table {
         name: "sessions",
         key: 1,
         columns: &[

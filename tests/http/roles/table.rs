@@ -8,7 +8,10 @@ use super::{ANNA, Browser, OLGA, VERA, with_keys};
 use crate::support::Server;
 
 /// Actions for admins only.
-const ADMINS: [&str; 8] = [
+const ADMINS: [&str; 11] = [
+    "/ui/fn/create_alert",
+    "/ui/fn/delete_alert",
+    "/ui/fn/test_alert",
     "/ui/fn/set_option",
     "/ui/fn/set_queue_option",
     "/ui/fn/unset_option",
@@ -31,7 +34,12 @@ const VIEWERS: [&str; 4] = [
 const READ_BY_OPERATORS: [&str; 3] = ["/ui/fn/confirm", "/ui/fn/new_job", "/ui/fn/redis_clients"];
 
 /// Server functions that only pages for admins call.
-const READ_BY_ADMINS: [&str; 3] = ["/ui/fn/namespaces", "/ui/fn/namespace", "/ui/fn/audit"];
+const READ_BY_ADMINS: [&str; 4] = [
+    "/ui/fn/alerts",
+    "/ui/fn/namespaces",
+    "/ui/fn/namespace",
+    "/ui/fn/audit",
+];
 
 /// For viewer, operator and admin, whether the response is 403.
 async fn forbidden(server: &Server, method: Method, path: &str) -> [bool; 3] {
@@ -128,6 +136,7 @@ async fn every_page_requires_its_role() {
         ("/ui/name%73paces", ADMIN),
         ("/ui//namespaces", ADMIN),
         ("/ui/check", ADMIN),
+        ("/ui/alerts", ADMIN),
         ("/ui/audit", ADMIN),
         ("/ui/%61udit", ADMIN),
         ("/ui/audit.csv", ADMIN),
