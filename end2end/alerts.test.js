@@ -71,3 +71,29 @@ for (const { test, id } of dashboard.modes) {
     assert.equal(received.filter((alert) => alert.rule === name).length, 2);
   });
 }
+
+for (const { test, id } of dashboard.modes) {
+  test("a failure group is muted and unmuted, and new failures are counted", async (page, qless) => {
+    const [group, queue] = [id("Lost"), id("post")];
+    await qless.failed(queue, group, "no trace", id("letter-1"));
+    await page.goto("/ui/failures");
+    await page.getByRole("link", { name: group, exact: true }).waitFor();
+    await qless.failed(queue, group, "no trace", id("letter-2"));
+    await page.reload();
+    await page.getByText("new since you came").waitFor();
+    await page.getByRole("row", { name: group }).getByText("1 new", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Mark these failures as seen" }).click();
+    await page.getByText("new since you came").waitFor({ state: "detached" });
+    await page.getByRole("link", { name: group, exact: true }).click();
+    await page.getByRole("button", { name: "Mute…" }).click();
+    await page.getByLabel("Reason").fill("a known bug");
+    await page.getByLabel("For").selectOption("4 hours");
+    await page.getByRole("button", { name: "Mute group" }).click();
+    await page.getByText("a known bug").first().waitFor();
+    await page.goto("/ui/failures");
+    await page.getByRole("row", { name: group }).getByText("muted").waitFor();
+    await page.getByRole("link", { name: group, exact: true }).click();
+    await page.getByRole("button", { name: "Unmute this group" }).click();
+    await page.getByRole("button", { name: "Mute…" }).waitFor();
+  });
+}

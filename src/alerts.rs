@@ -13,8 +13,7 @@ pub mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::stream;
+use futures::future::join_all;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
@@ -109,10 +108,10 @@ async fn run_deliveries(engine: Engine, settings: Settings) {
 /// Sends what is due, each delivery once.
 async fn send_due(engine: &Engine, settings: &Settings, webhooks: &Webhooks) -> Result<(), Error> {
     let due = engine.due_alert_deliveries(CONCURRENT as i64).await?;
-    let sent = stream::iter(due)
-        .map(|(delivery, url)| send(engine, settings, webhooks, delivery, url))
-        .buffer_unordered(CONCURRENT);
-    let results: Vec<Result<(), Error>> = sent.collect().await;
+    let sent = due
+        .into_iter()
+        .map(|(delivery, url)| send(engine, settings, webhooks, delivery, url));
+    let results: Vec<Result<(), Error>> = join_all(sent).await;
     results.into_iter().collect()
 }
 

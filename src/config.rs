@@ -370,6 +370,7 @@ impl Serve {
             metrics: MetricsAccess::default(),
             log_requests: self.monitoring.log_requests,
             alerts: self.alerts.settings(self.environment.as_deref())?,
+            failure_link: self.alerts.failure_link.clone(),
         })
     }
 }

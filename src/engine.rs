@@ -93,6 +93,7 @@ pub use verbs::admin::alerts::{
     AlertRule, AttemptResult, ReportedProblem,
 };
 pub use verbs::admin::import::{Import, ImportedDependencies, ImportedQueue, ImportedRecurring};
+pub use verbs::admin::mutes::{MUTES_MAX, Mute};
 pub use verbs::admin::saved_searches::{SEARCHES_MAX, Saved};
 pub use verbs::admin::scripts::SCRIPTS_MAX;
 pub use verbs::admin::sessions::{

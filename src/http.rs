@@ -51,6 +51,7 @@ use crate::protocol::{jobq, lmstfy, qless, relay, token};
 use crate::redis_clients::Clients;
 use crate::request::BasePath;
 use crate::ui::http::{self as ui, Dashboard};
+pub use crate::ui::model::failure_link::FailureLink;
 
 /// How long requests may run after the stop signal.
 const GRACE: Duration = Duration::from_secs(8);
@@ -104,6 +105,8 @@ pub struct Settings {
     pub log_requests: bool,
     /// Alerts are sent only with these.
     pub alerts: Option<alerts::Settings>,
+    /// Links from failures to a tracker.
+    pub failure_link: Option<FailureLink>,
 }
 
 /// Who can read the metrics at their own listener.
@@ -135,6 +138,7 @@ impl Default for Settings {
             metrics: MetricsAccess::default(),
             log_requests: false,
             alerts: None,
+            failure_link: None,
         }
     }
 }
@@ -298,6 +302,7 @@ fn routes(
         stop.clone(),
     );
     dashboard.sends_alerts = settings.alerts.is_some();
+    dashboard.failure_link = settings.failure_link.clone();
     let gauges = Gauges::default();
     let monitor = Monitor::new(
         engine.clone(),

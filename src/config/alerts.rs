@@ -1,8 +1,9 @@
-//! Settings of alerts.
+//! Settings of alerts, and of links from failures.
 
 use clap::Args;
 
 use crate::alerts::Settings;
+use crate::http::FailureLink;
 use crate::secret::{SigningKey, read_file};
 
 /// Minimum length of the secret, in characters.
@@ -10,7 +11,7 @@ const SECRET_CHARS_MIN: usize = 16;
 
 /// Alerts: webhooks that the server calls when problems begin and end. Rules are created on the page /ui/alerts.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Alerts")]
+#[command(next_help_heading = "Alerts and failures")]
 pub struct Alerts {
     /// Secret that signs the bodies of alerts with HMAC-SHA256; at least 16 characters. Without it, the server sends
     /// no alerts. Set the same secret on all servers of a database.
@@ -21,6 +22,10 @@ pub struct Alerts {
     #[arg(long, env = "SWITCHYARD_ALERT_SECRET_FILE", value_parser = key_file, value_name = "PATH")]
     #[arg(group = "alert-secret-source")]
     pub alert_secret_file: Option<SigningKey>,
+    /// Address of a tracker, which the page of a failure group links to: http or https, with the placeholders {group},
+    /// {message} and {queue} after the host. Example: https://tracker.example/search?q={group}.
+    #[arg(long, env = "SWITCHYARD_FAILURE_LINK", value_parser = FailureLink::parse, value_name = "URL")]
+    pub failure_link: Option<FailureLink>,
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "clap asks for a Result")]

@@ -28,6 +28,7 @@ macro_rules! migrations {
             "0017_long_bodies"
             "0018_scripts"
             "0021_alerts"
+            "0022_mutes"
         )
     };
     ($folder:literal: $($file:literal)*) => {

@@ -179,6 +179,11 @@ impl ActionContext {
         self.set_cookie(&cookies::setting(setting, value));
     }
 
+    /// Notes in the browser that its user has seen the failures until this time.
+    pub fn see_failures(&self, until: i64) {
+        self.set_cookie(&cookies::failures_seen(until));
+    }
+
     fn set_cookie(&self, cookie: &str) {
         if let Ok(cookie) = HeaderValue::from_str(cookie) {
             self.response.append_header(header::SET_COOKIE, cookie);

@@ -1,6 +1,7 @@
 //! View models that several pages show. Times are microseconds since 1970, UTC.
 
 pub mod failure;
+pub mod failure_link;
 pub mod histogram;
 pub mod job;
 pub mod operation;

@@ -11,6 +11,9 @@ use crate::ui::model::series::StatisticsQuery;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::urls::encoding::{encode, segment};
 
+/// The page of the failure groups.
+pub const FAILURES: &str = "/ui/failures";
+
 /// The page about alerts.
 pub const ALERTS: &str = "/ui/alerts";
 

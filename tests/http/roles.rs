@@ -3,6 +3,7 @@
 mod alerts;
 mod audit;
 mod changes;
+mod mutes;
 mod pages;
 mod paths;
 mod refused;

@@ -99,6 +99,12 @@ enum Item<'a> {
         problems: String,
         after: i64,
     },
+    Mute {
+        mute: &'a str,
+        reason: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hours: Option<i64>,
+    },
     Repaired {
         inconsistencies: usize,
     },
@@ -239,6 +245,21 @@ impl UnitOfWork {
             match exists {
                 true => audit.add(1, None, item),
                 false => audit.add(1, item, None),
+            }
+        }
+    }
+
+    /// Adds a muted failure group, or without `hours` the end of a mute.
+    pub fn audit_mute(&mut self, mute: &str, reason: &str, hours: Option<i64>) {
+        if let Some(audit) = &mut self.audit {
+            let item = Some(&Item::Mute {
+                mute,
+                reason,
+                hours,
+            });
+            match hours {
+                Some(_) => audit.add(1, None, item),
+                None => audit.add(1, item, None),
             }
         }
     }

@@ -3,6 +3,7 @@
 pub mod alerts;
 pub mod flush;
 pub mod import;
+pub mod mutes;
 pub mod operations;
 pub mod options;
 pub mod queues;

@@ -243,6 +243,17 @@ pub const TABLES: &[Table] = &[
         ],
     },
     Table {
+        name: "mutes",
+        key: 1,
+        columns: &[
+            ("failure_group", Text),
+            ("reason", Text),
+            ("who", Text),
+            ("muted_at", Int),
+            ("until_at", Int),
+        ],
+    },
+    Table {
         name: "sessions",
         key: 1,
         columns: &[

@@ -23,7 +23,8 @@ const ADMINS: [&str; 11] = [
 ];
 
 /// Actions that change only settings of the browser.
-const VIEWERS: [&str; 4] = [
+const VIEWERS: [&str; 5] = [
+    "/ui/fn/see_failures",
     "/ui/fn/theme",
     "/ui/fn/set_clock",
     "/ui/fn/set_density",

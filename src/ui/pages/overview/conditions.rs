@@ -50,7 +50,9 @@ pub fn conditions(overview: &OverviewView, now: i64) -> Vec<Condition> {
             address: problem.address,
         })
         .collect();
-    found.extend(overview.groups.iter().map(|group| Condition {
+    let groups = overview.groups.iter();
+    let groups = groups.filter(|group| group.muted.is_none());
+    found.extend(groups.map(|group| Condition {
         kind: ProblemKind::Failed,
         queue: None,
         group: Some(group.group.clone()),
@@ -89,7 +91,7 @@ pub fn conditions(overview: &OverviewView, now: i64) -> Vec<Condition> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ui::model::failure::GroupRow;
+    use crate::ui::model::failure::{GroupRow, MutedFailures};
     use crate::ui::model::queue::QueueRow;
     use crate::ui::model::series::RecentActivity;
     use crate::ui::model::state::Counts;
@@ -107,18 +109,23 @@ mod tests {
     }
 
     #[test]
-    fn each_queue_and_each_group_is_a_condition_of_its_own() {
+    fn each_queue_and_each_group_that_is_not_muted_is_a_condition_of_its_own() {
         let counts = Counts {
             stalled: 2,
             ..Counts::default()
         };
         let queues = (0..5).map(|n| QueueRow::sample(&format!("q{n}"), counts, Some(0)));
-        let groups = (0..2).map(|n| GroupRow {
+        let groups = (0..3).map(|n| GroupRow {
             group: format!("Group {n}"),
             count: 3,
             first: None,
             last: None,
             message: None,
+            muted: (n == 2).then(|| MutedFailures {
+                reason: "known".to_owned(),
+                who: "ada".to_owned(),
+                until: 2_000_000,
+            }),
         });
         let found = conditions(&overview(queues.collect(), groups.collect()), 1_000_000);
         let keys: Vec<String> = found.iter().map(Condition::key).collect();

@@ -173,9 +173,11 @@ fn queue_problems(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64, na
 }
 
 fn failed_groups(overview: &OverviewView) -> Option<Problem> {
-    let failed: i64 = overview.groups.iter().map(|group| group.count).sum();
+    let groups = overview.groups.iter();
+    let groups: Vec<&GroupRow> = groups.filter(|group| group.muted.is_none()).collect();
+    let failed: i64 = groups.iter().map(|group| group.count).sum();
     (failed > 0).then(|| {
-        let groups = i64::try_from(overview.groups.len()).unwrap_or(i64::MAX);
+        let count = i64::try_from(groups.len()).unwrap_or(i64::MAX);
         Problem {
             kind: ProblemKind::Failed,
             queue: None,
@@ -183,18 +185,17 @@ fn failed_groups(overview: &OverviewView) -> Option<Problem> {
             text: format!(
                 "{} in {}",
                 plural(failed, "failed job", "failed jobs"),
-                plural(groups, "group", "groups")
+                plural(count, "group", "groups")
             ),
             protocol: None,
             address: "/ui/failures".to_owned(),
-            since: overview
-                .groups
+            since: groups
                 .iter()
                 .filter_map(|group| group.first)
                 .min()
                 .map(|first| ("first", first)),
-            remedy: match overview.groups.as_slice() {
-                [group] => Some(SuggestedAction::RetryGroup(group.clone())),
+            remedy: match groups.as_slice() {
+                [group] => Some(SuggestedAction::RetryGroup((*group).clone())),
                 _ => None,
             },
         }
