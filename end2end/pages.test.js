@@ -57,7 +57,7 @@ const PAGES = [
   "/ui/config", "/ui/config?queue=post", "/ui/queues/pit", "/ui/queues/attic", "/ui/jobs/letter-6", "/ui/jobs/letter-7",
   "/ui/tags", "/ui/tags/vip", "/ui/tags/none", "/ui/tracked", "/ui/recurring", "/ui/recurring?queue=post",
   "/ui/recurring?to=post&unit=60&data=%7B", "/ui/recurring/daily", "/ui/recurring/minutely", "/ui/jobs/minutely-1",
-  "/ui/check", "/ui/about", "/ui/api", "/ui/api/relay", "/ui/api/qless",
+  "/ui/alerts", "/ui/check", "/ui/about", "/ui/api", "/ui/api/relay", "/ui/api/qless",
 ];
 
 dashboard.test("an empty server shows how to add a first job", async ({ page }) => {

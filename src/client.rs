@@ -10,6 +10,7 @@ mod request;
 mod response;
 mod stream;
 mod tls;
+mod webhook;
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ pub use error::Error;
 pub use request::Request;
 pub use response::Response;
 pub use stream::{Event, Events, Lines};
+pub use webhook::{WEBHOOK_TIMEOUT, Webhooks};
 
 /// How long an unused connection is kept. Servers close idle connections after 60 s.
 const IDLE_MAX: Duration = Duration::from_secs(30);

@@ -1,6 +1,7 @@
 //! Settings from flags, environment variables and the configuration file.
 
 mod access;
+mod alerts;
 mod commands;
 mod connection;
 mod environment;
@@ -27,6 +28,7 @@ use crate::engine::{Durability, Expiry, MAX_QUEUES, Options};
 use crate::http::{JOBQ_BODY_MAX, LMSTFY_BODY_MAX, MetricsAccess, RELAY_BODY_MAX, Settings};
 use crate::secret::read_file;
 pub use access::Access;
+pub use alerts::Alerts;
 pub use commands::{Backup, Bench, Completions, ConfigCommand, Doctor, Import, Restore};
 pub use connection::Connection;
 pub use environment::secret_variables;
@@ -303,6 +305,8 @@ pub struct Serve {
     pub network: Network,
     #[command(flatten)]
     pub monitoring: Monitoring,
+    #[command(flatten)]
+    pub alerts: Alerts,
 }
 
 /// Maximum length of an environment name, in characters.
@@ -366,6 +370,8 @@ impl Serve {
             hsts: self.network.hsts()?,
             metrics: MetricsAccess::default(),
             log_requests: self.monitoring.log_requests,
+            alerts: self.alerts.settings(self.environment.as_deref())?,
+            failure_link: self.alerts.failure_link.clone(),
         })
     }
 }

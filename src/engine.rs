@@ -91,7 +91,12 @@ pub use unit_of_work::recent::EventsFollowed;
 use unit_of_work::recent::{Recent, Unsaved};
 pub use unit_of_work::time_series::{HOUR, minute};
 use unit_of_work::transaction::{Runner, StatisticsCleanup, WriteRequest};
+pub use verbs::admin::alerts::{
+    ALERT_DELIVERIES_MAX, ALERT_ENDED, ALERT_RAISED, ALERT_RULES_MAX, ALERT_TEST, AlertDelivery,
+    AlertRule, AttemptResult, ReportedProblem,
+};
 pub use verbs::admin::import::{Import, ImportedDependencies, ImportedQueue, ImportedRecurring};
+pub use verbs::admin::mutes::{MUTES_MAX, Mute};
 pub use verbs::admin::queues::NewPause;
 pub use verbs::admin::saved_searches::{SEARCHES_MAX, Saved};
 pub use verbs::admin::scripts::SCRIPTS_MAX;

@@ -39,6 +39,7 @@ use self::accept::Transport;
 use self::health::Health;
 use self::metrics::{Gauges, Monitor};
 use self::request_id::Observer;
+use crate::alerts;
 use crate::assets::Assets;
 use crate::auth::{Auth, Hosts};
 use crate::engine::{Engine, Options, Result};
@@ -50,6 +51,7 @@ use crate::protocol::{jobq, lmstfy, qless, relay, token};
 use crate::redis_clients::Clients;
 use crate::request::BasePath;
 use crate::ui::http::{self as ui, Dashboard};
+pub use crate::ui::model::failure_link::FailureLink;
 
 /// How long requests may run after the stop signal.
 const GRACE: Duration = Duration::from_secs(8);
@@ -101,6 +103,10 @@ pub struct Settings {
     pub metrics: MetricsAccess,
     /// Whether each request is logged.
     pub log_requests: bool,
+    /// Alerts are sent only with these.
+    pub alerts: Option<alerts::Settings>,
+    /// Links from failures to a tracker.
+    pub failure_link: Option<FailureLink>,
 }
 
 /// Who can read the metrics at their own listener.
@@ -131,6 +137,8 @@ impl Default for Settings {
             hsts: None,
             metrics: MetricsAccess::default(),
             log_requests: false,
+            alerts: None,
+            failure_link: None,
         }
     }
 }
@@ -182,6 +190,9 @@ pub async fn serve_engine(
     let stopping = CancellationToken::new();
     let clients = Arc::new(Clients::default());
     let (router, monitor) = routes(&engine, settings, &clients, &stopping);
+    if let Some(alerts) = settings.alerts.clone() {
+        alerts::start(&engine, alerts, &stopping);
+    }
     let health = Health::new(engine.clone(), stopping.clone());
     let (stopped, waiting) = (stopping.clone(), engine.clone());
     tokio::spawn(async move {
@@ -281,7 +292,7 @@ fn routes(
         log_requests: settings.log_requests,
         ..Observer::default()
     };
-    let dashboard = Dashboard::new(
+    let mut dashboard = Dashboard::new(
         engine.clone(),
         Assets::load(),
         &settings.auth,
@@ -290,6 +301,8 @@ fn routes(
         Arc::clone(clients),
         stop.clone(),
     );
+    dashboard.sends_alerts = settings.alerts.is_some();
+    dashboard.failure_link = settings.failure_link.clone();
     let gauges = Gauges::default();
     let monitor = Monitor::new(
         engine.clone(),

@@ -3,6 +3,9 @@
 //! The server (feature `ssr`) has all modules; the browser code (feature `hydrate`) has only `islands` and `time`.
 //! `ARCHITECTURE.md` describes the modules and the allowed imports between them.
 
+/// Alerts: calls webhooks when problems begin and end.
+#[cfg(feature = "ssr")]
+pub mod alerts;
 /// The static files of the dashboard: style sheet, script, WebAssembly, icon.
 #[cfg(feature = "ssr")]
 pub mod assets;

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
@@ -63,6 +65,37 @@ impl Eq for Hash {}
 impl fmt::Debug for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Hash(…)")
+    }
+}
+
+/// A key that signs what the server sends.
+#[derive(Clone)]
+pub struct SigningKey(Arc<str>);
+
+impl SigningKey {
+    pub fn new(key: &str) -> SigningKey {
+        SigningKey(key.into())
+    }
+
+    /// The HMAC-SHA256 of the text, in hexadecimal.
+    pub fn sign(&self, text: &[u8]) -> String {
+        // Keys of all lengths are valid.
+        let mac = Hmac::<Sha256>::new_from_slice(self.0.as_bytes());
+        let signed = mac.map(|mac| mac.chain_update(text).finalize().into_bytes());
+        let bytes = signed.map(|bytes| bytes.iter().map(|byte| format!("{byte:02x}")).collect());
+        bytes.unwrap_or_default()
+    }
+
+    /// The number of characters of the key.
+    pub fn chars(&self) -> usize {
+        self.0.chars().count()
+    }
+}
+
+/// Keeps keys out of logs.
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SigningKey(…)")
     }
 }
 
@@ -141,6 +174,17 @@ mod tests {
             assert_eq!(Hash::from_hex(wrong), None, "{wrong}");
         }
         assert!(!format!("{hash:?}").contains("ba78"));
+    }
+
+    #[test]
+    fn signatures_are_hmac_sha_256() {
+        // RFC 4231, test case 2.
+        let key = SigningKey::new("Jefe");
+        assert_eq!(
+            key.sign(b"what do ya want for nothing?"),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+        );
+        assert!(!format!("{key:?}").contains("Jefe"));
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub enum SystemTask {
     Flush,
     /// Deletes a bounded batch of a queue's jobs.
     DeleteJobs(deletions::DeleteJobs),
+    /// Runs a statement that changes no jobs, and counts the rows that it changed.
+    Run(Statement),
     /// Repairs inconsistencies.
     Repair(
         consistency::CheckParameters,
@@ -123,6 +125,11 @@ impl Runner {
                 tasks::run_task(connection, work, *task, self.trust_client_clock).await?;
             }
             SystemTask::StoreRecent => {}
+            SystemTask::Run(statement) => {
+                let answers = connection.run(vec![statement.clone()]).await?;
+                let changed: u64 = answers.iter().map(|answer| answer.affected).sum();
+                work.affected += usize::try_from(changed).unwrap_or(usize::MAX);
+            }
             SystemTask::DeleteJobs(what) => deletions::delete_jobs(connection, work, what).await?,
         }
         Ok(Vec::new())
@@ -150,6 +157,7 @@ impl Runner {
             }
             SystemTask::CheckPeers
             | SystemTask::StoreRecent
+            | SystemTask::Run(_)
             | SystemTask::Maintain(_)
             | SystemTask::FlushPart
             | SystemTask::DeleteJobs(_) => {}

@@ -29,6 +29,8 @@ macro_rules! migrations {
             "0018_scripts"
             "0019_pauses"
             "0020_cron"
+            "0021_alerts"
+            "0022_mutes"
         )
     };
     ($folder:literal: $($file:literal)*) => {
@@ -45,8 +47,9 @@ pub(super) fn postgres() -> Migrator {
 }
 
 fn migrator(files: &[(&'static str, &'static str)]) -> Migrator {
-    let migrations = (1..).zip(files).map(|(version, (file, sql))| {
-        let (_, description) = file.split_once('_').unwrap_or(("", file));
+    let migrations = (1..).zip(files).map(|(number, (file, sql))| {
+        let (version, description) = file.split_once('_').unwrap_or(("", file));
+        let version = version.parse().unwrap_or(number);
         Migration::new(
             version,
             description.replace('_', " ").into(),

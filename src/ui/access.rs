@@ -16,7 +16,7 @@ pub fn role_to_read(path: &str) -> Role {
     match &path[..] {
         [
             "ui",
-            "namespaces" | "check" | "audit" | "audit.csv" | "audit.json",
+            "namespaces" | "check" | "alerts" | "audit" | "audit.csv" | "audit.json",
             ..,
         ] => Role::Admin,
         // Pages with a form for operators, and with addresses of clients.
@@ -52,6 +52,7 @@ pub fn is_read_function(path: &str) -> bool {
 pub const READ_FUNCTIONS: &[(&str, Role)] = &[
     (frame::LoadCounts::PATH, Role::Viewer),
     (pages::about::load::About::PATH, Role::Viewer),
+    (pages::alerts::load::Alerts::PATH, Role::Admin),
     (pages::audit::load::Audit::PATH, Role::Admin),
     (pages::config::load::LoadConfig::PATH, Role::Viewer),
     (pages::confirm::load::Confirm::PATH, Role::Operator),

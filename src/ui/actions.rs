@@ -10,6 +10,7 @@
 //!
 //! [`Action`]: crate::ui::actions::Action
 
+pub mod alerts;
 pub mod by_hand;
 pub mod database;
 pub mod dead_letters;
@@ -98,6 +99,9 @@ impl Action {
 static ACTIONS: &[&Action] = &[
     &by_hand::COMPLETE,
     &by_hand::RETRY_BY_HAND,
+    &alerts::CREATE_ALERT,
+    &alerts::DELETE_ALERT,
+    &alerts::TEST_ALERT,
     &database::CHECK,
     &database::REPAIR,
     &dead_letters::DELETE_DEAD,
@@ -111,7 +115,10 @@ static ACTIONS: &[&Action] = &[
     &display::SET_DENSITY,
     &display::SET_KEYS,
     &display::SET_THEME,
+    &failures::MUTE_GROUP,
     &failures::RETRY_GROUP,
+    &failures::SEE_FAILURES,
+    &failures::UNMUTE_GROUP,
     &jobs::ADD_TAG,
     &jobs::CANCEL,
     &jobs::DELETE_JOB,

@@ -60,6 +60,8 @@ pub struct PageContext {
     pub feed: Feed,
     /// Whether lmstfy namespaces need no token.
     pub no_auth: bool,
+    /// Whether the server sends alerts.
+    pub sends_alerts: bool,
     /// The clients that are connected over the Redis protocol.
     pub clients: Arc<Clients>,
     is_refresh: bool,
@@ -74,6 +76,7 @@ impl PageContext {
             engine: parts.dashboard.engine,
             feed: parts.dashboard.feed,
             no_auth: parts.dashboard.no_auth,
+            sends_alerts: parts.dashboard.sends_alerts,
             clients: parts.dashboard.clients,
             is_refresh: parts.request.is_refresh,
             response: parts.response,
@@ -109,6 +112,8 @@ pub struct ActionContext {
     pub engine: Engine,
     /// The name of the user.
     pub user: String,
+    /// Whether the server sends alerts.
+    pub sends_alerts: bool,
     audit: Option<PendingEntry>,
     response: ResponseOptions,
 }
@@ -122,6 +127,7 @@ impl ActionContext {
         let parts = Parts::check(least)?;
         let audit = parts.extensions.get::<PendingEntry>().cloned();
         Ok(ActionContext {
+            sends_alerts: parts.dashboard.sends_alerts,
             engine: match &audit {
                 Some(audit) => audit.engine(&parts.dashboard.engine),
                 None => parts.dashboard.engine,
@@ -171,6 +177,11 @@ impl ActionContext {
     /// Stores a display setting in its cookie; deletes the cookie of the default.
     pub fn store_setting(&self, setting: &Setting, value: &str) {
         self.set_cookie(&cookies::setting(setting, value));
+    }
+
+    /// Notes in the browser that its user has seen the failures until this time.
+    pub fn see_failures(&self, until: i64) {
+        self.set_cookie(&cookies::failures_seen(until));
     }
 
     fn set_cookie(&self, cookie: &str) {

@@ -11,6 +11,9 @@ pub const FLASH: &str = "switchyard_flash";
 /// Carries the secret of a session.
 pub const SESSION: &str = "switchyard_session";
 
+/// Until when the user of the browser has seen the failures, in microseconds since 1970.
+pub const FAILURES_SEEN: &str = "switchyard_failures";
+
 /// How long a browser keeps display settings, in seconds.
 const SETTING_AGE_S: i64 = 31_536_000;
 
@@ -76,6 +79,16 @@ pub fn setting(setting: &Setting, value: &str) -> String {
         value if setting.is_default(value) => set(setting.cookie, "", 0, "Lax"),
         value => set(setting.cookie, value, SETTING_AGE_S, "Lax"),
     }
+}
+
+/// A `Set-Cookie` header with the time until which the user has seen the failures.
+pub fn failures_seen(until: i64) -> String {
+    set(FAILURES_SEEN, &until.to_string(), SETTING_AGE_S, "Lax")
+}
+
+/// The time until which the user has seen the failures, in a `Cookie` header.
+pub fn get_failures_seen(header: &str) -> Option<i64> {
+    get(header, FAILURES_SEEN)?.parse().ok()
 }
 
 fn set(name: &str, value: &str, age_s: i64, same_site: &str) -> String {

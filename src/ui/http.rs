@@ -48,9 +48,10 @@ use crate::ui::http::authentication::{Authenticator, Principal};
 use crate::ui::http::export_slots::ExportSlots;
 use crate::ui::http::feed::Feed;
 use crate::ui::http::rendered_pages::RenderedPages;
+use crate::ui::model::failure_link::FailureLink;
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::{App, shell};
-use crate::ui::{access, cookies};
+use crate::ui::{access, cookies, urls};
 
 /// The header of a live page's requests for its own refresh.
 pub const REFRESH: &str = "x-switchyard-refresh";
@@ -83,6 +84,10 @@ pub struct Dashboard {
     pub no_auth: bool,
     /// The clients that are connected over the Redis protocol.
     pub clients: Arc<Clients>,
+    /// Whether the server sends alerts.
+    pub sends_alerts: bool,
+    /// Links from failures to a tracker.
+    pub failure_link: Option<FailureLink>,
     /// The exports of jobs that are running.
     export_slots: ExportSlots,
     pub leptos: LeptosOptions,
@@ -107,6 +112,8 @@ impl Dashboard {
             engine,
             no_auth,
             clients,
+            sends_alerts: false,
+            failure_link: None,
             export_slots: ExportSlots::default(),
             leptos: assets.leptos_options(),
             assets,
@@ -242,6 +249,14 @@ pub fn provide_page_context(dashboard: &Dashboard) {
     };
     provide_context(dashboard.clone());
     let request = page_request(&request, dashboard);
+    // From the first visit on, the page can say what is new.
+    if request.path == urls::FAILURES
+        && request.failures_seen.is_none()
+        && !request.is_refresh
+        && let Ok(cookie) = HeaderValue::from_str(&cookies::failures_seen(request.now))
+    {
+        response.append_header(header::SET_COOKIE, cookie);
+    }
     if request.flash.is_some()
         && let Ok(cookie) = HeaderValue::from_str(&cookies::no_flash())
     {
@@ -296,6 +311,7 @@ fn page_request(request: &Parts, dashboard: &Dashboard) -> PageRequest {
         method: principal.map_or(AuthMethod::Unauthenticated, |principal| principal.method),
         environment: dashboard.authenticator.environment.clone(),
         display: Display::of(|name| cookies::get(cookies, name)),
+        failures_seen: cookies::get_failures_seen(cookies),
         flash: cookies::get_flash(cookies).filter(|_| shows_a_page),
     }
 }

@@ -1,9 +1,11 @@
 //! View models that several pages show. Times are microseconds since 1970, UTC.
 
 pub mod failure;
+pub mod failure_link;
 pub mod histogram;
 pub mod job;
 pub mod operation;
+pub mod problem;
 pub mod queue;
 pub mod queue_ref;
 pub mod recurring;

@@ -1,6 +1,7 @@
 //! The shell of every page and the routes of `/ui`.
 
 pub mod about;
+pub mod alerts;
 pub mod api;
 pub mod audit;
 pub mod check;
@@ -46,6 +47,7 @@ use crate::ui::components::frame::{BODY, Frame};
 use crate::ui::display;
 use crate::ui::page_request::page_request;
 use crate::ui::pages::about::AboutPage;
+use crate::ui::pages::alerts::AlertsPage;
 use crate::ui::pages::api::{ApiPage, ApisPage};
 use crate::ui::pages::audit::AuditPage;
 use crate::ui::pages::check::CheckPage;
@@ -180,6 +182,7 @@ pub fn App() -> impl IntoView {
                     <Route path=(ui, StaticSegment("about")) view=AboutPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("api")) view=ApisPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("api"), name) view=ApiPage ssr=SsrMode::Async />
+                    <Route path=(ui, StaticSegment("alerts")) view=AlertsPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("audit")) view=AuditPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("login")) view=LoginPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("config")) view=ConfigPage ssr=SsrMode::Async />

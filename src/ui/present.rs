@@ -97,6 +97,7 @@ pub fn group_row(group: FailureGroup) -> GroupRow {
         first: group.first.map(|time| time.0),
         last: group.last.map(|time| time.0),
         message: group.message,
+        muted: None,
     }
 }
 

@@ -11,6 +11,12 @@ use crate::ui::model::series::StatisticsQuery;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::urls::encoding::{encode, segment};
 
+/// The page of the failure groups.
+pub const FAILURES: &str = "/ui/failures";
+
+/// The page about alerts.
+pub const ALERTS: &str = "/ui/alerts";
+
 /// The clients that are connected over the Redis protocol.
 pub const REDIS_CLIENTS: &str = "/ui/redis";
 

@@ -1,8 +1,10 @@
 //! Roles of the dashboard: authentication, permissions, and the audit log.
 
+mod alerts;
 mod audit;
 mod by_hand;
 mod changes;
+mod mutes;
 mod pages;
 mod paths;
 mod pauses;

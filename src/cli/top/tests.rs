@@ -69,6 +69,7 @@ fn loaded() -> Loaded {
         first: Some(now() - 7_200_000_000),
         last: Some(now() - 60_000_000),
         message: Some(message.to_owned()),
+        muted: None,
     };
     Loaded {
         overview: OverviewView {

@@ -14,6 +14,7 @@ use crate::engine::model::recurring::Recurring;
 use crate::engine::operations::{JobAction, OperationState};
 use crate::engine::unit_of_work::transaction::WriteRequest;
 use crate::engine::unit_of_work::{LoadedJob, UnitOfWork};
+use crate::engine::verbs::admin::alerts::AlertRule;
 use crate::secret::Hash;
 use crate::store::Statement;
 
@@ -107,6 +108,19 @@ enum Item<'a> {
     Search {
         search: &'a str,
         text: &'a str,
+    },
+    AlertRule {
+        alert: &'a str,
+        /// Without the path, which can contain a secret.
+        webhook: String,
+        problems: String,
+        after: i64,
+    },
+    Mute {
+        mute: &'a str,
+        reason: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hours: Option<i64>,
     },
     Repaired {
         inconsistencies: usize,
@@ -231,6 +245,37 @@ impl UnitOfWork {
             match is_gone {
                 true => audit.add(1, item, None),
                 false => audit.add(1, None, item),
+            }
+        }
+    }
+
+    /// Adds a rule for alerts that was added, or else deleted.
+    pub fn audit_alert_rule(&mut self, rule: &AlertRule, exists: bool) {
+        if let Some(audit) = &mut self.audit {
+            let item = Some(&Item::AlertRule {
+                alert: &rule.name,
+                webhook: rule.origin(),
+                problems: rule.kinds.join(", "),
+                after: rule.after_s,
+            });
+            match exists {
+                true => audit.add(1, None, item),
+                false => audit.add(1, item, None),
+            }
+        }
+    }
+
+    /// Adds a muted failure group, or without `hours` the end of a mute.
+    pub fn audit_mute(&mut self, mute: &str, reason: &str, hours: Option<i64>) {
+        if let Some(audit) = &mut self.audit {
+            let item = Some(&Item::Mute {
+                mute,
+                reason,
+                hours,
+            });
+            match hours {
+                Some(_) => audit.add(1, None, item),
+                None => audit.add(1, item, None),
             }
         }
     }

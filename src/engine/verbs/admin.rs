@@ -1,7 +1,9 @@
-//! Verbs for operators: queues, workers, options, tokens, sessions, bulk operations, imports.
+//! Verbs for operators: queues, workers, options, tokens, sessions, alerts, bulk operations, imports.
 
+pub mod alerts;
 pub mod flush;
 pub mod import;
+pub mod mutes;
 pub mod operations;
 pub mod options;
 pub mod queues;

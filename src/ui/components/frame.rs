@@ -210,6 +210,7 @@ fn is_within(request: &PageRequest, address: &str) -> bool {
     request.path == address
         || ![SEARCH, "/ui"].contains(&address) && request.path.starts_with(&format!("{address}/"))
         || address == "/ui/workers" && request.path == urls::REDIS_CLIENTS
+        || address == "/ui/config" && request.path == urls::ALERTS
         || address == "/ui/about" && (request.path == "/ui/api" || request.path.starts_with("/ui/api/"))
         // Job pages belong to Queues.
         || address == "/ui/queues"

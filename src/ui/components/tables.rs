@@ -401,6 +401,16 @@ pub fn retry_all_with_prefix(prefix: &str, group: &GroupRow, request: &PageReque
     shortcut("r", confirm_dialog(dialog))
 }
 
+/// That a failure group is muted, and why.
+pub fn muted_chip(group: &GroupRow) -> Option<AnyView> {
+    let muted = group.muted.as_ref()?;
+    let why = format!("Muted by {}: {}", muted.who, muted.reason);
+    Some(
+        view! { <span class="chip text-paused" title=why>{icon("paused")} " muted"</span> }
+            .into_any(),
+    )
+}
+
 /// The failure groups.
 pub fn groups(groups: &[GroupRow], request: &PageRequest, full: bool) -> AnyView {
     let mut columns = vec![("Failure", ""), ("Jobs", "num")];
@@ -415,7 +425,7 @@ pub fn groups(groups: &[GroupRow], request: &PageRequest, full: bool) -> AnyView
         view! {
             <tr data-key=group.group.clone()>
                 <th scope="row" class="text-cell">
-                    <a class="name" href=urls::failure(&group.group)>{group.group.clone()}</a>
+                    <a class="name" href=urls::failure(&group.group)>{group.group.clone()}</a> {muted_chip(group)}
                     {group.message.clone().map(|message| view! { <span class="line-clamp-2 text-xs leading-4 text-muted wrap-anywhere">{message}</span> })}
                 </th>
                 <td class="num text-failed">{time::number(group.count)}</td>

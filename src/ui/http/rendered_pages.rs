@@ -19,6 +19,7 @@ use crate::ui::cookies;
 use crate::ui::display::Display;
 use crate::ui::http::authentication::Principal;
 use crate::ui::http::{Dashboard, REFRESH};
+use crate::ui::urls;
 
 /// How long a rendering is shared.
 const FRESH: Duration = Duration::from_secs(1);
@@ -114,6 +115,10 @@ fn key(request: &Request) -> String {
             .unwrap_or_default()
     };
     let display = Display::of(|name| cookies::get(text("cookie"), name));
+    let seen = match request.uri().path() {
+        urls::FAILURES => cookies::get_failures_seen(text("cookie")),
+        _ => None,
+    };
     let principal = request.extensions().get::<Principal>();
     let (role, name) = match principal {
         Some(principal) => (
@@ -127,7 +132,7 @@ fn key(request: &Request) -> String {
     let base_path = BasePath::of(request.extensions()).map_or("", BasePath::as_str);
     // Whitespace separates the parts of the key; user names contain none.
     format!(
-        "{} {}{base_path} {https} {display:?} {role} {method:?} {name}",
+        "{} {}{base_path} {https} {display:?} {seen:?} {role} {method:?} {name}",
         request.uri(),
         text("host")
     )

@@ -11,4 +11,15 @@ pub struct GroupRow {
     pub last: Option<i64>,
     /// The message of the newest failure.
     pub message: Option<String>,
+    /// Why and for how long it is muted.
+    #[serde(default)]
+    pub muted: Option<MutedFailures>,
+}
+
+/// Why a failure group is muted. It is neither a problem of the overview nor an alert.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MutedFailures {
+    pub reason: String,
+    pub who: String,
+    pub until: i64,
 }

@@ -8,6 +8,7 @@ use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
 use crate::time;
+use crate::ui::access::role_to_read;
 use crate::ui::actions::options::{SetOption, SetQueueOption, UnsetOption};
 use crate::ui::components::basics::{element_id, empty_note, loaded, plural};
 use crate::ui::components::commands::{api, curl_commands, shell_quote};
@@ -18,6 +19,7 @@ use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::options::{OptionDescription, Unit, of_queue, of_server, queue_of};
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::config::model::{ConfigView, Setting};
+use crate::ui::urls;
 
 /// Maximum number of options of queues, and of other options, on the page. Clients can set 10,000.
 const OPTIONS_SHOWN: usize = 200;
@@ -45,7 +47,10 @@ fn page(view: &ConfigView, request: &PageRequest) -> AnyView {
     view! {
         <Title text="Configuration" />
         <h1>"Configuration"</h1>
-        <p class="text-muted wrap-anywhere">{lead}</p>
+        <p class="text-muted wrap-anywhere">
+            {lead}
+            {request.may(role_to_read(urls::ALERTS)).then(|| view! { " " <a href=urls::ALERTS>"Alerts"</a> " call webhooks when problems begin and end." })}
+        </p>
         <section class=CARD aria-labelledby="of-server">
             <div class=CARD_TITLE>
                 <h2 id="of-server">"Server options"</h2>

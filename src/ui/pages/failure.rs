@@ -1,6 +1,7 @@
 //! `/ui/failures/{group}?range=&fp=`: the failed jobs of one group. `fp` selects those with one kind of message.
 
 pub mod incident;
+pub mod mute;
 
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
@@ -80,8 +81,11 @@ fn jobs_and_messages(view: &FailingView, request: &PageRequest) -> AnyView {
             <div class="flex flex-wrap items-center gap-2">
                 {view.sample.as_ref().map(canary)}
                 {tables::retry_all(group, request)}
+                {mute::button(view, request)}
+                {mute::tracker(view)}
             </div>
         </div>
+        {mute::notice(view, request)}
         {ranges(&view.range, |range| urls::failure_group(&group.group, range, fingerprint))}
         <section class=CARD_PADDED aria-label="Failures over time">
             {times(view)}
@@ -301,6 +305,7 @@ mod tests {
                 first: None,
                 last: None,
                 message: None,
+                muted: None,
             },
             range: range.to_owned(),
             from: 0,

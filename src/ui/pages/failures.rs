@@ -7,10 +7,13 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
+use crate::ui::actions::failures::SeeFailures;
 use crate::ui::components::basics::{loaded, plural};
 use crate::ui::components::chart::sparkline;
+use crate::ui::components::forms::action_button;
+use crate::ui::components::icons::icon;
 use crate::ui::components::links::queue_name;
-use crate::ui::components::styles::{CARD, EMPTY};
+use crate::ui::components::styles::{CARD, EMPTY, NOTICE};
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::queue_ref::QueueRef;
@@ -85,6 +88,7 @@ fn groups_and_filter(view: &FailuresView, text: &str, request: &PageRequest) -> 
                 ),
             }}
         </p>
+        {news(view, request)}
         <div class="flex flex-wrap items-center gap-x-4 gap-y-2">
             {ranges(&view.range, address)}
             <form method="get" action="/ui/failures" role="search" class="flex flex-wrap items-center gap-2">
@@ -115,6 +119,22 @@ fn groups_and_filter(view: &FailuresView, text: &str, request: &PageRequest) -> 
                 let more = i64::try_from(view.more).unwrap_or(i64::MAX);
                 view! { <p class="text-muted wrap-anywhere">{format!("{} with fewer jobs not shown. Filter to see them.", plural(more, "group", "groups"))}</p> }
             })}
+    }
+    .into_any()
+}
+
+/// How many failures are new since the browser's user has seen them.
+fn news(view: &FailuresView, request: &PageRequest) -> AnyView {
+    let Some(seen) = view.seen.filter(|_| view.new > 0) else {
+        return ().into_any();
+    };
+    let fields = vec![("until", request.now.to_string()), ("back", request.here())];
+    view! {
+        <div class=format!("{NOTICE} flex-wrap items-center text-failed")>
+            {icon("failed")}
+            <span>{time::number(view.new)} " new since you came " {ago(seen, request.now)}</span>
+            {action_button(SeeFailures::PATH, fields, "Mark as seen", "Mark these failures as seen".to_owned())}
+        </div>
     }
     .into_any()
 }
@@ -157,7 +177,7 @@ fn row(group: &FailingGroup, view: &FailuresView, request: &PageRequest) -> AnyV
     view! {
         <tr data-key=row.group.clone()>
             <th scope="row" class="text-cell">
-                <a class="name" href=address>{row.group.clone()}</a>
+                <a class="name" href=address>{row.group.clone()}</a> {tables::muted_chip(row)}
                 {group.top_kind.as_ref().map(|top_kind| view! { <span class="line-clamp-2 text-xs leading-4 text-muted wrap-anywhere">{top_kind.text.clone()}</span> })}
                 {group
                     .top_kind
@@ -165,7 +185,10 @@ fn row(group: &FailingGroup, view: &FailuresView, request: &PageRequest) -> AnyV
                     .filter(|top_kind| top_kind.count < group.analyzed)
                     .map(|top_kind| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{format!("{} of the newest {} jobs", time::number(top_kind.count), time::number(group.analyzed))}</span> })}
             </th>
-            <td class="num text-failed">{at_least(group.count)}</td>
+            <td class="num text-failed">
+                {at_least(group.count)}
+                {(group.new > 0).then(|| view! { <span class="block text-xs leading-4">{format!("{} new", at_least(group.new))}</span> })}
+            </td>
             <td class="num mid">{format!("{share:.0}%")}</td>
             {drawn}
             <td class="num wide">{moment(row.first)}</td>

@@ -1,5 +1,6 @@
 //! `/ui`: problems first, then counts, queues by urgency, failures and workers.
 
+pub mod conditions;
 pub mod load;
 pub mod model;
 pub mod problems;

@@ -8,8 +8,11 @@ use super::{ANNA, Browser, OLGA, VERA, with_keys};
 use crate::support::Server;
 
 /// Actions for admins only.
-const ADMINS: [&str; 9] = [
+const ADMINS: [&str; 12] = [
     "/ui/fn/complete",
+    "/ui/fn/create_alert",
+    "/ui/fn/delete_alert",
+    "/ui/fn/test_alert",
     "/ui/fn/set_option",
     "/ui/fn/set_queue_option",
     "/ui/fn/unset_option",
@@ -21,7 +24,8 @@ const ADMINS: [&str; 9] = [
 ];
 
 /// Actions that change only settings of the browser.
-const VIEWERS: [&str; 4] = [
+const VIEWERS: [&str; 5] = [
+    "/ui/fn/see_failures",
     "/ui/fn/theme",
     "/ui/fn/set_clock",
     "/ui/fn/set_density",
@@ -37,7 +41,12 @@ const READ_BY_OPERATORS: [&str; 4] = [
 ];
 
 /// Server functions that only pages for admins call.
-const READ_BY_ADMINS: [&str; 3] = ["/ui/fn/namespaces", "/ui/fn/namespace", "/ui/fn/audit"];
+const READ_BY_ADMINS: [&str; 4] = [
+    "/ui/fn/alerts",
+    "/ui/fn/namespaces",
+    "/ui/fn/namespace",
+    "/ui/fn/audit",
+];
 
 /// For viewer, operator and admin, whether the response is 403.
 async fn forbidden(server: &Server, method: Method, path: &str) -> [bool; 3] {
@@ -135,6 +144,7 @@ async fn every_page_requires_its_role() {
         ("/ui/name%73paces", ADMIN),
         ("/ui//namespaces", ADMIN),
         ("/ui/check", ADMIN),
+        ("/ui/alerts", ADMIN),
         ("/ui/audit", ADMIN),
         ("/ui/%61udit", ADMIN),
         ("/ui/audit.csv", ADMIN),

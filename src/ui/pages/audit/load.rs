@@ -32,8 +32,10 @@ pub async fn audit(query: AuditQuery) -> Result<AuditView, PageError> {
 const PAGE: usize = 50;
 
 /// The fields that name an item, by kind. Jobs, recurring jobs and operations can also have a field for the queue.
-const KINDS: [&str; 11] = [
+const KINDS: [&str; 13] = [
+    "mute",
     "operation",
+    "alert",
     "search",
     "session",
     "inconsistencies",

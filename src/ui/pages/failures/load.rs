@@ -18,6 +18,7 @@ use crate::ui::error::PageError;
 use crate::ui::model::failure::GroupRow;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::model::{PAGE_JOBS, job};
+use crate::ui::page_request::page_request;
 use crate::ui::pages::failures::model::{FailingGroup, FailingView, FailuresView, MessageKind};
 use crate::ui::pages::overview::load::load_groups;
 use crate::ui::present::job_row;
@@ -34,7 +35,8 @@ const EXAMPLE_CHARS: usize = 120;
 #[server]
 pub async fn failures(range: String, text: String) -> Result<FailuresView, PageError> {
     read(Role::Viewer, async |context| {
-        load_failures(&context.engine, &range, &text).await
+        let seen = page_request().failures_seen;
+        load_failures(&context.engine, &range, &text, seen).await
     })
     .await
 }
@@ -89,8 +91,14 @@ fn range(name: &str, now: Time) -> (&'static str, Option<Time>, i64, usize) {
     (name, (name != "all").then_some(from), width, count)
 }
 
-/// The failure groups whose name or newest message contains a text, and in which a job failed in the range.
-pub async fn load_failures(engine: &Engine, name: &str, text: &str) -> Result<FailuresView> {
+/// The failure groups whose name or newest message contains a text, and in which a job failed in the range. Failures
+/// after `seen` are new.
+pub async fn load_failures(
+    engine: &Engine,
+    name: &str,
+    text: &str,
+    seen: Option<i64>,
+) -> Result<FailuresView> {
     let now = engine.now(None);
     let (name, since, ..) = range(name, now);
     let mut rows = load_groups(engine).await?;
@@ -104,12 +112,15 @@ pub async fn load_failures(engine: &Engine, name: &str, text: &str) -> Result<Fa
     let more = rows.len().saturating_sub(GROUPS_MAX);
     rows.truncate(GROUPS_MAX);
     let mut groups = load_details(engine, rows, since, now).await?;
+    count_new(engine, &mut groups, seen).await?;
     groups.sort_by(|a, b| {
         let order = b.count.cmp(&a.count);
         order.then_with(|| a.row.group.cmp(&b.row.group))
     });
     Ok(FailuresView {
         range: name.to_owned(),
+        seen,
+        new: groups.iter().map(|group| group.new).sum(),
         groups,
         more,
         failed,
@@ -118,6 +129,24 @@ pub async fn load_failures(engine: &Engine, name: &str, text: &str) -> Result<Fa
             _ => None,
         },
     })
+}
+
+/// Counts the failures after `seen`.
+async fn count_new(engine: &Engine, groups: &mut [FailingGroup], seen: Option<i64>) -> Result<()> {
+    let Some(seen) = seen else { return Ok(()) };
+    let is_new = |group: &&mut FailingGroup| group.row.last > Some(seen);
+    let mut groups: Vec<&mut FailingGroup> = groups.iter_mut().filter(is_new).collect();
+    let names: Vec<String> = groups.iter().map(|group| group.row.group.clone()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let from = Time(seen.saturating_add(1));
+    let counted = engine.failure_times(&names, from, i64::MAX, 1).await?;
+    for (group, times) in groups.iter_mut().zip(counted) {
+        group.new = times.spans.iter().sum();
+    }
+    Ok(())
 }
 
 async fn load_details(
@@ -147,6 +176,7 @@ async fn load_details(
         let in_range = |times: &FailureTimes| times.spans.iter().sum();
         groups.push(FailingGroup {
             count: counted.get(index).map_or(row.count, in_range),
+            new: 0,
             day: day.spans,
             queues: named(engine, queues),
             analyzed: count(newest.len()),
@@ -249,6 +279,7 @@ fn empty(group: &str) -> GroupRow {
         first: None,
         last: None,
         message: None,
+        muted: None,
     }
 }
 

@@ -19,6 +19,12 @@ pub struct FailuresView {
     pub failed: i64,
     /// The approximate time of the last failure, if one is stored.
     pub last: Option<i64>,
+    /// The time from which failures are new for the browser.
+    #[serde(default)]
+    pub seen: Option<i64>,
+    /// The number of failed jobs that are new for the browser, in the groups above.
+    #[serde(default)]
+    pub new: i64,
 }
 
 /// A failure group with details.
@@ -27,6 +33,9 @@ pub struct FailingGroup {
     pub row: GroupRow,
     /// The number of its jobs that failed in the range; the limit of counting plus 1 if there are more.
     pub count: i64,
+    /// The number of its jobs whose failure is new for the browser.
+    #[serde(default)]
+    pub new: i64,
     /// The number of failures in each of the last 24 hours.
     pub day: Vec<i64>,
     /// Its queues, most jobs first.

@@ -6,7 +6,7 @@ use crate::auth::Role;
 use crate::engine::{Engine, QueueCounts, Result};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
-use crate::ui::model::failure::GroupRow;
+use crate::ui::model::failure::{GroupRow, MutedFailures};
 use crate::ui::model::queue_ref::Protocol;
 use crate::ui::model::state::Counts;
 use crate::ui::pages::dead_letters::load;
@@ -65,6 +65,20 @@ pub async fn load_groups(engine: &Engine) -> Result<Vec<GroupRow>> {
         .into_iter()
         .map(group_row)
         .collect();
+    let mutes = match groups.is_empty() {
+        true => Vec::new(),
+        false => engine.mutes().await?,
+    };
+    for mute in mutes {
+        let muted = groups.iter_mut().find(|group| group.group == mute.group);
+        if let Some(group) = muted {
+            group.muted = Some(MutedFailures {
+                reason: mute.reason,
+                who: mute.who,
+                until: mute.until.0,
+            });
+        }
+    }
     groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.group.cmp(&b.group)));
     Ok(groups)
 }

@@ -7,6 +7,7 @@ use crate::time;
 use crate::ui::components::basics::plural;
 use crate::ui::components::chart::Unit;
 use crate::ui::model::failure::GroupRow;
+use crate::ui::model::problem::ProblemKind;
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::series::RecentActivity;
@@ -32,6 +33,9 @@ const NAMED_MAX: usize = 3;
 /// A problem and its remedy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
+    pub kind: ProblemKind,
+    /// Its queue.
+    pub queue: Option<QueueRef>,
     /// Determines icon and color.
     pub shape: &'static str,
     pub text: String,
@@ -71,6 +75,11 @@ pub fn has_problem(queue: &QueueRow, now: i64) -> bool {
 
 /// The problems, worst first.
 pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
+    find(overview, now, NAMED_MAX)
+}
+
+/// The problems, with up to `named` queues for each kind.
+pub fn find(overview: &OverviewView, now: i64, named: usize) -> Vec<Problem> {
     let mut problems = Vec::new();
     let queues = &overview.queues;
     problems.extend(full_disk(&overview.recent));
@@ -80,8 +89,8 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
         |queue: &&QueueRow| no_workers.is_none() || queue.queue_ref.protocol != Protocol::Qless;
     let unclaimed: Vec<QueueRow> = queues.iter().filter(is_named).cloned().collect();
     problems.extend(no_workers);
-    unclaimed_queues(&mut problems, &unclaimed, now);
-    queue_problems(&mut problems, queues, now);
+    unclaimed_queues(&mut problems, &unclaimed, now, named);
+    queue_problems(&mut problems, queues, now, named);
     problems.extend(failed_groups(overview));
     problems.extend(failing_more(&overview.recent));
     problems.extend(slow_commits(&overview.recent));
@@ -90,24 +99,31 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
 }
 
 /// Queues with waiting jobs for which no worker asks.
-fn unclaimed_queues(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64) {
+fn unclaimed_queues(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64, named: usize) {
     let list = EffectiveState::Waiting;
-    per_queue(problems, queues, "unclaimed", list, |queue| {
-        queue.unclaimed_since(now)?;
-        Some(format!(
-            "{} has {}, but no worker has asked for jobs from this queue",
-            queue.queue_ref.label(),
-            plural(queue.counts.waiting, "waiting job", "waiting jobs")
-        ))
-    });
-}
-
-/// Problems of queues: paused, stalled, and long waits.
-fn queue_problems(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64) {
     per_queue(
         problems,
         queues,
-        "paused",
+        (ProblemKind::Unclaimed, named),
+        list,
+        |queue| {
+            queue.unclaimed_since(now)?;
+            Some(format!(
+                "{} has {}, but no worker has asked for jobs from this queue",
+                queue.queue_ref.label(),
+                plural(queue.counts.waiting, "waiting job", "waiting jobs")
+            ))
+        },
+    );
+}
+
+/// Problems of queues: paused, stalled, and long waits.
+fn queue_problems(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64, named: usize) {
+    use ProblemKind::{LongWait, Paused, Stalled};
+    per_queue(
+        problems,
+        queues,
+        (Paused, named),
         EffectiveState::Waiting,
         |queue| {
             let n = queue.counts.waiting;
@@ -123,7 +139,7 @@ fn queue_problems(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64) {
     per_queue(
         problems,
         queues,
-        "stalled",
+        (Stalled, named),
         EffectiveState::Stalled,
         |queue| {
             let n = queue.counts.stalled;
@@ -140,7 +156,7 @@ fn queue_problems(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64) {
     per_queue(
         problems,
         queues,
-        "waiting",
+        (LongWait, named),
         EffectiveState::Waiting,
         |queue| {
             let wait = now.saturating_sub(queue.oldest_waiting?);
@@ -157,26 +173,29 @@ fn queue_problems(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64) {
 }
 
 fn failed_groups(overview: &OverviewView) -> Option<Problem> {
-    let failed: i64 = overview.groups.iter().map(|group| group.count).sum();
+    let groups = overview.groups.iter();
+    let groups: Vec<&GroupRow> = groups.filter(|group| group.muted.is_none()).collect();
+    let failed: i64 = groups.iter().map(|group| group.count).sum();
     (failed > 0).then(|| {
-        let groups = i64::try_from(overview.groups.len()).unwrap_or(i64::MAX);
+        let count = i64::try_from(groups.len()).unwrap_or(i64::MAX);
         Problem {
+            kind: ProblemKind::Failed,
+            queue: None,
             shape: "failed",
             text: format!(
                 "{} in {}",
                 plural(failed, "failed job", "failed jobs"),
-                plural(groups, "group", "groups")
+                plural(count, "group", "groups")
             ),
             protocol: None,
             address: "/ui/failures".to_owned(),
-            since: overview
-                .groups
+            since: groups
                 .iter()
                 .filter_map(|group| group.first)
                 .min()
                 .map(|first| ("first", first)),
-            remedy: match overview.groups.as_slice() {
-                [group] => Some(SuggestedAction::RetryGroup(group.clone())),
+            remedy: match groups.as_slice() {
+                [group] => Some(SuggestedAction::RetryGroup((*group).clone())),
                 _ => None,
             },
         }
@@ -185,6 +204,8 @@ fn failed_groups(overview: &OverviewView) -> Option<Problem> {
 
 fn full_disk(recent: &RecentActivity) -> Option<Problem> {
     recent.is_disk_full.then(|| Problem {
+        kind: ProblemKind::FullDisk,
+        queue: None,
         shape: "failed",
         text: "The disk is full: new jobs are refused. Workers can still complete jobs. Free disk space \
                or delete jobs"
@@ -200,6 +221,8 @@ fn failing_more(recent: &RecentActivity) -> Option<Problem> {
     let (now, before) = (recent.now.failure_rate()?, recent.before.failure_rate()?);
     let jumped = recent.now.failed >= JUMP_FAILURES && now >= before * JUMP_TIMES;
     jumped.then(|| Problem {
+        kind: ProblemKind::FailureRate,
+        queue: None,
         shape: "failed",
         text: format!(
             "{} failed in the last 5 minutes; the failure rate is {}, up from {} in the hour before",
@@ -217,6 +240,8 @@ fn failing_more(recent: &RecentActivity) -> Option<Problem> {
 fn slow_commits(recent: &RecentActivity) -> Option<Problem> {
     let p95 = recent.commits_p95.filter(|p95| *p95 > SLOW_COMMIT_S)?;
     Some(Problem {
+        kind: ProblemKind::SlowDatabase,
+        queue: None,
         shape: "waiting",
         text: format!(
             "The database is slow: p95 commit time was {} in the last minute",
@@ -236,6 +261,8 @@ fn dead(problems: &mut Vec<Problem>, overview: &OverviewView, now: i64) {
             format!(", the oldest dead for {}", time::span(since))
         });
         Problem {
+            kind: ProblemKind::Dead,
+            queue: Some(row.queue_ref.clone()),
             shape: "dead",
             text: format!(
                 "{} in {}{since}",
@@ -256,6 +283,8 @@ fn dead(problems: &mut Vec<Problem>, overview: &OverviewView, now: i64) {
     if more > 0 {
         let more = i64::try_from(more).unwrap_or(i64::MAX);
         problems.push(Problem {
+            kind: ProblemKind::Dead,
+            queue: None,
             shape: "dead",
             text: format!("… and {}", plural(more, "more queue", "more queues")),
             protocol: None,
@@ -279,6 +308,8 @@ fn no_workers(overview: &OverviewView, now: i64) -> Option<Problem> {
         .iter()
         .any(|worker| worker.activity(now) == WorkerActivity::Alive);
     (waiting > 0 && !alive).then(|| Problem {
+        kind: ProblemKind::NoWorkers,
+        queue: None,
         shape: "stalled",
         text: format!(
             "{}, but no worker has asked for jobs in the last minute",
@@ -292,17 +323,18 @@ fn no_workers(overview: &OverviewView, now: i64) -> Option<Problem> {
 }
 
 /// The icon of a kind of problem of queues.
-fn icon_of(kind: &'static str) -> &'static str {
+fn icon_of(kind: ProblemKind) -> &'static str {
     match kind {
-        "unclaimed" => "stalled",
-        kind => kind,
+        ProblemKind::Unclaimed => "stalled",
+        ProblemKind::LongWait => "waiting",
+        kind => kind.as_str(),
     }
 }
 
 fn per_queue(
     problems: &mut Vec<Problem>,
     queues: &[QueueRow],
-    kind: &'static str,
+    (kind, named): (ProblemKind, usize),
     list: EffectiveState,
     check: impl Fn(&QueueRow) -> Option<String>,
 ) {
@@ -310,26 +342,30 @@ fn per_queue(
         .iter()
         .filter_map(|queue| {
             Some(Problem {
+                kind,
+                queue: Some(queue.queue_ref.clone()),
                 shape: icon_of(kind),
                 text: check(queue)?,
                 protocol: Some(queue.queue_ref.protocol),
                 address: urls::state(&queue.queue_ref, list),
                 since: match kind {
-                    "paused" => queue
+                    ProblemKind::Paused => queue
                         .oldest_waiting
                         .map(|since| ("oldest available", since)),
-                    "unclaimed" => queue.last_claim.map(|last| ("since", last)),
+                    ProblemKind::Unclaimed => queue.last_claim.map(|last| ("since", last)),
                     _ => None,
                 },
-                remedy: (kind == "paused")
+                remedy: (kind == ProblemKind::Paused)
                     .then(|| SuggestedAction::ResumeQueue(queue.queue_ref.clone())),
             })
         })
         .collect();
-    if found.len() > NAMED_MAX {
-        let more = found.len() - NAMED_MAX;
-        found.truncate(NAMED_MAX);
+    if found.len() > named {
+        let more = found.len() - named;
+        found.truncate(named);
         found.push(Problem {
+            kind,
+            queue: None,
             shape: icon_of(kind),
             text: format!(
                 "… and {}",

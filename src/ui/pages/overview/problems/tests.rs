@@ -128,6 +128,7 @@ fn a_single_failed_group_can_be_retried() {
         first: Some(first),
         last: Some(9),
         message: None,
+        muted: None,
     };
     let mut overview = overview(vec![], vec![]);
     overview.groups = vec![group("a", 7)];
