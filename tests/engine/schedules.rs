@@ -250,8 +250,9 @@ async fn scheduled_jobs_of_each_protocol_are_due_at_their_new_time() {
         let missing = engine.reschedule(queue, "nothing", 0.0, None).await;
         assert!(matches!(missing, Err(Error::NoSuchJob { .. })));
     }
-    let elsewhere = engine.reschedule(&QueueKey::qless("other"), "a", 0.0, None);
-    assert!(matches!(elsewhere.await, Err(Error::NoSuchJob { .. })));
+    let other = QueueKey::qless("other");
+    let elsewhere = engine.reschedule(&other, "a", 0.0, None).await;
+    assert!(matches!(elsewhere, Err(Error::NoSuchJob { .. })));
     assert_eq!(scene.claimed().await, ["a"]);
     assert!(engine.job(&JobKey::qless("a")).await.unwrap().is_some());
     assert!(engine.check(None).await.unwrap().is_empty());

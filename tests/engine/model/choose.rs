@@ -129,6 +129,7 @@ fn recur(random: &mut Random) -> Recur {
         body: body(random),
         klass: maybe(random, |_| "R".to_owned()),
         interval_s: one(random, &[0.5, 3.0, 60.0]),
+        cron: None,
         offset_s: one(random, &[-2.0, 0.0, 1.0]),
         priority: one(random, &[0.0, 5.0]),
         tags: tags(random),
@@ -141,6 +142,7 @@ fn recurring_change(random: &mut Random) -> RecurringChange {
     RecurringChange {
         priority: maybe(random, |_| 2.0),
         interval_s: maybe(random, |random| one(random, &[1.0, 5.0])),
+        cron: None,
         retries: maybe(random, |_| 3),
         backlog: maybe(random, |_| 2),
         body: maybe(random, body),

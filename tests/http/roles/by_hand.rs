@@ -1,6 +1,6 @@
 //! Retrying a job with another payload, and completing a job by hand: who may, and what the audit log records.
 
-use reqwest::Method;
+use reqwest::{Method, Response};
 use serde_json::json;
 
 use super::{ANNA, Browser, OLGA, VERA, actions, with_keys};
@@ -55,6 +55,11 @@ async fn assert_recorded(browser: &Browser) {
     assert_eq!(entry["target"], "job a");
 }
 
+async fn post(who: &Browser, form: [(&str, String); 5]) -> Response {
+    let pairs: Vec<(&str, &str)> = form.iter().map(|(name, value)| (*name, &**value)).collect();
+    who.post("/ui/edit", &pairs).await
+}
+
 #[tokio::test]
 async fn operators_edit_and_retry_and_the_audit_log_has_no_payload() {
     let server = Server::with(&with_keys(&[]));
@@ -76,10 +81,6 @@ async fn operators_edit_and_retry_and_the_audit_log_has_no_payload() {
             ("data", data.to_owned()),
             ("delay", delay.to_owned()),
         ]
-    };
-    let post = async |who: &Browser, form: [(&str, String); 5]| {
-        let pairs: Vec<(&str, &str)> = form.iter().map(|(name, value)| (*name, &**value)).collect();
-        who.post("/ui/edit", &pairs).await
     };
     assert_eq!(post(&vera, form("1", "")).await.status(), 403);
     for (data, delay, why) in [
