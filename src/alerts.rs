@@ -43,8 +43,11 @@ pub struct Settings {
     pub environment: String,
 }
 
-/// Starts the tasks; they run until `stop` is canceled.
-pub fn start(engine: &Engine, settings: Settings, stop: &CancellationToken) {
+/// Starts the tasks, if alerts are configured; they run until `stop` is canceled.
+pub fn start(engine: &Engine, settings: Option<&Settings>, stop: &CancellationToken) {
+    let Some(settings) = settings.cloned() else {
+        return;
+    };
     let (checked, stopped) = (engine.clone(), stop.clone());
     tokio::spawn(async move { stopped.run_until_cancelled(run_checks(checked)).await });
     let (sending, stopped) = (engine.clone(), stop.clone());

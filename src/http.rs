@@ -190,9 +190,7 @@ pub async fn serve_engine(
     let stopping = CancellationToken::new();
     let clients = Arc::new(Clients::default());
     let (router, monitor) = routes(&engine, settings, &clients, &stopping);
-    if let Some(alerts) = settings.alerts.clone() {
-        alerts::start(&engine, alerts, &stopping);
-    }
+    alerts::start(&engine, settings.alerts.as_ref(), &stopping);
     let health = Health::new(engine.clone(), stopping.clone());
     let (stopped, waiting) = (stopping.clone(), engine.clone());
     tokio::spawn(async move {

@@ -85,6 +85,7 @@ pub struct Dashboard {
     /// The clients that are connected over the Redis protocol.
     pub clients: Arc<Clients>,
     /// Whether the server sends alerts.
+    #[from_ref(skip)]
     pub sends_alerts: bool,
     /// Links from failures to a tracker.
     pub failure_link: Option<FailureLink>,

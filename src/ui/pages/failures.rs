@@ -4,6 +4,7 @@ pub mod load;
 pub mod model;
 
 use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
 use crate::time;

@@ -153,12 +153,6 @@ impl NewDelivery<'_> {
 }
 
 impl Engine {
-    /// Whether this server leads maintenance: of all servers on a database, one.
-    pub fn is_leader(&self) -> bool {
-        let is_leader = self.operation_runner().is_leader();
-        is_leader.load(std::sync::atomic::Ordering::Relaxed)
-    }
-
     /// All rules, by name.
     pub async fn alert_rules(&self) -> Result<Vec<AlertRule>> {
         let rows = self.readers().rows(Statement::new(RULES, [])).await?;
