@@ -98,13 +98,7 @@ pub async fn retry_by_hand(
     if !info.may(RETRY_BY_HAND.role) {
         return forbid(dashboard, info, RETRY_BY_HAND.role).await;
     }
-    // Postgres can neither store nor search NUL.
-    let id = form.id.replace('\0', "\u{FFFD}");
-    let form = EditedJob {
-        id: id.clone(),
-        ..form
-    };
-    let engine = info.engine(&dashboard);
+    let (engine, id) = (info.engine(&dashboard), form.id.clone());
     match by_hand::retry_by_hand(&engine, info.user(), form).await {
         Ok((message, operation)) => {
             redirect_with_undo(&info, &urls::qless_job(&id), message, Some(operation))
