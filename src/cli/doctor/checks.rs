@@ -102,7 +102,7 @@ fn permissions(path: &Path) -> Option<Finding> {
             format!("{shown} can be changed by others (mode {mode:o}); chmod 600"),
         ));
     }
-    if mode & 0o044 != 0 {
+    if is_exposed(mode, found.uid()) {
         return Some(Finding::warning(
             "files",
             format!("{shown} can be read by others (mode {mode:o}); chmod 600"),
@@ -116,6 +116,13 @@ fn permissions(path: &Path) -> Option<Finding> {
         ));
     }
     None
+}
+
+/// Whether others than the owner can read a file. A file of root may be readable by its group: so the service gets its
+/// secrets, and cannot change them.
+fn is_exposed(mode: u32, owner: u32) -> bool {
+    let allowed = if owner == 0 { 0o040 } else { 0 };
+    mode & 0o044 & !allowed != 0
 }
 
 /// The database: version, migrations, indexes, integrity, consistency.
@@ -255,6 +262,26 @@ async fn consistency(database: &str) -> Finding {
             let listed = found.iter().take(LISTED_MAX).map(|it| it.message.clone());
             finding.details = listed.collect();
             finding
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_of_root_may_be_readable_by_the_group_of_the_service() {
+        for (mode, owner, expected) in [
+            (0o600, 0, false),
+            (0o640, 0, false),
+            (0o644, 0, true),
+            (0o604, 0, true),
+            (0o600, 1000, false),
+            (0o640, 1000, true),
+            (0o604, 1000, true),
+        ] {
+            assert_eq!(is_exposed(mode, owner), expected, "{mode:o} {owner}");
         }
     }
 }
