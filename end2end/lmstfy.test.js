@@ -95,7 +95,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     await page.goto(`/ui/queues?q=${ns}-twin`);
     assert.equal(await rows(page).count(), 2);
     await page.getByRole("row", { name: `${ns}/${ns}-twin` }).getByText("lmstfy").waitFor();
-    await page.getByRole("row", { name: new RegExp(`^${ns}-twin`) }).getByText("qless").waitFor();
+    await page.getByRole("row", { name: new RegExp(`(^| )${ns}-twin `) }).getByText("qless").waitFor();
     await page.getByRole("link", { name: `${ns}/${ns}-twin`, exact: true }).click();
     assert.equal(new URL(page.url()).pathname, `/ui/lmstfy/${ns}/${ns}-twin`);
     assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), `${ns}/${ns}-twin`);

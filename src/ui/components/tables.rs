@@ -124,17 +124,20 @@ pub fn queue_rows(
     queues
         .iter()
         .map(|queue| {
-            view! {
-                <tr data-key=urls::queue(&queue.queue_ref)>
-                    {is_selectable.then(|| pause::checkbox(queue))}
-                    <th scope="row">
-                        {queue_name(&queue.queue_ref)} {queue.paused.then(|| pause::chip(&queue.pause, now))}
-                    </th>
-                    {queue_cells(queue, with_records, now)}
-                    {sparks.map(|sparks| sparkline_cell(sparks.get(&queue.queue_ref)))}
-                    {is_selectable.then(|| pause::row_button(queue))}
-                </tr>
-            }
+            let name = view! {
+                <th scope="row">
+                    {queue_name(&queue.queue_ref)} {queue.paused.then(|| pause::chip(&queue.pause, now))}
+                </th>
+            };
+            // A list, because each absent cell would otherwise add a marker to the page.
+            let cells = [
+                is_selectable.then(|| pause::checkbox(queue)),
+                Some(name.into_any()),
+                Some(queue_cells(queue, with_records, now)),
+                sparks.map(|sparks| sparkline_cell(sparks.get(&queue.queue_ref))),
+                is_selectable.then(|| pause::row_button(queue)),
+            ];
+            view! { <tr data-key=urls::queue(&queue.queue_ref)>{cells.into_iter().flatten().collect_view()}</tr> }
         })
         .collect_view()
         .into_any()
