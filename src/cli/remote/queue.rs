@@ -136,10 +136,10 @@ pub async fn pause(
     options: &PauseOptions,
 ) -> Result<ActionOutcome> {
     check(session, queue).await?;
-    let after = options.duration.map(|it| it.as_secs_f64().to_string());
+    let duration = options.duration.map(|it| it.as_secs_f64().to_string());
     let pause = PauseForm {
         reason: options.reason.clone(),
-        after: after.unwrap_or_default(),
+        duration: duration.unwrap_or_default(),
         unit: "1".to_owned(),
         until: options.until.clone(),
     };

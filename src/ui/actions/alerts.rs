@@ -37,11 +37,11 @@ pub async fn create_alert(
     name: String,
     url: String,
     #[server(default)] kinds: Vec<String>,
-    after: String,
+    delay: String,
     back: String,
 ) -> Result<(), PageError> {
     act(&CREATE_ALERT, &back, async |context| {
-        let rule = rule(&name, &url, &kinds, &after, &context.user)?;
+        let rule = rule(&name, &url, &kinds, &delay, &context.user)?;
         let name = rule.name.clone();
         create(&context.engine, rule).await?;
         Ok(format!("Alert “{name}” created.").into())

@@ -102,16 +102,16 @@ fn new_pause(context: &ActionContext, form: &PauseForm) -> Result<NewPause, Stri
 
 /// When the pause of a form ends.
 fn end(form: &PauseForm, now: Time) -> Result<Option<Time>, String> {
-    let until = match (optional(&form.after), optional(&form.until)) {
+    let until = match (optional(&form.duration), optional(&form.until)) {
         (None, None) => return Ok(None),
         (Some(_), Some(_)) => {
             return Err(
                 "give the end of the pause as a duration or as a time, not both".to_owned(),
             );
         }
-        (Some(after), None) => {
+        (Some(duration), None) => {
             let unit = optional(&form.unit).unwrap_or("1");
-            now.plus_seconds(seconds("the duration of the pause", after, unit)?)
+            now.plus_seconds(seconds("the duration of the pause", duration, unit)?)
         }
         (None, Some(text)) => parse_time(text.trim_end_matches('Z'), &DATETIME_LOCAL)
             .ok_or("the end of the pause must be a UTC time such as 2026-11-26T17:00")?,

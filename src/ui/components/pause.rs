@@ -71,9 +71,9 @@ fn inputs(id: &str, pause: &PauseDetails) -> AnyView {
             <input id=field("reason") name="reason" type="text" value=pause.reason.clone() maxlength="500" autocomplete="off" />
         </div>
         <div class="mt-2">
-            <label for=field("after")>"Resume after (optional)"</label>
+            <label for=field("duration")>"Resume after (optional)"</label>
             <span class="flex gap-1">
-                <input id=field("after") name="after" type="number" step="any" min="0" autocomplete="off" />
+                <input id=field("duration") name="duration" type="number" step="any" min="0" autocomplete="off" />
                 <select name="unit" aria-label="Unit">{units.collect_view()}</select>
             </span>
         </div>

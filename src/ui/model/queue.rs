@@ -45,7 +45,7 @@ impl PauseDetails {
 pub struct PauseForm {
     pub reason: String,
     /// The duration, in units of `unit`.
-    pub after: String,
+    pub duration: String,
     /// The unit of the duration in seconds; 1 if it is empty.
     pub unit: String,
     /// The end, in UTC; only without a duration.

@@ -146,8 +146,8 @@ fn form(request: &PageRequest) -> AnyView {
                         <input id="alert-url" name="url" type="url" required maxlength="1000" autocomplete="off" />
                     </div>
                     <div>
-                        <label for="alert-after">"After (seconds)"</label>
-                        <input id="alert-after" name="after" type="number" min="0" max="86400" value="60" required />
+                        <label for="alert-delay">"After (seconds)"</label>
+                        <input id="alert-delay" name="delay" type="number" min="0" max="86400" value="60" required />
                     </div>
                 </div>
                 <fieldset class="mt-3 flex flex-wrap gap-x-4 gap-y-1">

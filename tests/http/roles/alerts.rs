@@ -96,7 +96,7 @@ async fn create(browser: &Browser, url: &str, kind: &str) {
         ("name", "Night"),
         ("url", url),
         ("kinds[]", kind),
-        ("after", "0"),
+        ("delay", "0"),
     ];
     browser.act("create_alert", &form).await;
 }

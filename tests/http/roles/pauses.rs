@@ -39,7 +39,7 @@ async fn a_pause_shows_its_reason_its_end_and_its_user() {
     let form = [
         ("queue", "mail"),
         ("reason", " <b>deploy</b> "),
-        ("after", "2"),
+        ("duration", "2"),
         ("unit", "3600"),
     ];
     olga.act("pause_queue", &form).await;
@@ -90,13 +90,13 @@ async fn a_pause_that_is_not_valid_changes_nothing() {
     server.by("w").add_ids("mail", &["a"]).await;
     let long = "x".repeat(501);
     for (form, why) in [
-        (vec![("after", "0")], "must be in the future"),
-        (vec![("after", "-1")], "between 0 s and 100 years"),
-        (vec![("after", "soon")], "must be a number"),
+        (vec![("duration", "0")], "must be in the future"),
+        (vec![("duration", "-1")], "between 0 s and 100 years"),
+        (vec![("duration", "soon")], "must be a number"),
         (vec![("until", "2001-01-01T00:00")], "must be in the future"),
         (vec![("until", "tomorrow")], "must be a UTC time"),
         (
-            vec![("after", "1"), ("until", "2999-01-01T00:00")],
+            vec![("duration", "1"), ("until", "2999-01-01T00:00")],
             "not both",
         ),
         (vec![("reason", &*long)], "at most 500 characters"),
@@ -169,8 +169,8 @@ async fn a_queue_resumes_at_the_end_of_its_pause() {
     let server = Server::with(&[]);
     let browser = Browser::at(&server);
     server.by("holder").add_ids("mail", &["a"]).await;
-    let pause = async |after: &str| {
-        let form = [("queue", "mail"), ("after", after)];
+    let pause = async |duration: &str| {
+        let form = [("queue", "mail"), ("duration", duration)];
         browser.act("pause_queue", &form).await;
     };
     pause("3600").await;
