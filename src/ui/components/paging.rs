@@ -7,7 +7,7 @@ use crate::ui::model;
 use crate::ui::page_request::PageRequest;
 
 /// Rows per page of a list that is loaded completely, such as that of all queues. Keeps pages below 60 kB.
-pub const PAGE_ROWS: usize = 30;
+pub const PAGE_ROWS: usize = 25;
 
 /// The rows of `list` at the offset of the request, and links to the previous and the next page.
 pub fn paged<'a, T>(request: &PageRequest, path: &str, list: &'a [T]) -> (&'a [T], AnyView) {

@@ -44,14 +44,14 @@ impl Receiver {
 
     /// The address of the webhook, whose path contains a secret.
     fn url(&self) -> String {
-        format!("http://{}/hidden-path?token=hidden", self.address)
+        format!("http://{}/concealed-path?token=concealed", self.address)
     }
 
     /// The next body, whose signature must be valid.
     async fn next(&mut self) -> Value {
         let (head, body) = self.received.recv().await.unwrap();
         assert!(
-            head.starts_with("POST /hidden-path?token=hidden HTTP/1.1\r\n"),
+            head.starts_with("POST /concealed-path?token=concealed HTTP/1.1\r\n"),
             "{head}"
         );
         let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
@@ -136,7 +136,7 @@ async fn a_test_is_signed_and_repeated_until_it_is_accepted() {
     }
     let audit = anna.open("/ui/audit.json").await.text().await.unwrap();
     for text in [&page, &seen.to_string(), &audit] {
-        assert!(!text.contains("hidden") && !text.contains(SECRET), "{text}");
+        assert!(!text.contains("concealed") && !text.contains(SECRET), "{text}");
     }
 }
 
@@ -217,7 +217,7 @@ async fn redirects_are_not_followed_and_their_target_is_not_called() {
 async fn alerts_need_a_secret_and_an_admin() {
     let server = Server::with(&with_keys(&[]));
     let anna = Browser::at(&server).with_key(ANNA);
-    create(&anna, "http://127.0.0.1:9/hidden", "dead").await;
+    create(&anna, "http://127.0.0.1:9/concealed", "dead").await;
     assert!(anna.page("/ui/alerts").await.contains("sends no alerts"));
     anna.act("test_alert", &[("name", "Night")]).await;
     assert_eq!(view(&anna).await["deliveries"], json!([]));
