@@ -149,7 +149,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     await page.getByRole("columnheader", { name: "Records" }).getByRole("link").click();
     assert.match(page.url(), /sort=record/);
     await page.goto("/ui");
-    await page.getByRole("row", { name: /(^| )jobq/ }).waitFor();
+    await page.getByRole("row", { name: /^jobq/ }).waitFor();
     await page.goto(`/ui/jobq/${segment(name)}`);
     await page.getByRole("button", { name: "Delete…" }).click();
     await page.getByText("Deletes 2 jobs with payload, state and log.").waitFor();
