@@ -136,7 +136,10 @@ async fn a_test_is_signed_and_repeated_until_it_is_accepted() {
     }
     let audit = anna.open("/ui/audit.json").await.text().await.unwrap();
     for text in [&page, &seen.to_string(), &audit] {
-        assert!(!text.contains("concealed") && !text.contains(SECRET), "{text}");
+        assert!(
+            !text.contains("concealed") && !text.contains(SECRET),
+            "{text}"
+        );
     }
 }
 
