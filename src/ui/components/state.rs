@@ -104,9 +104,10 @@ pub fn bar(counts: &Counts) -> AnyView {
     } else {
         words.join(", ")
     };
+    // The title is also the name for screen readers.
     view! {
-        <svg class="bar" viewBox="0 0 1000 8" preserveAspectRatio="none" role="img" aria-label=label>
-            <title>{label.clone()}</title>
+        <svg class="bar" viewBox="0 0 1000 8" preserveAspectRatio="none" role="img">
+            <title>{label}</title>
             {parts}
         </svg>
     }
