@@ -1,21 +1,9 @@
 //! The server below a path of its host name: `--base-path`, and `X-Forwarded-Prefix` of trusted proxies.
 
 use crate::support::Server;
-use crate::support::raw::Connection;
+use crate::support::raw::ask;
 
 const KEY: [&str; 2] = ["--ui-key", "admin:anna:the-key-of-anna"];
-
-/// Sends a request from this local address with these header lines. Returns the response.
-async fn ask(server: &Server, from: [u8; 4], line: &str, lines: &str, form: &str) -> String {
-    let mut connection = Connection::from_address(server, from).await;
-    let length = form.len();
-    let head = format!(
-        "{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\naccept: text/html\r\n{lines}\
-         content-type: application/x-www-form-urlencoded\r\ncontent-length: {length}\r\n\r\n{form}"
-    );
-    connection.write(head).await;
-    connection.read_to_end().await
-}
 
 const PROXY: [u8; 4] = [127, 0, 0, 1];
 const OTHER: [u8; 4] = [127, 0, 0, 2];

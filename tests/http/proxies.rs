@@ -2,7 +2,7 @@
 
 use crate::support::Server;
 use crate::support::log::Logged;
-use crate::support::raw::Connection;
+use crate::support::raw::ask;
 
 const KEYS: [&str; 4] = [
     "--admin-token",
@@ -10,18 +10,6 @@ const KEYS: [&str; 4] = [
     "--ui-key",
     "admin:anna:the-key-of-anna",
 ];
-
-/// Sends a request from this local address with these header lines. Returns the response.
-async fn ask(server: &Server, from: [u8; 4], line: &str, lines: &str, form: &str) -> String {
-    let mut connection = Connection::from_address(server, from).await;
-    let length = form.len();
-    let head = format!(
-        "{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\naccept: text/html\r\n{lines}\
-         content-type: application/x-www-form-urlencoded\r\ncontent-length: {length}\r\n\r\n{form}"
-    );
-    connection.write(head).await;
-    connection.read_to_end().await
-}
 
 /// The client address that the log contains for a wrong key with these header lines.
 async fn logged(logged: &Logged, from: [u8; 4], lines: &str) -> String {

@@ -61,6 +61,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 }
 
+/// Sends a form, as a browser does, from this local address with these header lines. Returns the response.
+pub async fn ask(server: &Server, from: [u8; 4], line: &str, lines: &str, form: &str) -> String {
+    let mut connection = Connection::from_address(server, from).await;
+    let length = form.len();
+    let head = format!(
+        "{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\naccept: text/html\r\n{lines}\
+         content-type: application/x-www-form-urlencoded\r\ncontent-length: {length}\r\n\r\n{form}"
+    );
+    connection.write(head).await;
+    connection.read_to_end().await
+}
+
 /// Sends a request. Returns status and body of the response.
 pub async fn request(server: &Server, method: &str, path: &str, body: &[u8]) -> (u16, String) {
     let length = body.len();

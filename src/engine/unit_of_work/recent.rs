@@ -230,7 +230,7 @@ impl Runner {
     }
 }
 
-/// Adds the workers of the transaction, and removes those that it forgets.
+/// Adds the workers that the transaction has seen, and removes the workers that it deletes.
 fn note_seen(seen: &mut HashMap<String, Time>, work: &UnitOfWork) {
     for worker in work.forgotten_workers() {
         seen.remove(worker);

@@ -31,7 +31,7 @@ fn target(form: &super::Form) -> Target {
 pub static CREATE_ALERT: Action =
     Action::new("create_alert", CreateAlert::PATH, Role::Admin, target);
 
-/// Creates a rule. `kinds` are names of kinds of problems; none stands for all.
+/// Creates a rule. `kinds` are names of kinds of problems; an empty list means all kinds.
 #[server]
 pub async fn create_alert(
     name: String,

@@ -77,15 +77,7 @@ pub async fn put(
             let message = format!("Job “{id}” added.");
             redirect_with_message(&info, &urls::qless_job(&id), message)
         }
-        Err(rejected) => {
-            // The error can quote the payload, which must not appear in the audit log.
-            info.set_outcome(false, "The form was rejected.");
-            let uri = info.uri.clone();
-            render(dashboard, &uri, info, move || {
-                provide_context(rejected.clone());
-            })
-            .await
-        }
+        Err(rejected) => show_rejected(dashboard, info, rejected).await,
     }
 }
 
@@ -103,16 +95,23 @@ pub async fn retry_by_hand(
         Ok((message, operation)) => {
             redirect_with_undo(&info, &urls::qless_job(&id), message, Some(operation))
         }
-        Err(rejected) => {
-            // The error can quote the payload, which must not appear in the audit log.
-            info.set_outcome(false, "The form was rejected.");
-            let uri = info.uri.clone();
-            render(dashboard, &uri, info, move || {
-                provide_context(rejected.clone());
-            })
-            .await
-        }
+        Err(rejected) => show_rejected(dashboard, info, rejected).await,
     }
+}
+
+/// Shows the page of a form with what was typed, and why it was rejected.
+async fn show_rejected<R: Clone + Send + Sync + 'static>(
+    dashboard: Dashboard,
+    info: RequestInfo,
+    rejected: R,
+) -> Response {
+    // The error can quote the payload, which must not appear in the audit log.
+    info.set_outcome(false, "The form was rejected.");
+    let uri = info.uri.clone();
+    render(dashboard, &uri, info, move || {
+        provide_context(rejected.clone());
+    })
+    .await
 }
 
 /// `POST /ui/jobq/{name}`

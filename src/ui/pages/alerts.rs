@@ -151,7 +151,7 @@ fn form(request: &PageRequest) -> AnyView {
                     </div>
                 </div>
                 <fieldset class="mt-3 flex flex-wrap gap-x-4 gap-y-1">
-                    <legend class="mb-1 text-sm text-muted">"Problems; none stands for all"</legend>
+                    <legend class="mb-1 text-sm text-muted">"Problems (all, if none is selected)"</legend>
                     {kinds.collect_view()}
                 </fieldset>
                 <p class="mt-3"><button type="submit" class="btn btn-strong">"Create alert"</button></p>
