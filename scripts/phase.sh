@@ -1,20 +1,38 @@
 #!/usr/bin/env bash
 # Runs `make NAME` as a phase of `make test`: phase.sh NAME. Phases run side by side, so the output goes to
-# target/test/NAME.log, and is printed as a whole when the phase ends. `phase.sh summary` prints how each phase ended.
+# target/test/NAME.log, and is printed as a whole when the phase ends. `phase.sh summary` prints how each phase ended, and
+# which tests failed: the last lines of a long output are what a CI shows.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 name=$1
 folder=target/test
 
+plain() {
+    sed -E 's/\x1b\[[0-9;]*m//g' "$1"
+}
+
+# The names of failed tests with their first message, or the last lines of the log.
+failures() {
+    local found
+    found=$(plain "$1" | sed -nE -e 's/^ +(FAIL|TIMEOUT|SIG[A-Z]+|LEAK-FAIL) \[[^]]*\] (\([^)]*\) )?/  /p' \
+        -e 's/^(thread .* panicked at .*)/  \1/p' -e 's/^✖ (.*)/  \1/p' -e 's/^ +((Assertion|Timeout)?Error.*)/    \1/p' |
+        awk '!seen[$0]++' | cut -c1-150 | head -12)
+    printf '%s\n' "${found:-$(plain "$1" | grep -v '^ *$' | tail -4 | cut -c1-150)}"
+}
+
 if [ "$name" = summary ]; then
     printf '\n%-10s %-7s %7s %8s\n' phase result time CPU
     sort -k3 -n "$folder"/*.result
+    for phase in $(awk '$2 == "FAILED" { print $1 }' "$folder"/*.result); do
+        printf '\nfailed in %s:\n' "$phase"
+        failures "$folder/$phase.log"
+    done
     exit
 fi
 
-# The last lines of test programs, without colors.
+# The last lines of test programs.
 counts() {
-    sed -E 's/\x1b\[[0-9;]*m//g' "$folder/$name.log" |
+    plain "$folder/$name.log" |
         sed -nE -e 's/^ +Summary \[[^]]*\] *//p' -e 's/^ℹ ((pass|fail|cancelled) [0-9]+)$/\1/p' -e 's/^(Ran [0-9]+ tests?) .*/\1/p' |
         paste -sd ';' | sed 's/;/; /g'
 }
