@@ -11,7 +11,7 @@ import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
-import { client } from "./client.js";
+import { client, lmstfy } from "./client.js";
 import { flash, live, startServer } from "./dashboard.js";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
@@ -114,6 +114,35 @@ for (const { name, file, flags } of WAYS) {
       }
     });
   }
+}
+
+for (const { name, file, flags } of WAYS) {
+  const skip = program(name) ? false : `${name} is not installed`;
+  test(`a consumer that hangs up behind ${file} is given no job`, { timeout: TEST_MAX_MS, skip }, async () => {
+    const open = ["--no-auth", "--trusted-proxy", "127.0.0.1"];
+    const server = await startServer(["serve", "--database", "sqlite::memory:", ...open, ...flags]);
+    const proxy = await startProxy(name, file, server.url);
+    try {
+      const url = `${proxy.url}${BASE}`;
+      const polls = async (count) => {
+        while (!(await (await fetch(`${url}/metrics`)).text()).includes(`\nswitchyard_long_polls ${count}\n`)) {
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        }
+      };
+      const hangUp = new AbortController();
+      const waiting = fetch(`${url}/api/shop/orders?ttr=600&timeout=600`, { signal: hangUp.signal });
+      await polls(1);
+      hangUp.abort();
+      await assert.rejects(waiting);
+      await polls(0);
+      const orders = lmstfy(url, "shop", "orders");
+      const id = await orders.publish("x");
+      assert.equal((await orders.consume()).job_id, id);
+    } finally {
+      await proxy.stop();
+      await server.stop();
+    }
+  });
 }
 
 /** Collects errors, and requests that are not below the base path. */

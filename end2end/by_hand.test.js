@@ -41,9 +41,15 @@ for (const { javaScriptEnabled, id, test } of dashboard.modes) {
     const job = name("stale");
     await api.failed("mail", "Boom", "boom", job);
     await page.goto(`/ui/edit?job=${job}`);
+    if (javaScriptEnabled) await live(page);
     await page.getByLabel("Payload (JSON)").fill('{"mine": 1}');
     // A put moves the job to another queue.
     await api.add("other", {}, job);
+    if (javaScriptEnabled) {
+      // The live page shows it, and the user types on.
+      await page.locator("main .chip").getByText("waiting").waitFor();
+      assert.equal(await page.evaluate(() => document.activeElement.id), "edit-data");
+    }
     await page.getByRole("button", { name: "Retry", exact: true }).click();
     await page.getByRole("alert").getByText("has changed since the page was loaded, and is now waiting").waitFor();
     assert.equal(await page.getByLabel("Payload (JSON)").inputValue(), '{"mine": 1}');

@@ -109,10 +109,8 @@ impl Refresh {
         }
         let mut at = old.first_child();
         for (index, node) in wanted.iter().enumerate() {
-            if key(node).is_none() {
-                let rest = wanted.get(index + 1..).unwrap_or_default();
-                at = skip_removed(old, at, node, rest);
-            }
+            let rest = wanted.get(index + 1..).unwrap_or_default();
+            at = skip_removed(old, at, node, rest);
             let place = at.clone();
             let found = match (key(node), &place) {
                 (Some(wanted), _) => {
@@ -157,18 +155,17 @@ impl Refresh {
     }
 }
 
-/// Removes the nodes before the first one of the same kind as `node`, from `at` on, if none of them is wanted later: they
-/// have been removed from the page. Returns the node that is now at this place.
+/// Removes the nodes before the first one with the key of `node`, or of the same kind, from `at` on, if none of them is
+/// wanted later: they have been removed from the page. Returns the node that is now at this place.
 fn skip_removed(parent: &Element, at: Option<Node>, node: &Node, rest: &[Node]) -> Option<Node> {
-    if at
-        .as_ref()
-        .is_some_and(|at| at.node_name() == node.node_name())
-    {
+    let wanted = key(node);
+    let is_right = |at: &Node| key(at) == wanted && at.node_name() == node.node_name();
+    if at.as_ref().is_some_and(is_right) {
         return at;
     }
     let mut removed = Vec::new();
     for other in from(at.clone()) {
-        if key(&other).is_none() && kind(&other) == kind(node) {
+        if key(&other) == wanted && (wanted.is_some() || kind(&other) == kind(node)) {
             for node in removed {
                 parent.remove_child(&node).ok();
             }
