@@ -18,7 +18,16 @@ for (const { javaScriptEnabled, id, test } of dashboard.modes) {
     assert.deepEqual(JSON.parse(await payload.inputValue()), { reason: "<b>boom" });
     await payload.fill('{"reason": </textarea>');
     await page.getByRole("button", { name: "Retry", exact: true }).click();
-    await page.getByRole("alert").getByText("The payload is not valid JSON").waitFor();
+    const rejection = page.getByRole("alert").getByText("The payload is not valid JSON");
+    await rejection.waitFor();
+    if (javaScriptEnabled) {
+      // A live update keeps the rejected form.
+      await live(page);
+      const before = await page.locator("#main").getAttribute("data-seq");
+      await api.add("mail", {});
+      await page.waitForFunction((seq) => document.getElementById("main").dataset.seq !== seq, before);
+      assert.ok(await rejection.isVisible());
+    }
     assert.equal(await payload.inputValue(), '{"reason": </textarea>');
     await payload.fill('{"reason": "none"}');
     await page.getByLabel("Delay (s)").fill("90");

@@ -6,7 +6,6 @@ pub mod model;
 use leptos::prelude::*;
 use leptos_meta::Title;
 
-use crate::ui::actions::by_hand::RETRY_BY_HAND;
 use crate::ui::components::basics::loaded;
 use crate::ui::components::commands::escape_textarea;
 use crate::ui::components::forms::hidden;
@@ -100,7 +99,8 @@ fn fields(form: &EditedJob, typed: Option<&EditedJob>) -> AnyView {
             .into_any(),
     };
     view! {
-        <form method="post" action=RETRY_BY_HAND.path class=FIELDS>
+        // With the query, live updates of a rejected form show this page again.
+        <form method="post" action=urls::edit(&form.id) class=FIELDS>
             {hidden(seen)}
             <div class="flex-[1_0_100%]">{payload}</div>
             <div>

@@ -71,7 +71,7 @@ async fn operators_edit_and_retry_and_the_audit_log_has_no_payload() {
     assert!(olga.page("/ui/jobs/a").await.contains("/ui/edit?job=a"));
     let page = olga.page("/ui/edit?job=a").await;
     assert!(page.contains("hush-hush"));
-    let field = |name| hidden(&page, "/ui/edit", name);
+    let field = |name| hidden(&page, "/ui/edit?job=a", name);
     let (state, since) = (field("state"), field("since"));
     let form = |data: &'static str, delay: &'static str| {
         [
