@@ -40,8 +40,8 @@ pub struct Audit {
     items: i64,
 }
 
-/// An item before or after the change. Contains no payloads, only the sizes and hashes of those that have changed. Tokens
-/// appear by their public names only.
+/// An item before or after the change. Instead of a changed payload, it has the payload's size and hash, and instead of a
+/// token, the token's public name.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Item<'a> {
