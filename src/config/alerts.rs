@@ -2,9 +2,13 @@
 
 use clap::Args;
 
+use super::secrets::FromFile;
 use crate::alerts::Settings;
 use crate::http::FailureLink;
-use crate::secret::{SigningKey, read_file};
+use crate::secret::SigningKey;
+
+/// A file with the secret.
+type SigningKeyFile = FromFile<SigningKey>;
 
 /// Minimum length of the secret, in characters.
 const SECRET_CHARS_MIN: usize = 16;
@@ -21,7 +25,7 @@ pub struct Alerts {
     /// File with the value of --alert-secret.
     #[arg(long, env = "SWITCHYARD_ALERT_SECRET_FILE", value_parser = key_file, value_name = "PATH")]
     #[arg(group = "alert-secret-source")]
-    pub alert_secret_file: Option<SigningKey>,
+    pub alert_secret_file: Option<SigningKeyFile>,
     /// Address of a tracker, which the page of a failure group links to: http or https, with the placeholders {group},
     /// {message} and {queue} after the host. Example: https://tracker.example/search?q={group}.
     #[arg(long, env = "SWITCHYARD_FAILURE_LINK", value_parser = FailureLink::parse, value_name = "URL")]
@@ -33,11 +37,16 @@ fn key(text: &str) -> Result<SigningKey, String> {
     Ok(SigningKey::new(text))
 }
 
-fn key_file(path: &str) -> Result<SigningKey, String> {
-    read_file(path).map(|text| SigningKey::new(&text))
+fn key_file(path: &str) -> Result<SigningKeyFile, String> {
+    FromFile::read(path, key)
 }
 
 impl Alerts {
+    /// The path of the file with the secret.
+    pub fn secret_file(&self) -> Option<&str> {
+        self.alert_secret_file.as_ref().map(FromFile::path)
+    }
+
     /// The settings, if there is a secret.
     ///
     /// # Errors
@@ -46,7 +55,7 @@ impl Alerts {
         let key = self
             .alert_secret
             .as_ref()
-            .or(self.alert_secret_file.as_ref());
+            .or(self.alert_secret_file.as_ref().map(|file| &file.content));
         let Some(key) = key else { return Ok(None) };
         if key.chars() < SECRET_CHARS_MIN {
             return Err(format!(

@@ -42,7 +42,11 @@ pub type SecretFile = FromFile<Vec<Secret>>;
 pub type UiKeysFile = FromFile<Vec<ConfiguredKey>>;
 
 impl<T> FromFile<T> {
-    fn read(path: &str, parse: fn(&str) -> Result<T, String>) -> Result<FromFile<T>, String> {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or has no valid content.
+    pub fn read(path: &str, parse: fn(&str) -> Result<T, String>) -> Result<FromFile<T>, String> {
         Ok(FromFile {
             path: path.to_owned(),
             parse,

@@ -9,8 +9,10 @@ use crate::budget::{Budget, BudgetExceeded};
 
 mod equality;
 mod number;
+mod reader;
 
 pub use equality::are_equal;
+use reader::Reader;
 
 /// Maximum nesting depth of SQLite's JSON functions; they treat deeper JSON as malformed.
 pub const SQL_DEPTH_MAX: usize = 1_000;
@@ -58,17 +60,11 @@ impl<'t> Json<'t> {
     /// Parses a JSON text (RFC 8259) with a nesting depth of at most `depth_max`.
     pub fn read(text: impl Into<Cow<'t, str>>, depth_max: usize) -> Result<Json<'t>, Malformed> {
         let text = text.into();
-        let mut reader = Reader {
-            bytes: text.as_bytes(),
-            at: 0,
-            entries: Vec::new(),
-            open: Vec::new(),
-            is_minified: true,
-        };
-        reader
-            .document(depth_max)
-            .ok_or(Malformed { at: reader.at })?;
-        let (entries, is_minified) = (reader.entries, reader.is_minified);
+        let Reader {
+            entries,
+            is_minified,
+            ..
+        } = Reader::read(&text, true, depth_max)?;
         Ok(Json {
             text,
             entries,
@@ -194,222 +190,6 @@ fn strip_whitespace(text: &str) -> String {
     text.chars().filter(is_kept).collect()
 }
 
-struct Reader<'t> {
-    bytes: &'t [u8],
-    at: usize,
-    entries: Vec<Entry>,
-    /// The arrays and objects that are still open.
-    open: Vec<usize>,
-    is_minified: bool,
-}
-
-impl Reader<'_> {
-    fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
-    }
-
-    fn take(&mut self, wanted: u8) -> bool {
-        let is_there = self.peek() == Some(wanted);
-        self.at += usize::from(is_there);
-        is_there
-    }
-
-    fn skip_whitespace(&mut self) {
-        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
-            self.at += 1;
-            self.is_minified = false;
-        }
-    }
-
-    fn push(&mut self, kind: Kind, start: usize, end: usize) {
-        let next = self.entries.len() + 1;
-        self.entries.push(Entry {
-            kind,
-            start,
-            end,
-            next,
-        });
-    }
-
-    fn document(&mut self, depth_max: usize) -> Option<()> {
-        self.skip_whitespace();
-        loop {
-            // Expects a value.
-            let open = self.peek().filter(|sign| matches!(sign, b'[' | b'{'));
-            match open {
-                Some(_) if self.open.len() >= depth_max => return None,
-                Some(open) => {
-                    self.begin(open);
-                    if !self.is_closing() {
-                        if open == b'{' {
-                            self.key()?;
-                        }
-                        continue;
-                    }
-                }
-                None => self.scalar()?,
-            }
-            if self.close_and_continue(open.is_some())? {
-                return Some(());
-            }
-        }
-    }
-
-    fn begin(&mut self, open: u8) {
-        let kind = if open == b'[' {
-            Kind::Array
-        } else {
-            Kind::Object
-        };
-        self.open.push(self.entries.len());
-        self.push(kind, self.at, self.at);
-        self.at += 1;
-        self.skip_whitespace();
-    }
-
-    fn open_kind(&self) -> Option<Kind> {
-        let index = self.open.last()?;
-        self.entries.get(*index).map(|entry| entry.kind)
-    }
-
-    fn is_closing(&self) -> bool {
-        match self.open_kind() {
-            Some(Kind::Array) => self.peek() == Some(b']'),
-            Some(_) => self.peek() == Some(b'}'),
-            None => false,
-        }
-    }
-
-    /// After a value: closes the arrays and objects that end here and consumes the comma. True if the document is
-    /// complete.
-    fn close_and_continue(&mut self, mut closes: bool) -> Option<bool> {
-        loop {
-            if !closes {
-                self.skip_whitespace();
-            }
-            let Some(kind) = self.open_kind() else {
-                return (self.at == self.bytes.len()).then_some(true);
-            };
-            if !closes && self.take(b',') {
-                self.skip_whitespace();
-                if kind == Kind::Object {
-                    self.key()?;
-                }
-                return Some(false);
-            }
-            if !self.is_closing() {
-                return None;
-            }
-            self.at += 1;
-            closes = false;
-            let index = self.open.pop()?;
-            let (end, next) = (self.at, self.entries.len());
-            let entry = self.entries.get_mut(index)?;
-            entry.end = end;
-            entry.next = next;
-        }
-    }
-
-    fn key(&mut self) -> Option<()> {
-        self.string()?;
-        self.skip_whitespace();
-        let is_followed = self.take(b':');
-        self.skip_whitespace();
-        is_followed.then_some(())
-    }
-
-    fn scalar(&mut self) -> Option<()> {
-        match self.peek()? {
-            b'"' => self.string(),
-            b'n' => self.word("null", Kind::Null),
-            b't' => self.word("true", Kind::True),
-            b'f' => self.word("false", Kind::False),
-            _ => self.number(),
-        }
-    }
-
-    fn word(&mut self, word: &str, kind: Kind) -> Option<()> {
-        let rest = self.bytes.get(self.at..)?;
-        if !rest.starts_with(word.as_bytes()) {
-            return None;
-        }
-        let start = self.at;
-        self.at += word.len();
-        self.push(kind, start, self.at);
-        Some(())
-    }
-
-    fn string(&mut self) -> Option<()> {
-        if !self.take(b'"') {
-            return None;
-        }
-        let start = self.at;
-        let mut is_escaped = false;
-        loop {
-            match self.peek()? {
-                b'"' => break,
-                b'\\' => {
-                    is_escaped = true;
-                    self.at += 1;
-                    self.escape()?;
-                }
-                0..0x20 => return None,
-                _ => self.at += 1,
-            }
-        }
-        self.push(Kind::Text(is_escaped), start, self.at);
-        self.at += 1;
-        Some(())
-    }
-
-    /// Parses an escape after its backslash.
-    fn escape(&mut self) -> Option<()> {
-        let digits = match self.peek()? {
-            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 0,
-            b'u' => 4,
-            _ => return None,
-        };
-        self.at += 1;
-        for _ in 0..digits {
-            if !self.peek()?.is_ascii_hexdigit() {
-                return None;
-            }
-            self.at += 1;
-        }
-        Some(())
-    }
-
-    fn digits(&mut self) -> Option<()> {
-        let start = self.at;
-        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
-            self.at += 1;
-        }
-        (self.at > start).then_some(())
-    }
-
-    fn number(&mut self) -> Option<()> {
-        let start = self.at;
-        let mut kind = Kind::Integer;
-        self.take(b'-');
-        if !self.take(b'0') {
-            self.digits()?;
-        }
-        if self.take(b'.') {
-            kind = Kind::Real;
-            self.digits()?;
-        }
-        if self.take(b'e') || self.take(b'E') {
-            kind = Kind::Real;
-            if !self.take(b'-') {
-                self.take(b'+');
-            }
-            self.digits()?;
-        }
-        self.push(kind, start, self.at);
-        Some(())
-    }
-}
-
 /// Decodes the bytes of [`unescaped`]; each unpaired surrogate becomes U+FFFD.
 fn replaced(bytes: &[u8]) -> String {
     let mut text = String::new();
@@ -480,7 +260,8 @@ fn push_char(code: u32, bytes: &mut Vec<u8>) {
 /// A JSON text without whitespace between tokens. Everything else is unchanged, including numbers of any size. The
 /// depth is not limited.
 pub fn minified(text: &str) -> Result<String, Malformed> {
-    let json = Json::read(text, usize::MAX)?;
-    let text = json.minified(0, &mut Budget::unlimited());
-    Ok(text.unwrap_or_default().into_owned())
+    if Reader::read(text, false, usize::MAX)?.is_minified {
+        return Ok(text.to_owned());
+    }
+    Ok(strip_whitespace(text))
 }

@@ -1,5 +1,7 @@
 //! The request for a page.
 
+use std::borrow::Cow;
+
 use leptos::prelude::use_context;
 
 use crate::auth::{AuthMethod, Role};
@@ -116,30 +118,31 @@ impl PageRequest {
 
     /// All parameters of the query, in order.
     pub fn all_params(&self) -> Vec<(String, String)> {
-        let all = self.raw_params();
-        all.map(|(name, value)| (name, without_nul(value)))
-            .collect()
+        let all = self.pairs();
+        all.map(|(name, value)| {
+            (
+                text(name).into_owned(),
+                without_nul(text(value).into_owned()),
+            )
+        })
+        .collect()
     }
 
     /// A parameter as the user typed it. It can contain NUL, which its own parser rejects.
     pub fn raw_param(&self, key: &str) -> Option<String> {
-        let mut all = self.raw_params();
-        all.find_map(|(name, value)| (name == key).then_some(value))
+        let mut all = self.pairs();
+        all.find_map(|(name, value)| (text(name) == key).then(|| text(value).into_owned()))
     }
 
-    fn raw_params(&self) -> impl Iterator<Item = (String, String)> {
-        let text = |text: &str| decode(&text.replace('+', " "));
+    fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         let pairs = self.query.split('&');
-        pairs
-            .filter_map(|pair| pair.split_once('='))
-            .map(move |(name, value)| (text(name), text(value)))
+        pairs.filter_map(|pair| pair.split_once('='))
     }
 
     /// All values of a parameter of the query, in order.
     pub fn params(&self, key: &str) -> Vec<String> {
-        let all = self.all_params().into_iter();
-        all.filter(|(name, _)| name == key)
-            .map(|(_, value)| value)
+        let all = self.pairs().filter(|(name, _)| text(name) == key);
+        all.map(|(_, value)| without_nul(text(value).into_owned()))
             .collect()
     }
 
@@ -163,6 +166,14 @@ impl PageRequest {
             format!("{}?{}", self.path, self.query)
         }
     }
+}
+
+/// A decoded name or value. A page looks up many parameters, so plain names are not copied.
+fn text(encoded: &str) -> Cow<'_, str> {
+    if encoded.contains(['+', '%']) {
+        return Cow::Owned(decode(&encoded.replace('+', " ")));
+    }
+    Cow::Borrowed(encoded)
 }
 
 /// The queue with this address: the end of the path of its page, see [`urls::queue_param`](crate::ui::urls::queue_param).

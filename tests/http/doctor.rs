@@ -143,6 +143,15 @@ async fn problems_are_found_and_change_the_exit_code() {
             .any(|(_, message)| message.contains("can be read by others")),
         "{warnings:?}"
     );
+    let secret = installation.path("alert-secret");
+    fs::write(&secret, "0123456789abcdef").unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o644)).unwrap();
+    let path = secret.display().to_string();
+    let (warnings, _) = installation.findings("warning", &["--alert-secret-file", &path]);
+    assert!(
+        warnings.iter().any(|(_, message)| message.contains(&path)),
+        "{warnings:?}"
+    );
     installation
         .run("UPDATE _sqlx_migrations SET version = 999 WHERE version = (SELECT max(version) FROM _sqlx_migrations)")
         .await;

@@ -67,6 +67,7 @@ pub fn files(loaded: &Loaded, serve: &Serve) -> Vec<Finding> {
         files.retain(|file| file.exists());
     }
     files.extend(serve.access.secret_files().map(PathBuf::from));
+    files.extend(serve.alerts.secret_file().map(PathBuf::from));
     files.extend(serve.network.tls_key.iter().map(PathBuf::from));
     let is_secret_in_file = |setting: &crate::config::Setting| {
         setting.value == Value::Secret && matches!(setting.source, Source::File(_))

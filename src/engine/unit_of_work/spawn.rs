@@ -113,7 +113,7 @@ fn skip_missed(recurring: &mut Recurring, now: Time) {
     if let Some(cron) = &recurring.cron {
         let kept = cron
             .parsed()
-            .and_then(|cron| kept_run(&cron, recurring.backlog, now));
+            .and_then(|cron| kept_run(&cron, recurring, now));
         recurring.next_at = kept.unwrap_or_default().max(recurring.next_at);
         return;
     }
@@ -126,10 +126,14 @@ fn skip_missed(recurring: &mut Recurring, now: Time) {
     }
 }
 
-/// The first of the last `backlog` runs at or before `now`.
-fn kept_run(cron: &ParsedCron, backlog: i64, now: Time) -> Option<Time> {
+/// The first of the last `backlog` runs at or before `now`, or any earlier run than the next one of the schedule. A search
+/// for a run can take long, so it only goes back over missed runs.
+fn kept_run(cron: &ParsedCron, recurring: &Recurring, now: Time) -> Option<Time> {
     let mut run = cron.last(now)?;
-    for _ in 1..backlog.min(CRON_BACKLOG_MAX) {
+    for _ in 1..recurring.backlog.min(CRON_BACKLOG_MAX) {
+        if run <= recurring.next_at {
+            break;
+        }
         run = cron.last(Time(run.0.saturating_sub(1)))?;
     }
     Some(run)

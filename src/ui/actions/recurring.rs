@@ -3,6 +3,7 @@
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 use serde::de::IgnoredAny;
+use tokio::task::spawn_blocking;
 
 use super::input::{check_class, check_name, count, number, only, optional, seconds};
 use super::put::names;
@@ -59,7 +60,7 @@ async fn create(engine: &Engine, form: &RecurringForm) -> Result<String, String>
         Some(offset) => seconds("the time until the first run", offset, "1")?,
         None => 0.0,
     };
-    let cron = cron(form, engine.now(None))?;
+    let cron = cron(form, engine.now(None)).await?;
     let job = crate::engine::Recur {
         id: id.map(str::to_owned),
         body,
@@ -92,7 +93,7 @@ pub async fn change_recurring(form: RecurringForm, back: String) -> Result<(), P
     act(&CHANGE_RECURRING, &back, async |context| {
         check_name("the queue name", &form.queue)?;
         let engine = &context.engine;
-        let cron = cron(&form, engine.now(None))?;
+        let cron = cron(&form, engine.now(None)).await?;
         let interval_s = match cron {
             Some(_) => None,
             None => Some(interval(&form)?),
@@ -200,11 +201,15 @@ pub async fn unrecur(id: String, back: String, after: String) -> Result<(), Page
 /// The interval that is stored with a cron expression, and is not used.
 const CRON_INTERVAL_S: f64 = 86_400.0;
 
-/// The cron expression of a form, if it has one.
-fn cron(form: &RecurringForm, now: Time) -> Result<Option<CronSchedule>, String> {
-    let expression = optional(&form.cron);
-    let cron = expression.map(|expression| CronSchedule::new(expression, &form.zone, now));
-    cron.transpose()
+/// The cron expression of a form, if it has one. That an expression has no runs is found by a search that can take long.
+async fn cron(form: &RecurringForm, now: Time) -> Result<Option<CronSchedule>, String> {
+    let Some(expression) = optional(&form.cron).map(str::to_owned) else {
+        return Ok(None);
+    };
+    let zone = form.zone.clone();
+    let checked = spawn_blocking(move || CronSchedule::new(&expression, &zone, now));
+    let checked = checked.await.map_err(|error| error.to_string())?;
+    checked.map(Some)
 }
 
 /// The payload of a form, which is checked.

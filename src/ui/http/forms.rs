@@ -73,11 +73,7 @@ pub async fn error_page(dashboard: Dashboard, info: RequestInfo, error: PageErro
     let principal = info.principal.as_ref();
     let is_guest = principal.is_none_or(|it| it.method == AuthMethod::Guest);
     if !is_guest || dashboard.may_log(info.from) {
-        tracing::warn!(
-            path = info.uri.path(),
-            error = why,
-            "a dashboard request failed"
-        );
+        tracing::warn!(error = why, "a dashboard request failed");
     }
     if accepts_only_json(&info.headers) {
         return (status, Json(error)).into_response();

@@ -43,10 +43,7 @@ pub async fn guard(State(dashboard): State<Dashboard>, request: Request, next: N
         next.run(request).await
     } else {
         if dashboard.may_log(ClientAddress::of(request.extensions())) {
-            tracing::warn!(
-                path = request.uri().path(),
-                "rejected a request that did not come from the dashboard"
-            );
+            tracing::warn!("rejected a request that did not come from the dashboard");
         }
         (
             StatusCode::FORBIDDEN,

@@ -69,9 +69,15 @@ fn page(view: &EditView, rejected: Option<RejectedEdit>, request: &PageRequest) 
     .into_any()
 }
 
+/// Maximum size of a payload that is shown with line breaks, in bytes. Line breaks can make a text several times as long.
+const INDENTED_BYTES_MAX: usize = 200_000;
+
 /// The payload as it is edited: JSON with line breaks, whose strings and numbers are as they were.
 fn indented(data: &str) -> String {
-    match format(data) {
+    match Some(data)
+        .filter(|data| data.len() <= INDENTED_BYTES_MAX)
+        .and_then(format)
+    {
         Some(tokens) => tokens.into_iter().map(|(_, text)| text).collect(),
         None => data.to_owned(),
     }

@@ -6,18 +6,31 @@ pub fn line(cells: &[&str]) -> String {
     format!("{}\r\n", cells.join(","))
 }
 
-/// A cell. Text that a spreadsheet would interpret as a formula gets a leading apostrophe.
+/// A cell. Text that a spreadsheet would interpret as a formula gets an apostrophe before it, also after separators: some
+/// spreadsheets split cells at them, even between quotes.
 fn cell(text: &str) -> String {
-    let mark = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
-        "'"
-    } else {
-        ""
-    };
-    if mark.is_empty() && !text.contains([',', '"', '\r', '\n']) {
+    if !text.contains(FORMULA) && !text.contains([',', '"', ';', '\t', '\r', '\n']) {
         return text.to_owned();
     }
-    format!("\"{mark}{}\"", text.replace('"', "\"\""))
+    let mut cell = String::from("\"");
+    let mut is_start = true;
+    for sign in text.chars() {
+        let is_separator = matches!(sign, ',' | ';' | '\t' | '\r' | '\n');
+        if is_start && (FORMULA.contains(&sign) || matches!(sign, '\t' | '\r')) {
+            cell.push('\'');
+        }
+        is_start = is_separator;
+        if sign == '"' {
+            cell.push('"');
+        }
+        cell.push(sign);
+    }
+    cell.push('"');
+    cell
 }
+
+/// The signs with which formulas begin, also as full-width characters.
+const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
 #[cfg(test)]
 mod tests {
@@ -29,5 +42,16 @@ mod tests {
             line(&["a", "b,\"c\"", "=1+1", ""]),
             "a,\"b,\"\"c\"\"\",\"'=1+1\",\r\n"
         );
+        for (text, written) in [
+            ("\t=1", "\"'\t'=1\""),
+            ("a;=1+1;b", "\"a;'=1+1;b\""),
+            ("x\n=2+2", "\"x\n'=2+2\""),
+            ("a,@b\t-c", "\"a,'@b\t'-c\""),
+            ("＝1", "\"'＝1\""),
+            ("a-b", "\"a-b\""),
+            ("1.5", "1.5"),
+        ] {
+            assert_eq!(line(&[text]), format!("{written}\r\n"));
+        }
     }
 }

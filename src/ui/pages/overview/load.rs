@@ -1,5 +1,7 @@
 //! Loads the overview.
 
+use std::collections::HashMap;
+
 use leptos::prelude::*;
 
 use crate::auth::Role;
@@ -69,9 +71,12 @@ pub async fn load_groups(engine: &Engine) -> Result<Vec<GroupRow>> {
         true => Vec::new(),
         false => engine.mutes().await?,
     };
+    let mut by_name: HashMap<String, &mut GroupRow> = match mutes.is_empty() {
+        true => HashMap::new(),
+        false => groups.iter_mut().map(|it| (it.group.clone(), it)).collect(),
+    };
     for mute in mutes {
-        let muted = groups.iter_mut().find(|group| group.group == mute.group);
-        if let Some(group) = muted {
+        if let Some(group) = by_name.get_mut(&mute.group) {
             group.muted = Some(MutedFailures {
                 reason: mute.reason,
                 who: mute.who,
