@@ -8,7 +8,7 @@ use crate::http::FailureLink;
 use crate::secret::SigningKey;
 
 /// A file with the secret.
-type SigningKeyFile = FromFile<SigningKey>;
+type SigningKeyFile = Box<FromFile<SigningKey>>;
 
 /// Minimum length of the secret, in characters.
 const SECRET_CHARS_MIN: usize = 16;
@@ -38,13 +38,13 @@ fn key(text: &str) -> Result<SigningKey, String> {
 }
 
 fn key_file(path: &str) -> Result<SigningKeyFile, String> {
-    FromFile::read(path, key)
+    FromFile::read(path, key).map(Box::new)
 }
 
 impl Alerts {
     /// The path of the file with the secret.
     pub fn secret_file(&self) -> Option<&str> {
-        self.alert_secret_file.as_ref().map(FromFile::path)
+        self.alert_secret_file.as_ref().map(|file| file.path())
     }
 
     /// The settings, if there is a secret.
