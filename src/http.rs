@@ -9,6 +9,7 @@ mod health;
 mod io;
 mod limits;
 mod metrics;
+mod notify;
 mod openapi;
 mod proxies;
 mod redis;
@@ -31,6 +32,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 pub use counts::REQUESTS;
 pub use limits::{Limits, raise_open_files};
+pub use notify::ServiceManager;
 pub use proxies::Proxies;
 pub use reload::{Reload, hangups, reload_on};
 pub use tls::Tls;

@@ -10,7 +10,7 @@ use super::{Outcome, dev, log, print};
 use crate::auth::{Auth, Keyring, is_loopback};
 use crate::config::{Access, LoadError, Loaded, Monitoring, Subcommand};
 use crate::engine::Engine;
-use crate::http::{Listeners, Reload, Settings, hangups, reload_on, serve_engine};
+use crate::http::{Listeners, Reload, ServiceManager, Settings, hangups, reload_on, serve_engine};
 use crate::store::without_password;
 
 pub async fn run(loaded: Loaded) -> Outcome {
@@ -104,7 +104,8 @@ pub async fn serve(
         &settings,
         token.as_deref(),
     ));
-    tokio::spawn(reload_on(hangups, reloads));
+    let manager = ServiceManager::of_process();
+    tokio::spawn(reload_on(hangups, reloads, manager.clone()));
     if let Some(jobs) = generated_jobs {
         tokio::spawn(dev::generate_jobs(engine.clone(), jobs));
     }
@@ -113,7 +114,8 @@ pub async fn serve(
         metrics,
         redis,
     };
-    let stop = stop_signal(terminate, interrupt);
+    manager.ready().await;
+    let stop = stop_signal(terminate, interrupt, manager);
     serve_while_writable(listeners, engine, &settings, stop).await
 }
 
@@ -209,7 +211,7 @@ fn reloaded(
 }
 
 /// Ends with the first SIGTERM or SIGINT; the second ends the process at once.
-async fn stop_signal(mut terminate: Signal, mut interrupt: Signal) {
+async fn stop_signal(mut terminate: Signal, mut interrupt: Signal, manager: ServiceManager) {
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
@@ -222,4 +224,5 @@ async fn stop_signal(mut terminate: Signal, mut interrupt: Signal) {
         }
         std::process::exit(1);
     });
+    manager.stopping().await;
 }

@@ -5,6 +5,8 @@ use std::io;
 use futures::{Stream, StreamExt, stream};
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::notify::ServiceManager;
+
 /// A reload: the name of what is reloaded, for the log, and the function. If the function fails, nothing changes.
 pub struct Reload {
     pub what: &'static str,
@@ -21,14 +23,21 @@ pub fn hangups() -> io::Result<impl Stream<Item = ()> + Send + Unpin> {
 }
 
 /// Runs all reloads for each signal, until there are no more signals. Reloads read files, so they run on a blocking
-/// thread.
-pub async fn reload_on(mut signals: impl Stream<Item = ()> + Unpin, mut reloads: Vec<Reload>) {
+/// thread. The service manager learns when they start and end.
+pub async fn reload_on(
+    mut signals: impl Stream<Item = ()> + Unpin,
+    mut reloads: Vec<Reload>,
+    manager: ServiceManager,
+) {
     while signals.next().await.is_some() {
+        manager.reloading().await;
         let run = move || {
             reloads.iter_mut().for_each(run);
             reloads
         };
-        reloads = match tokio::task::spawn_blocking(run).await {
+        let ran = tokio::task::spawn_blocking(run).await;
+        manager.ready().await;
+        reloads = match ran {
             Ok(reloads) => reloads,
             Err(error) => {
                 tracing::error!(%error, "a reload panicked; SIGHUP is ignored until the server restarts");
@@ -70,7 +79,8 @@ mod tests {
             reload("one", Err("no such file".to_owned())),
             reload("two", Ok(())),
         ];
-        reload_on(stream::iter([(), ()]), reloads).await;
+        let manager = ServiceManager::default();
+        reload_on(stream::iter([(), ()]), reloads, manager).await;
         assert_eq!(*ran.lock().unwrap(), ["one", "two", "one", "two"]);
     }
 }

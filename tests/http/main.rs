@@ -96,6 +96,8 @@ mod metrics;
 #[cfg(test)]
 mod names;
 #[cfg(test)]
+mod notify;
+#[cfg(test)]
 mod openapi;
 #[cfg(test)]
 mod operations;
