@@ -16,7 +16,7 @@ server := target/server/switchyard
 release := target/release/switchyard
 site := target/site.stamp
 
-.PHONY: help setup serve dev watch build deb package test check fmt lint rust wasm unit postgres plain packages containers browser clients size audit fuzz cost stress chaos soak \
+.PHONY: help setup serve dev watch build deb package test check fmt lint rust wasm unit postgres plain packages containers browser clients size audit fuzz openapi cost stress chaos soak \
 	bench reference book pictures clean
 
 help: ## print this help
@@ -133,6 +133,9 @@ size: $(site) ## check the size of styles, script and WebAssembly against their 
 
 containers: $(server) ## check the Dockerfile, the compose file and the Kubernetes manifests
 	@scripts/containers.sh $(CURDIR)/$(server)
+
+openapi: $(server) ## send generated requests to every described operation; APIS="relay jobq" EXAMPLES=100
+	@scripts/openapi.sh $(CURDIR)/$(server)
 
 cost: $(server) ## compare instructions per request with benches/cost/figures.tsv; ARGS=--accept updates it
 	@scripts/cost.sh $(ARGS)

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::marker::PhantomData;
 
 use serde::Serialize;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde::de::{self, Deserialize, Deserializer, IgnoredAny, SeqAccess, Unexpected, Visitor};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::block_in_place;
 
@@ -14,6 +14,9 @@ use crate::engine::{Error, RESPONSE_BYTES_MAX};
 
 /// Bodies up to this size, in bytes, are parsed or serialized in less than a millisecond.
 const SMALL: usize = 64 << 10;
+
+/// Up to this number, 2⁵³, each whole number is a number of its own as an `f64`.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// The elements of a JSON array, but at most one more than `MAX`: enough to see that there are too many, without the
 /// memory for millions of them.
@@ -42,6 +45,42 @@ impl<'de, const MAX: usize, T: Deserialize<'de>> Deserialize<'de> for UpTo<MAX, 
             }
         }
         deserializer.deserialize_seq(Array(PhantomData))
+    }
+}
+
+/// A whole number. JSON does not distinguish 2.0 from 2, so both are accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whole(pub i64);
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Number;
+        impl Visitor<'_> for Number {
+            type Value = Whole;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number")
+            }
+
+            fn visit_i64<E>(self, number: i64) -> Result<Whole, E> {
+                Ok(Whole(number))
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Whole, E> {
+                let whole = i64::try_from(number).map(Whole);
+                whole.map_err(|_| E::invalid_value(Unexpected::Unsigned(number), &self))
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Whole, E> {
+                if number.fract() != 0.0 || number.abs() > EXACT_MAX {
+                    return Err(E::invalid_value(Unexpected::Float(number), &self));
+                }
+                #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
+                let whole = number as i64;
+                Ok(Whole(whole))
+            }
+        }
+        deserializer.deserialize_i64(Number)
     }
 }
 
@@ -139,6 +178,36 @@ mod tests {
         for text in ["[1, 2, 3, 4", "[1, 2, 3, x]", "[1, \"2\"]", "{}"] {
             let read = serde_json::from_str::<UpTo<2, i64>>(text);
             assert!(read.is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_whole_number_may_have_a_fraction_of_zero() {
+        let max = i64::MAX.to_string();
+        for (text, number) in [
+            ("0", 0),
+            ("-3", -3),
+            ("2.0", 2),
+            ("-0.0", 0),
+            ("2e3", 2_000),
+            ("9007199254740992.0", 9_007_199_254_740_992),
+            (max.as_str(), i64::MAX),
+        ] {
+            let read: Whole = serde_json::from_str(text).unwrap();
+            assert_eq!(read, Whole(number), "{text}");
+        }
+        for text in [
+            "1.5",
+            "1e-3",
+            "9007199254740994.0",
+            "1e300",
+            "9223372036854775808",
+            "\"1\"",
+            "null",
+            "true",
+            "[1]",
+        ] {
+            assert!(serde_json::from_str::<Whole>(text).is_err(), "{text}");
         }
     }
 

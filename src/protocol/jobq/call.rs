@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::error::ApiError;
 use crate::engine::{Engine, Error, Queue, invalid_queue_name_reason};
+use crate::protocol::body::Whole;
 use crate::protocol::common_error::CommonError;
 use crate::protocol::request::RequestWithBody;
 use crate::query::{self, Query};
@@ -43,7 +44,7 @@ struct QueryBody<'a> {
     #[serde(default, borrow, deserialize_with = "null_as_some")]
     query: Option<&'a RawValue>,
     #[serde(default = "query_default")]
-    limit: i64,
+    limit: Whole,
 }
 
 /// Deserializes null as `Some`, to distinguish it from a missing field.
@@ -53,8 +54,8 @@ fn null_as_some<'de, D: Deserializer<'de>>(
     Deserialize::deserialize(deserializer).map(Some)
 }
 
-fn query_default() -> i64 {
-    QUERY_DEFAULT
+fn query_default() -> Whole {
+    Whole(QUERY_DEFAULT)
 }
 
 #[derive(Deserialize)]
@@ -154,7 +155,10 @@ impl Call {
 
     /// A query and the maximum number of jobs.
     pub fn query(&self) -> Result<(Query, usize), ApiError> {
-        let QueryBody { query, limit } = self.object()?;
+        let QueryBody {
+            query,
+            limit: Whole(limit),
+        } = self.object()?;
         let query = Query::parse(query.map_or("[]", RawValue::get))?;
         Ok((query, count(limit)?))
     }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::error::ApiError;
 use crate::engine::{Enqueue, Mode, QueueKey, Run, Time};
-use crate::protocol::body;
+use crate::protocol::body::{self, Whole};
 use crate::protocol::common_error::CommonError;
 use crate::protocol::request::RequestWithBody;
 
@@ -32,9 +32,9 @@ pub struct Call(RequestWithBody);
 struct NewJob<'a> {
     queue: String,
     id: String,
-    timeout: i64,
+    timeout: Whole,
     #[serde(default)]
-    max_retries: Option<i64>,
+    max_retries: Option<Whole>,
     #[serde(borrow)]
     payload: &'a RawValue,
     #[serde(default, borrow)]
@@ -152,13 +152,12 @@ fn enqueue(job: NewJob<'_>) -> Result<Enqueue, ApiError> {
         let (id, queue) = (&job.id, &job.queue);
         ApiError::Unprocessable(format!("job \"{id}\" in queue \"{queue}\": {why}"))
     };
-    if !(0..=TIMEOUT_S_MAX).contains(&job.timeout) {
+    let Whole(timeout_s) = job.timeout;
+    if !(0..=TIMEOUT_S_MAX).contains(&timeout_s) {
         return Err(of_job("timeout must be from 0 to 2147483647 s"));
     }
-    if job
-        .max_retries
-        .is_some_and(|retries| !(0..=RETRIES_MAX).contains(&retries))
-    {
+    let max_retries = job.max_retries.map(|Whole(retries)| retries);
+    if max_retries.is_some_and(|retries| !(0..=RETRIES_MAX).contains(&retries)) {
         return Err(of_job("max_retries must be from 0 to 32767, or null"));
     }
     if has_nul(job.payload) {
@@ -167,8 +166,8 @@ fn enqueue(job: NewJob<'_>) -> Result<Enqueue, ApiError> {
     Ok(Enqueue {
         queue: QueueKey::relay(job.queue),
         id: job.id,
-        timeout_s: job.timeout,
-        max_retries: job.max_retries,
+        timeout_s,
+        max_retries,
         payload: job.payload.get().to_owned(),
         state: stored_state(job.state)?,
         run_at: job.run_at.map(|at| Time(at.timestamp_micros())),

@@ -98,9 +98,11 @@ async fn a_query_returns_up_to_its_limit() {
         }
     }
     // The limit counts matching jobs only.
-    let body = json!({"query": [[">=", "id", 4]], "limit": 1});
-    let reply = jobq.post("/queue/q/query_jobs", &body).await;
-    assert_eq!(ids(&reply.jobs()), [4]);
+    for limit in [json!(1), json!(1.0)] {
+        let body = json!({"query": [[">=", "id", 4]], "limit": limit});
+        let reply = jobq.post("/queue/q/query_jobs", &body).await;
+        assert_eq!(ids(&reply.jobs()), [4]);
+    }
     for limit in [
         json!(0),
         json!(-1),

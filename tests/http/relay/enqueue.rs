@@ -34,6 +34,10 @@ async fn a_job_is_enqueued_with_the_given_fields() {
     let job = relay.existing_job("q", "null").await;
     assert_eq!((job.timeout, job.max_retries), (2_147_483_647, None));
     assert_eq!((job.state, job.run_at), (None, job.created_at));
+    let whole = json!({"timeout": 5.0, "max_retries": 2.0});
+    relay.put(&json!([with("q", "whole", whole)])).await;
+    let job = relay.existing_job("q", "whole").await;
+    assert_eq!((job.timeout, job.max_retries), (5, Some(2)));
     assert_consistent(&server).await;
 }
 

@@ -108,11 +108,7 @@ fn operations(whole: &Value, path: &str, item: &Value) -> Vec<OperationView> {
         path: path.to_owned(),
         summary: string(operation, "summary"),
         about: string(operation, "description"),
-        parameters: [item, operation]
-            .iter()
-            .flat_map(|of| at(of, "parameters").as_array().into_iter().flatten())
-            .map(|parameter| parameter_view(resolve(whole, parameter)))
-            .collect(),
+        parameters: parameters(whole, item, operation),
         body: operation
             .get("requestBody")
             .and_then(|body| content(resolve(whole, body))),
@@ -128,6 +124,26 @@ fn operations(whole: &Value, path: &str, item: &Value) -> Vec<OperationView> {
             .collect(),
     };
     methods.map(operation).collect()
+}
+
+/// The parameters of a path and of an operation. One of the operation replaces that of the path with the same name.
+fn parameters(whole: &Value, item: &Value, operation: &Value) -> Vec<ParameterView> {
+    let views = |of: &Value| {
+        let all = at(of, "parameters").as_array().into_iter().flatten();
+        let views = all.map(|parameter| parameter_view(resolve(whole, parameter)));
+        views.collect::<Vec<_>>()
+    };
+    let is_same = |one: &ParameterView, other: &ParameterView| {
+        (&one.name, &one.place) == (&other.name, &other.place)
+    };
+    let mut parameters = views(item);
+    for view in views(operation) {
+        match parameters.iter_mut().find(|it| is_same(it, &view)) {
+            Some(of_path) => *of_path = view,
+            None => parameters.push(view),
+        }
+    }
+    parameters
 }
 
 fn parameter_view(parameter: &Value) -> ParameterView {
