@@ -103,9 +103,10 @@ class Types:
         language = self.language
         if "$ref" in schema:
             name = schema["$ref"].rsplit("/", 1)[1]
-            if name not in self.named:
-                self.of(DESCRIPTION["components"]["schemas"][name], name)
-            return name
+            referred = DESCRIPTION["components"]["schemas"][name]
+            if name in self.named:
+                return name
+            return self.of(referred, name)
         if "anyOf" in schema:
             return language.union(self.of(one, name) for one in schema["anyOf"])
         if "const" in schema or "enum" in schema:

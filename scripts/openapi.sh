@@ -12,6 +12,7 @@ command -v st >/dev/null || {
     .tools/schemathesis/bin/pip install --quiet --disable-pip-version-check schemathesis==4.32.5
 }
 export NO_PROXY='*' PYTHONPATH=$PWD/scripts/openapi PYTHONDONTWRITEBYTECODE=1 SCHEMATHESIS_HOOKS=switchyard_hooks
+settings=$PWD/scripts/openapi/schemathesis.toml
 work=$(mktemp -d)
 server=
 stop() { [ -z "$server" ] || { kill "$server" && wait "$server"; } 2>/dev/null || true; server=; }
@@ -30,7 +31,7 @@ for api in ${APIS:-admin relay lmstfy jobq qless}; do
     description=$address/openapi/$api.json
     [ -z "${DESCRIPTIONS:-}" ] || { cp "$DESCRIPTIONS/$api.json" "$work"; description=$work/$api.json; }
     # Payloads may be any JSON, but without U+0000, which Postgres cannot store and a schema cannot exclude.
-    (cd "$work" && st run "$description" --url "$address" --max-examples "${EXAMPLES:-10}" --checks all \
+    (cd "$work" && st --config-file "$settings" run "$description" --url "$address" --max-examples "${EXAMPLES:-10}" --checks all \
         --phases examples,coverage,fuzzing,stateful --generation-allow-x00 false --request-timeout 20 \
         --continue-on-failure --seed "${SEED:-1}" --no-color "${headers[@]}") || failed="$failed $api"
     stop

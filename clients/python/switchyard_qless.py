@@ -59,31 +59,31 @@ Job = TypedDict("Job", {
 
 ClaimFromItem = TypedDict("ClaimFromItem", {
     "queues": list[str],
-    "count": NotRequired[int],
-    "order": NotRequired[Literal['ordered', 'round-robin']],
-    "wait": NotRequired[float],
+    "count": NotRequired[int | None],
+    "order": NotRequired[Literal['ordered', 'round-robin', None]],
+    "wait": NotRequired[float | None],
 })
 
 PutItem = TypedDict("PutItem", {
     "meta": Any,
-    "id": NotRequired[str],
+    "id": NotRequired[str | None],
     "klass": NotRequired[str | None],
-    "delay": NotRequired[float],
-    "priority": NotRequired[float],
-    "tags": NotRequired[list[str]],
-    "retries": NotRequired[int],
-    "depends": NotRequired[list[str]],
+    "delay": NotRequired[float | None],
+    "priority": NotRequired[float | None],
+    "tags": NotRequired[list[str] | None],
+    "retries": NotRequired[int | None],
+    "depends": NotRequired[list[str] | None],
 })
 
 RequeueItem = TypedDict("RequeueItem", {
     "meta": Any,
     "id": str,
     "klass": NotRequired[str | None],
-    "delay": NotRequired[float],
-    "priority": NotRequired[float],
-    "tags": NotRequired[list[str]],
-    "retries": NotRequired[int],
-    "depends": NotRequired[list[str]],
+    "delay": NotRequired[float | None],
+    "priority": NotRequired[float | None],
+    "tags": NotRequired[list[str] | None],
+    "retries": NotRequired[int | None],
+    "depends": NotRequired[list[str] | None],
 })
 
 HeartbeatItem = TypedDict("HeartbeatItem", {
@@ -94,9 +94,9 @@ HeartbeatItem = TypedDict("HeartbeatItem", {
 CompleteItem = TypedDict("CompleteItem", {
     "id": str,
     "meta": Any,
-    "next": NotRequired[str],
-    "delay": NotRequired[float],
-    "depends": NotRequired[list[str]],
+    "next": NotRequired[str | None],
+    "delay": NotRequired[float | None],
+    "depends": NotRequired[list[str] | None],
 })
 
 FailItem = TypedDict("FailItem", {
@@ -108,9 +108,13 @@ FailItem = TypedDict("FailItem", {
 
 RetryItem = TypedDict("RetryItem", {
     "id": str,
-    "delay": NotRequired[float],
-    "group": NotRequired[str],
-    "message": NotRequired[str],
+    "delay": NotRequired[float | None],
+    "group": NotRequired[str | None],
+    "message": NotRequired[str | None],
+})
+
+CancelItem = TypedDict("CancelItem", {
+    "id": str,
 })
 
 PrioritizeItem = TypedDict("PrioritizeItem", {
@@ -118,10 +122,14 @@ PrioritizeItem = TypedDict("PrioritizeItem", {
     "priority": float,
 })
 
-DependItem = TypedDict("DependItem", {
+DependsOn = TypedDict("DependsOn", {
     "id": str,
-    "on": NotRequired[list[str]],
-    "off": NotRequired[list[str] | Literal['all']],
+    "on": list[str],
+})
+
+DependsOff = TypedDict("DependsOff", {
+    "id": str,
+    "off": list[str] | Literal['all'],
 })
 
 TagItem = TypedDict("TagItem", {
@@ -141,7 +149,11 @@ TaggedResult = TypedDict("TaggedResult", {
 
 TrackItem = TypedDict("TrackItem", {
     "id": str,
-    "tags": NotRequired[list[str]],
+    "tags": NotRequired[list[str] | None],
+})
+
+UntrackItem = TypedDict("UntrackItem", {
+    "id": str,
 })
 
 TrackedResult = TypedDict("TrackedResult", {
@@ -149,10 +161,14 @@ TrackedResult = TypedDict("TrackedResult", {
     "expired": list[str],
 })
 
+TimeOutItem = TypedDict("TimeOutItem", {
+    "id": str,
+})
+
 LogItem = TypedDict("LogItem", {
     "id": str,
     "message": str,
-    "data": NotRequired[dict[str, Any]],
+    "data": NotRequired[dict[str, Any] | None],
 })
 
 Queue = TypedDict("Queue", {
@@ -184,19 +200,31 @@ FailedResult = TypedDict("FailedResult", {
 
 UnfailItem = TypedDict("UnfailItem", {
     "group": str,
-    "count": NotRequired[int],
+    "count": NotRequired[int | None],
 })
 
 RecurItem = TypedDict("RecurItem", {
     "meta": Any,
     "interval": float,
-    "id": NotRequired[str],
+    "id": NotRequired[str | None],
     "klass": NotRequired[str | None],
-    "offset": NotRequired[float],
-    "priority": NotRequired[float],
-    "tags": NotRequired[list[str]],
-    "retries": NotRequired[int],
-    "backlog": NotRequired[int],
+    "offset": NotRequired[float | None],
+    "priority": NotRequired[float | None],
+    "tags": NotRequired[list[str] | None],
+    "retries": NotRequired[int | None],
+    "backlog": NotRequired[int | None],
+})
+
+ChangeRecurringItem = TypedDict("ChangeRecurringItem", {
+    "priority": NotRequired[float | None],
+    "interval": NotRequired[float | None],
+    "retries": NotRequired[int | None],
+    "backlog": NotRequired[int | None],
+    "meta": NotRequired[Any],
+    "klass": NotRequired[str | None],
+    "queue": NotRequired[str | None],
+    "tag": NotRequired[list[str] | None],
+    "untag": NotRequired[list[str] | None],
 })
 
 EventsResult = TypedDict("EventsResult", {
@@ -345,10 +373,10 @@ class Client:
         return self._call("POST", ["priority"], body=self._body(data))
 
     @overload
-    def depend(self, data: DependItem) -> Literal[True]: ...
+    def depend(self, data: DependsOn | DependsOff) -> Literal[True]: ...
 
     @overload
-    def depend(self, data: list[DependItem]) -> list[Literal[True] | QlessError]: ...
+    def depend(self, data: list[DependsOn | DependsOff]) -> list[Literal[True] | QlessError]: ...
 
     def depend(self, data: Any) -> Any:
         """Add or remove dependencies."""
@@ -393,10 +421,10 @@ class Client:
         return self._call("POST", ["track"], body=self._body(data))
 
     @overload
-    def untrack(self, data: str) -> Any: ...
+    def untrack(self, data: str | UntrackItem) -> Any: ...
 
     @overload
-    def untrack(self, data: list[str]) -> list[Any | QlessError]: ...
+    def untrack(self, data: list[str | UntrackItem]) -> list[Any | QlessError]: ...
 
     def untrack(self, data: Any) -> Any:
         """Stop tracking jobs."""
@@ -407,10 +435,10 @@ class Client:
         return self._call("GET", ["tracked"], {})
 
     @overload
-    def time_out(self, data: str) -> Any: ...
+    def time_out(self, data: str | TimeOutItem) -> Any: ...
 
     @overload
-    def time_out(self, data: list[str]) -> list[Any | QlessError]: ...
+    def time_out(self, data: list[str | TimeOutItem]) -> list[Any | QlessError]: ...
 
     def time_out(self, data: Any) -> Any:
         """Take jobs from their workers."""
@@ -524,7 +552,7 @@ class Client:
         """Read a recurring job."""
         return self._call("GET", ["recurring", id], {})
 
-    def change_recurring(self, id: str, data: dict[str, Any]) -> Any:
+    def change_recurring(self, id: str, data: ChangeRecurringItem) -> Any:
         """Change a recurring job."""
         return self._call("POST", ["recurring", id], body=self._body(data))
 

@@ -45,59 +45,56 @@ export interface Job {
 
 export interface ClaimFromItem {
   queues: Array<string>;
-  count?: number;
-  order?: "ordered" | "round-robin";
-  wait?: number;
+  count?: number | null;
+  order?: "ordered" | "round-robin" | null;
+  wait?: number | null;
 }
 
 export interface PutItem {
   meta: unknown;
-  /** 1 to 255 bytes. */
-  id?: string;
+  id?: string | null;
   klass?: string | null;
   /** Seconds. */
-  delay?: number;
+  delay?: number | null;
   /** The lowest number runs first. */
-  priority?: number;
-  tags?: Array<string>;
-  retries?: number;
+  priority?: number | null;
+  tags?: Array<string> | null;
+  retries?: number | null;
   /** IDs of jobs that must complete first. */
-  depends?: Array<string>;
+  depends?: Array<string> | null;
 }
 
 export interface RequeueItem {
   meta: unknown;
-  /** 1 to 255 bytes. */
   id: string;
   klass?: string | null;
   /** Seconds. */
-  delay?: number;
+  delay?: number | null;
   /** The lowest number runs first. */
-  priority?: number;
-  tags?: Array<string>;
-  retries?: number;
+  priority?: number | null;
+  tags?: Array<string> | null;
+  retries?: number | null;
   /** IDs of jobs that must complete first. */
-  depends?: Array<string>;
+  depends?: Array<string> | null;
 }
 
 export interface HeartbeatItem {
-  /** 1 to 255 bytes. */
   id: string;
   meta?: unknown;
 }
 
 export interface CompleteItem {
-  /** 1 to 255 bytes. */
   id: string;
   meta: unknown;
   /** Queue to continue in. */
-  next?: string;
-  delay?: number;
-  depends?: Array<string>;
+  next?: string | null;
+  /** Seconds. */
+  delay?: number | null;
+  /** IDs of jobs that must complete first. */
+  depends?: Array<string> | null;
 }
 
 export interface FailItem {
-  /** 1 to 255 bytes. */
   id: string;
   group: string;
   message: string;
@@ -105,34 +102,41 @@ export interface FailItem {
 }
 
 export interface RetryItem {
-  /** 1 to 255 bytes. */
   id: string;
-  delay?: number;
-  group?: string;
-  message?: string;
+  /** Seconds. */
+  delay?: number | null;
+  group?: string | null;
+  message?: string | null;
+}
+
+export interface CancelItem {
+  id: string;
 }
 
 export interface PrioritizeItem {
-  /** 1 to 255 bytes. */
   id: string;
+  /** The lowest number runs first. */
   priority: number;
 }
 
-export interface DependItem {
-  /** 1 to 255 bytes. */
+export interface DependsOn {
   id: string;
-  on?: Array<string>;
-  off?: Array<string> | "all";
+  /** IDs of jobs that must complete first, in addition. */
+  on: Array<string>;
+}
+
+export interface DependsOff {
+  id: string;
+  /** IDs of jobs that need not complete first. */
+  off: Array<string> | "all";
 }
 
 export interface TagItem {
-  /** 1 to 255 bytes. */
   id: string;
   tags: Array<string>;
 }
 
 export interface UntagItem {
-  /** 1 to 255 bytes. */
   id: string;
   tags: Array<string>;
 }
@@ -143,9 +147,12 @@ export interface TaggedResult {
 }
 
 export interface TrackItem {
-  /** 1 to 255 bytes. */
   id: string;
-  tags?: Array<string>;
+  tags?: Array<string> | null;
+}
+
+export interface UntrackItem {
+  id: string;
 }
 
 export interface TrackedResult {
@@ -153,11 +160,15 @@ export interface TrackedResult {
   expired: Array<string>;
 }
 
+export interface TimeOutItem {
+  id: string;
+}
+
 export interface LogItem {
-  /** 1 to 255 bytes. */
   id: string;
   message: string;
-  data?: Record<string, unknown>;
+  /** Has neither `what` nor `when`. Message and data have at most 4,096 bytes. */
+  data?: Record<string, unknown> | null;
 }
 
 export interface Queue {
@@ -189,21 +200,37 @@ export interface FailedResult {
 
 export interface UnfailItem {
   group: string;
-  count?: number;
+  count?: number | null;
 }
 
 export interface RecurItem {
   meta: unknown;
   /** Seconds between two jobs. */
   interval: number;
-  /** 1 to 255 bytes. */
-  id?: string;
+  /** 1 to 235 bytes without control characters. */
+  id?: string | null;
   klass?: string | null;
-  offset?: number;
-  priority?: number;
-  tags?: Array<string>;
-  retries?: number;
-  backlog?: number;
+  offset?: number | null;
+  /** The lowest number runs first. */
+  priority?: number | null;
+  tags?: Array<string> | null;
+  retries?: number | null;
+  backlog?: number | null;
+}
+
+export interface ChangeRecurringItem {
+  priority?: number | null;
+  /** Seconds between two jobs. */
+  interval?: number | null;
+  retries?: number | null;
+  backlog?: number | null;
+  meta?: unknown;
+  klass?: string | null;
+  queue?: string | null;
+  /** Tags to add. */
+  tag?: Array<string> | null;
+  /** Tags to remove. */
+  untag?: Array<string> | null;
 }
 
 export interface EventsResult {
@@ -284,10 +311,10 @@ export class Client {
   prioritize(data: Array<PrioritizeItem>): Promise<Array<number | QlessError>>;
 
   /** Add or remove dependencies. */
-  depend(data: DependItem): Promise<true>;
+  depend(data: DependsOn | DependsOff): Promise<true>;
 
   /** Add or remove dependencies. */
-  depend(data: Array<DependItem>): Promise<Array<true | QlessError>>;
+  depend(data: Array<DependsOn | DependsOff>): Promise<Array<true | QlessError>>;
 
   /** Add tags. */
   tag(data: TagItem): Promise<Array<string>>;
@@ -314,19 +341,19 @@ export class Client {
   track(data: Array<string | TrackItem>): Promise<Array<unknown | QlessError>>;
 
   /** Stop tracking jobs. */
-  untrack(data: string): Promise<unknown>;
+  untrack(data: string | UntrackItem): Promise<unknown>;
 
   /** Stop tracking jobs. */
-  untrack(data: Array<string>): Promise<Array<unknown | QlessError>>;
+  untrack(data: Array<string | UntrackItem>): Promise<Array<unknown | QlessError>>;
 
   /** List tracked jobs. */
   tracked(): Promise<TrackedResult>;
 
   /** Take jobs from their workers. */
-  timeOut(data: string): Promise<unknown>;
+  timeOut(data: string | TimeOutItem): Promise<unknown>;
 
   /** Take jobs from their workers. */
-  timeOut(data: Array<string>): Promise<Array<unknown | QlessError>>;
+  timeOut(data: Array<string | TimeOutItem>): Promise<Array<unknown | QlessError>>;
 
   /** Add entries to histories. */
   log(data: LogItem): Promise<unknown>;
@@ -407,7 +434,7 @@ export class Client {
   recurring(id: string): Promise<Record<string, unknown>>;
 
   /** Change a recurring job. */
-  changeRecurring(id: string, data: Record<string, unknown>): Promise<unknown>;
+  changeRecurring(id: string, data: ChangeRecurringItem): Promise<unknown>;
 
   /** End a recurring job; the jobs that it has created stay. */
   unrecur(id: string): Promise<unknown>;

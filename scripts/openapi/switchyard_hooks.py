@@ -67,6 +67,11 @@ def before_call(context, case, kwargs):
         data = case.body.get("data") if isinstance(case.body, dict) else None
         if isinstance(data, dict):
             wait_less(data)
+    item = case.body.get("data") if isinstance(case.body, dict) else None
+    if path.startswith("/complete") and isinstance(item, dict) and item.get("next") is None:
+        # Only a job that enters another queue can have these.
+        item.pop("delay", None)
+        item.pop("depends", None)
     if path == "/token/{namespace}" and isinstance(case.body, dict):
         # A token is new.
         token = case.body.get("token")
