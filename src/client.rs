@@ -30,6 +30,7 @@ pub use error::Error;
 pub use request::Request;
 pub use response::Response;
 pub use stream::{Event, Events, Lines};
+pub use tls::{Connector, connector};
 pub use webhook::{WEBHOOK_TIMEOUT, Webhooks};
 
 /// How long an unused connection is kept. Servers close idle connections after 60 s.
@@ -81,7 +82,7 @@ impl fmt::Debug for Token {
 pub struct Client(Arc<Inner>);
 
 struct Inner {
-    http: legacy::Client<tls::Connector, Full<Bytes>>,
+    http: legacy::Client<Connector, Full<Bytes>>,
     /// Scheme, host and port, and the path before that of each request, without a slash at the end.
     server: String,
     /// The value of `Authorization`.
@@ -103,7 +104,12 @@ impl Client {
     /// If the server's address is not valid, the CA certificates cannot be read, or a user has no token.
     pub fn new(settings: &Settings) -> Result<Client, String> {
         let server = base(&settings.server)?;
-        let connector = tls::connector(server.starts_with("https:"), settings.ca.as_deref())?;
+        let ca = settings.ca.as_deref();
+        let connector = connector(server.starts_with("https:"), ca);
+        let connector = connector.map_err(|error| match ca {
+            Some(_) => error,
+            None => format!("{error}; set --ca FILE"),
+        })?;
         let http = legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_MAX)

@@ -16,6 +16,9 @@ mod redis;
 mod reload;
 mod request_id;
 mod tls;
+#[cfg(feature = "otlp")]
+#[cfg(test)]
+mod traced;
 
 use std::any::Any;
 use std::future::Future;

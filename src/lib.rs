@@ -73,6 +73,9 @@ pub mod secret;
 pub mod store;
 /// Times and durations as text, for server and browser.
 pub mod time;
+/// Traces of requests, exported with OpenTelemetry's protocol.
+#[cfg(feature = "ssr")]
+pub mod traces;
 /// The dashboard: pages, actions, and their HTTP.
 #[cfg(feature = "ssr")]
 pub mod ui;

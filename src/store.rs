@@ -44,6 +44,8 @@ pub use relay_table::{RelayRow, RelayTable};
 use reserve::Reserve;
 pub use rows::{Arg, Row, Statement, StatementResult};
 
+use crate::traces::{POSTGRES, SQLITE, StatementSpan};
+
 /// What acknowledged writes survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Durability {
@@ -272,9 +274,20 @@ pub enum Readers {
 impl Readers {
     /// Runs the statements on one snapshot of the database. Returns one result per statement.
     pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
-        match self {
+        let span = StatementSpan::begin(self.database(), || batch.iter().map(|it| it.sql));
+        let outcome = match self {
             Readers::Sqlite(readers) => readers.read(batch).await,
             Readers::Postgres(readers) => readers.read(batch).await,
+        };
+        span.end(outcome.is_ok());
+        outcome
+    }
+
+    /// The database in traces.
+    fn database(&self) -> &'static str {
+        match self {
+            Readers::Sqlite(_) => SQLITE,
+            Readers::Postgres(_) => POSTGRES,
         }
     }
 
@@ -288,10 +301,13 @@ impl Readers {
         time: Duration,
         batch: Vec<Statement>,
     ) -> Result<Vec<StatementResult>, StoreError> {
-        match self {
+        let span = StatementSpan::begin(self.database(), || batch.iter().map(|it| it.sql));
+        let outcome = match self {
             Readers::Sqlite(readers) => readers.read_within(time, batch).await,
             Readers::Postgres(readers) => readers.read(batch).await,
-        }
+        };
+        span.end(outcome.is_ok());
+        outcome
     }
 
     /// Checks that the database responds, on a connection of its own.

@@ -12,6 +12,7 @@ use crate::config::{Access, LoadError, Loaded, Monitoring, Subcommand};
 use crate::engine::Engine;
 use crate::http::{Listeners, Reload, ServiceManager, Settings, hangups, reload_on, serve_engine};
 use crate::store::without_password;
+use crate::traces::Exporter;
 
 pub async fn run(loaded: Loaded) -> Outcome {
     let Subcommand::Serve(options) = &loaded.command.subcommand else {
@@ -66,6 +67,8 @@ pub async fn serve(
     for warning in warnings.into_iter().chain(warning) {
         tracing::warn!("{warning}");
     }
+    let endpoint = monitoring.otlp_endpoint.as_deref();
+    let traces = endpoint.map(Exporter::start).transpose()?;
     let (terminate, interrupt) = (
         signal(SignalKind::terminate())?,
         signal(SignalKind::interrupt())?,
@@ -78,15 +81,7 @@ pub async fn serve(
         .filter(|_| settings.metrics.requires_credentials);
     let mut others = [addresses.redis, metrics_listen].into_iter().flatten();
     let strictest = others.find(|other| !is_loopback(*other)).unwrap_or(listen);
-    let mut reloads = vec![match loaded.filter(|loaded| loaded.file.is_some()) {
-        Some(loaded) => reload_config(loaded, strictest, settings.auth.clone()),
-        None => reload_keys(access, strictest, &settings.auth.keyring),
-    }];
-    if let Some(tls) = settings.tls.clone() {
-        let what = "the TLS certificate";
-        let run = Box::new(move || tls.reload());
-        reloads.push(Reload { what, run });
-    }
+    let reloads = reloads(loaded, access, strictest, &settings);
     let listener = bind(listen).await?;
     let metrics = bind_if_set(monitoring.metrics_listen).await?;
     let redis = bind_if_set(addresses.redis).await?;
@@ -116,7 +111,11 @@ pub async fn serve(
     };
     manager.ready().await;
     let stop = stop_signal(terminate, interrupt, manager);
-    serve_while_writable(listeners, engine, &settings, stop).await
+    let served = serve_while_writable(listeners, engine, &settings, stop).await;
+    if let Some(traces) = traces {
+        traces.stop().await;
+    }
+    served
 }
 
 /// Serves until `stop` completes. If the database can no longer be trusted, ends the process at once: to stop gracefully
@@ -147,6 +146,25 @@ async fn bind_if_set(listen: Option<SocketAddr>) -> Result<Option<TcpListener>, 
         Some(listen) => bind(listen).await.map(Some),
         None => Ok(None),
     }
+}
+
+/// What SIGHUP reloads.
+fn reloads(
+    loaded: Option<Loaded>,
+    access: &Access,
+    listen: SocketAddr,
+    settings: &Settings,
+) -> Vec<Reload> {
+    let mut reloads = vec![match loaded.filter(|loaded| loaded.file.is_some()) {
+        Some(loaded) => reload_config(loaded, listen, settings.auth.clone()),
+        None => reload_keys(access, listen, &settings.auth.keyring),
+    }];
+    if let Some(tls) = settings.tls.clone() {
+        let what = "the TLS certificate";
+        let run = Box::new(move || tls.reload());
+        reloads.push(Reload { what, run });
+    }
+    reloads
 }
 
 /// Reloads the files with keys.

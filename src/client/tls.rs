@@ -29,9 +29,7 @@ pub fn connector(is_https: bool, ca: Option<&str>) -> Result<Connector, String> 
     let builder = match ca {
         None if is_https => builder
             .with_provider_and_native_roots(ring::default_provider())
-            .map_err(|error| {
-                format!("cannot read the system's CA certificates: {error}; set --ca FILE")
-            })?,
+            .map_err(|error| format!("cannot read the system's CA certificates: {error}"))?,
         ca => builder.with_tls_config(trusting(ca.unwrap_or_default())?),
     };
     let mut tcp = HttpConnector::new();

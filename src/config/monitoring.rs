@@ -1,4 +1,4 @@
-//! Settings of metrics and logs.
+//! Settings of metrics, logs and traces.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use crate::auth::{Auth, is_loopback};
 use crate::engine::COUNTED_QUEUES;
 use crate::http::MetricsAccess;
 
-/// Metrics and logs.
+/// Metrics, logs and traces.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Monitoring")]
 pub struct Monitoring {
@@ -35,6 +35,12 @@ pub struct Monitoring {
     /// Log each request with its ID, method, route, status, error code and duration, at the level info.
     #[arg(long, env = "SWITCHYARD_LOG_REQUESTS", value_parser = FalseyValueParser::new())]
     pub log_requests: bool,
+    /// Export traces with OpenTelemetry's protocol, over HTTP with protobuf, to this collector, such as
+    /// http://127.0.0.1:4318. The path /v1/traces is appended. The server reads the other settings from OpenTelemetry's
+    /// own variables, such as OTEL_TRACES_SAMPLER. Packages have this; other builds need the cargo feature otlp
+    /// [default: none].
+    #[arg(long, env = "SWITCHYARD_OTLP_ENDPOINT", value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
 }
 
 /// The format of the log.

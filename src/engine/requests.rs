@@ -13,6 +13,7 @@ use crate::engine::unit_of_work::transaction::{Verb, WriteRequest};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::{BYTES_PER_WEIGHT, Engine, write_timeout};
 use crate::store::StoreError;
+use crate::traces::Trace;
 
 impl Engine {
     /// Queues a verb at once. The result is that of the verb, after the commit.
@@ -36,6 +37,7 @@ impl Engine {
             now,
             task,
             actor: self.1.clone(),
+            trace: Trace::current(),
         });
         let is_shared = self.readers().is_shared();
         async move {
@@ -63,6 +65,7 @@ impl Engine {
             weight: 1,
             task,
             actor: self.1.clone(),
+            trace: Trace::NONE,
         });
         written(waiting, receiver).await
     }

@@ -42,6 +42,7 @@ use crate::engine::unit_of_work::counters::Counters;
 use crate::engine::unit_of_work::recent::Kept;
 use crate::engine::unit_of_work::spawn::Spawned;
 use crate::store::{Row, Statement, StoreError};
+use crate::traces::Trace;
 pub use audited::Audit;
 pub use needs::{Needs, NextJobs, Oldest};
 pub use save::REVISE;
@@ -137,6 +138,8 @@ pub struct UnitOfWork {
     pub revision: Option<i64>,
     /// The audit entry, if the transaction belongs to an actor.
     pub audit: Option<Box<Audit>>,
+    /// The trace of the request whose verbs run.
+    pub trace: Trace,
     extra_statements: Vec<Statement>,
     queues: Arc<Queues>,
     /// New and changed queues, and their IDs by key.
@@ -218,6 +221,7 @@ impl UnitOfWork {
             kept: Kept::default(),
             revision: None,
             audit: None,
+            trace: Trace::NONE,
             extra_statements: Vec::new(),
             queues: Arc::clone(&shared.queues),
             changed_queues: BTreeMap::new(),

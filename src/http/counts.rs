@@ -189,6 +189,12 @@ impl<'a> RequestInProgress<'a> {
         }
     }
 
+    /// The method and the pattern of the route.
+    pub fn route(&self) -> (&'static str, &'a str) {
+        let (route, _) = self.of_route;
+        (route.method, &route.path)
+    }
+
     /// Counts the response, and logs it if `log` is set: the pattern of the route, never the path, which can contain
     /// IDs and tokens.
     pub fn end(self, response: &Response, id: &str, log: bool) {

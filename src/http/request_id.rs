@@ -18,6 +18,7 @@ use super::{Owner, guard};
 use crate::auth::Rejected;
 use crate::memory;
 use crate::request::RequestId;
+use crate::traces::{RequestSpan, of_request};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -53,9 +54,11 @@ pub async fn assign_request_id(
     if request.uri().path().starts_with("/ui") {
         request.extensions_mut().insert(RequestId(id.to_owned()));
     }
+    let (method, route) = in_progress.route();
+    let traced = RequestSpan::begin(&request, method, route, id);
     let value = HeaderValue::from_str(id);
     let owner = Owner::of(request.uri().path());
-    let mut response = next.run(request).instrument(span).await;
+    let mut response = of_request(&traced, next.run(request).instrument(span)).await;
     // A stream or a compressed page keeps what was reserved for it.
     if let Some(bytes) = response.body().size_hint().exact()
         && !memory::fits_response(bytes)
@@ -65,6 +68,9 @@ pub async fn assign_request_id(
     }
     // Outside of the span, which shows the path.
     in_progress.end(&response, id, observer.log_requests);
+    if let Some(traced) = traced {
+        traced.end(&mut response);
+    }
     let headers = response.headers_mut();
     if let Ok(value) = value {
         headers.insert(X_REQUEST_ID, value);

@@ -20,6 +20,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::{Connection, StoreError};
+use crate::traces::{GroupSpan, Trace, of_group};
 
 /// How often a group is run in total when it conflicts with other servers.
 const ATTEMPTS_MAX: u32 = 20;
@@ -50,6 +51,9 @@ pub trait GroupRunner: Send + 'static {
 
     /// Whether the request adds jobs and must be rejected while the disk is full.
     fn adds_jobs(request: &Self::Request) -> bool;
+
+    /// The trace that the request belongs to.
+    fn trace(request: &Self::Request) -> &Trace;
 
     /// Whether the caller no longer waits for the request.
     fn is_abandoned(request: &Self::Request) -> bool;
@@ -333,8 +337,13 @@ async fn attempt<R: GroupRunner>(
     let mut attempts = 1;
     loop {
         // A panic in an operation must not end the writer.
-        let running = AssertUnwindSafe(runner.run(connection, requests)).catch_unwind();
+        let span = GroupSpan::begin(requests.iter().map(R::trace));
+        let running = of_group(&span, runner.run(connection, requests));
+        let running = AssertUnwindSafe(running).catch_unwind();
         let outcome = running.await.unwrap_or(Err(StoreError::Panicked));
+        if let Some(span) = span {
+            span.end(outcome.is_ok());
+        }
         if outcome.is_err() {
             connection.roll_back().await;
         }

@@ -24,6 +24,7 @@ use super::address::postgres_options;
 use super::pooled::SendMode;
 use super::rows::{Arg, Row, Statement, StatementResult};
 use super::{Durability, Settings, SharedState, StoreError, VERSION, migrations};
+use crate::traces::{POSTGRES, StatementSpan};
 
 /// Maximum number of read-only connections, in addition to the writer's.
 const READERS: u32 = 8;
@@ -223,9 +224,12 @@ impl Connection {
                     return Err(StoreError::Slow);
                 }
                 let expected = statement.expected;
+                let span = StatementSpan::begin(POSTGRES, || [statement.sql]);
                 // The database itself ends a statement earlier, so after this time it does not respond.
                 let fetching = timeout(TRANSACTION_TIMEOUT, fetch(inner, &send_mode, statement));
-                let result = fetching.await.unwrap_or(Err(StoreError::Timeout))?;
+                let result = fetching.await.unwrap_or(Err(StoreError::Timeout));
+                span.end(result.is_ok());
+                let result = result?;
                 if expected.is_some_and(|n| n != result.affected) {
                     return Err(StoreError::Conflict);
                 }
@@ -267,17 +271,17 @@ impl Connection {
     /// Ends the transaction.
     async fn end(&mut self, how: &'static str) -> Result<(), StoreError> {
         self.open = false;
-        self.run_text(how.into_sql_str()).await.map(drop)
+        let span = StatementSpan::begin(POSTGRES, || [how]);
+        let ended = self.run_text(how.into_sql_str()).await;
+        span.end(ended.is_ok());
+        ended.map(drop)
     }
 
     /// Runs statements without arguments in one round trip.
     async fn run_text(&mut self, sql: SqlStr) -> Result<Vec<PgRow>, StoreError> {
         let inner = self.inner().await?;
         let outcome = timeout(STATEMENT_TIMEOUT, inner.fetch_all(sql)).await;
-        let outcome = match outcome {
-            Ok(outcome) => outcome.map_err(StoreError::from),
-            Err(_) => Err(StoreError::Timeout),
-        };
+        let outcome = outcome.map_or(Err(StoreError::Timeout), |rows| Ok(rows?));
         self.drop_if_lost(outcome)
     }
 

@@ -26,7 +26,8 @@ const EVENT_BYTES_MIN: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventKind {
-    /// Put, moved, retried by an operator, or advanced into the queue `subject`.
+    /// Put, moved, retried by an operator, or advanced into the queue `subject`, by a request of the trace `detail`, if
+    /// any.
     Put,
     /// Claimed by the worker `subject`.
     Popped,
@@ -46,7 +47,7 @@ pub enum EventKind {
     Respawned,
     /// A note: the message `subject`, and optionally the JSON object `detail`.
     Note,
-    /// Created (Jobq).
+    /// Created (Jobq), by a request of the trace `detail`, if any.
     Created,
     /// The state changed from `subject` to `detail`, both JSON text (Jobq).
     Advanced,
@@ -144,6 +145,15 @@ impl History {
             damage::report(Text::History, seq, id);
         }
         events
+    }
+
+    /// The `traceparent` of the request that created the job, if its trace was exported: the detail of the first event,
+    /// which is always kept.
+    pub fn traceparent(&self) -> Option<String> {
+        let rest = self.0.strip_prefix('[')?;
+        let mut events = serde_json::Deserializer::from_str(rest).into_iter::<StoredEvent>();
+        let StoredEvent(what, _, _, detail, _) = events.next()?.ok()?;
+        detail.filter(|_| matches!(what, EventKind::Put | EventKind::Created))
     }
 
     /// Whether the text can be parsed.

@@ -17,13 +17,11 @@ use crate::engine::error::{Error, Result};
 use crate::engine::events;
 use crate::engine::maintenance::SystemTask;
 use crate::engine::maintenance::empty_queues::EmptyQueues;
+use crate::engine::maintenance::prune::{self, Progress};
 use crate::engine::maintenance::{deletions, fold_series};
 use crate::engine::metrics::Metrics;
 use crate::engine::model::job::{JobKey, QueueId};
-
 use crate::engine::peers::Peers;
-
-use crate::engine::maintenance::prune::{self, Progress};
 use crate::engine::subscriptions::Subscriptions;
 use crate::engine::unit_of_work::commit_times::CommitTimes;
 use crate::engine::unit_of_work::cycles::CycleSearch;
@@ -35,6 +33,7 @@ use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::transaction::claims::run_claims;
 use crate::engine::unit_of_work::{Audit, InsertionNumbers, Shared, UnitOfWork};
 use crate::store::{Connection, GroupRunner, Statement, StoreError};
+use crate::traces::Trace;
 pub use request::{Task, Verb, WriteRequest};
 
 /// Servers whose insertion numbers do not collide.
@@ -103,6 +102,10 @@ impl GroupRunner for Runner {
         request.needs.adds_jobs
     }
 
+    fn trace(request: &WriteRequest) -> &Trace {
+        &request.trace
+    }
+
     fn is_abandoned(request: &WriteRequest) -> bool {
         request.task.is_abandoned()
     }
@@ -132,7 +135,7 @@ impl GroupRunner for Runner {
                 let writes = self
                     .run_system_task(system_task, connection, &mut work)
                     .await?;
-                requests.iter_mut().for_each(|it| it.task.run(&mut work));
+                requests.iter_mut().for_each(|it| it.run(&mut work));
                 writes
             }
             None => self.run_verbs(connection, &mut work, requests).await?,
@@ -440,7 +443,7 @@ async fn run_named(
         .iter_mut()
         .filter(|request| request.needs.claim.is_empty())
     {
-        request.task.run(work);
+        request.run(work);
     }
     Ok(work.job_writes())
 }

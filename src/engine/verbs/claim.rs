@@ -17,6 +17,7 @@ use crate::engine::unit_of_work::{Needs, NextJobs, UnitOfWork};
 use crate::engine::verbs::claim::lease::Claimed;
 use crate::engine::verbs::claim::round_robin::Turns;
 use crate::memory::{SMALL_MAX, reserve};
+use crate::traces;
 
 /// Bytes that the bodies of a claim's jobs may have, not counting the last one, because a response must have room for
 /// all leased jobs.
@@ -111,10 +112,18 @@ impl Engine {
     /// leased. Large claims use several transactions.
     pub async fn claim(&self, claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
         self.note_claim(&claim, now);
-        if claim.order == Order::Ordered && claim.queues.len() > QUEUES_MAX {
-            return Box::pin(self.claim_from_many(&claim, now)).await;
+        let claimed = if claim.order == Order::Ordered && claim.queues.len() > QUEUES_MAX {
+            Box::pin(self.claim_from_many(&claim, now)).await
+        } else {
+            self.claim_from_few(claim, now).await
+        };
+        if let Ok(jobs) = &claimed {
+            traces::claimed(|| {
+                jobs.iter()
+                    .map(|job| job.history.traceparent().unwrap_or_default())
+            });
         }
-        self.claim_from_few(claim, now).await
+        claimed
     }
 
     /// A claim on many queues first checks which of them have jobs: a transaction that queries every queue would be

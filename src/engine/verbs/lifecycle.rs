@@ -60,10 +60,10 @@ pub fn leave_queue(work: &mut UnitOfWork, key: &JobKey) -> Option<String> {
 
 /// Puts the job into its queue: it becomes waiting, scheduled, or depends on others.
 pub fn enter_queue(work: &mut UnitOfWork, key: &JobKey, queue_name: &str, delay: f64) {
-    let now = work.now;
+    let (now, trace) = (work.now, work.trace.traceparent());
     if let Some(job) = work.job_mut(key) {
         job.history
-            .push(EventKind::Put, now, Some(queue_name), None);
+            .push(EventKind::Put, now, Some(queue_name), trace.as_deref());
         job.remaining = job.retries;
         set_available(job, now, delay);
         let queue = job.queue;

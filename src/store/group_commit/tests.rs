@@ -15,6 +15,8 @@ const ALONE: usize = 0;
 /// A large request whose caller is gone.
 const ABANDONED: usize = 999;
 
+static NO_TRACE: Trace = Trace::NONE;
+
 /// A runner whose requests are their weights.
 #[derive(Default)]
 struct CountingRunner {
@@ -42,6 +44,10 @@ impl GroupRunner for CountingRunner {
 
     fn adds_jobs(_: &usize) -> bool {
         false
+    }
+
+    fn trace(_: &usize) -> &Trace {
+        &NO_TRACE
     }
 
     fn is_abandoned(request: &usize) -> bool {

@@ -21,6 +21,7 @@ use crate::store::file::{create, lock};
 use crate::store::reserve::Reserve;
 use crate::store::rows::{Arg, Row, Statement, StatementResult};
 use crate::store::{BUSY_TIMEOUT, Durability, StoreError, VERSION, binding, migrations};
+use crate::traces::{SQLITE, StatementSpan};
 
 /// Pages of 4 KiB in the write-ahead log before a checkpoint.
 const CHECKPOINT_PAGES: u32 = 2_000;
@@ -234,7 +235,10 @@ impl Connection {
             false => self.run(batch)?,
         };
         if !self.inner.is_autocommit() {
-            self.inner.prepare_cached("COMMIT")?.raw_execute()?;
+            let span = StatementSpan::begin(SQLITE, || ["COMMIT"]);
+            let committed = self.inner.prepare_cached("COMMIT")?.raw_execute();
+            span.end(committed.is_ok());
+            committed?;
             if let Some(files) = &mut self.files {
                 files.check()?;
             }
@@ -270,6 +274,14 @@ impl Connection {
 
     /// Runs one statement and collects its rows.
     fn execute(&self, statement: &Statement) -> Result<StatementResult, StoreError> {
+        let span = StatementSpan::begin(SQLITE, || [statement.sql]);
+        let outcome = self.execute_untraced(statement);
+        span.end(outcome.is_ok());
+        outcome
+    }
+
+    #[inline]
+    fn execute_untraced(&self, statement: &Statement) -> Result<StatementResult, StoreError> {
         let capacity = binding::capacity([statement]);
         let bound = binding::bind(statement.sql, &statement.args, capacity);
         let rows = match bound.text.len() <= PREPARED_BYTES_MAX {

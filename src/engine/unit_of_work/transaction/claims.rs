@@ -61,7 +61,7 @@ pub async fn run_claims(
         writes = Vec::new();
     }
     for request in requests.iter_mut().filter(claims) {
-        request.task.run(work);
+        request.run(work);
     }
     writes.extend(work.job_writes());
     Ok(writes)

@@ -9,6 +9,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::maintenance::SystemTask;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
+use crate::traces::Trace;
 
 /// A write of one caller.
 pub struct WriteRequest {
@@ -20,9 +21,17 @@ pub struct WriteRequest {
     pub task: Box<dyn Task>,
     /// The actor, if the change is to be audited. Such a request has a transaction of its own.
     pub actor: Option<Arc<Actor>>,
+    /// The trace that it belongs to.
+    pub trace: Trace,
 }
 
 impl WriteRequest {
+    /// Runs the verbs of the request.
+    pub fn run(&mut self, work: &mut UnitOfWork) {
+        work.trace.clone_from(&self.trace);
+        self.task.run(work);
+    }
+
     /// Doubles the weight, so that the commit group that was too large does not form again.
     pub fn double_items(&mut self) {
         self.weight = self.weight.saturating_mul(2).max(1);

@@ -55,7 +55,9 @@ pub fn create(work: &mut UnitOfWork, queue: &Queue, payload: &str, state: &str) 
     job.created_at = now;
     job.since = now;
     job.updated_at = Some(now);
-    job.history.push(EventKind::Created, now, None, None);
+    let trace = work.trace.traceparent();
+    job.history
+        .push(EventKind::Created, now, None, trace.as_deref());
     let record = Record::of(&job);
     work.insert(job);
     work.counters.put(queue.id, work.now);

@@ -12,6 +12,7 @@ use crate::engine::verbs::jobq::advance::ATTEMPTS_MAX;
 use crate::engine::verbs::jobq::candidates::Candidate;
 use crate::engine::verbs::jobq::changes::set_state;
 use crate::query::Query;
+use crate::traces;
 
 /// Candidates that one search returns, for all polls with the same query; fewer if they reach this many bytes.
 const CANDIDATES: usize = 200;
@@ -47,9 +48,13 @@ impl Engine {
             let key = key(queue, candidate.id);
             let state = state.clone();
             let taken = self.write(needs, None, 1, move |work| {
-                poll(work, &key, candidate.modified, &state)
+                let polled = poll(work, &key, candidate.modified, &state)?;
+                let job = work.job(&key).filter(|_| work.trace.is_some());
+                let trace = job.and_then(|job| job.history.traceparent());
+                Ok(polled.map(|record| (record, trace)))
             });
-            if let Some(record) = taken.await? {
+            if let Some((record, trace)) = taken.await? {
+                traces::claimed(|| [trace.unwrap_or_default()]);
                 return Ok(Some(record));
             }
         }

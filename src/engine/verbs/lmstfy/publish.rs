@@ -85,8 +85,9 @@ pub fn publish(work: &mut UnitOfWork, queue: &QueueKey, publish: &Publish) -> St
     job.body = publish.body.as_str().into();
     job.attributes.clone_from(&publish.attributes);
     job.expires_at = ends_after(work, publish.ttl_s);
+    let trace = work.trace.traceparent();
     job.history
-        .push(EventKind::Put, now, Some(&queue.name), None);
+        .push(EventKind::Put, now, Some(&queue.name), trace.as_deref());
     set_available(&mut job, now, f64::from(publish.delay_s));
     work.insert(job);
     work.counters.put(queue_id, now);

@@ -134,9 +134,12 @@ pub fn put(work: &mut UnitOfWork, enqueue: &Enqueue, mode: Mode) {
     } else if mode == Mode::Ignore {
         return;
     }
-    let now = work.now;
+    let (now, trace) = (work.now, work.trace.traceparent());
     if let Some(job) = work.job_mut(&key) {
         fill(job, enqueue, now);
+        let queue = Some(enqueue.queue.name.as_str());
+        job.history
+            .push(EventKind::Put, now, queue, trace.as_deref());
         work.counters.put(key.scope, now);
     }
 }
@@ -149,8 +152,6 @@ fn fill(job: &mut Job, enqueue: &Enqueue, now: Time) {
     job.body = enqueue.payload.as_str().into();
     job.work_state.clone_from(&enqueue.state);
     job.updated_at = Some(now);
-    job.history
-        .push(EventKind::Put, now, Some(&enqueue.queue.name), None);
     job.lease = None;
     job.since = now;
     job.ready_at = enqueue.run_at.unwrap_or(now);
