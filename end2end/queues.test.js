@@ -167,3 +167,85 @@ dashboard.test("an open page shows when a pause ends at its time", async ({ page
   await page.getByRole("button", { name: "Pause queue nap" }).waitFor();
   assert.equal(await page.getByText("This queue is paused").count(), 0);
 });
+
+for (const { test, id, javaScriptEnabled } of dashboard.modes) {
+  test("a queue shows its workers, and a worker loses all its jobs at once", async (page, api) => {
+    const queue = id("press");
+    const jobs = [];
+    for (const name of ["one", "two", "three"]) jobs.push(await api.add(queue, {}, id(name)));
+    const worker = id("gutenberg");
+    for (const _ of jobs) await api.take(queue, worker);
+    await api.add(queue, {}, id("four"));
+    await api.post(`/complete/${encodeURIComponent(queue)}`, { id: jobs[0], meta: {} }, worker);
+    await page.goto(`/ui/queues/${encodeURIComponent(queue)}`);
+    await page.getByText(/^Grows by .* per minute: /).waitFor();
+    const workers = page.getByRole("region", { name: "Workers" }).first();
+    const row = workers.getByRole("row", { name: worker });
+    assert.match((await row.innerText()).replace(/\s+/g, " "), /2 0 1 /);
+    await row.getByRole("link", { name: worker }).click();
+    await page.getByText("In the last hour: 1 job completed, 0 failed").waitFor();
+    await page.getByRole("table", { name: "Queues" }).getByRole("row", { name: queue }).waitFor();
+    await page.getByRole("link", { name: "Time out all jobs…" }).click();
+    await page.getByRole("heading", { name: "Time out 2 jobs?" }).waitFor();
+    await page.getByRole("button", { name: "Time out 2 jobs" }).click();
+    await flash(page, "Operation started.");
+    while ((await api.job(jobs[1])).state !== "stalled" || (await api.job(jobs[2])).state !== "stalled");
+    await page.goto(`/ui/workers/${encodeURIComponent(worker)}`);
+    await page.getByText("This worker holds no jobs.").waitFor();
+    await page.getByText("2 lost").waitFor();
+    // The words, the count and the search agree.
+    await page.goto(`/ui/queues/${encodeURIComponent(queue)}`);
+    await page.getByRole("navigation", { name: "This queue" }).getByRole("link", { name: "waiting 3" }).waitFor();
+    await page.goto(`/ui/jobs?q=${encodeURIComponent(`state:waiting queue:"${queue}"`)}`);
+    const found = page.getByRole("table", { name: "Matching jobs" });
+    assert.equal(await found.getByRole("rowheader").count(), 3);
+    assert.equal(await found.getByText("timed out, first in line").count(), 2);
+    assert.equal(await found.getByText("stalled").count(), 0);
+  });
+
+  test("queues are grouped by prefix", async (page, api) => {
+    const area = id("area").replaceAll(" ", "-");
+    for (const name of ["import", "export"]) await api.add(`${area}.${name}`, {}, id(name));
+    await page.goto(`/ui/queues?q=${area}`);
+    await page.getByRole("link", { name: "Group by prefix" }).click();
+    const group = page.getByRole("listitem").filter({ hasText: `${area}.*` }).first();
+    await group.getByText("2 queues").waitFor();
+    const queue = group.getByRole("link", { name: `${area}.export` });
+    assert.equal(await queue.isVisible(), false);
+    await group.locator("summary").click();
+    await queue.click();
+    await page.getByRole("heading", { name: `${area}.export` }).waitFor();
+  });
+
+  test("a paused queue is a problem with its reason", async (page, api) => {
+    const queue = id("plant");
+    await api.add(queue, {}, id("seed"));
+    await page.goto(`/ui/queues/${encodeURIComponent(queue)}`);
+    await page.getByRole("button", { name: "Pause until…" }).click();
+    const dialog = page.getByRole("dialog");
+    const unit = dialog.getByLabel("Unit");
+    // The words of the choice are not cut off.
+    const cut = await unit.evaluate((select) => select.scrollWidth > select.clientWidth || select.offsetWidth < 80);
+    assert.equal(cut, false);
+    await dialog.getByLabel("Reason (optional)").fill("frost");
+    await dialog.getByRole("button", { name: "Pause with details" }).click();
+    await flash(page, `Queue “${queue}” paused`);
+    await page.goto("/ui");
+    const problem = page.getByRole("list", { name: "Problems" }).getByRole("listitem").filter({ hasText: queue });
+    await problem.getByText("frost").waitFor();
+    await problem.getByRole("button", { name: `Resume queue ${queue}` }).click();
+    await flash(page, `Queue “${queue}” resumed.`);
+  });
+
+  if (!javaScriptEnabled) {
+    test("a page refreshes by itself if its address says so", async (page, api) => {
+      await page.goto("/ui/queues?auto=5");
+      await page.getByText("Stop refreshing every 5 s").waitFor();
+      const queue = id("late");
+      await api.add(queue, {}, id("bird"));
+      await page.getByRole("row", { name: queue }).waitFor();
+      await page.getByRole("link", { name: "Stop refreshing every 5 s" }).click();
+      await page.getByRole("link", { name: "Every 10 s" }).waitFor();
+    });
+  }
+}

@@ -25,6 +25,7 @@ mod subscriptions;
 mod tokens;
 mod unit_of_work;
 mod verbs;
+mod worker_results;
 mod write_timeout;
 
 use std::sync::Arc;
@@ -73,6 +74,7 @@ pub use queries::events::PublishedEvent;
 pub use queries::failure_times::{FailedJob, FailureTimes, TIMES_MAX};
 pub use queries::failures::FailureGroup;
 pub use queries::names::Names;
+pub use queries::queue_workers::{QueueActivity, QueueRates, WorkerInQueue, WorkersInQueues};
 pub use queries::queues::{Counts, QueueCounts};
 pub use queries::record_labels::{LabelCounts, LabelFilter};
 pub use queries::records::Records;
@@ -121,6 +123,8 @@ pub use verbs::queue_limit::{MAX_QUEUES, QUEUES};
 pub use verbs::relay::complete::Run;
 pub use verbs::relay::dead_letter::ReenqueueResult;
 pub use verbs::relay::enqueue::{Enqueue, Mode};
+
+pub use worker_results::{RunCounts, WorkerResults};
 
 use crate::store::{self, Readers, Statement, Store, Writer};
 pub use crate::store::{DatabaseInfo, Durability, ReaderUse};

@@ -70,6 +70,17 @@ impl Engine {
         }
     }
 
+    /// The queues whose jobs the worker has asked for, and when; only those of which it is one of the last five.
+    pub(in crate::engine) fn claims_by(&self, worker: &str) -> HashMap<QueueId, Time> {
+        let claims = &self.0.claimants.0;
+        let claims = claims.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_worker = claims.queues.iter().filter_map(|(queue, last)| {
+            let (_, at) = last.workers.iter().find(|(name, _)| name == worker)?;
+            Some((*queue, *at))
+        });
+        of_worker.collect()
+    }
+
     /// The last claims of a queue; `None` if other servers may have had claims.
     pub(in crate::engine) fn last_claims(&self, queue: QueueId) -> Option<LastClaims> {
         if self.peers().any() {

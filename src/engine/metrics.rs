@@ -9,11 +9,13 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::engine::Engine;
+use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::QueueId;
 use crate::engine::model::queue::Queue;
 use crate::engine::unit_of_work::counters::{Kind, Outcome, SUMMARY_SLOT};
 use crate::engine::unit_of_work::time_series::{self, FAILED, PUT, RUNS, WAITS};
+use crate::engine::worker_results::{EndedRun, ResultsOfWorkers};
 use crate::metrics::{Buckets, Counter, Gauge, Histogram};
 use crate::store::{DatabaseInfo, ReaderUse};
 
@@ -45,6 +47,8 @@ pub struct Metrics {
     pub polls: Gauge,
     queues_max: usize,
     queues: Mutex<QueueCounters>,
+    /// For the dashboard.
+    pub results_of_workers: ResultsOfWorkers,
 }
 
 #[derive(Debug, Default)]
@@ -179,6 +183,8 @@ pub struct CountedEvents {
     pub kept: Vec<CounterRow>,
     /// The queues of the jobs that workers returned.
     pub retried: Vec<QueueId>,
+    /// How runs of workers ended.
+    pub runs: Vec<EndedRun>,
 }
 
 impl Metrics {
@@ -192,6 +198,7 @@ impl Metrics {
             polls: Gauge::default(),
             queues_max: queues,
             queues: Mutex::default(),
+            results_of_workers: ResultsOfWorkers::default(),
         }
     }
 
@@ -213,6 +220,7 @@ impl Metrics {
 
     /// Counts the events of a committed transaction. The queues are in the cache already.
     pub fn count(&self, events: &CountedEvents) {
+        self.results_of_workers.add(&events.runs);
         if events.counters.is_empty() && events.kept.is_empty() && events.retried.is_empty() {
             return;
         }
@@ -297,6 +305,16 @@ impl Engine {
         }
     }
 
+    /// What workers have done with their jobs.
+    pub(in crate::engine) fn results_of_workers(&self) -> &ResultsOfWorkers {
+        &self.0.metrics.results_of_workers
+    }
+
+    /// When this server started.
+    pub(in crate::engine) fn opened_at(&self) -> Time {
+        self.0.opened.at
+    }
+
     pub fn writer_metrics(&self) -> WriterMetrics {
         let metrics = &self.0.metrics;
         WriterMetrics {
@@ -377,6 +395,7 @@ mod tests {
             ],
             kept: Vec::new(),
             retried: vec![1, 1],
+            runs: Vec::new(),
         });
         let counted = metrics.queues.lock().unwrap();
         let totals = &counted.by_queue[&1];

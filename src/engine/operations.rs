@@ -68,10 +68,15 @@ pub enum JobAction {
     Tag { tag: String },
     /// Remove a tag from qless jobs.
     Untag { tag: String },
+    /// Replace a tag of qless jobs by another one.
+    #[serde(rename = "rename_tag")]
+    RenameTag { from: String, to: String },
     /// Publish the events of qless jobs.
     Track,
     /// Stop publishing them.
     Untrack,
+    /// End the leases of running qless jobs.
+    TimeOut,
     /// Retry one job, perhaps with another payload or after a delay.
     #[serde(rename = "retry_by_hand")]
     RetryByHand,

@@ -17,6 +17,7 @@ pub mod jobs;
 pub mod lmstfy;
 pub mod names;
 pub mod operations;
+pub mod queue_workers;
 pub mod queues;
 pub mod record_batches;
 pub mod record_labels;

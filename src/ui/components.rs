@@ -22,3 +22,4 @@ pub mod styles;
 pub mod tables;
 pub mod time;
 pub mod timeline;
+pub mod worker_results;

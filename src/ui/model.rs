@@ -8,6 +8,7 @@ pub mod operation;
 pub mod problem;
 pub mod queue;
 pub mod queue_ref;
+pub mod queue_trend;
 pub mod recurring;
 pub mod series;
 pub mod state;

@@ -158,6 +158,24 @@ impl PageRequest {
             .unwrap_or(0)
     }
 
+    /// The seconds after which the page refreshes without JavaScript: the parameter `auto`, 5 to 3,600.
+    pub fn auto_refresh_s(&self) -> Option<u32> {
+        let seconds = self.param("auto")?.parse().ok();
+        seconds.filter(|seconds| (5..=3_600).contains(seconds))
+    }
+
+    /// The address of this page with this value of `auto`.
+    pub fn with_auto_refresh(&self, seconds: Option<u32>) -> String {
+        let kept = self.query.split('&');
+        let kept = kept.filter(|pair| !pair.is_empty() && !pair.starts_with("auto="));
+        let auto = seconds.map(|seconds| format!("auto={seconds}"));
+        let pairs: Vec<&str> = kept.chain(auto.as_deref()).collect();
+        match pairs.is_empty() {
+            true => self.path.clone(),
+            false => format!("{}?{}", self.path, pairs.join("&")),
+        }
+    }
+
     /// The address of this page.
     pub fn here(&self) -> String {
         if self.query.is_empty() {
@@ -210,6 +228,29 @@ mod tests {
             request.here(),
             "/ui/queues/a%2Fb/failed?q=a+b%26c&offset=50"
         );
+    }
+
+    #[test]
+    fn a_page_refreshes_after_5_s_to_an_hour() {
+        let request = |query: &str| PageRequest {
+            path: "/ui".to_owned(),
+            query: query.to_owned(),
+            ..PageRequest::default()
+        };
+        for (query, seconds) in [
+            ("", None),
+            ("auto=4", None),
+            ("auto=5", Some(5)),
+            ("q=a&auto=3600", Some(3_600)),
+            ("auto=3601", None),
+            ("auto=x", None),
+        ] {
+            assert_eq!(request(query).auto_refresh_s(), seconds, "{query}");
+        }
+        let address = |query, seconds| request(query).with_auto_refresh(seconds);
+        assert_eq!(address("", Some(10)), "/ui?auto=10");
+        assert_eq!(address("q=a&auto=5&n=1", Some(10)), "/ui?q=a&n=1&auto=10");
+        assert_eq!(address("auto=5", None), "/ui");
     }
 
     #[test]

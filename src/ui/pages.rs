@@ -90,7 +90,9 @@ window.requestIdleCallback=f=>idle(f,{timeout:200})}";
 pub fn shell(options: LeptosOptions) -> impl IntoView {
     let pkg = format!("/{}/{}", options.site_pkg_dir, options.output_name);
     let display = display::display();
-    let base_path = page_request().base_path;
+    let request = page_request();
+    let auto = request.auto_refresh_s();
+    let base_path = request.base_path;
     view! {
         <!DOCTYPE html>
         <html
@@ -104,6 +106,8 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
                 <meta charset="utf-8" />
                 <meta name="viewport" content="width=device-width, initial-scale=1" />
                 <meta name="color-scheme" content="light dark" />
+                // With JavaScript, pages are live.
+                {auto.map(|seconds| view! { <noscript><meta http-equiv="refresh" content=seconds.to_string() /></noscript> })}
                 <link rel="icon" href="/ui/favicon.svg" type="image/svg+xml" />
                 <link rel="stylesheet" href=format!("{pkg}.css") />
                 <script nonce=use_nonce()>{IDLE_CALLBACK_SCRIPT}</script>

@@ -2,6 +2,7 @@
 
 pub mod csv;
 pub mod queue_refs;
+pub mod workers;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;

@@ -39,6 +39,7 @@ mod storm;
 mod tokens;
 mod turns;
 mod waits;
+mod worker_results;
 
 use std::time::Duration;
 

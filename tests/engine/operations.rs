@@ -239,6 +239,13 @@ async fn operations_retry_thousands_of_failed_jobs_in_batches() {
     engine.close().await;
 }
 
+fn rename_tag(from: &str, to: &str) -> JobAction {
+    JobAction::RenameTag {
+        from: from.to_owned(),
+        to: to.to_owned(),
+    }
+}
+
 #[tokio::test]
 async fn operations_skip_jobs_and_store_the_reason() {
     let engine = open(false).await;
@@ -265,6 +272,8 @@ async fn operations_skip_jobs_and_store_the_reason() {
             7,
             "jobs have no priority",
         ),
+        (rename_tag("new", "newer"), 7, "jobs have no tags"),
+        (rename_tag("newer", "new"), 7, "jobs have no tags"),
         (JobAction::Track, 7, "jobs cannot be tracked"),
         (JobAction::Untrack, 7, "jobs cannot be tracked"),
         (

@@ -212,6 +212,21 @@ async fn searches_use_the_effective_state() {
 }
 
 #[tokio::test]
+async fn a_timed_out_job_is_found_where_it_is_listed_and_counted() {
+    let engine = open(false).await;
+    add(&engine, &q(), ["a", "b"].map(new).to_vec()).await;
+    engine.claim(Claim::of(q(), "w", 1), None).await.unwrap();
+    let key = JobKey::qless("a");
+    let timed_out = engine.time_out(vec![key], None).await;
+    timed_out.unwrap().remove(0).unwrap();
+    let counts = engine.queue(&q(), None).await.unwrap().unwrap().counts;
+    assert_eq!((counts.waiting, counts.stalled), (2, 0));
+    assert_eq!(found(&engine, "state:waiting queue:q").await, ["a", "b"]);
+    assert_eq!(found(&engine, "state:stalled queue:q").await, [""; 0]);
+    engine.close().await;
+}
+
+#[tokio::test]
 async fn an_exact_id_is_found_in_every_protocol() {
     let engine = open(false).await;
     fill(&engine).await;

@@ -118,6 +118,8 @@ mod proxies;
 #[cfg(test)]
 mod prune;
 #[cfg(test)]
+mod queue_pages;
+#[cfg(test)]
 mod queues;
 #[cfg(test)]
 mod recovery;

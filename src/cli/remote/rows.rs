@@ -147,7 +147,7 @@ pub fn job_json(row: &JobRow) -> Value {
     let limited = |n: i64| (n < i64::from(u32::MAX)).then_some(n);
     json!({
         "id": row.id, "api": queue.protocol.as_str(), "namespace": queue.namespace, "queue": queue.name,
-        "state": row.state.as_str(), "class": row.klass, "priority": row.priority,
+        "state": row.list().as_str(), "class": row.klass, "priority": row.priority,
         "retries": limited(row.retries), "retries_left": limited(row.remaining).map(|n| n.max(0)),
         "tags": row.tags, "worker": row.worker, "state_time": time::iso(row.state_time),
         "preview": row.preview, "failure": failure_json(row.failure.as_ref()),
@@ -180,7 +180,7 @@ pub fn job_table(rows: &[JobRow]) -> String {
         table.row([
             row.id.clone(),
             queue_name(&row.queue_ref),
-            row.state.to_string(),
+            row.list().to_string(),
             relative(row.state_time, now()),
             attempts,
             row.tags.join(","),

@@ -375,6 +375,15 @@ impl Job {
         self.state == State::Scheduled && self.ready_at <= now
     }
 
+    /// The state in whose list the job is, and by which it is found and counted: the effective state, but waiting for a
+    /// timed-out job.
+    pub fn listed_state(&self, now: Time) -> EffectiveState {
+        match self.state {
+            State::TimedOut => EffectiveState::Waiting,
+            _ => self.effective_state(now),
+        }
+    }
+
     /// The state at `now`. A due job is waiting even if maintenance has not promoted it yet.
     pub fn effective_state(&self, now: Time) -> EffectiveState {
         match self.state {

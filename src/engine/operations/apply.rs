@@ -12,6 +12,10 @@ pub fn is_applicable(action: &JobAction, protocol: Protocol, state: EffectiveSta
     match action {
         JobAction::Retry => matches!(state, EffectiveState::Failed | EffectiveState::Dead),
         JobAction::Cancel => state != EffectiveState::Complete,
+        JobAction::TimeOut => {
+            let is_running = matches!(state, EffectiveState::Running | EffectiveState::Stalled);
+            is_running && protocol == Protocol::Qless
+        }
         _ => protocol == Protocol::Qless,
     }
 }
@@ -54,6 +58,13 @@ pub fn apply(
             only("jobs have no tags")?;
             qless::tag::untag(work, key, one(tag)).map_err(to_text)
         }
+        JobAction::RenameTag { from, to } => {
+            only("jobs have no tags")?;
+            match qless::tag::rename(work, key, from, to).map_err(to_text)? {
+                true => Ok(()),
+                false => Err("the job no longer has the tag".to_owned()),
+            }
+        }
         JobAction::Track => {
             only("jobs cannot be tracked")?;
             qless::track::track(work, key, &[]).map_err(to_text)
@@ -62,6 +73,10 @@ pub fn apply(
             only("jobs cannot be tracked")?;
             qless::track::untrack(work, key);
             Ok(())
+        }
+        JobAction::TimeOut => {
+            only("jobs cannot be timed out")?;
+            qless::timeout::time_out(work, key).map_err(to_text)
         }
         JobAction::RetryByHand | JobAction::Complete => {
             Err("this action is for single jobs".to_owned())

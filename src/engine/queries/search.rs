@@ -98,7 +98,7 @@ impl Engine {
         // Some may have changed since they were matched.
         found
             .jobs
-            .retain(|job| search.may_match_state(job.effective_state(now).as_str()));
+            .retain(|job| search.may_match_state(job.listed_state(now).as_str()));
         Ok(found)
     }
 

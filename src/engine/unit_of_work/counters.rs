@@ -10,6 +10,7 @@ use crate::engine::metrics::{CountedEvents, CounterRow};
 use crate::engine::model::job::{Job, QueueId, State};
 use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::time_series::SeriesEvent;
+use crate::engine::worker_results::{EndedRun, RunResult};
 use crate::store::Statement;
 
 /// Buckets of a daily histogram: 60 seconds, 59 minutes (from 1), 23 hours (from 1), 6 days (from 1; the last one holds
@@ -144,6 +145,8 @@ pub struct Counters {
     tags: HashMap<String, i64>,
     /// The queues of the jobs that workers returned for another attempt, for metrics only.
     retried: Vec<QueueId>,
+    /// How runs of workers with names ended; not stored.
+    runs: Vec<EndedRun>,
 }
 
 /// The key of a counter.
@@ -294,6 +297,18 @@ impl Counters {
         self.retried.push(queue);
     }
 
+    /// Notes how a worker's run of a job ended.
+    pub fn run_ended(&mut self, queue: QueueId, worker: &str, result: RunResult, at: Time) {
+        if !worker.is_empty() {
+            self.runs.push(EndedRun {
+                queue,
+                worker: worker.into(),
+                result,
+                at,
+            });
+        }
+    }
+
     /// The statements that add the deltas to the rows of `server`, and the deltas that metrics count. With
     /// `keeps_statistics`, the statements add no statistics.
     pub fn into_statements(
@@ -336,13 +351,14 @@ impl Counters {
         if !tags.is_empty() {
             statements.push(Statement::of_rows(FOLD_TAGS, &tags).with(server));
         }
-        let retried = self.retried;
+        let (retried, runs) = (self.retried, self.runs);
         (
             statements,
             CountedEvents {
                 counters: rows,
                 kept,
                 retried,
+                runs,
             },
         )
     }

@@ -8,6 +8,7 @@ use super::input::{check_name, number};
 use super::{Action, ActionOutcome, Target, act};
 use crate::auth::Role;
 use crate::engine::{self, Engine, NewOperation, OperationEstimate, Subject};
+use crate::search::Search;
 use crate::ui::error::PageError;
 use crate::ui::model::operation::{Confirmation, JobActionKind, OperationRequest};
 use crate::ui::urls;
@@ -143,6 +144,7 @@ pub fn engine_action(
         JobActionKind::Cancel => engine::JobAction::Cancel,
         JobActionKind::Track => engine::JobAction::Track,
         JobActionKind::Untrack => engine::JobAction::Untrack,
+        JobActionKind::TimeOut => engine::JobAction::TimeOut,
         JobActionKind::RetryByHand => engine::JobAction::RetryByHand,
         JobActionKind::Complete => engine::JobAction::Complete,
         JobActionKind::Priority => engine::JobAction::Priority {
@@ -153,6 +155,15 @@ pub fn engine_action(
             check_name("the queue name", &request.arg)?;
             engine::JobAction::Move {
                 queue: request.arg.clone(),
+            }
+        }
+        JobActionKind::RenameTag => {
+            check_name("the tag", arg)?;
+            let search = Search::parse(&request.q).map_err(|mistake| mistake.to_string())?;
+            let from = search.tag().ok_or("the search names no tag to rename")?;
+            engine::JobAction::RenameTag {
+                from: from.to_owned(),
+                to: arg.to_owned(),
             }
         }
         JobActionKind::Tag | JobActionKind::Untag => {
@@ -172,10 +183,12 @@ pub fn without_argument(kind: JobActionKind) -> engine::JobAction {
     match kind {
         JobActionKind::Retry => engine::JobAction::Retry,
         JobActionKind::Cancel => engine::JobAction::Cancel,
+        JobActionKind::TimeOut => engine::JobAction::TimeOut,
         JobActionKind::Move
         | JobActionKind::Priority
         | JobActionKind::Tag
         | JobActionKind::Untag
+        | JobActionKind::RenameTag
         | JobActionKind::Track
         | JobActionKind::Untrack
         | JobActionKind::RetryByHand

@@ -30,8 +30,10 @@ pub fn label(action: JobActionKind) -> &'static str {
         JobActionKind::Priority => "Set priority",
         JobActionKind::Tag => "Tag",
         JobActionKind::Untag => "Untag",
+        JobActionKind::RenameTag => "Rename tag",
         JobActionKind::Track => "Track",
         JobActionKind::Untrack => "Untrack",
+        JobActionKind::TimeOut => "Time out",
         JobActionKind::Cancel => "Cancel or delete",
         JobActionKind::RetryByHand => "Edit and retry",
         JobActionKind::Complete => "Complete",
@@ -48,7 +50,9 @@ fn key(action: JobActionKind) -> Option<&'static str> {
         JobActionKind::Priority
         | JobActionKind::Tag
         | JobActionKind::Untag
+        | JobActionKind::RenameTag
         | JobActionKind::Untrack
+        | JobActionKind::TimeOut
         | JobActionKind::RetryByHand
         | JobActionKind::Complete => None,
     }
@@ -109,6 +113,15 @@ pub fn actions_of(protocol: Option<Protocol>, state: Option<EffectiveState>) -> 
             state.is_none_or(|it| matches!(it, EffectiveState::Failed | EffectiveState::Dead))
         }
         JobActionKind::Cancel => state != Some(EffectiveState::Complete),
+        // On the page of a tag.
+        JobActionKind::RenameTag => false,
+        JobActionKind::TimeOut => {
+            let is_running = matches!(
+                state,
+                Some(EffectiveState::Running | EffectiveState::Stalled)
+            );
+            is_running && protocol.is_none_or(|protocol| protocol == Protocol::Qless)
+        }
         _ => protocol.is_none_or(|protocol| protocol == Protocol::Qless),
     };
     JobActionKind::ALL.into_iter().filter(is_possible).collect()

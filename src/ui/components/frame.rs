@@ -35,6 +35,9 @@ const SEARCH: &str = "/ui/jobs";
 /// The login page.
 const LOGIN: &str = "/ui/login";
 
+/// The interval of the link that refreshes a page regularly.
+const AUTO_REFRESH_S: u32 = 10;
+
 /// The main pages.
 const PAGES: [Page; 5] = [
     ("/ui", "overview", "Overview"),
@@ -106,7 +109,7 @@ pub fn Frame(children: Children) -> impl IntoView {
             {brand()}
             {environment(&request)}
             <div class="flex items-center gap-1 max-md:[&_.btn]:px-2 max-xs:[&_.btn]:min-w-7 max-xs:[&_.btn]:justify-center">
-                <noscript><a class="btn" href=request.here()>"Refresh"</a></noscript>
+                {refresh_links(&request)}
                 {keyboard::find_button(SEARCH)}
                 <Live now=request.now seq=request.seq />
                 {display_panel::button()}
@@ -140,6 +143,17 @@ pub fn Frame(children: Children) -> impl IntoView {
         <Keys />
     }
     .into_any()
+}
+
+/// Links that refresh the page once or regularly, without JavaScript.
+fn refresh_links(request: &PageRequest) -> AnyView {
+    let (address, word) = match request.auto_refresh_s() {
+        Some(seconds) => (None, format!("Stop refreshing every {seconds} s")),
+        None => (Some(AUTO_REFRESH_S), format!("Every {AUTO_REFRESH_S} s")),
+    };
+    let address = request.with_auto_refresh(address);
+    view! { <noscript><a class="btn" href=request.here()>"Refresh"</a> <a class="btn" href=address>{word}</a></noscript> }
+        .into_any()
 }
 
 fn brand() -> AnyView {

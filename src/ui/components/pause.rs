@@ -27,21 +27,25 @@ const UNITS: [(&str, &str); 3] = [("60", "minutes"), ("3600", "hours"), ("86400"
 /// The label of a paused queue, and in the next line who paused it, when it resumes, and the reason.
 pub fn chip(pause: &PauseDetails, now: i64) -> AnyView {
     let details = (!pause.is_plain()).then(|| {
-        let by = (!pause.by.is_empty()).then(|| format!("by {}", pause.by));
-        let until = pause
-            .until
-            .map(|until| view! { "resumes " {ago(until, now)} });
-        let reason = (!pause.reason.is_empty()).then(|| pause.reason.clone());
-        let dot = |both: bool| both.then_some(" · ");
-        let (with_until, with_reason) = (until.is_some(), reason.is_some());
-        view! {
-            <span class="line-clamp-2 text-xs leading-4 text-muted wrap-anywhere">
-                {by.clone()} {dot(by.is_some() && with_until)} {until}
-                {dot((by.is_some() || with_until) && with_reason)} {reason}
-            </span>
-        }
+        view! { <span class="line-clamp-2 text-xs leading-4 text-muted wrap-anywhere">{details(pause, now)}</span> }
     });
     view! { {paused_chip()} {details} }.into_any()
+}
+
+/// Who paused a queue, when it resumes, and the reason.
+pub fn details(pause: &PauseDetails, now: i64) -> AnyView {
+    let by = (!pause.by.is_empty()).then(|| format!("by {}", pause.by));
+    let until = pause
+        .until
+        .map(|until| view! { "resumes " {ago(until, now)} });
+    let reason = (!pause.reason.is_empty()).then(|| pause.reason.clone());
+    let dot = |both: bool| both.then_some(" · ");
+    let (with_until, with_reason) = (until.is_some(), reason.is_some());
+    view! {
+        {by.clone()} {dot(by.is_some() && with_until)} {until}
+        {dot((by.is_some() || with_until) && with_reason)} {reason}
+    }
+    .into_any()
 }
 
 /// When, by whom and why a queue has been paused, and when it resumes, as sentences.
@@ -73,8 +77,8 @@ fn inputs(id: &str, pause: &PauseDetails) -> AnyView {
         <div class="mt-2">
             <label for=field("duration")>"Resume after (optional)"</label>
             <span class="flex gap-1">
-                <input id=field("duration") name="duration" type="number" step="any" min="0" autocomplete="off" />
-                <select name="unit" aria-label="Unit">{units.collect_view()}</select>
+                <input id=field("duration") name="duration" class="flex-1" type="number" step="any" min="0" autocomplete="off" />
+                <select name="unit" class="shrink-0" aria-label="Unit">{units.collect_view()}</select>
             </span>
         </div>
         <div class="mt-2">

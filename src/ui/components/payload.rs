@@ -1,9 +1,11 @@
 //! Payloads as text. JSON is indented and colored; strings and numbers are not changed.
 
+pub mod folding;
 pub mod formatter;
 
 use leptos::prelude::*;
 
+use crate::ui::components::payload::folding::{Part, Piece, fold};
 use crate::ui::components::payload::formatter::{Token, format};
 use crate::ui::components::styles;
 
@@ -56,12 +58,16 @@ fn formatted(text: &str) -> AnyView {
         return shown.to_owned().into_any();
     }
     match format(text) {
-        Some(tokens) if is_colored(text.len(), tokens.len()) => colored(&tokens),
-        Some(tokens) => tokens
-            .into_iter()
-            .map(|(_, text)| text)
-            .collect::<String>()
-            .into_any(),
+        Some(tokens) => {
+            let is_colored = is_colored(text.len(), tokens.len());
+            match fold(&tokens) {
+                Some(parts) => folded(&parts, is_colored),
+                None => {
+                    let pieces = tokens.iter().map(|(token, text)| (*token, text.as_str()));
+                    pieces_view(pieces, is_colored)
+                }
+            }
+        }
         None => text.to_owned().into_any(),
     }
 }
@@ -130,17 +136,33 @@ fn part(shown: &str, all: &str, rest: &str) -> Option<String> {
     })
 }
 
-fn colored(tokens: &[(Token, String)]) -> AnyView {
-    tokens
-        .iter()
+/// Parts with folds, which are open.
+fn folded(parts: &[Part<'_>], is_colored: bool) -> AnyView {
+    let parts = parts.iter().map(|part| match part {
+        Part::Text(pieces) => pieces_view(pieces.iter().copied(), is_colored),
+        Part::Fold(first, inside) => {
+            let first = pieces_view(first.iter().copied(), is_colored);
+            view! { <details open><summary>{first}</summary><div class="mt-0">{folded(inside, is_colored)}</div></details> }
+                .into_any()
+        }
+    });
+    parts.collect_view().into_any()
+}
+
+fn pieces_view<'a>(pieces: impl Iterator<Item = Piece<'a>>, is_colored: bool) -> AnyView {
+    if !is_colored {
+        return pieces.map(|(_, text)| text).collect::<String>().into_any();
+    }
+    pieces
         .map(|(token, text)| {
+            let text = text.to_owned();
             let class = match token {
                 Token::Key => "text-accent",
                 Token::Text => "text-complete",
                 Token::Value => "text-scheduled",
-                Token::Punctuation => return text.clone().into_any(),
+                Token::Punctuation => return text.into_any(),
             };
-            view! { <span class=class>{text.clone()}</span> }.into_any()
+            view! { <span class=class>{text}</span> }.into_any()
         })
         .collect_view()
         .into_any()

@@ -277,12 +277,12 @@ fn job_row(list: JobList, is_selectable: bool, job: &JobRow, request: &PageReque
             <th scope="row">
                 {job_link(job)}
                 {job.klass.clone().map(|klass| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{klass}</span> })}
-                {(list == JobList::Queue(EffectiveState::Waiting) && job.is_timed_out())
+                {job.is_timed_out()
                     .then(|| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">"timed out, first in line"</span> })}
                 {(list == JobList::Found && !job.tags.is_empty())
                     .then(|| view! { <span class="mt-0.5 block">{job.tags.iter().take(TAGS_LISTED).map(|tag| tag_link(tag)).collect_view()}</span> })}
             </th>
-            {list.of_any_state().then(|| view! { <td>{chip(job.state)}</td> })}
+            {list.of_any_state().then(|| view! { <td>{chip(job.list())}</td> })}
             {list.of_any_queue().then(|| view! { <td class="mid">{queue_name(&job.queue_ref)}</td> })}
             <td class="num">
                 {matches!(list, JobList::Mixed | JobList::Children | JobList::Found).then(|| view! { <span class="text-muted wrap-anywhere mid">{time_label(job)}</span> })}

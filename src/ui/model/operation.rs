@@ -15,8 +15,13 @@ pub enum JobActionKind {
     Priority,
     Tag,
     Untag,
+    /// Replaces the tag that the search names.
+    #[serde(rename = "rename_tag")]
+    RenameTag,
     Track,
     Untrack,
+    /// Ends the leases of running jobs.
+    TimeOut,
     /// Cancels qless jobs, and deletes jobs of other protocols.
     Cancel,
     /// Retries a single job with changes.
@@ -27,14 +32,16 @@ pub enum JobActionKind {
 
 impl JobActionKind {
     /// Those for many jobs, in the order of their buttons.
-    pub const ALL: [JobActionKind; 8] = [
+    pub const ALL: [JobActionKind; 10] = [
         JobActionKind::Retry,
         JobActionKind::Move,
         JobActionKind::Priority,
         JobActionKind::Tag,
         JobActionKind::Untag,
+        JobActionKind::RenameTag,
         JobActionKind::Track,
         JobActionKind::Untrack,
+        JobActionKind::TimeOut,
         JobActionKind::Cancel,
     ];
 
@@ -46,8 +53,10 @@ impl JobActionKind {
             JobActionKind::Priority => "priority",
             JobActionKind::Tag => "tag",
             JobActionKind::Untag => "untag",
+            JobActionKind::RenameTag => "rename_tag",
             JobActionKind::Track => "track",
             JobActionKind::Untrack => "untrack",
+            JobActionKind::TimeOut => "timeout",
             JobActionKind::Cancel => "cancel",
             JobActionKind::RetryByHand => "retry_by_hand",
             JobActionKind::Complete => "complete",

@@ -92,17 +92,25 @@ fn rule_row(rule: &RuleRow, request: &PageRequest) -> AnyView {
                 <span class="name">{rule.name.clone()}</span>
                 <span class="block text-xs leading-4 font-normal text-muted wrap-anywhere">"by " {rule.who.clone()} " " {ago(rule.created, request.now)}</span>
             </th>
-            <td class="text-cell"><code class="wrap-anywhere">{rule.webhook.clone()}</code></td>
+            <td class="text-cell max-sm:min-w-24"><code class="wrap-anywhere">{rule.webhook.clone()}</code></td>
             <td class="text-cell mid">{kinds}</td>
-            <td class="num mid">{time::span(rule.after_s.saturating_mul(1_000_000))}</td>
+            <td class="num mid">{after(rule.after_s)}</td>
             <td class="num">{time::number(reported)}</td>
-            <td class="w-[1%] text-right whitespace-nowrap [&_form]:inline-block">
+            <td class="w-[1%] text-right whitespace-nowrap max-sm:whitespace-normal [&_form]:inline-block">
                 {action_button(TestAlert::PATH, fields.clone(), "Send a test", format!("Send a test to {}", rule.name))} " "
                 {delete(rule, fields)}
             </td>
         </tr>
     }
     .into_any()
+}
+
+/// How long a problem must last before it is reported.
+fn after(seconds: i64) -> String {
+    match seconds {
+        ..=0 => "at once".to_owned(),
+        seconds => time::span(seconds.saturating_mul(1_000_000)),
+    }
 }
 
 fn delete(rule: &RuleRow, fields: Vec<(&'static str, String)>) -> AnyView {
@@ -226,11 +234,11 @@ fn delivery(row: &DeliveryRow, now: i64) -> AnyView {
         <tr data-key=row.id.clone()>
             <th scope="row">{exact(row.created)}</th>
             <td class="text-cell mid">{row.rule.clone()}</td>
-            <td class="text-cell">
+            <td class="text-cell max-sm:min-w-24">
                 {row.event.clone()} <span class="block text-xs leading-4 text-muted wrap-anywhere">{row.text.clone()}</span>
             </td>
             <td class="num mid">{time::number(row.attempts)}</td>
-            <td class="text-cell">
+            <td class="text-cell max-sm:min-w-24">
                 <span class=class>{icon(shape)} {word}</span>
                 <span class="block text-xs leading-4 text-muted wrap-anywhere">
                     {row.outcome.clone()} {next.map(|next| view! { " · next attempt " {ago(next, now)} })}

@@ -69,8 +69,10 @@ pub fn sentence(action: JobActionKind, jobs: &str) -> String {
         JobActionKind::Priority => format!("Set the priority of {jobs}"),
         JobActionKind::Tag => format!("Tag {jobs}"),
         JobActionKind::Untag => format!("Untag {jobs}"),
+        JobActionKind::RenameTag => format!("Rename the tag of {jobs}"),
         JobActionKind::Track => format!("Track {jobs}"),
         JobActionKind::Untrack => format!("Untrack {jobs}"),
+        JobActionKind::TimeOut => format!("Time out {jobs}"),
         JobActionKind::Cancel => format!("Cancel or delete {jobs}"),
         JobActionKind::RetryByHand => format!("Retry {jobs} with changes"),
         JobActionKind::Complete => format!("Complete {jobs}"),
@@ -192,10 +194,18 @@ fn effect(action: JobActionKind, view: &ConfirmView) -> Vec<String> {
         JobActionKind::Priority => "Sets the priority of qless jobs; lower numbers run first. Other jobs are skipped.",
         JobActionKind::Tag => "Adds this tag to qless jobs. Other jobs are skipped.",
         JobActionKind::Untag => "Removes this tag from qless jobs. Other jobs are skipped.",
+        JobActionKind::RenameTag => {
+            "Replaces the tag that the search names by the new one. Recurring jobs keep their tags, and so do the jobs \
+             that they add later. Other jobs are skipped."
+        }
         JobActionKind::Track => {
             "Lists the events of qless jobs under Tracked. Other jobs are skipped."
         }
         JobActionKind::Untrack => "Stops tracking qless jobs. Other jobs are skipped.",
+        JobActionKind::TimeOut => {
+            "Takes running qless jobs from their workers. The jobs are the first in their queues, and no retry is used \
+             up. Other jobs are skipped."
+        }
         JobActionKind::RetryByHand | JobActionKind::Complete => "Applies to a single job, on its page.",
     }
     .to_owned()];
@@ -229,10 +239,12 @@ fn argument(action: JobActionKind, bulk: &OperationRequest, view: &ConfirmView) 
         JobActionKind::Move => ("Target queue", "text-cell"),
         JobActionKind::Priority => ("Priority", "number"),
         JobActionKind::Tag | JobActionKind::Untag => ("Tag", "text-cell"),
+        JobActionKind::RenameTag => ("New tag", "text-cell"),
         JobActionKind::Retry
         | JobActionKind::Cancel
         | JobActionKind::Track
         | JobActionKind::Untrack
+        | JobActionKind::TimeOut
         | JobActionKind::RetryByHand
         | JobActionKind::Complete => {
             return ().into_any();

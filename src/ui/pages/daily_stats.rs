@@ -34,7 +34,7 @@ fn page(view: &StatsView, request: &PageRequest) -> AnyView {
     let quiet = view.wait.total + view.run.total + view.failures + view.retries == 0;
     view! {
         <Title text=format!("{}: statistics", queue_ref.label()) />
-        {head(&view.queue, Tab::Stats, request)}
+        {head(&view.queue, view.trend, Tab::Stats, request)}
         {days(view)}
         {if quiet { nothing(view) } else { content(view) }}
         {(queue_ref.protocol == Protocol::Qless).then(|| curl(view, request))}

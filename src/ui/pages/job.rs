@@ -19,7 +19,7 @@ use crate::ui::components::icons::icon;
 use crate::ui::components::links::{queue_link, queue_name, tag_link, worker_link};
 use crate::ui::components::payload::payload;
 use crate::ui::components::state::{chip, protocol_badge, state_view};
-use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, EMPTY};
+use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, EMPTY, NOTICE};
 use crate::ui::components::tables;
 use crate::ui::components::time::when;
 use crate::ui::components::timeline::timeline;
@@ -48,7 +48,7 @@ fn page(job: &JobView, request: &PageRequest) -> AnyView {
         <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
             <div class="flex flex-wrap items-center gap-2">
                 <h1>
-                    <span class="name">{name}</span> {chip(row.state)}
+                    <span class="name">{name}</span> {chip(row.list())}
                     {job.tracked.then(|| view! { <span class="chip text-accent">{icon("tracked")} "tracked"</span> })}
                 </h1>
                 {protocol_badge(row.queue_ref.protocol)}
@@ -58,6 +58,7 @@ fn page(job: &JobView, request: &PageRequest) -> AnyView {
         <p class="-mt-3 flex flex-wrap items-center gap-2 text-muted wrap-anywhere">
             <code id="jid" class="id">{row.id.clone()}</code> {shortcut("y", copy("jid".to_owned(), "Copy ID".to_owned()))}
         </p>
+        {blocked_notice(job)}
         {errors::errors_card(row, &job.times.history, request)}
         <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
             {card("facts", "Details", facts(job, request))}
@@ -76,6 +77,33 @@ fn page(job: &JobView, request: &PageRequest) -> AnyView {
         {curl::curl(job, request)}
     }
     .into_any()
+}
+
+/// The failed jobs that a notice names; it counts the others.
+const BLOCKING_NAMED: usize = 5;
+
+/// A warning that the job waits for failed jobs, directly or through other jobs.
+fn blocked_notice(job: &JobView) -> Option<AnyView> {
+    let failed = job.graph.failed_dependencies();
+    if job.row.state != EffectiveState::Depends || failed.is_empty() {
+        return None;
+    }
+    let (named, more) = failed.split_at(failed.len().min(BLOCKING_NAMED));
+    let links = named.iter().map(|id| {
+        view! { " " <a class="id" href=urls::qless_job(id)>{(*id).to_owned()}</a> }
+    });
+    let n = i64::try_from(failed.len()).unwrap_or(i64::MAX);
+    let more = (!more.is_empty()).then(|| format!(" and {} more", more.len()));
+    let view = view! {
+        <p class=format!("{NOTICE} text-failed")>
+            {icon("failed")}
+            <span>
+                "This job waits for " {plural(n, "failed job", "failed jobs")} ":" {links.collect_view()} {more}
+                ". It starts only after a retry completes them, or when the dependency is removed."
+            </span>
+        </p>
+    };
+    Some(view.into_any())
 }
 
 fn facts(job: &JobView, request: &PageRequest) -> AnyView {
@@ -184,7 +212,7 @@ fn related_jobs(
                     <a class="id" href=urls::qless_job(&related.id)>{related.id.clone()}</a>
                     {job.and_then(|job| job.klass.clone()).map(|klass| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{klass}</span> })}
                 </th>
-                <td>{job.map(|job| chip(job.state))}</td>
+                <td>{job.map(|job| chip(job.list()))}</td>
                 <td class="mid">{job.map(|job| queue_name(&job.queue_ref))}</td>
                 {dependent.map(|(dependent, request)| view! { <td class="w-[1%] text-right whitespace-nowrap">{remove_dependency_button(dependent, &related.id, request)}</td> })}
             </tr>

@@ -63,10 +63,12 @@ fn title(row: &OperationRow) -> String {
         JobActionKind::Move => format!("{what} to {}", quoted_if_blank(arg)),
         JobActionKind::Priority => format!("{what} to {arg}"),
         JobActionKind::Tag | JobActionKind::Untag => format!("{what}: {arg}"),
+        JobActionKind::RenameTag => format!("{what} to {arg}"),
         JobActionKind::Retry
         | JobActionKind::Cancel
         | JobActionKind::Track
         | JobActionKind::Untrack
+        | JobActionKind::TimeOut
         | JobActionKind::RetryByHand
         | JobActionKind::Complete => what,
     }

@@ -14,6 +14,7 @@ use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, data_table, p
 use crate::ui::components::commands::{api, commands, shell_quote};
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::link_if_allowed;
+use crate::ui::components::pause;
 use crate::ui::components::state::{
     color, count_cell, not_applicable_cell, protocol_badge, state_label,
 };
@@ -142,6 +143,7 @@ fn problem_list(overview: &OverviewView, request: &PageRequest) -> AnyView {
                         {problem.text}
                         {problem.since.map(|(what, since)| view! { <span class="text-muted wrap-anywhere">" · " {what} " " {ago(since, now)}</span> })}
                         " " {problem.protocol.map(protocol_badge)}
+                        {problem.pause.map(|pause| view! { <span class="text-muted wrap-anywhere">" · paused " {pause::details(&pause, now)}</span> })}
                     </span></a>
                 {problem
                     .remedy

@@ -29,9 +29,11 @@ use crate::ui::components::state::{bar, color, paused_chip, protocol_badge, stat
 use crate::ui::components::styles::{CARD, CRUMB, NOTICE};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::{ago, exact};
+use crate::ui::components::worker_results;
 use crate::ui::model::job::JobRow;
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
+use crate::ui::model::queue_trend::QueueTrend;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::queue::model::QueueView;
@@ -85,11 +87,12 @@ fn page(view: &QueueView, request: &PageRequest) -> AnyView {
     let is_dead = state == EffectiveState::Dead;
     view! {
         <Title text=queue_ref.label() />
-        {head(queue, Tab::Jobs(state), request)}
+        {head(queue, view.trend, Tab::Jobs(state), request)}
         {is_dead.then(|| dead_letter::confirmation(view, request))}
         <div class=CARD>{(!is_dead).then(|| bulk::bar(bar, request))} {list}</div>
         {pager(request, &urls::state(queue_ref, state), request.offset(), view.jobs.len(), queue.counts.of(state))}
         {(!empty).then(|| search_and_exports(&search))}
+        {worker_results::workers(&view.workers, request.now)}
         {curl(view, request)}
     }
     .into_any()
@@ -148,7 +151,12 @@ pub fn title(queue_ref: &QueueRef, paused: Option<AnyView>, actions: AnyView) ->
 }
 
 /// The part above the content of every tab of a queue.
-pub fn head(queue: &QueueRow, here: Tab, request: &PageRequest) -> AnyView {
+pub fn head(
+    queue: &QueueRow,
+    trend: Option<QueueTrend>,
+    here: Tab,
+    request: &PageRequest,
+) -> AnyView {
     let (counts, queue_ref) = (&queue.counts, &queue.queue_ref);
     let oldest = queue.oldest_waiting.filter(|_| counts.waiting > 0);
     let actions = view! {
@@ -183,6 +191,7 @@ pub fn head(queue: &QueueRow, here: Tab, request: &PageRequest) -> AnyView {
             {bar(counts)}
             {oldest.map(|since| view! { <span class="shrink-0 text-sm text-muted">"Oldest waiting: " {ago(since, request.now)}</span> })}
         </div>
+        {trend.map(|trend| view! { <p class="text-sm text-muted wrap-anywhere">{trend.sentence()}</p> })}
         {claimants(queue, request)}
         {tabs(queue, here)}
     }

@@ -1,5 +1,6 @@
 //! `/ui/queues`: all queues. The address contains the sort order and the filter.
 
+mod groups;
 pub mod load;
 
 use std::cmp::Reverse;
@@ -250,6 +251,8 @@ fn list(mut queues: Vec<QueueRow>, sparks: &Sparklines, request: &PageRequest) -
             </p>
         }
         .into_any()
+    } else if groups::is_grouped(request) {
+        groups::list(&queues, by, &wanted, request)
     } else {
         let (shown, pages) = paged(request, &address(by, &wanted), &queues);
         view! {
@@ -273,16 +276,28 @@ fn list(mut queues: Vec<QueueRow>, sparks: &Sparklines, request: &PageRequest) -
                 <label for="q">"Name contains"</label>
                 <input id="q" name="q" type="search" value=wanted.name.clone() maxlength="255" autocomplete="off" data-shortcut="/" />
                 <input type="hidden" name="sort" value=by.as_str() />
+                {groups::is_grouped(request).then(|| view! { <input type="hidden" name=groups::GROUP.0 value=groups::GROUP.1 /> })}
                 <label class="inline-flex min-h-6 items-center gap-1.5"><input type="checkbox" name="state" value="problem" checked=wanted.problems /> "Problems only"</label>
                 <button type="submit" class="btn">"Filter"</button>
             </form>
             <span class="text-muted wrap-anywhere">{shown}</span>
+            {group_link(by, &wanted, request)}
             {(by != Sort::Need).then(|| view! { <a href=address(Sort::Need, &wanted)>"Sort by problems"</a> })}
         </div>
         <section class=CARD>{several} {shown_queues}</section>
         {new_queue(request)}
     }
     .into_any()
+}
+
+/// The link that groups the queues by prefix, or shows them as one table.
+fn group_link(by: Sort, wanted: &QueueFilter, request: &PageRequest) -> AnyView {
+    let address = address(by, wanted);
+    if groups::is_grouped(request) {
+        return view! { <a href=address>"Show as a table"</a> }.into_any();
+    }
+    let (name, value) = groups::GROUP;
+    view! { <a href=format!("{address}&{name}={value}")>"Group by prefix"</a> }.into_any()
 }
 
 #[cfg(test)]

@@ -15,10 +15,13 @@ use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
 use crate::ui::components::styles::{CARD, CRUMB};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::ago;
+use crate::ui::components::worker_results;
+use crate::ui::model::operation::{JobActionKind, OperationRequest};
 use crate::ui::model::state::EffectiveState;
 use crate::ui::model::worker::{WorkerActivity, WorkerRow};
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::search::model::in_quotes;
+use crate::ui::urls;
 
 #[component]
 pub fn WorkerPage() -> impl IntoView {
@@ -37,7 +40,10 @@ pub fn WorkerPage() -> impl IntoView {
             <p class=CRUMB><a href="/ui/workers">"Workers"</a></p>
             <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
                 <h1 class="name">{worker.name.clone()}</h1>
-                <div class="flex flex-wrap items-center gap-2">{(worker.activity(request.now) == WorkerActivity::Silent).then(|| forget(worker, &request))}</div>
+                <div class="flex flex-wrap items-center gap-2">
+                    {(!view.jobs.is_empty()).then(|| time_out_all(&search, &request))}
+                    {(worker.activity(request.now) == WorkerActivity::Silent).then(|| forget(worker, &request))}
+                </div>
             </div>
             <p class="-mt-3 flex flex-wrap items-center gap-2 text-muted wrap-anywhere">
                 {tables::activity_chip(worker, request.now)} <span>"last seen " {ago(worker.last_seen, request.now)}</span>
@@ -52,9 +58,25 @@ pub fn WorkerPage() -> impl IntoView {
                 }}
             </div>
             {(!view.jobs.is_empty()).then(|| search_and_exports(&search))}
+            {(!view.queues.listed.is_empty()).then(|| view! { <p>"In the last hour: " {worker_results::summary(&view.results)}</p> })}
+            {worker_results::queues(&view.queues, request.now)}
         }
         .into_any()
     })
+}
+
+/// The link to the confirmation that takes all jobs from the worker.
+fn time_out_all(search: &str, request: &PageRequest) -> AnyView {
+    let operation = OperationRequest {
+        action: JobActionKind::TimeOut.as_str().to_owned(),
+        all: true,
+        q: search.to_owned(),
+        ..OperationRequest::default()
+    };
+    let address = urls::confirm(&operation, "", &request.here());
+    bulk::may_select(request)
+        .then(|| view! { <a class="btn" href=address>"Time out all jobs…"</a> })
+        .into_any()
 }
 
 /// The button that removes the worker from the lists. Only for inactive workers, because an active worker would

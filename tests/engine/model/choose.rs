@@ -155,7 +155,7 @@ fn recurring_change(random: &mut Random) -> RecurringChange {
 
 fn action(random: &mut Random) -> JobAction {
     let tag = one(random, &TAGS).to_owned();
-    match random.below(9) {
+    match random.below(11) {
         0 => JobAction::Retry,
         1 | 2 => JobAction::Cancel,
         3 => JobAction::Move {
@@ -165,6 +165,11 @@ fn action(random: &mut Random) -> JobAction {
         5 => JobAction::Tag { tag },
         6 => JobAction::Untag { tag },
         7 => JobAction::Track,
+        8 => JobAction::TimeOut,
+        9 => JobAction::RenameTag {
+            from: tag,
+            to: one(random, &TAGS).to_owned(),
+        },
         _ => JobAction::Untrack,
     }
 }

@@ -258,6 +258,8 @@ impl Model {
             (JobAction::Tag { tag }, _) => self.tag(&id, std::slice::from_ref(tag)).is_ok(),
             (JobAction::Untag { tag }, _) => self.untag(&id, std::slice::from_ref(tag)).is_ok(),
             (JobAction::Track, _) => self.track(&id, &[]).is_ok(),
+            (JobAction::RenameTag { from, to }, _) => self.rename_tag(&id, from, to),
+            (JobAction::TimeOut, _) => self.time_out(&id).is_ok(),
             // Actions on single jobs, which are not bulk operations.
             (JobAction::RetryByHand | JobAction::Complete, _) => false,
             (JobAction::Untrack, _) => {

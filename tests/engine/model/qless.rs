@@ -295,6 +295,25 @@ impl Model {
         Ok(self.jobs[&qless(id)].tags.join(" "))
     }
 
+    /// Whether the job had the tag.
+    pub fn rename_tag(&mut self, id: &str, from: &str, to: &str) -> bool {
+        let Some(job) = self.jobs.get_mut(&qless(id)) else {
+            return false;
+        };
+        if !job.tags.iter().any(|tag| tag == from) {
+            return false;
+        }
+        if from != to && job.tags.iter().any(|tag| tag == to) {
+            job.tags.retain(|tag| tag != from);
+        }
+        for tag in &mut job.tags {
+            if tag == from {
+                to.clone_into(tag);
+            }
+        }
+        true
+    }
+
     pub fn track(&mut self, id: &str, tags: &[String]) -> Result<String, String> {
         self.tag(id, tags)?;
         self.tracked.insert(id.to_owned());

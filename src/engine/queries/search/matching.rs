@@ -230,7 +230,7 @@ fn seen<'a>(job: &'a Job, queue: &'a Queue, is_tracked: bool, now: Time) -> JobF
     let is_record = job.state == State::Record;
     JobFacts {
         id: &job.key.id,
-        state: job.effective_state(now).as_str(),
+        state: job.listed_state(now).as_str(),
         api: queue.key.protocol.as_str(),
         namespace: &queue.key.namespace,
         queue: &queue.key.name,

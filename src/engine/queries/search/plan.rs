@@ -292,7 +292,7 @@ fn states(search: &Search) -> HashMap<State, When> {
             State::Running,
             split(EffectiveState::Stalled, EffectiveState::Running),
         ),
-        (State::TimedOut, whole(EffectiveState::Stalled)),
+        (State::TimedOut, whole(EffectiveState::Waiting)),
         (State::Failed, whole(EffectiveState::Failed)),
         (State::Complete, whole(EffectiveState::Complete)),
         (State::Dead, whole(EffectiveState::Dead)),

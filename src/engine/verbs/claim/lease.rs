@@ -12,6 +12,7 @@ use crate::engine::verbs::claim::{CLAIM_BYTES_MAX, Claim, Order};
 use crate::engine::verbs::leases;
 use crate::engine::verbs::leases::announce_lost_lock;
 use crate::engine::verbs::qless::fail::fail_exhausted;
+use crate::engine::worker_results::RunResult;
 
 /// The result of a claim.
 pub struct Claimed {
@@ -230,6 +231,7 @@ fn announce_expired_lease(work: &mut UnitOfWork, key: &JobKey, worker: &str) {
         job.history.push(EventKind::TimedOut, now, None, None);
         let queue = job.queue;
         work.counters.lease_expired(queue, now);
+        work.counters.run_ended(queue, worker, RunResult::Lost, now);
     }
     announce_lost_lock(work, key, worker);
 }

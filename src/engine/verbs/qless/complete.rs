@@ -13,6 +13,7 @@ use crate::engine::verbs::ItemResults;
 use crate::engine::verbs::leases::{LeaseHolder, leased_job};
 use crate::engine::verbs::lifecycle::enter_queue;
 use crate::engine::verbs::qless::depend::{release_dependents, unmet_dependencies};
+use crate::engine::worker_results::RunResult;
 
 /// The queue that a completed job moves to.
 #[derive(Clone, Debug)]
@@ -74,6 +75,8 @@ pub fn complete(
         None => Vec::new(),
     };
     work.counters.duration(queue, Kind::Run, ran, now);
+    let result = RunResult::Completed(ran);
+    work.counters.run_ended(queue, &holder.worker, result, now);
     if let Some(job) = work.job_mut(key) {
         job.history.push(EventKind::Done, now, None, None);
         job.body = body.clone();

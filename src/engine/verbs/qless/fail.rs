@@ -10,6 +10,7 @@ use crate::engine::model::job::{Failure, Job, JobKey, State};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::ItemResults;
 use crate::engine::verbs::leases::{LeaseHolder, leased_job};
+use crate::engine::worker_results::RunResult;
 
 /// The limit on a failure's message in bytes; longer ones are cut.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
@@ -63,6 +64,8 @@ pub fn fail(
     let queue = leased_job(work, key, holder)?.queue;
     let now = work.now;
     work.counters.failure(queue, now);
+    work.counters
+        .run_ended(queue, &holder.worker, RunResult::Failed, now);
     let failure = failure(group, message, holder, now);
     if let Some(job) = work.job_mut(key) {
         if let Some(body) = body {

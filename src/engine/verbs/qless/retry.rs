@@ -10,6 +10,7 @@ use crate::engine::verbs::ItemResults;
 use crate::engine::verbs::leases::{LeaseHolder, leased_job};
 use crate::engine::verbs::lifecycle::set_available;
 use crate::engine::verbs::qless::fail::{become_failed, fail_exhausted, failure};
+use crate::engine::worker_results::RunResult;
 
 /// A job to return.
 #[derive(Clone, Debug)]
@@ -69,6 +70,8 @@ pub fn retry(work: &mut UnitOfWork, holder: &LeaseHolder, retry: &Retry) -> Resu
         }
         set_available(job, now, retry.delay);
         work.counters.retried(queue);
+        work.counters
+            .run_ended(queue, &holder.worker, RunResult::Retried, now);
         return Ok(remaining);
     }
     match failure {
@@ -76,6 +79,8 @@ pub fn retry(work: &mut UnitOfWork, holder: &LeaseHolder, retry: &Retry) -> Resu
         None => fail_exhausted(job, &queue_name, holder.worker.clone(), now),
     }
     work.counters.failure(queue, now);
+    work.counters
+        .run_ended(queue, &holder.worker, RunResult::Failed, now);
     // As in qless-core's retry.lua: a tracked job publishes this failure like that of `fail`.
     work.publish_tracked("failed", key);
     Ok(remaining)

@@ -137,6 +137,29 @@ pub fn untag(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<()>
     Ok(())
 }
 
+/// Replaces the tag `from` of a job by `to`, in its place. Whether the job had it.
+///
+/// # Errors
+/// [`Error::NoSuchJob`], [`Error::DamagedTags`].
+pub fn rename(work: &mut UnitOfWork, key: &JobKey, from: &str, to: &str) -> Result<bool> {
+    let had = find(work, key)?;
+    let Some(place) = had.iter().position(|tag| tag == from) else {
+        return Ok(false);
+    };
+    let has_both = had.iter().any(|tag| tag == to);
+    if from == to {
+        return Ok(true);
+    }
+    if let Some(job) = work.job_mut(key) {
+        if has_both {
+            job.tags.remove(place);
+        } else if let Some(tag) = job.tags.get_mut(place) {
+            to.clone_into(tag);
+        }
+    }
+    Ok(true)
+}
+
 /// Those of `tags` that a job with the tags `had` does not have.
 ///
 /// # Errors

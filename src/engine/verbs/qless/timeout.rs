@@ -8,6 +8,7 @@ use crate::engine::model::job::{JobKey, State};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::ItemResults;
 use crate::engine::verbs::leases::announce_lost_lock;
+use crate::engine::worker_results::RunResult;
 
 impl Engine {
     /// Ends the leases of jobs, which become the first in their queues.
@@ -43,6 +44,9 @@ pub fn time_out(work: &mut UnitOfWork, key: &JobKey) -> Result<()> {
     job.state = State::TimedOut;
     job.since = now;
     job.ready_at = now;
+    let queue = job.queue;
+    work.counters
+        .run_ended(queue, &lease.worker, RunResult::Lost, now);
     announce_lost_lock(work, key, &lease.worker);
     Ok(())
 }

@@ -10,6 +10,7 @@ use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::pages::daily_stats::model::{DurationStats, StatsView};
 use crate::ui::present::queue_refs::key;
 use crate::ui::present::queue_row;
+use crate::ui::present::workers::activity;
 
 /// The statistics of a queue on a UTC day, `YYYY-MM-DD`; of today if `day` is empty.
 #[server]
@@ -50,8 +51,11 @@ pub async fn load_stats(
         return Ok(None);
     };
     let stats = engine.stats(&key, moment).await?;
+    let queue = queue_row(&queue);
+    let (_, trend) = activity(engine, &key, &queue).await?;
     Ok(Some(StatsView {
-        queue: queue_row(&queue),
+        trend,
+        queue,
         day: moment.day(),
         today: now.day(),
         wait: duration_stats(stats.wait),

@@ -3,11 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ui::model::queue::QueueRow;
+use crate::ui::model::queue_trend::QueueTrend;
 
 /// The events of a queue on one UTC day.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StatsView {
     pub queue: QueueRow,
+    /// How fast it grows or shrinks, if it has waiting jobs and is not paused.
+    pub trend: Option<QueueTrend>,
     /// The number of the day; 1970-01-01 is 0.
     pub day: i64,
     pub today: i64,

@@ -52,6 +52,28 @@ pub struct Graph {
     pub is_truncated: bool,
 }
 
+impl Graph {
+    /// The IDs of the failed jobs on which the first job depends, directly or through other jobs of the graph.
+    pub fn failed_dependencies(&self) -> Vec<&str> {
+        let mut failed = Vec::new();
+        let mut seen = vec![false; self.nodes.len()];
+        let mut next = vec![0];
+        while let Some(index) = next.pop() {
+            let (Some(node), Some(seen)) = (self.nodes.get(index), seen.get_mut(index)) else {
+                continue;
+            };
+            if std::mem::replace(seen, true) {
+                continue;
+            }
+            if index > 0 && node.state == Some(EffectiveState::Failed) {
+                failed.push(node.id.as_str());
+            }
+            next.extend(node.dependencies.iter().rev());
+        }
+        failed
+    }
+}
+
 /// A job in the graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Node {
@@ -63,4 +85,39 @@ pub struct Node {
     pub layer: usize,
     /// The dependencies, as indices into the list of nodes.
     pub dependencies: Vec<usize>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(id: &str, state: EffectiveState, dependencies: &[usize]) -> Node {
+        Node {
+            id: id.to_owned(),
+            klass: None,
+            state: Some(state),
+            layer: 0,
+            dependencies: dependencies.to_vec(),
+        }
+    }
+
+    #[test]
+    fn failed_dependencies_are_found_through_other_jobs() {
+        use EffectiveState::{Depends, Failed, Waiting};
+        let nodes = vec![
+            node("last", Depends, &[1, 2, 3]),
+            node("direct", Failed, &[]),
+            node("between", Depends, &[4, 1]),
+            node("fine", Waiting, &[]),
+            node("deep", Failed, &[]),
+            // Depends on the job, not the other way round.
+            node("dependent", Failed, &[0]),
+        ];
+        let graph = Graph {
+            nodes,
+            is_truncated: false,
+        };
+        assert_eq!(graph.failed_dependencies(), ["direct", "deep"]);
+        assert!(Graph::default().failed_dependencies().is_empty());
+    }
 }

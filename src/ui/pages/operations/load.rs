@@ -81,8 +81,10 @@ fn row(engine: &Engine, operation: &Operation) -> OperationRow {
         JobAction::Priority { priority } => (JobActionKind::Priority, priority.to_string()),
         JobAction::Tag { tag } => (JobActionKind::Tag, tag.clone()),
         JobAction::Untag { tag } => (JobActionKind::Untag, tag.clone()),
+        JobAction::RenameTag { to, .. } => (JobActionKind::RenameTag, to.clone()),
         JobAction::Track => (JobActionKind::Track, String::new()),
         JobAction::Untrack => (JobActionKind::Untrack, String::new()),
+        JobAction::TimeOut => (JobActionKind::TimeOut, String::new()),
         JobAction::RetryByHand => (JobActionKind::RetryByHand, String::new()),
         JobAction::Complete => (JobActionKind::Complete, String::new()),
     };

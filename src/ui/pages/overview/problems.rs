@@ -8,7 +8,7 @@ use crate::ui::components::basics::plural;
 use crate::ui::components::chart::Unit;
 use crate::ui::model::failure::GroupRow;
 use crate::ui::model::problem::ProblemKind;
-use crate::ui::model::queue::QueueRow;
+use crate::ui::model::queue::{PauseDetails, QueueRow};
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::series::RecentActivity;
 use crate::ui::model::state::EffectiveState;
@@ -45,6 +45,8 @@ pub struct Problem {
     pub address: String,
     /// A point in time with its label, such as the first failure.
     pub since: Option<(&'static str, i64)>,
+    /// By whom, until when and why its queue is paused, if that is known.
+    pub pause: Option<PauseDetails>,
     /// An action that solves it.
     pub remedy: Option<SuggestedAction>,
 }
@@ -194,6 +196,7 @@ fn failed_groups(overview: &OverviewView) -> Option<Problem> {
                 .filter_map(|group| group.first)
                 .min()
                 .map(|first| ("first", first)),
+            pause: None,
             remedy: match groups.as_slice() {
                 [group] => Some(SuggestedAction::RetryGroup((*group).clone())),
                 _ => None,
@@ -213,6 +216,7 @@ fn full_disk(recent: &RecentActivity) -> Option<Problem> {
         protocol: None,
         address: "/ui/about".to_owned(),
         since: None,
+        pause: None,
         remedy: None,
     })
 }
@@ -233,6 +237,7 @@ fn failing_more(recent: &RecentActivity) -> Option<Problem> {
         protocol: None,
         address: "/ui/failures?range=1h".to_owned(),
         since: None,
+        pause: None,
         remedy: None,
     })
 }
@@ -250,6 +255,7 @@ fn slow_commits(recent: &RecentActivity) -> Option<Problem> {
         protocol: None,
         address: "/ui/stats".to_owned(),
         since: None,
+        pause: None,
         remedy: None,
     })
 }
@@ -272,6 +278,7 @@ fn dead(problems: &mut Vec<Problem>, overview: &OverviewView, now: i64) {
             protocol: Some(row.queue_ref.protocol),
             address: urls::state(&row.queue_ref, EffectiveState::Dead),
             since: None,
+            pause: None,
             remedy: Some(SuggestedAction::RequeueDead(
                 row.queue_ref.clone(),
                 row.size,
@@ -290,6 +297,7 @@ fn dead(problems: &mut Vec<Problem>, overview: &OverviewView, now: i64) {
             protocol: None,
             address: "/ui/dead".to_owned(),
             since: None,
+            pause: None,
             remedy: None,
         });
     }
@@ -318,6 +326,7 @@ fn no_workers(overview: &OverviewView, now: i64) -> Option<Problem> {
         protocol: None,
         address: "/ui/workers".to_owned(),
         since: None,
+        pause: None,
         remedy: None,
     })
 }
@@ -355,6 +364,9 @@ fn per_queue(
                     ProblemKind::Unclaimed => queue.last_claim.map(|last| ("since", last)),
                     _ => None,
                 },
+                pause: Some(&queue.pause)
+                    .filter(|pause| kind == ProblemKind::Paused && !pause.is_plain())
+                    .cloned(),
                 remedy: (kind == ProblemKind::Paused)
                     .then(|| SuggestedAction::ResumeQueue(queue.queue_ref.clone())),
             })
@@ -378,6 +390,7 @@ fn per_queue(
             protocol: None,
             address: format!("/ui/queues?sort={}", list.as_str()),
             since: None,
+            pause: None,
             remedy: None,
         });
     }

@@ -10,6 +10,7 @@ use crate::ui::model::PAGE_JOBS;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::pages::queue::model::QueueView;
 use crate::ui::present::queue_refs::key;
+use crate::ui::present::workers::activity;
 use crate::ui::present::{queue_row, rows};
 
 pub async fn load_queue(
@@ -34,7 +35,10 @@ pub async fn load_queue(
     };
     let jobs = engine.list_jobs(state, Some(&key), page, None);
     let jobs = jobs.await?;
+    let (workers, trend) = activity(engine, &key, &queue).await?;
     Ok(Some(QueueView {
+        trend,
+        workers,
         queue,
         state,
         jobs: rows(engine, &jobs),

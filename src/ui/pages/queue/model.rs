@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::ui::model::job::JobRow;
 use crate::ui::model::queue::QueueRow;
+use crate::ui::model::queue_trend::QueueTrend;
 use crate::ui::model::state::EffectiveState;
+use crate::ui::model::worker::WorkersInQueues;
 
 /// A queue and a page of its jobs in one state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -12,4 +14,8 @@ pub struct QueueView {
     pub queue: QueueRow,
     pub state: EffectiveState,
     pub jobs: Vec<JobRow>,
+    /// How fast it grows or shrinks, if it has waiting jobs and is not paused.
+    pub trend: Option<QueueTrend>,
+    /// Its workers, if they have names.
+    pub workers: WorkersInQueues<String>,
 }

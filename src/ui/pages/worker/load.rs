@@ -8,6 +8,7 @@ use crate::ui::context::read_or_missing;
 use crate::ui::error::PageError;
 use crate::ui::model::worker::WorkerRow;
 use crate::ui::pages::worker::model::WorkerView;
+use crate::ui::present::workers::queues_of_worker;
 use crate::ui::present::{rows, worker_row};
 
 /// The worker and its jobs. A worker with a lease exists even if it has been inactive for a long time.
@@ -29,7 +30,10 @@ pub async fn load_worker(engine: &Engine, name: &str) -> Result<Option<WorkerVie
             stalled: i64::try_from(jobs.len()).unwrap_or(i64::MAX),
         },
     };
+    let (queues, results) = queues_of_worker(engine, name).await?;
     Ok(Some(WorkerView {
+        queues,
+        results,
         worker,
         jobs: rows(engine, &jobs),
     }))

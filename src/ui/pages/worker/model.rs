@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ui::model::job::JobRow;
-use crate::ui::model::worker::WorkerRow;
+use crate::ui::model::queue_ref::QueueRef;
+use crate::ui::model::worker::{RunResults, WorkerRow, WorkersInQueues};
 
 /// A worker and its jobs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -11,4 +12,8 @@ pub struct WorkerView {
     pub worker: WorkerRow,
     /// Jobs with a valid lease first, then those with an expired one.
     pub jobs: Vec<JobRow>,
+    /// Its queues, and its results in each.
+    pub queues: WorkersInQueues<QueueRef>,
+    /// Its results in all of them.
+    pub results: RunResults,
 }

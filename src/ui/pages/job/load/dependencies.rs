@@ -88,7 +88,7 @@ fn to_graph(engine: &Engine, found: Found) -> Graph {
     let nodes = jobs.into_iter().zip(dependencies).zip(layers);
     let nodes = nodes.map(|(((id, job), dependencies), layer)| Node {
         id,
-        state: job.as_ref().map(|job| job.effective_state(now)),
+        state: job.as_ref().map(|job| job.listed_state(now)),
         klass: job.and_then(|job| job.klass),
         layer,
         dependencies,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::ui::model::failure::GroupRow;
-use crate::ui::model::queue::QueueRow;
+use crate::ui::model::queue::{PauseDetails, QueueRow};
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::model::series::RecentActivity;
 use crate::ui::model::series::Span;
@@ -80,7 +80,18 @@ fn a_paused_queue_with_waiting_jobs_is_one_problem() {
         some[0].remedy,
         Some(SuggestedAction::ResumeQueue(QueueRef::qless("mail")))
     );
+    assert_eq!(some[0].pause, None);
     assert_eq!(found(paused(Counts::default(), None)), []);
+    let pause = PauseDetails {
+        reason: "the printer is broken".to_owned(),
+        by: "ada".to_owned(),
+        ..PauseDetails::default()
+    };
+    let with_reason = found(QueueRow {
+        pause: pause.clone(),
+        ..paused(counts, Some(0))
+    });
+    assert_eq!(with_reason[0].pause, Some(pause));
 }
 
 #[test]
