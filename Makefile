@@ -16,7 +16,7 @@ server := target/server/switchyard
 release := target/release/switchyard
 site := target/site.stamp
 
-.PHONY: help setup serve dev watch build deb package test check fmt lint rust wasm unit traces postgres plain packages containers browser clients size audit fuzz openapi cost stress chaos soak \
+.PHONY: help setup serve dev watch build deb package test check fmt lint rust wasm unit postgres plain packages containers browser clients size audit fuzz openapi cost stress chaos soak \
 	bench reference book pictures clean
 
 help: ## print this help
@@ -50,7 +50,7 @@ package: $(release) ## create an archive of binary and documents, and its checks
 
 # The phases of `make test`. Some wait for the network, for time to pass or for one thread, while others use the CPU. Those
 # that take long begin first.
-phases := rust browser postgres unit plain traces audit cost wasm clients packages size fuzz
+phases := rust browser postgres unit plain audit cost wasm clients packages size fuzz
 
 test: ## run every check that CI runs, side by side; the output is also in target/test
 	@$(MAKE) --no-print-directory -j2 $(site) $(server) fmt
@@ -73,7 +73,8 @@ fmt: ## check the format of the Rust code
 # the server; the package is not optimized, and checks for overflows and debug assertions.
 clippy := CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ \
 	RUSTC_WORKSPACE_WRAPPER=$(shell command -v rustup >/dev/null && rustup which clippy-driver || command -v clippy-driver)
-features := --locked --features ssr
+# Tests also compile the export of traces, which packages contain; `make serve` compiles without it.
+features := --locked --features ssr,otlp
 unoptimized := $(foreach setting,opt-level=0 debug-assertions=true overflow-checks=true, \
 	--config profile.serve.package.switchyard.$(setting))
 
@@ -106,10 +107,6 @@ tests := cargo $(nextest) $(features) $(profile) $(unoptimized)
 unit: rust ## run all Rust tests on SQLite; ARGS=name runs those whose name contains it
 	@scripts/prometheus.sh
 	$(clippy) $(tests) $(ARGS)
-
-# Only the unit tests of the library, because the program of the other tests has the same path with other features.
-traces: rust ## run the tests of traces, which need the feature otlp
-	$(clippy) cargo $(nextest) $(features),otlp $(profile) $(unoptimized) --lib trace
 
 # Tests create many databases. Autovacuum is off because it would have to visit them all.
 postgres plain: export POSTGRES_OPTIONS ?= -c autovacuum=off -c checkpoint_timeout=1h -c max_wal_size=8GB -c full_page_writes=off
