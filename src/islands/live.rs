@@ -16,6 +16,8 @@ mod suggest;
 mod times;
 #[cfg(feature = "hydrate")]
 mod wire;
+#[cfg(feature = "hydrate")]
+mod zoom;
 #[cfg(not(feature = "hydrate"))]
 mod wire {
     //! On the server, the island's functions are empty.

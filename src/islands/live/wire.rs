@@ -11,7 +11,7 @@ use leptos::wasm_bindgen::{JsCast, JsValue};
 use web_sys::{DomParser, Event, EventSource, MessageEvent, SupportedType};
 
 use super::morph::{IN_USE, Refresh};
-use super::{Link, copy, hover, select, suggest, times};
+use super::{Link, copy, hover, select, suggest, times, zoom};
 use crate::islands::browser::{address, fetch, listen, storage};
 use crate::time;
 
@@ -76,6 +76,7 @@ pub fn start(
     hover::start();
     select::start();
     suggest::start();
+    zoom::start();
     times::show(client.now());
     if remembered_pause() {
         link.set(Link::Paused);

@@ -150,6 +150,7 @@ fn times(view: &FailingView) -> AnyView {
         from: view.from,
         width: view.width,
         is_in_progress: true,
+        marks: Vec::new(),
         lines: vec![Line {
             name: "failed",
             class: "text-failed",
