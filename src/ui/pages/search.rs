@@ -253,7 +253,7 @@ fn results(
     let all = i64::try_from(all).unwrap_or(i64::MAX);
     let is_all = position.after.is_none() && found.next.is_none();
     let bar = BulkBar {
-        search: text,
+        search: Some(text),
         all: is_all.then_some(all),
         shown: found.jobs.len(),
         actions: bulk::actions_of(None, None),
