@@ -3,6 +3,8 @@
 //! keeps what the user has opened, typed or selected.
 
 #[cfg(feature = "hydrate")]
+mod base;
+#[cfg(feature = "hydrate")]
 mod copy;
 #[cfg(feature = "hydrate")]
 mod hover;
@@ -10,6 +12,8 @@ mod hover;
 mod morph;
 #[cfg(feature = "hydrate")]
 mod select;
+#[cfg(feature = "hydrate")]
+mod share;
 #[cfg(feature = "hydrate")]
 mod suggest;
 #[cfg(feature = "hydrate")]
