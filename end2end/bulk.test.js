@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { assertPresentable, inEachLook, live, screenshot, startDashboard } from "./dashboard.js";
-import { client, lmstfy, relay } from "./client.js";
+import { client, jobq, lmstfy, relay } from "./client.js";
 
 const dashboard = startDashboard({ args: ["--no-auth"] });
 
@@ -25,6 +25,9 @@ function fill(url) {
     await api.take("runs", "host-1");
     await api.post("/track", "w-1");
     await api.failed("broken", "Boom", "boom", "f-1");
+    const hosts = jobq(url, "hosts");
+    await hosts.make();
+    for (const n of [1, 2]) await hosts.create(`{"n": ${n}}`, '["CREATED"]');
   })();
   return filled;
 }
@@ -35,6 +38,11 @@ const LISTS = [
   ["/ui/queues/later/scheduled", "l-1"],
   ["/ui/queues/runs/running", "held"],
   ["/ui/queues/broken/failed", "f-1"],
+  ["/ui/failures/Boom", "f-1"],
+  ["/ui/failures/Boom?range=24h", "f-1"],
+  ["/ui/jobq/hosts", "2"],
+  [`/ui/jobq/hosts?state=${name('["CREATED"')}`, "1"],
+  [`/ui/jobq/hosts?q=${name('[["=", "id", 2]]')}`, "2"],
   ["/ui/relay/orders/waiting", "r-1"],
   ["/ui/scheduled", "l-2"],
   ["/ui/workers/host-1", "held"],
@@ -68,6 +76,15 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
       await page.getByRole("link", { name: "Back", exact: true }).click();
       assert.equal(page.url(), url + path);
     }
+  });
+
+  test("only selected records of one state can be changed, because no search finds all", async (page) => {
+    await page.goto(`/ui/jobq/hosts?state=${name('["CREATED"')}`);
+    assert.equal(await page.getByRole("radio", { name: /^all/ }).count(), 0);
+    await page.goto("/ui/jobq/hosts");
+    await page.getByRole("radio", { name: "all 2 matching" }).check();
+    await page.getByRole("button", { name: "Cancel or delete…", exact: true }).click();
+    await page.getByRole("heading", { name: "Cancel or delete 2 jobs?" }).waitFor();
   });
 
   test("all jobs of a list are counted, and changed by an operation", async (page, url) => {

@@ -138,6 +138,77 @@ dashboard.test("a chart shows its values at the pointer", async ({ page, url }) 
   assert.equal(await page.locator("#values").count(), 0);
 });
 
+for (const { test } of dashboard.modes) {
+  test("links lead to other periods, and each queue has a small chart", async (page, api, url) => {
+    await fill(url);
+    await page.goto("/ui/stats?range=6h&compare=week");
+    const zoom = page.getByRole("navigation", { name: "Zoom" });
+    assert.deepEqual(await zoom.getByRole("link").allTextContents(), ["Earlier", "Zoom in", "Zoom out"]);
+    const length = async () => {
+      const times = await page.locator("h2 time").evaluateAll((times) => times.map((time) => Date.parse(time.dateTime)));
+      return (times[1] - times[0]) / 60_000;
+    };
+    const before = await length();
+    await zoom.getByRole("link", { name: "Zoom in" }).click();
+    await page.waitForURL(/from=/);
+    assert.match(page.url(), /compare=week/);
+    assert.ok((await length()) < before);
+    await zoom.getByRole("link", { name: "Earlier" }).click();
+    await zoom.getByRole("link", { name: "Later" }).click();
+    await page.goto("/ui/stats");
+    const chart = page.getByRole("img", { name: /^mail: \d+ jobs completed, \d+ failed$/ });
+    await chart.waitFor();
+    await page.getByLabel("By queue").getByRole("link", { name: "mail" }).click();
+    await page.waitForURL(/queue=queues%2Fmail/);
+    await page.getByText("Daily statistics and histograms").waitFor();
+  });
+
+  test("charts mark pauses", async (page, api, url) => {
+    await fill(url);
+    await page.goto("/ui/queues/mail");
+    await page.getByRole("button", { name: /^Pause queue/ }).first().click();
+    await page.getByText("Workers get no jobs from it.").first().waitFor();
+    await page.goto("/ui/stats?queue=queues/mail");
+    await page.getByLabel("Marked events").getByText("Pause: queue mail").first().waitFor();
+    assert.notEqual(await page.locator("[data-chart=throughput] svg title", { hasText: "Pause: queue mail" }).count(), 0);
+    await page.goto("/ui/queues/mail");
+    await page.getByRole("button", { name: /^Resume queue/ }).first().click();
+    await page.getByText("Queue “mail” resumed.").waitFor();
+  });
+}
+
+dashboard.test("dragging across a chart zooms in", async ({ page, url }) => {
+  await fill(url);
+  await page.goto("/ui/stats?queue=queues/mail&compare=1");
+  await live(page);
+  const chart = page.locator("[data-chart] > svg:first-child").first();
+  const box = await chart.boundingBox();
+  const [from, to] = await page.locator("#range").evaluate((form) => [form.dataset.from, form.dataset.to].map(Number));
+  const y = box.y + 60;
+  // A click, or a movement of a few pixels, does nothing.
+  await page.mouse.move(box.x + 50, y);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 53, y);
+  await page.mouse.up();
+  assert.doesNotMatch(page.url(), /from=/);
+  await page.mouse.move(box.x + box.width * 0.75, y);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.5, y, { steps: 5 });
+  await page.locator("#selected-range").waitFor();
+  await screenshot(page, "chart-drag");
+  await page.mouse.move(box.x + box.width * 0.25, y, { steps: 5 });
+  await page.mouse.up();
+  await page.waitForURL(/from=/);
+  const query = new URL(page.url()).searchParams;
+  assert.equal(query.get("queue"), "queues/mail");
+  assert.equal(query.get("compare"), "1");
+  const minute = (share) => Math.floor((from + share * (to - from)) / 60_000_000);
+  const asked = ["from", "to"].map((name) => Date.parse(`${query.get(name)}Z`) / 60_000);
+  assert.ok(Math.abs(asked[0] - minute(0.25)) <= 1 && Math.abs(asked[1] - minute(0.75)) <= 1, page.url());
+  await live(page);
+  assert.equal(await page.locator("#selected-range").count(), 0);
+});
+
 dashboard.test("one job can be retried as a canary, and its page opens", async ({ page, url }) => {
   const api = client(url);
   for (const id of ["bird-1", "bird-2"]) await api.failed("mine", "Gas", "no air", id);
@@ -191,7 +262,7 @@ dashboard.test("the last minute updates live, and open elements stay open", asyn
 dashboard.test("charts are accessible and fit in each look", async ({ page, url }) => {
   await fill(url);
   const pages = {
-    overview: "/ui", queues: "/ui/queues?state=problem", stats: "/ui/stats?range=6h&compare=1",
+    overview: "/ui", queues: "/ui/queues?state=problem", stats: "/ui/stats?range=6h&compare=1", week: "/ui/stats?range=24h&compare=week",
     failures: "/ui/failures?range=24h", failure: "/ui/failures/Net%3A%3ALost?range=1h",
   };
   for (const [name, path] of Object.entries(pages)) {

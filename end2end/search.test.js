@@ -174,6 +174,24 @@ dashboard.test("results do not change on a refresh, and the user's input is kept
   await client(url).post("/cancel", "letter-3");
 });
 
+dashboard.test("results can be followed live", async ({ page, url }) => {
+  const api = client(url);
+  await api.add("followed", {}, "followed-1");
+  await page.goto("/ui/jobs?q=queue%3Afollowed");
+  await page.getByRole("link", { name: "Follow live" }).click();
+  await page.waitForURL(/q=queue%3Afollowed&follow=1$/);
+  await live(page);
+  await api.add("followed", {}, "followed-2");
+  await page.locator("#hits").getByRole("link", { name: "followed-2" }).waitFor();
+  // A list that is in use keeps its rows.
+  await page.getByRole("checkbox", { name: "Select job followed-1" }).check();
+  await api.add("followed", {}, "followed-3");
+  await page.getByRole("button", { name: "1 new" }).click();
+  await page.locator("#hits").getByRole("link", { name: "followed-3" }).waitFor();
+  await page.getByRole("link", { name: "Stop following" }).click();
+  await page.waitForURL(/q=queue%3Afollowed$/);
+});
+
 dashboard.test("every search is accessible and fits in each look", async ({ page, url }) => {
   await fill(url);
   const searches = [

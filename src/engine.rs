@@ -29,7 +29,7 @@ mod worker_results;
 mod write_timeout;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -67,12 +67,14 @@ pub use operations::{
 use peers::Peers;
 use queries::LongReads;
 pub use queries::about::{Opened, ServerInfo};
+pub use queries::busiest::Activity;
 pub use queries::dead_letter::DeadLetter;
 pub use queries::due::{Due, HOURS};
 pub use queries::evaluate::{Allowance, Evaluated};
 pub use queries::events::PublishedEvent;
 pub use queries::failure_times::{FailedJob, FailureTimes, TIMES_MAX};
 pub use queries::failures::FailureGroup;
+pub use queries::marks::MarkedAction;
 pub use queries::names::Names;
 pub use queries::queue_workers::{QueueActivity, QueueRates, WorkerInQueue, WorkersInQueues};
 pub use queries::queues::{Counts, QueueCounts};
@@ -177,6 +179,8 @@ struct Inner {
     round_robin: RoundRobin,
     /// Audited actions whose outcome was recorded.
     outcomes_recorded: AtomicU64,
+    /// The minute of the last sample of waiting jobs.
+    sampled_minute: AtomicI64,
     poll_candidates: PollCandidates,
     claimants: Claimants,
     max_queues: usize,
@@ -226,8 +230,7 @@ impl Engine {
         let subscriptions = Arc::new(Subscriptions::default());
         let reloaded = cache::reload(&shared, &subscriptions, readers.read(cache::all()).await?)?;
         let highest = readers.rows(Statement::new(HIGHEST_SEQ, [])).await?;
-        let recent = Arc::<Recent>::default();
-        let changes = watch::Sender::new(0);
+        let (recent, changes) = (Arc::<Recent>::default(), watch::Sender::new(0));
         let operation_runner = operations::OperationRunner::default();
         let (commits, metrics) = (Arc::default(), Arc::new(options.metrics()));
         let runner = Runner {
@@ -263,6 +266,7 @@ impl Engine {
             operation_runner,
             round_robin: RoundRobin::default(),
             outcomes_recorded: AtomicU64::new(0),
+            sampled_minute: AtomicI64::new(i64::MIN),
             poll_candidates: PollCandidates::default(),
             claimants: Claimants::default(),
             max_queues: verbs::queue_limit::max_queues(options),

@@ -5,6 +5,7 @@ pub mod empty_queues;
 pub mod flush;
 pub mod fold_series;
 pub mod prune;
+pub mod sample_waiting;
 pub mod tasks;
 
 use std::sync::Arc;
@@ -215,6 +216,11 @@ impl Engine {
     /// Runs each task repeatedly while it has more to do, so that a backlog is cleared in one round. Client writes run
     /// between the batches.
     async fn run_maintenance_round(&self, include_infrequent: bool) {
+        // With the clients' clock, statistics belong to their time.
+        if !self.trusts_client_clock() {
+            // Errors are logged, and the next minute has another sample.
+            drop(self.sample_waiting().await);
+        }
         let tasks = MaintenanceTask::all(self.trusts_client_clock());
         for task in tasks.filter(|task| include_infrequent || !task.is_infrequent()) {
             if task == MaintenanceTask::EndPauses && !self.has_ended_pauses() {

@@ -5,6 +5,7 @@ use crate::engine::queries::tags::TagRanking;
 
 pub mod about;
 pub mod batch_size;
+pub mod busiest;
 pub mod dead_letter;
 pub mod due;
 pub mod evaluate;
@@ -15,6 +16,7 @@ pub mod import;
 pub mod job_lists;
 pub mod jobs;
 pub mod lmstfy;
+pub mod marks;
 pub mod names;
 pub mod operations;
 pub mod queue_workers;

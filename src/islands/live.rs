@@ -3,6 +3,8 @@
 //! keeps what the user has opened, typed or selected.
 
 #[cfg(feature = "hydrate")]
+mod base;
+#[cfg(feature = "hydrate")]
 mod copy;
 #[cfg(feature = "hydrate")]
 mod hover;
@@ -11,11 +13,15 @@ mod morph;
 #[cfg(feature = "hydrate")]
 mod select;
 #[cfg(feature = "hydrate")]
+mod share;
+#[cfg(feature = "hydrate")]
 mod suggest;
 #[cfg(feature = "hydrate")]
 mod times;
 #[cfg(feature = "hydrate")]
 mod wire;
+#[cfg(feature = "hydrate")]
+mod zoom;
 #[cfg(not(feature = "hydrate"))]
 mod wire {
     //! On the server, the island's functions are empty.

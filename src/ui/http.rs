@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod authentication;
 pub mod base_path;
+mod delta;
 pub mod download;
 mod export_slots;
 pub mod exports;
@@ -12,6 +13,7 @@ pub mod forms;
 pub mod guard;
 pub mod login;
 pub mod page_forms;
+mod recent_pages;
 pub mod rejections;
 pub mod rendered_pages;
 

@@ -7,7 +7,7 @@ use leptos::prelude::use_context;
 use crate::auth::{AuthMethod, Role};
 use crate::ui::display::Display;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
-use crate::ui::model::series::StatisticsQuery;
+use crate::ui::model::series::{Compare, StatisticsQuery};
 use crate::ui::urls::encoding::{decode, name_of, without_nul};
 
 /// The request for a page. The router provides it as context.
@@ -80,7 +80,7 @@ impl PageRequest {
             range: text("range"),
             from: text("from"),
             to: text("to"),
-            compare: text("compare") == "1",
+            compare: Compare::parse(&text("compare")),
         }
     }
 

@@ -107,13 +107,12 @@ pub fn queue_param(queue_ref: &QueueRef) -> String {
 
 /// Statistics over hours, days and weeks.
 pub fn statistics(query: &StatisticsQuery) -> String {
-    let compare = if query.compare { "1" } else { "" };
     let fields = [
         ("queue", query.queue.as_str()),
         ("range", &query.range),
         ("from", &query.from),
         ("to", &query.to),
-        ("compare", compare),
+        ("compare", query.compare.as_str()),
     ];
     with_fields("/ui/stats", fields)
 }

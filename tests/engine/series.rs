@@ -2,7 +2,8 @@
 
 use super::*;
 use switchyard::engine::{
-    Enqueue, HOUR, HOURS_KEPT, Mode, Publish, Run, SeriesTotals, minute, quantile,
+    Activity, Enqueue, HOUR, HOURS_KEPT, ManualClock, Mode, Publish, Run, SeriesTotals, minute,
+    quantile,
 };
 use tokio::time::sleep;
 
@@ -293,4 +294,92 @@ async fn statistics_of_several_servers_add_up() {
     assert_eq!(totals(&day[0]), [2, 2, 2, 0]);
     one.close().await;
     other.close().await;
+}
+
+#[tokio::test]
+async fn waiting_jobs_are_recorded_once_a_minute() {
+    let (folder, start) = (tempfile::TempDir::new().unwrap(), Time(1_000_000_000_000));
+    let clock = ManualClock::at(start);
+    let options = pauses::with_clock(&clock, &folder);
+    let engine = Engine::open(&options).await.unwrap();
+    let other = QueueKey::qless("other");
+    add(&engine, &q(), vec![new("a"), new("b")]).await;
+    add(&engine, &other, vec![new("c")]).await;
+    for _ in 0..2 {
+        engine.maintain().await.unwrap();
+    }
+    clock.set(start.plus_seconds(60.0));
+    for queue in [q(), other.clone()] {
+        engine.claim(Claim::of(queue, "w", 1), None).await.unwrap();
+    }
+    engine.maintain().await.unwrap();
+    engine.close().await;
+    // A restart adds no second sample to the minute.
+    let engine = Engine::open(&options).await.unwrap();
+    engine.maintain().await.unwrap();
+    let waiting = async |queue: Option<&QueueKey>, width: i64, count: usize| {
+        let series = engine.series(queue, minute(start), width, count).await;
+        let series = series.unwrap();
+        series.iter().map(SeriesTotals::waiting).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        waiting(Some(&q()), 1, 3).await,
+        [Some(2.0), Some(1.0), None]
+    );
+    assert_eq!(
+        waiting(Some(&other), 1, 3).await,
+        [Some(1.0), Some(0.0), None]
+    );
+    assert_eq!(waiting(None, 1, 3).await, [Some(3.0), Some(1.0), None]);
+    assert_eq!(waiting(None, 3, 1).await, [Some(2.0)], "the average");
+    // Samples of minutes become samples of hours.
+    clock.set(start.plus_seconds(30.0 * 3_600.0));
+    engine.maintain().await.unwrap();
+    let hour = minute(start).div_euclid(HOUR) * HOUR;
+    let hours = engine.series(None, hour, HOUR, 1).await.unwrap();
+    assert_eq!(hours[0].waiting(), Some(2.0));
+    assert!(engine.check(None).await.unwrap().is_empty());
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn the_busiest_queues_come_first() {
+    let engine = engine().await;
+    for id in ["a", "b", "c"] {
+        put(&engine, 0.0, new(id)).await;
+    }
+    pop(&engine, 1.0, "w", 3).await;
+    complete(&engine, 2.0, "w", "a").await.unwrap();
+    complete(&engine, 61.0, "w", "b").await.unwrap();
+    let failed = engine.fail(vec![fail("c")], holder("w"), at(62.0)).await;
+    failed.unwrap().remove(0).unwrap();
+    let one = QueueKey::qless("one");
+    let job = engine.put(one.clone(), vec![new("d")], "client".to_owned(), at(0.0));
+    job.await.unwrap().remove(0).unwrap();
+    let claim = Claim::of(one.clone(), "w", 1);
+    engine.claim(claim, at(1.0)).await.unwrap();
+    complete(&engine, 2.0, "w", "d").await.unwrap();
+    let busiest = async |width: i64, count: usize, limit: i64| -> Vec<(QueueKey, Vec<[i64; 2]>)> {
+        let found = engine.busiest(0, width, count, limit).await.unwrap();
+        let known = engine.known_queues();
+        let spans = |spans: Vec<Activity>| {
+            let spans = spans.into_iter();
+            spans.map(|span| [span.completed, span.failed]).collect()
+        };
+        let row = |(queue, activity)| (known.by_id(queue).unwrap().key.clone(), spans(activity));
+        found.into_iter().map(row).collect()
+    };
+    assert_eq!(
+        busiest(1, 3, 9).await,
+        [
+            (q(), vec![[1, 0], [1, 1], [0, 0]]),
+            (one.clone(), vec![[1, 0], [0, 0], [0, 0]])
+        ]
+    );
+    assert_eq!(busiest(1, 3, 1).await.len(), 1);
+    assert_eq!(
+        busiest(HOUR, 1, 9).await,
+        [(q(), vec![[2, 1]]), (one, vec![[1, 0]])]
+    );
+    engine.close().await;
 }

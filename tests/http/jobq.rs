@@ -21,6 +21,7 @@ mod polls;
 mod query;
 mod queues;
 mod routes;
+mod selection;
 mod states;
 
 use crate::support::Server;

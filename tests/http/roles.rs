@@ -4,6 +4,7 @@ mod alerts;
 mod audit;
 mod by_hand;
 mod changes;
+mod marks;
 mod mutes;
 mod pages;
 mod paths;

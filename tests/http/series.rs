@@ -151,6 +151,78 @@ async fn the_previous_period_is_compared() {
 }
 
 #[tokio::test]
+async fn the_same_time_last_week_is_compared() {
+    let (server, begin) = (Server::start(), two_hours_ago());
+    fill(&server, "old", begin - 7 * 24 * HOUR).await;
+    fill(&server, "mail", begin).await;
+    let range = format!("from={}&to={}", named(begin), named(begin + 10 * MINUTE));
+    let series = numbers(&server, &format!("{range}&compare=week")).await;
+    // Minutes are not kept for a week.
+    let before = series["before"].as_array().unwrap();
+    assert_eq!((before.len(), &before[0]["put"]), (1, &json!(15)));
+    assert_eq!(series["spans"].as_array().unwrap().len(), 10);
+    let path = format!("/ui/stats?{range}&compare=week");
+    let shown = page(&server, &path).await.text;
+    // 10 jobs in 10 minutes, instead of 10 in an hour.
+    for words in [
+        "10 jobs completed; +500% vs. the same time last week",
+        ">last week<",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+}
+
+#[tokio::test]
+async fn the_page_links_to_other_periods_and_to_each_queue() {
+    let (server, begin) = (Server::start(), two_hours_ago());
+    fill(&server, "mail", begin).await;
+    fill(&server, "a/b", begin).await;
+    let at = |minutes: i64| escape(&named(begin + minutes * MINUTE));
+    let link = |from: i64, to: i64, word: &str| {
+        let (from, to) = (at(from), at(to));
+        format!("href=\"/ui/stats?from={from}&amp;to={to}&amp;compare=1\">{word}</a>")
+    };
+    let range = format!("from={}&to={}&compare=1", at(0), at(20));
+    let shown = page(&server, &format!("/ui/stats?{range}")).await.text;
+    for link in [
+        link(-20, 0, "Earlier"),
+        link(20, 40, "Later"),
+        link(5, 15, "Zoom in"),
+        link(-10, 30, "Zoom out"),
+    ] {
+        assert!(shown.contains(&link), "{link}: {shown}");
+    }
+    for words in [
+        "mail: 10 jobs completed, 5 failed",
+        "a/b: 10 jobs completed, 5 failed",
+        "/ui/stats?queue=queues%2Fa%252Fb&amp;from=",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    // Nothing is later than now, and a page of one queue has no charts of others.
+    let now = page(&server, "/ui/stats?queue=queues/mail").await.text;
+    assert!(now.contains(">Earlier</a>") && !now.contains(">Later</a>"));
+    assert!(!now.contains("By queue"));
+}
+
+#[tokio::test]
+async fn waiting_jobs_are_shown_over_time() {
+    let server = Server::with(&[]);
+    server.by("ada").add_ids("mail", &["a", "b", "c"]).await;
+    let found = loop {
+        let series = numbers(&server, "queue=queues/mail").await;
+        let spans = series["spans"].as_array().unwrap();
+        if let Some(n) = spans.iter().find_map(|span| span["waiting"].as_f64()) {
+            break n;
+        }
+    };
+    // The first sample can be older than the jobs; then the next minute has them.
+    assert!([0.0, 3.0].contains(&found));
+    let shown = page(&server, "/ui/stats?queue=queues/mail").await.text;
+    assert!(shown.contains("waiting on average, recorded once a minute"));
+}
+
+#[tokio::test]
 async fn invalid_ranges_are_rejected_with_a_sentence() {
     let server = Server::start();
     server.at(0).add_ids("mail", &["a"]).await;

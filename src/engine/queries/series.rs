@@ -9,8 +9,8 @@ use crate::engine::error::Result;
 use crate::engine::model::job::{QueueId, QueueKey};
 use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::unit_of_work::time_series::{
-    BUCKETS, FAILED, FORMER_BOUNDS_S, FORMER_RUNS, FORMER_WAITS, HOUR, MINUTE_US, PUT, RUNS, WAITS,
-    bucket_value, buckets_of_former,
+    BUCKETS, FAILED, FORMER_BOUNDS_S, FORMER_RUNS, FORMER_WAITS, HOUR, MINUTE_US, PUT, RUNS,
+    SAMPLES, WAITING, WAITS, bucket_value, buckets_of_former,
 };
 use crate::store::Statement;
 
@@ -20,6 +20,9 @@ pub struct SeriesTotals {
     pub put: i64,
     /// Jobs that entered the state failed or were dead-lettered.
     pub failed: i64,
+    /// The waiting jobs at each sample, added up, and the number of samples.
+    waiting: i64,
+    samples: i64,
     /// Claims by waiting time.
     pub waits: DurationCounts,
     /// Completions by run time.
@@ -80,9 +83,16 @@ impl SeriesTotals {
         self.runs.total()
     }
 
+    /// The average number of waiting jobs; `None` without samples.
+    pub fn waiting(&self) -> Option<f64> {
+        (self.samples > 0).then(|| self.waiting as f64 / self.samples as f64)
+    }
+
     pub fn plus(mut self, other: &SeriesTotals) -> SeriesTotals {
         self.put += other.put;
         self.failed += other.failed;
+        self.waiting += other.waiting;
+        self.samples += other.samples;
         self.waits.plus(&other.waits);
         self.runs.plus(&other.runs);
         self
@@ -92,6 +102,8 @@ impl SeriesTotals {
         match slot {
             PUT => self.put += n,
             FAILED => self.failed += n,
+            WAITING => self.waiting += n,
+            SAMPLES => self.samples += n,
             RUNS.. => self.runs.add(slot - RUNS, n),
             WAITS.. => self.waits.add(slot - WAITS, n),
             FORMER_RUNS.. => self.runs.add_former(slot - FORMER_RUNS, n),
@@ -208,9 +220,13 @@ SELECT (t.day - $2) / $4, t.slot, CAST(sum(t.n) AS BIGINT)
 FROM (SELECT id FROM queues UNION ALL SELECT 0) AS q CROSS JOIN tallies AS t
 WHERE t.kind = $1 AND t.queue = q.id AND t.day >= $2 AND t.day < $3 GROUP BY 1, 2";
 
+// The samples are counted once for all queues.
 const OF_QUEUE: &str = "
 SELECT (t.day - $2) / $4, t.slot, CAST(sum(t.n) AS BIGINT) FROM tallies AS t
-WHERE t.kind = $1 AND t.queue = $5 AND t.day >= $2 AND t.day < $3 GROUP BY 1, 2";
+WHERE t.kind = $1 AND t.queue = $5 AND t.day >= $2 AND t.day < $3 GROUP BY 1, 2
+UNION ALL
+SELECT (t.day - $2) / $4, t.slot, CAST(sum(t.n) AS BIGINT) FROM tallies AS t
+WHERE t.kind = $1 AND t.queue = 0 AND t.day >= $2 AND t.day < $3 AND t.slot = {series_samples} GROUP BY 1, 2";
 
 const THROUGHPUTS: &str = "
 SELECT t.queue, t.day - $1, CAST(sum(t.n) AS BIGINT) FROM queues AS q CROSS JOIN tallies AS t

@@ -25,8 +25,7 @@ pub fn start() {
 
 /// Shows the values at the pointer; `None` if it is not on a chart.
 fn show(event: &Event) -> Option<()> {
-    let target: Element = event.target()?.dyn_into().ok()?;
-    let drawing = target.closest("[data-chart] > svg:first-child").ok()??;
+    let drawing = chart_at(event)?;
     let chart = drawing.parent_element()?.get_attribute("data-chart")?;
     let x = position(event, "clientX")?;
     let area = drawing.get_bounding_client_rect();
@@ -55,7 +54,14 @@ fn show(event: &Event) -> Option<()> {
         .ok()
 }
 
-fn position(event: &Event, name: &str) -> Option<f64> {
+/// The drawing of the chart at which the event happens.
+pub fn chart_at(event: &Event) -> Option<Element> {
+    let target: Element = event.target()?.dyn_into().ok()?;
+    target.closest("[data-chart] > svg:first-child").ok()?
+}
+
+/// A number of the event, such as a position.
+pub fn position(event: &Event, name: &str) -> Option<f64> {
     Reflect::get(event, &name.into()).ok()?.as_f64()
 }
 

@@ -7,12 +7,13 @@ use std::time::Duration;
 use js_sys::{Date, JSON, Reflect};
 use leptos::prelude::{GetUntracked, RwSignal, Set, WithUntracked, document, set_interval, window};
 use leptos::task::spawn_local;
-use leptos::wasm_bindgen::{JsCast, JsValue};
-use web_sys::{DomParser, Event, EventSource, MessageEvent, SupportedType};
+use leptos::wasm_bindgen::JsValue;
+use web_sys::{DomParser, SupportedType};
 
 use super::morph::{IN_USE, Refresh};
-use super::{Link, copy, hover, select, suggest, times};
-use crate::islands::browser::{address, fetch, listen, storage};
+use super::share::{News, Shared};
+use super::{Link, base, copy, hover, select, suggest, times, zoom};
+use crate::islands::browser::{fetch, listen, storage};
 use crate::time;
 
 /// Milliseconds without an event after which the feed counts as broken. The server sends one every 15 s.
@@ -31,7 +32,8 @@ struct FeedClient {
     clock_warning: RwSignal<String>,
     /// The text for changes that a refresh did not apply to lists in use; empty if none.
     pending: RwSignal<String>,
-    source: RefCell<Option<EventSource>>,
+    /// The stream of events, which the tabs of a browser share.
+    stream: RefCell<Option<Rc<Shared>>>,
     /// The sequence number of the feed's state that the page shows.
     seq: Cell<u64>,
     /// How far the server's clock is ahead of the browser's, in microseconds.
@@ -62,7 +64,7 @@ pub fn start(
         link,
         clock_warning,
         pending,
-        source: RefCell::new(None),
+        stream: RefCell::new(None),
         seq: Cell::new(seq),
         server_offset_us: Cell::new(now as f64 - Date::now() * 1000.0),
         last_event_ms: Cell::new(Date::now()),
@@ -76,11 +78,12 @@ pub fn start(
     hover::start();
     select::start();
     suggest::start();
+    zoom::start();
     times::show(client.now());
     if remembered_pause() {
         link.set(Link::Paused);
     } else {
-        client.connect();
+        client.connect(false);
     }
     let ticking = Rc::clone(&client);
     set_interval(move || ticking.tick(), Duration::from_secs(1));
@@ -111,7 +114,7 @@ pub fn set_paused(paused: bool) {
         client.link.set(Link::Paused);
     } else {
         client.link.set(Link::Connecting);
-        client.connect();
+        client.connect(false);
         client.refresh();
     }
 }
@@ -129,50 +132,43 @@ fn remembered_pause() -> bool {
 }
 
 impl FeedClient {
-    fn connect(self: &Rc<Self>) {
+    /// Connects to the stream of events. `is_alone` does not share that of another tab.
+    fn connect(self: &Rc<Self>, is_alone: bool) {
         self.disconnect();
         if document().hidden() {
             return;
         }
-        let Ok(source) = EventSource::new(&address("/ui/events")) else {
-            return;
-        };
         self.last_event_ms.set(Date::now());
         let client = Rc::clone(self);
-        listen(&source, "change", move |event| client.on_event(&event));
-        let client = Rc::clone(self);
-        listen(&source, "beat", move |event| client.on_event(&event));
-        let client = Rc::clone(self);
-        listen(&source, "error", move |_| {
-            client.link.set(Link::Stale);
-            // The next response can come from another server, which has its own sequence numbers, so any number counts
-            // as new.
-            client.seq.set(u64::MAX);
+        let stream = Shared::connect(is_alone, move |news| match news {
+            News::Event(id, data) => client.on_event(id, data),
+            News::Broken => {
+                client.link.set(Link::Stale);
+                // The next response can come from another server, which has its own sequence numbers, so any number
+                // counts as new.
+                client.seq.set(u64::MAX);
+            }
         });
-        *self.source.borrow_mut() = Some(source);
+        *self.stream.borrow_mut() = Some(stream);
     }
 
     fn disconnect(&self) {
-        if let Some(source) = self.source.borrow_mut().take() {
-            source.close();
+        if let Some(stream) = self.stream.borrow_mut().take() {
+            stream.close();
         }
     }
 
     /// Handles an event. Its ID is the sequence number of the feed's state.
-    fn on_event(self: &Rc<Self>, event: &Event) {
-        let Some(event) = event.dyn_ref::<MessageEvent>() else {
-            return;
-        };
+    fn on_event(self: &Rc<Self>, id: &str, data: &str) {
         self.last_event_ms.set(Date::now());
-        let news = event.data().as_string();
-        if let Some(now) = news.and_then(|news| number(&news, "now")) {
+        if let Some(now) = number(data, "now") {
             self.compare_clocks(now - Date::now() * 1000.0);
         }
         if self.link.get_untracked() == Link::Paused {
             return;
         }
         self.link.set(Link::Live);
-        if event.last_event_id() != self.seq.get().to_string() {
+        if id != self.seq.get().to_string() {
             self.refresh();
         }
     }
@@ -197,8 +193,8 @@ impl FeedClient {
         }
         if document().hidden() {
             self.disconnect();
-        } else if self.source.borrow().is_none() {
-            self.connect();
+        } else if self.stream.borrow().is_none() {
+            self.connect(false);
             self.refresh();
         }
     }
@@ -210,7 +206,9 @@ impl FeedClient {
         }
         times::show(self.now());
         let now = Date::now();
-        if now - self.last_event_ms.get() > SILENCE_MS {
+        // Another tab's stream can be silent because that tab is.
+        let is_silent = now - self.last_event_ms.get() > SILENCE_MS;
+        if is_silent {
             self.link.set(Link::Stale);
         }
         let has_pending = !self.pending.with_untracked(String::is_empty);
@@ -218,7 +216,7 @@ impl FeedClient {
             self.refresh();
         }
         if self.link.get_untracked() == Link::Stale && now - self.last_request_ms.get() > RETRY_MS {
-            self.connect();
+            self.connect(is_silent);
             self.refresh();
         }
     }
@@ -287,11 +285,17 @@ impl FeedClient {
     }
 }
 
-/// Fetches this page with any status, because the page of a removed job has status 404.
+/// Fetches this page with any status, because the page of a removed job has status 404. The server sends what has
+/// changed since the last time.
 async fn fetch_page() -> Result<String, JsValue> {
     let address = window().location().href()?;
-    // The header tells the server to keep the flash for another tab.
-    fetch(&address, r#"{"x-switchyard-refresh":"1"}"#).await
+    // The first header tells the server to keep the flash for another tab.
+    let headers = format!(
+        r#"{{"x-switchyard-refresh":"1","x-switchyard-base":"{}"}}"#,
+        base::id()
+    );
+    let answer = fetch(&address, &headers).await?;
+    base::page(answer).ok_or(JsValue::NULL)
 }
 
 /// A number in a JSON object.

@@ -85,10 +85,15 @@ fn selects_all(request: &PageRequest) -> bool {
 
 /// The checkbox of a job.
 pub fn checkbox(job: &JobRow, request: &PageRequest) -> AnyView {
-    let about = format!("Select job {}", quoted_if_blank(&job.id));
+    checkbox_of(job.seq, &job.id, request)
+}
+
+/// The checkbox of the job with this insertion number.
+pub fn checkbox_of(seq: i64, id: &str, request: &PageRequest) -> AnyView {
+    let about = format!("Select job {}", quoted_if_blank(id));
     view! {
         <td class="check-cell">
-            <input type="checkbox" name="job" value=job.seq.to_string() form=FORM checked=selects_all(request) aria-label=about />
+            <input type="checkbox" name="job" value=seq.to_string() form=FORM checked=selects_all(request) aria-label=about />
         </td>
     }
     .into_any()
@@ -96,8 +101,8 @@ pub fn checkbox(job: &JobRow, request: &PageRequest) -> AnyView {
 
 /// The jobs of a list, for the buttons above it.
 pub struct BulkBar<'a> {
-    /// The search that finds all jobs of the list.
-    pub search: &'a str,
+    /// The search that finds all jobs of the list; `None` if there is none, so that only selected jobs can be changed.
+    pub search: Option<&'a str>,
     /// Their number, if it is known.
     pub all: Option<i64>,
     /// The jobs on this page.
@@ -142,10 +147,9 @@ pub fn bar(bar: BulkBar<'_>, request: &PageRequest) -> AnyView {
         Some(n) => format!("all {} matching", time::number(n)),
         None => "all matching jobs".to_owned(),
     };
-    let fields = vec![
-        ("q", bar.search.to_owned()),
-        ("from", list_address(request)),
-    ];
+    let mut fields = vec![("from", list_address(request))];
+    fields.extend(bar.search.map(|search| ("q", search.to_owned())));
+    let has_search = bar.search.is_some();
     let buttons = bar
         .actions
         .into_iter()
@@ -156,7 +160,7 @@ pub fn bar(bar: BulkBar<'_>, request: &PageRequest) -> AnyView {
             <fieldset class="flex flex-wrap items-center gap-2">
                 <legend class="sr-only">"Which jobs"</legend>
                 <label class="inline-flex min-h-7 items-center gap-1.5"><input type="radio" name="of" value="selected" checked /> "selected jobs" {selected_count()}</label>
-                <label class="inline-flex min-h-7 items-center gap-1.5"><input type="radio" name="of" value="all" data-shortcut="* m" /> {all}</label>
+                {has_search.then(|| view! { <label class="inline-flex min-h-7 items-center gap-1.5"><input type="radio" name="of" value="all" data-shortcut="* m" /> {all}</label> })}
                 {select_link(bar.shown, request)}
             </fieldset>
             <div class="flex flex-wrap items-center gap-2">
@@ -206,17 +210,6 @@ fn select_link(shown: usize, request: &PageRequest) -> AnyView {
         (format!("{list}{mark}select=all"), label)
     };
     view! { <a class="scripted:hidden" href=address>{label}</a> }.into_any()
-}
-
-/// The buttons for all failed jobs that match a search.
-pub fn failed_jobs_bar(text: String, request: &PageRequest) -> AnyView {
-    let actions = [
-        JobActionKind::Retry,
-        JobActionKind::Move,
-        JobActionKind::Tag,
-        JobActionKind::Cancel,
-    ];
-    all_jobs_bar(text, &actions, request)
 }
 
 /// The buttons for all jobs that match a search.

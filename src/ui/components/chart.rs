@@ -23,7 +23,7 @@ pub const DAY: i64 = 24 * HOUR;
 /// The unit of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Events per minute.
+    /// A number: of events per minute, or of jobs.
     Rate,
     Seconds,
     /// A fraction from 0 to 1.
@@ -98,6 +98,14 @@ pub struct Chart {
     /// Whether the last span is in progress.
     pub is_in_progress: bool,
     pub lines: Vec<Line>,
+    pub marks: Vec<Mark>,
+}
+
+/// A vertical line at a point in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    pub at: i64,
+    pub title: String,
 }
 
 impl Chart {
@@ -163,6 +171,9 @@ fn description(chart: &Chart) -> String {
                 chart.unit.text(*last)
             ),
         });
+    }
+    if !chart.marks.is_empty() {
+        words.push("The marked events are listed below.".to_owned());
     }
     words.push("The data table follows.".to_owned());
     words.join(" ")
@@ -237,12 +248,30 @@ pub fn chart(chart: &Chart) -> AnyView {
                     </svg>
                     <line class="floor" x1="0" x2="100%" y1=FLOOR.to_string() y2=FLOOR.to_string() />
                     {times.collect_view()}
+                    {marks(chart, count)}
                 </svg>
                 {names(chart, top)}
             </div>
         </figure>
     }
     .into_any()
+}
+
+/// The vertical lines. The triangle at the top shows the title at the pointer.
+fn marks(chart: &Chart, count: usize) -> AnyView {
+    let all = chart
+        .width
+        .saturating_mul(i64::try_from(count).unwrap_or(i64::MAX));
+    let marks = chart.marks.iter().map(|mark| {
+        let share = mark.at.saturating_sub(chart.from) as f64 / all.max(1) as f64 * 100.0;
+        view! {
+            <svg class="text-accent" x=format!("{share:.2}%") overflow="visible" fill="currentColor" stroke="currentColor">
+                <title>{mark.title.clone()}</title>
+                <path d=format!("M-4 6H4L0 14ZM0 14V{FLOOR}") />
+            </svg>
+        }
+    });
+    marks.collect_view().into_any()
 }
 
 /// The labels at the ends of the lines.
@@ -368,6 +397,7 @@ mod tests {
             from: 0,
             width: MINUTE,
             is_in_progress: true,
+            marks: Vec::new(),
             lines: vec![
                 Line {
                     name: "completed",

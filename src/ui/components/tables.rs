@@ -170,7 +170,7 @@ impl JobList {
 
     /// Whether the page has buttons for the selected jobs.
     fn is_selectable(self) -> bool {
-        !matches!(self, JobList::Group | JobList::Children)
+        self != JobList::Children
     }
 
     /// Whether the list can contain jobs in different states.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{Html, IntoResponse, Response};
 use bytes::Bytes;
@@ -18,11 +18,16 @@ use crate::request::{BasePath, Https};
 use crate::ui::cookies;
 use crate::ui::display::Display;
 use crate::ui::http::authentication::Principal;
+use crate::ui::http::recent_pages::RecentPages;
 use crate::ui::http::{Dashboard, REFRESH};
+use crate::ui::pages::search::is_followed;
 use crate::ui::urls;
 
 /// How long a rendering is shared.
 const FRESH: Duration = Duration::from_secs(1);
+
+/// How long the results of a search that users follow are shared, even if the state changes: a search is expensive.
+const FRESH_SEARCH: Duration = Duration::from_secs(5);
 
 /// Maximum number of renderings that are shared at the same time; others are made for their request alone.
 const RENDERINGS_MAX: usize = 64;
@@ -30,29 +35,38 @@ const RENDERINGS_MAX: usize = 64;
 /// Maximum size of a page.
 const PAGE_BYTES_MAX: usize = 16 << 20;
 
+/// The header of a refresh with the ID of the rendering that the browser has; the answer is a delta.
+const BASE: &str = "x-switchyard-base";
+
+/// The media type of a delta.
+const DELTA: &str = "text/plain; charset=utf-8";
+
 /// The policy of a document that loads and runs nothing.
 const NOTHING_RUNS: &str = "default-src 'none'; sandbox";
 
-/// Pages rendered within the last second.
+/// Pages rendered within the last second, and those that browsers have.
 #[derive(Clone, Default)]
-pub struct RenderedPages(Arc<Mutex<HashMap<String, Rendering>>>);
+pub struct RenderedPages(Arc<Mutex<HashMap<String, Rendering>>>, RecentPages);
 
 #[derive(Clone)]
 struct Rendering {
-    seq: u64,
+    /// The state that it shows; `None` if it is shared while the state changes.
+    seq: Option<u64>,
     made: Instant,
     page: Arc<OnceCell<Bytes>>,
 }
 
 impl RenderedPages {
-    /// The page with this key for the state `seq`. Calls `make` to render it, unless that rendering exists.
+    /// The page with this key for the state `seq`, or for any recent one. `now` is the current state. Calls `make` to
+    /// render it, unless that rendering exists.
     async fn page(
         &self,
         key: String,
-        seq: u64,
+        seq: Option<u64>,
+        now: u64,
         make: impl Future<Output = Response>,
     ) -> Option<Bytes> {
-        let page = self.entry(key, seq);
+        let page = self.entry(key, seq, now);
         let made = async {
             let (parts, body) = make.await.into_parts();
             let media_type = parts.headers.get(header::CONTENT_TYPE);
@@ -65,9 +79,12 @@ impl RenderedPages {
         page.get_or_try_init(|| made).await.ok().cloned()
     }
 
-    fn entry(&self, key: String, seq: u64) -> Arc<OnceCell<Bytes>> {
+    fn entry(&self, key: String, seq: Option<u64>, now: u64) -> Arc<OnceCell<Bytes>> {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pages.retain(|_, rendering| rendering.seq == seq && rendering.made.elapsed() < FRESH);
+        pages.retain(|_, rendering| match rendering.seq {
+            Some(seq) => seq == now && rendering.made.elapsed() < FRESH,
+            None => rendering.made.elapsed() < FRESH_SEARCH,
+        });
         if pages.len() >= RENDERINGS_MAX && !pages.contains_key(&key) {
             return Arc::default();
         }
@@ -87,22 +104,34 @@ pub async fn share(State(dashboard): State<Dashboard>, request: Request, next: N
         return next.run(request).await;
     }
     let key = key(&request);
+    // The layer outside adds a base path to whole pages only.
+    let base = request
+        .headers()
+        .get(BASE)
+        .filter(|_| BasePath::of(request.extensions()).is_none());
+    let base = base.and_then(|base| base.to_str().ok()).map(str::to_owned);
+    let now = dashboard.feed.seq();
+    let seq = (!is_followed_search(request.uri())).then_some(now);
     let made = next.run(request);
-    match dashboard
-        .rendered_pages
-        .page(key, dashboard.feed.seq(), made)
-        .await
-    {
+    let pages = &dashboard.rendered_pages;
+    match pages.page(key.clone(), seq, now, made).await {
         Some(page) => {
             // The browser's code reads the page; nothing in it may run as a document.
             let headers = [
                 (header::CACHE_CONTROL, "no-store"),
                 (header::CONTENT_SECURITY_POLICY, NOTHING_RUNS),
             ];
-            (headers, Html(page)).into_response()
+            match base.and_then(|base| pages.1.delta(&key, &page, &base)) {
+                Some(delta) => (headers, [(header::CONTENT_TYPE, DELTA)], delta).into_response(),
+                None => (headers, Html(page)).into_response(),
+            }
         }
         None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
+}
+
+fn is_followed_search(uri: &Uri) -> bool {
+    uri.path() == "/ui/jobs" && uri.query().is_some_and(is_followed)
 }
 
 /// The key of a rendering: everything that determines a page except the state of the server.
@@ -145,6 +174,8 @@ mod tests {
 
     use super::*;
 
+    const FOLLOWED: &str = "/ui/jobs?follow=1";
+
     #[tokio::test(start_paused = true)]
     async fn a_page_is_rendered_once_per_state_and_second() {
         let (pages, made) = (RenderedPages::default(), AtomicU32::new(0));
@@ -153,7 +184,8 @@ mod tests {
                 let made = made.fetch_add(1, Ordering::Relaxed);
                 Html(made.to_string()).into_response()
             };
-            pages.page(key.to_owned(), seq, make).await.unwrap()
+            let shown = (key != FOLLOWED).then_some(seq);
+            pages.page(key.to_owned(), shown, seq, make).await.unwrap()
         };
         let (a, b) = tokio::join!(page("/ui", 1), page("/ui", 1));
         assert_eq!((&a[..], &b[..]), (&b"0"[..], &b"0"[..]));
@@ -162,6 +194,11 @@ mod tests {
         tokio::time::advance(FRESH).await;
         assert_eq!(&page("/ui", 2).await[..], b"3", "another second");
         assert_eq!(pages.0.lock().unwrap().len(), 1, "old pages are removed");
+        assert_eq!(&page(FOLLOWED, 2).await[..], b"4");
+        tokio::time::advance(FRESH).await;
+        assert_eq!(&page(FOLLOWED, 3).await[..], b"4", "another state");
+        tokio::time::advance(FRESH_SEARCH).await;
+        assert_eq!(&page(FOLLOWED, 3).await[..], b"5");
         for n in 0..2 * RENDERINGS_MAX {
             page(&format!("/ui/jobs?q={n}"), 2).await;
         }

@@ -19,6 +19,9 @@ pub struct Span {
     pub wait_p95: Option<f64>,
     /// 95 % of the jobs completed in the span ran at most this long; `None` if no job was completed.
     pub run_p95: Option<f64>,
+    /// The average number of waiting jobs; `None` if it was not recorded.
+    #[serde(default)]
+    pub waiting: Option<f64>,
 }
 
 impl Span {
@@ -70,5 +73,35 @@ pub struct StatisticsQuery {
     /// A custom range, in UTC: `2026-11-20T13:00`, or a date.
     pub from: String,
     pub to: String,
-    pub compare: bool,
+    pub compare: Compare,
+}
+
+/// What a range is compared with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Compare {
+    #[default]
+    Nothing,
+    /// The period of the same length before it.
+    Previous,
+    /// The same time a week earlier.
+    LastWeek,
+}
+
+impl Compare {
+    /// The value of the parameter `compare`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Compare::Nothing => "",
+            Compare::Previous => "1",
+            Compare::LastWeek => "week",
+        }
+    }
+
+    pub fn parse(text: &str) -> Compare {
+        match text {
+            "1" => Compare::Previous,
+            "week" => Compare::LastWeek,
+            _ => Compare::Nothing,
+        }
+    }
 }

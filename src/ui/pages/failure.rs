@@ -10,7 +10,7 @@ use leptos_meta::Title;
 use crate::time;
 use crate::ui::actions::jobs::Retry;
 use crate::ui::components::basics::{empty_note, loaded, plural};
-use crate::ui::components::bulk;
+use crate::ui::components::bulk::{self, BulkBar};
 use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, data_table};
 use crate::ui::components::commands::{api, curl_commands, json_string, shell_quote};
 use crate::ui::components::exports::exports;
@@ -21,6 +21,7 @@ use crate::ui::components::styles::{CARD, CARD_PADDED, CRUMB, EMPTY, PAYLOAD};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::ago;
 use crate::ui::model::job::JobRow;
+use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::failure::incident::incident;
 use crate::ui::pages::failures::load::{self, FAILURES_COUNTED_MAX};
@@ -72,6 +73,13 @@ fn jobs_and_messages(view: &FailingView, request: &PageRequest) -> AnyView {
         .as_ref()
         .map_or("", |kind| kind.hash.as_str());
     let here = urls::failure_group(&group.group, &view.range, fingerprint);
+    let search = equivalent_search(view);
+    let bar = BulkBar {
+        search: Some(&search),
+        all: (!view.is_cut).then_some(view.count),
+        shown: view.jobs.len(),
+        actions: bulk::actions_of(None, Some(EffectiveState::Failed)),
+    };
     view! {
         <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
             <p class="text-muted wrap-anywhere">
@@ -94,10 +102,10 @@ fn jobs_and_messages(view: &FailingView, request: &PageRequest) -> AnyView {
         {where_from(view)}
         {view.sample.as_ref().map(|sample| newest(sample, request))}
         <p>
-            <a href=urls::search(&equivalent_search(view))>{format!("Search these {}", plural(view.count, "job", "jobs"))}</a>
+            <a href=urls::search(&search)>{format!("Search these {}", plural(view.count, "job", "jobs"))}</a>
         </p>
-        {bulk::failed_jobs_bar(equivalent_search(view), request)}
         <div class=CARD>
+            {bulk::bar(bar, request)}
             {if view.jobs.is_empty() {
                 empty_note("No matching jobs among the newest of this group. Choose another message or time range.")
             } else {
@@ -105,7 +113,7 @@ fn jobs_and_messages(view: &FailingView, request: &PageRequest) -> AnyView {
             }}
         </div>
         {pager(request, &here, request.offset(), view.jobs.len(), view.count)}
-        {(!view.jobs.is_empty()).then(|| exports(&equivalent_search(view)))}
+        {(!view.jobs.is_empty()).then(|| exports(&search))}
         {incident(view, request)}
         {by_curl(view, request)}
     }
@@ -150,6 +158,7 @@ fn times(view: &FailingView) -> AnyView {
         from: view.from,
         width: view.width,
         is_in_progress: true,
+        marks: Vec::new(),
         lines: vec![Line {
             name: "failed",
             class: "text-failed",

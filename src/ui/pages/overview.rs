@@ -229,6 +229,7 @@ fn recent_activity(recent: &RecentActivity, now: i64) -> AnyView {
         from: recent.hour.spans.first().map_or(0, |span| span.from),
         width: recent.hour.width,
         is_in_progress: true,
+        marks: Vec::new(),
         lines: vec![
             line("completed", "text-complete", Dash::Solid, |span| {
                 span.completed

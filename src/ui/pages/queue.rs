@@ -78,7 +78,7 @@ fn page(view: &QueueView, request: &PageRequest) -> AnyView {
     };
     let search = search_of_queue(queue_ref, state);
     let bar = BulkBar {
-        search: &search,
+        search: Some(&search),
         all: Some(queue.counts.of(state)),
         shown: view.jobs.len(),
         actions: bulk::actions_of(Some(queue_ref.protocol), Some(state)),

@@ -12,6 +12,7 @@ use leptos_meta::Title;
 use crate::time;
 use crate::ui::actions::queues::{CreateQueue, DeleteQueue};
 use crate::ui::components::basics::{empty_note, loaded, plural};
+use crate::ui::components::bulk::{self, BulkBar};
 use crate::ui::components::commands::{curl, curl_commands, json_string, shell_quote};
 use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, may_post};
@@ -21,7 +22,7 @@ use crate::ui::components::paging::pager;
 use crate::ui::components::styles::{CARD, CARD_PADDED, FIELDS};
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
-use crate::ui::model::queue_ref::QueueRef;
+use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::queue::title;
@@ -96,6 +97,10 @@ fn listed(
             urls::queue(queue_ref)
         }
     };
+    // The search has no term for the state of a record.
+    let search = search_of_queue(queue_ref, EffectiveState::Record);
+    let is_all = matches!(filter, RecordFilter::All);
+    let bar = is_all.then_some((search.as_str(), count));
     let list = if rows.is_empty() && request.offset() == 0 {
         let nothing = match filter {
             RecordFilter::All => {
@@ -113,12 +118,26 @@ fn listed(
         )
     };
     view! {
-        <div class=CARD>{list}</div>
+        <div class=CARD>{selection_bar(bar, rows, request)} {list}</div>
         {pager(request, &path, request.offset(), rows.len(), count)}
-        {(matches!(filter, RecordFilter::All) && !rows.is_empty())
-            .then(|| search_and_exports(&search_of_queue(queue_ref, EffectiveState::Record)))}
+        {(is_all && !rows.is_empty()).then(|| search_and_exports(&search))}
     }
     .into_any()
+}
+
+/// The buttons for the selected records, and for all of them: with the search that finds them, and their number.
+pub fn selection_bar(
+    all: Option<(&str, i64)>,
+    rows: &[RecordRow],
+    request: &PageRequest,
+) -> AnyView {
+    let bar = BulkBar {
+        search: all.map(|(search, _)| search),
+        all: all.map(|(_, count)| count),
+        shown: rows.len(),
+        actions: bulk::actions_of(Some(Protocol::Jobq), Some(EffectiveState::Record)),
+    };
+    bulk::bar(bar, request)
 }
 
 /// The table of records.
@@ -128,17 +147,22 @@ pub fn table(
     rows: &[RecordRow],
     request: &PageRequest,
 ) -> AnyView {
-    let columns = [
+    let is_selectable = bulk::may_select(request);
+    let mut columns = vec![
         ("Job", "w-[1%] min-w-18"),
         ("State", "w-[35%]"),
         ("Changed", "num"),
         ("Events", "num mid"),
         ("Payload", "w-[35%] mid"),
     ];
+    if is_selectable {
+        columns.insert(0, bulk::SELECT);
+    }
     let rows = rows.iter().map(|row| {
         let id = row.id.to_string();
         view! {
             <tr data-key=id.clone()>
+                {is_selectable.then(|| bulk::checkbox_of(row.seq, &id, request))}
                 <th scope="row"><a class="id" href=urls::job(queue_ref, &id)>{id.clone()}</a></th>
                 <td class="w-[35%] max-w-0 truncate">
                     {match &row.state {

@@ -43,7 +43,7 @@ fn page(view: &ScheduledView, request: &PageRequest) -> AnyView {
     let due: i64 = view.by_hour.iter().sum();
     let hours = view.by_hour.len();
     let bar = BulkBar {
-        search: SEARCH,
+        search: Some(SEARCH),
         all: Some(view.total),
         shown: view.jobs.len(),
         actions: bulk::actions_of(None, Some(EffectiveState::Scheduled)),

@@ -1,4 +1,5 @@
-//! `/ui/jobs`: the search over all jobs. The address contains the search (`q`) and the position (`after`).
+//! `/ui/jobs`: the search over all jobs. The address contains the search (`q`), the position (`after`), and whether the
+//! results are followed live (`follow`).
 
 pub mod export;
 pub mod load;
@@ -21,6 +22,9 @@ use crate::ui::pages::search::model::{
     Outcome, SearchError, SearchOrder, SearchPosition, SearchResults, SearchView, Term,
 };
 use crate::ui::urls::encoding::encode;
+
+/// The parameter that follows the results.
+const FOLLOW: &str = "follow=1";
 
 /// Maximum length of a search, in characters.
 const CHARS_MAX: usize = 1_000;
@@ -115,22 +119,35 @@ pub fn SearchPage() -> impl IntoView {
         order,
         offset: request.offset(),
     };
-    // A refresh does not search again: rows must not move while the user reads, and searches are expensive.
-    if request.is_refresh {
-        return page(&text, order, false, ().into_any(), ().into_any());
+    let follows = follows(&request);
+    let empty = || ().into_any();
+    // A refresh searches again only if the user follows the results: rows must not move while the user reads, and
+    // searches are expensive.
+    if request.is_refresh && !follows {
+        return page(&text, order, false, follows, (empty(), empty()));
     }
     let found = load::search(text, position.after, order, position.offset);
     loaded(found, move |view| {
         let is_invalid = matches!(view.outcome, Outcome::Invalid(_));
-        let beside = saved::saved_searches(&view.text, &request);
-        page(
-            &view.text,
-            order,
-            is_invalid,
-            beside,
-            outcome(&view, &request, position),
-        )
+        // A refresh does not change what is beside the field.
+        let beside = match request.is_refresh {
+            true => empty(),
+            false => saved::saved_searches(&view.text, &request),
+        };
+        let outcome = outcome(&view, &request, position);
+        page(&view.text, order, is_invalid, follows, (beside, outcome))
     })
+}
+
+/// Whether the address asks for results that are updated live: only those of the first page.
+fn follows(request: &PageRequest) -> bool {
+    let is_first = request.param("after").is_none() && request.offset() == 0;
+    is_first && is_followed(&request.query)
+}
+
+/// Whether the query of an address asks for results that are updated live.
+pub fn is_followed(query: &str) -> bool {
+    query.split('&').any(|pair| pair == FOLLOW)
 }
 
 /// The labels of the orders.
@@ -150,8 +167,8 @@ fn page(
     text: &str,
     order: SearchOrder,
     is_invalid: bool,
-    beside: AnyView,
-    outcome: AnyView,
+    follows: bool,
+    (beside, outcome): (AnyView, AnyView),
 ) -> AnyView {
     let orders = SearchOrder::ALL.map(|it| {
         view! { <option value=it.as_str() selected=it == order>{order_label(it)}</option> }
@@ -181,7 +198,7 @@ fn page(
             <button type="submit" class="btn btn-strong px-4">"Search"</button>
         </form>
         <div id="beside-search" class="-mt-2 empty:-mt-4" data-keep="">{beside}</div>
-        <div id="hits" class="flex flex-col gap-4" data-keep="">{outcome}</div>
+        <div id="hits" class="flex flex-col gap-4" data-keep=(!follows).then_some("")>{outcome}</div>
         {help()}
     }
     .into_any()
@@ -253,7 +270,7 @@ fn results(
     let all = i64::try_from(all).unwrap_or(i64::MAX);
     let is_all = position.after.is_none() && found.next.is_none();
     let bar = BulkBar {
-        search: text,
+        search: Some(text),
         all: is_all.then_some(all),
         shown: found.jobs.len(),
         actions: bulk::actions_of(None, None),
@@ -287,9 +304,24 @@ fn results(
         <p class="text-muted wrap-anywhere">
             "As of " {exact(request.now)} ", " {order_label(position.order)} ". "
             <a href=request.here()>"Search again"</a>
+            {follow_link(text, request, position)}
         </p>
     }
     .into_any()
+}
+
+/// The link that follows the results of the first page live, or stops it.
+fn follow_link(text: &str, request: &PageRequest, position: SearchPosition) -> AnyView {
+    if position.after.is_some() || position.offset > 0 {
+        return ().into_any();
+    }
+    let plain = address(text, position);
+    if follows(request) {
+        return view! { " · updated live, every few seconds · " <a href=plain>"Stop following"</a> }
+            .into_any();
+    }
+    let mark = if plain.contains('?') { '&' } else { '?' };
+    view! { " · " <a href=format!("{plain}{mark}{FOLLOW}")>"Follow live"</a> }.into_any()
 }
 
 /// The terms of the search, each with a link that removes it.

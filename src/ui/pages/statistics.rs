@@ -1,5 +1,8 @@
 //! `/ui/stats?queue=&range=&from=&to=&compare=`: statistics over hours, days and weeks, of one queue or all queues.
 
+mod by_queue;
+mod charts;
+mod events;
 pub mod export;
 pub mod load;
 pub mod model;
@@ -8,19 +11,18 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::{loaded, plural};
-use crate::ui::components::chart::{
-    Chart, Dash, Line, Unit, chart, data_table, per_minute, span_name,
-};
+use crate::ui::components::basics::loaded;
+use crate::ui::components::chart::{Chart, chart, data_table, span_name};
 use crate::ui::components::links::queue_link;
 use crate::ui::components::state::protocol_badge;
 use crate::ui::components::styles::{CARD_PADDED, NOTICE};
 use crate::ui::components::time::exact;
 use crate::ui::components::{commands, forms};
 use crate::ui::model::queue_ref::QueueRef;
-use crate::ui::model::series::{Series, Span, StatisticsQuery};
+use crate::ui::model::series::{Compare, StatisticsQuery};
 use crate::ui::page_request::{PageRequest, page_request};
-use crate::ui::pages::statistics::model::RangeView;
+use crate::ui::pages::statistics::charts::{charts, total_texts};
+use crate::ui::pages::statistics::model::{RangeView, Zoom};
 use crate::ui::urls;
 
 /// The ranges: name in addresses, and label.
@@ -66,9 +68,11 @@ fn page(view: &RangeView, query: &StatisticsQuery, request: &PageRequest) -> Any
         {view
             .is_previous_missing
             .then(|| {
-                view! { <p class=format!("{NOTICE} text-waiting")><span>"Nothing to compare: the previous period is not kept at this resolution."</span></p> }
+                view! { <p class=format!("{NOTICE} text-waiting")><span>"Nothing to compare: the statistics of that period are no longer kept."</span></p> }
             })}
         {content(view, request.now)}
+        {events::list(view, request)}
+        {by_queue::small_charts(view, query)}
         {downloads(query, request)}
     }
     .into_any()
@@ -91,22 +95,18 @@ fn form(view: &RangeView, query: &StatisticsQuery) -> AnyView {
         let current = (!custom && view.range_error.is_none() && range == name).then_some("true");
         view! { <a class="btn" href=address aria-current=current>{word}</a> }
     });
-    let compare = StatisticsQuery {
-        compare: !query.compare,
-        ..query.clone()
-    };
     view! {
         <div class="flex flex-wrap items-center gap-x-4 gap-y-2">
             <nav class="flex flex-wrap items-center gap-2 [&>[aria-current]]:border-accent [&>[aria-current]]:font-semibold [&>[aria-current]]:text-accent" aria-label="Range">{links}</nav>
-            <a href=urls::statistics(&compare)>
-                {if query.compare { "Stop comparing" } else { "Compare with previous period" }}
-            </a>
+            {zoom_links(&view.zoom, query)}
+            {compare_links(query)}
         </div>
         <div class="flex flex-wrap items-center gap-x-4 gap-y-2">
             {which_queue(view, query, range, custom)}
-            <form method="get" action="/ui/stats" class="flex flex-wrap items-center gap-2">
+            // Dragging across a chart fills in the fields (`islands/live/zoom.rs`).
+            <form id="range" method="get" action="/ui/stats" class="flex flex-wrap items-center gap-2" data-from=view.from.to_string() data-to=view.to.to_string()>
                 <input type="hidden" name="queue" value=query.queue.clone() />
-                {query.compare.then(|| view! { <input type="hidden" name="compare" value="1" /> })}
+                {(query.compare != Compare::Nothing).then(|| view! { <input type="hidden" name="compare" value=query.compare.as_str() /> })}
                 <label for="from">"From"</label>
                 <input id="from" name="from" type="datetime-local" value=datetime_local_value(&query.from) required aria-describedby="in-utc" />
                 <label for="to">"to"</label>
@@ -117,6 +117,45 @@ fn form(view: &RangeView, query: &StatisticsQuery) -> AnyView {
         </div>
     }
     .into_any()
+}
+
+/// Links to an earlier, later, shorter and longer period.
+fn zoom_links(zoom: &Zoom, query: &StatisticsQuery) -> AnyView {
+    let links = [
+        (&zoom.earlier, "Earlier"),
+        (&zoom.later, "Later"),
+        (&zoom.shorter, "Zoom in"),
+        (&zoom.longer, "Zoom out"),
+    ];
+    let links = links.map(|(range, word)| {
+        let (from, to) = range.clone()?;
+        let address = urls::statistics(&StatisticsQuery {
+            range: String::new(),
+            from,
+            to,
+            ..query.clone()
+        });
+        Some(view! { <a class="btn" href=address>{word}</a> })
+    });
+    view! { <nav class="flex flex-wrap items-center gap-2" aria-label="Zoom">{links}</nav> }
+        .into_any()
+}
+
+/// Links that compare the range with another one, or stop it.
+fn compare_links(query: &StatisticsQuery) -> AnyView {
+    let choices = [
+        (Compare::Previous, "Compare with previous period"),
+        (Compare::LastWeek, "Compare with last week"),
+        (Compare::Nothing, "Stop comparing"),
+    ];
+    let links = choices.map(|(compare, word)| {
+        let address = urls::statistics(&StatisticsQuery {
+            compare,
+            ..query.clone()
+        });
+        (compare != query.compare).then(|| view! { <a href=address>{word}</a> })
+    });
+    links.into_iter().collect_view().into_any()
 }
 
 fn which_queue(view: &RangeView, query: &StatisticsQuery, range: &str, custom: bool) -> AnyView {
@@ -137,7 +176,7 @@ fn which_queue(view: &RangeView, query: &StatisticsQuery, range: &str, custom: b
         true => vec![("from", query.from.clone()), ("to", query.to.clone())],
         false => vec![("range", range.to_owned())],
     };
-    kept.extend(query.compare.then(|| ("compare", "1".to_owned())));
+    kept.push(("compare", query.compare.as_str().to_owned()));
     view! {
         <form method="get" action="/ui/stats" class="flex flex-wrap items-center gap-2">
             {forms::hidden(kept)}
@@ -177,6 +216,7 @@ fn content(view: &RangeView, now: i64) -> AnyView {
         <div class="grid grid-cols-2 gap-4 max-[900px]:grid-cols-1">{drawn.collect_view()}</div>
         {data_table("Statistics", &all)}
         <p class="text-muted wrap-anywhere">
+            <span class="unscripted:hidden">"Drag across a chart to zoom in. "</span>
             "Percentiles are within 10 % of the exact value, from 0.1 ms to 100 days. Percentiles of data from earlier versions \
             are less accurate. The dashed end of a line is the period in progress, and shows the rate so far."
         </p>
@@ -207,149 +247,6 @@ fn datetime_local_value(text: &str) -> String {
     }
 }
 
-/// A line of the chart, and the same line for the previous period.
-fn lines(
-    view: &RangeView,
-    name: &'static str,
-    class: &'static str,
-    value: impl Fn(&Span) -> Option<f64>,
-) -> Vec<Line> {
-    let values = |series: &Series| series.spans.iter().map(&value).collect();
-    let mut lines = vec![Line {
-        name,
-        class,
-        dash: Dash::Solid,
-        values: values(&view.series),
-    }];
-    lines.extend(view.before.as_ref().map(|before| Line {
-        name: "previous",
-        class: "text-paused",
-        dash: Dash::Dots,
-        values: values(before),
-    }));
-    lines
-}
-
-fn charts(view: &RangeView, now: i64) -> Vec<Chart> {
-    let rate = |n: i64, span: &Span| Some(per_minute(n, span.from, view.series.width, now));
-    let second = |name, class, value: &dyn Fn(&Span) -> Option<f64>| Line {
-        name,
-        class,
-        dash: Dash::Long,
-        values: view.series.spans.iter().map(value).collect(),
-    };
-    let new = |id, title, unit, lines| Chart {
-        id,
-        title,
-        unit,
-        from: view.from,
-        width: view.series.width,
-        is_in_progress: view.is_in_progress,
-        lines,
-    };
-    let mut waits = lines(view, "p95", "text-waiting", |span| span.wait_p95);
-    waits.insert(1, second("p50", "text-scheduled", &|span| span.wait_p50));
-    let mut flow = lines(view, "enqueued", "text-running", |span| {
-        rate(span.put, span)
-    });
-    flow.truncate(1);
-    flow.push(second("completed", "text-complete", &|span| {
-        rate(span.completed, span)
-    }));
-    vec![
-        new(
-            "throughput",
-            "Completed/min",
-            Unit::Rate,
-            lines(view, "completed", "text-complete", |span| {
-                rate(span.completed, span)
-            }),
-        ),
-        new(
-            "failures",
-            "Failure rate",
-            Unit::Share,
-            lines(view, "failed", "text-failed", Span::failure_rate),
-        ),
-        new("waits", "Wait time", Unit::Seconds, waits),
-        new(
-            "runs",
-            "Run time",
-            Unit::Seconds,
-            lines(view, "p95", "text-running", |span| span.run_p95),
-        ),
-        new("flow", "Enqueued vs. completed/min", Unit::Rate, flow),
-    ]
-}
-
-/// The totals of each chart.
-fn total_texts(view: &RangeView) -> [String; 5] {
-    let total = &view.series.total;
-    let before = view.before.as_ref().map(|before| &before.total);
-    let share = |share: Option<f64>| {
-        share.map_or("no completed or failed jobs".to_owned(), |share| {
-            Unit::Share.text(share)
-        })
-    };
-    let took = |took: Option<f64>| took.map_or("–".to_owned(), time::seconds);
-    let against = |now: Option<f64>, value: &dyn Fn(&Span) -> Option<f64>| match before {
-        Some(before) => format!("; {}", change(now, value(before))),
-        None => String::new(),
-    };
-    let count = |n: i64| Some(n as f64);
-    let backlog = total.put - total.completed - total.failed;
-    [
-        format!(
-            "{} completed{}",
-            plural(total.completed, "job", "jobs"),
-            against(count(total.completed), &|span| count(span.completed))
-        ),
-        format!(
-            "{} failed ({}){}",
-            plural(total.failed, "job", "jobs"),
-            share(total.failure_rate()),
-            against(total.failure_rate(), &Span::failure_rate)
-        ),
-        format!(
-            "Wait: p50 {}, p95 {}{}",
-            took(total.wait_p50),
-            took(total.wait_p95),
-            against(total.wait_p95, &|span| span.wait_p95)
-        ),
-        format!(
-            "Run: p95 {}{}",
-            took(total.run_p95),
-            against(total.run_p95, &|span| span.run_p95)
-        ),
-        format!(
-            "{} enqueued, {} {} than completed or failed",
-            plural(total.put, "job", "jobs"),
-            time::number(backlog.abs()),
-            if backlog < 0 { "fewer" } else { "more" },
-        ),
-    ]
-}
-
-/// The change from the previous period, in percent.
-fn change(now: Option<f64>, before: Option<f64>) -> String {
-    let (Some(now), Some(before)) = (now, before) else {
-        return "no data in the previous period".to_owned();
-    };
-    if before == 0.0 {
-        return match now == 0.0 {
-            true => "same as the previous period".to_owned(),
-            false => "none in the previous period".to_owned(),
-        };
-    }
-    let percent = ((now - before) / before * 100.0).round();
-    let sign = match percent {
-        0.0 => return "about the same as the previous period".to_owned(),
-        1.0.. => "+",
-        _ => "−",
-    };
-    format!("{sign}{}% vs. the previous period", percent.abs())
-}
-
 fn downloads(query: &StatisticsQuery, request: &PageRequest) -> AnyView {
     let of =
         |kind: &str| urls::statistics(query).replacen("/ui/stats", &format!("/ui/stats.{kind}"), 1);
@@ -377,16 +274,5 @@ mod tests {
         assert_eq!(datetime_local_value("2026-11-01T10:30"), "2026-11-01T10:30");
         assert_eq!(datetime_local_value("yesterday"), "");
         assert_eq!(datetime_local_value("2026-11-01T10:3x"), "");
-    }
-
-    #[test]
-    fn changes_are_described_in_words() {
-        let text = |now, before| change(Some(now), Some(before));
-        assert_eq!(text(112.0, 100.0), "+12% vs. the previous period");
-        assert_eq!(text(50.0, 100.0), "−50% vs. the previous period");
-        assert_eq!(text(100.1, 100.0), "about the same as the previous period");
-        assert_eq!(text(0.0, 0.0), "same as the previous period");
-        assert_eq!(text(7.0, 0.0), "none in the previous period");
-        assert_eq!(change(None, Some(1.0)), "no data in the previous period");
     }
 }

@@ -102,7 +102,7 @@ fn tag_page(view: &TagView, request: &PageRequest) -> AnyView {
     let tag = &view.tag;
     let search = format!("tag:{}", in_quotes(&tag.tag));
     let bar = BulkBar {
-        search: &search,
+        search: Some(&search),
         all: Some(tag.jobs),
         shown: view.jobs.len(),
         actions: bulk::actions_of(Some(Protocol::Qless), None),

@@ -39,7 +39,7 @@ fn page(view: &TrackedView, request: &PageRequest) -> AnyView {
     let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     let shown = view.jobs.len() + view.missing.len();
     let bar = BulkBar {
-        search: SEARCH,
+        search: Some(SEARCH),
         all: (shown == view.total).then_some(n(view.jobs.len())),
         shown: view.jobs.len(),
         actions: bulk::actions_of(Some(Protocol::Qless), None),

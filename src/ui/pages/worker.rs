@@ -30,7 +30,7 @@ pub fn WorkerPage() -> impl IntoView {
         let worker = &view.worker;
         let search = format!("worker:{}", in_quotes(&worker.name));
         let bar = BulkBar {
-            search: &search,
+            search: Some(&search),
             all: Some(worker.running.saturating_add(worker.stalled)),
             shown: view.jobs.len(),
             actions: bulk::actions_of(None, Some(EffectiveState::Running)),

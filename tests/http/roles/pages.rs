@@ -171,6 +171,47 @@ async fn pages_are_shared_only_within_a_role() {
 }
 
 #[tokio::test]
+async fn a_refresh_sends_only_what_has_changed() {
+    let server = scene().await;
+    let root = Browser::at(&server);
+    let refresh = async |key: &str, base: &str| {
+        let request = root.with_key(key).request(Method::GET, "/ui/queues");
+        let request = request.header("x-switchyard-refresh", "1");
+        let request = request.header("x-switchyard-base", base);
+        let response = request.send().await.unwrap();
+        assert_eq!(
+            response.headers()["content-type"],
+            "text/plain; charset=utf-8"
+        );
+        let text = response.text().await.unwrap();
+        let (id, rest) = text.split_once('\n').unwrap();
+        (id.to_owned(), rest.to_owned())
+    };
+    let (id, whole) = refresh(VERA, "none").await;
+    let (length, page) = whole.split_once('\n').unwrap();
+    assert_eq!(length, format!("+{}", page.len()));
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("</html>"));
+    server.by("w").add_ids("another-queue", &["new"]).await;
+    let changed = loop {
+        let (next, changed) = refresh(VERA, &id).await;
+        if changed.contains("another-queue") {
+            assert_ne!(next, id);
+            break changed;
+        }
+    };
+    assert!(changed.len() < page.len() / 3, "{changed}");
+    assert!(
+        changed.starts_with("=0 ") && !changed.contains("<!DOCTYPE"),
+        "{changed}"
+    );
+    // Another user's rendering is no base, and neither is an unknown one.
+    for (key, base) in [(ANNA, id.as_str()), (VERA, "0123"), (VERA, "")] {
+        let (_, whole) = refresh(key, base).await;
+        assert!(whole.contains("<!DOCTYPE html>"), "{key} {base}");
+    }
+}
+
+#[tokio::test]
 async fn a_refresh_never_makes_a_page_of_a_download() {
     let server = Server::with(&with_keys(&["--no-auth"]));
     let script = "<script>alert(1)</script>";

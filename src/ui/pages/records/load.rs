@@ -214,6 +214,7 @@ fn mark(
 
 fn row(record: &Record) -> RecordRow {
     RecordRow {
+        seq: record.seq,
         id: record.id,
         state: record.state.as_deref().map(preview),
         preview: preview(&record.payload),

@@ -54,6 +54,9 @@ pub enum RecordList {
 /// A record in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordRow {
+    /// The insertion number of the job, by which bulk operations name it.
+    #[serde(default)]
+    pub seq: i64,
     pub id: i64,
     /// The beginning of the state on one line; `None` if the record never had one.
     pub state: Option<String>,

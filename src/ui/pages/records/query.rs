@@ -13,7 +13,7 @@ use crate::ui::pages::records::load::FOUND_MAX;
 use crate::ui::pages::records::model::{
     QueryPosition, RecordFilter, RecordList, RecordRow, RefusedQuery,
 };
-use crate::ui::pages::records::{call, table};
+use crate::ui::pages::records::{call, selection_bar, table};
 use crate::ui::urls;
 
 /// The records whose state begins with CREATED.
@@ -132,7 +132,11 @@ fn found(queue_ref: &QueueRef, rows: &[RecordRow], request: &PageRequest) -> Any
             {if rows.is_empty() {
                 empty_note("No job in this queue matches the query.")
             } else {
-                table("Matching jobs, least recently changed first", queue_ref, rows, request)
+                view! {
+                    {selection_bar(None, rows, request)}
+                    {table("Matching jobs, least recently changed first", queue_ref, rows, request)}
+                }
+                    .into_any()
             }}
         </div>
     }

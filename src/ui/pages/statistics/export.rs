@@ -9,7 +9,7 @@ use crate::ui::pages::statistics::model::RangeView;
 const MICROS: f64 = 1e6;
 
 /// The column names of the CSV, and the field names of the JSON.
-const COLUMNS: [&str; 9] = [
+const COLUMNS: [&str; 10] = [
     "from",
     "put",
     "claimed",
@@ -19,10 +19,11 @@ const COLUMNS: [&str; 9] = [
     "wait_p50_s",
     "wait_p95_s",
     "run_p95_s",
+    "waiting",
 ];
 
 /// The values of the columns after the first.
-fn values(span: &Span) -> [Option<f64>; 8] {
+fn values(span: &Span) -> [Option<f64>; 9] {
     let count = |n: i64| Some(n as f64);
     [
         count(span.put),
@@ -33,10 +34,11 @@ fn values(span: &Span) -> [Option<f64>; 8] {
         span.wait_p50,
         span.wait_p95,
         span.run_p95,
+        span.waiting.map(rounded),
     ]
 }
 
-/// Rounds a rate to four digits after the point.
+/// Rounds a rate or an average to four digits after the point.
 fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }

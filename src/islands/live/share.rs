@@ -1,0 +1,181 @@
+//! Shares one stream of events between the tabs of a browser, because a browser opens at most six connections to a
+//! server over HTTP/1.1.
+//!
+//! The tabs compete for a lock. The one that gets it opens the stream and sends each event to a channel, which the other
+//! tabs read. When it is closed or hidden, the browser gives the lock to the next tab. Browsers have locks only on pages
+//! over HTTPS and on the local machine; elsewhere each tab has a stream of its own.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use js_sys::{Function, Promise, Reflect};
+use leptos::prelude::window;
+use leptos::wasm_bindgen::closure::Closure;
+use leptos::wasm_bindgen::{JsCast, JsValue};
+use web_sys::{BroadcastChannel, EventSource, MessageEvent};
+
+use crate::islands::browser::{address, listen};
+
+/// Messages of the channel: a new tab asks for the latest event, and the stream is broken. All others are events: the
+/// ID, a space, and the data.
+const ASK: &str = "?";
+const BROKEN: &str = "!";
+
+/// What happens on the stream.
+pub enum News<'a> {
+    /// An event: its ID and its data.
+    Event(&'a str, &'a str),
+    Broken,
+}
+
+type Handler = Rc<dyn Fn(News<'_>)>;
+
+/// The connection of this tab.
+pub struct Shared {
+    handler: Handler,
+    channel: Option<BroadcastChannel>,
+    /// The stream, if this tab has it.
+    source: RefCell<Option<EventSource>>,
+    /// Releases the lock.
+    release: RefCell<Option<Function>>,
+    /// The latest event, unless the stream is broken.
+    latest: RefCell<Option<String>>,
+    is_closed: Cell<bool>,
+}
+
+impl Shared {
+    /// Connects to the stream: to that of another tab, or to its own. `is_alone` does not wait for other tabs.
+    pub fn connect(is_alone: bool, handler: impl Fn(News<'_>) + 'static) -> Rc<Shared> {
+        let locks = (!is_alone).then(locks).flatten();
+        let name = address("/ui/events");
+        let channel = locks
+            .as_ref()
+            .and_then(|_| BroadcastChannel::new(&name).ok());
+        let shared = Rc::new(Shared {
+            handler: Rc::new(handler),
+            channel,
+            source: RefCell::default(),
+            release: RefCell::default(),
+            latest: RefCell::default(),
+            is_closed: Cell::new(false),
+        });
+        if let Some(channel) = &shared.channel {
+            let reading = Rc::clone(&shared);
+            listen(channel, "message", move |event| {
+                if let Some(text) = text_of(&event) {
+                    reading.on_message(&text);
+                }
+            });
+            shared.tell(ASK);
+        }
+        let is_waiting = locks
+            .is_some_and(|locks| shared.channel.is_some() && shared.wait(&locks, &name).is_some());
+        if !is_waiting {
+            shared.open();
+        }
+        shared
+    }
+
+    /// Opens the stream as soon as no other tab has it.
+    fn wait(self: &Rc<Self>, locks: &JsValue, name: &str) -> Option<()> {
+        let shared = Rc::clone(self);
+        let on_lock = Closure::once_into_js(move |_: JsValue| {
+            if shared.is_closed.get() {
+                return JsValue::UNDEFINED;
+            }
+            shared.open();
+            // The tab has the lock until this promise resolves.
+            let held = Promise::new(&mut |resolve, _| {
+                shared.release.replace(Some(resolve));
+            });
+            held.into()
+        });
+        let request: Function = Reflect::get(locks, &"request".into())
+            .ok()?
+            .dyn_into()
+            .ok()?;
+        request
+            .call2(locks, &JsValue::from_str(name), &on_lock)
+            .ok()
+            .map(drop)
+    }
+
+    fn open(self: &Rc<Self>) {
+        let Ok(source) = EventSource::new(&address("/ui/events")) else {
+            return;
+        };
+        for kind in ["change", "beat"] {
+            let shared = Rc::clone(self);
+            listen(&source, kind, move |event| {
+                let Some(event) = event.dyn_ref::<MessageEvent>() else {
+                    return;
+                };
+                let data = event.data().as_string().unwrap_or_default();
+                let text = format!("{} {data}", event.last_event_id());
+                shared.tell(&text);
+                shared.on_event(&text);
+                shared.latest.replace(Some(text));
+            });
+        }
+        let shared = Rc::clone(self);
+        listen(&source, "error", move |_| {
+            shared.latest.take();
+            shared.tell(BROKEN);
+            (shared.handler)(News::Broken);
+        });
+        self.source.replace(Some(source));
+    }
+
+    /// Disconnects. Another tab can open the stream.
+    pub fn close(&self) {
+        self.is_closed.set(true);
+        if let Some(source) = self.source.take() {
+            source.close();
+        }
+        if let Some(channel) = &self.channel {
+            channel.close();
+        }
+        if let Some(release) = self.release.take() {
+            release.call0(&JsValue::UNDEFINED).ok();
+        }
+    }
+
+    fn tell(&self, text: &str) {
+        if let Some(channel) = &self.channel {
+            channel.post_message(&text.into()).ok();
+        }
+    }
+
+    fn on_message(&self, text: &str) {
+        if self.is_closed.get() {
+            return;
+        }
+        match (text, self.source.borrow().is_some()) {
+            (ASK, true) => {
+                if let Some(latest) = &*self.latest.borrow() {
+                    self.tell(latest);
+                }
+            }
+            (ASK, false) | (_, true) => {}
+            (BROKEN, false) => (self.handler)(News::Broken),
+            (event, false) => self.on_event(event),
+        }
+    }
+
+    fn on_event(&self, text: &str) {
+        if let Some((id, data)) = text.split_once(' ') {
+            (self.handler)(News::Event(id, data));
+        }
+    }
+}
+
+/// The locks that the tabs of this browser share, if it has any.
+fn locks() -> Option<JsValue> {
+    let navigator = window().navigator();
+    let locks = Reflect::get(&navigator, &"locks".into()).ok()?;
+    locks.is_object().then_some(locks)
+}
+
+fn text_of(event: &web_sys::Event) -> Option<String> {
+    event.dyn_ref::<MessageEvent>()?.data().as_string()
+}

@@ -1,0 +1,45 @@
+//! The charts of the statistics mark what users have changed.
+
+use super::audit::scene;
+use super::{Browser, OLGA, VERA};
+
+#[tokio::test]
+async fn charts_mark_pauses_options_and_operations() {
+    let (server, anna) = scene().await;
+    let olga = Browser::at(&server).with_key(OLGA);
+    let vera = Browser::at(&server).with_key(VERA);
+    server.by("w").add_ids("mail", &["a"]).await;
+    server.by("w").add_ids("post", &["b"]).await;
+    assert!(!vera.page("/ui/stats").await.contains("Marked events"));
+    olga.act("pause_queue", &[("queue", "mail")]).await;
+    olga.act("pause_queue", &[("queue", "post")]).await;
+    olga.act("unpause_queue", &[("queue", "mail")]).await;
+    olga.act("track", &[("id", "a")]).await;
+    let option = [("option", "heartbeat"), ("value", "90")];
+    anna.act("set_option", &option).await;
+    let shown = vera.page("/ui/stats").await;
+    for words in [
+        "Marked events",
+        "Pause: queue mail",
+        "Pause: queue post",
+        "Resume: queue mail",
+        "Change: option heartbeat",
+        "The marked events are listed below.",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    // Viewers see what has changed, but not who did it; other actions are not marked.
+    for words in ["olga", "anna", "/ui/audit", "job a"] {
+        assert!(!shown.contains(words), "{words}: {shown}");
+    }
+    let mail = vera.page("/ui/stats?queue=queues/mail").await;
+    assert!(mail.contains("Pause: queue mail") && mail.contains("Change: option heartbeat"));
+    assert!(!mail.contains("queue post"), "{mail}");
+    let audit = "/ui/audit?from=";
+    assert!(anna.page("/ui/stats").await.contains(audit));
+    // Before these actions, there is nothing to mark.
+    let past = vera
+        .page("/ui/stats?from=2026-11-01T00:00&to=2026-11-01T02:00")
+        .await;
+    assert!(!past.contains("Marked events"));
+}
