@@ -20,18 +20,15 @@ mod tls;
 #[cfg(test)]
 mod traced;
 
-use std::any::Any;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tower_http::catch_panic::CatchPanicLayer;
 
 pub use counts::REQUESTS;
 pub use limits::{Limits, raise_open_files};
@@ -41,9 +38,10 @@ pub use reload::{Reload, hangups, reload_on};
 pub use tls::Tls;
 
 use self::accept::Transport;
+use self::guard::Guard;
 use self::health::Health;
 use self::metrics::{Gauges, Monitor};
-use self::request_id::Observer;
+use self::request_id::{EveryRequest, Observer};
 use crate::alerts;
 use crate::assets::Assets;
 use crate::auth::{Auth, Hosts};
@@ -378,13 +376,11 @@ fn protocols(
         )
 }
 
-/// Adds the layers around all routes, outermost first: the request ID and the counts, the response to panics, and the
-/// checks of host and site. They are one layer, because axum allocates for each.
+/// Adds what is done for every request in front of all routes.
 fn with_layers(routes: Router, hosts: &Hosts, auth: &Auth, observer: Observer) -> Router {
-    routes.layer((
-        middleware::from_fn_with_state(observer, request_id::assign_request_id),
-        CatchPanicLayer::custom(panicked),
-        guard::layer(hosts, &auth.throttle),
+    routes.layer(EveryRequest::new(
+        observer,
+        Guard::new(hosts, &auth.throttle),
     ))
 }
 
@@ -435,7 +431,7 @@ async fn no_such_endpoint(request: Request) -> Response {
 }
 
 /// A panic ends its request, not the server.
-fn panicked(_: Box<dyn Any + Send>) -> Response {
+fn panicked() -> Response {
     tracing::error!("a request panicked");
     qless::internal_error().into_response()
 }

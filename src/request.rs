@@ -2,6 +2,7 @@
 
 pub mod base_path;
 pub mod client;
+pub mod logged;
 
 use std::fmt;
 use std::time::Duration;

@@ -4,13 +4,18 @@ use std::io::{self, IsTerminal};
 use std::sync::OnceLock;
 
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::EnvFilter;
+use tracing::span::{Attributes, Id};
+use tracing::{Event, Subscriber};
 use tracing_subscriber::filter::ParseError;
-use tracing_subscriber::reload::Handle;
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::reload::{self, Handle};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use crate::config::{LogFormat, Subcommand};
 use crate::engine::AUDIT_TARGET;
 use crate::http::REQUESTS;
+use crate::request::logged;
 
 /// Replaces the filter of the log.
 type SetFilter = Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>;
@@ -33,24 +38,40 @@ pub fn start(subcommand: Option<&Subcommand>) {
     };
     let filter = filter.unwrap_or_else(|| without_queries(EnvFilter::new("info")));
     let has_no_color = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(with_requests(filter, log_requests))
+    let filter = with_requests(filter, log_requests);
+    let lines = tracing_subscriber::fmt::layer()
         .with_ansi(io::stderr().is_terminal() && !has_no_color)
         .with_writer(io::stderr)
         // Otherwise tracing panics when standard error is a closed pipe.
         .log_internal_errors(false);
     match monitoring.map(|it| it.log_format).unwrap_or_default() {
-        LogFormat::Text => {
-            let log = log.with_filter_reloading();
-            keep(log.reload_handle());
-            log.init();
-        }
+        LogFormat::Text => init(lines, filter),
         LogFormat::Json => {
-            let log = log.json().flatten_event(true).with_span_list(false);
-            let log = log.with_filter_reloading();
-            keep(log.reload_handle());
-            log.init();
+            let lines = lines.json().flatten_event(true).with_span_list(false);
+            init(lines, filter);
         }
+    }
+}
+
+/// Starts the log with this layer, which writes its lines.
+fn init(lines: impl Layer<Registry> + Send + Sync, filter: EnvFilter) {
+    let (filter, handle) = reload::Layer::new(filter);
+    keep(handle);
+    let log = tracing_subscriber::registry().with(InRequest(lines));
+    log.with(filter).init();
+}
+
+/// Writes each line in a span of the request that it belongs to. The span exists only while the line is written.
+struct InRequest<L>(L);
+
+impl<S: Subscriber, L: Layer<S>> Layer<S> for InRequest<L> {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        self.0.on_new_span(attributes, id, context);
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let _in_request = logged::span().entered();
+        self.0.on_event(event, context);
     }
 }
 

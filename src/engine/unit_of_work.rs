@@ -157,7 +157,7 @@ pub struct UnitOfWork {
     loaded_bytes: usize,
     removed: Vec<(Job, i64)>,
     /// Dependencies `(job, needs)` to add (true) or remove.
-    edges: HashMap<(i64, i64), bool>,
+    edges: HashMap<(i64, i64), bool, RandomState>,
     /// Jobs of which all dependencies are removed, before others are added.
     cut_jobs: Vec<(i64,)>,
     /// Jobs of which all dependents are removed, before others are added.
@@ -170,19 +170,19 @@ pub struct UnitOfWork {
     pub is_cycle_search_incomplete: bool,
     /// Up to this number, the dependents of each job that others are going to depend on have been counted.
     pub dependents_counted: usize,
-    candidates: HashMap<QueueId, Candidates>,
+    candidates: HashMap<QueueId, Candidates, RandomState>,
     oldest: Vec<JobKey>,
     recurring: HashMap<String, LoadedRecurring>,
     /// Reserved IDs for new records.
-    numbers: HashMap<QueueId, VecDeque<i64>>,
+    numbers: HashMap<QueueId, VecDeque<i64>, RandomState>,
     /// Queues to which a recurring job was added.
     recurring_in: HashSet<QueueId>,
     /// What metrics count after the commit; known once the writes have been made.
     counted: CountedEvents,
     /// Subscribers to wake per queue: one for each job that became available.
-    wake_ups: HashMap<QueueId, usize>,
+    wake_ups: HashMap<QueueId, usize, RandomState>,
     /// When the next job becomes available in a queue.
-    next_available: HashMap<QueueId, Time>,
+    next_available: HashMap<QueueId, Time, RandomState>,
     seen_workers: HashSet<String>,
     forgotten_workers: Vec<String>,
     settings: Vec<(String, Option<String>)>,
@@ -234,21 +234,21 @@ impl UnitOfWork {
             jobs: HashMap::default(),
             loaded_bytes: 0,
             removed: Vec::new(),
-            edges: HashMap::new(),
+            edges: HashMap::default(),
             cut_jobs: Vec::new(),
             cut_needs: Vec::new(),
             cut_edges: Vec::new(),
             dependents: HashMap::new(),
             is_cycle_search_incomplete: false,
             dependents_counted: usize::MAX,
-            candidates: HashMap::new(),
+            candidates: HashMap::default(),
             oldest: Vec::new(),
             recurring: HashMap::new(),
-            numbers: HashMap::new(),
+            numbers: HashMap::default(),
             recurring_in: HashSet::new(),
             counted: CountedEvents::default(),
-            wake_ups: HashMap::new(),
-            next_available: HashMap::new(),
+            wake_ups: HashMap::default(),
+            next_available: HashMap::default(),
             seen_workers: HashSet::new(),
             forgotten_workers: Vec::new(),
             settings: Vec::new(),

@@ -1,49 +1,50 @@
 //! Checks every request before routing: the host that it names, and whether a page of another site caused a browser to
 //! send it.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use tower_http::validate_request::{ValidateRequest, ValidateRequestHeaderLayer};
 
 use super::Owner;
 use crate::auth::{Hosts, LoginThrottle, Rejected, RequestOrigin};
 use crate::protocol::common_error::CommonError;
 use crate::protocol::{jobq, lmstfy, qless, relay, token};
-use crate::request::{ClientAddress, Https};
-
-/// The layer that checks every request.
-pub fn layer(hosts: &Hosts, throttle: &Arc<LoginThrottle>) -> ValidateRequestHeaderLayer<Guard> {
-    ValidateRequestHeaderLayer::custom(Guard {
-        hosts: Arc::new(hosts.clone()),
-        throttle: Arc::clone(throttle),
-    })
-}
+use crate::request::Https;
 
 /// The check. It allocates nothing for a request that passes.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Guard {
-    hosts: Arc<Hosts>,
+    hosts: Hosts,
     /// Limits the logged rejections of an address.
     throttle: Arc<LoginThrottle>,
 }
 
-impl ValidateRequest<axum::body::Body> for Guard {
-    type ResponseBody = axum::body::Body;
+impl Guard {
+    pub fn new(hosts: &Hosts, throttle: &Arc<LoginThrottle>) -> Guard {
+        Guard {
+            hosts: hosts.clone(),
+            throttle: Arc::clone(throttle),
+        }
+    }
 
-    fn validate(&mut self, request: &mut Request) -> Result<(), Response> {
-        let outcome = self.hosts.check(request);
-        outcome.and_then(|()| check_site(request)).map_err(|why| {
-            if self
-                .throttle
-                .may_log(ClientAddress::of(request.extensions()))
-            {
-                tracing::warn!(code = why.code(), "rejected: {}", why.message());
-            }
-            response(Owner::of(request.uri().path()), why)
-        })
+    /// Checks a request.
+    ///
+    /// # Errors
+    /// Why it is rejected.
+    pub fn check(&self, request: &Request) -> Result<(), Rejected> {
+        self.hosts.check(request)?;
+        check_site(request)
+    }
+
+    /// Logs a rejection, and returns the response.
+    pub fn reject(&self, why: Rejected, client: Option<IpAddr>, owner: Owner) -> Response {
+        if self.throttle.may_log(client) {
+            tracing::warn!(code = why.code(), "rejected: {}", why.message());
+        }
+        response(owner, why)
     }
 }
 

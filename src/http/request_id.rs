@@ -1,23 +1,32 @@
-//! An ID for every request: in the response's `X-Request-ID`, and in each log line of the request. The server ignores
-//! IDs from clients, because a client could repeat the ID of another request.
+//! What is done for every request: it gets an ID, is checked, and is counted, and a panic ends only the request. This
+//! is one service instead of four, because each would allocate and move the request once more.
+//!
+//! The ID is in the response's `X-Request-ID`, and in each log line of the request. The server ignores IDs from clients,
+//! because a client could repeat the ID of another request.
 
-use std::fmt::{self, Write};
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use axum::body::HttpBody;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderName, HeaderValue};
-use axum::middleware::Next;
 use axum::response::Response;
-use tracing::Instrument;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tower_layer::Layer;
+use tower_service::Service;
 use uuid::Uuid;
 
 use super::counts::{HttpCounts, RequestInProgress};
-use super::{Owner, guard};
+use super::guard::Guard;
+use super::{Owner, guard, panicked};
 use crate::auth::Rejected;
 use crate::memory;
-use crate::request::RequestId;
+use crate::request::logged::LoggedRequest;
+use crate::request::{ClientAddress, RequestId};
 use crate::traces::{RequestSpan, of_request};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -25,10 +34,7 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
-/// The first segment of `/token/{namespace}/{token}`.
-const TOKEN: &str = "token";
-
-/// What is done for every request, beside assigning its ID.
+/// What counts and logs requests.
 #[derive(Clone, Default)]
 pub struct Observer {
     pub counts: Arc<HttpCounts>,
@@ -36,29 +42,100 @@ pub struct Observer {
     pub log_requests: bool,
 }
 
-pub async fn assign_request_id(
-    State(observer): State<Observer>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let in_progress = RequestInProgress::begin(&observer.counts, &request);
-    let mut id = [0; 32];
-    let id = &*Uuid::now_v7().simple().encode_lower(&mut id);
-    // At the highest level, so that the ID is logged at every level. Without the query, which can contain tokens.
-    let span = tracing::error_span!(
-        "request",
-        id,
-        method = %request.method(),
-        path = %Path(request.uri().path())
-    );
-    if request.uri().path().starts_with("/ui") {
-        request.extensions_mut().insert(RequestId(id.to_owned()));
+/// The layer in front of all routes.
+#[derive(Clone)]
+pub struct EveryRequest(Arc<Shared>);
+
+struct Shared {
+    observer: Observer,
+    guard: Guard,
+}
+
+impl EveryRequest {
+    pub fn new(observer: Observer, guard: Guard) -> EveryRequest {
+        EveryRequest(Arc::new(Shared { observer, guard }))
     }
-    let (method, route) = in_progress.route();
-    let traced = RequestSpan::begin(&request, method, route, id);
-    let value = HeaderValue::from_str(id);
-    let owner = Owner::of(request.uri().path());
-    let mut response = of_request(&traced, next.run(request).instrument(span)).await;
+}
+
+impl<S> Layer<S> for EveryRequest {
+    type Service = Observed<S>;
+
+    fn layer(&self, inner: S) -> Observed<S> {
+        Observed {
+            inner,
+            shared: Arc::clone(&self.0),
+        }
+    }
+}
+
+/// Routes behind this layer.
+#[derive(Clone)]
+pub struct Observed<S> {
+    inner: S,
+    shared: Arc<Shared>,
+}
+
+impl<S> Service<Request> for Observed<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response, Infallible>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let in_progress = RequestInProgress::begin(&request);
+        let id = Uuid::now_v7();
+        let logged = LoggedRequest::new(id, &request);
+        let mut text = [0; 32];
+        let id = &*id.simple().encode_lower(&mut text);
+        if request.uri().path().starts_with("/ui") {
+            request.extensions_mut().insert(RequestId(id.to_owned()));
+        }
+        let (method, route) = in_progress.route();
+        let traced = RequestSpan::begin(&request, method, route, id);
+        let id = HeaderValue::from_str(id).ok();
+        let owner = Owner::of(request.uri().path());
+        let response = match self.shared.guard.check(&request) {
+            Ok(()) => Ok(self.inner.call(request)),
+            Err(why) => Err((why, ClientAddress::of(request.extensions()))),
+        };
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move {
+            let response = logged.scope(async {
+                match response {
+                    Ok(response) => caught(response).await,
+                    Err((why, client)) => shared.guard.reject(why, client, owner),
+                }
+            });
+            let response = of_request(&traced, response).await;
+            let response = (response, owner, id);
+            Ok(finish(&shared.observer, in_progress, traced, response).await)
+        })
+    }
+}
+
+/// The response, or one that tells of a panic.
+async fn caught(response: impl Future<Output = Result<Response, Infallible>>) -> Response {
+    match AssertUnwindSafe(response).catch_unwind().await {
+        Ok(Ok(response)) => response,
+        Ok(Err(never)) => match never {},
+        Err(_) => panicked(),
+    }
+}
+
+/// Counts a response, and adds the headers that all have.
+async fn finish(
+    observer: &Observer,
+    in_progress: RequestInProgress,
+    traced: Option<RequestSpan>,
+    (mut response, owner, id): (Response, Owner, Option<HeaderValue>),
+) -> Response {
     // A stream or a compressed page keeps what was reserved for it.
     if let Some(bytes) = response.body().size_hint().exact()
         && !memory::fits_response(bytes)
@@ -67,13 +144,15 @@ pub async fn assign_request_id(
         response = guard::response(owner, Rejected::Busy);
     }
     // Outside of the span, which shows the path.
-    in_progress.end(&response, id, observer.log_requests);
+    let text = id.as_ref().and_then(|id| id.to_str().ok());
+    let (text, log) = (text.unwrap_or_default(), observer.log_requests);
+    in_progress.end(&observer.counts, &response, text, log);
     if let Some(traced) = traced {
         traced.end(&mut response);
     }
     let headers = response.headers_mut();
-    if let Ok(value) = value {
-        headers.insert(X_REQUEST_ID, value);
+    if let Some(id) = id {
+        headers.insert(X_REQUEST_ID, id);
     }
     // Responses contain payloads, and the address of a request can contain a token. The dashboard has rules of its own.
     if !matches!(owner, Owner::Dashboard) {
@@ -81,71 +160,4 @@ pub async fn assign_request_id(
         headers.entry(X_CONTENT_TYPE_OPTIONS).or_insert(NOSNIFF);
     }
     response
-}
-
-/// A path for the log: without the token of `/token/{namespace}/{token}`, escaped, and cut.
-struct Path<'a>(&'a str);
-
-/// Characters of a path that are logged.
-const PATH_CHARS_MAX: usize = 200;
-
-impl fmt::Display for Path<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut parts = self.0.trim_start_matches('/').splitn(3, '/');
-        match (parts.next(), parts.next(), parts.next()) {
-            (Some(TOKEN), Some(namespace), Some(_)) => {
-                write!(f, "/{TOKEN}/{}/…", Escaped(namespace))
-            }
-            _ => Escaped(self.0).fmt(f),
-        }
-    }
-}
-
-/// The beginning of a text, with everything but printable ASCII escaped: other characters can turn the log's direction or
-/// control the terminal that shows it.
-struct Escaped<'a>(&'a str);
-
-impl fmt::Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut chars = self.0.chars();
-        for char in chars.by_ref().take(PATH_CHARS_MAX) {
-            match char {
-                ' '..='~' => f.write_char(char)?,
-                _ => write!(f, "{}", char.escape_unicode())?,
-            }
-        }
-        match chars.next() {
-            Some(_) => f.write_char('…'),
-            None => Ok(()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_is_shown_without_a_token() {
-        for (path, shown) in [
-            ("/token/ns/secret", "/token/ns/…"),
-            ("/token/ns/secret/", "/token/ns/…"),
-            ("/token/ns/secret/limit", "/token/ns/…"),
-            ("//token/ns/secret", "/token/ns/…"),
-            ("/token/ns", "/token/ns"),
-            ("/token/ns/", "/token/ns/…"),
-            ("/token", "/token"),
-            ("/tokens/ns/job", "/tokens/ns/job"),
-            ("/api/ns/token", "/api/ns/token"),
-            ("/", "/"),
-            ("*", "*"),
-            ("/ui/\u{202e}\u{9b}31m\n", "/ui/\\u{202e}\\u{9b}31m\\u{a}"),
-            ("/token/\u{202e}/x", "/token/\\u{202e}/…"),
-        ] {
-            assert_eq!(Path(path).to_string(), shown, "{path}");
-        }
-        let whole = "/".repeat(200);
-        assert_eq!(Path(&whole).to_string(), whole);
-        assert_eq!(Path(&format!("{whole}/")).to_string(), format!("{whole}…"));
-    }
 }

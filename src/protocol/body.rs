@@ -84,12 +84,24 @@ impl<'de> Deserialize<'de> for Whole {
     }
 }
 
+/// The capacity of a body at first, in bytes: that of a job with a short payload.
+const CAPACITY: usize = 1 << 10;
+
 /// A value as JSON text.
 ///
 /// # Errors
 /// [`Error::ResponseTooLarge`].
 pub fn text(value: &impl Serialize) -> Result<String, Error> {
-    text_up_to(SMALL, value).or_else(|_| in_place(|| text_up_to(RESPONSE_BYTES_MAX, value)))
+    text_after("", value)
+}
+
+/// A value as JSON text, after the beginning of a body.
+///
+/// # Errors
+/// [`Error::ResponseTooLarge`].
+pub fn text_after(start: &str, value: &impl Serialize) -> Result<String, Error> {
+    text_up_to(SMALL, start, value)
+        .or_else(|_| in_place(|| text_up_to(RESPONSE_BYTES_MAX, start, value)))
 }
 
 /// Calls `read` to parse a body of `bytes` bytes. For a large body, the runtime moves the other tasks of this thread to
@@ -110,11 +122,12 @@ fn in_place<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-fn text_up_to(max: usize, value: &impl Serialize) -> Result<String, Error> {
+fn text_up_to(max: usize, start: &str, value: &impl Serialize) -> Result<String, Error> {
     let mut body = Body {
-        bytes: Vec::new(),
-        max,
+        bytes: Vec::with_capacity(CAPACITY),
+        max: max + start.len(),
     };
+    body.bytes.extend_from_slice(start.as_bytes());
     // The serialized types have text keys and finite numbers, so only the size limit can fail.
     serde_json::to_writer(&mut body, value).map_err(|_| Error::ResponseTooLarge)?;
     String::from_utf8(body.bytes).map_err(|_| Error::ResponseTooLarge)
@@ -214,8 +227,10 @@ mod tests {
     #[test]
     fn a_response_over_the_limit_is_abandoned() {
         for (max, is_fitting) in [(7, false), (8, true), (9, true)] {
-            let text = text_up_to(max, &["abcd"]);
-            assert_eq!(text.is_ok(), is_fitting, "{max}");
+            for start in ["", "{\"results\":"] {
+                let text = text_up_to(max, start, &["abcd"]);
+                assert_eq!(text.is_ok(), is_fitting, "{max}");
+            }
         }
     }
 }

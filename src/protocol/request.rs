@@ -300,6 +300,9 @@ pub fn pairs(query: &str) -> Option<Vec<(String, String)>> {
     let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes())
         .into_owned()
         .collect();
+    if query.is_ascii() && !query.contains('%') {
+        return Some(pairs);
+    }
     let count = |text: &str| text.matches('\u{fffd}').count();
     let read: usize = pairs
         .iter()

@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
+use foldhash::fast::RandomState;
+
 use super::dialect::{Dialect, RowBinding};
 use super::rows::{Arg, Rows, Statement};
 
@@ -22,7 +24,7 @@ const CAPACITIES: [usize; 6] = [2, 4, 8, 16, 32, ROWS_BOUND_MAX];
 pub fn capacity<'a>(batch: impl IntoIterator<Item = &'a Statement>) -> usize {
     let sets = batch
         .into_iter()
-        .filter_map(|statement| rows(&statement.args));
+        .filter_map(|statement| rows(&statement.args).map(Rows::len));
     let largest = sets.filter(|rows| *rows <= ROWS_BOUND_MAX).max();
     let capacity = CAPACITIES
         .into_iter()
@@ -30,10 +32,10 @@ pub fn capacity<'a>(batch: impl IntoIterator<Item = &'a Statement>) -> usize {
     capacity.unwrap_or(ROWS_BOUND_MAX)
 }
 
-/// The number of rows of the set among the arguments, if there is one.
-fn rows(args: &[Arg]) -> Option<usize> {
+/// The set among the arguments, if there is one.
+fn rows(args: &[Arg]) -> Option<&Rows> {
     args.iter().find_map(|arg| match arg {
-        Arg::Rows(rows) => Some(rows.len()),
+        Arg::Rows(rows) => Some(rows),
         _ => None,
     })
 }
@@ -45,6 +47,36 @@ struct Template {
     /// The text before the first placeholder.
     head: &'static str,
     parts: Vec<Part>,
+    /// The texts with a table of each capacity, and the number of its columns.
+    with_table: [OnceLock<(usize, String)>; CAPACITIES.len()],
+}
+
+impl Template {
+    /// The text with a table of `capacity` rows of the set `rows` in place of its placeholder.
+    fn with_table(&'static self, args: &[Arg], rows: &Rows, capacity: usize) -> Cow<'static, str> {
+        let written = || self.write_with_table(args, rows.width, capacity);
+        let index = CAPACITIES.iter().position(|known| *known == capacity);
+        let Some(cached) = index.and_then(|index| self.with_table.get(index)) else {
+            return Cow::Owned(written());
+        };
+        let (width, text) = cached.get_or_init(|| (rows.width, written()));
+        match *width == rows.width {
+            true => Cow::Borrowed(text),
+            false => Cow::Owned(written()),
+        }
+    }
+
+    fn write_with_table(&self, args: &[Arg], width: usize, capacity: usize) -> String {
+        let mut text = self.head.to_owned();
+        for part in &self.parts {
+            match args.get(part.arg) {
+                Some(Arg::Rows(_)) => write_values(width, capacity, &mut text),
+                _ => text.push('?'),
+            }
+            text.push_str(part.rest);
+        }
+        text
+    }
 }
 
 struct Part {
@@ -60,7 +92,7 @@ struct Part {
 type Key = (RowBinding, usize, usize);
 
 /// Templates are never dropped, because statements are few.
-static TEMPLATES: OnceLock<RwLock<HashMap<Key, &'static Template>>> = OnceLock::new();
+static TEMPLATES: OnceLock<RwLock<HashMap<Key, &'static Template, RandomState>>> = OnceLock::new();
 
 fn template(set: RowBinding, sql: &'static str) -> &'static Template {
     let templates = TEMPLATES.get_or_init(RwLock::default);
@@ -84,7 +116,12 @@ fn split(sql: &'static str) -> Template {
         text.push('?');
         text.push_str(part.rest);
     }
-    Template { text, head, parts }
+    Template {
+        text,
+        head,
+        parts,
+        with_table: Default::default(),
+    }
 }
 
 /// Parses the text after a `$`: an argument number, or `1:0` for a column of a set of one row, and the rest.
@@ -114,15 +151,18 @@ pub struct Bound<'a> {
 
 /// Binds the arguments of a statement. `capacity` is the number of rows of a table with several rows.
 pub fn bind<'a>(sql: &'static str, args: &'a [Arg], capacity: usize) -> Bound<'a> {
-    let set = match rows(args) {
-        Some(1) => RowBinding::Single,
-        Some(2..=ROWS_BOUND_MAX) => RowBinding::Values,
+    let rows = rows(args);
+    let set = match rows.map_or(0, Rows::len) {
+        1 => RowBinding::Single,
+        2..=ROWS_BOUND_MAX => RowBinding::Values,
         // The number of columns of a set without rows is not known.
         _ => RowBinding::Json,
     };
     let template = template(set, sql);
-    let mut bound = Vec::with_capacity(template.parts.len());
-    if set != RowBinding::Values {
+    let table = rows.filter(|_| set == RowBinding::Values);
+    let values = table.map_or(0, |rows| capacity * rows.width);
+    let mut bound = Vec::with_capacity(template.parts.len() + values);
+    let Some(table) = table else {
         let bind = |part: &Part| match (args.get(part.arg), part.column) {
             (Some(Arg::Rows(rows)), Some(column)) => rows.values.get(column).map(Cow::Borrowed),
             (Some(Arg::Rows(rows)), None) => Some(Cow::Owned(Arg::Text(rows.json()))),
@@ -134,33 +174,28 @@ pub fn bind<'a>(sql: &'static str, args: &'a [Arg], capacity: usize) -> Bound<'a
             text: Cow::Borrowed(&template.text),
             args: bound,
         };
-    }
-    let mut text = template.head.to_owned();
+    };
     for part in &template.parts {
         match args.get(part.arg) {
             Some(Arg::Rows(rows)) => {
-                let left_over = write_values(rows, capacity, &mut text);
+                let left_over = capacity.saturating_sub(rows.len()) * rows.width;
                 bound.extend(rows.values.iter().map(Cow::Borrowed));
                 bound.extend((0..left_over).map(|_| Cow::Owned(Arg::Null)));
             }
-            arg => {
-                text.push('?');
-                bound.push(arg.map_or(Cow::Owned(Arg::Null), Cow::Borrowed));
-            }
+            arg => bound.push(arg.map_or(Cow::Owned(Arg::Null), Cow::Borrowed)),
         }
-        text.push_str(part.rest);
     }
     Bound {
-        text: Cow::Owned(text),
+        text: template.with_table(args, table, capacity),
         args: bound,
     }
 }
 
-/// Appends a table of `capacity` rows. Returns the number of its unused values.
-fn write_values(rows: &Rows, capacity: usize, text: &mut String) -> usize {
-    let mut row = String::with_capacity(2 * rows.width + 3);
+/// Appends a table of `capacity` rows.
+fn write_values(width: usize, capacity: usize, text: &mut String) {
+    let mut row = String::with_capacity(2 * width + 3);
     row.push('(');
-    for column in 0..rows.width {
+    for column in 0..width {
         row.push_str(if column == 0 { "?" } else { ",?" });
     }
     row.push(')');
@@ -173,7 +208,6 @@ fn write_values(rows: &Rows, capacity: usize, text: &mut String) -> usize {
     }
     // The first column of a row is never null.
     text.push_str(") WHERE column1 IS NOT NULL)");
-    capacity.saturating_sub(rows.len()) * rows.width
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
+use foldhash::fast::RandomState;
+
 /// The target of macro expansion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
@@ -41,7 +43,7 @@ pub enum RowBinding {
 type Key = (Dialect, usize, usize);
 
 /// Expanded statements. They are never dropped, because there are few.
-static EXPANDED: OnceLock<RwLock<HashMap<Key, &'static str>>> = OnceLock::new();
+static EXPANDED: OnceLock<RwLock<HashMap<Key, &'static str, RandomState>>> = OnceLock::new();
 
 /// Numbers that statements name; the same for all databases of a process.
 static CONSTANTS: OnceLock<&[(&str, i64)]> = OnceLock::new();
@@ -70,9 +72,39 @@ fn split_arguments(text: &str) -> (&str, &str) {
 
 /// The statement without its `rows` table, for a set of one row.
 fn without_set(sql: &str) -> String {
-    sql.replace("FROM rows($1) AS k CROSS JOIN", "FROM")
+    let sql = with_values(sql).unwrap_or_else(|| sql.to_owned());
+    with_equality(sql)
+        .replace("FROM rows($1) AS k CROSS JOIN", "FROM")
         .replace("FROM rows($1) AS k", "")
         .replace("FROM rows($1)", "")
+}
+
+/// An `INSERT` whose rows are those of the set, as one of `VALUES`. While SQLite inserts the result of a `SELECT`, it
+/// prepares to undo only this statement, and copies each page before it changes it.
+fn with_values(sql: &str) -> Option<String> {
+    let (head, rest) = sql.split_once("SELECT ")?;
+    let (values, tail) = rest.split_once("FROM rows($1)")?;
+    let tail = tail.trim_start();
+    let tail = tail.strip_prefix("WHERE true").unwrap_or(tail).trim_start();
+    let is_plain = head.trim_start().starts_with("INSERT INTO ")
+        && !values.contains("SELECT")
+        && (tail.is_empty() || tail.starts_with("ON CONFLICT"));
+    is_plain.then(|| format!("{head}VALUES ({}) {tail}", values.trim_end()))
+}
+
+/// The statement with `a = (…)` instead of `a IN (SELECT … FROM rows($1))`, for which SQLite fills a table.
+fn with_equality(mut sql: String) -> String {
+    const START: &str = " IN (SELECT ";
+    const END: &str = " FROM rows($1))";
+    while let Some(end) = sql.find(END) {
+        let before = sql.get(..end).unwrap_or_default();
+        let Some((head, columns)) = before.rsplit_once(START) else {
+            break;
+        };
+        let rest = sql.get(end + END.len()..).unwrap_or_default();
+        sql = format!("{head} = ({columns}){rest}");
+    }
+    sql
 }
 
 impl Dialect {
@@ -259,6 +291,34 @@ mod tests {
             "SELECT jsonb_build_array(j.a, t.value)::text FROM jsonb_array_elements_text(j.tags::jsonb) AS t \
              WHERE x = (k.value #>> '{}')"
         );
+    }
+
+    #[test]
+    fn a_set_of_one_row_is_bound_as_values() {
+        for (sql, expected) in [
+            (
+                "\nINSERT INTO t (a, b) SELECT int(0), $2\nFROM rows($1) WHERE true\nON CONFLICT (a) DO NOTHING",
+                "INSERT OR ROLLBACK INTO t (a, b) VALUES ($1:0, $2) ON CONFLICT (a) DO NOTHING",
+            ),
+            (
+                "INSERT INTO t (a) SELECT j.a FROM rows($1) AS k CROSS JOIN j WHERE j.a = k.int(0)",
+                "INSERT OR ROLLBACK INTO t (a) SELECT j.a FROM j WHERE j.a = $1:0",
+            ),
+            (
+                "DELETE FROM t WHERE (a, b) IN (SELECT int(0), text(1) FROM rows($1)) RETURNING a",
+                "DELETE FROM t WHERE (a, b) = ($1:0, $1:1) RETURNING a",
+            ),
+            (
+                "DELETE FROM t WHERE b IN (1, 2) AND a IN (SELECT item() FROM rows($1))",
+                "DELETE FROM t WHERE b IN (1, 2) AND a = ($1:0)",
+            ),
+            (
+                "SELECT a FROM t WHERE a IN (SELECT k.int(0) FROM rows($1) AS k) ORDER BY a",
+                "SELECT a FROM t WHERE a IN (SELECT $1:0 ) ORDER BY a",
+            ),
+        ] {
+            assert_eq!(Dialect::Sqlite(RowBinding::Single).expand(sql), expected);
+        }
     }
 
     #[test]

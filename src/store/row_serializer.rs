@@ -94,13 +94,13 @@ impl Serializer for &mut RowSerializer {
         value.serialize(self)
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<Self, Error> {
-        self.is_tuple = true;
-        Ok(self)
+    fn serialize_seq(self, columns: Option<usize>) -> Result<Self, Error> {
+        self.serialize_tuple(columns.unwrap_or_default())
     }
 
-    fn serialize_tuple(self, _: usize) -> Result<Self, Error> {
+    fn serialize_tuple(self, columns: usize) -> Result<Self, Error> {
         self.is_tuple = true;
+        self.values.reserve(columns);
         Ok(self)
     }
 

@@ -31,7 +31,14 @@ impl Statement {
 
     /// A statement whose `$1` is a set of rows: tuples of numbers and text, all of the same length, or plain values.
     pub fn of_rows<T: Serialize>(sql: &'static str, rows: &[T]) -> Statement {
-        Statement::new(sql, [Arg::Rows(Rows::of(rows))])
+        // Most of these statements have another argument.
+        let mut args = Vec::with_capacity(2);
+        args.extend([Arg::Rows(Rows::of(rows))]);
+        Statement {
+            sql,
+            args,
+            expected: None,
+        }
     }
 
     /// Requires the statement to change exactly `rows` rows; otherwise the group fails with a conflict.

@@ -119,21 +119,19 @@ impl Config {
 
     /// Seconds until a worker of the queue must heartbeat. If negative, leases expire at once.
     pub fn heartbeat_s(&self, queue: &str) -> f64 {
-        let of_queue = [format!("{queue}-heartbeat"), format!("heartbeat-{queue}")];
-        of_queue
-            .iter()
-            .find_map(|option| self.parse(option))
+        self.of_queue(|| format!("{queue}-heartbeat"))
+            .or_else(|| self.of_queue(|| format!("heartbeat-{queue}")))
             .unwrap_or_else(|| self.number("heartbeat"))
     }
 
     /// The limit in seconds on a run of a job of the queue, regardless of heartbeats.
     pub fn cutoff_s(&self, queue: &str) -> Option<f64> {
-        self.parse(&format!("{queue}-cutoff"))
+        self.of_queue(|| format!("{queue}-cutoff"))
     }
 
     /// The limit on running jobs of the queue, if any.
     pub fn concurrency_max(&self, queue: &str) -> Option<usize> {
-        self.parse(&format!("{queue}-max-concurrency"))
+        self.of_queue(|| format!("{queue}-max-concurrency"))
             .filter(|max| *max > 0.0)
             .map(whole)
     }
@@ -149,7 +147,20 @@ impl Config {
     }
 
     fn parse(&self, option: &str) -> Option<f64> {
-        self.get(option)?.parse().ok()
+        let set = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        match set.get(option) {
+            Some(value) => value.parse().ok(),
+            None => default_number(option).map(|value| value as f64),
+        }
+    }
+
+    /// An option without a default. Its name is not made if no option is set.
+    fn of_queue(&self, option: impl FnOnce() -> String) -> Option<f64> {
+        let set = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        match set.is_empty() {
+            true => None,
+            false => set.get(&option())?.parse().ok(),
+        }
     }
 
     /// Applies a committed change.
@@ -181,10 +192,14 @@ fn defaults() -> BTreeMap<String, String> {
         .collect()
 }
 
+fn default_number(option: &str) -> Option<i64> {
+    let default = DEFAULTS.iter().find(|(name, _)| *name == option);
+    default.map(|(_, value)| *value)
+}
+
 fn default(option: &str) -> Option<String> {
-    let number = DEFAULTS.iter().find(|(name, _)| *name == option);
-    number
-        .map(|(_, value)| value.to_string())
+    default_number(option)
+        .map(|value| value.to_string())
         .or_else(|| (option == APPLICATION.0).then(|| APPLICATION.1.to_owned()))
 }
 

@@ -291,7 +291,12 @@ impl Serialize for Values<'_> {
         // Postgres would write a long text again even if it is the same.
         let history = job.history.read();
         let history = history.filter(|_| before.is_none_or(|it| it.history != job.history));
-        let mut row = serializer.serialize_seq(None)?;
+        let columns = match extent {
+            Extent::Progress => 13,
+            Extent::Settings => 26,
+            Extent::Identity => 31,
+        };
+        let mut row = serializer.serialize_seq(Some(columns))?;
         row.serialize_element(&job.seq)?; // 0
         row.serialize_element(version)?;
         row.serialize_element(&job.queue)?;

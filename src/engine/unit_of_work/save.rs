@@ -17,6 +17,7 @@ use crate::engine::verbs::qless::tag;
 use crate::store::Statement;
 
 use crate::engine::model::tracked;
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
 /// The version of a row that has just been inserted.
@@ -362,7 +363,7 @@ pub struct Committed {
     pub counted: CountedEvents,
     /// Events that are stored later.
     pub events: Option<UnsavedEvents>,
-    pub wake_ups: HashMap<QueueId, usize>,
-    pub next_available: HashMap<QueueId, Time>,
+    pub wake_ups: HashMap<QueueId, usize, RandomState>,
+    pub next_available: HashMap<QueueId, Time, RandomState>,
     pub last_seq: i64,
 }

@@ -1,5 +1,6 @@
 //! Responses: the envelope around the results, and jobs as JSON.
 
+use std::fmt::Write;
 use std::time::Instant;
 
 use axum::body::Body;
@@ -16,16 +17,20 @@ use crate::engine::{
 use crate::protocol::body;
 use crate::request::ErrorCode;
 
-/// The result of a handler, as JSON texts: `results`, unless they are too large, and further keys.
+/// The beginning of a response.
+const START: &str = "{\"results\":";
+
+/// The result of a handler, as JSON texts: the beginning of the response with `results`, unless they are too large, and
+/// further keys.
 pub struct Results {
-    results: Result<String, Error>,
+    body: Result<String, Error>,
     extra: Vec<(&'static str, String)>,
 }
 
 impl Results {
     pub fn new(results: &impl Serialize) -> Results {
         Results {
-            results: body::text(results),
+            body: body::text_after(START, results),
             extra: Vec::new(),
         }
     }
@@ -93,12 +98,11 @@ const RETRY_AFTER_S: &str = "1";
 
 /// The HTTP response.
 pub fn response(outcome: Result<Results, ApiError>, started: Instant) -> Response<Body> {
-    let outcome = outcome.and_then(|Results { results, extra }| Ok((results?, extra)));
+    let outcome = outcome.and_then(|Results { body, extra }| Ok((body?, extra)));
     let retry_after = outcome.as_ref().is_err_and(ApiError::is_retryable);
     let code = outcome.as_ref().err().map(ApiError::code);
     let (status, mut body) = match outcome {
-        Ok((results, extra)) => {
-            let mut body = format!("{{\"results\":{results}");
+        Ok((mut body, extra)) => {
             for (key, value) in extra {
                 body.push_str(&format!(",\"{key}\":{value}"));
             }
@@ -114,12 +118,13 @@ pub fn response(outcome: Result<Results, ApiError>, started: Instant) -> Respons
                 .and_then(|rest| rest.strip_suffix('}'));
             (
                 error.status(),
-                format!("{{\"results\":null,{}", fields.unwrap_or_default()),
+                format!("{START}null,{}", fields.unwrap_or_default()),
             )
         }
     };
     let total_ms = started.elapsed().as_micros() as f64 / 1_000.0;
-    body.push_str(&format!(",\"time\":{{\"total\":{total_ms}}}}}"));
+    // Cannot fail.
+    write!(body, ",\"time\":{{\"total\":{total_ms}}}}}").ok();
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     if let Some(code) = code {

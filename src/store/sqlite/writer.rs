@@ -324,10 +324,11 @@ fn run_prepared(
     let mut found = Vec::new();
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
-        let values: Result<_, StoreError> = (0..columns)
-            .map(|column| value(row.get_ref(column)?))
-            .collect();
-        found.push(Row::Values(values?));
+        let mut values = Vec::with_capacity(columns);
+        for column in 0..columns {
+            values.push(value(row.get_ref(column)?)?);
+        }
+        found.push(Row::Values(values.into_boxed_slice()));
     }
     Ok(found)
 }

@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use foldhash::fast::RandomState;
+
 use crate::engine::model::job::QueueId;
 use crate::engine::unit_of_work::transaction::WriteRequest;
 use crate::engine::unit_of_work::{NextJobs, UnitOfWork, WantedJobs, spawn};
@@ -70,7 +72,7 @@ pub async fn run_claims(
 /// The jobs that the claims request per queue.
 fn wanted(work: &UnitOfWork, requests: &[WriteRequest]) -> Vec<WantedJobs> {
     let mut wanted: Vec<WantedJobs> = Vec::new();
-    let mut places: HashMap<QueueId, usize> = HashMap::new();
+    let mut places = HashMap::<QueueId, usize, RandomState>::default();
     let all = requests.iter().flat_map(|request| &request.needs.claim);
     for NextJobs {
         queue,
