@@ -1,6 +1,6 @@
 //! Sends the input as a request to the whole server: all protocols, forms, cookies, pages.
 //!
-//! `cargo fuzz run requests --features server` (see `fuzz/Cargo.toml`).
+//! An example of the package, which `make fuzz ARGS=requests` builds and runs (see `scripts/fuzz.sh`).
 #![no_main]
 
 use std::cell::RefCell;

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# The compiler for scripts/fuzz.sh: instruments the crates of the package, but not its build script.
+compiler=$1
+shift
+[[ " $* " == *" build_script_build "* || " $* " == *" --print"* ]] && exec "$compiler" "$@"
+# shellcheck disable=SC2086
+exec "$compiler" "$@" $FUZZ_FLAGS
