@@ -189,9 +189,9 @@ impl RequestInProgress {
     }
 
     /// The method and the pattern of the route.
-    pub fn route(&self) -> (&'static str, &'a str) {
-        let (route, _) = self.of_route;
-        (route.method, &route.path)
+    pub fn route(&self) -> (&'static str, &str) {
+        let path = self.path.as_ref().map_or(OTHER, MatchedPath::as_str);
+        (method_name(&self.method), path)
     }
 
     /// Counts the response, and logs it if `log` is set: the pattern of the route, never the path, which can contain
