@@ -151,7 +151,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     await page.goto("/ui");
     await page.getByRole("row", { name: /^jobq/ }).waitFor();
     await page.goto(`/ui/jobq/${segment(name)}`);
-    await page.getByRole("button", { name: "Delete…" }).click();
+    await page.getByRole("button", { name: "Delete…", exact: true }).click();
     await page.getByText("Deletes 2 jobs with payload, state and log.").waitFor();
     await page.getByRole("button", { name: "Delete queue and 2 jobs" }).click();
     await flash(page, `Queue “${name}” and its jobs deleted.`);

@@ -106,8 +106,9 @@ fn submit(begun: (f64, f64, f64), event: &Event) -> Option<()> {
         return None;
     }
     let form = document().get_element_by_id(FORM)?;
-    let number = |name: &str| form.get_attribute(name)?.parse::<f64>().ok();
-    let (first, last) = (number("data-from")? / 1000.0, number("data-to")? / 1000.0);
+    // Parsing a floating-point number would add kilobytes.
+    let ms = |name: &str| Some(form.get_attribute(name)?.parse::<i64>().ok()? as f64 / 1000.0);
+    let (first, last) = (ms("data-from")?, ms("data-to")?);
     let (_, left, right) = begun;
     let time = |x: f64| first + (x - left) / (right - left) * (last - first);
     let from = (time(from) / MINUTE_MS).floor();

@@ -75,7 +75,7 @@ fn section<T>(
                 <h2 id=id>{title}</h2>
                 <span class="text-muted wrap-anywhere">{since(list, now)}</span>
             </div>
-            {tables::table(title, tables::head(&columns), rows)}
+            {tables::table(&format!("Results by {}", name.to_lowercase()), tables::head(&columns), rows)}
             {(list.more > 0).then(|| view! { <p class="px-4 py-2 text-muted">{format!("… and {} more", time::number(list.more))}</p> })}
         </section>
     }

@@ -9,21 +9,22 @@ pub fn line(cells: &[&str]) -> String {
 /// A cell. Text that a spreadsheet would interpret as a formula gets an apostrophe before it, also after separators: some
 /// spreadsheets split cells at them, even between quotes.
 fn cell(text: &str) -> String {
-    if !text.contains(FORMULA) && !text.contains([',', '"', ';', '\t', '\r', '\n']) {
-        return text.to_owned();
-    }
     let mut cell = String::from("\"");
-    let mut is_start = true;
+    let (mut is_start, mut is_quoted) = (true, false);
     for sign in text.chars() {
-        let is_separator = matches!(sign, ',' | ';' | '\t' | '\r' | '\n');
         if is_start && (FORMULA.contains(&sign) || matches!(sign, '\t' | '\r')) {
             cell.push('\'');
+            is_quoted = true;
         }
-        is_start = is_separator;
+        is_start = matches!(sign, ',' | ';' | '\t' | '\r' | '\n');
+        is_quoted |= matches!(sign, ',' | '"' | '\r' | '\n');
         if sign == '"' {
             cell.push('"');
         }
         cell.push(sign);
+    }
+    if !is_quoted {
+        return text.to_owned();
     }
     cell.push('"');
     cell
@@ -48,7 +49,8 @@ mod tests {
             ("x\n=2+2", "\"x\n'=2+2\""),
             ("a,@b\t-c", "\"a,'@b\t'-c\""),
             ("＝1", "\"'＝1\""),
-            ("a-b", "\"a-b\""),
+            ("a-b", "a-b"),
+            ("a;b", "a;b"),
             ("1.5", "1.5"),
         ] {
             assert_eq!(line(&[text]), format!("{written}\r\n"));

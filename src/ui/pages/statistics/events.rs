@@ -64,7 +64,7 @@ pub fn list(view: &RangeView, request: &PageRequest) -> AnyView {
                 <h2 id="events">"Marked events"</h2>
                 {request.may(Role::Admin).then(|| view! { <a href=audit>"Audit log of this period"</a> })}
             </div>
-            <ul class="flex flex-col gap-1">{events.collect_view()}</ul>
+            <ul class="flex flex-col gap-1 [&_a]:underline">{events.collect_view()}</ul>
             <p class="text-muted wrap-anywhere">
                 {view.has_more_events.then(|| format!("Shows the newest {}. ", plural(view.events.len() as i64, "event", "events")))}
                 "Pauses, option changes and bulk operations in the dashboard. Changes through the APIs are not in the audit log."
