@@ -98,6 +98,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     await client(url).failed(name("broken"), group, "boom", job);
     await relay(url, name("orders")).enqueue(job, "1");
     await page.goto(`/ui/failures/${encodeURIComponent(group)}`);
+    await page.getByRole("radio", { name: "the only match" }).check();
     await page.getByRole("button", { name: "Move…" }).click();
     await page.getByRole("heading", { name: "Move 1 job?" }).waitFor();
     assert.equal(await page.locator("img").count(), 0);

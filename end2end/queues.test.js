@@ -240,7 +240,7 @@ for (const { test, id, javaScriptEnabled } of dashboard.modes) {
   if (!javaScriptEnabled) {
     test("a page refreshes by itself if its address says so", async (page, api) => {
       await page.goto("/ui/queues?auto=5");
-      await page.getByText("Stop refreshing every 5 s").waitFor();
+      await page.getByRole("link", { name: "Stop refreshing every 5 s" }).waitFor();
       const queue = id("late");
       await api.add(queue, {}, id("bird"));
       await page.getByRole("row", { name: queue }).waitFor();
