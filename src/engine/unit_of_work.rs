@@ -257,8 +257,6 @@ impl UnitOfWork {
         }
     }
 
-    // ---- for verbs ----
-
     pub fn job(&self, key: &JobKey) -> Option<&Job> {
         self.jobs.get(key).map(|loaded| &loaded.job)
     }
@@ -414,8 +412,6 @@ impl UnitOfWork {
         let days = i64::try_from(self.config.whole_number(option)).unwrap_or(i64::MAX);
         self.now.day().saturating_sub(days)
     }
-
-    // ---- tracked and recurring jobs ----
 
     pub fn is_tracked(&self, id: &str) -> bool {
         match self.tracking.get(id) {

@@ -190,7 +190,7 @@ impl RequestInProgress {
 
     /// The method and the pattern of the route.
     pub fn route(&self) -> (&'static str, &str) {
-        let path = self.path.as_ref().map_or(OTHER, MatchedPath::as_str);
+        let path = self.path.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
         (method_name(&self.method), path)
     }
 

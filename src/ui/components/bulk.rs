@@ -247,7 +247,13 @@ mod tests {
         assert!(!complete.contains(&JobActionKind::Cancel));
         assert!(!complete.contains(&JobActionKind::Retry));
         assert_eq!(complete.len(), 6);
-        assert_eq!(actions_of(None, None), JobActionKind::ALL);
+        // Only running jobs can be timed out.
+        let in_some_lists = [JobActionKind::RenameTag, JobActionKind::TimeOut];
+        let mut others = JobActionKind::ALL.to_vec();
+        others.retain(|action| !in_some_lists.contains(action));
+        assert_eq!(actions_of(None, None), others);
+        let running = of(Protocol::Qless, EffectiveState::Running);
+        assert!(running.contains(&JobActionKind::TimeOut));
     }
 
     #[test]
