@@ -40,6 +40,9 @@ impl Engine {
             .await?;
         let ids = rows.iter().map(|row| Ok((row.int(0)?,)));
         let ids: Vec<(QueueId,)> = ids.collect::<Result<_, StoreError>>()?;
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
         let statement = |kind: Kind, from: i64, to: i64, width: i64| {
             let statement = Statement::of_rows(ACTIVITY, &ids).with(kind as i64);
             statement.with(from).with(to).with(width)
