@@ -189,7 +189,7 @@ impl RequestInProgress {
     }
 
     /// The method and the pattern of the route.
-    pub fn route(&self) -> (&'static str, &str) {
+    pub fn labels(&self) -> (&'static str, &str) {
         let path = self.path.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
         (method_name(&self.method), path)
     }

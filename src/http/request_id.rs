@@ -97,7 +97,7 @@ where
         if request.uri().path().starts_with("/ui") {
             request.extensions_mut().insert(RequestId(id.to_owned()));
         }
-        let (method, route) = in_progress.route();
+        let (method, route) = in_progress.labels();
         let traced = RequestSpan::begin(&request, method, route, id);
         let id = HeaderValue::from_str(id).ok();
         let owner = Owner::of(request.uri().path());

@@ -6,7 +6,6 @@ use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::post;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -40,7 +39,7 @@ async fn collector(spans: Spans) -> String {
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let router = Router::new().route("/v1/traces", post(receive));
+    let router = Router::new().nest("/v1/traces", Router::new().fallback(receive));
     tokio::spawn(async move { axum::serve(listener, router).await });
     format!("http://{address}")
 }

@@ -50,11 +50,13 @@ const COUNTS: &str = "
 SELECT t.queue, CAST(sum(t.n) AS BIGINT) FROM tallies AS t WHERE t.kind = {kind_state} AND t.slot = {waiting}
 GROUP BY t.queue HAVING sum(t.n) > 0 ORDER BY 2 DESC, 1";
 
-// After a restart, or if another server was the leader, the minute can have a sample. A queue can have been deleted.
+// After a restart, or if another server was the leader, the minute can have a sample. A queue can have been deleted. A
+// database without queues stays empty, so that `switchyard copy` accepts it as a target.
 const ADD_SAMPLE: &str = "
 INSERT INTO tallies (kind, queue, day, slot, server, n)
 SELECT {kind_minute}, k.int(0), $2, k.int(1), 0, k.int(2) FROM rows($1) AS k
-WHERE (k.int(0) = 0 OR EXISTS (SELECT 1 FROM queues AS q WHERE q.id = k.int(0))) AND NOT EXISTS (
+WHERE (k.int(0) = 0 AND EXISTS (SELECT 1 FROM queues) OR EXISTS (SELECT 1 FROM queues AS q WHERE q.id = k.int(0)))
+    AND NOT EXISTS (
     SELECT 1 FROM tallies AS t
     WHERE t.kind = {kind_minute} AND t.queue = 0 AND t.day = $2 AND t.slot = {series_samples})
 ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + excluded.n";
