@@ -30,7 +30,7 @@ async fn a_queue_shows_its_workers_and_a_worker_its_queues() {
     server.client().add_ids("mail", &["a", "b", "c", "d"]).await;
     let (ada, bob) = (server.by("ada"), server.by("bob"));
     ada.pop_ids("mail", 2).await;
-    bob.pop_ids("mail", 1).await;
+    bob.pop("mail").await;
     ada.complete("mail", "a").await;
     bob.fail("c", "Lost").await;
     let queue = text(&server, "/ui/queues/mail").await;
@@ -137,7 +137,7 @@ async fn a_job_that_waits_for_a_failed_job_says_so() {
     for id in ["middle", "last"] {
         let page = text(&server, &format!("/ui/jobs/{id}")).await;
         assert!(
-            page.contains("This job waits for 1 failed job : first"),
+            page.contains("This job waits for 1 failed job: first"),
             "{page}"
         );
     }

@@ -99,7 +99,7 @@ fn blocked_notice(job: &JobView) -> Option<AnyView> {
             {icon("failed")}
             <span>
                 "This job waits for " {plural(n, "failed job", "failed jobs")} ":" {links.collect_view()} {more}
-                ". It starts only after a retry completes them, or when the dependency is removed."
+                ". It never starts unless a retry succeeds or the dependency is removed."
             </span>
         </p>
     };
