@@ -48,9 +48,11 @@ fn links(page: &str) -> Vec<String> {
             && !link.starts_with("/ui/pkg")
             && !link.starts_with("/ui/favicon")
             && !link.starts_with("/ui/login")
-            // The same page for another day or in another order is left out.
+            // The same page for another day or period, in another order, or that refreshes itself is left out.
             && !link.contains("day=")
             && !link.contains("sort=")
+            && !link.contains("auto=")
+            && !(link.starts_with("/ui/stats") && ["from=", "compare="].iter().any(|it| link.contains(it)))
     };
     links.filter(is_page).collect()
 }
