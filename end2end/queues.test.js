@@ -184,7 +184,7 @@ for (const { test, id, javaScriptEnabled } of dashboard.modes) {
     assert.match((await row.innerText()).replace(/\s+/g, " "), /2 0 1 /);
     await row.getByRole("link", { name: worker }).click();
     await page.getByText("In the last hour: 1 job completed, 0 failed").waitFor();
-    await page.getByRole("table", { name: "Queues" }).getByRole("row", { name: queue }).waitFor();
+    await page.getByRole("table", { name: "Results by queue" }).getByRole("row", { name: queue }).waitFor();
     await page.getByRole("link", { name: "Time out all jobs…" }).click();
     await page.getByRole("heading", { name: "Time out 2 jobs?" }).waitFor();
     await page.getByRole("button", { name: "Time out 2 jobs" }).click();

@@ -180,7 +180,7 @@ async fn the_page_links_to_other_periods_and_to_each_queue() {
     let at = |minutes: i64| named(begin + minutes * MINUTE).replace(':', "%3A");
     let link = |from: i64, to: i64, word: &str| {
         let (from, to) = (at(from), at(to));
-        format!("href=\"/ui/stats?from={from}&amp;to={to}&amp;compare=1\">{word}</a>")
+        format!("href=\"/ui/stats?from={from}&amp;to={to}&amp;compare=1\" class=\"btn\">{word}</a>")
     };
     let range = format!("from={}&to={}&compare=1", at(0), at(20));
     let shown = page(&server, &format!("/ui/stats?{range}")).await.text;
