@@ -77,6 +77,12 @@ pub struct WorkerResults {
     pub runs: Vec<f32>,
 }
 
+impl WorkerResults {
+    fn sort(&mut self) {
+        self.runs.sort_by(f32::total_cmp);
+    }
+}
+
 /// The results of a worker in a queue, by span.
 #[derive(Debug, Default)]
 struct Kept {
@@ -114,15 +120,14 @@ impl Kept {
         self.spans.back().is_none_or(|(last, _)| *last < first)
     }
 
-    /// The results since the span `first`; `None` if there are none.
+    /// The results since the span `first`, with the run times in order of time; `None` if there are none.
     fn since(&self, first: i64) -> Option<WorkerResults> {
         if self.is_older_than(first) {
             return None;
         }
         let spans = self.spans.iter().filter(|(span, _)| *span >= first);
         let counts = spans.fold(RunCounts::default(), |sum, (_, counts)| sum.plus(*counts));
-        let mut runs: Vec<f32> = self.runs.iter().copied().collect();
-        runs.sort_by(f32::total_cmp);
+        let runs = self.runs.iter().copied().collect();
         Some(WorkerResults { counts, runs })
     }
 }
@@ -205,7 +210,11 @@ impl Engine {
         let of_queue = inner.queues.get(&queue).into_iter().flatten();
         let found =
             of_queue.filter_map(|(name, kept)| Some((name.to_string(), kept.since(first)?)));
-        found.collect()
+        let mut found: HashMap<_, _> = found.collect();
+        // Commits wait for the lock.
+        drop(inner);
+        found.values_mut().for_each(WorkerResults::sort);
+        found
     }
 
     /// The queues in which the worker has results.
@@ -221,7 +230,10 @@ impl Engine {
             .queues
             .iter()
             .filter_map(|(queue, workers)| Some((*queue, workers.get(worker)?.since(first)?)));
-        found.collect()
+        let mut found: HashMap<_, _> = found.collect();
+        drop(inner);
+        found.values_mut().for_each(WorkerResults::sort);
+        found
     }
 
     /// The time since which results are counted: an hour ago, or when this server started.
@@ -252,7 +264,9 @@ mod tests {
 
     fn results(inner: &Inner, worker: &str, minute: i64) -> Option<WorkerResults> {
         let first = first_span(Time(minute * 60_000_000));
-        inner.queues.get(&1)?.get(worker)?.since(first)
+        let mut results = inner.queues.get(&1)?.get(worker)?.since(first)?;
+        results.sort();
+        Some(results)
     }
 
     #[test]

@@ -50,7 +50,7 @@ fn span_of(request: &LoggedRequest) -> Span {
     tracing::error_span!(
         "request",
         id,
-        method = %request.method,
+        method = %Escaped(request.method.as_str()),
         path = %Path(request.uri.path())
     )
 }

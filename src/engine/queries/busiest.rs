@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::model::job::QueueId;
+use crate::engine::queries::series::ALL_QUEUES_TIME_MAX;
 use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::unit_of_work::time_series::HOUR;
 use crate::store::{Statement, StoreError};
@@ -34,11 +35,13 @@ impl Engine {
             false => (0, 0),
         };
         let busiest = [from, to, first_hour, last_hour, limit].map(Into::into);
-        let rows = self
+        let busiest = vec![Statement::new(BUSIEST, busiest)];
+        let found = self
             .readers()
-            .rows(Statement::new(BUSIEST, busiest))
+            .read_within(ALL_QUEUES_TIME_MAX, busiest)
             .await?;
-        let ids = rows.iter().map(|row| Ok((row.int(0)?,)));
+        let rows = found.iter().flat_map(|answer| &answer.rows);
+        let ids = rows.map(|row| Ok((row.int(0)?,)));
         let ids: Vec<(QueueId,)> = ids.collect::<Result<_, StoreError>>()?;
         if ids.is_empty() {
             return Ok(Vec::new());
@@ -52,7 +55,10 @@ impl Engine {
             batch.push(statement(Kind::Hour, first_hour, last_hour, width / HOUR));
         }
         let mut found: HashMap<QueueId, Vec<Activity>> = HashMap::new();
-        let answers = self.readers().read(batch).await?;
+        let answers = self
+            .readers()
+            .read_within(ALL_QUEUES_TIME_MAX, batch)
+            .await?;
         for row in answers.iter().flat_map(|answer| &answer.rows) {
             let spans = found.entry(row.int(0)?);
             let spans = spans.or_insert_with(|| vec![Activity::default(); count]);

@@ -2,6 +2,7 @@
 //! by minute and further back by hour. See `unit_of_work/time_series.rs` for how they are stored.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -13,6 +14,10 @@ use crate::engine::unit_of_work::time_series::{
     SAMPLES, WAITING, WAITS, bucket_value, buckets_of_former,
 };
 use crate::store::Statement;
+
+/// The time limit of reading the series of all queues over more than an hour, on SQLite. The numbers of a thousand queues
+/// in a month are millions of rows.
+pub const ALL_QUEUES_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// Totals over a period.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -158,7 +163,16 @@ impl Engine {
         if width % HOUR == 0 && from.rem_euclid(HOUR) == 0 {
             batch.push(statement(Kind::Hour, from.div_euclid(HOUR), width / HOUR));
         }
-        for answer in self.readers().read(batch).await? {
+        let minutes = width.saturating_mul(count as i64);
+        let answers = match queue {
+            None if minutes > HOUR => {
+                self.readers()
+                    .read_within(ALL_QUEUES_TIME_MAX, batch)
+                    .await?
+            }
+            _ => self.readers().read(batch).await?,
+        };
+        for answer in answers {
             for row in &answer.rows {
                 let span = usize::try_from(row.int(0)?).ok();
                 if let Some(span) = span.and_then(|span| spans.get_mut(span)) {

@@ -29,6 +29,13 @@ struct RecentPage {
     deltas: Vec<(String, Bytes)>,
 }
 
+impl RecentPage {
+    fn bytes(&self) -> usize {
+        let deltas: usize = self.deltas.iter().map(|(_, delta)| delta.len()).sum();
+        self.key.len() + self.page.len() + deltas
+    }
+}
+
 impl RecentPages {
     /// The answer to a browser that has the rendering `base`: the delta to this page. `None` if the page is not text.
     pub fn delta(&self, key: &str, page: &Bytes, base: &str) -> Option<Bytes> {
@@ -42,10 +49,16 @@ impl RecentPages {
                 return Some(delta.clone());
             }
             let old = pages.iter().find(|it| it.key == key && it.id == base);
-            old.map(|it| it.page.clone()).unwrap_or_default()
+            old.map(|it| it.page.clone())
         };
+        let is_known = old.is_some();
+        let old = old.unwrap_or_default();
         let [old, new] = [&old, page].map(|text| std::str::from_utf8(text).ok());
         let made = Bytes::from(delta(&id, old?, new?));
+        if !is_known {
+            // The whole page, for a browser that has none or an older one.
+            return Some(made);
+        }
         let mut pages = self.lock();
         let page = pages.iter_mut().find(|it| it.key == key && it.id == id);
         if let Some(page) = page.filter(|page| page.deltas.len() < DELTAS_MAX) {
@@ -70,12 +83,12 @@ impl RecentPages {
             page: page.clone(),
             deltas: Vec::new(),
         });
-        let mut bytes: usize = pages.iter().map(|it| it.page.len()).sum();
+        let mut bytes: usize = pages.iter().map(RecentPage::bytes).sum();
         while bytes > BYTES_MAX || pages.len() > PAGES_MAX {
             let Some(oldest) = pages.pop_front() else {
                 break;
             };
-            bytes -= oldest.page.len();
+            bytes -= oldest.bytes();
         }
         id
     }
@@ -119,6 +132,13 @@ mod tests {
             pages.delta("", &page, "none").unwrap();
         }
         assert!(pages.lock().len() <= 16);
+        // Invented bases take no memory.
+        let page = Bytes::from("y".repeat(1 << 20));
+        for base in 0..DELTAS_MAX {
+            pages.delta("", &page, &base.to_string()).unwrap();
+        }
+        let bytes: usize = pages.lock().iter().map(RecentPage::bytes).sum();
+        assert!(bytes <= BYTES_MAX, "{bytes}");
         for n in 0..2 * PAGES_MAX {
             pages
                 .delta("", &Bytes::from(n.to_string()), "none")

@@ -16,7 +16,8 @@ fn cell(text: &str) -> String {
             cell.push('\'');
             is_quoted = true;
         }
-        is_start = matches!(sign, ',' | ';' | '\t' | '\r' | '\n');
+        // Between separators, a quote begins a cell.
+        is_start = matches!(sign, ',' | ';' | '\t' | '\r' | '\n') || is_start && sign == '"';
         is_quoted |= matches!(sign, ',' | '"' | '\r' | '\n');
         if sign == '"' {
             cell.push('"');
@@ -46,6 +47,7 @@ mod tests {
         for (text, written) in [
             ("\t=1", "\"'\t'=1\""),
             ("a;=1+1;b", "\"a;'=1+1;b\""),
+            ("x;\"=1+1;y", "\"x;\"\"'=1+1;y\""),
             ("x\n=2+2", "\"x\n'=2+2\""),
             ("a,@b\t-c", "\"a,'@b\t'-c\""),
             ("＝1", "\"'＝1\""),
