@@ -238,7 +238,7 @@ for (const { test, id, javaScriptEnabled } of dashboard.modes) {
   });
 
   if (!javaScriptEnabled) {
-    test("a page refreshes by itself if its address says so", async (page, api) => {
+    test("a page is loaded again at the interval in its address", async (page, api) => {
       await page.goto("/ui/queues?auto=5");
       await page.getByRole("link", { name: "Stop refreshing every 5 s" }).waitFor();
       const queue = id("late");

@@ -8,3 +8,5 @@ mod live;
 
 pub use keys::Keys;
 pub use live::Live;
+#[cfg(test)]
+pub use live::patch;

@@ -23,16 +23,6 @@ const ERRORS_MAX: usize = 256;
 const NO_ROUTE: &str = "none";
 const OTHER: &str = "other";
 
-/// The methods with counts of their own.
-const METHODS: [Method; 6] = [
-    Method::GET,
-    Method::HEAD,
-    Method::POST,
-    Method::PUT,
-    Method::PATCH,
-    Method::DELETE,
-];
-
 /// The statuses with counts of their own: all that the server sends.
 const STATUSES: [u16; 28] = [
     200, 201, 202, 204, 206, 301, 302, 303, 304, 308, 400, 401, 403, 404, 405, 409, 411, 413, 415,
@@ -113,11 +103,8 @@ impl Default for HttpCounts {
 }
 
 impl HttpCounts {
-    /// The counts of a route.
-    fn of(&self, method: &Method, path: Option<&MatchedPath>) -> &(Route, RouteCounts) {
-        let known = METHODS.iter().find(|known| *known == method);
-        let method = known.map_or(OTHER, method_name);
-        let path = path.map_or(NO_ROUTE, MatchedPath::as_str);
+    /// The counts of a method and the pattern of a route.
+    fn of(&self, (method, path): (&'static str, &str)) -> &(Route, RouteCounts) {
         self.routes.entry(
             &(method, path),
             |route| route.method == method && route.path == path,
@@ -160,6 +147,7 @@ impl HttpCounts {
     }
 }
 
+/// The name of a method with counts of its own.
 fn method_name(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
@@ -198,7 +186,7 @@ impl RequestInProgress {
     /// IDs and tokens.
     pub fn end(self, all: &HttpCounts, response: &Response, id: &str, log: bool) {
         let took = self.began.elapsed();
-        let (route, counts) = all.of(&self.method, self.path.as_ref());
+        let (route, counts) = all.of(self.labels());
         all.count(counts, response, took);
         if log {
             let error = response.extensions().get::<ErrorCode>();
@@ -242,7 +230,7 @@ mod tests {
             ("BREW", 200, None),
         ] {
             let method = Method::from_bytes(method.as_bytes()).unwrap();
-            let of_route = counts.of(&method, None);
+            let of_route = counts.of((method_name(&method), NO_ROUTE));
             assert_eq!(of_route.0.path, NO_ROUTE);
             let mut response = StatusCode::from_u16(status).unwrap().into_response();
             if let Some(code) = code {

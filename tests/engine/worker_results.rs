@@ -94,8 +94,8 @@ async fn the_workers_of_a_queue_have_their_results() {
         ]
     );
     assert!(of_ada.listed.iter().all(|row| row.results.runs.len() == 1));
-    let of_nobody = engine.queues_of_worker("nobody").await.unwrap();
-    assert_eq!(of_nobody.listed, []);
+    let of_stranger = engine.queues_of_worker("stranger").await.unwrap();
+    assert_eq!(of_stranger.listed, []);
     engine.close().await;
 }
 

@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 
+use super::patch::applied;
+
 thread_local! {
     /// The rendering, and its ID.
     static BASE: RefCell<(String, String)> = const { RefCell::new((String::new(), String::new())) };
@@ -23,22 +25,7 @@ pub fn page(answer: String) -> Option<String> {
     }
     let new = BASE.take();
     let (_, base) = &new;
-    let (id, mut rest) = answer.split_once('\n')?;
-    let mut page = String::new();
-    while !rest.is_empty() {
-        let (line, after) = rest.split_once('\n')?;
-        rest = after;
-        if let Some(length) = line.strip_prefix('+') {
-            let (text, after) = rest.split_at_checked(length.parse().ok()?)?;
-            page.push_str(text);
-            rest = after;
-        } else {
-            let (from, length) = line.strip_prefix('=')?.split_once(' ')?;
-            let from: usize = from.parse().ok()?;
-            let end = from.checked_add(length.parse().ok()?)?;
-            page.push_str(base.get(from..end)?);
-        }
-    }
+    let (id, page) = applied(&answer, base)?;
     BASE.set((id.to_owned(), page.clone()));
     Some(page)
 }

@@ -10,10 +10,11 @@ use crate::ui::components::icons::icon;
 use crate::ui::components::links::quoted_if_blank;
 use crate::ui::components::styles::CHOICES;
 use crate::ui::model::job::JobRow;
-use crate::ui::model::operation::JobActionKind;
+use crate::ui::model::operation::{JobActionKind, OperationRequest};
 use crate::ui::model::queue_ref::Protocol;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::PageRequest;
+use crate::ui::urls;
 
 /// The ID of the form of the checkboxes.
 const FORM: &str = "bulk";
@@ -130,6 +131,26 @@ pub fn actions_of(protocol: Option<Protocol>, state: Option<EffectiveState>) -> 
         _ => protocol.is_none_or(|protocol| protocol == Protocol::Qless),
     };
     JobActionKind::ALL.into_iter().filter(is_possible).collect()
+}
+
+/// The link to the confirmation of an action on all jobs of a search, as a button with these words.
+pub fn link_for_all(
+    action: JobActionKind,
+    search: &str,
+    words: &'static str,
+    request: &PageRequest,
+) -> AnyView {
+    if !may_select(request) {
+        return ().into_any();
+    }
+    let operation = OperationRequest {
+        action: action.as_str().to_owned(),
+        all: true,
+        q: search.to_owned(),
+        ..OperationRequest::default()
+    };
+    let address = urls::confirm(&operation, "", &request.here());
+    view! { <a class="btn" href=address>{words}</a> }.into_any()
 }
 
 /// The number of selected rows, which a script fills in.

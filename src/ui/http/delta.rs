@@ -2,7 +2,7 @@
 //!
 //! A delta is text: the ID of the new rendering on a line, then operations. `=FROM LENGTH` on a line copies a part of the
 //! rendering that the browser has, and `+LENGTH` on a line inserts the text that follows. Positions and lengths are bytes
-//! of UTF-8. `islands/live/base.rs` applies it.
+//! of UTF-8. `islands/live/patch.rs` applies it.
 
 use std::collections::HashMap;
 
@@ -129,26 +129,11 @@ impl Delta {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::islands::patch;
 
-    /// Applies a delta, as the browser does.
+    /// The page that the browser makes of a delta.
     fn applied(delta: &str, base: &str) -> String {
-        let (_, mut rest) = delta.split_once('\n').unwrap();
-        let mut page = String::new();
-        while !rest.is_empty() {
-            let (line, after) = rest.split_once('\n').unwrap();
-            rest = after;
-            if let Some(length) = line.strip_prefix('+') {
-                let (text, after) = rest.split_at(length.parse().unwrap());
-                page.push_str(text);
-                rest = after;
-            } else {
-                let (from, length) = line.strip_prefix('=').unwrap().split_once(' ').unwrap();
-                let from: usize = from.parse().unwrap();
-                let length: usize = length.parse().unwrap();
-                page.push_str(base.get(from..from + length).unwrap());
-            }
-        }
-        page
+        patch::applied(delta, base).unwrap().1
     }
 
     fn row(n: usize, count: usize) -> String {

@@ -44,7 +44,7 @@ const DELTA: &str = "text/plain; charset=utf-8";
 /// The policy of a document that loads and runs nothing.
 const NOTHING_RUNS: &str = "default-src 'none'; sandbox";
 
-/// Pages rendered within the last second, and those that browsers have.
+/// Pages rendered within the last second, and the latest ones that were sent to browsers.
 #[derive(Clone, Default)]
 pub struct RenderedPages(Arc<Mutex<HashMap<String, Rendering>>>, RecentPages);
 

@@ -15,7 +15,7 @@ use crate::ui::components::links::tag_link;
 use crate::ui::components::paging::pager;
 use crate::ui::components::styles::{CARD, CRUMB};
 use crate::ui::components::tables::{self, JobList};
-use crate::ui::model::operation::{JobActionKind, OperationRequest};
+use crate::ui::model::operation::JobActionKind;
 use crate::ui::model::queue_ref::Protocol;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::search::model::in_quotes;
@@ -86,18 +86,6 @@ pub fn TagPage() -> impl IntoView {
     )
 }
 
-/// The link to the confirmation that renames the tag.
-fn rename_link(search: &str, request: &PageRequest) -> AnyView {
-    let operation = OperationRequest {
-        action: JobActionKind::RenameTag.as_str().to_owned(),
-        all: true,
-        q: search.to_owned(),
-        ..OperationRequest::default()
-    };
-    let address = urls::confirm(&operation, "", &request.here());
-    view! { <a class="btn" href=address>"Rename tag…"</a> }.into_any()
-}
-
 fn tag_page(view: &TagView, request: &PageRequest) -> AnyView {
     let tag = &view.tag;
     let search = format!("tag:{}", in_quotes(&tag.tag));
@@ -112,7 +100,7 @@ fn tag_page(view: &TagView, request: &PageRequest) -> AnyView {
         <p class=CRUMB><a href="/ui/tags">"Tags"</a></p>
         <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
             <h1 class="name">{tag.tag.clone()}</h1>
-            {(bulk::may_select(request) && tag.jobs > 0).then(|| rename_link(&search, request))}
+            {(tag.jobs > 0).then(|| bulk::link_for_all(JobActionKind::RenameTag, &search, "Rename tag…", request))}
         </div>
         <p class="text-muted wrap-anywhere">{format!("{} this tag, in the order they were tagged.", plural(tag.jobs, "job has", "jobs have"))}</p>
         <div class=CARD>

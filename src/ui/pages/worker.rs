@@ -16,12 +16,11 @@ use crate::ui::components::styles::{CARD, CRUMB};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::ago;
 use crate::ui::components::worker_results;
-use crate::ui::model::operation::{JobActionKind, OperationRequest};
+use crate::ui::model::operation::JobActionKind;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::model::worker::{WorkerActivity, WorkerRow};
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::search::model::in_quotes;
-use crate::ui::urls;
 
 #[component]
 pub fn WorkerPage() -> impl IntoView {
@@ -41,7 +40,7 @@ pub fn WorkerPage() -> impl IntoView {
             <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
                 <h1 class="name">{worker.name.clone()}</h1>
                 <div class="flex flex-wrap items-center gap-2">
-                    {(!view.jobs.is_empty()).then(|| time_out_all(&search, &request))}
+                    {(!view.jobs.is_empty()).then(|| bulk::link_for_all(JobActionKind::TimeOut, &search, "Time out all jobs…", &request))}
                     {(worker.activity(request.now) == WorkerActivity::Silent).then(|| forget(worker, &request))}
                 </div>
             </div>
@@ -63,20 +62,6 @@ pub fn WorkerPage() -> impl IntoView {
         }
         .into_any()
     })
-}
-
-/// The link to the confirmation that takes all jobs from the worker.
-fn time_out_all(search: &str, request: &PageRequest) -> AnyView {
-    let operation = OperationRequest {
-        action: JobActionKind::TimeOut.as_str().to_owned(),
-        all: true,
-        q: search.to_owned(),
-        ..OperationRequest::default()
-    };
-    let address = urls::confirm(&operation, "", &request.here());
-    bulk::may_select(request)
-        .then(|| view! { <a class="btn" href=address>"Time out all jobs…"</a> })
-        .into_any()
 }
 
 /// The button that removes the worker from the lists. Only for inactive workers, because an active worker would
