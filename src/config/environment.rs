@@ -57,6 +57,7 @@ mod tests {
             ("SWITCHYARD_TOKEN", true),
             ("SWITCHYARD_ADMIN_PASSWORD_FILE", true),
             ("SWITCHYARD_DATABASE", true),
+            ("SWITCHYARD_OTLP_ENDPOINT", true),
             ("SWITCHYARD_SERVER", false),
             ("SWITCHYARD_LISTEN", false),
         ] {

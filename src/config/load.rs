@@ -390,8 +390,10 @@ fn setting(arg: &Arg, found: &ArgMatches, given: &[FileOption]) -> Option<Settin
 fn shown(arg: &Arg, name: &str, raw: Vec<String>) -> Value {
     match raw {
         _ if is_switch(arg) => Value::Switch,
-        // Its password is the only secret part.
-        raw if name == "database" => Value::One(without_password(&raw.concat())),
+        // The password of such a URL is its only secret part.
+        raw if ["database", "otlp_endpoint"].contains(&name) => {
+            Value::One(without_password(&raw.concat()))
+        }
         _ if arg.is_hide_env_values_set() => Value::Secret,
         raw if file::is_list(arg) => {
             let parts = raw

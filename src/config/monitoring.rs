@@ -39,7 +39,12 @@ pub struct Monitoring {
     /// http://127.0.0.1:4318. The path /v1/traces is appended. The server reads the other settings from OpenTelemetry's
     /// own variables, such as OTEL_TRACES_SAMPLER. Packages have this; other builds need the cargo feature otlp
     /// [default: none].
-    #[arg(long, env = "SWITCHYARD_OTLP_ENDPOINT", value_name = "URL")]
+    #[arg(
+        long,
+        env = "SWITCHYARD_OTLP_ENDPOINT",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
     pub otlp_endpoint: Option<String>,
 }
 

@@ -242,9 +242,9 @@ pub struct Form {
 }
 
 impl Form {
-    /// The form posted to `path`. `body` is `None` if it is too long to be buffered.
-    pub fn new(path: &str, body: Option<&[u8]>) -> Form {
-        let body = PageRequest::with_query(String::from_utf8_lossy(body.unwrap_or_default()));
+    /// The form posted to `path`.
+    pub fn new(path: &str, body: &[u8]) -> Form {
+        let body = PageRequest::with_query(String::from_utf8_lossy(body));
         Form {
             request: PageRequest::at(path),
             fields: body.all_params(),

@@ -342,6 +342,24 @@ async fn waiting_jobs_are_recorded_once_a_minute() {
     engine.close().await;
 }
 
+/// Twenty queues are read in several statements over a month.
+#[tokio::test]
+async fn statistics_of_all_queues_contain_each_queue_once() {
+    let engine = engine().await;
+    for n in 0..20 {
+        let queue = QueueKey::qless(format!("queue-{n}"));
+        let job = new(&format!("job-{n}"));
+        let put = engine.put(queue, vec![job], "client".to_owned(), at(0.0));
+        put.await.unwrap().remove(0).unwrap();
+    }
+    for (width, count) in [(1, 43_200), (HOUR, 720), (24 * HOUR, 30)] {
+        let series = engine.series(None, 0, width, count).await.unwrap();
+        assert_eq!(series[0].put, 20, "{width}");
+        assert!(series[1..].iter().all(|span| span.put == 0), "{width}");
+    }
+    engine.close().await;
+}
+
 #[tokio::test]
 async fn the_busiest_queues_come_first() {
     let engine = engine().await;

@@ -73,15 +73,19 @@ impl Engine {
     }
 }
 
+// A subquery per queue: grouping the rows of all queues would sort them.
 const BUSIEST: &str = "
-SELECT s.queue, CAST(sum(s.n) AS BIGINT) FROM (
-    SELECT t.queue, t.slot, t.n FROM queues AS q CROSS JOIN tallies AS t
-    WHERE t.kind = {kind_minute} AND t.queue = q.id AND t.day >= $1 AND t.day < $2
-    UNION ALL
-    SELECT t.queue, t.slot, t.n FROM queues AS q CROSS JOIN tallies AS t
-    WHERE t.kind = {kind_hour} AND t.queue = q.id AND t.day >= $3 AND t.day < $4) AS s
-WHERE s.slot = {series_failed} OR s.slot >= {series_runs} OR (s.slot >= {series_former_runs} AND s.slot < {series_waits})
-GROUP BY s.queue ORDER BY 2 DESC, 1 LIMIT $5 + 0";
+SELECT s.id, s.n FROM (
+    SELECT q.id, CAST(coalesce((SELECT sum(t.n) FROM tallies AS t
+            WHERE t.kind = {kind_minute} AND t.queue = q.id AND t.day >= $1 AND t.day < $2
+                AND (t.slot = {series_failed} OR t.slot >= {series_runs}
+                    OR (t.slot >= {series_former_runs} AND t.slot < {series_waits}))), 0)
+        + coalesce((SELECT sum(t.n) FROM tallies AS t
+            WHERE t.kind = {kind_hour} AND t.queue = q.id AND t.day >= $3 AND t.day < $4
+                AND (t.slot = {series_failed} OR t.slot >= {series_runs}
+                    OR (t.slot >= {series_former_runs} AND t.slot < {series_waits}))), 0) AS BIGINT) AS n
+    FROM queues AS q) AS s
+WHERE s.n > 0 ORDER BY 2 DESC, 1 LIMIT $5 + 0";
 
 const ACTIVITY: &str = "
 SELECT t.queue, (t.day - $3) / $5,

@@ -2,7 +2,7 @@
 //! by minute and further back by hour. See `unit_of_work/time_series.rs` for how they are stored.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -13,11 +13,14 @@ use crate::engine::unit_of_work::time_series::{
     BUCKETS, FAILED, FORMER_BOUNDS_S, FORMER_RUNS, FORMER_WAITS, HOUR, MINUTE_US, PUT, RUNS,
     SAMPLES, WAITING, WAITS, bucket_value, buckets_of_former,
 };
-use crate::store::Statement;
+use crate::store::{Statement, StatementResult, StoreError};
 
 /// The time limit of reading the series of all queues over more than an hour, on SQLite. The numbers of a thousand queues
 /// in a month are millions of rows.
 pub const ALL_QUEUES_TIME_MAX: Duration = Duration::from_secs(3);
+
+/// Minutes, added up over the queues, that a statement reads: SQLite sorts their rows in memory.
+const MINUTES_AT_ONCE: i64 = 8 * 30 * 24 * HOUR;
 
 /// Totals over a period.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -151,34 +154,33 @@ impl Engine {
             Some(Some(queue)) => Some(queue.id),
             None => None,
         };
-        let statement = |kind: Kind, from: i64, width: i64| {
+        let period = |kind: Kind, from: i64, width: i64| {
             let to = from.saturating_add(width.saturating_mul(count as i64));
-            let args = [kind as i64, from, to, width].map(Into::into);
-            match queue {
-                Some(queue) => Statement::new(OF_QUEUE, args).with(queue),
-                None => Statement::new(OF_ALL, args),
-            }
+            [kind as i64, from, to, width]
         };
-        let mut batch = vec![statement(Kind::Minute, from, width)];
+        let mut periods = vec![period(Kind::Minute, from, width)];
         if width % HOUR == 0 && from.rem_euclid(HOUR) == 0 {
-            batch.push(statement(Kind::Hour, from.div_euclid(HOUR), width / HOUR));
+            let from = from.div_euclid(HOUR);
+            periods.push(period(Kind::Hour, from, width / HOUR));
+        }
+        if let Some(queue) = queue {
+            let of_queue = |period: &[i64; 4]| Statement::new(OF_QUEUE, period.map(Into::into));
+            let batch = periods.iter().map(|it| of_queue(it).with(queue)).collect();
+            add(&mut spans, &self.readers().read(batch).await?)?;
+            return Ok(spans);
         }
         let minutes = width.saturating_mul(count as i64);
-        let answers = match queue {
-            None if minutes > HOUR => {
-                self.readers()
-                    .read_within(ALL_QUEUES_TIME_MAX, batch)
-                    .await?
-            }
-            _ => self.readers().read(batch).await?,
-        };
-        for answer in answers {
-            for row in &answer.rows {
-                let span = usize::try_from(row.int(0)?).ok();
-                if let Some(span) = span.and_then(|span| spans.get_mut(span)) {
-                    span.add(row.int(1)?, row.int(2)?);
-                }
-            }
+        let end = Instant::now() + ALL_QUEUES_TIME_MAX;
+        let ids = self.known_queues().unordered();
+        for (first, last) in parts(ids.iter().map(|queue| queue.id), minutes) {
+            let of_part = |period: &[i64; 4]| Statement::new(OF_ALL, period.map(Into::into));
+            let batch = periods.iter().map(|it| of_part(it).with(first).with(last));
+            let batch = batch.collect();
+            let read = match minutes > HOUR {
+                true => self.readers().read_within(left_until(end)?, batch).await?,
+                false => self.readers().read(batch).await?,
+            };
+            add(&mut spans, &read)?;
         }
         Ok(spans)
     }
@@ -228,10 +230,53 @@ impl Engine {
     }
 }
 
-// The join with `queues` lets the primary key (kind, queue, day, ...) find the rows.
+/// Adds the rows (span, slot, number) to the spans.
+fn add(spans: &mut [SeriesTotals], read: &[StatementResult]) -> Result<(), StoreError> {
+    for row in read.iter().flat_map(|result| &result.rows) {
+        let span = usize::try_from(row.int(0)?).ok();
+        if let Some(span) = span.and_then(|span| spans.get_mut(span)) {
+            span.add(row.int(1)?, row.int(2)?);
+        }
+    }
+    Ok(())
+}
+
+/// Ranges of queue IDs that together contain all IDs, and each at most as many of `ids` as a statement may read over this
+/// number of minutes.
+fn parts(ids: impl Iterator<Item = QueueId>, minutes: i64) -> Vec<(QueueId, QueueId)> {
+    let mut ids: Vec<QueueId> = ids.collect();
+    ids.sort_unstable();
+    let at_once = usize::try_from(MINUTES_AT_ONCE / minutes.max(1)).unwrap_or_default();
+    let ends = ids.chunks(at_once.max(1)).filter_map(|part| part.last());
+    let mut first = QueueId::MIN;
+    let mut parts: Vec<_> = ends
+        .map(|last| (std::mem::replace(&mut first, last + 1), *last))
+        .collect();
+    match parts.last_mut() {
+        Some((_, last)) => *last = QueueId::MAX,
+        None => parts.push((QueueId::MIN, QueueId::MAX)),
+    }
+    parts
+}
+
+/// The time until `end`.
+///
+/// # Errors
+/// [`StoreError::Slow`] if it is over.
+fn left_until(end: Instant) -> Result<Duration, StoreError> {
+    let left = end.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(StoreError::Slow);
+    }
+    Ok(left)
+}
+
+// The join with `queues` lets the primary key (kind, queue, day, ...) find the rows. Queue 0 has the totals of deleted
+// queues.
 const OF_ALL: &str = "
 SELECT (t.day - $2) / $4, t.slot, CAST(sum(t.n) AS BIGINT)
-FROM (SELECT id FROM queues UNION ALL SELECT 0) AS q CROSS JOIN tallies AS t
+FROM (SELECT id FROM queues WHERE id BETWEEN $5 AND $6 UNION ALL SELECT 0 WHERE 0 BETWEEN $5 AND $6) AS q
+CROSS JOIN tallies AS t
 WHERE t.kind = $1 AND t.queue = q.id AND t.day >= $2 AND t.day < $3 GROUP BY 1, 2";
 
 // The samples are counted once for all queues.
@@ -320,6 +365,19 @@ mod tests {
         assert_eq!(quantile(&sums.waits, 0.5), Some(0.2));
         assert_eq!(quantile(&sums.runs, 0.5), Some(2.0));
         assert_eq!(sums.clone().plus(&sums).claimed(), 8);
+    }
+
+    #[test]
+    fn parts_contain_all_queues_and_each_queue_once() {
+        let month = 30 * 24 * HOUR;
+        assert_eq!(parts([].into_iter(), month), [(QueueId::MIN, QueueId::MAX)]);
+        let ids = || (1..=20).rev();
+        assert_eq!(
+            parts(ids(), month),
+            [(QueueId::MIN, 8), (9, 16), (17, QueueId::MAX)]
+        );
+        assert_eq!(parts(ids(), HOUR), [(QueueId::MIN, QueueId::MAX)]);
+        assert_eq!(parts(ids(), i64::MAX).len(), 20);
     }
 
     #[test]

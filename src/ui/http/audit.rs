@@ -66,11 +66,11 @@ pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Ne
         Ok(buffered) => buffered,
         Err(status) => return status.into_response(),
     };
-    if body.as_deref().is_some_and(has_nul) {
+    if has_nul(&body) {
         let why = "A field of the form contains a NUL character.".to_owned();
         return error_page(dashboard, info, PageError::Request(why)).await;
     }
-    let form = Form::new(request.uri().path(), body.as_deref());
+    let form = Form::new(request.uri().path(), &body);
     let Some((action, target)) = actions::audited(&form) else {
         return run_or_forbid(dashboard, request, info, least, next).await;
     };
@@ -156,8 +156,9 @@ fn has_nul(form: &[u8]) -> bool {
     memchr::memchr(0, form).is_some() || memchr::memmem::find(form, b"%00").is_some()
 }
 
-/// Buffers the form. Returns it with a request that still has the whole body; `None` if the form is too long to buffer.
-async fn buffer_form(request: Request) -> Result<(Request, Option<Bytes>), StatusCode> {
+/// Buffers the first [`FORM_BYTES_MAX`] bytes of the form. Returns the fields that are complete in them, with a request that
+/// still has the whole body. In the forms of pages, the fields that name the target precede the payload.
+async fn buffer_form(request: Request) -> Result<(Request, Bytes), StatusCode> {
     let (parts, body) = request.into_parts();
     let (mut read, mut rest) = (BytesMut::new(), body.into_data_stream());
     while read.len() <= FORM_BYTES_MAX
@@ -166,8 +167,16 @@ async fn buffer_form(request: Request) -> Result<(Request, Option<Bytes>), Statu
         read.extend_from_slice(&part.map_err(|_| StatusCode::BAD_REQUEST)?);
     }
     let read = read.freeze();
-    let form = (read.len() <= FORM_BYTES_MAX).then(|| read.clone());
+    let form = read.slice(..complete_fields(&read));
     let whole = stream::once(async { Ok(read) }).chain(rest);
     let request = Request::from_parts(parts, Body::from_stream(whole));
     Ok((request, form))
+}
+
+/// The length of the fields of a form that are complete in its first [`FORM_BYTES_MAX`] bytes.
+fn complete_fields(read: &[u8]) -> usize {
+    match read.get(..FORM_BYTES_MAX + 1) {
+        Some(beginning) => memchr::memrchr(b'&', beginning).unwrap_or_default(),
+        None => read.len(),
+    }
 }

@@ -157,3 +157,26 @@ async fn only_admins_complete_jobs_by_hand() {
     let list = request.send().await.unwrap().text().await.unwrap();
     assert!(list.contains("Complete 1 job"), "{list}");
 }
+
+#[tokio::test]
+async fn the_audit_log_names_the_job_of_a_long_form() {
+    let server = Server::with(&with_keys(&[]));
+    failed(&server, "a", "card").await;
+    let browser = Browser::at(&server);
+    let olga = browser.with_key(OLGA);
+    let page = olga.page("/ui/edit?job=a").await;
+    let field = |name| hidden(&page, "/ui/edit?job=a", name);
+    let form = [
+        ("id", "a".to_owned()),
+        ("state", field("state")),
+        ("since", field("since")),
+        ("data", json!("long ".repeat(40_000)).to_string()),
+        ("delay", String::new()),
+    ];
+    assert_eq!(post(&olga, form).await.status(), 303);
+    let entry = browser.with_key(ANNA).audit("").await.remove(0);
+    assert_eq!(
+        [&entry["action"], &entry["target"], &entry["items"]],
+        [&json!("retry_by_hand"), &json!("job a"), &json!(1)]
+    );
+}
