@@ -33,9 +33,9 @@ for (const { test, id } of dashboard.modes) {
     await page.getByRole("link", { name: "Alerts" }).click();
     await page.getByLabel("Name").fill(name);
     await page.getByLabel("Address of the webhook").fill(receiver.url);
-    await page.getByLabel("After (seconds)").fill("0");
+    await page.getByLabel("Alert after the problem lasts (seconds)").fill("0");
     await page.getByLabel("Queue paused with jobs waiting").check();
-    await page.getByRole("button", { name: "Create alert" }).click();
+    await page.getByRole("button", { name: "Create rule" }).click();
     await page.getByText(`Alert “${name}” created.`).waitFor();
     await page.getByRole("button", { name: `Send a test to ${name}` }).click();
     await page.getByText(`Test of “${name}” queued.`).waitFor();
@@ -47,7 +47,7 @@ for (const { test, id } of dashboard.modes) {
     assert.ok(!(await page.content()).includes(secret));
     const row = page.getByRole("table", { name: "Rules of alerts" }).getByRole("row", { name });
     await row.getByRole("button", { name: "Delete…" }).click();
-    await row.getByRole("button", { name: "Delete alert" }).click();
+    await row.getByRole("button", { name: "Delete rule" }).click();
     await page.getByText(`Alert “${name}” deleted.`).waitFor();
     assert.equal(await row.count(), 0);
   });
@@ -57,9 +57,9 @@ for (const { test, id } of dashboard.modes) {
     await page.goto("/ui/alerts");
     await page.getByLabel("Name").fill(name);
     await page.getByLabel("Address of the webhook").fill(receiver.url);
-    await page.getByLabel("After (seconds)").fill("0");
+    await page.getByLabel("Alert after the problem lasts (seconds)").fill("0");
     await page.getByLabel("Queue paused with jobs waiting").check();
-    await page.getByRole("button", { name: "Create alert" }).click();
+    await page.getByRole("button", { name: "Create rule" }).click();
     await qless.add(queue, {}, id("job"));
     await qless.post(`/pause/${encodeURIComponent(queue)}`);
     const raised = await alertOf(page, "raised", name);

@@ -38,12 +38,12 @@ for (const { test, id } of dashboard.modes) {
     const queue = id("slow/mail");
     await api.add(queue, {}, id("parcel"));
     await page.goto(path(queue));
-    await page.getByRole("button", { name: "Pause until…" }).click();
+    await page.getByRole("button", { name: "Pause with reason or end…" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Reason (optional)").fill("the printer <is> broken");
     await dialog.getByLabel("Resume after (optional)").fill("2");
     await dialog.getByLabel("Unit").selectOption("hours");
-    await dialog.getByRole("button", { name: "Pause with details" }).click();
+    await dialog.getByRole("button", { name: "Pause queue", exact: true }).click();
     await flash(page, `Queue “${queue}” paused until `);
     await page.getByText("Reason: the printer <is> broken").waitFor();
     await page.getByText("It resumes at ").waitFor();
@@ -159,10 +159,10 @@ dashboard.test("an open page shows when a pause ends at its time", async ({ page
   await client(url).add("nap", {}, "sleeper");
   await page.goto("/ui/queues/nap");
   await live(page);
-  await page.getByRole("button", { name: "Pause until…" }).click();
+  await page.getByRole("button", { name: "Pause with reason or end…" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Resume after (optional)").fill("0.04");
-  await dialog.getByRole("button", { name: "Pause with details" }).click();
+  await dialog.getByRole("button", { name: "Pause queue", exact: true }).click();
   await flash(page, "Queue “nap” paused until ");
   await page.getByRole("button", { name: "Pause queue nap" }).waitFor();
   assert.equal(await page.getByText("This queue is paused").count(), 0);
@@ -178,7 +178,7 @@ for (const { test, id, javaScriptEnabled } of dashboard.modes) {
     await api.add(queue, {}, id("four"));
     await api.post(`/complete/${encodeURIComponent(queue)}`, { id: jobs[0], meta: {} }, worker);
     await page.goto(`/ui/queues/${encodeURIComponent(queue)}`);
-    await page.getByText(/^Grows by .* per minute: /).waitFor();
+    await page.getByText(/^Growing by .* per minute: /).waitFor();
     const workers = page.getByRole("region", { name: "Workers" }).first();
     const row = workers.getByRole("row", { name: worker });
     assert.match((await row.innerText()).replace(/\s+/g, " "), /2 0 1 /);
@@ -221,14 +221,14 @@ for (const { test, id, javaScriptEnabled } of dashboard.modes) {
     const queue = id("plant");
     await api.add(queue, {}, id("seed"));
     await page.goto(`/ui/queues/${encodeURIComponent(queue)}`);
-    await page.getByRole("button", { name: "Pause until…" }).click();
+    await page.getByRole("button", { name: "Pause with reason or end…" }).click();
     const dialog = page.getByRole("dialog");
     const unit = dialog.getByLabel("Unit");
     // The words of the choice are not cut off.
     const cut = await unit.evaluate((select) => select.scrollWidth > select.clientWidth || select.offsetWidth < 80);
     assert.equal(cut, false);
     await dialog.getByLabel("Reason (optional)").fill("frost");
-    await dialog.getByRole("button", { name: "Pause with details" }).click();
+    await dialog.getByRole("button", { name: "Pause queue", exact: true }).click();
     await flash(page, `Queue “${queue}” paused`);
     await page.goto("/ui");
     const problem = page.getByRole("list", { name: "Problems" }).getByRole("listitem").filter({ hasText: queue });

@@ -48,7 +48,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     assert.equal(await page.getByRole("combobox", { name: "Search all jobs" }).inputValue(), 'state:dead queue:"lost"');
     assert.deepEqual(await ids(page), ["gone"]);
     const suggested = await page.locator("#suggested option").evaluateAll((options) => options.map(({ value }) => value)).catch(() => undefined);
-    if (javaScriptEnabled) assert.ok(suggested.includes('queue:"mail"') && suggested.includes('type:"TimeoutError"'), String(suggested));
+    if (javaScriptEnabled) assert.ok(suggested.includes('queue:"mail"') && suggested.includes('group:"TimeoutError"'), String(suggested));
     await saved.getByRole("button", { name: `Delete saved search ${name}` }).click();
     await page.locator("#flash").getByText(`Saved search “${name}” deleted.`).waitFor();
     assert.equal(await saved.getByRole("link", { name }).count(), 0);

@@ -188,7 +188,7 @@ pub enum Token {
     },
     /// List the tokens of one namespace or of all, one per line.
     ///
-    /// The fields are separated by tabs: namespace, public name (the beginning of the token's hash), creation time,
+    /// The fields are separated by tabs: namespace, token ID (the beginning of the token's hash), creation time,
     /// description, expiry, and hour of the last use.
     List {
         #[command(flatten)]
@@ -202,7 +202,7 @@ pub enum Token {
         database: Database,
         /// Namespace of the token.
         namespace: String,
-        /// The token, or its public name from the list (sha256:…). A hyphen reads it from standard input.
+        /// The token, or its token ID from the list (sha256:…). A hyphen reads it from standard input.
         #[arg(allow_hyphen_values = true)]
         token: String,
     },

@@ -102,7 +102,7 @@ class Import(unittest.TestCase):
         return done.stdout if status == 0 else done.stderr
 
     def counts(self, report):
-        """The numbers of each row of the report: found, imported, already there, skipped."""
+        """The numbers of each row of the report: found, imported, already exist, skipped."""
         rows = {}
         for line in report.splitlines():
             words = line.split()

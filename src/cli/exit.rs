@@ -71,11 +71,14 @@ impl From<client::Error> for Failure {
             Ok(error) => error.to_string(),
             Err(_) => error.to_string(),
         };
-        let hint = match status.as_u16() {
-            401 => "; set --token, or --user and --token",
-            _ => "",
+        let message = match status.as_u16() {
+            401 => {
+                let message = message.trim_end().trim_end_matches('.');
+                format!("{message}. Set --token, or --user and --token")
+            }
+            _ => message,
         };
-        Failure::new(code, format!("{message}{hint}"))
+        Failure::new(code, message)
     }
 }
 

@@ -333,14 +333,8 @@ pub struct RecurringPut {
     #[arg(long, value_name = "EXPRESSION")]
     pub cron: Option<String>,
     /// Time zone of the cron expression, such as Europe/Berlin [default: UTC].
-    #[arg(
-        long,
-        value_name = "ZONE",
-        default_value = "",
-        hide_default_value = true,
-        requires = "cron"
-    )]
-    pub zone: String,
+    #[arg(long, value_name = "ZONE", requires = "cron")]
+    pub zone: Option<String>,
     /// ID of the recurring job [default: generated].
     #[arg(long, default_value = "", hide_default_value = true)]
     pub id: String,
@@ -356,7 +350,7 @@ pub struct RecurringPut {
     /// Number of retries of each job after its first attempt.
     #[arg(long, default_value_t = 0)]
     pub retries: u32,
-    /// After a period without claims, create at most this many of the missed jobs, the newest; 0 for no limit.
+    /// Catch-up limit: after a period without claims, create only this many of the newest missed jobs; 0 for all.
     #[arg(long, default_value_t = 0)]
     pub backlog: u32,
 }

@@ -32,10 +32,10 @@ pub const NAMESPACE_BYTES_MAX: usize = 255;
 /// Tokens in one namespace. Each request is compared with all of them.
 pub const TOKENS_MAX: usize = 1_000;
 
-/// The prefix of a token's public name. Secrets contain no colon.
+/// The prefix of a token's token ID. Secrets contain no colon.
 const NAME_PREFIX: &str = "sha256:";
 
-/// Hex digits of the hash in the public name.
+/// Hex digits of the hash in the token ID.
 const NAME_HEX_DIGITS: usize = 16;
 
 /// The reserved namespace name.
@@ -74,7 +74,7 @@ pub enum TokenError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     pub namespace: String,
-    /// Its public name, which can be used to revoke it: `sha256:` and the first 16 digits of the hash.
+    /// Its token ID, which can be used to revoke it: `sha256:` and the first 16 digits of the hash.
     pub name: String,
     pub description: String,
     pub created_at: Time,

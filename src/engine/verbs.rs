@@ -31,7 +31,7 @@ impl Engine {
     /// Applies a verb to each item, in order. Many items are split over several transactions, so that other requests
     /// run between them; items whose jobs are too large for one transaction are split further. If a later transaction
     /// fails, its items and all remaining ones get its error.
-    async fn each<I: Send + Sync + 'static, T: Send + 'static>(
+    async fn apply_in_batches<I: Send + Sync + 'static, T: Send + 'static>(
         &self,
         items: Vec<I>,
         now: Option<Time>,

@@ -67,7 +67,7 @@ pub struct Connection {
 struct Shared {
     /// Counts the checks. It stops while there are no connections.
     clock: AtomicU32,
-    /// Bytes of all incomplete headers beyond [`HEADER_SMALL`] each.
+    /// Bytes of the headers of all requests, complete or not, beyond [`HEADER_SMALL`] each.
     headers: AtomicUsize,
     /// See [`Limits::header_bytes`].
     headers_max: usize,
@@ -128,10 +128,9 @@ impl Connection {
         self.enter_from(Phase::Idle, Phase::Header);
     }
 
-    /// Called when the header of a request is complete.
+    /// Called when the header of a request is complete. It occupies its memory until [`Connection::end_request`].
     pub fn begin_request(&self) {
         self.enter(Phase::Busy);
-        self.end_header();
     }
 
     fn end_header(&self) {
@@ -154,6 +153,7 @@ impl Connection {
     /// Called when the response is complete.
     pub fn end_request(&self) {
         self.enter(Phase::Idle);
+        self.end_header();
     }
 
     /// Called when bytes were sent. The client can still be reading a long response after its body is complete, so

@@ -97,7 +97,7 @@ impl Report {
         row(
             &mut text,
             "",
-            ["found", imported, "already there", "skipped"].map(str::to_owned),
+            ["found", imported, "already exist", "skipped"].map(str::to_owned),
         );
         for ((protocol, kind), count) in &self.counts {
             let numbers = [count.found, count.imported, count.existing, count.skipped];

@@ -1,7 +1,7 @@
 //! The admin API of lmstfy for tokens: create, list, revoke. It requires admin credentials.
 //!
-//! lmstfy lists the tokens themselves. This server stores only hashes, so it lists public names, and a token can be
-//! revoked by its public name too.
+//! lmstfy lists the tokens themselves. This server stores only hashes, so it lists token IDs, and a token can be
+//! revoked by its token ID too.
 
 use axum::Json;
 use axum::Router;

@@ -11,11 +11,11 @@ use super::{
 /// Maximum number of steps in a path.
 const PATH_MAX: usize = 32;
 
-/// Maximum number of parentheses in each other.
+/// Maximum nesting depth of parentheses.
 const DEPTH_MAX: usize = 8;
 
 /// The keys, for error messages.
-const KEYS: &str = "state, queue, class, tag, worker, type, error, fp, tracked, payload, data.path, priority, tries, created, updated, api, ns";
+const KEYS: &str = "state, queue, class, tag, worker, group, error, fp, tracked, payload, data.path, priority, retries, created, updated, api, ns";
 
 const DATA_HELP: &str = "write data.user.id:42, data.total:>100, or data.total:* for any value";
 const TIME_HELP: &str = "an age with > or <, like >2h or <30m (units s, m, h, d, w), or a UTC date, like >2026-11-01 or <2026-11-01T10:00";
@@ -153,7 +153,7 @@ impl Reader<'_> {
         loop {
             self.skip_whitespace();
             let start = self.at;
-            if self.is_at_end() || self.is_at_or() {
+            if self.is_at_end() || self.is_at_word("OR") {
                 return Ok(Search { terms });
             }
             if self.terms == TERMS_MAX {
@@ -161,6 +161,10 @@ impl Reader<'_> {
                 return Err(syntax_error(start, self.chars.len(), &why));
             }
             self.terms += 1;
+            if self.is_at_word("AND") {
+                let why = "AND is implied: write the terms one after the other. To search for the word, write \"AND\"";
+                return Err(syntax_error(start, start + 3, why));
+            }
             let is_negated = self.eat('-');
             if is_negated && self.is_at_whitespace() {
                 let why = "write the minus directly before a term, like -state:complete. To search for a minus, write \"-\"";
@@ -183,7 +187,7 @@ impl Reader<'_> {
         let start = self.at;
         self.at += 1;
         if self.depth == DEPTH_MAX {
-            let why = format!("too many parentheses in each other; the limit is {DEPTH_MAX}");
+            let why = format!("parentheses are nested too deeply; the limit is {DEPTH_MAX} levels");
             return Err(syntax_error(start, self.at, &why));
         }
         self.depth += 1;
@@ -217,17 +221,17 @@ impl Reader<'_> {
         self.peek().is_none_or(|c| c == ')' && self.depth > 0)
     }
 
-    fn is_at_or(&self) -> bool {
+    /// Whether the next word is this one.
+    fn is_at_word(&self, word: &str) -> bool {
         let mut next = self.chars.get(self.at..).unwrap_or_default().iter();
-        let is_or = next.next() == Some(&'O') && next.next() == Some(&'R');
-        is_or
+        word.chars().all(|c| next.next() == Some(&c))
             && next
                 .next()
                 .is_none_or(|c| c.is_whitespace() || (*c == ')' && self.depth > 0))
     }
 
     fn eat_or(&mut self) -> bool {
-        let is_or = self.is_at_or();
+        let is_or = self.is_at_word("OR");
         if is_or {
             self.at += 2;
         }
@@ -322,7 +326,7 @@ impl Reader<'_> {
             "tag" => Condition::Tag(self.value("tag:vip")?.pattern()),
             "worker" => Condition::Worker(self.value("worker:host*")?.pattern()),
             "tracked" => Condition::Tracked(self.words("tracked:yes", "value", &YES_OR_NO)?),
-            "type" => Condition::FailureGroup(self.value("type:TimeoutError")?.pattern()),
+            "group" | "type" => Condition::FailureGroup(self.value("group:Timeout")?.pattern()),
             "error" => {
                 let value = self.value("error:\"connection reset\"")?;
                 if value.text.is_empty() {
@@ -353,8 +357,8 @@ impl Reader<'_> {
                 let (compare, number) = self.value("priority:>=5")?.number("5 or >=5")?;
                 Condition::Priority(compare, number)
             }
-            "tries" => {
-                let (compare, number) = self.value("tries:0")?.number("0 or <3")?;
+            "retries" | "tries" => {
+                let (compare, number) = self.value("retries:0")?.number("0 or <3")?;
                 Condition::RetriesLeft(compare, number)
             }
             "created" => Condition::Created(self.value("created:>2h")?.time()?),

@@ -54,7 +54,7 @@ fn refused(from: &str, to: &str, words: &str) {
     assert!(text.contains(words), "{text}");
 }
 
-/// The numbers of a row of the report: found, imported, already there, skipped.
+/// The numbers of a row of the report: found, imported, already exist, skipped.
 #[track_caller]
 fn row(report: &str, name: &str) -> [u64; 4] {
     let row = report.lines().find_map(|line| line.strip_prefix(name));

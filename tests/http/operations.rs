@@ -97,7 +97,8 @@ impl Person<'_> {
     }
 
     async fn done(&self, path: &str) -> i64 {
-        self.fact_once(path, "chip text-complete", "Done").await
+        self.fact_once(path, "chip text-complete", "Processed")
+            .await
     }
 
     async fn found(&self, q: &str) -> bool {
@@ -330,7 +331,7 @@ async fn invalid_operations_are_rejected_with_a_reason() {
         ("", "No action was given."),
         (
             "do=retry&of=all",
-            "1 of them will be skipped: the action does not apply to its protocol or state.",
+            "This action applies to none of these jobs.",
         ),
     ] {
         let page = person.page(&format!("/ui/confirm?{query}")).await;
@@ -431,7 +432,7 @@ async fn kill_9_during_an_operation_repeats_and_loses_nothing() {
         let began = Instant::now();
         loop {
             let page = Person::at(&server).page(&path).await;
-            let done = number(&page, "Done");
+            let done = number(&page, "Processed");
             if done >= least {
                 in_the_middle += i32::from(done < JOBS as i64);
                 break;

@@ -35,19 +35,19 @@ async fn a_queue_shows_its_workers_and_a_worker_its_queues() {
     bob.fail("c", "Lost").await;
     let queue = text(&server, "/ui/queues/mail").await;
     assert!(
-        queue.contains("Results counted by this server since"),
+        queue.contains("Results on this server in the last minute."),
         "{queue}"
     );
     assert!(queue.contains(" 1 0 1 1.0 0 0 0 "), "{queue}");
     assert!(queue.contains(" 0 0 0 0 1 0 0 – – "), "{queue}");
     // More jobs were added than ended.
-    assert!(queue.contains("Grows by 0."), "{queue}");
+    assert!(queue.contains("Growing by 0."), "{queue}");
     assert!(queue.contains("added and 0."), "{queue}");
     let worker = text(&server, "/ui/workers/ada").await;
     assert!(worker.contains(" 1 0 1 1.0 0 0 0 "), "{worker}");
     assert!(
         worker.contains(
-            "1 job completed, 0 failed, 0 returned for another attempt, 0 lost. Run times"
+            "1 job completed, 0 failed, 0 returned for another attempt, 0 lost their lease. Run times"
         ),
         "{worker}"
     );
@@ -58,7 +58,7 @@ async fn a_queue_shows_its_workers_and_a_worker_its_queues() {
     // A paused queue, and one without waiting jobs, have no trend.
     server.client().post("/pause/mail", json!(null)).await.ok();
     let paused = text(&server, "/ui/queues/mail").await;
-    assert!(!paused.contains("Grows by"), "{paused}");
+    assert!(!paused.contains("Growing by"), "{paused}");
 }
 
 #[tokio::test]

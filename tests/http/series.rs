@@ -332,7 +332,7 @@ async fn failures_are_grouped_by_message_fingerprint() {
         let rows = shown.matches("<tr data-key=").count();
         assert_eq!(rows, count, "{fp}");
         // The search finds the same jobs.
-        let text = escape(&format!("state:failed type:\"Net::Lost\" fp:{fp}"));
+        let text = escape(&format!("state:failed group:\"Net::Lost\" fp:{fp}"));
         let found = page(&server, &format!("/ui/jobs?q={text}")).await.text;
         assert_eq!(found.matches("<tr data-key=").count(), count, "{fp}");
     }

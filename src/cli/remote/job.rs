@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::feed::watched;
 use super::rows::{
     ago, history_json, history_table, iso, job_json, job_table, moment, queue_name, queue_ref,
-    times_json,
+    retries_left, times_json,
 };
 use super::targets::{act_on_ids, bulk_or_each};
 use super::{ActionOutcome, Result, Session, put};
@@ -333,7 +333,6 @@ fn shown_job(
         let ids = ids.into_iter().flatten().filter_map(Value::as_str);
         ids.collect::<Vec<_>>().join(", ")
     };
-    let (left, all) = row.attempts();
     let about = fields([
         ("id", row.id.clone()),
         ("queue", queue_name(&row.queue_ref)),
@@ -343,14 +342,7 @@ fn shown_job(
         ),
         ("class", row.klass.clone().unwrap_or_default()),
         ("priority", row.priority.to_string()),
-        (
-            "attempts",
-            if all >= i64::from(u32::MAX) {
-                "unlimited".to_owned()
-            } else {
-                format!("{left} of {all} left")
-            },
-        ),
+        ("retries left", retries_left(row)),
         ("tags", row.tags.join(", ")),
         ("worker", row.worker.clone().unwrap_or_default()),
         ("lease ends", ago(times.expires)),

@@ -130,7 +130,7 @@ async fn put(options: &RecurringPut) -> Outcome {
         interval: options.every.map(|it| it.to_string()).unwrap_or_default(),
         unit: "1".to_owned(),
         cron: options.cron.clone().unwrap_or_default(),
-        zone: options.zone.clone(),
+        zone: options.zone.clone().unwrap_or_default(),
         offset: options.offset.to_string(),
         priority: options.priority.to_string(),
         retries: options.retries.to_string(),

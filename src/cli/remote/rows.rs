@@ -168,21 +168,35 @@ fn job_note(row: &JobRow) -> String {
     }
 }
 
+/// The retries that are left, and all of them.
+pub fn retries_left(row: &JobRow) -> String {
+    if row.retries >= i64::from(u32::MAX) {
+        return "unlimited".to_owned();
+    }
+    format!("{} of {}", row.remaining.max(0), row.retries)
+}
+
 pub fn job_table(rows: &[JobRow]) -> String {
-    let mut table = Table::new(&["ID", "QUEUE", "STATE", "TIME", "ATTEMPTS", "TAGS", "NOTE"]);
+    let mut table = Table::new(&[
+        "ID",
+        "QUEUE",
+        "STATE",
+        "TIME",
+        "RETRIES LEFT",
+        "TAGS",
+        "NOTE",
+    ]);
     for row in rows {
-        let (left, all) = row.attempts();
-        let attempts = match row.queue_ref.protocol {
+        let retries = match row.queue_ref.protocol {
             Protocol::Jobq => String::new(),
-            _ if all >= i64::from(u32::MAX) => "unlimited".to_owned(),
-            _ => format!("{left} of {all} left"),
+            _ => retries_left(row),
         };
         table.row([
             row.id.clone(),
             queue_name(&row.queue_ref),
             row.list().to_string(),
             relative(row.state_time, now()),
-            attempts,
+            retries,
             row.tags.join(","),
             job_note(row),
         ]);
@@ -269,7 +283,15 @@ pub fn operation_json(row: &OperationRow) -> Value {
 
 pub fn operation_table(rows: &[OperationRow]) -> String {
     let mut table = Table::new(&[
-        "ID", "ACTION", "PHASE", "DONE", "SKIPPED", "TOTAL", "CREATED", "USER", "JOBS",
+        "ID",
+        "ACTION",
+        "STATE",
+        "PROCESSED",
+        "SKIPPED",
+        "TOTAL",
+        "CREATED",
+        "USER",
+        "JOBS",
     ]);
     for row in rows {
         let jobs = if row.request.all {

@@ -35,9 +35,10 @@ pub enum JobCommand {
     Put(Box<JobPut>),
     /// Retry failed jobs.
     Retry(Targets),
-    /// Cancel jobs. With --search, the operation can be undone for 30 s.
+    /// Cancel jobs: delete them with their history. `switchyard operation undo` restores them for 30 s.
     Cancel(Targets),
-    /// Move jobs to another queue.
+    /// Move qless jobs to another queue. They restart with all their retries. Workers lose the jobs that they run, and
+    /// complete jobs run again.
     Move {
         /// qless queue to move the jobs to. It is created if it does not exist.
         #[arg(long, value_name = "QUEUE")]
@@ -154,7 +155,7 @@ pub struct Targets {
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
     /// Change all jobs that match this search, as a bulk operation, instead of single jobs. For example 'state:failed
-    /// type:Timeout'.
+    /// group:Timeout'.
     #[arg(long, value_name = "SEARCH")]
     pub search: Option<String>,
     #[command(flatten)]

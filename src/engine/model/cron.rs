@@ -47,8 +47,12 @@ impl CronSchedule {
         }
         if let Err(why) = parser().parse(&expression) {
             let why = why.to_string();
-            let why = why.trim_end_matches('.');
-            return Err(format!("“{expression}” is not a cron expression: {why}"));
+            let why = why
+                .trim_start_matches("Component error: ")
+                .trim_end_matches('.');
+            return Err(format!(
+                "invalid cron expression “{expression}”: {why}; the fields are minute, hour, day, month, weekday"
+            ));
         }
         let schedule = CronSchedule {
             expression,
@@ -217,10 +221,10 @@ mod tests {
     fn expressions_that_are_not_valid_are_errors() {
         let now = at("2026-11-26T00:00:00Z");
         for (expression, zone, why) in [
-            ("", "", "not a cron expression"),
-            ("* * * *", "", "not a cron expression"),
-            ("0 * * * * *", "", "not a cron expression"),
-            ("61 * * * *", "", "not a cron expression"),
+            ("", "", "invalid cron expression"),
+            ("* * * *", "", "invalid cron expression"),
+            ("0 * * * * *", "", "invalid cron expression"),
+            ("61 * * * *", "", "invalid cron expression"),
             ("0 0 31 2 *", "", "has no runs"),
             ("0 0 * * *", "Mars/Base", "unknown time zone"),
             (&"1,".repeat(200), "", "at most 255 bytes"),

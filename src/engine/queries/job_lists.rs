@@ -159,7 +159,9 @@ impl Engine {
     ) -> Result<Option<(&'static List, Vec<Arg>)>> {
         self.refresh_cache().await?;
         let now = self.now(now).0;
-        let (limit, offset) = (page.limit as i64, page.offset as i64);
+        // SQLite computes with floating-point numbers if the sum overflows.
+        let offset = page.offset.min(usize::MAX / 4);
+        let (limit, offset) = (page.limit as i64, offset as i64);
         let mut args: Vec<Arg> = vec![limit.into(), offset.into()];
         let Some(queue) = queue else {
             return Ok(match state {

@@ -71,6 +71,9 @@ impl Counts {
     }
 }
 
+/// Queues after which other tasks run first.
+const QUEUES_AT_ONCE: usize = 2_000;
+
 /// The priorities of a queue in which its oldest waiting job is looked for.
 const PRIORITIES_MAX: i64 = 100;
 
@@ -102,7 +105,7 @@ impl Engine {
             Statement::new(RECURRING, []),
         ];
         let (mut counts, oldest, recurring) = counts(self.readers().read(batch).await?)?;
-        let with_counts = |queue: Arc<Queue>| QueueCounts {
+        let mut with_counts = |queue: Arc<Queue>| QueueCounts {
             counts: counts.remove(&queue.id).unwrap_or_default(),
             pause: queue.pause_at(now).cloned(),
             oldest_waiting: oldest.get(&queue.id).copied(),
@@ -110,12 +113,15 @@ impl Engine {
             claims: self.last_claims(queue.id),
             queue,
         };
-        Ok(self
-            .known_queues()
-            .all()
-            .into_iter()
-            .map(with_counts)
-            .collect())
+        let known = self.known_queues().all();
+        let mut queues = Vec::with_capacity(known.len());
+        for queue in known {
+            if queues.len() % QUEUES_AT_ONCE == QUEUES_AT_ONCE - 1 {
+                tokio::task::yield_now().await;
+            }
+            queues.push(with_counts(queue));
+        }
+        Ok(queues)
     }
 
     /// One queue; `None` if it does not exist.

@@ -171,7 +171,7 @@ impl Tokens {
         tokens.get(namespace).map_or(0, Vec::len)
     }
 
-    /// The hashes of the namespace's tokens with this public name.
+    /// The hashes of the namespace's tokens with this token ID.
     pub fn find(&self, namespace: &str, which: &str) -> Vec<Hash> {
         let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let tokens = tokens.get(namespace).into_iter().flatten();

@@ -41,7 +41,7 @@ pub struct Audit {
 }
 
 /// An item before or after the change. Instead of a changed payload, it has the payload's size and hash, and instead of a
-/// token, the token's public name.
+/// token, the token's token ID.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Item<'a> {

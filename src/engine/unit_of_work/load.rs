@@ -263,7 +263,7 @@ impl UnitOfWork {
         } in wanted
         {
             batch.push(Statement::new(
-                NEXT,
+                LOAD_NEXT_JOBS,
                 [(*queue).into(), self.now.0.into(), (*count as i64).into()],
             ));
             if limit.is_some() {
@@ -439,7 +439,7 @@ UPDATE queues SET paused = paused FROM rows($1) AS k WHERE queues.id = k.int(0)"
 /// maintenance has not promoted yet. Excludes jobs whose time to live has ended. Of more than 10,000 due jobs,
 /// considers those due first. The two outer limits change nothing: with them, SQLite prepares to sort due jobs only if
 /// there are any, and opens the table of jobs once instead of once for each part.
-const NEXT: &str = concat!(
+const LOAD_NEXT_JOBS: &str = concat!(
     "SELECT ",
     job_columns!(short),
     " FROM (

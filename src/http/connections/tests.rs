@@ -152,7 +152,7 @@ async fn clients_that_do_not_read_make_room_if_no_other_connection_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn incomplete_headers_share_their_memory() {
+async fn headers_share_their_memory_until_their_requests_end() {
     let limits = Limits {
         header_bytes: 100,
         ..limits(10, 10)
@@ -167,8 +167,13 @@ async fn incomplete_headers_share_their_memory() {
     drop(third);
     one.connection.begin_request();
     assert!(one.connection.received(1_000), "a body");
-    assert!(other.connection.received(60));
+    one.connection.await_body();
+    assert!(
+        !other.connection.received(1),
+        "the complete header still occupies memory"
+    );
     one.connection.end_request();
+    assert!(other.connection.received(59));
     assert!(one.connection.received(HEADER_SMALL));
     assert!(!one.connection.received(1), "the next header");
     drop((one, other));

@@ -262,6 +262,9 @@ async fn load(session: &Session, script: &str) -> Result<Option<(String, qless::
 
 // ---- keys ----
 
+/// The steps ([`pace`]) of looking at a queue that is known.
+const STEPS_PER_QUEUE: usize = 64;
+
 /// What clients look into directly.
 async fn look_up(session: &Session, name: &str, arguments: &[String]) -> Result<Reply, Error> {
     let engine = &session.api.engine;
@@ -271,18 +274,23 @@ async fn look_up(session: &Session, name: &str, arguments: &[String]) -> Result<
             Some(score) => Reply::Number(score),
             None => Reply::Null,
         }),
-        ("KEYS" | "DBSIZE", _) => {
+        ("DBSIZE", _) => {
+            engine.options().await?;
+            let queues = engine.known_queues().unordered();
+            let listed = queues.iter().filter(|queue| is_listed(queue)).count();
+            pace(queues.len() * STEPS_PER_QUEUE).await;
+            Ok(Reply::integer(listed))
+        }
+        ("KEYS", _) => {
             let pattern = arguments.first().map_or("*", String::as_str);
             let Some(pattern) = Pattern::new(pattern) else {
                 return Ok(pattern_too_long());
             };
             engine.options().await?;
-            let queues = engine.known_queues().all();
+            let queues = engine.known_queues().unordered();
+            pace(queues.len() * STEPS_PER_QUEUE).await;
             let queues = queues.iter().filter(|queue| is_listed(queue));
             let keys = queues.map(|queue| format!("ql:q:{}", queue.key.name));
-            if name == "DBSIZE" {
-                return Ok(Reply::integer(keys.count()));
-            }
             let mut found = Vec::new();
             for key in keys {
                 let mut steps = 0;

@@ -109,7 +109,11 @@ impl Transaction {
         let reserved = self.reserved.grow_to(large).await;
         reserved.map_err(|Busy| server::NO_MEMORY.to_owned())?;
         self.bytes = bytes;
-        self.commands.push((name, command));
+        // Copies, because an argument otherwise keeps the whole buffer in which it arrived.
+        let copies = command
+            .iter()
+            .map(|argument| Bytes::copy_from_slice(argument));
+        self.commands.push((name, copies.collect()));
         Ok(())
     }
 
@@ -213,6 +217,15 @@ mod tests {
         assert!(!replies.have_room().await);
         let why = "TRYAGAIN the transaction has run for over 60 s; this command was not run";
         assert_eq!(replies.all, [Reply::OK, Reply::error(why)]);
+    }
+
+    #[tokio::test]
+    async fn a_queued_argument_does_not_keep_the_buffer_in_which_it_arrived() {
+        let buffer = Bytes::from(vec![b'x'; 16 << 10]);
+        let mut transaction = Transaction::new(WITHIN);
+        let command = vec![buffer.slice(..1)];
+        transaction.add("ECHO".to_owned(), command).await;
+        assert!(buffer.is_unique() && transaction.commands.len() == 1);
     }
 
     #[tokio::test]

@@ -135,15 +135,16 @@ impl Connection {
     }
 
     /// Allocates the disk reserve next to the file, and starts the thread of the checkpoints. They begin when the log
-    /// is an eighth of the reserve, and the writer waits for them when it is five eighths, because a checkpoint needs as
+    /// is a quarter of the reserve, and the writer waits for them when it is five eighths, because a checkpoint needs as
     /// much space as the log, and the log grows as long as a checkpoint fails.
     pub(in crate::store) fn allocate_reserve(&mut self) -> Result<(), StoreError> {
         let reserve = Reserve::allocate(&self.path);
-        let pages = u32::try_from(reserve.bytes() / 8 / PAGE_BYTES).unwrap_or(u32::MAX);
+        let eighth = u32::try_from(reserve.bytes() / 8 / PAGE_BYTES).unwrap_or(u32::MAX);
         self.reserve = Some(reserve);
-        let start = pages.min(CHECKPOINT_PAGES);
+        let (start, max) = (eighth.saturating_mul(2), eighth.saturating_mul(5));
+        let start = start.min(CHECKPOINT_PAGES);
         let checkpoints =
-            Checkpoints::start(&self.inner, &self.path, self.synchronous, start, pages * 5)?;
+            Checkpoints::start(&self.inner, &self.path, self.synchronous, start, max)?;
         self.checkpoints = Some(checkpoints);
         Ok(())
     }

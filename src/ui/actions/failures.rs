@@ -42,7 +42,7 @@ pub fn retry_request(group: &str) -> OperationRequest {
     OperationRequest {
         action: JobActionKind::Retry.as_str().to_owned(),
         all: true,
-        q: format!("state:failed type:{}", in_quotes(group)),
+        q: format!("state:failed group:{}", in_quotes(group)),
         ..OperationRequest::default()
     }
 }

@@ -23,7 +23,7 @@ pub fn error_view(error: &PageError) -> AnyView {
         PageError::Missing(what) => missing(what),
         PageError::Forbidden(why) => explanation(
             "Not allowed",
-            "Nothing was changed.",
+            "The server refused the request.",
             why,
             view! {
                 "Ask an administrator of this server for a key with that role. " <a href="/ui">"Go to overview"</a>
@@ -47,7 +47,7 @@ pub fn error_view(error: &PageError) -> AnyView {
         ),
         PageError::Unavailable(why) => explanation(
             "Page unavailable",
-            "The server could not load this page. Nothing was changed.",
+            "The server could not load this page.",
             why,
             view! {
                 <a href="">"Reload the page"</a>

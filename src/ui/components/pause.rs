@@ -94,7 +94,11 @@ pub fn dialog(queue: &QueueRow, request: &PageRequest) -> AnyView {
     let (button, title, confirm) = if queue.paused {
         ("Change pause…", "Change the pause", "Change pause")
     } else {
-        ("Pause until…", "Pause the queue", "Pause with details")
+        (
+            "Pause with reason or end…",
+            "Pause the queue",
+            "Pause queue",
+        )
     };
     let dialog = ConfirmDialog {
         id: "pause".to_owned(),

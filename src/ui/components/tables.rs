@@ -187,7 +187,7 @@ fn time_label(job: &JobRow) -> &'static str {
     match job.state {
         EffectiveState::Waiting => "available ",
         EffectiveState::Scheduled => "due ",
-        EffectiveState::Depends => "began waiting ",
+        EffectiveState::Depends => "depends since ",
         EffectiveState::Running => "lease ends ",
         EffectiveState::Stalled if job.is_timed_out() => "timed out ",
         EffectiveState::Stalled => "lease ended ",
@@ -203,7 +203,7 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], request: &PageRequest
     let moment = match list {
         JobList::Queue(EffectiveState::Waiting) => "Available",
         JobList::Queue(EffectiveState::Scheduled) | JobList::Due => "Due",
-        JobList::Queue(EffectiveState::Depends) => "Began waiting",
+        JobList::Queue(EffectiveState::Depends) => "Depends since",
         JobList::Queue(EffectiveState::Running) => "Lease ends",
         JobList::Queue(EffectiveState::Stalled) => "Lease ended",
         JobList::Queue(EffectiveState::Failed) | JobList::Group => "Failed",

@@ -287,7 +287,7 @@ pub fn line(entry: &Entry, queue_ref: &QueueRef) -> AnyView {
         EventKind::TimedOut if queue_ref.protocol == Protocol::Relay => {
             "timed out without a heartbeat".into_any()
         }
-        EventKind::TimedOut => "lease expired".into_any(),
+        EventKind::TimedOut => "lease ended: expired or timed out".into_any(),
         EventKind::Retried => match subject {
             Some(subject) => view! { "retried by the worker after " {group(subject)} }.into_any(),
             None => "retried by the worker".into_any(),

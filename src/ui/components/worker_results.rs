@@ -31,18 +31,23 @@ pub fn queues(queues: &WorkersInQueues<QueueRef>, now: i64) -> AnyView {
         let cells = cells(row, queues.since, now);
         view! { <tr data-key=row.of.label()><th scope="row">{queue_name(&row.of)}</th> {cells}</tr> }
     });
-    let (rows, head) = (rows.collect_view().into_any(), ("Queue", "Last asked"));
+    let (rows, head) = (rows.collect_view().into_any(), ("Queue", "Last claim"));
     section("worker-queues", "Queues", head, rows, queues, now)
 }
 
-/// The results since when, in a sentence.
+/// The period of the results, in a sentence.
 fn since<T>(list: &WorkersInQueues<T>, now: i64) -> AnyView {
     let server = if list.is_partial {
-        "on this server; other servers count their own"
+        ". Other servers count their own."
     } else {
-        "by this server"
+        "."
     };
-    view! { "Results counted " {server} " since " {ago(list.since, now)} }.into_any()
+    let minutes = ((now - list.since) / MINUTE_US).max(1);
+    let period = match minutes {
+        1 => "minute".to_owned(),
+        _ => format!("{} minutes", time::number(minutes)),
+    };
+    format!("Results on this server in the last {period}{server}").into_any()
 }
 
 fn section<T>(
@@ -65,7 +70,7 @@ fn section<T>(
         ("Per minute", "num mid"),
         ("Failed", "num"),
         ("Retried", "num mid"),
-        ("Lost", "num mid"),
+        ("Leases lost", "num mid"),
         ("Run p50", "num mid"),
         ("Run p95", "num mid"),
     ];
@@ -125,7 +130,7 @@ pub fn summary(results: &RunResults) -> String {
     let parts = [
         (results.failed, "failed"),
         (results.retried, "returned for another attempt"),
-        (results.lost, "lost"),
+        (results.lost, "lost their lease"),
     ];
     let mut text = format!("{} completed", plural(results.completed, "job", "jobs"));
     for (n, word) in parts {
@@ -168,13 +173,13 @@ mod tests {
         };
         assert_eq!(
             summary(&results),
-            "1,204 jobs completed, 3 failed, 0 returned for another attempt, 1 lost."
+            "1,204 jobs completed, 3 failed, 0 returned for another attempt, 1 lost their lease."
         );
         results.run_p50 = Some(0.25);
         results.run_p95 = Some(2.0);
         results.run_longest = Some(61.0);
         assert!(summary(&results).ends_with(
-            "1 lost. Run times of the last completed jobs: p50 250 ms, p95 2.0 s, longest 1 m 1 s."
+            "1 lost their lease. Run times of the last completed jobs: p50 250 ms, p95 2.0 s, longest 1 m 1 s."
         ));
     }
 }

@@ -16,9 +16,9 @@ use leptos::server_fn::error::SERVER_FN_ERROR_HEADER;
 use leptos_axum::render_app_async_with_context;
 use serde::de::DeserializeOwned;
 
-use crate::auth::AuthMethod;
 use crate::memory;
 use crate::request::Https;
+use crate::ui::actions::input::shortened;
 use crate::ui::cookies;
 use crate::ui::error::PageError;
 use crate::ui::http::authentication::RequestInfo;
@@ -59,6 +59,9 @@ fn accepts_only_json(headers: &HeaderMap) -> bool {
     accept.contains("application/json") && !accept.contains("text/html")
 }
 
+/// Maximum number of characters of an error in the log.
+const LOGGED_CHARS_MAX: usize = 200;
+
 /// The page that shows an error; JSON for programs that ask for it.
 pub async fn error_page(dashboard: Dashboard, info: RequestInfo, error: PageError) -> Response {
     let status = match &error {
@@ -68,11 +71,9 @@ pub async fn error_page(dashboard: Dashboard, info: RequestInfo, error: PageErro
         PageError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         PageError::Request(_) => StatusCode::BAD_REQUEST,
     };
-    // As a string, because the log escapes only those, and the error can quote a field of the form.
-    let why = error.to_string();
-    let principal = info.principal.as_ref();
-    let is_guest = principal.is_none_or(|it| it.method == AuthMethod::Guest);
-    if !is_guest || dashboard.may_log(info.from) {
+    if dashboard.may_log(info.from) {
+        // As a string, because the log escapes only those, and cut, because the error can quote a field of the form.
+        let why = shortened(&error.to_string(), LOGGED_CHARS_MAX);
         tracing::warn!(error = why, "a dashboard request failed");
     }
     if accepts_only_json(&info.headers) {

@@ -56,13 +56,13 @@ impl ProblemKind {
     pub fn label(self) -> &'static str {
         match self {
             ProblemKind::FullDisk => "Disk full",
-            ProblemKind::NoWorkers => "No workers",
-            ProblemKind::Unclaimed => "Queue without workers",
+            ProblemKind::NoWorkers => "No active qless workers",
+            ProblemKind::Unclaimed => "Queue with jobs but no claims",
             ProblemKind::Paused => "Queue paused with jobs waiting",
             ProblemKind::Stalled => "Stalled jobs",
             ProblemKind::LongWait => "Job waiting over 5 min",
             ProblemKind::Failed => "Failed jobs",
-            ProblemKind::FailureRate => "Failure rate three times as high",
+            ProblemKind::FailureRate => "Failure rate tripled",
             ProblemKind::SlowDatabase => "Slow database",
             ProblemKind::Dead => "Dead jobs",
         }

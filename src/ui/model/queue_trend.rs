@@ -26,23 +26,24 @@ impl QueueTrend {
         let (put, ended) = (self.put, self.ended);
         let shrinks = ended - put;
         if ended <= 0.0 && put <= 0.0 {
-            return "No job was added or ended in the last 5 min.".to_owned();
+            return "No jobs added or finished in the last 5 min.".to_owned();
         }
-        let rates = format!("{} added and {} ended per minute", rate(put), rate(ended));
+        let rates = format!(
+            "{} added and {} finished per minute",
+            rate(put),
+            rate(ended)
+        );
         if shrinks.abs() <= put.max(ended) * EQUAL_SHARE {
-            return format!("Neither grows nor shrinks: {rates}.");
+            return format!("Stable: {rates}.");
         }
         if shrinks < 0.0 {
-            return format!("Grows by {}: {rates}.", jobs_per_minute(-shrinks));
+            return format!("Growing by {}: {rates}.", jobs_per_minute(-shrinks));
         }
         let minutes = self.backlog as f64 / shrinks;
         if minutes > EMPTY_AFTER_MAX {
-            return format!("Empty in more than 30 days at the present rate: {rates}.");
+            return format!("At this rate, empty in more than 30 days: {rates}.");
         }
-        format!(
-            "Empty in about {} at the present rate: {rates}.",
-            about(minutes)
-        )
+        format!("At this rate, empty in about {}: {rates}.", about(minutes))
     }
 }
 
@@ -95,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_shrinks_has_an_estimate() {
-        let rates = "at the present rate: 300 added and 540 ended per minute.";
+        let rates = "300 added and 540 finished per minute.";
         for (backlog, time) in [
             (1, "1 min"),
             (2_880, "12 min"),
@@ -103,12 +104,12 @@ mod tests {
             (240 * 60 * 40, "40 h"),
             (240 * 1_440 * 3, "3 days"),
         ] {
-            let expected = format!("Empty in about {time} {rates}");
+            let expected = format!("At this rate, empty in about {time}: {rates}");
             assert_eq!(sentence(backlog, 300.0, 540.0), expected);
         }
         assert_eq!(
             sentence(100_000, 0.0, 1.04),
-            "Empty in more than 30 days at the present rate: 0 added and 1 ended per minute."
+            "At this rate, empty in more than 30 days: 0 added and 1 finished per minute."
         );
     }
 
@@ -116,19 +117,19 @@ mod tests {
     fn a_queue_that_does_not_shrink_has_no_estimate() {
         assert_eq!(
             sentence(5, 1_420.0, 1_300.0),
-            "Grows by 120 jobs per minute: 1,420 added and 1,300 ended per minute."
+            "Growing by 120 jobs per minute: 1,420 added and 1,300 finished per minute."
         );
         assert_eq!(
             sentence(5, 1.0, 0.0),
-            "Grows by 1 job per minute: 1 added and 0 ended per minute."
+            "Growing by 1 job per minute: 1 added and 0 finished per minute."
         );
         assert_eq!(
             sentence(5, 100.0, 101.0),
-            "Neither grows nor shrinks: 100 added and 101 ended per minute."
+            "Stable: 100 added and 101 finished per minute."
         );
         assert_eq!(
             sentence(5, 0.0, 0.0),
-            "No job was added or ended in the last 5 min."
+            "No jobs added or finished in the last 5 min."
         );
     }
 }

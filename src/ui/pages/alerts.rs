@@ -9,7 +9,7 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::alerts::{CreateAlert, DeleteAlert, TestAlert};
-use crate::ui::components::basics::{element_id, empty_note, loaded, plural};
+use crate::ui::components::basics::{element_id, empty_note, loaded};
 use crate::ui::components::forms::{ConfirmDialog, action_button, confirm_dialog, hidden};
 use crate::ui::components::icons::icon;
 use crate::ui::components::styles::{
@@ -33,7 +33,7 @@ fn page(view: &AlertsView, request: &PageRequest) -> AnyView {
         <p class=CRUMB><a href="/ui/config">"Configuration"</a></p>
         <h1>"Alerts"</h1>
         <p class="text-muted wrap-anywhere">
-            "An alert posts to a webhook when a problem of the overview begins and when it ends, once for all servers of the database."
+            "An alert rule posts to a webhook when a problem on the overview begins and when it ends. Servers that share a database send each alert once."
         </p>
         {(!view.is_on).then(off_notice)}
         {rules(&view.rules, request)}
@@ -49,7 +49,7 @@ fn off_notice() -> AnyView {
     view! {
         <p class=format!("{NOTICE} text-stalled")>
             {icon("stalled")}
-            <span>"This server sends no alerts. To send them, start it with " <code>"--alert-secret-file"</code> ", the file with the secret that signs them."</span>
+            <span>"This server sends no alerts. To send them, start it with " <code>"--alert-secret-file"</code> " and a file that contains the signing secret."</span>
         </p>
     }
     .into_any()
@@ -69,7 +69,7 @@ fn rules(rules: &[RuleRow], request: &PageRequest) -> AnyView {
         <section class=CARD aria-labelledby="rules">
             <div class=CARD_TITLE><h2 id="rules">"Rules"</h2></div>
             {if rules.is_empty() {
-                empty_note("No alerts yet. Create one below.")
+                empty_note("No alert rules yet. Create one below.")
             } else {
                 tables::table("Rules of alerts", tables::head(&columns), rows.collect_view().into_any())
             }}
@@ -118,15 +118,15 @@ fn delete(rule: &RuleRow, fields: Vec<(&'static str, String)>) -> AnyView {
         id: element_id("delete-", &rule.name),
         button: "Delete…".to_owned(),
         danger: true,
-        title: "Delete this alert?".to_owned(),
+        title: "Delete this rule?".to_owned(),
         text: format!(
-            "“{}” sends nothing more, and what it has not delivered is given up. The ends of reported problems are not sent.",
+            "“{}” stops at once. Undelivered alerts are dropped, and receivers are not told when reported problems end.",
             rule.name
         ),
         action: DeleteAlert::PATH,
         fields,
-        confirm_label: "Delete alert".to_owned(),
-        cancel_label: "Keep alert",
+        confirm_label: "Delete rule".to_owned(),
+        cancel_label: "Keep rule",
     })
 }
 
@@ -141,7 +141,7 @@ fn form(request: &PageRequest) -> AnyView {
     });
     view! {
         <section class=CARD_PADDED aria-labelledby="new-alert">
-            <h2 id="new-alert">"Create alert"</h2>
+            <h2 id="new-alert">"Create rule"</h2>
             <form method="post" action=CreateAlert::PATH>
                 {hidden(vec![("back", request.here())])}
                 <div class=FIELDS>
@@ -154,7 +154,7 @@ fn form(request: &PageRequest) -> AnyView {
                         <input id="alert-url" name="url" type="url" required maxlength="1000" autocomplete="off" />
                     </div>
                     <div>
-                        <label for="alert-delay">"After (seconds)"</label>
+                        <label for="alert-delay">"Alert after the problem lasts (seconds)"</label>
                         <input id="alert-delay" name="delay" type="number" min="0" max="86400" value="60" required />
                     </div>
                 </div>
@@ -162,7 +162,7 @@ fn form(request: &PageRequest) -> AnyView {
                     <legend class="mb-1 text-sm text-muted">"Problems (all, if none is selected)"</legend>
                     {kinds.collect_view()}
                 </fieldset>
-                <p class="mt-3"><button type="submit" class="btn btn-strong">"Create alert"</button></p>
+                <p class="mt-3"><button type="submit" class="btn btn-strong">"Create rule"</button></p>
             </form>
         </section>
     }
@@ -185,10 +185,10 @@ fn reported(view: &AlertsView, now: i64) -> AnyView {
         <section class=CARD aria-labelledby="reported">
             <div class=CARD_TITLE>
                 <h2 id="reported">"Reported problems"</h2>
-                <span class="text-muted">{plural(total, "has not ended", "have not ended")}</span>
+                <span class="text-muted">{format!("{} open", time::number(total))}</span>
             </div>
             {if view.reported.is_empty() {
-                empty_note("None. A problem is listed from its report until its end.")
+                empty_note("No open problems. A reported problem is listed here until it ends.")
             } else {
                 tables::table("Reported problems", tables::head(&columns), rows.collect_view().into_any())
             }}

@@ -142,7 +142,7 @@ fn question(
                 {hidden(fields)} {argument(action, bulk, view)}
                 {view.must_type.then(|| must_type(view, request))}
                 <div class="flex flex-wrap items-center gap-2">
-                    <button type="submit" class=class>{sentence(action, &jobs)}</button>
+                    {(!applies_to_none(view)).then(|| view! { <button type="submit" class=class>{sentence(action, &jobs)}</button> })}
                     <a class="btn" href=back.to_owned()>
                         "Back"
                     </a>
@@ -176,6 +176,11 @@ fn selection(bulk: &OperationRequest) -> AnyView {
     .into_any()
 }
 
+/// Whether the action would skip all jobs.
+fn applies_to_none(view: &ConfirmView) -> bool {
+    view.jobs > 0 && view.applicable == 0 && !view.is_minimum
+}
+
 /// The effect of the action, in sentences.
 fn effect(action: JobActionKind, view: &ConfirmView) -> Vec<String> {
     let mut lines = vec![match action {
@@ -188,8 +193,8 @@ fn effect(action: JobActionKind, view: &ConfirmView) -> Vec<String> {
              Complete jobs, and jobs that other remaining jobs depend on, are skipped."
         }
         JobActionKind::Move => {
-            "Moves qless jobs to that queue in any state. Workers lose the jobs they are running, and complete jobs \
-             run again. Other jobs are skipped."
+            "Moves qless jobs in any state to the target queue. Workers lose the jobs they are running, and \
+             complete jobs run again. Jobs of other protocols are skipped."
         }
         JobActionKind::Priority => "Sets the priority of qless jobs; lower numbers run first. Other jobs are skipped.",
         JobActionKind::Tag => "Adds this tag to qless jobs. Other jobs are skipped.",
@@ -203,14 +208,16 @@ fn effect(action: JobActionKind, view: &ConfirmView) -> Vec<String> {
         }
         JobActionKind::Untrack => "Stops tracking qless jobs. Other jobs are skipped.",
         JobActionKind::TimeOut => {
-            "Takes running qless jobs from their workers. The jobs are the first in their queues, and no retry is used \
-             up. Other jobs are skipped."
+            "Takes running qless jobs from their workers and puts them first in line, without using a retry. Other jobs \
+             are skipped."
         }
         JobActionKind::RetryByHand | JobActionKind::Complete => "Applies to a single job, on its page.",
     }
     .to_owned()];
     let inapplicable = view.jobs - view.applicable;
-    if inapplicable > 0 {
+    if applies_to_none(view) {
+        lines.push("This action applies to none of these jobs. Choose another action, or change the search.".to_owned());
+    } else if inapplicable > 0 {
         lines.push(format!(
             "{} of them will be skipped: the action does not apply to {} protocol or state.",
             time::number(inapplicable),

@@ -133,7 +133,7 @@ fn canary(sample: &JobRow) -> AnyView {
 
 /// The search that finds the same jobs.
 fn equivalent_search(view: &FailingView) -> String {
-    let mut text = format!("state:failed type:{}", in_quotes(&view.group.group));
+    let mut text = format!("state:failed group:{}", in_quotes(&view.group.group));
     if let Some(kind) = &view.selected_kind {
         text.push_str(&format!(" fp:{}", kind.hash));
     }
@@ -336,7 +336,7 @@ mod tests {
             count: 1,
             jobs: vec![],
         };
-        let plain = r#"state:failed type:"a \"b\" \\""#;
+        let plain = r#"state:failed group:"a \"b\" \\""#;
         assert_eq!(equivalent_search(&view("all", None)), plain);
         assert_eq!(
             equivalent_search(&view("7d", Some("1a2b3c4d"))),

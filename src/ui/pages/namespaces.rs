@@ -209,7 +209,7 @@ fn tokens(view: &NamespaceView, request: &PageRequest) -> AnyView {
         <section class=CARD aria-labelledby="tokens">
             <div class=CARD_TITLE>
                 <h2 id="tokens">"Tokens"</h2>
-                <span class="text-muted wrap-anywhere">"only hashes are stored"</span>
+                <span class="text-muted wrap-anywhere">"Secrets cannot be shown again: only their hashes are stored."</span>
             </div>
             {if view.tokens.is_empty() {
                 let text = if view.open {
@@ -353,13 +353,13 @@ fn curl(name: &str, request: &PageRequest) -> AnyView {
                 shell_quote("description=the mailer")
             ),
         ),
-        ("List tokens by public name", format!("curl {}", call(""))),
+        ("List tokens by token ID", format!("curl {}", call(""))),
         (
             "List tokens with expiry and last use",
             format!("curl {}", call("?details=true")),
         ),
         (
-            "Revoke a token by its secret or public name",
+            "Revoke a token by its secret or token ID",
             format!("curl -X DELETE {}", call("/sha256:…")),
         ),
     ])

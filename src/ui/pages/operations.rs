@@ -94,7 +94,7 @@ fn list(view: &OperationsView, request: &PageRequest) -> AnyView {
         ("Jobs", "text-cell mid"),
         ("Started by", "mid"),
         ("Started", "num"),
-        ("Done", "num"),
+        ("Processed", "num"),
         ("Skipped", "num mid"),
     ];
     let rows = view.rows.iter().map(|row| {
@@ -230,8 +230,8 @@ fn facts(row: &OperationRow, now: i64) -> AnyView {
     ];
     facts.extend(row.started.map(|at| ("Started", moment(at))));
     facts.extend(row.ended.map(|at| ("Ended", moment(at))));
-    facts.push(("Counted", counted.into_any()));
-    facts.push(("Done", number(row.done)));
+    facts.push(("Jobs at start", counted.into_any()));
+    facts.push(("Processed", number(row.done)));
     facts.push(("Skipped", number(row.skipped)));
     if matches!(row.state, OperationState::Undoing | OperationState::Undone) {
         facts.push(("Restored", number(row.restored)));

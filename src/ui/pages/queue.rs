@@ -204,7 +204,7 @@ fn claimants(queue: &QueueRow, request: &PageRequest) -> AnyView {
         return view! {
             <p class=format!("{NOTICE} text-stalled")>
                 {icon("stalled")}
-                <span>"No worker has asked for jobs from this queue since " {exact(since)} ", " {ago(since, request.now)} "."</span>
+                <span>"No worker has tried to claim from this queue since " {exact(since)} ", " {ago(since, request.now)} "."</span>
             </p>
         }
         .into_any();
@@ -213,7 +213,7 @@ fn claimants(queue: &QueueRow, request: &PageRequest) -> AnyView {
         view! { <li>{worker_link(name)} " " <span class="text-muted wrap-anywhere">{ago(*at, request.now)}</span></li> }
     });
     (!queue.claimants.is_empty())
-        .then(|| view! { <div class="flex flex-wrap items-center gap-2"><span class="text-muted wrap-anywhere">"Asking for jobs:"</span> <ul class="flex flex-wrap items-center gap-2">{names.collect_view()}</ul></div> })
+        .then(|| view! { <div class="flex flex-wrap items-center gap-2"><span class="text-muted wrap-anywhere">"Last claims by:"</span> <ul class="flex flex-wrap items-center gap-2">{names.collect_view()}</ul></div> })
         .into_any()
 }
 

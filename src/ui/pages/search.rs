@@ -52,7 +52,7 @@ const HELP: [(&[&str], &str); 19] = [
         "Tracked qless jobs; tracked:no for all others.",
     ),
     (
-        &["type:TimeoutError", "error:\"connection reset\""],
+        &["group:TimeoutError", "error:\"connection reset\""],
         "Last failure: its group, or part of its message. Kept until the job completes.",
     ),
     (
@@ -72,7 +72,7 @@ const HELP: [(&[&str], &str); 19] = [
         "Part of the payload’s text, as it was sent. Case is ignored.",
     ),
     (
-        &["priority:>=5", "tries:0"],
+        &["priority:>=5", "retries:0"],
         "Priority; retries left. Jobq jobs have neither.",
     ),
     (
@@ -96,8 +96,11 @@ const HELP: [(&[&str], &str); 19] = [
         "A minus excludes matches.",
     ),
     (
-        &["tag:vip OR tag:eu", "queue:mail (state:failed OR tries:0)"],
-        "OR between searches; parentheses around a part. A minus before parentheses excludes what they match.",
+        &[
+            "tag:vip OR tag:eu",
+            "queue:mail (state:failed OR retries:0)",
+        ],
+        "OR separates alternatives; parentheses group terms. A minus before parentheses excludes what they match.",
     ),
     (
         &["queue:\"a b\"", "\"data.x:1\""],
@@ -105,7 +108,7 @@ const HELP: [(&[&str], &str); 19] = [
     ),
     (
         &["queue:mail state:failed data.user.id:42"],
-        "Jobs must match all terms without OR between them. Up to 32 terms and 1,000 characters.",
+        "Terms are combined with AND. Up to 32 terms and 1,000 characters.",
     ),
 ];
 
@@ -156,7 +159,7 @@ fn order_label(order: SearchOrder) -> &'static str {
         SearchOrder::Newest => "newest first",
         SearchOrder::Priority => "by priority",
         SearchOrder::Retries => "by retries left",
-        SearchOrder::Time => "by time in the list",
+        SearchOrder::Time => "by the column When",
         SearchOrder::Queue => "by queue",
         SearchOrder::Class => "by class",
         SearchOrder::State => "by state",
@@ -376,8 +379,8 @@ fn limit_notice(found: &SearchResults, request: &PageRequest) -> AnyView {
             {icon("waiting")}
             <span>
                 {format!("Searched {searched} of about {}{searched_back_to}. ", plural(found.total, "job", "jobs"))}
-                "Continue, or narrow the search with terms that use an index: queue:, state:, tag:, worker:, class: \
-                without *, or state:failed together with type:."
+                "Continue, or narrow the search with terms that use an index: queue:, state:, tag:, tracked:yes, class: without *, or group: together with \
+                state:failed."
             </span>
         </div>
     }

@@ -2,6 +2,7 @@
 
 use super::{ADMIN, Browser, OLGA, VERA, with_keys};
 use crate::support::Server;
+use crate::support::log::Logged;
 
 #[tokio::test]
 async fn rejected_actions_of_a_minute_share_an_entry() {
@@ -101,4 +102,23 @@ async fn chunked_forms_have_their_target_in_the_audit_log() {
     let entries = olga.audit("?action=track").await;
     assert_eq!(entries.len(), 1);
     assert_eq!(entries[0]["target"], "job a");
+}
+
+#[tokio::test]
+async fn a_viewer_cannot_fill_the_log_with_long_errors() {
+    let server = Logged::with("warn", &with_keys(&[]));
+    let vera = Browser::at(&server.server).with_key(VERA);
+    let name = "\u{202e}".repeat(20_000);
+    let form = [("name", name.as_str()), ("back", "/ui")];
+    for _ in 0..30 {
+        assert_eq!(vera.post("/ui/fn/worker", &form).await.status(), 404);
+    }
+    let log = server.log();
+    let lines: Vec<_> = log
+        .lines()
+        .filter(|line| line.contains("a dashboard request failed"))
+        .collect();
+    // The minute may have ended in the meantime.
+    assert!((1..=20).contains(&lines.len()), "{log}");
+    assert!(lines.iter().all(|line| line.len() < 4_000), "{log}");
 }

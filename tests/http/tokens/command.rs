@@ -16,7 +16,7 @@ fn place() -> (TempDir, String) {
     (folder, address)
 }
 
-/// The public names of the tokens of the namespace.
+/// The token IDs of the tokens of the namespace.
 fn names(database: &str, namespace: &str) -> Vec<String> {
     let listed = printed(database, &["list", namespace]);
     let names = listed

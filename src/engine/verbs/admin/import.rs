@@ -84,7 +84,7 @@ impl Engine {
             needs.only_existence = true;
             needs.adds_jobs = true;
         };
-        self.each(jobs, None, need, add_job).await
+        self.apply_in_batches(jobs, None, need, add_job).await
     }
 
     /// Adds the dependencies of imported jobs that still wait for them. A job whose dependencies are all complete or
@@ -97,7 +97,8 @@ impl Engine {
             needs.job(&JobKey::qless(&job.id));
             needs.depends(&job.needs);
         };
-        self.each(jobs, None, need, add_dependencies).await
+        self.apply_in_batches(jobs, None, need, add_dependencies)
+            .await
     }
 
     /// Adds recurring jobs. Returns for each whether it was added; one whose ID exists is not.
@@ -108,7 +109,8 @@ impl Engine {
             needs.bytes += import.recurring.body.len();
             needs.adds_jobs = true;
         };
-        self.each(recurring, None, need, add_recurring).await
+        self.apply_in_batches(recurring, None, need, add_recurring)
+            .await
     }
 
     /// Creates queues, or pauses existing ones.
@@ -117,7 +119,7 @@ impl Engine {
             add_queue(work, queue);
             Ok(())
         };
-        let added = self.each(queues, None, |_, _| {}, add).await?;
+        let added = self.apply_in_batches(queues, None, |_, _| {}, add).await?;
         added.into_iter().collect()
     }
 
@@ -128,7 +130,7 @@ impl Engine {
             needs.job(&JobKey::qless(id));
             needs.only_existence = true;
         };
-        self.each(tracked, None, need, |work, (id, since)| {
+        self.apply_in_batches(tracked, None, need, |work, (id, since)| {
             let exists = work.job(&JobKey::qless(id)).is_some();
             let track = exists && (work.is_tracked(id) || work.tracked_count() < TRACKED_MAX);
             if track {

@@ -52,7 +52,7 @@ impl Engine {
         Ok(secret)
     }
 
-    /// Revokes the token with this secret or public name, and returns whether it existed. Long polls that use it get no
+    /// Revokes the token with this secret or token ID, and returns whether it existed. Long polls that use it get no
     /// jobs.
     pub async fn revoke_token(&self, namespace: &str, which: &str) -> Result<bool> {
         let (namespace, which) = (namespace.to_owned(), which.to_owned());

@@ -37,7 +37,7 @@ impl Engine {
 
     /// Respawns these jobs, as [`Engine::respawn`] does.
     pub async fn respawn_jobs(&self, keys: Vec<JobKey>, ttl_s: u32) -> ItemResults<()> {
-        self.each(keys, None, Needs::job, move |work, key| {
+        self.apply_in_batches(keys, None, Needs::job, move |work, key| {
             respawn(work, key, ttl_s)
         })
         .await

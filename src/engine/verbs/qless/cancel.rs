@@ -51,13 +51,13 @@ impl Engine {
             needs.keeps_edges = true;
         };
         for keys in keys.chunks(EACH_MAX) {
-            let checked = self.each(keys.to_vec(), now, need_first, check.clone());
+            let checked = self.apply_in_batches(keys.to_vec(), now, need_first, check.clone());
             let checked = checked.await?.into_iter().collect::<Result<Vec<_>>>();
             drop(checked?);
         }
         let (mut checked, mut edges) = (Vec::with_capacity(keys.len()), 0);
         for keys in keys.chunks(CHECKED_MAX) {
-            let dependents = self.each(keys.to_vec(), now, Needs::job, check.clone());
+            let dependents = self.apply_in_batches(keys.to_vec(), now, Needs::job, check.clone());
             for dependents in dependents.await? {
                 let dependents = dependents?;
                 edges += dependents.len();
@@ -71,7 +71,7 @@ impl Engine {
             needs.job(key);
             needs.deletes = true;
         };
-        let done = self.each(keys, now, need, cancel).await?;
+        let done = self.apply_in_batches(keys, now, need, cancel).await?;
         done.into_iter().collect()
     }
 }

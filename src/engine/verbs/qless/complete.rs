@@ -49,7 +49,7 @@ impl Engine {
                 None => needs.releases_dependents = true,
             }
         };
-        self.each(jobs.collect(), now, need, move |work, (key, body, next)| {
+        self.apply_in_batches(jobs.collect(), now, need, move |work, (key, body, next)| {
             complete(work, key, &holder, body, next.as_ref())
         })
         .await

@@ -32,7 +32,7 @@ impl Engine {
                 Depend::OffAll => needs.replaces_dependencies = true,
             }
         };
-        self.each(jobs, now, need, |work, (key, change)| {
+        self.apply_in_batches(jobs, now, need, |work, (key, change)| {
             depend(work, key, change)
         })
         .await

@@ -43,7 +43,7 @@ impl Engine {
             needs.keeps_edges = true;
             needs.bytes += job.message.len() + body.as_ref().map_or(0, Body::bytes);
         };
-        self.each(jobs, now, need, move |work, (job, body)| {
+        self.apply_in_batches(jobs, now, need, move |work, (job, body)| {
             fail(work, &holder, job, body.as_ref())
         })
         .await

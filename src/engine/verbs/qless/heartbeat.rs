@@ -25,7 +25,7 @@ impl Engine {
             needs.keeps_edges = true;
             needs.bytes += body.as_ref().map_or(0, Body::bytes);
         };
-        self.each(jobs.collect(), now, need, move |work, (key, body)| {
+        self.apply_in_batches(jobs.collect(), now, need, move |work, (key, body)| {
             heartbeat(work, key, &holder, body.as_ref())
         })
         .await

@@ -20,7 +20,7 @@ impl Engine {
             needs.keeps_edges = true;
             needs.bytes += message.len() + data.as_ref().map_or(0, String::len);
         };
-        self.each(notes, now, need, |work, (key, message, data)| {
+        self.apply_in_batches(notes, now, need, |work, (key, message, data)| {
             note(work, key, message, data.as_deref())
         })
         .await

@@ -14,7 +14,7 @@ impl Engine {
             needs.job(key);
             needs.keeps_edges = true;
         };
-        self.each(jobs, now, need, |work, (key, priority)| {
+        self.apply_in_batches(jobs, now, need, |work, (key, priority)| {
             prioritize(work, key, *priority)
         })
         .await

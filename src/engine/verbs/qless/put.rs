@@ -74,7 +74,7 @@ impl Engine {
     ) -> ItemResults<String> {
         self.check_room([&queue])?;
         let jobs = jobs.into_iter().map(with_body).collect();
-        self.each(jobs, now, need_with_body, move |work, (job, body)| {
+        self.apply_in_batches(jobs, now, need_with_body, move |work, (job, body)| {
             verb(work, &queue, job, body, &client)
         })
         .await

@@ -70,7 +70,7 @@ impl Engine {
             needs.bytes += job.body.len();
             needs.adds_jobs = true;
         };
-        self.each(jobs, now, need, move |work, job| recur(work, &queue, job))
+        self.apply_in_batches(jobs, now, need, move |work, job| recur(work, &queue, job))
             .await
     }
 

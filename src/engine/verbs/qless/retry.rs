@@ -35,7 +35,7 @@ impl Engine {
             needs.keeps_edges = true;
             needs.bytes += job.reason.as_ref().map_or(0, |(_, message)| message.len());
         };
-        self.each(jobs, now, need, move |work, job| retry(work, &holder, job))
+        self.apply_in_batches(jobs, now, need, move |work, job| retry(work, &holder, job))
             .await
     }
 }

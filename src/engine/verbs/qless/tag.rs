@@ -44,7 +44,7 @@ impl Engine {
         change: Change,
     ) -> ItemResults<Vec<String>> {
         let left = ResultSpace::default();
-        self.each(jobs, now, need_of_tagged, move |work, (key, tags)| {
+        self.apply_in_batches(jobs, now, need_of_tagged, move |work, (key, tags)| {
             match change {
                 Change::Add => {
                     left.take(work, key, tags)?;

@@ -17,7 +17,7 @@ impl Engine {
             needs.job(key);
             needs.keeps_edges = true;
         };
-        self.each(keys, now, need, time_out).await
+        self.apply_in_batches(keys, now, need, time_out).await
     }
 }
 

@@ -19,7 +19,7 @@ impl Engine {
         jobs: Vec<(JobKey, Vec<String>)>,
         now: Option<Time>,
     ) -> ItemResults<()> {
-        self.each(jobs, now, need_of_tagged, |work, (key, tags)| {
+        self.apply_in_batches(jobs, now, need_of_tagged, |work, (key, tags)| {
             track(work, key, tags)
         })
         .await
@@ -27,7 +27,7 @@ impl Engine {
 
     /// Stops tracking jobs, which need not exist.
     pub async fn untrack(&self, keys: Vec<JobKey>, now: Option<Time>) -> ItemResults<()> {
-        self.each(
+        self.apply_in_batches(
             keys,
             now,
             |_, _| {},

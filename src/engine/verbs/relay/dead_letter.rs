@@ -61,7 +61,7 @@ impl Engine {
             needs.bytes += REENQUEUED_BYTES;
             needs.in_queues.push((of.clone(), key.id.clone()));
         };
-        self.each(dead, None, need, move |work, key| {
+        self.apply_in_batches(dead, None, need, move |work, key| {
             reenqueue_dead(work, &queue, key)
         })
         .await
@@ -96,7 +96,7 @@ impl Engine {
             needs.job(key);
             needs.deletes = true;
         };
-        let deleted = self.each(dead, None, need, delete).await?;
+        let deleted = self.apply_in_batches(dead, None, need, delete).await?;
         Ok(deleted
             .iter()
             .filter(|deleted| matches!(deleted, Ok(true)))

@@ -14,7 +14,7 @@ impl Engine {
             needs.deletes = true;
         };
         let delete = move |work: &mut UnitOfWork, id: &String| Ok(delete(work, &queue, id));
-        let gone = self.each(ids, None, need, delete).await?;
+        let gone = self.apply_in_batches(ids, None, need, delete).await?;
         Ok(gone.iter().filter(|gone| matches!(gone, Ok(true))).count())
     }
 }

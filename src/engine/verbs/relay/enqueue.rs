@@ -61,7 +61,7 @@ impl Engine {
                 need(needs, job);
                 needs.only_existence = mode == Mode::Ignore;
             };
-            let done = self.each(jobs, None, need, put).await?;
+            let done = self.apply_in_batches(jobs, None, need, put).await?;
             return done.into_iter().collect();
         }
         check_atomic(&jobs)?;

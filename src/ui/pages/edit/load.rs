@@ -18,10 +18,11 @@ pub async fn edit(id: String) -> Result<EditView, PageError> {
     read_or_missing(
         Role::Operator,
         async |context| load_edit(&context.engine, &id).await,
-        || {
-            format!(
+        || match &*id {
+            "" => "The address names no job.".to_owned(),
+            id => format!(
                 "Job “{id}” not found. It may have been canceled, or removed after it completed."
-            )
+            ),
         },
     )
     .await

@@ -35,7 +35,7 @@ pub fn notice(view: &FailingView, request: &PageRequest) -> Option<AnyView> {
                 {icon("paused")}
                 <span class="wrap-anywhere">
                     "Muted by " {muted.who.clone()} " until " {exact(muted.until)} ": " {muted.reason.clone()}
-                    ". The group is neither a problem of the overview nor an alert."
+                    ". It is hidden from the problems on the overview and raises no alerts."
                 </span>
                 {action_button(UnmuteGroup::PATH, fields, "Unmute", "Unmute this group".to_owned())}
             </div>
@@ -63,7 +63,7 @@ pub fn button(view: &FailingView, request: &PageRequest) -> AnyView {
         button: "Mute…".to_owned(),
         danger: false,
         title: "Mute this group?".to_owned(),
-        text: "Until then, its jobs are neither a problem of the overview nor an alert. They can still be retried."
+        text: "Until the mute ends, this group is hidden from the problems on the overview and raises no alerts. You can still retry its jobs."
             .to_owned(),
         action: MuteGroup::PATH,
         fields: vec![

@@ -31,9 +31,9 @@ pub fn actions(job: &JobView, request: &PageRequest) -> AnyView {
             title: "Cancel this job?".to_owned(),
             text: match &row.worker {
                 Some(worker) => format!(
-                    "Deletes the job and its history. {worker} is running it and will no longer be able to complete it. This cannot be undone."
+                    "Deletes the job and its history. {worker} is running it and can no longer complete it. You can undo this for 30 s."
                 ),
-                None => "Deletes the job and its history. This cannot be undone.".to_owned(),
+                None => "Deletes the job and its history. You can undo this for 30 s.".to_owned(),
             },
             action: Cancel::PATH,
             fields: vec![

@@ -133,7 +133,7 @@ fn error_view(
         Some(group) => {
             view! { <a class="name" href=urls::failure(group)>{group.clone()}</a> }.into_any()
         }
-        None => "ended without a reason".into_any(),
+        None => "no failure reported: the lease expired or was timed out".into_any(),
     };
     let older_message = older.and_then(|older| older.message.as_deref());
     let message = error

@@ -46,7 +46,7 @@ pub struct NewToken {
 /// A token without its secret.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TokenRow {
-    /// The public name, used to revoke it.
+    /// The token ID, used to revoke it.
     pub name: String,
     pub description: String,
     pub created: i64,

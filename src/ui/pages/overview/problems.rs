@@ -111,7 +111,7 @@ fn unclaimed_queues(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64, 
         |queue| {
             queue.unclaimed_since(now)?;
             Some(format!(
-                "{} has {}, but no worker has asked for jobs from this queue",
+                "{} has {}, but no worker claims from this queue",
                 queue.queue_ref.label(),
                 plural(queue.counts.waiting, "waiting job", "waiting jobs")
             ))
@@ -320,7 +320,7 @@ fn no_workers(overview: &OverviewView, now: i64) -> Option<Problem> {
         queue: None,
         shape: "stalled",
         text: format!(
-            "{}, but no worker has asked for jobs in the last minute",
+            "{}, but no qless worker has claimed in the last minute",
             plural(waiting, "waiting job", "waiting jobs")
         ),
         protocol: None,
@@ -361,7 +361,7 @@ fn per_queue(
                     ProblemKind::Paused => queue
                         .oldest_waiting
                         .map(|since| ("oldest available", since)),
-                    ProblemKind::Unclaimed => queue.last_claim.map(|last| ("since", last)),
+                    ProblemKind::Unclaimed => queue.last_claim.map(|last| ("last claim", last)),
                     _ => None,
                 },
                 pause: Some(&queue.pause)

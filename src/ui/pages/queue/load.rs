@@ -59,7 +59,7 @@ pub async fn queue(
             let name = queue_ref.label();
             match state.as_str() {
                 "waiting" => format!("Queue “{name}” not found."),
-                state => format!("Queue “{name}” not found, or it has no list “{state}”."),
+                state => format!("Queue “{name}” not found, or it has no tab “{state}”."),
             }
         },
     )

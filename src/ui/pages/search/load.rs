@@ -74,7 +74,7 @@ pub async fn load_searches(engine: &Engine) -> Result<SearchesView> {
             .map(|(tag, _)| format!("tag:{}", in_quotes(&tag))),
     );
     let groups = groups.into_iter().take(SUGGESTED);
-    suggested.extend(groups.map(|group| format!("type:{}", in_quotes(&group.group))));
+    suggested.extend(groups.map(|group| format!("group:{}", in_quotes(&group.group))));
     Ok(SearchesView {
         saved: saved
             .into_iter()

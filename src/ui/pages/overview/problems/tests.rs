@@ -56,7 +56,7 @@ fn waiting_without_workers_is_the_first_problem() {
     let found = problems(&overview, 1_000_000);
     assert_eq!(
         found[0].text,
-        "3 waiting jobs, but no worker has asked for jobs in the last minute"
+        "3 waiting jobs, but no qless worker has claimed in the last minute"
     );
     assert_eq!(found[1].text, "1 job stalled in mail");
     assert_eq!(found[1].address, "/ui/queues/mail/stalled");
@@ -221,11 +221,11 @@ fn a_queue_for_which_no_worker_asks_is_a_problem_after_two_minutes() {
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(
             found[0].text,
-            "shop/mail has 2 waiting jobs, but no worker has asked for jobs from this queue"
+            "shop/mail has 2 waiting jobs, but no worker claims from this queue"
         );
         assert_eq!(
             (found[0].shape, found[0].since),
-            ("stalled", Some(("since", 0)))
+            ("stalled", Some(("last claim", 0)))
         );
     }
     assert!(has_problem(&queue, 120_000_001) && !has_problem(&queue, 1));
