@@ -7,8 +7,10 @@ import { client } from "./client.js";
 const dashboard = startDashboard();
 
 /** A payload with one long array for each of these names. */
-const long = (names) =>
-  Object.fromEntries(names.map((name) => [name, Array.from({ length: 12 }, (_, n) => ({ [name]: `<${name}> ${n}` }))]));
+const long = (names) => {
+  const item = (name, n) => ({ [name]: `<${name}> ${n}`, filler: "-".repeat(20) });
+  return Object.fromEntries(names.map((name) => [name, Array.from({ length: 12 }, (_, n) => item(name, n))]));
+};
 
 for (const { how, test, id } of dashboard.modes) {
   test("a text is found in a payload, and only folds with matches are open", async (page, api) => {

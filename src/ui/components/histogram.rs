@@ -43,7 +43,7 @@ const BARS: [usize; 18] = [
 const LABELED_BARS: [usize; 9] = [0, 1, 10, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 6 * DAY];
 
 /// The same for run times, in milliseconds.
-const LABELED_RUN_BARS: [usize; 8] = [0, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000];
+const LABELED_RUN_BARS: [usize; 7] = [0, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000];
 
 /// The top of the highest bar and the baseline, in pixels from the top, and the distance from the baseline to the
 /// labels.
@@ -415,10 +415,7 @@ mod tests {
             ]
         );
         let labels: Vec<&str> = bars.iter().filter_map(|bar| bar.label.as_deref()).collect();
-        assert_eq!(
-            labels,
-            ["0", "10 ms", "100 ms", "1 s", "10 s", "1 m", "10 m", "1 h"]
-        );
+        assert_eq!(labels, ["0", "100 ms", "1 s", "10 s", "1 m", "10 m", "1 h"]);
         assert_eq!(
             (bars.len(), bars[17].n),
             (18, 17),

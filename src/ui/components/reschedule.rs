@@ -36,8 +36,8 @@ fn postpone(id: String, title: String, job: &JobRow, request: &PageRequest) -> A
     let input = view! {
         <label for=after.clone()>"Due in (from now)"</label>
         <span class="flex gap-1">
-            <input id=after name="after" type="number" step="any" min="0" required autocomplete="off" />
-            <select name="unit" aria-label="Unit">
+            <input id=after name="after" class="flex-1" type="number" step="any" min="0" required autocomplete="off" />
+            <select name="unit" class="shrink-0" aria-label="Unit">
                 <option value="60">"minutes"</option>
                 <option value="3600">"hours"</option>
                 <option value="86400">"days"</option>

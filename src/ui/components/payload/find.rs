@@ -15,7 +15,7 @@ const HIGHLIGHTS_MAX: usize = 1_000;
 const WANTED_CHARS_MAX: usize = 200;
 
 /// Payloads with at least this many bytes have the form.
-const LONG_BYTES: usize = 1_000;
+const LONG_BYTES: usize = 500;
 
 /// The parameter with the text to find.
 const PARAMETER: &str = "find";
