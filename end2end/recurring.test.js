@@ -112,6 +112,18 @@ for (const { test, id } of dashboard.modes) {
     await flash(page, `Job “${job}” is due in `);
     assert.equal(await api.take(queue, "ada"), null);
     await page.goto("/ui/scheduled");
+    const row = page.getByRole("row", { name: job });
+    const due = row.locator("time").first();
+    const before = await due.getAttribute("datetime");
+    await row.getByRole("button", { name: "Postpone…" }).click();
+    const postpone = page.getByRole("dialog", { name: `Change when job ${job} is due` });
+    await postpone.getByLabel("Due in (from now)").fill("3");
+    await postpone.getByLabel("Unit").selectOption("days");
+    await postpone.getByRole("button", { name: "Set due time" }).click();
+    await flash(page, `Job “${job}” is due in `);
+    assert.match(page.url(), /\/ui\/scheduled$/);
+    const later = Date.parse(await due.getAttribute("datetime")) - Date.parse(before);
+    assert.ok(Math.abs(later - 86_400_000) < 600_000, `${later} ms later`);
     await page.getByRole("button", { name: `Run now: job ${job}` }).click();
     await flash(page, `Job “${job}” is available now.`);
     assert.equal((await api.take(queue, "ada")).id, job);

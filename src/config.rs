@@ -36,7 +36,7 @@ pub use load::{LoadError, Loaded, Setting, Source, Value, definition, load};
 pub use manage::{
     BulkOptions, CompleteQueues, FailureCommand, HealthCheck, Job, JobAction, JobCommand, JobPut,
     Jobs, Limit, OperationCommand, OptionCommand, PauseOptions, QueueCommand, QueueName, Queues,
-    RecurringCommand, RecurringJobs, RecurringPut, Remote, RemoteToken, Targets, Top,
+    QueuesOrAll, RecurringCommand, RecurringJobs, RecurringPut, Remote, RemoteToken, Targets, Top,
     WorkerCommand, queue_name,
 };
 pub use monitoring::{LogFormat, Monitoring};

@@ -49,7 +49,7 @@ use metrics::Metrics;
 pub use metrics::{COUNTED_QUEUES, EventTotals, QueueTotals, WriterMetrics};
 pub use model::config::{Config, OPTION_BYTES_MAX};
 use model::constants::CONSTANTS;
-pub use model::cron::{CRON_BYTES_MAX, CronSchedule};
+pub use model::cron::{CRON_BYTES_MAX, CRON_INTERVAL_S, CronSchedule, check_zone};
 pub use model::history::{Event, EventKind, History, NOTE_BYTES_MAX};
 pub use model::job::{
     EffectiveState, Failure, Job, JobKey, LMSTFY_SCOPE, Lease, NAME_BYTES_MAX, Protocol,

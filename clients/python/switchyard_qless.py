@@ -205,7 +205,9 @@ UnfailItem = TypedDict("UnfailItem", {
 
 RecurItem = TypedDict("RecurItem", {
     "meta": Any,
-    "interval": float,
+    "interval": NotRequired[float],
+    "cron": NotRequired[str | None],
+    "timezone": NotRequired[str | None],
     "id": NotRequired[str | None],
     "klass": NotRequired[str | None],
     "offset": NotRequired[float | None],
@@ -218,6 +220,8 @@ RecurItem = TypedDict("RecurItem", {
 ChangeRecurringItem = TypedDict("ChangeRecurringItem", {
     "priority": NotRequired[float | None],
     "interval": NotRequired[float | None],
+    "cron": NotRequired[str | None],
+    "timezone": NotRequired[str | None],
     "retries": NotRequired[int | None],
     "backlog": NotRequired[int | None],
     "meta": NotRequired[Any],

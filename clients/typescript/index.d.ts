@@ -205,8 +205,12 @@ export interface UnfailItem {
 
 export interface RecurItem {
   meta: unknown;
-  /** Seconds between two jobs. */
-  interval: number;
+  /** Seconds between two jobs. Either this or `cron` is required. */
+  interval?: number;
+  /** Cron expression with five fields, instead of `interval`. */
+  cron?: string | null;
+  /** Time zone of `cron`, such as Europe/Berlin; UTC by default. */
+  timezone?: string | null;
   /** 1 to 235 bytes without control characters. */
   id?: string | null;
   klass?: string | null;
@@ -220,8 +224,12 @@ export interface RecurItem {
 
 export interface ChangeRecurringItem {
   priority?: number | null;
-  /** Seconds between two jobs. */
+  /** Seconds between two jobs. Replaces a cron expression. */
   interval?: number | null;
+  /** Cron expression with five fields. Replaces the interval. */
+  cron?: string | null;
+  /** Time zone of `cron`, such as Europe/Berlin; UTC by default. */
+  timezone?: string | null;
   retries?: number | null;
   backlog?: number | null;
   meta?: unknown;

@@ -28,6 +28,10 @@ schemathesis.openapi.format("switchyard-expression", strategies.sampled_from(EXP
 SPANS = strategies.builds("{}{}".format, strategies.integers(1, 520), strategies.sampled_from("mhdw"))
 schemathesis.openapi.format("switchyard-expiry", strategies.sampled_from(["1s", "3650d"]) | SPANS)
 
+CRONS = ["*/5 * * * *", "0 9 * * MON-FRI", "30 18 L * *", "0 0 29 2 *", "@daily"]
+schemathesis.openapi.format("switchyard-cron", strategies.sampled_from(CRONS))
+schemathesis.openapi.format("switchyard-timezone", strategies.sampled_from(["", "UTC", "Europe/Berlin"]))
+
 NAMESPACE = re.compile(r"[A-Za-z0-9_-]{1,255}")
 TOKEN = re.compile(r"[!-9;-~]{20,255}")
 
@@ -45,6 +49,17 @@ def wait_less(fields):
     wait = fields.get("wait")
     if isinstance(wait, (int, float)) and not isinstance(wait, bool) and 0.05 < wait <= 60:
         fields["wait"] = 0.05
+
+
+def one_schedule(fields, is_new):
+    """A recurring job has an interval, or a cron expression that can have a time zone."""
+    interval, cron, zone = (fields.get(name) for name in ("interval", "cron", "timezone"))
+    if isinstance(interval, (int, float)) and isinstance(cron, str):
+        del fields["cron"]
+    if isinstance(zone, str) and not isinstance(fields.get("cron"), str):
+        del fields["timezone"]
+    if is_new and "interval" not in fields and cron is None:
+        fields["interval"] = 60
 
 
 @schemathesis.hook
@@ -72,6 +87,10 @@ def before_call(context, case, kwargs):
         # Only a job that enters another queue can have these.
         item.pop("delay", None)
         item.pop("depends", None)
+    if path in ("/recur/{queue}", "/recurring/{id}"):
+        for fields in item if isinstance(item, list) else [item]:
+            if isinstance(fields, dict):
+                one_schedule(fields, path == "/recur/{queue}")
     if path == "/token/{namespace}" and isinstance(case.body, dict):
         # A token is new.
         token = case.body.get("token")

@@ -131,13 +131,13 @@ pub enum QueueCommand {
     /// paused.
     Pause {
         #[command(flatten)]
-        queues: Queues,
+        queues: QueuesOrAll,
         #[command(flatten)]
         pause: PauseOptions,
     },
     /// Resume paused queues.
     #[command(visible_alias = "unpause")]
-    Resume(Queues),
+    Resume(QueuesOrAll),
     /// Create Jobq queues (jobq:NAME). Queues of other APIs are created with their first job.
     Create(Queues),
     /// Remove queues without unfinished jobs from the lists. A queue is listed again when a job is put into it.
@@ -159,6 +159,19 @@ pub struct Queues {
     /// Queues: NAME (qless), lmstfy:NAMESPACE/NAME, relay:NAME or jobq:NAME.
     #[arg(value_parser = queue_name, required = true, value_name = "QUEUE")]
     pub queues: Vec<QueueName>,
+}
+
+/// The queues that a command changes, or all of them.
+#[derive(Debug, Args)]
+pub struct QueuesOrAll {
+    #[command(flatten)]
+    pub remote: Remote,
+    /// Queues: NAME (qless), lmstfy:NAMESPACE/NAME, relay:NAME or jobq:NAME.
+    #[arg(value_parser = queue_name, required_unless_present = "all", value_name = "QUEUE")]
+    pub queues: Vec<QueueName>,
+    /// All listed queues, except Jobq queues.
+    #[arg(long, conflicts_with = "queues")]
+    pub all: bool,
 }
 
 /// Why and until when queues are paused.

@@ -109,6 +109,110 @@ async fn invalid_items_are_rejected_individually() {
 }
 
 #[tokio::test]
+async fn a_cron_expression_replaces_the_interval() {
+    let server = Server::start();
+    // Midnight in UTC.
+    let who = server.at(1_700_006_400);
+    let item = json!({"id": "r", "meta": 1, "cron": " 30  2 * * * ", "timezone": "Europe/Berlin"});
+    assert_eq!(who.post("/recur/work", item).await.ok(), "r");
+    let recurring = who.get("/recurring/r").await.ok();
+    let schedule = |it: &Value| json!([it["cron"], it["timezone"], it["interval"]]);
+    assert_eq!(
+        schedule(&recurring),
+        json!(["30 2 * * *", "Europe/Berlin", 0])
+    );
+    let listed = who.get("/jobs/recurring/work?full=true").await.ok();
+    assert_eq!(listed[0], recurring);
+    // 02:30 in Berlin is 01:30 in UTC.
+    for (after, children) in [
+        (5_399, &[][..]),
+        (5_400, &["r-1"]),
+        (86_400 + 5_399, &["r-1"]),
+        (86_400 + 5_400, &["r-1", "r-2"]),
+    ] {
+        let waiting = server.at(1_700_006_400 + after).peek_ids("work").await;
+        assert_eq!(waiting, children, "after {after} s");
+    }
+
+    let later = server.at(1_700_006_400 + 100_000);
+    let changed = later
+        .post("/recurring/r", json!({"cron": "@hourly"}))
+        .await
+        .ok();
+    assert_eq!(schedule(&changed), json!(["@hourly", "UTC", 0]));
+    let changed = later.post("/recurring/r", json!({"priority": 2})).await;
+    assert_eq!(schedule(&changed.ok()), json!(["@hourly", "UTC", 0]));
+    let changed = later.post("/recurring/r", json!({"interval": 60})).await;
+    let changed = changed.ok();
+    assert_eq!(changed["interval"], 60);
+    for field in ["cron", "timezone"] {
+        assert_eq!(changed.get(field), None, "only with a cron expression");
+    }
+}
+
+#[tokio::test]
+async fn invalid_cron_expressions_and_time_zones_are_rejected() {
+    let server = Server::start();
+    let who = server.at(0);
+    let valid = json!({"id": "r", "meta": 1, "cron": "0 9 * * MON-FRI"});
+    who.post("/recur/work", valid.clone()).await.ok();
+    let before = who.get("/recurring/r").await.ok();
+    let mut bad = Vec::new();
+    for (schedule, field) in [
+        (json!({"cron": ""}), "cron"),
+        (json!({"cron": "often"}), "cron"),
+        (json!({"cron": "0 * * * * *"}), "cron"),
+        (json!({"cron": "0 0 31 2 *"}), "cron"),
+        (json!({"cron": 5}), "cron"),
+        (json!({"cron": "1,".repeat(200)}), "cron"),
+        (json!({"cron": "@daily", "interval": 60}), "cron"),
+        (
+            json!({"cron": "@daily", "timezone": "Mars/Base"}),
+            "timezone",
+        ),
+        (
+            json!({"cron": "@daily", "timezone": "Z".repeat(300)}),
+            "timezone",
+        ),
+        (json!({"cron": "@daily", "timezone": 1}), "timezone"),
+        (json!({"interval": 60, "timezone": "UTC"}), "timezone"),
+    ] {
+        who.post("/recurring/r", schedule.clone())
+            .await
+            .assert_rejected_field(field);
+        let mut item = schedule;
+        item["id"] = json!("bad");
+        item["meta"] = json!(1);
+        bad.push((item, field));
+    }
+    assert_eq!(who.get("/recurring/r").await.ok(), before);
+    let mut items = vec![valid.clone()];
+    items.extend(bad.iter().map(|(item, _)| item.clone()));
+    items.push(valid);
+    let whole = who.post("/recur/work", items.into()).await.whole();
+    for (index, (item, field)) in (1..).zip(&bad) {
+        assert_eq!(whole["results"][index], false, "{item}");
+        assert_eq!(whole["errors"][index]["field"], *field, "{item}");
+    }
+    assert_eq!(whole["results"][bad.len() + 1], "r");
+    let listed = who.get("/jobs/recurring/work").await.ok();
+    assert_eq!(listed, json!(["r"]));
+}
+
+#[tokio::test]
+async fn a_request_has_at_most_100_cron_expressions() {
+    let server = Server::start();
+    let cron = |n: usize| json!({"id": format!("c{n}"), "meta": 1, "cron": "@daily"});
+    let mut items: Vec<Value> = (0..101).map(cron).collect();
+    items.push(json!({"id": "every", "meta": 1, "interval": 60}));
+    let whole = server.at(0).post("/recur/work", items.into()).await.whole();
+    assert_eq!(whole["results"][99], "c99");
+    assert_eq!(whole["results"][100], false);
+    assert_eq!(whole["errors"][100]["field"], "cron");
+    assert_eq!(whole["results"][101], "every");
+}
+
+#[tokio::test]
 async fn recurring_jobs_are_listed_by_due_time_and_counted() {
     let server = Server::start();
     let who = server.at(0);

@@ -10,10 +10,13 @@ use super::{ActionOutcome, Result, Session};
 use crate::cli::exit::Failure;
 use crate::cli::output::{fields, json_line, printable};
 use crate::cli::{Outcome, print};
-use crate::config::{CompleteQueues, Limit, PauseOptions, QueueCommand, QueueName, Queues};
+use crate::config::{
+    CompleteQueues, Limit, PauseOptions, QueueCommand, QueueName, Queues, QueuesOrAll,
+};
 use crate::time::number;
 use crate::ui::actions::queues::{
-    CreateQueue, DeleteQueue, DestroyQueue, ForgetQueue, PauseQueue, UnpauseQueue,
+    CreateQueue, DeleteQueue, DestroyQueue, ForgetQueue, PauseQueue, PauseQueues, ResumeQueues,
+    UnpauseQueue,
 };
 use crate::ui::model::queue::{PauseForm, QueueRow};
 use crate::ui::model::queue_ref::Protocol;
@@ -74,12 +77,13 @@ pub async fn run(command: &QueueCommand) -> Outcome {
             watched(&session, watch.watch, load).await
         }
         QueueCommand::Pause { queues, pause } => {
-            let act = async |session: &Session, queue: &QueueName| {
+            let all = async |session: &Session| pause_all(session, pause).await;
+            let one = async |session: &Session, queue: &QueueName| {
                 self::pause(session, queue, pause).await
             };
-            each(queues, act).await
+            all_or_each(queues, all, one).await
         }
-        QueueCommand::Resume(queues) => each(queues, resume).await,
+        QueueCommand::Resume(queues) => all_or_each(queues, resume_all, resume).await,
         QueueCommand::Create(queues) => each(queues, create).await,
         QueueCommand::Forget(queues) => each(queues, forget).await,
         QueueCommand::Delete { queues, yes } => {
@@ -104,8 +108,32 @@ async fn each(
     act: impl AsyncFn(&Session, &QueueName) -> Result<ActionOutcome>,
 ) -> Outcome {
     let session = Session::new(&queues.remote)?;
+    each_of(&session, &queues.queues, act).await
+}
+
+async fn each_of(
+    session: &Session,
+    queues: &[QueueName],
+    act: impl AsyncFn(&Session, &QueueName) -> Result<ActionOutcome>,
+) -> Outcome {
     let act = async |session: &Session, queue: &&QueueName| act(session, queue).await;
-    session.each(&queues.queues, |queue| name(queue), act).await
+    session.each(queues, |queue| name(queue), act).await
+}
+
+/// Changes all queues with one request, or each of the named ones.
+async fn all_or_each(
+    queues: &QueuesOrAll,
+    all: impl AsyncFn(&Session) -> Result<ActionOutcome>,
+    one: impl AsyncFn(&Session, &QueueName) -> Result<ActionOutcome>,
+) -> Outcome {
+    let session = Session::new(&queues.remote)?;
+    if queues.all {
+        let all = async |session: &Session, _: &&str| all(session).await;
+        return session
+            .each(["all queues"], |it| (*it).to_owned(), all)
+            .await;
+    }
+    each_of(&session, &queues.queues, one).await
 }
 
 /// The page to which a form would return.
@@ -136,17 +164,50 @@ pub async fn pause(
     options: &PauseOptions,
 ) -> Result<ActionOutcome> {
     check(session, queue).await?;
+    session
+        .act(PauseQueue {
+            queue: queue_ref(queue),
+            pause: pause_form(options),
+            back: back(),
+        })
+        .await
+}
+
+fn pause_form(options: &PauseOptions) -> PauseForm {
     let duration = options.duration.map(|it| it.as_secs_f64().to_string());
-    let pause = PauseForm {
+    PauseForm {
         reason: options.reason.clone(),
         duration: duration.unwrap_or_default(),
         unit: "1".to_owned(),
         until: options.until.clone(),
-    };
+    }
+}
+
+/// The value that selects all queues.
+const ALL: &str = "all";
+
+async fn pause_all(session: &Session, options: &PauseOptions) -> Result<ActionOutcome> {
     session
-        .act(PauseQueue {
-            queue: queue_ref(queue),
-            pause,
+        .act(PauseQueues {
+            only: String::new(),
+            queues: Vec::new(),
+            of: ALL.to_owned(),
+            q: String::new(),
+            state: String::new(),
+            pause: pause_form(options),
+            back: back(),
+        })
+        .await
+}
+
+async fn resume_all(session: &Session) -> Result<ActionOutcome> {
+    session
+        .act(ResumeQueues {
+            only: String::new(),
+            queues: Vec::new(),
+            of: ALL.to_owned(),
+            q: String::new(),
+            state: String::new(),
             back: back(),
         })
         .await

@@ -15,6 +15,9 @@ use crate::engine::clock::Time;
 /// The longest cron expression in bytes.
 pub const CRON_BYTES_MAX: usize = 255;
 
+/// The interval that is stored with a cron expression, and is not used.
+pub const CRON_INTERVAL_S: f64 = 86_400.0;
+
 /// The time of something that will not happen.
 pub const NEVER: Time = Time(i64::MAX);
 
@@ -40,11 +43,7 @@ impl CronSchedule {
                 "the cron expression must have at most {CRON_BYTES_MAX} bytes"
             ));
         }
-        if zone.parse::<Tz>().is_err() {
-            return Err(format!(
-                "unknown time zone “{zone}”; use a name such as Europe/Berlin or UTC"
-            ));
-        }
+        check_zone(zone)?;
         if let Err(why) = parser().parse(&expression) {
             let why = why.to_string();
             let why = why
@@ -76,6 +75,25 @@ impl CronSchedule {
             zone: self.zone.parse().ok()?,
         })
     }
+}
+
+/// Checks the name of a time zone; empty is UTC.
+///
+/// # Errors
+/// Why it is not valid, for people.
+pub fn check_zone(zone: &str) -> Result<(), String> {
+    let zone = zone.trim();
+    if zone.is_empty() || zone.parse::<Tz>().is_ok() {
+        return Ok(());
+    }
+    if zone.len() > CRON_BYTES_MAX {
+        return Err(format!(
+            "the time zone must have at most {CRON_BYTES_MAX} bytes"
+        ));
+    }
+    Err(format!(
+        "unknown time zone “{zone}”; use a name such as Europe/Berlin or UTC"
+    ))
 }
 
 fn parser() -> CronParser {
@@ -227,6 +245,7 @@ mod tests {
             ("61 * * * *", "", "invalid cron expression"),
             ("0 0 31 2 *", "", "has no runs"),
             ("0 0 * * *", "Mars/Base", "unknown time zone"),
+            ("0 0 * * *", &"Z".repeat(256), "at most 255 bytes"),
             (&"1,".repeat(200), "", "at most 255 bytes"),
         ] {
             let error = CronSchedule::new(expression, zone, now).unwrap_err();

@@ -55,13 +55,14 @@ fn is_typed(old: &Element) -> bool {
 }
 
 fn attributes(old: &Element, new: &Element) {
-    for name in names(old) {
-        // `open` was set by the user, not by the server.
-        if name != "open" && !new.has_attribute(&name) {
+    // What the user has opened stays open, and what the user has closed stays closed.
+    let is_ours = |name: &String| name != "open";
+    for name in names(old).into_iter().filter(is_ours) {
+        if !new.has_attribute(&name) {
             old.remove_attribute(&name).ok();
         }
     }
-    for name in names(new) {
+    for name in names(new).into_iter().filter(is_ours) {
         let value = new.get_attribute(&name).unwrap_or_default();
         if old.get_attribute(&name).as_deref() != Some(&value) {
             old.set_attribute(&name, &value).ok();

@@ -2,25 +2,61 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
+use tokio::task::spawn_blocking;
 
 use super::call::{Call, Fields};
 use super::error::ApiError;
-use super::jobs::run_on_items;
+use super::jobs::run_valid;
 use super::response::{Results, json_text, number};
 use super::{Api, Outcome};
 use crate::engine::{
-    Error, QueueKey, Queues, RECURRING_ID_BYTES_MAX, Recur, Recurring, RecurringChange,
+    CRON_INTERVAL_S, CronSchedule, Error, QueueKey, Queues, RECURRING_ID_BYTES_MAX, Recur,
+    Recurring, RecurringChange, Time, check_zone,
 };
+
+/// Maximum number of items with a cron expression in a request, because each is checked by a search for its next run.
+const CRON_ITEMS_MAX: usize = 100;
+
+/// When the jobs of a recurring job are due, as the request says.
+enum Schedule {
+    /// Every so many seconds.
+    Interval(f64),
+    /// A cron expression that is not checked yet, and its time zone.
+    Cron(String, String),
+}
 
 pub async fn recur(api: Api, call: Call) -> Outcome {
     let queue = QueueKey::qless(call.name("queue")?);
-    run_on_items(&api, &call, read_recur, async |api, jobs, now| {
-        api.engine.recur(queue, jobs, now).await
-    })
-    .await
+    let envelope = call.envelope()?;
+    let now = api.now(&envelope)?;
+    let (items, array) = envelope.items()?;
+    let mut cron_items = 0;
+    let mut jobs = Vec::with_capacity(items.len());
+    for item in items {
+        let job = match read_recur(item) {
+            Ok((_, Schedule::Cron(..))) if cron_items == CRON_ITEMS_MAX => Err(ApiError::bad(
+                "cron",
+                &format!("a request can have at most {CRON_ITEMS_MAX} cron expressions"),
+            )),
+            Ok((job, schedule)) => {
+                cron_items += usize::from(matches!(schedule, Schedule::Cron(..)));
+                let scheduled = scheduled(schedule, api.engine.now(now)).await;
+                scheduled.map(|(interval, cron)| Recur {
+                    interval_s: interval.unwrap_or(CRON_INTERVAL_S),
+                    cron,
+                    ..job
+                })
+            }
+            Err(error) => Err(error),
+        };
+        jobs.push(job);
+    }
+    let done = run_valid(jobs, async |jobs| api.engine.recur(queue, jobs, now).await).await?;
+    Results::of_items(done, array)
 }
 
-fn read_recur(item: &RawValue) -> Result<Recur, ApiError> {
+/// A recurring job without its schedule, and its schedule.
+fn read_recur(item: &RawValue) -> Result<(Recur, Schedule), ApiError> {
     let fields = Fields::of(item)?;
     let id = fields.name("id")?;
     if id
@@ -30,19 +66,52 @@ fn read_recur(item: &RawValue) -> Result<Recur, ApiError> {
         let message = format!("id must not exceed {RECURRING_ID_BYTES_MAX} bytes");
         return Err(ApiError::bad("id", &message));
     }
-    let interval = interval(&fields)?;
-    Ok(Recur {
+    let schedule = schedule(&fields)?;
+    let recur = Recur {
         id,
         body: fields.required("meta")?.get().to_owned(),
         klass: fields.class()?,
-        interval_s: interval.ok_or_else(|| ApiError::bad("interval", "interval is missing"))?,
+        interval_s: 0.0,
         cron: None,
         offset_s: fields.seconds("offset")?.unwrap_or_default(),
         priority: fields.number("priority")?.unwrap_or_default(),
         tags: fields.names("tags")?.unwrap_or_default(),
         retries: fields.integer("retries", 0)?.unwrap_or_default(),
         backlog: fields.integer("backlog", 0)?.unwrap_or_default(),
-    })
+    };
+    let missing = || ApiError::bad("interval", "interval or cron is missing");
+    Ok((recur, schedule.ok_or_else(missing)?))
+}
+
+/// The interval or the cron expression of an item; `None` if it has neither.
+fn schedule(fields: &Fields<'_>) -> Result<Option<Schedule>, ApiError> {
+    let (cron, zone) = (fields.text("cron")?, fields.text("timezone")?);
+    match (interval(fields)?, cron, zone) {
+        (Some(_), Some(_), _) => Err(ApiError::bad("cron", "give either interval or cron")),
+        (_, None, Some(_)) => Err(ApiError::bad("timezone", "timezone is only used with cron")),
+        (interval, None, None) => Ok(interval.map(Schedule::Interval)),
+        (None, Some(cron), zone) => {
+            let zone = zone.unwrap_or_default().into_owned();
+            check_zone(&zone).map_err(|why| ApiError::bad("timezone", &why))?;
+            Ok(Some(Schedule::Cron(cron.into_owned(), zone)))
+        }
+    }
+}
+
+/// The interval, or the checked cron expression, which must have a run after `now`. The search for it can take long.
+async fn scheduled(
+    schedule: Schedule,
+    now: Time,
+) -> Result<(Option<f64>, Option<CronSchedule>), ApiError> {
+    let (cron, zone) = match schedule {
+        Schedule::Interval(interval) => return Ok((Some(interval), None)),
+        Schedule::Cron(cron, zone) => (cron, zone),
+    };
+    match spawn_blocking(move || CronSchedule::new(&cron, &zone, now)).await {
+        Ok(Ok(cron)) => Ok((None, Some(cron))),
+        Ok(Err(why)) => Err(ApiError::bad("cron", &why)),
+        Err(_) => Err(ApiError::Internal),
+    }
 }
 
 fn interval(fields: &Fields<'_>) -> Result<Option<f64>, ApiError> {
@@ -69,8 +138,6 @@ pub async fn change(api: Api, call: Call) -> Outcome {
     let fields = Fields::of(envelope.data()?)?;
     let change = RecurringChange {
         priority: fields.number("priority")?,
-        interval_s: interval(&fields)?,
-        cron: None,
         retries: fields.integer("retries", 0)?,
         backlog: fields.integer("backlog", 0)?,
         body: fields.get("meta").map(|meta| meta.get().to_owned()),
@@ -78,6 +145,16 @@ pub async fn change(api: Api, call: Call) -> Outcome {
         queue: fields.name("queue")?.map(QueueKey::qless),
         tag: fields.names("tag")?.unwrap_or_default(),
         untag: fields.names("untag")?.unwrap_or_default(),
+        ..RecurringChange::default()
+    };
+    let (interval_s, cron) = match schedule(&fields)? {
+        Some(schedule) => scheduled(schedule, api.engine.now(now)).await?,
+        None => (None, None),
+    };
+    let change = RecurringChange {
+        interval_s,
+        cron,
+        ..change
     };
     let recurring = api.engine.change_recurring(id, change, now).await?;
     Ok(Results::new(&view(&api, &recurring)))
@@ -131,6 +208,10 @@ impl Serialize for RecurringView<'_> {
         map.serialize_entry("count", &recurring.children_count)?;
         map.serialize_entry("tags", &recurring.tags)?;
         map.serialize_entry("backlog", &recurring.backlog)?;
+        if let Some(cron) = &recurring.cron {
+            map.serialize_entry("cron", &cron.expression)?;
+            map.serialize_entry("timezone", &cron.zone)?;
+        }
         map.end()
     }
 }

@@ -138,10 +138,10 @@ fn end_text(engine: &Engine, pause: &NewPause) -> String {
 fn selection(form: &Form) -> Target {
     let list = || "/ui/queues".to_owned();
     match (form.field("only"), form.field("of")) {
-        ("", "all") => Target::new(
-            format!("all queues that match “{}”", form.field("q")),
-            list(),
-        ),
+        ("", "all") => match (form.field("q"), form.field("state")) {
+            ("", "") => Target::new("all queues".to_owned(), list()),
+            (text, _) => Target::new(format!("all queues that match “{text}”"), list()),
+        },
         ("", _) => Target::new("the selected queues".to_owned(), list()),
         (only, _) => Target::queue(&queue_at(only)),
     }

@@ -10,7 +10,7 @@ use super::put::names;
 use super::{Action, ActionOutcome, Target, act};
 use crate::auth::Role;
 use crate::engine::{
-    CronSchedule, Engine, QueueKey, RECURRING_ID_BYTES_MAX, RecurringChange, Time,
+    CRON_INTERVAL_S, CronSchedule, Engine, QueueKey, RECURRING_ID_BYTES_MAX, RecurringChange, Time,
 };
 use crate::ui::error::PageError;
 use crate::ui::model::recurring::RecurringForm;
@@ -197,9 +197,6 @@ pub async fn unrecur(id: String, back: String, after: String) -> Result<(), Page
     })
     .await
 }
-
-/// The interval that is stored with a cron expression, and is not used.
-const CRON_INTERVAL_S: f64 = 86_400.0;
 
 /// The cron expression of a form, if it has one. That an expression has no runs is found by a search that can take long.
 async fn cron(form: &RecurringForm, now: Time) -> Result<Option<CronSchedule>, String> {

@@ -1,13 +1,15 @@
 //! Histograms of durations: a chart, its description for screen readers, and its data table.
 //!
 //! The engine counts by second, minute, hour and day. The chart joins these buckets into bars that cover increasing
-//! ranges, so that seconds and days fit side by side. All histograms have the same bars, so that they can be compared.
+//! ranges, so that seconds and days fit side by side. All of these histograms have the same bars, so that they can be
+//! compared. The run times of a worker are known to the millisecond, and have bars of their own.
 
 use leptos::prelude::*;
 
 use crate::time;
 use crate::ui::components::{basics, tables};
 use crate::ui::model::histogram::{daily_bucket, daily_bucket_end};
+use crate::ui::model::worker::RUN_BARS_MS;
 
 const MINUTE: usize = 60;
 
@@ -39,6 +41,9 @@ const BARS: [usize; 18] = [
 
 /// The bars with a label.
 const LABELED_BARS: [usize; 9] = [0, 1, 10, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 6 * DAY];
+
+/// The same for run times, in milliseconds.
+const LABELED_RUN_BARS: [usize; 7] = [0, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000];
 
 /// The top of the highest bar and the baseline, in pixels from the top, and the distance from the baseline to the
 /// labels.
@@ -72,10 +77,28 @@ fn range(from: usize, to: Option<usize>) -> String {
     }
 }
 
+/// A duration in milliseconds, in its largest unit.
+fn short_duration_label(ms: usize) -> String {
+    match ms {
+        0 => "0".to_owned(),
+        1..1_000 => format!("{ms} ms"),
+        _ => duration_label(ms / 1_000),
+    }
+}
+
+/// The range of a bar of run times: `20–50 ms`.
+fn short_range(from_ms: usize, to_ms: Option<usize>) -> String {
+    match to_ms {
+        Some(to) if from_ms < 1_000 => format!("{from_ms}–{to} ms"),
+        to => range(from_ms / 1_000, to.map(|to| to / 1_000)),
+    }
+}
+
 /// One bar.
 struct Bar {
-    from: usize,
     name: String,
+    /// The label at its start, if it has one.
+    label: Option<String>,
     n: i64,
 }
 
@@ -86,13 +109,28 @@ fn bars(buckets: &[i64]) -> Vec<Bar> {
         .zip(ends)
         .map(|(from, to)| {
             let buckets = buckets.get(daily_bucket(from)..to.map_or(buckets.len(), daily_bucket));
+            let label = match from {
+                0 => "0".to_owned(),
+                _ => duration_label(from),
+            };
             Bar {
-                from,
                 name: range(from, to),
+                label: LABELED_BARS.contains(&from).then_some(label),
                 n: buckets.unwrap_or_default().iter().sum(),
             }
         })
         .collect()
+}
+
+fn run_time_bars(counts: &[i64]) -> Vec<Bar> {
+    let starts = RUN_BARS_MS.iter().copied();
+    let ends = starts.clone().skip(1).map(Some).chain([None]);
+    let bars = starts.zip(ends).zip(counts).map(|((from, to), n)| Bar {
+        name: short_range(from, to),
+        label: (LABELED_RUN_BARS.contains(&from)).then(|| short_duration_label(from)),
+        n: *n,
+    });
+    bars.collect()
 }
 
 /// An upper bound for this share of the durations: the end of the bucket that contains the quantile.
@@ -155,33 +193,42 @@ pub struct Histogram<'a> {
     pub title: &'static str,
     /// The class of the bars.
     pub class: &'static str,
+    /// The number of jobs in each bucket of a day's statistics, or for run times in each bar.
     pub buckets: &'a [i64],
 }
 
 /// The chart and its data table.
 pub fn histogram(histogram: &Histogram<'_>) -> AnyView {
-    let bars = bars(histogram.buckets);
+    let quantile = |share| quantile_label(histogram.buckets, share).unwrap_or_default();
+    let quantiles = [quantile(0.5), quantile(0.95)];
+    chart_and_table(histogram, &bars(histogram.buckets), quantiles)
+}
+
+/// The chart of run times with the bars [`RUN_BARS_MS`], and its data table. `quantiles` are p50 and p95.
+pub fn run_times(histogram: &Histogram<'_>, quantiles: [String; 2]) -> AnyView {
+    chart_and_table(histogram, &run_time_bars(histogram.buckets), quantiles)
+}
+
+fn chart_and_table(histogram: &Histogram<'_>, bars: &[Bar], quantiles: [String; 2]) -> AnyView {
     let total: i64 = bars.iter().map(|bar| bar.n).sum();
     view! {
         <figure>
             <figcaption>{histogram.title}</figcaption>
-            {drawing(histogram, &bars, total)}
+            {drawing(histogram, bars, total, quantiles)}
         </figure>
         <details>
             <summary>"Show data table"</summary>
-            {data_table(histogram.title, &bars, total)}
+            {data_table(histogram.title, bars, total)}
         </details>
     }
     .into_any()
 }
 
 /// The description for screen readers.
-fn description(bars: &[Bar], buckets: &[i64]) -> String {
+fn description(bars: &[Bar], [half, nearly_all]: [String; 2]) -> String {
     let Some(most) = bars.iter().rev().max_by_key(|bar| bar.n) else {
         return String::new();
     };
-    let half = quantile_label(buckets, 0.5).unwrap_or_default();
-    let nearly_all = quantile_label(buckets, 0.95).unwrap_or_default();
     format!(
         "Histogram with {} bars. Highest: {}, with {}. p50 {half}, p95 {nearly_all}. The data table follows.",
         bars.len(),
@@ -260,7 +307,7 @@ impl Scale {
     }
 }
 
-fn drawing(histogram: &Histogram<'_>, bars: &[Bar], total: i64) -> AnyView {
+fn drawing(histogram: &Histogram<'_>, bars: &[Bar], total: i64, quantiles: [String; 2]) -> AnyView {
     let highest = bars.iter().map(|bar| bar.n).max().unwrap_or_default();
     let scale = Scale::new(bars.len(), highest, FLOOR);
     let columns = bars.iter().enumerate().map(|(i, bar)| {
@@ -275,18 +322,8 @@ fn drawing(histogram: &Histogram<'_>, bars: &[Bar], total: i64) -> AnyView {
             <text class="level-n" x="100%" y=above>{short(level)}</text>
         }
     });
-    let times = bars
-        .iter()
-        .enumerate()
-        .filter(|(_, bar)| LABELED_BARS.contains(&bar.from));
-    let times = times.map(|(i, bar)| {
-        let word = if i == 0 {
-            "0".to_owned()
-        } else {
-            duration_label(bar.from)
-        };
-        scale.time(i, word)
-    });
+    let times = bars.iter().enumerate();
+    let times = times.filter_map(|(i, bar)| Some(scale.time(i, bar.label.clone()?)));
     let (title, about) = (
         format!("{}-title", histogram.id),
         format!("{}-about", histogram.id),
@@ -294,7 +331,7 @@ fn drawing(histogram: &Histogram<'_>, bars: &[Bar], total: i64) -> AnyView {
     view! {
         <svg class="histogram" role="img" aria-labelledby=title.clone() aria-describedby=about.clone()>
             <title id=title.clone()>{histogram.title}</title>
-            <desc id=about.clone()>{description(bars, histogram.buckets)}</desc>
+            <desc id=about.clone()>{description(bars, quantiles)}</desc>
             {levels.collect_view()}
             {columns.collect_view()}
             {scale.ground()}
@@ -356,6 +393,34 @@ mod tests {
         assert_eq!(named("30–60 m"), 30);
         assert_eq!(named("12–24 h"), 12);
         assert_eq!(named("6 d or more"), 1);
+    }
+
+    #[test]
+    fn run_times_have_bars_from_milliseconds_to_hours() {
+        let counts: Vec<i64> = (0..18).collect();
+        let bars = run_time_bars(&counts);
+        let names: Vec<&str> = bars.iter().map(|bar| bar.name.as_str()).collect();
+        let some = [0, 1, 6, 7, 10, 12, 16, 17].map(|i| names[i]);
+        assert_eq!(
+            some,
+            [
+                "0–10 ms",
+                "10–20 ms",
+                "500–1000 ms",
+                "1–2 s",
+                "10–30 s",
+                "1–2 m",
+                "30–60 m",
+                "1 h or more"
+            ]
+        );
+        let labels: Vec<&str> = bars.iter().filter_map(|bar| bar.label.as_deref()).collect();
+        assert_eq!(labels, ["0", "100 ms", "1 s", "10 s", "1 m", "10 m", "1 h"]);
+        assert_eq!(
+            (bars.len(), bars[17].n),
+            (18, 17),
+            "each count belongs to one bar"
+        );
     }
 
     #[test]

@@ -1,13 +1,17 @@
-//! Payloads as text. JSON is indented and colored; strings and numbers are not changed.
+//! Payloads as text. JSON is indented and colored; strings and numbers are not changed. A form finds a text in a long
+//! payload (`?find=`).
 
+pub mod find;
 pub mod folding;
 pub mod formatter;
 
 use leptos::prelude::*;
 
-use crate::ui::components::payload::folding::{Part, Piece, fold};
+use crate::ui::components::payload::find::{Highlighter, Matches, find_form, wanted};
+use crate::ui::components::payload::folding::{Part, Piece, fold, length};
 use crate::ui::components::payload::formatter::{Token, format};
 use crate::ui::components::styles;
+use crate::ui::page_request::PageRequest;
 
 /// Maximum number of bytes of a payload that a page shows.
 const SHOWN_BYTES: usize = 200_000;
@@ -27,49 +31,90 @@ type Frame = (&'static str, &'static str);
 
 const PAYLOAD: Frame = ("payload", "Payload");
 
-/// The payload of a job.
-pub fn payload(body: &str) -> AnyView {
-    json(body, ALL_BY_API)
+/// The payload of a job, in which the request can find a text.
+pub fn payload(body: &str, request: &PageRequest) -> AnyView {
+    json(body, ALL_BY_API, request)
 }
 
 /// The state of a job.
 pub fn state(text: &str) -> AnyView {
-    json_in(("state", "State"), text, ALL_BY_API)
-}
-
-/// A text, formatted if it is JSON. If it is too long, it is cut, and `rest` says where to find the rest.
-pub fn json(text: &str, rest: &str) -> AnyView {
-    json_in(PAYLOAD, text, rest)
-}
-
-fn json_in(frame: Frame, text: &str, rest: &str) -> AnyView {
     framed(
-        frame,
+        ("state", "State"),
         styles::PAYLOAD,
-        formatted(text),
-        part(first(text), text, rest),
+        formatted(text, "").0,
+        part(first(text), text, ALL_BY_API),
     )
 }
 
-/// JSON text, formatted unless it is cut.
-fn formatted(text: &str) -> AnyView {
+/// A text, formatted if it is JSON. If it is too long, it is cut, and `rest` says where to find the rest.
+pub fn json(text: &str, rest: &str, request: &PageRequest) -> AnyView {
+    let wanted = wanted(request);
+    let (inner, matches) = formatted(text, &wanted);
+    searched(text, rest, inner, &matches, request)
+}
+
+/// A text without formatting. If it is too long, it is cut, and `rest` says where to find the rest.
+pub fn plain(text: &str, rest: &str, request: &PageRequest) -> AnyView {
+    let (inner, matches) = highlighted(first(text), &wanted(request));
+    searched(text, rest, inner, &matches, request)
+}
+
+/// The text with the form that finds a part of it.
+fn searched(
+    text: &str,
+    rest: &str,
+    inner: AnyView,
+    matches: &Matches,
+    request: &PageRequest,
+) -> AnyView {
+    let part = part(first(text), text, rest);
+    let form = find_form(text.len(), matches, part.is_some(), request);
+    view! { {form} {framed(PAYLOAD, styles::PAYLOAD, inner, part)} }.into_any()
+}
+
+/// JSON text, formatted unless it is cut, and what was found in it. Without a text to find, all folds are open.
+fn formatted(text: &str, wanted: &str) -> (AnyView, Matches) {
     let shown = first(text);
-    if shown.len() < text.len() {
-        return shown.to_owned().into_any();
+    let tokens = match shown.len() < text.len() {
+        true => None,
+        false => format(text),
+    };
+    let Some(tokens) = tokens else {
+        return highlighted(shown, wanted);
+    };
+    let pieces = || tokens.iter().map(|(token, text)| (*token, text.as_str()));
+    let matches = match wanted {
+        "" => Matches::default(),
+        _ => Matches::of(&pieces().map(|(_, text)| text).collect::<String>(), wanted),
+    };
+    let mut found = matches.highlighter(wanted);
+    let is_colored = is_colored(text.len(), tokens.len());
+    let view = match fold(&tokens) {
+        Some(parts) => folded(&parts, is_colored, &mut found),
+        None => pieces_view(pieces(), is_colored, &mut found),
+    };
+    (view, matches)
+}
+
+/// A text as it is, with the matches highlighted.
+fn highlighted(shown: &str, wanted: &str) -> (AnyView, Matches) {
+    let matches = Matches::of(shown, wanted);
+    (marked(shown, &mut matches.highlighter(wanted)), matches)
+}
+
+fn marked(text: &str, found: &mut Highlighter<'_>) -> AnyView {
+    if found.is_done() {
+        return text.to_owned().into_any();
     }
-    match format(text) {
-        Some(tokens) => {
-            let is_colored = is_colored(text.len(), tokens.len());
-            match fold(&tokens) {
-                Some(parts) => folded(&parts, is_colored),
-                None => {
-                    let pieces = tokens.iter().map(|(token, text)| (*token, text.as_str()));
-                    pieces_view(pieces, is_colored)
-                }
-            }
+    let parts = found.split(text).into_iter().map(|(text, is_match)| {
+        let text = text.to_owned();
+        if is_match {
+            view! { <mark>{text}</mark> }.into_any()
+        } else {
+            text.into_any()
         }
-        None => text.to_owned().into_any(),
-    }
+    });
+    parts.collect_view().into_any()
 }
 
 fn is_colored(bytes: usize, tokens: usize) -> bool {
@@ -86,21 +131,11 @@ pub fn collapsed(text: &str) -> AnyView {
     view! {
         <details class="inline-block max-w-full align-top [&_summary]:wrap-anywhere">
             <summary><code>{beginning} "…"</code></summary>
-            <pre class=styles::PAYLOAD tabindex="0" aria-label="Full text">{formatted(text)}</pre>
+            <pre class=styles::PAYLOAD tabindex="0" aria-label="Full text">{formatted(text, "").0}</pre>
             {rest.map(|rest| view! { <p class="text-muted wrap-anywhere">{rest}</p> })}
         </details>
     }
     .into_any()
-}
-
-/// A text without formatting. If it is too long, it is cut, and `rest` says where to find the rest.
-pub fn plain(text: &str, rest: &str) -> AnyView {
-    let shown = first(text);
-    pre(
-        styles::PAYLOAD,
-        shown.to_owned().into_any(),
-        part(shown, text, rest),
-    )
 }
 
 /// A `<pre>` element with `inner`, and the note `part` if the content is not complete.
@@ -136,31 +171,39 @@ fn part(shown: &str, all: &str, rest: &str) -> Option<String> {
     })
 }
 
-/// Parts with folds, which are open.
-fn folded(parts: &[Part<'_>], is_colored: bool) -> AnyView {
+/// Parts with folds. Those are open in which something was found, or all if nothing is looked for.
+fn folded(parts: &[Part<'_>], is_colored: bool, found: &mut Highlighter<'_>) -> AnyView {
     let parts = parts.iter().map(|part| match part {
-        Part::Text(pieces) => pieces_view(pieces.iter().copied(), is_colored),
+        Part::Text(pieces) => pieces_view(pieces.iter().copied(), is_colored, found),
         Part::Fold(first, inside) => {
-            let first = pieces_view(first.iter().copied(), is_colored);
-            view! { <details open><summary>{first}</summary><div class="mt-0">{folded(inside, is_colored)}</div></details> }
+            let first = pieces_view(first.iter().copied(), is_colored, found);
+            let open = found.opens_next(length(inside));
+            let inside = folded(inside, is_colored, found);
+            view! { <details open=open><summary>{first}</summary><div class="mt-0">{inside}</div></details> }
                 .into_any()
         }
     });
-    parts.collect_view().into_any()
+    let parts: Vec<AnyView> = parts.collect();
+    parts.into_any()
 }
 
-fn pieces_view<'a>(pieces: impl Iterator<Item = Piece<'a>>, is_colored: bool) -> AnyView {
+fn pieces_view<'a>(
+    pieces: impl Iterator<Item = Piece<'a>>,
+    is_colored: bool,
+    found: &mut Highlighter<'_>,
+) -> AnyView {
     if !is_colored {
-        return pieces.map(|(_, text)| text).collect::<String>().into_any();
+        let text: String = pieces.map(|(_, text)| text).collect();
+        return marked(&text, found);
     }
     pieces
         .map(|(token, text)| {
-            let text = text.to_owned();
+            let text = marked(text, found);
             let class = match token {
                 Token::Key => "text-accent",
                 Token::Text => "text-complete",
                 Token::Value => "text-scheduled",
-                Token::Punctuation => return text.into_any(),
+                Token::Punctuation => return text,
             };
             view! { <span class=class>{text}</span> }.into_any()
         })

@@ -4,12 +4,14 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
 use crate::ui::actions::reschedule::Reschedule;
+use crate::ui::components::basics::element_id;
 use crate::ui::components::forms::{
     ConfirmDialog, action_button, confirm_dialog_with, may_post, shortcut,
 };
 use crate::ui::model::job::JobRow;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::PageRequest;
+use crate::ui::urls;
 
 fn fields(job: &JobRow, request: &PageRequest) -> Vec<(&'static str, String)> {
     let id = vec![("id", job.id.clone()), ("back", request.here())];
@@ -22,22 +24,20 @@ pub fn is_allowed() -> bool {
 }
 
 /// The button that makes a scheduled job available now.
-pub fn run_now(job: &JobRow, request: &PageRequest) -> AnyView {
+fn run_now(job: &JobRow, request: &PageRequest) -> AnyView {
     let fields = [fields(job, request), vec![("after", "0".to_owned())]].concat();
     let about = format!("Run now: job {}", job.id);
     action_button(Reschedule::PATH, fields, "Run now", about)
 }
 
-/// The buttons of a scheduled job; nothing for other jobs.
-pub fn buttons(job: &JobRow, request: &PageRequest) -> AnyView {
-    if job.state != EffectiveState::Scheduled {
-        return ().into_any();
-    }
+/// The button and the form that change when a scheduled job is due. `id` is that of the dialog.
+fn postpone(id: String, title: String, job: &JobRow, request: &PageRequest) -> AnyView {
+    let after = format!("{id}-after");
     let input = view! {
-        <label for="postpone-after">"Due in (from now)"</label>
+        <label for=after.clone()>"Due in (from now)"</label>
         <span class="flex gap-1">
-            <input id="postpone-after" name="after" type="number" step="any" min="0" required autocomplete="off" />
-            <select name="unit" aria-label="Unit">
+            <input id=after name="after" class="flex-1" type="number" step="any" min="0" required autocomplete="off" />
+            <select name="unit" class="shrink-0" aria-label="Unit">
                 <option value="60">"minutes"</option>
                 <option value="3600">"hours"</option>
                 <option value="86400">"days"</option>
@@ -45,16 +45,34 @@ pub fn buttons(job: &JobRow, request: &PageRequest) -> AnyView {
         </span>
     };
     let dialog = ConfirmDialog {
-        id: "postpone".to_owned(),
+        id,
         button: "Postpone…".to_owned(),
         danger: false,
-        title: "Change when the job is due".to_owned(),
+        title,
         text: "The job keeps its place, its priority and its retries.".to_owned(),
         action: Reschedule::PATH,
         fields: fields(job, request),
         confirm_label: "Set due time".to_owned(),
         cancel_label: "Close",
     };
-    let postpone = confirm_dialog_with(dialog, input.into_any());
+    confirm_dialog_with(dialog, input.into_any())
+}
+
+/// The buttons of a job in a list of scheduled jobs.
+pub fn row_buttons(job: &JobRow, request: &PageRequest) -> AnyView {
+    let id = element_id("postpone-", &urls::row(job));
+    let title = format!("Change when job {} is due", job.id);
+    let postpone = postpone(id, title, job, request);
+    view! { <span class="flex items-center justify-end gap-2 max-sm:flex-wrap">{run_now(job, request)} {postpone}</span> }
+        .into_any()
+}
+
+/// The buttons of a scheduled job on its page; nothing for other jobs.
+pub fn buttons(job: &JobRow, request: &PageRequest) -> AnyView {
+    if job.state != EffectiveState::Scheduled {
+        return ().into_any();
+    }
+    let title = "Change when the job is due".to_owned();
+    let postpone = postpone("postpone".to_owned(), title, job, request);
     view! { {shortcut("", run_now(job, request))} {shortcut("", postpone)} }.into_any()
 }

@@ -292,7 +292,7 @@ fn job_row(list: JobList, is_selectable: bool, job: &JobRow, request: &PageReque
             {(list == JobList::Found).then(|| view! { <td class="wide">{job.worker.as_deref().map(worker_link)}</td> })}
             {priority_and_retries(job)}
             <td class="w-[35%] max-w-0 truncate text-muted wide"><code>{job.preview.clone()}</code></td>
-            {(list == JobList::Due && reschedule::is_allowed()).then(|| view! { <td class="w-[1%] text-right whitespace-nowrap">{reschedule::run_now(job, request)}</td> })}
+            {(list == JobList::Due && reschedule::is_allowed()).then(|| view! { <td class="w-[1%] text-right whitespace-nowrap">{reschedule::row_buttons(job, request)}</td> })}
             {retriable(list).then(|| view! { <td class="w-[1%] text-right whitespace-nowrap">{retry_button(&job.id, request)}</td> })}
         </tr>
     }

@@ -4,9 +4,10 @@ use leptos::prelude::*;
 
 use crate::time;
 use crate::ui::components::basics::plural;
+use crate::ui::components::histogram::{self, Histogram};
 use crate::ui::components::links::{queue_name, worker_link};
 use crate::ui::components::state::count_cell;
-use crate::ui::components::styles::{CARD, CARD_TITLE};
+use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE};
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::queue_ref::QueueRef;
@@ -123,6 +124,28 @@ fn per_minute(n: i64, since: i64, now: i64) -> String {
 
 fn duration(seconds: Option<f64>) -> String {
     seconds.map_or("–".to_owned(), time::seconds)
+}
+
+/// The histogram of a worker's run times, if there are any.
+pub fn run_times(bars: &[i64], results: &RunResults) -> Option<AnyView> {
+    if bars.is_empty() {
+        return None;
+    }
+    let chart = Histogram {
+        id: "run",
+        title: "Jobs by run time",
+        class: "text-running",
+        buckets: bars,
+    };
+    let quantiles = [results.run_p50, results.run_p95].map(duration);
+    let view = view! {
+        <section class=CARD_PADDED aria-labelledby="run-times">
+            <h2 id="run-times">"Run times"</h2>
+            <p class="text-muted wrap-anywhere">"The last completed jobs in each queue, at most 100 of a queue."</p>
+            {histogram::run_times(&chart, quantiles)}
+        </section>
+    };
+    Some(view.into_any())
 }
 
 /// The results of a worker in all its queues, in a sentence.

@@ -32,6 +32,29 @@ impl WorkerRow {
     }
 }
 
+/// The start of each bar of a histogram of run times, in milliseconds. The last bar has no end.
+pub const RUN_BARS_MS: [usize; 18] = [
+    0, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000,
+    600_000, 1_800_000, 3_600_000,
+];
+
+/// The number of run times, in seconds, in each bar of a histogram; empty if there are none.
+pub fn run_bars(runs_s: &[f32]) -> Vec<i64> {
+    if runs_s.is_empty() {
+        return Vec::new();
+    }
+    let mut bars = vec![0; RUN_BARS_MS.len()];
+    for run in runs_s {
+        // Rounded, because the binary number for 10 ms can be less than 10 ms.
+        let ms = (f64::from(*run) * 1_000.0 * 1_000.0).round() / 1_000.0;
+        let bar = RUN_BARS_MS.partition_point(|start| *start as f64 <= ms);
+        if let Some(n) = bars.get_mut(bar.saturating_sub(1)) {
+            *n += 1;
+        }
+    }
+    bars
+}
+
 /// How a worker's runs of jobs ended in the last hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResults {
@@ -70,4 +93,31 @@ pub struct WorkersInQueues<T> {
     pub since: i64,
     /// Whether other servers have counted results, too.
     pub is_partial: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_time_is_counted_in_its_bar() {
+        assert!(run_bars(&[]).is_empty());
+        for (run_s, bar) in [
+            (0.0, 0),
+            (0.009, 0),
+            (0.01, 1),
+            (0.019, 1),
+            (0.02, 2),
+            (0.7, 6),
+            (1.0, 7),
+            (59.9, 11),
+            (3_599.0, 16),
+            (3_600.0, 17),
+            (1e9, 17),
+        ] {
+            let bars = run_bars(&[run_s]);
+            assert_eq!(bars.iter().position(|n| *n == 1), Some(bar), "{run_s} s");
+            assert_eq!(bars.iter().sum::<i64>(), 1);
+        }
+    }
 }

@@ -62,7 +62,7 @@ fn page(job: &JobView, request: &PageRequest) -> AnyView {
         {errors::errors_card(row, &job.times.history, request)}
         <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
             {card("facts", "Details", facts(job, request))}
-            {text_card("data", "Payload", job.body.len(), copy("payload".to_owned(), "Copy the payload".to_owned()), payload(&job.body))}
+            {text_card("data", "Payload", job.body.len(), copy("payload".to_owned(), "Copy the payload".to_owned()), payload(&job.body, request))}
         </div>
         <section class=CARD_PADDED aria-labelledby="timeline">
             <h2 id="timeline">"Timeline"</h2>

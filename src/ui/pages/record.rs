@@ -37,7 +37,7 @@ fn page(record: &RecordView, request: &PageRequest) -> AnyView {
         {forms::conflict(form_error, request)}
         {card("facts", "Details", facts(record, request))}
         <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
-            {text_card("data", "Payload", record.payload.len(), copy("payload".to_owned(), "Copy the payload".to_owned()), payload(&record.payload))}
+            {text_card("data", "Payload", record.payload.len(), copy("payload".to_owned(), "Copy the payload".to_owned()), payload(&record.payload, request))}
             {text_card("kept", "State", record.state.len(), copy("state".to_owned(), "Copy the state".to_owned()), state(&record.state))}
         </div>
         <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">

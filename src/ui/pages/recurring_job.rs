@@ -65,7 +65,7 @@ fn page(view: &RecurringView, request: &PageRequest) -> AnyView {
                     <h2 id="data">"Payload of new jobs"</h2>
                     {copy("payload".to_owned(), "Copy the payload".to_owned())}
                 </div>
-                {payload(&view.body)}
+                {payload(&view.body, request)}
             </section>
         </div>
         {change(view, request)}

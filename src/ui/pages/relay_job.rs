@@ -57,7 +57,7 @@ fn page(job: &RelayJobView, request: &PageRequest) -> AnyView {
         })}
         {card("facts", "Details", facts(job, request))}
         <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
-            {text_card("data", "Payload", job.payload.len(), copy("payload".to_owned(), "Copy the payload".to_owned()), payload(&job.payload))}
+            {text_card("data", "Payload", job.payload.len(), copy("payload".to_owned(), "Copy the payload".to_owned()), payload(&job.payload, request))}
             {stored_state(job)}
         </div>
         {card("timeline", "Timeline", timeline(row, &job.times, request.now))}

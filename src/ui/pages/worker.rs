@@ -58,6 +58,7 @@ pub fn WorkerPage() -> impl IntoView {
             </div>
             {(!view.jobs.is_empty()).then(|| search_and_exports(&search))}
             {(!view.queues.listed.is_empty()).then(|| view! { <p>"In the last hour: " {worker_results::summary(&view.results)}</p> })}
+            {worker_results::run_times(&view.run_bars, &view.results)}
             {worker_results::queues(&view.queues, request.now)}
         }
         .into_any()

@@ -4,7 +4,7 @@ use crate::engine::{Counts, Engine, QueueKey, Result, RunCounts, WorkerResults};
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::model::queue_trend::QueueTrend;
-use crate::ui::model::worker::{RunResults, WorkerInQueue, WorkersInQueues};
+use crate::ui::model::worker::{RunResults, WorkerInQueue, WorkersInQueues, run_bars};
 use crate::ui::present::queue_refs::queue_ref;
 
 /// The workers of a queue, and its trend: `None` if it has no waiting jobs or is paused.
@@ -30,11 +30,11 @@ pub async fn activity(
     Ok((present(found.workers, |name| name), trend))
 }
 
-/// The queues of a worker, and its results in all of them.
+/// The queues of a worker, its results in all of them, and the bars of its run times.
 pub async fn queues_of_worker(
     engine: &Engine,
     worker: &str,
-) -> Result<(WorkersInQueues<QueueRef>, RunResults)> {
+) -> Result<(WorkersInQueues<QueueRef>, RunResults, Vec<i64>)> {
     let found = engine.queues_of_worker(worker).await?;
     let mut all = WorkerResults::default();
     for row in &found.listed {
@@ -43,7 +43,7 @@ pub async fn queues_of_worker(
     }
     all.runs.sort_by(f32::total_cmp);
     let queues = present(found, |queue| queue_ref(&queue.key));
-    Ok((queues, results(&all)))
+    Ok((queues, results(&all), run_bars(&all.runs)))
 }
 
 fn present<T, U>(

@@ -13,6 +13,8 @@ async fn wrong_arguments_are_usage_errors() {
     for words in [
         &["queue"][..],
         &["queue", "pause"],
+        &["queue", "pause", "--all", "mail"],
+        &["queue", "forget", "--all"],
         &["queue", "show", "lmstfy:no-namespace"],
         &["queue", "list", "--api", "amqp"],
         &["job", "priority", "high", "a"],

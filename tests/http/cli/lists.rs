@@ -70,6 +70,37 @@ async fn queues_are_listed_with_their_counts() {
 }
 
 #[tokio::test]
+async fn all_queues_can_be_paused_and_resumed() {
+    let server = Server::with(&["--no-auth"]);
+    let cli = Cli::of(&server);
+    let paused = || cli.run(&["queue", "list", "--paused", "--quiet"]).ok();
+    let none = cli.run(&["queue", "pause", "--all"]).ok();
+    assert!(none.contains("0 queues paused."), "{none}");
+    for (queue, payload) in [
+        ("mail", "1"),
+        ("lmstfy:shop/cart", "hello"),
+        ("relay:r", "{}"),
+    ] {
+        cli.run(&["job", "put", queue, payload]).ok();
+    }
+    cli.run(&["queue", "create", "jobq:records"]).ok();
+    let pause = ["queue", "pause", "--all", "--reason", "move", "--for", "2h"];
+    let done = cli.run(&pause).ok();
+    assert!(done.contains("3 queues paused until "), "{done}");
+    assert_eq!(paused().lines().count(), 3);
+    let shown = cli.run(&["queue", "show", "relay:r", "--json"]).json();
+    assert_eq!(shown[0]["pause"]["reason"], "move");
+    assert!(shown[0]["pause"]["until"].is_string(), "{shown:?}");
+    let done = cli.run(&["queue", "resume", "--all", "--json"]).json();
+    assert_eq!(done[0]["target"], "all queues");
+    assert_eq!(done[0]["ok"], true);
+    assert_eq!(paused(), "");
+    let past = ["queue", "pause", "--all", "--until", "2000-01-01T00:00"];
+    cli.run(&past).error(4);
+    assert_eq!(paused(), "");
+}
+
+#[tokio::test]
 async fn queues_of_every_api_can_be_shown_and_paused() {
     let server = Server::with(&["--no-auth"]);
     let cli = Cli::of(&server);

@@ -108,7 +108,7 @@ async fn chunked_forms_have_their_target_in_the_audit_log() {
 async fn a_viewer_cannot_fill_the_log_with_long_errors() {
     let server = Logged::with("warn", &with_keys(&[]));
     let vera = Browser::at(&server.server).with_key(VERA);
-    let name = "\u{202e}".repeat(20_000);
+    let name = "\u{202e}".repeat(5_000);
     let form = [("name", name.as_str()), ("back", "/ui")];
     for _ in 0..30 {
         assert_eq!(vera.post("/ui/fn/worker", &form).await.status(), 404);

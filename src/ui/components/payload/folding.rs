@@ -25,6 +25,16 @@ pub enum Part<'a> {
     Fold(Vec<Piece<'a>>, Vec<Part<'a>>),
 }
 
+/// The length of the text of these parts, in bytes.
+pub fn length(parts: &[Part<'_>]) -> usize {
+    let pieces = |pieces: &[Piece<'_>]| pieces.iter().map(|(_, text)| text.len()).sum::<usize>();
+    let part = |part: &Part<'_>| match part {
+        Part::Text(found) => pieces(found),
+        Part::Fold(first, inside) => pieces(first) + length(inside),
+    };
+    parts.iter().map(part).sum()
+}
+
 /// A line with its end, and its depth.
 struct Line<'a> {
     pieces: Vec<Piece<'a>>,
@@ -128,6 +138,7 @@ mod tests {
         let whole: String = tokens.iter().map(|(_, text)| text.as_str()).collect();
         let parts = fold(&tokens).unwrap();
         assert_eq!(text(&parts), whole);
+        assert_eq!(length(&parts), whole.len());
         let [Part::Text(_), Part::Fold(first, inside), Part::Text(last)] = &parts[..] else {
             panic!("{parts:?}");
         };

@@ -88,8 +88,8 @@ pub fn body(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
     };
     let text = str::from_utf8(bytes).unwrap_or_default();
     let shown = match shape {
-        Shape::Json => json(text, DOWNLOAD),
-        Shape::Text => plain(&visible(text), DOWNLOAD),
+        Shape::Json => json(text, DOWNLOAD, request),
+        Shape::Text => plain(&visible(text), DOWNLOAD, request),
         Shape::Hex => {
             let some = bytes.get(..HEX_BYTES).unwrap_or(bytes);
             pre(HEX, dump(some).into_any(), part(some, bytes))

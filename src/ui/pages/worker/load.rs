@@ -30,10 +30,11 @@ pub async fn load_worker(engine: &Engine, name: &str) -> Result<Option<WorkerVie
             stalled: i64::try_from(jobs.len()).unwrap_or(i64::MAX),
         },
     };
-    let (queues, results) = queues_of_worker(engine, name).await?;
+    let (queues, results, run_bars) = queues_of_worker(engine, name).await?;
     Ok(Some(WorkerView {
         queues,
         results,
+        run_bars,
         worker,
         jobs: rows(engine, &jobs),
     }))

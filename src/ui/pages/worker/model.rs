@@ -16,4 +16,8 @@ pub struct WorkerView {
     pub queues: WorkersInQueues<QueueRef>,
     /// Its results in all of them.
     pub results: RunResults,
+    /// The number of its last completed jobs by run time, in the bars of
+    /// [`RUN_BARS_MS`](crate::ui::model::worker::RUN_BARS_MS); empty if there are none.
+    #[serde(default)]
+    pub run_bars: Vec<i64>,
 }
