@@ -4,14 +4,12 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
 use crate::ui::actions::reschedule::Reschedule;
-use crate::ui::components::basics::element_id;
 use crate::ui::components::forms::{
-    ConfirmDialog, action_button, confirm_dialog_with, may_post, shortcut,
+    ConfirmDialog, action_button, confirm_dialog_with, hidden, may_post, shortcut,
 };
 use crate::ui::model::job::JobRow;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::PageRequest;
-use crate::ui::urls;
 
 fn fields(job: &JobRow, request: &PageRequest) -> Vec<(&'static str, String)> {
     let id = vec![("id", job.id.clone()), ("back", request.here())];
@@ -30,13 +28,12 @@ fn run_now(job: &JobRow, request: &PageRequest) -> AnyView {
     action_button(Reschedule::PATH, fields, "Run now", about)
 }
 
-/// The button and the form that change when a scheduled job is due. `id` is that of the dialog.
-fn postpone(id: String, title: String, job: &JobRow, request: &PageRequest) -> AnyView {
-    let after = format!("{id}-after");
+/// The button and the form that change when a scheduled job is due.
+fn postpone(job: &JobRow, request: &PageRequest) -> AnyView {
     let input = view! {
-        <label for=after.clone()>"Due in (from now)"</label>
+        <label for="postpone-after">"Due in (from now)"</label>
         <span class="flex gap-1">
-            <input id=after name="after" class="flex-1" type="number" step="any" min="0" required autocomplete="off" />
+            <input id="postpone-after" name="after" class="flex-1" type="number" step="any" min="0" required autocomplete="off" />
             <select name="unit" class="shrink-0" aria-label="Unit">
                 <option value="60">"minutes"</option>
                 <option value="3600">"hours"</option>
@@ -45,10 +42,10 @@ fn postpone(id: String, title: String, job: &JobRow, request: &PageRequest) -> A
         </span>
     };
     let dialog = ConfirmDialog {
-        id,
+        id: "postpone".to_owned(),
         button: "Postpone…".to_owned(),
         danger: false,
-        title,
+        title: "Change when the job is due".to_owned(),
         text: "The job keeps its place, its priority and its retries.".to_owned(),
         action: Reschedule::PATH,
         fields: fields(job, request),
@@ -58,13 +55,18 @@ fn postpone(id: String, title: String, job: &JobRow, request: &PageRequest) -> A
     confirm_dialog_with(dialog, input.into_any())
 }
 
-/// The buttons of a job in a list of scheduled jobs.
+/// The buttons of a job in a list of scheduled jobs. A form for each, or a dialog, would make the page much longer.
 pub fn row_buttons(job: &JobRow, request: &PageRequest) -> AnyView {
-    let id = element_id("postpone-", &urls::row(job));
-    let title = format!("Change when job {} is due", job.id);
-    let postpone = postpone(id, title, job, request);
-    view! { <span class="flex items-center justify-end gap-2 max-sm:flex-wrap">{run_now(job, request)} {postpone}</span> }
-        .into_any()
+    let button = |after: &'static str, label: &'static str| {
+        let about = format!("{label}: job {}", job.id);
+        view! { <button type="submit" class="btn" name="after" value=after aria-label=about>{label}</button> }
+    };
+    view! {
+        <form method="post" action=Reschedule::PATH class="flex justify-end gap-2 max-sm:flex-wrap">
+            {hidden(fields(job, request))} {button("0", "Run now")} {button("3600", "Due in 1 h")}
+        </form>
+    }
+    .into_any()
 }
 
 /// The buttons of a scheduled job on its page; nothing for other jobs.
@@ -72,7 +74,6 @@ pub fn buttons(job: &JobRow, request: &PageRequest) -> AnyView {
     if job.state != EffectiveState::Scheduled {
         return ().into_any();
     }
-    let title = "Change when the job is due".to_owned();
-    let postpone = postpone("postpone".to_owned(), title, job, request);
-    view! { {shortcut("", run_now(job, request))} {shortcut("", postpone)} }.into_any()
+    let (run_now, postpone) = (run_now(job, request), postpone(job, request));
+    view! { {shortcut("", run_now)} {shortcut("", postpone)} }.into_any()
 }
