@@ -144,7 +144,6 @@ fn failure_json(failure: Option<&FailureNote>) -> Value {
 
 pub fn job_json(row: &JobRow) -> Value {
     let queue = &row.queue_ref;
-    let limited = |n: i64| (n < i64::from(u32::MAX)).then_some(n);
     json!({
         "id": row.id, "api": queue.protocol.as_str(), "namespace": queue.namespace, "queue": queue.name,
         "state": row.list().as_str(), "class": row.klass, "priority": row.priority,
@@ -168,12 +167,17 @@ fn job_note(row: &JobRow) -> String {
     }
 }
 
+/// A number of retries; `None` if it is unlimited.
+fn limited(retries: i64) -> Option<i64> {
+    (retries < i64::from(u32::MAX)).then_some(retries)
+}
+
 /// The retries that are left, and all of them.
 pub fn retries_left(row: &JobRow) -> String {
-    if row.retries >= i64::from(u32::MAX) {
-        return "unlimited".to_owned();
+    match limited(row.retries) {
+        Some(all) => format!("{} of {all}", row.remaining.max(0)),
+        None => "unlimited".to_owned(),
     }
-    format!("{} of {}", row.remaining.max(0), row.retries)
 }
 
 pub fn job_table(rows: &[JobRow]) -> String {

@@ -73,26 +73,36 @@ impl Engine {
     }
 }
 
+/// The condition of a slot `t.slot` with completions or failures.
+macro_rules! is_activity {
+    () => {
+        "(t.slot = {series_failed} OR t.slot >= {series_runs}
+            OR (t.slot >= {series_former_runs} AND t.slot < {series_waits}))"
+    };
+}
+
 // A subquery per queue: grouping the rows of all queues would sort them.
-const BUSIEST: &str = "
+const BUSIEST: &str = concat!(
+    "
 SELECT s.id, s.n FROM (
     SELECT q.id, CAST(coalesce((SELECT sum(t.n) FROM tallies AS t
-            WHERE t.kind = {kind_minute} AND t.queue = q.id AND t.day >= $1 AND t.day < $2
-                AND (t.slot = {series_failed} OR t.slot >= {series_runs}
-                    OR (t.slot >= {series_former_runs} AND t.slot < {series_waits}))), 0)
-        + coalesce((SELECT sum(t.n) FROM tallies AS t
-            WHERE t.kind = {kind_hour} AND t.queue = q.id AND t.day >= $3 AND t.day < $4
-                AND (t.slot = {series_failed} OR t.slot >= {series_runs}
-                    OR (t.slot >= {series_former_runs} AND t.slot < {series_waits}))), 0) AS BIGINT) AS n
+            WHERE t.kind = {kind_minute} AND t.queue = q.id AND t.day >= $1 AND t.day < $2 AND ",
+    is_activity!(),
+    "), 0) + coalesce((SELECT sum(t.n) FROM tallies AS t
+            WHERE t.kind = {kind_hour} AND t.queue = q.id AND t.day >= $3 AND t.day < $4 AND ",
+    is_activity!(),
+    "), 0) AS BIGINT) AS n
     FROM queues AS q) AS s
-WHERE s.n > 0 ORDER BY 2 DESC, 1 LIMIT $5 + 0";
+WHERE s.n > 0 ORDER BY 2 DESC, 1 LIMIT $5 + 0"
+);
 
-const ACTIVITY: &str = "
+const ACTIVITY: &str = concat!(
+    "
 SELECT t.queue, (t.day - $3) / $5,
     CAST(sum(CASE WHEN t.slot = {series_failed} THEN 0 ELSE t.n END) AS BIGINT),
     CAST(sum(CASE WHEN t.slot = {series_failed} THEN t.n ELSE 0 END) AS BIGINT)
 FROM tallies AS t
-WHERE t.kind = $2 AND t.queue IN (SELECT int(0) FROM rows($1)) AND t.day >= $3 AND t.day < $4
-    AND (t.slot = {series_failed} OR t.slot >= {series_runs}
-        OR (t.slot >= {series_former_runs} AND t.slot < {series_waits}))
-GROUP BY 1, 2";
+WHERE t.kind = $2 AND t.queue IN (SELECT int(0) FROM rows($1)) AND t.day >= $3 AND t.day < $4 AND ",
+    is_activity!(),
+    " GROUP BY 1, 2"
+);

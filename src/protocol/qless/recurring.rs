@@ -136,7 +136,7 @@ pub async fn change(api: Api, call: Call) -> Outcome {
     let (id, envelope) = (call.name("id")?, call.envelope()?);
     let now = api.now(&envelope)?;
     let fields = Fields::of(envelope.data()?)?;
-    let change = RecurringChange {
+    let mut change = RecurringChange {
         priority: fields.number("priority")?,
         retries: fields.integer("retries", 0)?,
         backlog: fields.integer("backlog", 0)?,
@@ -147,15 +147,9 @@ pub async fn change(api: Api, call: Call) -> Outcome {
         untag: fields.names("untag")?.unwrap_or_default(),
         ..RecurringChange::default()
     };
-    let (interval_s, cron) = match schedule(&fields)? {
-        Some(schedule) => scheduled(schedule, api.engine.now(now)).await?,
-        None => (None, None),
-    };
-    let change = RecurringChange {
-        interval_s,
-        cron,
-        ..change
-    };
+    if let Some(schedule) = schedule(&fields)? {
+        (change.interval_s, change.cron) = scheduled(schedule, api.engine.now(now)).await?;
+    }
     let recurring = api.engine.change_recurring(id, change, now).await?;
     Ok(Results::new(&view(&api, &recurring)))
 }

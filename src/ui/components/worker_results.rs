@@ -37,18 +37,18 @@ pub fn queues(queues: &WorkersInQueues<QueueRef>, now: i64) -> AnyView {
 }
 
 /// The period of the results, in a sentence.
-fn since<T>(list: &WorkersInQueues<T>, now: i64) -> AnyView {
-    let server = if list.is_partial {
-        ". Other servers count their own."
+fn period<T>(list: &WorkersInQueues<T>, now: i64) -> String {
+    let others = if list.is_partial {
+        " Other servers count their own."
     } else {
-        "."
+        ""
     };
     let minutes = ((now - list.since) / MINUTE_US).max(1);
     let period = match minutes {
         1 => "minute".to_owned(),
         _ => format!("{} minutes", time::number(minutes)),
     };
-    format!("Results on this server in the last {period}{server}").into_any()
+    format!("Results on this server in the last {period}.{others}")
 }
 
 fn section<T>(
@@ -79,7 +79,7 @@ fn section<T>(
         <section class=CARD aria-labelledby=id>
             <div class=CARD_TITLE>
                 <h2 id=id>{title}</h2>
-                <span class="text-muted wrap-anywhere">{since(list, now)}</span>
+                <span class="text-muted wrap-anywhere">{period(list, now)}</span>
             </div>
             {tables::table(&format!("Results by {}", name.to_lowercase()), tables::head(&columns), rows)}
             {(list.more > 0).then(|| view! { <p class="px-4 py-2 text-muted">{format!("… and {} more", time::number(list.more))}</p> })}

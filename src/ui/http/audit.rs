@@ -156,8 +156,8 @@ fn has_nul(form: &[u8]) -> bool {
     memchr::memchr(0, form).is_some() || memchr::memmem::find(form, b"%00").is_some()
 }
 
-/// Buffers the first [`FORM_BYTES_MAX`] bytes of the form. Returns the fields that are complete in them, with a request that
-/// still has the whole body. In the forms of pages, the fields that name the target precede the payload.
+/// Buffers the first [`FORM_BYTES_MAX`] bytes of the form. Returns the fields that are complete in them, with a request
+/// that still has the whole body. In the forms of pages, the fields that name the target precede the payload.
 async fn buffer_form(request: Request) -> Result<(Request, Bytes), StatusCode> {
     let (parts, body) = request.into_parts();
     let (mut read, mut rest) = (BytesMut::new(), body.into_data_stream());

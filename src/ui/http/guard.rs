@@ -74,8 +74,8 @@ fn secure_cookies(headers: &mut HeaderMap) {
 /// The response to a program without credentials. A browser would ask for a name and a password.
 pub fn challenge() -> Response {
     let challenge = [(header::WWW_AUTHENTICATE, BASIC)];
-    let why = "Missing or wrong credentials. Send a name and password (Basic), or a token (Authorization: Bearer). If only an \
-               admin token is configured, it is the password for any name.\n";
+    let why = "Missing or wrong credentials. Send a name and password (Basic), or a token (Authorization: Bearer). If \
+               only an admin token is configured, it is the password for any name.\n";
     (StatusCode::UNAUTHORIZED, challenge, why).into_response()
 }
 
