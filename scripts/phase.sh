@@ -11,12 +11,13 @@ plain() {
     sed -E 's/\x1b\[[0-9;]*m//g' "$1"
 }
 
-# The names of failed tests with their first message, or the last lines of the log.
+# The names of failed tests with their first message, values and place, or the last lines of the log.
 failures() {
     local found
     found=$(plain "$1" | sed -nE -e 's/^ +(FAIL|TIMEOUT|SIG[A-Z]+|LEAK-FAIL) \[[^]]*\] (\([^)]*\) )?/  /p' \
-        -e 's/^(thread .* panicked at .*)/  \1/p' -e 's/^✖ (.*)/  \1/p' -e 's/^ +((Assertion|Timeout)?Error.*)/    \1/p' |
-        awk '!seen[$0]++' | cut -c1-150 | head -12)
+        -e 's/^(thread .* panicked at .*)/  \1/p' -e 's/^✖ (.*)/  \1/p' -e 's/^ +((Assertion|Timeout)?Error.*)/    \1/p' \
+        -e 's/^ +((actual|expected): .*)/    \1/p' -e 's|^ +at .*/(end2end/[a-z_]*\.test\.js:[0-9]*).*|    at \1|p' |
+        awk '!seen[$0]++' | cut -c1-150 | head -20)
     printf '%s\n' "${found:-$(plain "$1" | grep -v '^ *$' | tail -4 | cut -c1-150)}"
 }
 

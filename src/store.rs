@@ -44,6 +44,9 @@ pub use relay_table::{RelayRow, RelayTable};
 use reserve::Reserve;
 pub use rows::{Arg, Row, Statement, StatementResult};
 
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
 use crate::traces::{POSTGRES, SQLITE, StatementSpan};
 
 /// What acknowledged writes survive.
@@ -93,6 +96,15 @@ pub const FIRST_TOKEN: &str = "made at the first start";
 
 /// How long to wait for a database file that another process has locked.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Maximum number of long reads at once, so that these never occupy the connections of the others.
+const LONG_READS_MAX: u32 = 2;
+
+/// How long a long read waits until it may begin.
+const LONG_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// The long reads that may begin. On SQLite, they have connections of their own instead.
+static LONG_READS: Semaphore = Semaphore::const_new(LONG_READS_MAX as usize);
 
 /// The version of the last successful migration.
 const VERSION: &str = "SELECT max(version) FROM _sqlx_migrations WHERE success";
@@ -292,7 +304,8 @@ impl Readers {
     }
 
     /// Runs statements that can take long, on one snapshot of the database, for at most `time` (on Postgres, at most as
-    /// long as any read). Other reads do not wait for them on SQLite. Dropping the future ends them on SQLite.
+    /// long as any read). There are at most two such reads at once, so that others need not wait for them. Dropping the
+    /// future ends them on SQLite.
     ///
     /// # Errors
     /// [`StoreError::Slow`] after `time`.
@@ -304,7 +317,7 @@ impl Readers {
         let span = StatementSpan::begin(self.database(), || batch.iter().map(|it| it.sql));
         let outcome = match self {
             Readers::Sqlite(readers) => readers.read_within(time, batch).await,
-            Readers::Postgres(readers) => readers.read(batch).await,
+            Readers::Postgres(readers) => read_long(readers.clone(), batch).await,
         };
         span.end(outcome.is_ok());
         outcome
@@ -363,4 +376,19 @@ impl Readers {
             Readers::Postgres(readers) => readers.close().await,
         }
     }
+}
+
+/// Dropping the future does not end the read, which counts until it ends.
+async fn read_long(
+    readers: postgres::Readers,
+    batch: Vec<Statement>,
+) -> Result<Vec<StatementResult>, StoreError> {
+    let place = timeout(LONG_WAIT_MAX, LONG_READS.acquire()).await;
+    let place = place.map_err(|_| StoreError::Timeout)?;
+    let reading = tokio::spawn(async move {
+        let outcome = readers.read(batch).await;
+        drop(place);
+        outcome
+    });
+    reading.await.map_err(|_| StoreError::Stopped)?
 }

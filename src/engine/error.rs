@@ -7,6 +7,9 @@ use crate::memory::Busy;
 /// Bytes that one response may have. Queries that list jobs check their sizes before they load them.
 pub const RESPONSE_BYTES_MAX: usize = 64 << 20;
 
+/// Maximum length of a driver's error.
+const DETAIL_BYTES_MAX: usize = 500;
+
 /// An error. A verb that returns one has changed nothing, unless the variant says otherwise.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
@@ -156,7 +159,9 @@ impl From<crate::store::StoreError> for Error {
         } else if error.is_outage() || error.is_conflict() || error.is_slow() {
             Error::Unavailable
         } else {
-            let detail = error.to_string();
+            let mut detail = error.to_string();
+            // It can quote what a client has sent.
+            detail.truncate(detail.floor_char_boundary(DETAIL_BYTES_MAX));
             tracing::error!(error = detail, "a database statement failed");
             Error::Store(detail)
         }

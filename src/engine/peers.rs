@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
-use crate::engine::model::job::{QueueId, QueueKey};
+use crate::engine::model::job::QueueId;
 use crate::store::{Connection, Readers, Statement, StoreError};
 
 /// Seconds after which a server's number expires unless renewed.
@@ -186,7 +186,7 @@ impl Peers {
     }
 
     /// Parses a notification: the queues, or all (`None`). The outer `None` means that we sent it.
-    fn parse_message(&self, message: &str) -> Option<Option<Vec<QueueId>>> {
+    fn parse_message(&self, message: &str) -> Option<Option<BTreeSet<QueueId>>> {
         let (name, queues) = message.split_once(' ').unwrap_or((message, ""));
         if name == self.name {
             return None;
@@ -241,21 +241,22 @@ impl Engine {
 
     /// After changes by another server, wakes polls for jobs in these queues and updates open pages. `None` means all
     /// queues.
-    pub(in crate::engine) async fn catch_up_with_peers(&self, queues: Option<Vec<QueueId>>) {
+    pub(in crate::engine) async fn catch_up_with_peers(&self, queues: Option<BTreeSet<QueueId>>) {
         if let Err(error) = self.refresh_cache().await {
             tracing::debug!(%error, "failed to read changes of other servers");
             return;
         }
         self.notify_changed();
-        let waited_at = self.subscriptions().queues();
-        let affected = |key: &QueueKey| match &queues {
-            None => true,
-            Some(queues) => self
-                .known_queues()
-                .get(key)
-                .is_some_and(|queue| queues.contains(&queue.id)),
+        let affected = match queues {
+            None => self.subscriptions().queues(),
+            Some(queues) => {
+                let queues = queues.into_iter();
+                let known = queues.filter_map(|queue| self.known_queues().by_id(queue));
+                let keys = known.map(|queue| queue.key.clone());
+                keys.filter(|key| self.subscriptions().has_subscribers(key))
+                    .collect()
+            }
         };
-        let affected = waited_at.into_iter().filter(affected).collect();
         self.wake_where_available(affected).await;
     }
 }

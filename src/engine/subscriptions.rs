@@ -133,6 +133,11 @@ impl Subscriptions {
         }
     }
 
+    /// Whether the queue has subscribers.
+    pub fn has_subscribers(&self, queue: &QueueKey) -> bool {
+        self.lock().queues.contains_key(queue)
+    }
+
     /// The queues with subscribers.
     pub fn queues(&self) -> Vec<QueueKey> {
         self.lock().queues.keys().cloned().collect()

@@ -24,7 +24,7 @@ use tokio_util::task::TaskTracker;
 use tower_service::Service;
 
 use super::connections::{ConnectionGuard, Connections};
-use super::io::{TimedRequestBody, TrackedResponseBody, TrackedSocket};
+use super::io::{BufferedStream, TimedRequestBody, TrackedResponseBody, TrackedSocket};
 use super::limits::Limits;
 use super::proxies::Proxies;
 use super::tls::{Tls, is_plain, refuse_plain};
@@ -37,6 +37,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Maximum size of a request's header, including its first line.
 const HEADER_BYTES_MAX: usize = 128 << 10;
+
+/// Maximum size of a connection's buffer for what the client sends. The connection keeps it until it ends.
+const BUFFER_BYTES_MAX: usize = HEADER_BYTES_MAX + (8 << 10);
 
 /// The response to a connection beyond the limit.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n\
@@ -224,6 +227,10 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
                 let headers = response.headers_mut();
                 headers.insert(header::STRICT_TRANSPORT_SECURITY, hsts.clone());
             }
+            if connection.must_end() {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+            }
             Ok::<_, Infallible>(
                 response
                     .map(|body| TrackedResponseBody::new(body, reserved, Arc::clone(connection))),
@@ -232,7 +239,9 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
     });
     let mut http = http1::Builder::new();
     http.max_header_size(HEADER_BYTES_MAX);
-    let mut serving = pin!(http.serve_connection(TokioIo::new(stream), service));
+    http.max_buf_size(BUFFER_BYTES_MAX);
+    let stream = TokioIo::new(BufferedStream::new(stream, connection));
+    let mut serving = pin!(http.serve_connection(stream, service));
     let outcome = tokio::select! {
         outcome = serving.as_mut() => outcome,
         () = shared.stopping.cancelled() => {

@@ -31,8 +31,9 @@ const PROGRESS_MIN: usize = 64 << 10;
 /// waited for too, but only for moments.
 const STALLED_MIN: u32 = 4;
 
-/// Bytes of a header that do not count toward [`Limits::header_bytes`].
-const HEADER_SMALL: usize = 8 << 10;
+/// Bytes of a header that do not count toward [`Limits::header_bytes`], and of a buffer that do not count toward
+/// [`Limits::buffer_bytes`].
+const SMALL: usize = 8 << 10;
 
 /// What a connection is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +59,8 @@ pub struct Connection {
     sent: AtomicUsize,
     /// Bytes of a header that have arrived, while it is incomplete.
     header: AtomicUsize,
+    /// The size of the buffer for what the client sends. It never shrinks.
+    buffer: AtomicUsize,
     shared: Arc<Shared>,
     task: OnceLock<AbortHandle>,
 }
@@ -67,10 +70,14 @@ pub struct Connection {
 struct Shared {
     /// Counts the checks. It stops while there are no connections.
     clock: AtomicU32,
-    /// Bytes of the headers of all requests, complete or not, beyond [`HEADER_SMALL`] each.
+    /// Bytes of the headers of all requests, complete or not, beyond [`SMALL`] each.
     headers: AtomicUsize,
     /// See [`Limits::header_bytes`].
     headers_max: usize,
+    /// Bytes of the buffers of all connections, beyond [`SMALL`] each.
+    buffers: AtomicUsize,
+    /// See [`Limits::buffer_bytes`].
+    buffers_max: usize,
 }
 
 impl Connection {
@@ -81,6 +88,7 @@ impl Connection {
             stalled: AtomicU32::new(0),
             sent: AtomicUsize::new(0),
             header: AtomicUsize::new(0),
+            buffer: AtomicUsize::new(0),
             shared,
             task: OnceLock::new(),
         }
@@ -121,6 +129,22 @@ impl Connection {
         }
         let headers = self.shared.headers.fetch_add(added, Ordering::Relaxed);
         headers + added <= self.shared.headers_max
+    }
+
+    /// Called before a read into a buffer with room for this many bytes.
+    pub fn reads_into(&self, room: usize) {
+        let before = self.buffer.load(Ordering::Relaxed);
+        if room > before {
+            self.buffer.store(room, Ordering::Relaxed);
+            let added = large(room) - large(before);
+            self.shared.buffers.fetch_add(added, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the connection must end after a response, because it would keep a large buffer, and there are too many.
+    pub fn must_end(&self) -> bool {
+        large(self.buffer.load(Ordering::Relaxed)) > 0
+            && self.shared.buffers.load(Ordering::Relaxed) > self.shared.buffers_max
     }
 
     /// Called when the header of a request begins.
@@ -224,12 +248,14 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.end_header();
+        let buffer = large(*self.buffer.get_mut());
+        self.shared.buffers.fetch_sub(buffer, Ordering::Relaxed);
     }
 }
 
-/// The bytes of a header that count.
-fn large(header: usize) -> usize {
-    header.saturating_sub(HEADER_SMALL)
+/// The bytes of a header or a buffer that count.
+fn large(bytes: usize) -> usize {
+    bytes.saturating_sub(SMALL)
 }
 
 fn packed(phase: Phase, tick: u32) -> u64 {
@@ -331,6 +357,7 @@ impl Connections {
             limits,
             shared: Arc::new(Shared {
                 headers_max: limits.header_bytes,
+                buffers_max: limits.buffer_bytes,
                 ..Shared::default()
             }),
             open: Mutex::default(),

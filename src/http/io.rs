@@ -94,6 +94,59 @@ impl AsyncWrite for TrackedSocket {
     }
 }
 
+/// What an HTTP connection reads from, decrypted. It records the size of the buffer into which the bytes are read.
+pub struct BufferedStream<'a, S> {
+    stream: S,
+    connection: &'a Connection,
+}
+
+impl<S> BufferedStream<'_, S> {
+    pub fn new(stream: S, connection: &Connection) -> BufferedStream<'_, S> {
+        BufferedStream { stream, connection }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for BufferedStream<'_, S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.connection.reads_into(buffer.remaining());
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for BufferedStream<'_, S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
 /// The body of a request, with a time limit that starts when the server first waits for it.
 pub struct TimedRequestBody {
     body: Incoming,

@@ -7,8 +7,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Maximum number of connections, regardless of the limit on open files.
 const CONNECTIONS_MAX: usize = 16_384;
 
-/// Bytes of the incomplete headers of all connections, not counting the first ones of each.
+/// Bytes of the headers of all connections, not counting the first ones of each.
 const HEADER_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes of the buffers that connections keep between requests, not counting the first ones of each.
+const BUFFER_BYTES_MAX: usize = 64 << 20;
 
 /// Limits on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +25,8 @@ pub struct Limits {
     pub header: Duration,
     /// Maximum size of the incomplete headers of all connections, not counting the first 8 KiB of each.
     pub header_bytes: usize,
+    /// Maximum size of the buffers that all connections keep between requests, not counting the first 8 KiB of each.
+    pub buffer_bytes: usize,
     /// Maximum time between a response and the first byte of the next request.
     pub idle: Duration,
     /// Maximum time for a whole request body.
@@ -41,6 +46,7 @@ impl Limits {
             per_address: connections.div_ceil(2),
             header: Duration::from_secs(30),
             header_bytes: HEADER_BYTES_MAX,
+            buffer_bytes: BUFFER_BYTES_MAX,
             idle: Duration::from_secs(60),
             body: Duration::from_secs(30),
             stalled: Duration::from_secs(30),

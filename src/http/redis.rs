@@ -149,11 +149,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
                     if self.run_commands().await? == ConnectionAction::Close {
                         break;
                     }
-                    // The buffer of a client that sends little stays small.
-                    match has_more {
-                        true => self.input.reserve(READ_BYTES),
-                        false if self.input.is_empty() => self.input = BytesMut::new(),
-                        false => {}
+                    // An idle client keeps no buffer, however much it has sent.
+                    if self.input.is_empty() {
+                        self.input = BytesMut::new();
+                    } else if has_more {
+                        self.input.reserve(READ_BYTES);
                     }
                     login_until = self.login_until(login_until, login);
                 }
@@ -218,6 +218,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
         } else if is_new {
             self.connection.end_request();
             self.connection.begin_header();
+            // The rest of a command that has just begun must not keep the memory of those before it.
+            self.large = Reserved::default();
+            self.input = BytesMut::from(&*self.input);
         }
         let arrived = self.reader.arrived() + self.input.len();
         let large = arrived.saturating_sub(SMALL_MAX);

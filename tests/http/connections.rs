@@ -341,6 +341,45 @@ async fn incomplete_headers_share_64_mib() {
     server.client().get("/queues").await.ok();
 }
 
+/// A connection keeps the buffer into which a large header was read.
+#[tokio::test]
+async fn large_buffers_of_idle_connections_share_64_mib() {
+    let server = Server::with(&["--max-connections", "4000"]);
+    let large = format!("x-long: {}\r\n", "v".repeat(100_000));
+    let get = async |connection: &mut Connection, line: &str| {
+        let head = format!("GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n{line}\r\n");
+        connection.write(head).await;
+        let response = connection.read_until("\r\n\r\nok\n").await;
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+        response.contains("connection: close")
+    };
+    let (mut kept, mut ended) = (Vec::new(), 0);
+    while ended < 100 {
+        let mut connection = Connection::to(&server).await;
+        match get(&mut connection, &large).await {
+            true => ended += 1,
+            false => kept.push(connection),
+        }
+        assert!(kept.len() < 1_500, "all connections are kept");
+    }
+    // Each buffer has between 100,000 bytes and 256 KiB.
+    assert!(kept.len() > 64 * 4, "{} connections", kept.len());
+    // Connections with small buffers do not end.
+    let mut small = Connection::to(&server).await;
+    for _ in 0..2 {
+        assert!(!get(&mut small, "").await);
+    }
+    drop(kept);
+    for attempt in 0.. {
+        let mut connection = Connection::to(&server).await;
+        if !get(&mut connection, &large).await {
+            break;
+        }
+        assert!(attempt < ATTEMPTS, "the memory is still occupied");
+        sleep(DRIBBLE).await;
+    }
+}
+
 #[tokio::test]
 async fn guests_of_one_address_have_up_to_128_event_streams() {
     let server = Server::with(&[]);

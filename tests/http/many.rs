@@ -41,17 +41,6 @@ fn cpu_s(server: &Server) -> f64 {
     (ticks(11) + ticks(12)) / TICKS
 }
 
-/// The resident memory of the server in MB.
-fn memory_mb(server: &Server) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.id()));
-    let status = status.expect("a process");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kb = line.and_then(|line| line.trim().strip_suffix(" kB"));
-    kb.and_then(|kb| kb.trim().parse::<f64>().ok())
-        .expect("a size")
-        / 1_000.0
-}
-
 /// The longest time for which a commit group held the writer, as the end of its bucket in the histogram, in seconds.
 async fn longest_hold(server: &Server) -> String {
     let count = |metrics: &Metrics| metrics.value(&format!("{HOLD}_count"));
@@ -90,7 +79,7 @@ async fn idle_long_polls_need_no_cpu_time_and_little_memory() {
     assert!(files > polls as u64 + 100, "{files} open files are too few");
     let server = Server::with(&["--no-auth", "--max-connections-per-address", "16000"]);
     server.client().add("ready", json!({"meta": 1})).await;
-    let before = memory_mb(&server);
+    let before = server.memory_mb();
     let mut open = Vec::new();
     for n in 0..polls {
         let mut connection = Connection::to(&server).await;
@@ -106,7 +95,7 @@ async fn idle_long_polls_need_no_cpu_time_and_little_memory() {
         waiting == Some(polls as f64)
     })
     .await;
-    let (memory, cpu, began) = (memory_mb(&server) - before, cpu_s(&server), Instant::now());
+    let (memory, cpu, began) = (server.memory_mb() - before, cpu_s(&server), Instant::now());
     let watched = Duration::from_secs(settings::number("SWITCHYARD_WATCHED_S", 3));
     tokio::time::sleep(watched).await;
     let cpu = (cpu_s(&server) - cpu) / began.elapsed().as_secs_f64();
@@ -238,7 +227,7 @@ async fn many_queues_are_listed_claimed_from_and_counted() {
         put.as_secs_f64(),
         list.as_secs_f64(),
         claim.as_secs_f64(),
-        memory_mb(&server)
+        server.memory_mb()
     );
 }
 
@@ -267,7 +256,7 @@ async fn many_namespaces_are_used_at_once() {
         "{namespaces} jobs, one in each namespace: published, consumed and acknowledged in {:.1} s, {:.0} MB, longest \
          hold of the writer {hold} s",
         took.as_secs_f64(),
-        memory_mb(&server)
+        server.memory_mb()
     );
 }
 

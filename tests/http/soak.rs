@@ -176,9 +176,6 @@ async fn sample(
     second: f64,
     since: f64,
 ) -> Sample {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
-    let memory = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let memory = memory.and_then(|text| text.trim().trim_end_matches(" kB").parse::<f64>().ok());
     let files = std::fs::read_dir(format!("/proc/{}/fd", server.id())).unwrap();
     let metrics = Metrics::of(server).await;
     let on_postgres = metrics.value("switchyard_database_size_bytes");
@@ -186,7 +183,7 @@ async fn sample(
     let is_file = database.exists();
     Sample {
         second,
-        memory_mb: memory.unwrap_or_default() / 1e3,
+        memory_mb: server.memory_mb(),
         files: files.count() as f64,
         database_mb: match is_file {
             true => size_mb(database),

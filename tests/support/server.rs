@@ -131,6 +131,16 @@ impl Server {
         self.child.id()
     }
 
+    /// The resident memory in MB.
+    pub fn memory_mb(&self) -> f64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()));
+        let status = status.expect("a process");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kb = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        let kb = kb.and_then(|kb| kb.trim().parse::<f64>().ok());
+        kb.expect("a size") / 1_000.0
+    }
+
     /// A client without a name, at this time.
     pub fn at(&self, now: impl Into<f64>) -> Caller<'_> {
         Caller::new(self).at(now)

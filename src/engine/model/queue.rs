@@ -184,11 +184,14 @@ impl Queues {
 
     /// All queues, by the time they were first seen, then by name.
     pub fn all(&self) -> Vec<Arc<Queue>> {
-        let mut queues = self.unordered();
-        queues.sort_by(|a, b| {
-            (a.first_seen, &a.key.name, a.id).cmp(&(b.first_seen, &b.key.name, b.id))
+        let queues = self.unordered().into_iter();
+        // The times lie beside each other, because there can be 100,000 queues.
+        let mut queues: Vec<_> = queues.map(|queue| (queue.first_seen, queue)).collect();
+        queues.sort_unstable_by(|(a_seen, a), (b_seen, b)| {
+            let by_name = || (&a.key.name, a.id).cmp(&(&b.key.name, b.id));
+            a_seen.cmp(b_seen).then_with(by_name)
         });
-        queues
+        queues.into_iter().map(|(_, queue)| queue).collect()
     }
 
     /// Adds or replaces a queue after a commit.

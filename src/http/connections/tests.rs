@@ -159,10 +159,10 @@ async fn headers_share_their_memory_until_their_requests_end() {
     };
     let connections = Connections::new(limits, Gauge::default());
     let [one, other, third] = [1, 2, 3].map(|last| connections.admit(address(last)).unwrap());
-    assert!(one.connection.received(HEADER_SMALL));
+    assert!(one.connection.received(SMALL));
     assert!(one.connection.received(60));
-    assert!(other.connection.received(HEADER_SMALL + 40));
-    assert!(third.connection.received(HEADER_SMALL), "a small header");
+    assert!(other.connection.received(SMALL + 40));
+    assert!(third.connection.received(SMALL), "a small header");
     assert!(!third.connection.received(1));
     drop(third);
     one.connection.begin_request();
@@ -174,7 +174,7 @@ async fn headers_share_their_memory_until_their_requests_end() {
     );
     one.connection.end_request();
     assert!(other.connection.received(59));
-    assert!(one.connection.received(HEADER_SMALL));
+    assert!(one.connection.received(SMALL));
     assert!(!one.connection.received(1), "the next header");
     drop((one, other));
     assert_eq!(connections.shared.headers.load(Ordering::Relaxed), 0);

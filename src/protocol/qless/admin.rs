@@ -177,12 +177,11 @@ pub fn is_listed(queue: &Queue) -> bool {
 }
 
 /// A queue: its counts, and their sum as qless-core defines it.
-fn view(name: &str, queue: Option<&QueueCounts>) -> Value {
-    let mut view = counts(name, queue);
-    if let Some(fields) = view.as_object_mut() {
-        fields.insert("length".to_owned(), length(queue).into());
+fn view<'a>(name: &'a str, queue: Option<&QueueCounts>) -> CountsView<'a> {
+    CountsView {
+        length: Some(length(queue)),
+        ..counts(name, queue)
     }
-    view
 }
 
 /// The number of jobs that `length` of qless-core counts: without those that wait for others.
@@ -192,18 +191,34 @@ pub fn length(queue: Option<&QueueCounts>) -> i64 {
 }
 
 /// A queue with the counts of qless-core.
-pub fn counts(name: &str, queue: Option<&QueueCounts>) -> Value {
+#[derive(Serialize)]
+pub struct CountsView<'a> {
+    name: &'a str,
+    waiting: i64,
+    running: i64,
+    stalled: i64,
+    scheduled: i64,
+    depends: i64,
+    recurring: i64,
+    paused: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    length: Option<i64>,
+}
+
+/// The counts of a queue that need not exist.
+pub fn counts<'a>(name: &'a str, queue: Option<&QueueCounts>) -> CountsView<'a> {
     let counts = queue.map(|queue| queue.counts).unwrap_or_default();
-    json!({
-        "name": name,
-        "waiting": counts.waiting,
-        "running": counts.running,
-        "stalled": counts.stalled,
-        "scheduled": counts.scheduled,
-        "depends": counts.depends,
-        "recurring": queue.map_or(0, |queue| queue.recurring),
-        "paused": queue.is_some_and(|queue| queue.pause.is_some()),
-    })
+    CountsView {
+        name,
+        waiting: counts.waiting,
+        running: counts.running,
+        stalled: counts.stalled,
+        scheduled: counts.scheduled,
+        depends: counts.depends,
+        recurring: queue.map_or(0, |queue| queue.recurring),
+        paused: queue.is_some_and(|queue| queue.pause.is_some()),
+        length: None,
+    }
 }
 
 pub async fn forget_queue(api: Api, call: Call) -> Outcome {

@@ -43,6 +43,9 @@ pub struct Reader {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
+/// Arguments with fewer bytes are copied.
+const COPIED_BYTES: usize = 16 << 10;
+
 impl Reader {
     /// The next command; `None` if it is incomplete. A client that `is_anonymous` has lower limits.
     ///
@@ -120,7 +123,11 @@ impl Reader {
         if input.len() < length + 2 {
             return Ok(false);
         }
-        let argument = input.split_to(length).freeze();
+        // A short argument does not keep the buffer in which it arrived.
+        let argument = match input.split_to(length) {
+            short if length < COPIED_BYTES => Bytes::copy_from_slice(&short),
+            long => long.freeze(),
+        };
         if input.get(..2) != Some(b"\r\n") {
             return Err(Malformed("Protocol error: an argument is too long"));
         }

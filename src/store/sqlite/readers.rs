@@ -17,15 +17,10 @@ use super::{PREPARED_BYTES_MAX, options};
 use crate::store::StoreError;
 use crate::store::binding;
 use crate::store::rows::{Arg, Row, Statement, StatementResult};
+use crate::store::{LONG_READS_MAX, LONG_WAIT_MAX};
 
 /// Maximum number of read-only connections.
 const READERS: u32 = 4;
-
-/// Maximum number of connections for long reads, so that these never occupy the others.
-const LONG_READERS: u32 = 2;
-
-/// How long a read waits for one of these connections.
-const LONG_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// The pool of read-only connections. They see committed data and never wait for the writer.
 #[derive(Clone)]
@@ -49,7 +44,7 @@ impl Readers {
         let options = options(path)?.pragma("query_only", "true");
         let pool = |max| SqlitePoolOptions::new().max_connections(max);
         let ping = pool(1).connect_lazy_with(options.clone());
-        let long = pool(LONG_READERS).acquire_timeout(LONG_WAIT_MAX);
+        let long = pool(LONG_READS_MAX).acquire_timeout(LONG_WAIT_MAX);
         let long = long.connect_lazy_with(options.clone());
         let closing = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&closing);

@@ -35,6 +35,34 @@ async fn an_announced_length_occupies_no_memory() {
     assert_eq!(redis.call(&["ECHO", &text]).await, *text);
 }
 
+/// A command can end where the buffer ends into which it was read.
+#[tokio::test]
+async fn an_idle_connection_occupies_no_memory() {
+    let (server, address) = server(&[]).await;
+    let mut idle = Vec::new();
+    let before = server.memory_mb();
+    for n in 0..40 {
+        let mut redis = Redis::connect(&address).await;
+        // With this length, the last read fills the buffer, if the beginning of the command was read before.
+        let text = "x".repeat(8_421_374);
+        let head = format!("PING\r\n*2\r\n$4\r\nPING\r\n${}\r\n", text.len());
+        redis.write(head.as_bytes()).await;
+        assert_eq!(redis.reply().await, "PONG");
+        redis.write(format!("{text}\r\n").as_bytes()).await;
+        assert_eq!(redis.reply().await, *text);
+        if n % 4 == 0 {
+            redis.write(b"PING\r\nPI").await;
+            assert_eq!(redis.reply().await, "PONG");
+        }
+        idle.push(redis);
+    }
+    let grown = server.memory_mb() - before;
+    // The memory of the last ones may not have been returned to the system.
+    assert!(grown < 150.0, "{grown} MB");
+    let reserved = Metrics::of(&server).await;
+    assert_eq!(reserved.value("switchyard_request_memory_bytes"), Some(0.0));
+}
+
 #[tokio::test]
 async fn an_open_transaction_is_discarded_in_time() {
     let (_server, address) = server(&IMPATIENT).await;
