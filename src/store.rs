@@ -43,7 +43,6 @@ pub use postgres::Listener;
 pub use relay_table::{RelayRow, RelayTable};
 use reserve::Reserve;
 pub use rows::{Arg, Row, Statement, StatementResult};
-
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 

@@ -186,7 +186,7 @@ impl Peers {
     }
 
     /// Parses a notification: the queues, or all (`None`). The outer `None` means that we sent it.
-    fn parse_message(&self, message: &str) -> Option<Option<BTreeSet<QueueId>>> {
+    fn parse_message(&self, message: &str) -> Option<Option<Vec<QueueId>>> {
         let (name, queues) = message.split_once(' ').unwrap_or((message, ""));
         if name == self.name {
             return None;
@@ -241,7 +241,7 @@ impl Engine {
 
     /// After changes by another server, wakes polls for jobs in these queues and updates open pages. `None` means all
     /// queues.
-    pub(in crate::engine) async fn catch_up_with_peers(&self, queues: Option<BTreeSet<QueueId>>) {
+    pub(in crate::engine) async fn catch_up_with_peers(&self, queues: Option<Vec<QueueId>>) {
         if let Err(error) = self.refresh_cache().await {
             tracing::debug!(%error, "failed to read changes of other servers");
             return;
