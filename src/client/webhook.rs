@@ -4,27 +4,30 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
+use hyper::client::conn::http1::handshake;
+use hyper::header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGENT};
 use hyper::{Request, Uri};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt, join, split};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
+use tower_service::Service;
 
 use super::tls;
 
 /// The time for a request and the head of its answer.
 pub const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Maximum size of the head of an answer, with the informational answers before it.
+const ANSWER_BYTES_MAX: u64 = 64 << 10;
+
 /// Posts to webhooks. Follows no redirects, and reads nothing but the status of an answer.
 #[derive(Debug, Default)]
 pub struct Webhooks {
-    plain: OnceCell<Http>,
+    plain: OnceCell<tls::Connector>,
     /// With the certificate authorities of the system.
-    encrypted: OnceCell<Http>,
+    encrypted: OnceCell<tls::Connector>,
 }
-
-type Http = Client<tls::Connector, Full<Bytes>>;
 
 impl Webhooks {
     /// Posts JSON, and returns the status.
@@ -47,10 +50,14 @@ impl Webhooks {
             true => &self.encrypted,
             false => &self.plain,
         };
-        let http = cell.get_or_try_init(|| client(is_encrypted)).await?;
+        let connector = cell.get_or_try_init(|| connector(is_encrypted)).await?;
         let signature =
             HeaderValue::from_str(signature).map_err(|_| "the signature is not valid")?;
-        let request = Request::post(url)
+        let host = url.authority().ok_or("the address is not valid")?.as_str();
+        let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+        let path = url.path_and_query().map_or("/", |path| path.as_str());
+        let request = Request::post(path)
+            .header(HOST, host)
             .header(CONTENT_TYPE, "application/json")
             .header(
                 USER_AGENT,
@@ -59,26 +66,39 @@ impl Webhooks {
             .header(SIGNATURE, signature)
             .body(Full::new(Bytes::from(body)))
             .map_err(|_| "the request is not valid")?;
-        match timeout(WEBHOOK_TIMEOUT, http.request(request)).await {
-            Err(_) => Err("no answer within 5 s"),
-            Ok(Err(error)) if error.is_connect() => Err("cannot connect"),
-            Ok(Err(_)) => Err("the connection failed"),
-            // Without its body, the connection is closed.
-            Ok(Ok(answer)) => Ok(answer.status().as_u16()),
-        }
+        let sent = timeout(WEBHOOK_TIMEOUT, send(connector.clone(), url, request)).await;
+        sent.unwrap_or(Err("no answer within 5 s"))
+    }
+}
+
+/// Sends a request on a connection of its own, and returns the status of the answer.
+async fn send(
+    mut connector: tls::Connector,
+    url: Uri,
+    request: Request<Full<Bytes>>,
+) -> Result<u16, &'static str> {
+    let stream = connector.call(url).await.map_err(|_| "cannot connect")?;
+    let (read, write) = split(TokioIo::new(stream));
+    let stream = TokioIo::new(join(read.take(ANSWER_BYTES_MAX), write));
+    let failed = |_| "the connection failed";
+    let (mut sender, connection) = handshake(stream).await.map_err(failed)?;
+    let transfer = async {
+        drop(connection.await);
+        // The answer can have arrived before the connection ended.
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        answer = sender.send_request(request) => Ok(answer.map_err(failed)?.status().as_u16()),
+        () = transfer => Err("the connection failed"),
     }
 }
 
 /// The header with the signature of the body.
 const SIGNATURE: HeaderName = HeaderName::from_static("switchyard-signature");
 
-async fn client(is_encrypted: bool) -> Result<Http, &'static str> {
+async fn connector(is_encrypted: bool) -> Result<tls::Connector, &'static str> {
     // Reads the certificates of the system.
     let made = tokio::task::spawn_blocking(move || tls::connector(is_encrypted, None)).await;
     let connector = made.ok().and_then(Result::ok);
-    let connector = connector.ok_or("the system has no CA certificates")?;
-    Ok(Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .pool_max_idle_per_host(0)
-        .build(connector))
+    connector.ok_or("the system has no CA certificates")
 }

@@ -284,6 +284,12 @@ async fn run_and_respond<R: GroupRunner>(
                 groups.extend([requests, rest]);
                 continue;
             }
+            if requests.len() > 1 && error.is_conflict() {
+                let rest = requests.split_off(requests.len() / 2);
+                // They run last, so that requests for other jobs do not wait for those that conflict.
+                groups.extend([requests, rest]);
+                continue;
+            }
             if requests.len() > 1 && error.may_be_caused_by_one_request() {
                 let rest = requests.split_off(requests.len() / 2);
                 groups.push_front(rest);
@@ -326,6 +332,15 @@ impl SlowSearch {
     }
 }
 
+/// How often a group of this many requests runs if it conflicts with another server. A larger group is split soon, so
+/// that the requests that do not conflict are done.
+fn attempts_max(requests: usize) -> u32 {
+    match requests {
+        0 | 1 => ATTEMPTS_MAX,
+        _ => 2,
+    }
+}
+
 /// Runs the group, and again after a conflict with another server or an outage before the commit.
 async fn attempt<R: GroupRunner>(
     connection: &mut Connection,
@@ -348,7 +363,7 @@ async fn attempt<R: GroupRunner>(
             connection.roll_back().await;
         }
         match outcome {
-            Err(error) if error.is_conflict() && attempts < ATTEMPTS_MAX => {
+            Err(error) if error.is_conflict() && attempts < attempts_max(requests.len()) => {
                 if attempts > 1 {
                     sleep(CONFLICT_DELAY * attempts).await;
                 }

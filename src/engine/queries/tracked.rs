@@ -16,10 +16,11 @@ impl Engine {
         Ok(split_missing(keys, found))
     }
 
-    /// Like [`Engine::tracked`], with shortened texts.
-    pub async fn list_tracked(&self) -> Result<(Vec<Job>, Vec<String>)> {
+    /// Like [`Engine::tracked`], with shortened texts, for the first `max` tracked jobs.
+    pub async fn list_tracked(&self, max: usize) -> Result<(Vec<Job>, Vec<String>)> {
         self.refresh_cache().await?;
-        let keys = self.tracked_keys();
+        let mut keys = self.tracked_keys();
+        keys.truncate(max);
         let found = self.list_jobs_by_key(&keys).await?;
         Ok(split_missing(keys, found))
     }

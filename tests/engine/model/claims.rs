@@ -100,6 +100,12 @@ impl Model {
                 found.is_cut = count >= per_queue(claim);
             }
         }
+        // The engine does not look at more jobs than the queue has room for, even if a grace period begins for one.
+        for found in all.values_mut() {
+            let free = found.free.unwrap_or(usize::MAX);
+            found.expired.truncate(free);
+            found.waiting.truncate(free);
+        }
         if claim.order == Order::RoundRobin {
             return self.claim_in_turn(claim, &mut all);
         }

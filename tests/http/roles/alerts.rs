@@ -217,6 +217,28 @@ async fn redirects_are_not_followed_and_their_target_is_not_called() {
 }
 
 #[tokio::test]
+async fn an_endless_answer_ends_the_delivery() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            read(&mut stream).await;
+            let lines = "HTTP/1.1 100 Continue\r\n\r\n".repeat(1_000);
+            while stream.write_all(lines.as_bytes()).await.is_ok() {}
+        }
+    });
+    let server = Server::with(&with_keys(&ON));
+    let anna = Browser::at(&server).with_key(ANNA);
+    create(&anna, &url, "dead").await;
+    anna.act("test_alert", &[("name", "Night")]).await;
+    eventually("the failure is noted", async || {
+        view(&anna).await["deliveries"][0]["outcome"] == "the connection failed"
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn alerts_need_a_secret_and_an_admin() {
     let server = Server::with(&with_keys(&[]));
     let anna = Browser::at(&server).with_key(ANNA);

@@ -49,9 +49,10 @@ impl Engine {
     /// independent, and large requests are split over several transactions.
     ///
     /// # Errors
-    /// [`JobExists`, `TooMany`](crate::engine::Error).
+    /// [`JobExists`, `TooMany`, `NameTooLong`](crate::engine::Error).
     pub async fn enqueue(&self, jobs: Vec<Enqueue>, mode: Mode) -> Result<()> {
         self.check_room(jobs.iter().map(|job| &job.queue))?;
+        self.check_indexable(jobs.iter().flat_map(|job| [&job.queue.name, &job.id]))?;
         if mode != Mode::Unique {
             let put = move |work: &mut UnitOfWork, job: &Enqueue| {
                 put(work, job, mode);
@@ -70,6 +71,19 @@ impl Engine {
         needs.only_existence = true;
         self.write(needs, None, jobs.len(), move |work| enqueue(work, &jobs))
             .await
+    }
+}
+
+/// Maximum length of an indexed text on Postgres, in bytes: below a third of a page.
+const INDEXED_BYTES_MAX: usize = 2_600;
+
+impl Engine {
+    /// Refuses names that Postgres cannot index, before they reach the writer, where they would delay other requests.
+    fn check_indexable<'a>(&self, mut names: impl Iterator<Item = &'a String>) -> Result<()> {
+        match self.readers().is_shared() && names.any(|name| name.len() > INDEXED_BYTES_MAX) {
+            true => Err(Error::NameTooLong),
+            false => Ok(()),
+        }
     }
 }
 

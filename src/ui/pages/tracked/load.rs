@@ -28,7 +28,7 @@ const TRACKED_SHOWN: usize = 500;
 
 /// The tracked jobs and their recent events.
 pub async fn load_tracked(engine: &Engine) -> Result<TrackedView> {
-    let (jobs, missing) = engine.list_tracked().await?;
+    let (jobs, missing) = engine.list_tracked(TRACKED_SHOWN).await?;
     let now = engine.now(None);
     let newest = engine.last_event().await?;
     let searched = newest.min(EVENTS_SEARCHED);
@@ -38,16 +38,15 @@ pub async fn load_tracked(engine: &Engine) -> Result<TrackedView> {
         _ => engine.events(newest - searched, limit, None).await?,
     };
     Ok(TrackedView {
-        total: jobs.len() + missing.len(),
+        total: engine.known_tracked().ids().len(),
         jobs: jobs
             .iter()
-            .take(TRACKED_SHOWN)
             .map(|job| {
                 let last = job.events().pop().map(entry);
                 (job_row(engine, job, now), last)
             })
             .collect(),
-        missing: missing.into_iter().take(TRACKED_SHOWN).collect(),
+        missing,
         events: events
             .into_iter()
             .rev()
