@@ -55,7 +55,7 @@ pub use model::job::{
     EffectiveState, Failure, Job, JobKey, LMSTFY_SCOPE, Lease, NAME_BYTES_MAX, Protocol,
     QLESS_SCOPE, QueueId, QueueKey, State, UNLIMITED, wrong_class, wrong_name,
 };
-pub use model::page::Page;
+pub use model::page::{Page, PageOf, Place, Position, page_of_newest};
 pub use model::queue::{PAUSE_REASON_CHARS_MAX, Pause, Queue, Queues};
 pub use model::record::Record;
 pub use model::recurring::{RECURRING_ID_BYTES_MAX, Recurring};

@@ -14,6 +14,7 @@ pub mod failure_times;
 pub mod failures;
 pub mod import;
 pub mod job_lists;
+pub mod job_pages;
 pub mod jobs;
 pub mod lmstfy;
 pub mod marks;

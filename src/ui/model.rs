@@ -5,6 +5,7 @@ pub mod failure_link;
 pub mod histogram;
 pub mod job;
 pub mod operation;
+pub mod paging;
 pub mod problem;
 pub mod queue;
 pub mod queue_ref;

@@ -6,9 +6,10 @@ use leptos::prelude::use_context;
 
 use crate::auth::{AuthMethod, Role};
 use crate::ui::display::Display;
+use crate::ui::model::paging::PagePlace;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::series::{Compare, StatisticsQuery};
-use crate::ui::urls::encoding::{decode, name_of, without_nul};
+use crate::ui::urls::encoding::{decode, encode, name_of, without_nul};
 
 /// The request for a page. The router provides it as context.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -151,6 +152,35 @@ impl PageRequest {
         self.params(key).into_iter().next()
     }
 
+    /// The page of a list by key: the parameters `after` and `before`.
+    pub fn page(&self) -> PagePlace {
+        let text = |name: &str| self.param(name).unwrap_or_default();
+        PagePlace {
+            after: text("after"),
+            before: text("before"),
+        }
+    }
+
+    /// The parameter of the address that names the page of a list by key; none for the first page.
+    pub fn page_fields(&self) -> Vec<(&'static str, String)> {
+        let page = self.page();
+        let fields = [("after", page.after), ("before", page.before)].into_iter();
+        fields
+            .filter(|(_, position)| !position.is_empty())
+            .take(1)
+            .collect()
+    }
+
+    /// The address of the same page of the list at `path`.
+    pub fn page_address(&self, path: &str) -> String {
+        let mut address = path.to_owned();
+        for (name, position) in self.page_fields() {
+            address.push_str(&format!("?{name}="));
+            encode(&position, &mut address);
+        }
+        address
+    }
+
     /// The offset in the query; 0 if it is missing or invalid.
     pub fn offset(&self) -> usize {
         self.param("offset")
@@ -228,6 +258,20 @@ mod tests {
             request.here(),
             "/ui/queues/a%2Fb/failed?q=a+b%26c&offset=50"
         );
+    }
+
+    #[test]
+    fn the_address_of_a_list_keeps_its_page() {
+        for (query, expected) in [
+            ("", "/ui/x"),
+            ("offset=50", "/ui/x"),
+            ("after=0.5.7&do=delete", "/ui/x?after=0.5.7"),
+            ("before=0.5.-7", "/ui/x?before=0.5.-7"),
+            ("after=a%26b&before=0.5.7", "/ui/x?after=a%26b"),
+        ] {
+            let request = PageRequest::with_query(query);
+            assert_eq!(request.page_address("/ui/x"), expected, "{query}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Converts engine types to the view models that several pages show.
 
 pub mod csv;
+pub mod paging;
 pub mod queue_refs;
 pub mod workers;
 

@@ -1,7 +1,7 @@
 //! Dead jobs of Relay, and requeuing them.
 
 use super::*;
-use switchyard::engine::{Enqueue, Mode, ReenqueueResult};
+use switchyard::engine::{Enqueue, Mode, Place, ReenqueueResult};
 
 fn enqueue(id: &str) -> Enqueue {
     Enqueue {
@@ -68,12 +68,8 @@ async fn dead_jobs_with_the_same_id_are_identified_by_number() {
     for _ in 0..3 {
         die(&engine, &["twin".to_owned()]).await;
     }
-    let page = Page {
-        offset: 0,
-        limit: 9,
-    };
-    let dead = engine.list_jobs(EffectiveState::Dead, Some(&queue), page, None);
-    let dead = dead.await.unwrap();
+    let dead = engine.job_page(EffectiveState::Dead, Some(&queue), Place::First, 9, None);
+    let dead = dead.await.unwrap().rows;
     let seqs: Vec<i64> = dead.iter().map(|job| job.seq).collect();
     assert_eq!(engine.list_dead_jobs(&queue, &seqs).await.unwrap(), dead);
     let elsewhere = QueueKey::relay("elsewhere");

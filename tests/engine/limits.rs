@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use switchyard::engine::{
-    Enqueue, JobAction, Mode, NewOperation, OperationError, OperationEstimate, Subject,
+    Enqueue, JobAction, Mode, NewOperation, OperationError, OperationEstimate, Place, Subject,
 };
 
 /// The number of distinct times. Each transaction has its own time.
@@ -242,8 +242,8 @@ async fn lists_load_1000_characters_of_payloads_and_messages() {
             ..Put::default()
         };
         add(&engine, &queue, vec![job]).await;
-        let listed = engine.list_jobs(EffectiveState::Waiting, Some(&queue), PAGE, None);
-        let listed = listed.await.unwrap();
+        let listed = engine.job_page(EffectiveState::Waiting, Some(&queue), Place::First, 9, None);
+        let listed = listed.await.unwrap().rows;
         assert_eq!(listed[0].body.chars().count(), expected);
 
         let claim = Claim::of(queue, "w", 1);
@@ -277,8 +277,12 @@ async fn lists_load_up_to_16_kib_of_tags() {
             ..Put::default()
         };
         add(&engine, &queue, vec![job]).await;
-        let listed = engine.list_jobs(EffectiveState::Waiting, Some(&queue), PAGE, None);
-        assert_eq!(listed.await.unwrap()[0].tags.len(), expected, "{bytes}");
+        let listed = engine.job_page(EffectiveState::Waiting, Some(&queue), Place::First, 9, None);
+        assert_eq!(
+            listed.await.unwrap().rows[0].tags.len(),
+            expected,
+            "{bytes}"
+        );
     }
 }
 

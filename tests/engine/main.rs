@@ -20,6 +20,7 @@ mod long_parts;
 mod model;
 mod oldest;
 mod operations;
+mod pages;
 mod pauses;
 #[path = "../support/random.rs"]
 mod random;

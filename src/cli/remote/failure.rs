@@ -12,6 +12,7 @@ use crate::cli::output::{Table, fields, json_line, printable_lines};
 use crate::config::FailureCommand;
 use crate::time::number;
 use crate::ui::actions::failures::retry_request;
+use crate::ui::model::paging::PagePlace;
 use crate::ui::pages::failures::load::{Failure as LoadFailure, Failures};
 use crate::ui::pages::failures::model::{FailingGroup, FailingView, MessageKind};
 
@@ -60,7 +61,7 @@ async fn read(session: &Session, group: &str, range: &str) -> Result<FailingView
         group: group.to_owned(),
         range: range.to_owned(),
         fingerprint: String::new(),
-        offset: 0,
+        page: PagePlace::default(),
     };
     let view = session.read(call).await?;
     if view.group.count == 0 {

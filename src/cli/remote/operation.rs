@@ -13,6 +13,7 @@ use crate::config::{Limit, OperationCommand};
 use crate::time::number;
 use crate::ui::actions::operations::{StopOperation, UndoOperation};
 use crate::ui::model::operation::{OperationRow, OperationState, OperationView};
+use crate::ui::model::paging::PagePlace;
 use crate::ui::pages::operations::load::{LoadOperation, Operations};
 
 pub async fn run(command: &OperationCommand) -> Outcome {
@@ -67,13 +68,13 @@ async fn load(session: &Session, id: i64) -> Result<OperationView> {
 
 async fn list(session: &Session, limit: Limit) -> Result<String> {
     let mut rows: Vec<OperationRow> = Vec::new();
+    let mut page = PagePlace::default();
     loop {
-        let offset = rows.len();
-        let page = session.read(Operations { offset }).await?.rows;
-        let is_last = page.is_empty();
-        rows.extend(page);
-        if is_last || rows.len() >= limit.limit {
-            break;
+        let view = session.read(Operations { page }).await?;
+        rows.extend(view.rows);
+        match view.neighbors.next {
+            Some(next) if rows.len() < limit.limit => page = PagePlace::after(next),
+            _ => break,
         }
     }
     rows.truncate(limit.limit);

@@ -18,6 +18,7 @@ use crate::ui::actions::queues::{
     CreateQueue, DeleteQueue, DestroyQueue, ForgetQueue, PauseQueue, PauseQueues, ResumeQueues,
     UnpauseQueue,
 };
+use crate::ui::model::paging::PagePlace;
 use crate::ui::model::queue::{PauseForm, QueueRow};
 use crate::ui::model::queue_ref::Protocol;
 use crate::ui::model::state::EffectiveState;
@@ -144,12 +145,12 @@ fn back() -> String {
 /// Checks that the queue exists, because some actions would create it.
 async fn check(session: &Session, queue: &QueueName) -> Result<()> {
     match queue.protocol {
-        Protocol::Jobq => drop(records(session, queue, 0).await?),
+        Protocol::Jobq => drop(records(session, queue, PagePlace::default()).await?),
         Protocol::Qless | Protocol::Lmstfy | Protocol::Relay => {
             let call = Queue {
                 queue_ref: queue_ref(queue),
                 state: EffectiveState::Waiting.as_str().to_owned(),
-                offset: 0,
+                page: PagePlace::default(),
             };
             drop(session.read(call).await?);
         }
@@ -273,18 +274,18 @@ async fn show(session: &Session, queue: &QueueName, state: &str, limit: Limit) -
             "unknown state \"{state}\"; see --help"
         )));
     };
-    let mut jobs = Vec::new();
+    let (mut jobs, mut page) = (Vec::new(), PagePlace::default());
     let row = loop {
         let call = Queue {
             queue_ref: queue_ref(queue),
             state: state.as_str().to_owned(),
-            offset: jobs.len(),
+            page,
         };
-        let page = session.read(call).await?;
-        let is_last = page.jobs.is_empty();
-        jobs.extend(page.jobs);
-        if is_last || jobs.len() >= limit.limit {
-            break page.queue;
+        let view = session.read(call).await?;
+        jobs.extend(view.jobs);
+        match view.neighbors.next {
+            Some(next) if jobs.len() < limit.limit => page = PagePlace::after(next),
+            _ => break view.queue,
         }
     };
     jobs.truncate(limit.limit);
@@ -336,30 +337,31 @@ async fn show(session: &Session, queue: &QueueName, state: &str, limit: Limit) -
     Ok(format!("{about}\n{}", job_table(&jobs)))
 }
 
-async fn records(session: &Session, queue: &QueueName, offset: usize) -> Result<RecordsView> {
+async fn records(session: &Session, queue: &QueueName, page: PagePlace) -> Result<RecordsView> {
     let (queue_ref, filter) = (queue_ref(queue), RecordFilter::All);
     session
         .read(Records {
             queue_ref,
             filter,
-            offset,
+            page,
         })
         .await
 }
 
 /// A Jobq queue: its states, and its records, least recently changed first.
 async fn show_records(session: &Session, queue: &QueueName, limit: Limit) -> Result<String> {
-    let mut rows = Vec::new();
+    let (mut rows, mut page) = (Vec::new(), PagePlace::default());
     let view = loop {
-        let mut view = records(session, queue, rows.len()).await?;
-        let page = match &mut view.list {
-            RecordList::Page(page, _) | RecordList::Found(page) => std::mem::take(page),
-            RecordList::Refused(_) | RecordList::Nothing => Vec::new(),
+        let mut view = records(session, queue, page).await?;
+        let (found, next) = match &mut view.list {
+            RecordList::Page(found, _, neighbors) => (std::mem::take(found), neighbors.next.take()),
+            RecordList::Found(found) => (std::mem::take(found), None),
+            RecordList::Refused(_) | RecordList::Nothing => (Vec::new(), None),
         };
-        let is_last = page.is_empty();
-        rows.extend(page);
-        if is_last || rows.len() >= limit.limit {
-            break view;
+        rows.extend(found);
+        match next {
+            Some(next) if rows.len() < limit.limit => page = PagePlace::after(next),
+            _ => break view,
         }
     };
     rows.truncate(limit.limit);

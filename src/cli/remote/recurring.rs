@@ -10,6 +10,7 @@ use crate::config::{Limit, RecurringCommand, RecurringJobs, RecurringPut};
 use crate::ui::actions::recurring::{
     PauseRecurring, Recur, ResumeRecurring, RunRecurring, Unrecur,
 };
+use crate::ui::model::paging::PagePlace;
 use crate::ui::model::recurring::{RecurringForm, RecurringRow};
 use crate::ui::pages::recurring::load::Recurrings;
 use crate::ui::pages::recurring_job::load::Recurring;
@@ -84,16 +85,17 @@ fn back() -> String {
 
 async fn list(session: &Session, queue: Option<&String>, limit: Limit) -> Result<String> {
     let mut rows: Vec<RecurringRow> = Vec::new();
+    let mut page = PagePlace::default();
     loop {
         let call = Recurrings {
             queue: queue.cloned(),
-            offset: rows.len(),
+            page,
         };
-        let page = session.read(call).await?.rows;
-        let is_last = page.is_empty();
-        rows.extend(page);
-        if is_last || rows.len() >= limit.limit {
-            break;
+        let view = session.read(call).await?;
+        rows.extend(view.rows);
+        match view.neighbors.next {
+            Some(next) if rows.len() < limit.limit => page = PagePlace::after(next),
+            _ => break,
         }
     }
     rows.truncate(limit.limit);

@@ -9,6 +9,7 @@ use crate::time::number;
 use crate::ui::actions::failures::retry_request;
 use crate::ui::model::job::JobRow;
 use crate::ui::model::operation::OperationRequest;
+use crate::ui::model::paging::PagePlace;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::state::EffectiveState;
 use crate::ui::pages::confirm::load::Confirm;
@@ -81,7 +82,7 @@ pub async fn load(session: &Session, view: &View) -> Result<Loaded, Failure> {
             let call = Queue {
                 queue_ref: queue_ref.clone(),
                 state: state.as_str().to_owned(),
-                offset: 0,
+                page: PagePlace::default(),
             };
             loaded.jobs = session.read(call).await?.jobs;
         }
@@ -90,7 +91,7 @@ pub async fn load(session: &Session, view: &View) -> Result<Loaded, Failure> {
                 group: group.clone(),
                 range: "all".to_owned(),
                 fingerprint: String::new(),
-                offset: 0,
+                page: PagePlace::default(),
             };
             loaded.jobs = session.read(call).await?.jobs;
         }
@@ -121,11 +122,11 @@ async fn records(session: &Session, queue_ref: &QueueRef) -> Result<Vec<String>,
     let call = Records {
         queue_ref: queue_ref.clone(),
         filter: RecordFilter::All,
-        offset: 0,
+        page: PagePlace::default(),
     };
     let view = session.read(call).await?;
     let mut table = crate::cli::output::Table::new(&["ID", "STATE", "MODIFIED", "PAYLOAD"]);
-    if let RecordList::Page(rows, _) = view.list {
+    if let RecordList::Page(rows, ..) = view.list {
         for row in rows {
             table.row([
                 row.id.to_string(),

@@ -7,6 +7,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::cron::{CronSchedule, NEVER};
 use crate::engine::model::job::{NAME_BYTES_MAX, QueueId};
+use crate::engine::model::page::{Direction, Pages};
 use crate::store::{Row, Statement, StoreError};
 
 /// The longest ID of a recurring job in bytes. The IDs of its children add a hyphen and a number.
@@ -331,6 +332,35 @@ pub const IN_QUEUE: List =
     list!("recurring AS r WHERE r.queue = $3 ORDER BY r.next_at, r.seq LIMIT $1 + 0 OFFSET $2 + 0");
 
 pub const ALL: List = list!("recurring AS r ORDER BY r.next_at, r.seq LIMIT $1 + 0 OFFSET $2 + 0");
+
+/// The pages by key of the same lists.
+pub const IN_QUEUE_PAGES: Pages = Pages {
+    direction: Direction::Ascending,
+    forward: select!(
+        brief:
+            "recurring AS r WHERE r.queue = $6 AND (r.next_at, r.seq) > ($2, $3) AND (r.next_at, r.seq) < ($4, $5)
+             ORDER BY r.next_at, r.seq LIMIT $1 + 0"
+    ),
+    backward: select!(
+        brief:
+            "recurring AS r WHERE r.queue = $6 AND (r.next_at, r.seq) > ($2, $3) AND (r.next_at, r.seq) < ($4, $5)
+             ORDER BY r.next_at DESC, r.seq DESC LIMIT $1 + 0"
+    ),
+};
+
+pub const ALL_PAGES: Pages = Pages {
+    direction: Direction::Ascending,
+    forward: select!(
+        brief:
+            "recurring AS r WHERE (r.next_at, r.seq) > ($2, $3) AND (r.next_at, r.seq) < ($4, $5)
+             ORDER BY r.next_at, r.seq LIMIT $1 + 0"
+    ),
+    backward: select!(
+        brief:
+            "recurring AS r WHERE (r.next_at, r.seq) > ($2, $3) AND (r.next_at, r.seq) < ($4, $5)
+             ORDER BY r.next_at DESC, r.seq DESC LIMIT $1 + 0"
+    ),
+};
 
 /// The queues that have recurring jobs.
 pub const QUEUES: &str = "SELECT DISTINCT queue FROM recurring";

@@ -3,6 +3,7 @@
 use crate::engine::clock::Time;
 use crate::engine::model::job::QueueKey;
 use crate::engine::model::long_bodies::body;
+use crate::engine::model::page::{Direction, Pages};
 use crate::engine::operations::{
     JobAction, Operation, OperationState, Skip, Subject, UNDO_GRACE_S, UNDO_S,
 };
@@ -174,11 +175,19 @@ pub const ACTIVE: &str = concat!(
     " FROM operations WHERE stage IN (1, 5) ORDER BY id LIMIT $1 + 0"
 );
 
-pub const NEWEST: &str = concat!(
-    "SELECT ",
-    columns!(),
-    " FROM operations ORDER BY id DESC LIMIT $1 + 0 OFFSET $2 + 0"
-);
+pub const NEWEST: Pages = Pages {
+    direction: Direction::Descending,
+    forward: concat!(
+        "SELECT ",
+        columns!(),
+        " FROM operations WHERE id > $2 AND id < $3 ORDER BY id DESC LIMIT $1 + 0"
+    ),
+    backward: concat!(
+        "SELECT ",
+        columns!(),
+        " FROM operations WHERE id > $2 AND id < $3 ORDER BY id LIMIT $1 + 0"
+    ),
+};
 
 pub const COUNT: &str = "SELECT count(*) FROM operations";
 

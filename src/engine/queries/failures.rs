@@ -79,7 +79,7 @@ const FAILED_WITH: List = list!(
      ORDER BY j.since DESC, j.seq DESC LIMIT $1 + 0 OFFSET $2 + 0"
 );
 
-const FAILURE_COUNT: &str =
+pub const FAILURE_COUNT: &str =
     "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM failure_counts WHERE failure_group = $1";
 
 #[cfg(test)]

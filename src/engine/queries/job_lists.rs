@@ -121,18 +121,6 @@ impl Engine {
         self.read_whole(list, &args).await
     }
 
-    /// Like [`Engine::jobs`], with shortened texts.
-    pub async fn list_jobs(
-        &self,
-        state: EffectiveState,
-        queue: Option<&QueueKey>,
-        page: Page,
-        now: Option<Time>,
-    ) -> Result<Vec<Job>> {
-        let brief = |list: &List| list.brief;
-        jobs(&self.rows_of(brief, state, queue, page, now).await?)
-    }
-
     /// The IDs of the jobs that [`Engine::jobs`] returns.
     pub async fn job_ids(
         &self,
@@ -141,27 +129,13 @@ impl Engine {
         page: Page,
         now: Option<Time>,
     ) -> Result<Vec<String>> {
-        let ids = |list: &List| list.ids;
-        let rows = self.rows_of(ids, state, queue, page, now).await?;
-        let ids = rows.iter().map(|row| row.text(0));
-        Ok(ids.collect::<Result<_, _>>()?)
-    }
-
-    /// The rows of one of the statements of a list.
-    async fn rows_of(
-        &self,
-        statement: fn(&List) -> &'static str,
-        state: EffectiveState,
-        queue: Option<&QueueKey>,
-        page: Page,
-        now: Option<Time>,
-    ) -> Result<Vec<Row>> {
         let Some((list, args)) = self.list(state, queue, page, now).await? else {
             return Ok(Vec::new());
         };
         let _permit = deep_page_permit(page).await?;
-        let statement = Statement::new(statement(list), args);
-        Ok(self.readers().rows(statement).await?)
+        let rows = self.readers().rows(Statement::new(list.ids, args)).await?;
+        let ids = rows.iter().map(|row| row.text(0));
+        Ok(ids.collect::<Result<_, _>>()?)
     }
 
     /// The statements of a list, and their arguments; `None` if there is no such list.

@@ -2,10 +2,10 @@
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::model::page::Page;
+use crate::engine::model::page::{Page, PageOf, Place, Position, Range};
 use crate::engine::operations::rows;
 use crate::engine::operations::{Operation, Skip};
-use crate::store::Statement;
+use crate::store::{Row, Statement};
 
 impl Engine {
     /// The operation with this ID.
@@ -16,18 +16,14 @@ impl Engine {
     }
 
     /// The number of operations, and a page of them, newest first.
-    pub async fn operations(&self, page: Page) -> Result<(i64, Vec<Operation>)> {
-        let (limit, offset) = (page.limit as i64, page.offset as i64);
-        let batch = vec![
-            Statement::new(rows::COUNT, []),
-            Statement::new(rows::NEWEST, [limit.into(), offset.into()]),
-        ];
-        let mut answers = self.readers().read(batch).await?.into_iter();
-        let mut next = || answers.next().unwrap_or_default().rows;
-        let total = next().first().map_or(Ok(0), |row| row.int(0))?;
-        let found = next();
-        let found = found.iter().map(|row| Ok(rows::operation(row)?.0));
-        Ok((total, found.collect::<Result<_>>()?))
+    pub async fn operations(&self, place: Place, limit: usize) -> Result<(i64, PageOf<Operation>)> {
+        let total = self.readers().rows(Statement::new(rows::COUNT, [])).await?;
+        let total = total.first().map_or(Ok(0), |row| row.int(0))?;
+        let args = |range: Range| vec![range.from.time.into(), range.to.time.into()];
+        let parse = |row: &Row| Ok(rows::operation(row)?.0);
+        let position = |operation: &Operation| Position::at(operation.id, 0);
+        let page = self.page_of(&rows::NEWEST, place, limit, args, parse, position);
+        Ok((total, page.await?))
     }
 
     /// The jobs that the operation skipped, in order. Only the first 1,000 are stored.

@@ -2,11 +2,12 @@
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::model::page::Page;
+use crate::engine::model::page::{Direction, PageOf, Pages, Place, Position, Range};
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::Record;
+use crate::engine::queries::job_pages::time_args;
 use crate::engine::queries::record_batches::{found, records};
-use crate::store::{Statement, StatementResult, StoreError};
+use crate::store::{Arg, Row, Statement};
 
 /// The most labels that are listed; the rarest are left out.
 const LABELS_MAX: i64 = 200;
@@ -39,7 +40,7 @@ impl Engine {
             LABELS_MAX.into(),
         ];
         let rows = self.readers().rows(Statement::new(LABELS, args)).await?;
-        let labelled = |row: &crate::store::Row| {
+        let labelled = |row: &Row| {
             Ok(LabelCounts {
                 label: row.text_or_null(0)?,
                 count: row.int(1)?,
@@ -56,26 +57,29 @@ impl Engine {
         &self,
         queue: &Queue,
         which: &LabelFilter,
-        page: Page,
-    ) -> Result<(Vec<Record>, i64)> {
+        place: Place,
+        limit: usize,
+    ) -> Result<(PageOf<Record>, i64)> {
         let (list, count) = match which {
-            LabelFilter::All => (ALL, COUNT_ALL),
-            LabelFilter::Labelled(_) => (LABELLED, COUNT_LABELLED),
-            LabelFilter::Others => (OTHERS, COUNT_OTHERS),
+            LabelFilter::All => (&ALL, COUNT_ALL),
+            LabelFilter::Labelled(_) => (&LABELLED, COUNT_LABELLED),
+            LabelFilter::Others => (&OTHERS, COUNT_OTHERS),
         };
         let id = self.existing_queue_id(queue).await?;
-        let page = [(page.limit as i64).into(), (page.offset as i64).into()];
-        let mut list = Statement::new(list, [id.into()].into_iter().chain(page));
         let mut count = Statement::new(count, [id.into()]);
+        let mut of: Vec<Arg> = vec![id.into()];
         if let LabelFilter::Labelled(label) = which {
-            (list, count) = (list.with(label.as_str()), count.with(label.as_str()));
+            count = count.with(label.as_str());
+            of.push(label.as_str().into());
         }
-        let mut answers = self.readers().read(vec![list, count]).await?.into_iter();
-        let mut rows = || answers.next().unwrap_or_else(StatementResult::default).rows;
-        let records: Result<_, StoreError> =
-            rows().iter().map(|row| Ok(found(row)?.record)).collect();
-        let count = rows().first().map_or(Ok(0), |row| row.int(0))?;
-        Ok((records?, count))
+        let args = |range: Range| time_args(range, &of);
+        let parse = |row: &Row| Ok(found(row)?.record);
+        let position = |record: &Record| Position::at(record.modified.0, record.seq);
+        let page = self.page_of(list, place, limit, args, parse, position);
+        let page = page.await?;
+        let rows = self.readers().rows(count).await?;
+        let count = rows.first().map_or(Ok(0), |row| row.int(0))?;
+        Ok((page, count))
     }
 }
 
@@ -83,9 +87,47 @@ const LABELS: &str = "
 SELECT label, count(*) FROM jobs WHERE queue = $1 AND state = {record}
 GROUP BY label ORDER BY count(*) DESC, label LIMIT $2 + 0";
 
-const ALL: &str = records!(brief: "queue = $1 ORDER BY updated_at, seq LIMIT $2 + 0 OFFSET $3 + 0");
-const LABELLED: &str = records!(brief: "queue = $1 AND label = $4 ORDER BY updated_at, seq LIMIT $2 + 0 OFFSET $3 + 0");
-const OTHERS: &str = records!(brief: "queue = $1 AND label IS NULL ORDER BY updated_at, seq LIMIT $2 + 0 OFFSET $3 + 0");
+const ALL: Pages = Pages {
+    direction: Direction::Ascending,
+    forward: records!(
+        brief:
+            "queue = $6 AND (updated_at, seq) > ($2, $3) AND (updated_at, seq) < ($4, $5)
+             ORDER BY updated_at, seq LIMIT $1 + 0"
+    ),
+    backward: records!(
+        brief:
+            "queue = $6 AND (updated_at, seq) > ($2, $3) AND (updated_at, seq) < ($4, $5)
+             ORDER BY updated_at DESC, seq DESC LIMIT $1 + 0"
+    ),
+};
+
+const LABELLED: Pages = Pages {
+    direction: Direction::Ascending,
+    forward: records!(
+        brief:
+            "queue = $6 AND label = $7 AND (updated_at, seq) > ($2, $3) AND (updated_at, seq) < ($4, $5)
+             ORDER BY updated_at, seq LIMIT $1 + 0"
+    ),
+    backward: records!(
+        brief:
+            "queue = $6 AND label = $7 AND (updated_at, seq) > ($2, $3) AND (updated_at, seq) < ($4, $5)
+             ORDER BY updated_at DESC, seq DESC LIMIT $1 + 0"
+    ),
+};
+
+const OTHERS: Pages = Pages {
+    direction: Direction::Ascending,
+    forward: records!(
+        brief:
+            "queue = $6 AND label IS NULL AND (updated_at, seq) > ($2, $3) AND (updated_at, seq) < ($4, $5)
+             ORDER BY updated_at, seq LIMIT $1 + 0"
+    ),
+    backward: records!(
+        brief:
+            "queue = $6 AND label IS NULL AND (updated_at, seq) > ($2, $3) AND (updated_at, seq) < ($4, $5)
+             ORDER BY updated_at DESC, seq DESC LIMIT $1 + 0"
+    ),
+};
 
 const COUNT_ALL: &str = "SELECT count(*) FROM jobs WHERE queue = $1 AND state = {record}";
 const COUNT_LABELLED: &str =

@@ -3,9 +3,12 @@
 use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::model::job::QueueKey;
-use crate::engine::model::page::Page;
-use crate::engine::model::recurring::{ALL, IN_QUEUE, LOAD, Recurring, recurring};
+use crate::engine::model::page::{Page, PageOf, Place, Position, Range};
+use crate::engine::model::recurring::{
+    ALL, ALL_PAGES, IN_QUEUE, IN_QUEUE_PAGES, LOAD, Recurring, recurring,
+};
 use crate::engine::queries::job_lists::{make_room, size};
+use crate::engine::queries::job_pages::time_args;
 use crate::store::{Arg, Row, Statement};
 
 impl Engine {
@@ -48,6 +51,28 @@ impl Engine {
             },
         };
         all(&self.readers().rows(statement).await?)
+    }
+
+    /// A page by key of the recurring jobs that [`Engine::list_recurring`] returns.
+    pub async fn recurring_page(
+        &self,
+        queue: Option<&QueueKey>,
+        place: Place,
+        limit: usize,
+    ) -> Result<PageOf<Recurring>> {
+        self.refresh_cache().await?;
+        let (list, of) = match queue {
+            None => (&ALL_PAGES, Vec::new()),
+            Some(key) => match self.known_queues().get(key) {
+                None => return Ok(PageOf::default()),
+                Some(queue) => (&IN_QUEUE_PAGES, vec![queue.id.into()]),
+            },
+        };
+        let args = |range: Range| time_args(range, &of);
+        let parse = |row: &Row| Ok(recurring(row)?.0);
+        let position = |found: &Recurring| Position::at(found.next_at.0, found.seq);
+        self.page_of(list, place, limit, args, parse, position)
+            .await
     }
 }
 

@@ -8,7 +8,8 @@ use tokio::time::timeout;
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::model::page::Page;
+use crate::engine::model::page::{Direction, Page, PageOf, Pages, Place, Position, Range};
+use crate::engine::queries::job_pages::time_args;
 use crate::store::{Row, Statement, StoreError};
 
 impl Engine {
@@ -27,6 +28,32 @@ impl Engine {
         let rows = answers.next().unwrap_or_default().rows;
         let ids: Result<Vec<_>, _> = rows.iter().map(|row| row.text(0)).collect();
         Ok((total, ids?))
+    }
+
+    /// The number of jobs with the tag, and a page of their IDs by key, by the time of tagging, then in the order in which
+    /// the jobs were added.
+    pub async fn tagged_page(
+        &self,
+        tag: &str,
+        place: Place,
+        limit: usize,
+    ) -> Result<(i64, PageOf<String>)> {
+        let count = Statement::new(COUNT, [tag.into()]);
+        let total = self.readers().rows(count).await?;
+        let total = total.first().map_or(Ok(0), |row| row.int(0))?;
+        let of = [tag.into()];
+        let args = |range: Range| time_args(range, &of);
+        let position = |(time, job, _): &(i64, i64, String)| Position::at(*time, *job);
+        let parse = |row: &Row| Ok((row.int(0)?, row.int(1)?, row.text(2)?));
+        let page = self.page_of(&TAGGED_PAGES, place, limit, args, parse, position);
+        let page = page.await?;
+        let ids = page.rows.into_iter().map(|(_, _, id)| id);
+        let page = PageOf {
+            rows: ids.collect(),
+            previous: page.previous,
+            next: page.next,
+        };
+        Ok((total, page))
     }
 
     /// Tags of at least `least` jobs, most used first, each with its number of jobs. If there are many tags, requests
@@ -99,6 +126,16 @@ const COUNT: &str = "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM tag_counts 
 
 const TAGGED: &str = "
 SELECT id FROM tags WHERE tag = $1 ORDER BY tagged_at, id LIMIT $2 + 0 OFFSET $3 + 0";
+
+const TAGGED_PAGES: Pages = Pages {
+    direction: Direction::Ascending,
+    forward: "
+SELECT tagged_at, job, id FROM tags WHERE tag = $6 AND (tagged_at, job) > ($2, $3) AND (tagged_at, job) < ($4, $5)
+ORDER BY tagged_at, job LIMIT $1 + 0",
+    backward: "
+SELECT tagged_at, job, id FROM tags WHERE tag = $6 AND (tagged_at, job) > ($2, $3) AND (tagged_at, job) < ($4, $5)
+ORDER BY tagged_at DESC, job DESC LIMIT $1 + 0",
+};
 
 const TOP: &str = "
 SELECT tag, CAST(sum(n) AS BIGINT) AS jobs FROM tag_counts GROUP BY tag HAVING sum(n) >= $1

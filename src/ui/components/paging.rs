@@ -4,6 +4,7 @@ use leptos::prelude::*;
 
 use crate::time;
 use crate::ui::model;
+use crate::ui::model::paging::Neighbors;
 use crate::ui::page_request::PageRequest;
 
 /// Rows per page of a list that is loaded completely, such as that of all queues. Keeps pages below 60 kB.
@@ -34,6 +35,42 @@ pub fn pager(
     total: i64,
 ) -> AnyView {
     pages_of(request, path, offset, shown, total, model::PAGE_JOBS)
+}
+
+/// Links to the first, the previous and the next page of a list by key.
+pub fn key_pager(path: &str, neighbors: &Neighbors, shown: usize, total: i64) -> AnyView {
+    let (is_first, is_last) = (neighbors.previous.is_none(), neighbors.next.is_none());
+    if is_first && is_last {
+        return ().into_any();
+    }
+    let address = |name: &str, position: &str| {
+        let mark = if path.contains('?') { '&' } else { '?' };
+        format!("{path}{mark}{name}={position}")
+    };
+    let n = i64::try_from(shown).unwrap_or(i64::MAX);
+    let of = time::number(total);
+    // The server does not count the rows before a page. It knows the numbers of the rows at both ends of the list.
+    let range = match (shown, is_first, is_last) {
+        (0, ..) => "No entries on this page".to_owned(),
+        (_, true, _) => format!("1–{} of {of}", time::number(n)),
+        (_, _, true) if n < total => format!("{}–{of} of {of}", time::number(total - n + 1)),
+        _ => format!("{} of {of}", time::number(n)),
+    };
+    let previous = neighbors.previous.as_deref();
+    let previous = previous.map(|position| {
+        view! {
+            <a class="btn" rel="first" href=path.to_owned()>"First"</a>
+            <a class="btn" rel="prev" href=address("before", position)>"Previous"</a>
+        }
+    });
+    let next = neighbors.next.as_deref();
+    let next = next.map(
+        |position| view! { <a class="btn" rel="next" href=address("after", position)>"Next"</a> },
+    );
+    view! {
+        <nav class="flex items-center gap-3 text-muted" aria-label="Pagination">{previous} <span>{range}</span> {next}</nav>
+    }
+    .into_any()
 }
 
 fn pages_of(

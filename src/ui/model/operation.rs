@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::engine::OperationState;
 use crate::ui::model::job::JobRow;
+use crate::ui::model::paging::Neighbors;
 use crate::ui::model::queue_ref::QueueRef;
 
 /// What a bulk operation does to each job.
@@ -168,4 +169,5 @@ pub struct OperationView {
 pub struct OperationsView {
     pub total: i64,
     pub rows: Vec<OperationRow>,
+    pub neighbors: Neighbors,
 }

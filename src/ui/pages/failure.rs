@@ -16,7 +16,7 @@ use crate::ui::components::commands::{api, curl_commands, json_string, shell_quo
 use crate::ui::components::exports::exports;
 use crate::ui::components::forms::action_button;
 use crate::ui::components::links::{job_link, queue_name, worker_link};
-use crate::ui::components::paging::pager;
+use crate::ui::components::paging::key_pager;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CRUMB, EMPTY, PAYLOAD};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::ago;
@@ -39,7 +39,7 @@ const MESSAGE: &str = "flex min-h-7 gap-2 rounded-md border border-control px-2.
 pub fn FailurePage() -> impl IntoView {
     let request = page_request();
     let text = |name: &str| request.param(name).unwrap_or_default();
-    let failure = load::failure(request.name(2), text("range"), text("fp"), request.offset());
+    let failure = load::failure(request.name(2), text("range"), text("fp"), request.page());
     loaded(failure, move |view| page(&view, &request))
 }
 
@@ -112,7 +112,7 @@ fn jobs_and_messages(view: &FailingView, request: &PageRequest) -> AnyView {
                 tables::jobs("Failed jobs, newest first", JobList::Group, &view.jobs, request)
             }}
         </div>
-        {pager(request, &here, request.offset(), view.jobs.len(), view.count)}
+        {key_pager(&here, &view.neighbors, view.jobs.len(), view.count)}
         {(!view.jobs.is_empty()).then(|| exports(&search))}
         {incident(view, request)}
         {by_curl(view, request)}
@@ -303,6 +303,7 @@ fn by_curl(view: &FailingView, request: &PageRequest) -> AnyView {
 mod tests {
     use super::*;
     use crate::ui::model::failure::GroupRow;
+    use crate::ui::model::paging::Neighbors;
     use crate::ui::pages::failures::model::FailingView;
 
     #[test]
@@ -335,6 +336,7 @@ mod tests {
             sample: None,
             count: 1,
             jobs: vec![],
+            neighbors: Neighbors::default(),
         };
         let plain = r#"state:failed group:"a \"b\" \\""#;
         assert_eq!(equivalent_search(&view("all", None)), plain);

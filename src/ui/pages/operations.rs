@@ -13,7 +13,7 @@ use crate::ui::components::basics::{definitions, loaded, plural};
 use crate::ui::components::forms::hidden;
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{queue_name, quoted_if_blank};
-use crate::ui::components::paging::pager;
+use crate::ui::components::paging::{key_pager, pager};
 use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, EMPTY, NOTICE};
 use crate::ui::components::tables;
 use crate::ui::components::time::{ago, exact, when};
@@ -29,7 +29,7 @@ const LIST: &str = "/ui/operations";
 #[component]
 pub fn OperationsPage() -> impl IntoView {
     let request = page_request();
-    loaded(load::operations(request.offset()), move |view| {
+    loaded(load::operations(request.page()), move |view| {
         list(&view, &request)
     })
 }
@@ -127,7 +127,7 @@ fn list(view: &OperationsView, request: &PageRequest) -> AnyView {
         <h1>"Operations"</h1>
         <p class="text-muted wrap-anywhere">"Bulk operations, newest first. The last 1,000 are kept for 30 days."</p>
         <div class=CARD>{body}</div>
-        {pager(request, LIST, request.offset(), view.rows.len(), view.total)}
+        {key_pager(LIST, &view.neighbors, view.rows.len(), view.total)}
     }
     .into_any()
 }

@@ -23,7 +23,7 @@ use crate::ui::components::forms::{
 };
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{job_link, link_if_allowed, worker_link};
-use crate::ui::components::paging::pager;
+use crate::ui::components::paging::key_pager;
 use crate::ui::components::pause;
 use crate::ui::components::state::{bar, color, paused_chip, protocol_badge, state_label};
 use crate::ui::components::styles::{CARD, CRUMB, NOTICE};
@@ -54,16 +54,15 @@ pub fn QueuePage() -> impl IntoView {
     let (queue_ref, next) = request.queue();
     let state = Some(request.name(next)).filter(|state| !state.is_empty());
     let state = state.unwrap_or_else(|| EffectiveState::Waiting.as_str().to_owned());
-    loaded(
-        load::queue(queue_ref, state, request.offset()),
-        move |view| page(&view, &request),
-    )
+    loaded(load::queue(queue_ref, state, request.page()), move |view| {
+        page(&view, &request)
+    })
 }
 
 fn page(view: &QueueView, request: &PageRequest) -> AnyView {
     let (queue, state) = (&view.queue, view.state);
     let queue_ref = &queue.queue_ref;
-    let empty = view.jobs.is_empty() && request.offset() == 0;
+    let empty = view.jobs.is_empty() && view.neighbors.previous.is_none();
     let list = match queue_ref.protocol {
         _ if empty => empty_note(nothing(queue_ref.protocol, state)),
         _ if state == EffectiveState::Dead => dead_letter::list(view, request),
@@ -90,7 +89,7 @@ fn page(view: &QueueView, request: &PageRequest) -> AnyView {
         {head(queue, view.trend, Tab::Jobs(state), request)}
         {is_dead.then(|| dead_letter::confirmation(view, request))}
         <div class=CARD>{(!is_dead).then(|| bulk::bar(bar, request))} {list}</div>
-        {pager(request, &urls::state(queue_ref, state), request.offset(), view.jobs.len(), queue.counts.of(state))}
+        {key_pager(&urls::state(queue_ref, state), &view.neighbors, view.jobs.len(), queue.counts.of(state))}
         {(!empty).then(|| search_and_exports(&search))}
         {worker_results::workers(&view.workers, request.now)}
         {curl(view, request)}

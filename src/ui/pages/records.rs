@@ -18,10 +18,11 @@ use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, may_post};
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::quoted_if_blank;
-use crate::ui::components::paging::pager;
+use crate::ui::components::paging::key_pager;
 use crate::ui::components::styles::{CARD, CARD_PADDED, FIELDS};
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
+use crate::ui::model::paging::Neighbors;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
@@ -46,7 +47,7 @@ pub fn RecordsPage() -> impl IntoView {
         _ => filter.clone(),
     };
     loaded(
-        load::records(request.queue().0, asked, request.offset()),
+        load::records(request.queue().0, asked, request.page()),
         move |view| page(&view, &filter, &request),
     )
 }
@@ -67,7 +68,9 @@ fn filter(request: &PageRequest) -> RecordFilter {
 fn page(view: &RecordsView, filter: &RecordFilter, request: &PageRequest) -> AnyView {
     let queue_ref = &view.queue_ref;
     let list = match &view.list {
-        RecordList::Page(rows, count) => listed(view, filter, rows, *count, request),
+        RecordList::Page(rows, count, neighbors) => {
+            listed(view, filter, (rows, *count, neighbors), request)
+        }
         list => query::answer(queue_ref, list, request),
     };
     view! {
@@ -85,8 +88,7 @@ fn page(view: &RecordsView, filter: &RecordFilter, request: &PageRequest) -> Any
 fn listed(
     view: &RecordsView,
     filter: &RecordFilter,
-    rows: &[RecordRow],
-    count: i64,
+    (rows, count, neighbors): (&[RecordRow], i64, &Neighbors),
     request: &PageRequest,
 ) -> AnyView {
     let queue_ref = &view.queue_ref;
@@ -101,7 +103,7 @@ fn listed(
     let search = search_of_queue(queue_ref, EffectiveState::Record);
     let is_all = matches!(filter, RecordFilter::All);
     let bar = is_all.then_some((search.as_str(), count));
-    let list = if rows.is_empty() && request.offset() == 0 {
+    let list = if rows.is_empty() && neighbors.previous.is_none() {
         let nothing = match filter {
             RecordFilter::All => {
                 "No jobs. Jobs appear here when they are created and stay until they are deleted."
@@ -119,7 +121,7 @@ fn listed(
     };
     view! {
         <div class=CARD>{selection_bar(bar, rows, request)} {list}</div>
-        {pager(request, &path, request.offset(), rows.len(), count)}
+        {key_pager(&path, neighbors, rows.len(), count)}
         {(is_all && !rows.is_empty()).then(|| search_and_exports(&search))}
     }
     .into_any()

@@ -14,7 +14,7 @@ use crate::ui::components::commands::{api, curl_commands, escape_textarea, shell
 use crate::ui::components::forms::{NumberField, may_post, number_field, queue_field};
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::queue_link;
-use crate::ui::components::paging::pager;
+use crate::ui::components::paging::key_pager;
 use crate::ui::components::pause;
 use crate::ui::components::state::paused_chip;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CRUMB, FIELDS};
@@ -45,7 +45,7 @@ pub fn RecurringsPage() -> impl IntoView {
     let request = page_request();
     let queue = request.param("queue").filter(|queue| !queue.is_empty());
     loaded(
-        load::recurrings(queue.clone(), request.offset()),
+        load::recurrings(queue.clone(), request.page()),
         move |view| page(&view, queue.as_deref(), &request),
     )
 }
@@ -71,7 +71,7 @@ fn page(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> An
                 list(&view.rows, request)
             }}
         </div>
-        {pager(request, &path, request.offset(), view.rows.len(), view.total)}
+        {key_pager(&path, &view.neighbors, view.rows.len(), view.total)}
         {form(view, queue, request)}
         {curl(request)}
     }

@@ -12,7 +12,7 @@ use crate::ui::components::bulk::{self, BulkBar};
 use crate::ui::components::commands::{api, curl_commands, shell_quote};
 use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::histogram::Scale;
-use crate::ui::components::paging::pager;
+use crate::ui::components::paging::key_pager;
 use crate::ui::components::styles::{CARD, CARD_PADDED};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::components::time::exact;
@@ -34,7 +34,7 @@ const HOUR_US: i64 = 3_600_000_000;
 #[component]
 pub fn ScheduledPage() -> impl IntoView {
     let request = page_request();
-    loaded(load::scheduled(request.offset()), move |view| {
+    loaded(load::scheduled(request.page()), move |view| {
         page(&view, &request)
     })
 }
@@ -65,7 +65,7 @@ fn page(view: &ScheduledView, request: &PageRequest) -> AnyView {
                 tables::jobs("Scheduled jobs, next due first", JobList::Due, &view.jobs, request)
             }}
         </div>
-        {pager(request, "/ui/scheduled", request.offset(), view.jobs.len(), view.total)}
+        {key_pager("/ui/scheduled", &view.neighbors, view.jobs.len(), view.total)}
         {search_and_exports(SEARCH)}
         {curl_commands(vec![
                     (

@@ -12,7 +12,7 @@ use crate::ui::components::bulk::{self, BulkBar};
 use crate::ui::components::commands::{api, curl_commands, shell_quote};
 use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::links::tag_link;
-use crate::ui::components::paging::pager;
+use crate::ui::components::paging::key_pager;
 use crate::ui::components::styles::{CARD, CRUMB};
 use crate::ui::components::tables::{self, JobList};
 use crate::ui::model::operation::JobActionKind;
@@ -80,10 +80,9 @@ fn tag_pager(view: &TagsView, request: &PageRequest) -> AnyView {
 #[component]
 pub fn TagPage() -> impl IntoView {
     let request = page_request();
-    loaded(
-        load::tagged(request.name(2), request.offset()),
-        move |view| tag_page(&view, &request),
-    )
+    loaded(load::tagged(request.name(2), request.page()), move |view| {
+        tag_page(&view, &request)
+    })
 }
 
 fn tag_page(view: &TagView, request: &PageRequest) -> AnyView {
@@ -111,7 +110,7 @@ fn tag_page(view: &TagView, request: &PageRequest) -> AnyView {
                 tables::jobs("Jobs with this tag", JobList::Mixed, &view.jobs, request)
             }}
         </div>
-        {pager(request, &urls::tag(&tag.tag), request.offset(), view.jobs.len(), tag.jobs)}
+        {key_pager(&urls::tag(&tag.tag), &view.neighbors, view.jobs.len(), tag.jobs)}
         {(!view.jobs.is_empty()).then(|| search_and_exports(&search))}
         {curl_commands(vec![("List the IDs of these jobs", format!("curl {}", shell_quote(&api(request, &format!("/tag/{}", segment(&tag.tag))))))])}
     }

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{EffectiveState, Engine, Page, QueueCounts, Result};
+use crate::engine::{EffectiveState, Engine, Place, QueueCounts, Result};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::model::PAGE_JOBS;
@@ -71,18 +71,14 @@ pub async fn rows(
 }
 
 async fn row(engine: &Engine, found: QueueCounts) -> Result<DeadRow> {
-    let first = Page {
-        offset: 0,
-        limit: 1,
-    };
     let key = &found.queue.key;
     let oldest = engine
-        .list_jobs(EffectiveState::Dead, Some(key), first, None)
+        .job_page(EffectiveState::Dead, Some(key), Place::First, 1, None)
         .await?;
     let now = engine.now(None);
     Ok(DeadRow {
         queue_ref: queue_ref(key),
         size: found.counts.dead,
-        oldest: oldest.first().map(|job| job_row(engine, job, now)),
+        oldest: oldest.rows.first().map(|job| job_row(engine, job, now)),
     })
 }

@@ -10,18 +10,21 @@ use leptos::prelude::*;
 use crate::auth::Role;
 use crate::budget::Budget;
 use crate::engine::{
-    Allowance, Engine, Evaluated, FailedJob, FailureTimes, Page, QueueId, Result, TIMES_MAX, Time,
+    Allowance, Engine, Evaluated, FailedJob, FailureTimes, Place, Position, QueueId, Result,
+    TIMES_MAX, Time, page_of_newest,
 };
 use crate::search::{Fingerprint, MESSAGE_CHARS_MAX};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::model::failure::GroupRow;
+use crate::ui::model::paging::{Neighbors, PagePlace};
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::model::{PAGE_JOBS, job};
 use crate::ui::page_request::page_request;
 use crate::ui::pages::failures::model::{FailingGroup, FailingView, FailuresView, MessageKind};
 use crate::ui::pages::overview::load::load_groups;
 use crate::ui::present::job_row;
+use crate::ui::present::paging::{neighbors, place};
 use crate::ui::present::queue_refs::queue_of;
 
 /// Maximum number of failed jobs of a group that are counted by time.
@@ -41,17 +44,17 @@ pub async fn failures(range: String, text: String) -> Result<FailuresView, PageE
     .await
 }
 
-/// One failure group, and a page of its jobs that failed in a range, from `offset` on. A non-empty fingerprint selects
+/// One failure group, and a page of its jobs that failed in a range. A non-empty fingerprint selects
 /// the jobs with that kind of message.
 #[server]
 pub async fn failure(
     group: String,
     range: String,
     fingerprint: String,
-    offset: usize,
+    #[server(default)] page: PagePlace,
 ) -> Result<FailingView, PageError> {
     read(Role::Viewer, async |context| {
-        load_failure(&context.engine, &group, &range, &fingerprint, offset).await
+        load_failure(&context.engine, &group, &range, &fingerprint, place(&page)).await
     })
     .await
 }
@@ -193,7 +196,7 @@ pub async fn load_failure(
     group: &str,
     name: &str,
     fingerprint: &str,
-    offset: usize,
+    place: Place,
 ) -> Result<FailingView> {
     let now = engine.now(None);
     let (name, since, width, spans) = range(name, now);
@@ -218,12 +221,12 @@ pub async fn load_failure(
     let more_kinds = kinds.len().saturating_sub(KINDS_SHOWN);
     kinds.truncate(KINDS_SHOWN);
     let group = row.unwrap_or_else(|| empty(group));
-    let (total, jobs) = page(
+    let (total, jobs, neighbors) = page(
         engine,
         &group,
         &matching,
         since.is_none() && selected_kind.is_none(),
-        offset,
+        place,
     )
     .await?;
     let sample = match matching.first() {
@@ -253,6 +256,7 @@ pub async fn load_failure(
         sample: sample.map(|job| job_row(engine, &job, now)),
         count: total,
         jobs,
+        neighbors,
         group,
     })
 }
@@ -283,28 +287,28 @@ fn empty(group: &str) -> GroupRow {
     }
 }
 
-/// The number of matching jobs, and a page of them. Without a filter, the index of the group finds them.
+/// The number of matching jobs, a page of them, and its neighbors. Without a filter, the index of the group finds them.
 async fn page(
     engine: &Engine,
     group: &GroupRow,
     matching: &[&FailedJob],
     all: bool,
-    offset: usize,
-) -> Result<(i64, Vec<job::JobRow>)> {
+    place: Place,
+) -> Result<(i64, Vec<job::JobRow>, Neighbors)> {
     let now = engine.now(None);
-    let (total, jobs) = if all {
-        let page = Page {
-            offset,
-            limit: PAGE_JOBS,
-        };
-        engine.list_failed(&group.group, page).await?
+    let (total, jobs, next_to) = if all {
+        let (total, page) = engine.failed_page(&group.group, place, PAGE_JOBS).await?;
+        let next_to = neighbors(&page);
+        (total, page.rows, next_to)
     } else {
-        let shown = matching.iter().skip(offset).take(PAGE_JOBS);
-        let seqs: Vec<i64> = shown.map(|job| job.seq).collect();
-        (count(matching.len()), engine.failed_jobs(&seqs).await?)
+        let position = |job: &&FailedJob| Position::at(job.at.0, job.seq);
+        let page = page_of_newest(matching, place, PAGE_JOBS, position);
+        let seqs: Vec<i64> = page.rows.iter().map(|job| job.seq).collect();
+        let jobs = engine.failed_jobs(&seqs).await?;
+        (count(matching.len()), jobs, neighbors(&page))
     };
     let rows = jobs.iter().map(|job| job_row(engine, job, now));
-    Ok((total, rows.collect()))
+    Ok((total, rows.collect(), next_to))
 }
 
 /// The fingerprints of messages, newest job first, until the allowance is used up, and the jobs that they belong to.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ui::model::failure::GroupRow;
 use crate::ui::model::job::JobRow;
+use crate::ui::model::paging::Neighbors;
 use crate::ui::model::queue_ref::QueueRef;
 
 /// The failure groups of a time range.
@@ -81,4 +82,5 @@ pub struct FailingView {
     /// The number of matching jobs, and a page of them.
     pub count: i64,
     pub jobs: Vec<JobRow>,
+    pub neighbors: Neighbors,
 }

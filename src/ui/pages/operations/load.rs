@@ -10,13 +10,15 @@ use crate::ui::model::PAGE_JOBS;
 use crate::ui::model::operation::{
     JobActionKind, OperationRequest, OperationRow, OperationView, OperationsView, SkipRow,
 };
+use crate::ui::model::paging::PagePlace;
+use crate::ui::present::paging::{neighbors, place};
 use crate::ui::present::queue_refs::queue_ref;
 
-/// A page of the operations, newest first, from `offset` on.
+/// A page of the operations, newest first.
 #[server]
-pub async fn operations(offset: usize) -> Result<OperationsView, PageError> {
+pub async fn operations(#[server(default)] page: PagePlace) -> Result<OperationsView, PageError> {
     read(Role::Viewer, async |context| {
-        load_operations(&context.engine, offset).await
+        load_operations(&context.engine, &page).await
     })
     .await
 }
@@ -36,13 +38,13 @@ pub async fn operation(id: String, offset: usize) -> Result<OperationView, PageE
 const SKIPS_KNOWN: i64 = 1_000;
 
 /// A page of the operations, newest first.
-pub async fn load_operations(engine: &Engine, offset: usize) -> Result<OperationsView> {
-    let limit = PAGE_JOBS;
-    let (total, found) = engine.operations(Page { offset, limit }).await?;
-    let rows = found.iter().map(|operation| row(engine, operation));
+pub async fn load_operations(engine: &Engine, page: &PagePlace) -> Result<OperationsView> {
+    let (total, found) = engine.operations(place(page), PAGE_JOBS).await?;
+    let rows = found.rows.iter().map(|operation| row(engine, operation));
     Ok(OperationsView {
         total,
         rows: rows.collect(),
+        neighbors: neighbors(&found),
     })
 }
 

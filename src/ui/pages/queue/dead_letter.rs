@@ -113,11 +113,7 @@ fn from_address(protocol: Protocol, request: &PageRequest) -> (Option<DeadJobAct
 
 /// The address of this page without the confirmation.
 fn address_without_confirmation(queue_ref: &QueueRef, request: &PageRequest) -> String {
-    let list = urls::state(queue_ref, EffectiveState::Dead);
-    match request.offset() {
-        0 => list,
-        offset => format!("{list}?offset={offset}"),
-    }
+    request.page_address(&urls::state(queue_ref, EffectiveState::Dead))
 }
 
 /// The confirmation for the selection in the address.
@@ -161,7 +157,7 @@ pub fn confirmation(view: &QueueView, request: &PageRequest) -> AnyView {
             aria-labelledby="question-title">
             <h2 id="question-title">{action.to(queue_ref.protocol, &amount(&selection, count, size))} "?"</h2>
             <p>{effect(action, queue_ref, count)}</p>
-            {samples(&selection, count, view, request)}
+            {samples(&selection, count, view)}
             <form method="post" action=action.path(queue_ref.protocol, &selection)>
                 {hidden(fields)}
                 {(action == DeadJobAction::Requeue && queue_ref.protocol == Protocol::Lmstfy).then(|| ttl_field("question"))}
@@ -258,10 +254,10 @@ fn amount(selection: &Selection, count: i64, size: i64) -> String {
 }
 
 /// The first selected jobs on this page of the list.
-fn samples(selection: &Selection, count: i64, view: &QueueView, request: &PageRequest) -> AnyView {
+fn samples(selection: &Selection, count: i64, view: &QueueView) -> AnyView {
     let is_shown = |job: &&JobRow| match selection {
         Selection::Ids(ids) => ids.contains(&job.address_id()),
-        Selection::Oldest(_) | Selection::All => request.offset() == 0,
+        Selection::Oldest(_) | Selection::All => view.neighbors.previous.is_none(),
     };
     let shown: Vec<&JobRow> = view.jobs.iter().filter(is_shown).take(SAMPLES).collect();
     if shown.is_empty() {
@@ -325,7 +321,7 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
     }
     view! {
         <form method="get" action=format!("{}#question", urls::state(queue_ref, EffectiveState::Dead))>
-            {(request.offset() > 0).then(|| hidden(vec![("offset", request.offset().to_string())]))}
+            {hidden(request.page_fields())}
             {selection_form(view, &selection, all, request)}
             {table}
         </form>

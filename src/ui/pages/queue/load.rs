@@ -3,12 +3,14 @@
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Engine, Page, Result};
+use crate::engine::{Engine, Result};
 use crate::ui::context::read_or_missing;
 use crate::ui::error::PageError;
 use crate::ui::model::PAGE_JOBS;
+use crate::ui::model::paging::PagePlace;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::pages::queue::model::QueueView;
+use crate::ui::present::paging::{neighbors, place};
 use crate::ui::present::queue_refs::key;
 use crate::ui::present::workers::activity;
 use crate::ui::present::{queue_row, rows};
@@ -17,7 +19,7 @@ pub async fn load_queue(
     engine: &Engine,
     queue_ref: &QueueRef,
     list: &str,
-    offset: usize,
+    page: &PagePlace,
 ) -> Result<Option<QueueView>> {
     let key = key(queue_ref);
     let found = engine.queue(&key, None).await?;
@@ -29,11 +31,7 @@ pub async fn load_queue(
     let Some(state) = queue.states().find(|state| state.as_str() == list) else {
         return Ok(None);
     };
-    let page = Page {
-        offset,
-        limit: PAGE_JOBS,
-    };
-    let jobs = engine.list_jobs(state, Some(&key), page, None);
+    let jobs = engine.job_page(state, Some(&key), place(page), PAGE_JOBS, None);
     let jobs = jobs.await?;
     let (workers, trend) = activity(engine, &key, &queue).await?;
     Ok(Some(QueueView {
@@ -41,20 +39,21 @@ pub async fn load_queue(
         workers,
         queue,
         state,
-        jobs: rows(engine, &jobs),
+        neighbors: neighbors(&jobs),
+        jobs: rows(engine, &jobs.rows),
     }))
 }
 
-/// A queue, and a page of its jobs in one state, from `offset` on.
+/// A queue, and a page of its jobs in one state.
 #[server]
 pub async fn queue(
     queue_ref: QueueRef,
     state: String,
-    offset: usize,
+    #[server(default)] page: PagePlace,
 ) -> Result<QueueView, PageError> {
     read_or_missing(
         Role::Viewer,
-        async |context| load_queue(&context.engine, &queue_ref, &state, offset).await,
+        async |context| load_queue(&context.engine, &queue_ref, &state, &page).await,
         || {
             let name = queue_ref.label();
             match state.as_str() {

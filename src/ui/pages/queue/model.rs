@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ui::model::job::JobRow;
+use crate::ui::model::paging::Neighbors;
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::queue_trend::QueueTrend;
 use crate::ui::model::state::EffectiveState;
@@ -14,6 +15,7 @@ pub struct QueueView {
     pub queue: QueueRow,
     pub state: EffectiveState,
     pub jobs: Vec<JobRow>,
+    pub neighbors: Neighbors,
     /// How fast it grows or shrinks, if it has waiting jobs and is not paused.
     pub trend: Option<QueueTrend>,
     /// Its workers, if they have names.

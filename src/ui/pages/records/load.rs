@@ -4,32 +4,34 @@ use leptos::prelude::*;
 use serde_json::value::RawValue;
 
 use crate::auth::Role;
-use crate::engine::{Engine, Error, LabelCounts, LabelFilter, Page, Queue, Record, Result};
+use crate::engine::{Engine, Error, LabelCounts, LabelFilter, Place, Queue, Record, Result};
 use crate::query::{self, Malformed, NO_STATE, Query};
 use crate::ui::context::{read_or_missing, sentence};
 use crate::ui::error::PageError;
 use crate::ui::model::PAGE_JOBS;
+use crate::ui::model::paging::PagePlace;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::pages::records::model::{
     QueryPosition, RecordFilter, RecordList, RecordRow, RecordView, RecordsView, RefusedQuery,
     StateRow,
 };
+use crate::ui::present::paging::{neighbors, place};
 use crate::ui::present::queue_refs::queue_ref;
 use crate::ui::present::{entry, preview};
 
 /// Maximum number of results of a query.
 pub const FOUND_MAX: usize = 100;
 
-/// A Jobq queue, and a page of its records from `offset` on.
+/// A Jobq queue, and a page of its records.
 #[server]
 pub async fn records(
     queue_ref: QueueRef,
     filter: RecordFilter,
-    offset: usize,
+    #[server(default)] page: PagePlace,
 ) -> Result<RecordsView, PageError> {
     read_or_missing(
         Role::Viewer,
-        async |context| load_records(&context.engine, &queue_ref, &filter, offset).await,
+        async |context| load_records(&context.engine, &queue_ref, &filter, place(&page)).await,
         || {
             let queue = queue_ref.label();
             format!("Jobq queue “{queue}” not found. It was deleted or never created.")
@@ -60,9 +62,9 @@ pub async fn load_records(
     engine: &Engine,
     queue: &QueueRef,
     filter: &RecordFilter,
-    offset: usize,
+    page: Place,
 ) -> Result<Option<RecordsView>> {
-    found(of_queue(engine, queue, filter, offset).await)
+    found(of_queue(engine, queue, filter, page).await)
 }
 
 /// The record and its log; `None` if it does not exist.
@@ -87,13 +89,9 @@ async fn of_queue(
     engine: &Engine,
     queue: &QueueRef,
     filter: &RecordFilter,
-    offset: usize,
+    page: Place,
 ) -> Result<RecordsView> {
     let queue = engine.record_queue(&queue.name).await?;
-    let page = Page {
-        offset,
-        limit: PAGE_JOBS,
-    };
     let list = match filter {
         RecordFilter::All => listed(engine, &queue, &LabelFilter::All, page).await?,
         RecordFilter::Labelled(label) => {
@@ -117,10 +115,11 @@ async fn listed(
     engine: &Engine,
     queue: &Queue,
     which: &LabelFilter,
-    page: Page,
+    page: Place,
 ) -> Result<RecordList> {
-    let (records, count) = engine.records_of(queue, which, page).await?;
-    Ok(RecordList::Page(records.iter().map(row).collect(), count))
+    let (found, count) = engine.records_of(queue, which, page, PAGE_JOBS).await?;
+    let rows = found.rows.iter().map(row).collect();
+    Ok(RecordList::Page(rows, count, neighbors(&found)))
 }
 
 /// The records that match the query, or the query's error.

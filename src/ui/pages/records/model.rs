@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ui::model::job::Entry;
+use crate::ui::model::paging::Neighbors;
 use crate::ui::model::queue_ref::QueueRef;
 
 /// The records to list.
@@ -42,8 +43,8 @@ pub struct StateRow {
 /// Records, least recently changed first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum RecordList {
-    /// A page of records, and the total number.
-    Page(Vec<RecordRow>, i64),
+    /// A page of records, the total number, and the neighboring pages.
+    Page(Vec<RecordRow>, i64, Neighbors),
     /// The results of the query, up to the limit.
     Found(Vec<RecordRow>),
     /// The query is invalid or failed.

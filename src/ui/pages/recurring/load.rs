@@ -3,20 +3,25 @@
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Engine, Page, QueueKey, Recurring, Result};
+use crate::engine::{Engine, QueueKey, Recurring, Result};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::model::PAGE_JOBS;
+use crate::ui::model::paging::PagePlace;
 use crate::ui::model::recurring::RecurringRow;
 use crate::ui::pages::recurring::model::RecurringsView;
+use crate::ui::present::paging::{neighbors, place};
 use crate::ui::present::pause_details;
 use crate::ui::present::queue_refs::queue_names;
 
-/// A page of the recurring jobs of a queue, or of all, from `offset` on.
+/// A page of the recurring jobs of a queue, or of all.
 #[server]
-pub async fn recurrings(queue: Option<String>, offset: usize) -> Result<RecurringsView, PageError> {
+pub async fn recurrings(
+    queue: Option<String>,
+    #[server(default)] page: PagePlace,
+) -> Result<RecurringsView, PageError> {
     read(Role::Viewer, async |context| {
-        load_recurrings(&context.engine, queue.as_deref(), offset).await
+        load_recurrings(&context.engine, queue.as_deref(), &page).await
     })
     .await
 }
@@ -25,14 +30,11 @@ pub async fn recurrings(queue: Option<String>, offset: usize) -> Result<Recurrin
 pub async fn load_recurrings(
     engine: &Engine,
     queue: Option<&str>,
-    offset: usize,
+    page: &PagePlace,
 ) -> Result<RecurringsView> {
     let key = queue.map(QueueKey::qless);
-    let page = Page {
-        offset,
-        limit: PAGE_JOBS,
-    };
-    let found = engine.list_recurring(key.as_ref(), page).await?;
+    let found = engine.recurring_page(key.as_ref(), place(page), PAGE_JOBS);
+    let found = found.await?;
     let total = match &key {
         Some(key) => engine
             .queue(key, None)
@@ -45,7 +47,9 @@ pub async fn load_recurrings(
     };
     Ok(RecurringsView {
         total,
+        neighbors: neighbors(&found),
         rows: found
+            .rows
             .iter()
             .map(|recurring| row(engine, recurring))
             .collect(),

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ui::model::paging::Neighbors;
 use crate::ui::model::recurring::RecurringRow;
 
 /// A page of recurring jobs.
@@ -9,6 +10,7 @@ use crate::ui::model::recurring::RecurringRow;
 pub struct RecurringsView {
     pub total: i64,
     pub rows: Vec<RecurringRow>,
+    pub neighbors: Neighbors,
     /// Suggested names of queues.
     pub queues: Vec<String>,
 }

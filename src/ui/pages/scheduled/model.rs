@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ui::model::job::JobRow;
+use crate::ui::model::paging::Neighbors;
 
 /// The scheduled jobs of all queues.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,4 +15,5 @@ pub struct ScheduledView {
     pub until: Option<i64>,
     /// A page of the jobs, next due first.
     pub jobs: Vec<JobRow>,
+    pub neighbors: Neighbors,
 }

@@ -7,7 +7,9 @@ use crate::engine::{Engine, JobKey, Page, Result};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::model::PAGE_JOBS;
+use crate::ui::model::paging::PagePlace;
 use crate::ui::pages::tags::model::{TagRow, TagView, TagsView};
+use crate::ui::present::paging::{neighbors, place};
 use crate::ui::present::rows;
 
 /// Tags per page.
@@ -22,11 +24,11 @@ pub async fn tags(offset: usize) -> Result<TagsView, PageError> {
     .await
 }
 
-/// A page of the jobs with a tag, from `offset` on.
+/// A page of the jobs with a tag.
 #[server]
-pub async fn tagged(tag: String, offset: usize) -> Result<TagView, PageError> {
+pub async fn tagged(tag: String, #[server(default)] page: PagePlace) -> Result<TagView, PageError> {
     read(Role::Viewer, async |context| {
-        load_tagged(&context.engine, &tag, offset).await
+        load_tagged(&context.engine, &tag, &page).await
     })
     .await
 }
@@ -49,13 +51,10 @@ pub async fn load_tags(engine: &Engine, offset: usize) -> Result<TagsView> {
 }
 
 /// A page of the jobs with the tag; empty if no job has it.
-pub async fn load_tagged(engine: &Engine, tag: &str, offset: usize) -> Result<TagView> {
-    let page = Page {
-        offset,
-        limit: PAGE_JOBS,
-    };
-    let (total, ids) = engine.tagged(tag, page).await?;
-    let keys: Vec<JobKey> = ids.into_iter().map(JobKey::qless).collect();
+pub async fn load_tagged(engine: &Engine, tag: &str, page: &PagePlace) -> Result<TagView> {
+    let (total, found) = engine.tagged_page(tag, place(page), PAGE_JOBS).await?;
+    let neighbors = neighbors(&found);
+    let keys: Vec<JobKey> = found.rows.into_iter().map(JobKey::qless).collect();
     let jobs: Vec<_> = engine
         .list_jobs_by_key(&keys)
         .await?
@@ -68,5 +67,6 @@ pub async fn load_tagged(engine: &Engine, tag: &str, offset: usize) -> Result<Ta
             jobs: total,
         },
         jobs: rows(engine, &jobs),
+        neighbors,
     })
 }

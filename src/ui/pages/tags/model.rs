@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ui::model::job::JobRow;
+use crate::ui::model::paging::Neighbors;
 
 /// A tag, and the number of jobs that have it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,6 +17,7 @@ pub struct TagRow {
 pub struct TagView {
     pub tag: TagRow,
     pub jobs: Vec<JobRow>,
+    pub neighbors: Neighbors,
 }
 
 /// A page of the tags, most used first.

@@ -1,0 +1,43 @@
+//! Pages of lists by key.
+
+use crate::engine::{PageOf, Place};
+use crate::ui::model::paging::{Neighbors, PagePlace};
+
+/// The place of a page; the first page for a text that is not a position.
+pub fn place(page: &PagePlace) -> Place {
+    match (page.after.parse(), page.before.parse()) {
+        (Ok(position), _) => Place::After(position),
+        (_, Ok(position)) => Place::Before(position),
+        _ => Place::First,
+    }
+}
+
+/// The positions of the pages next to this one.
+pub fn neighbors<T>(page: &PageOf<T>) -> Neighbors {
+    Neighbors {
+        previous: page.previous.map(|position| position.to_string()),
+        next: page.next.map(|position| position.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Position;
+
+    #[test]
+    fn a_text_that_is_no_position_is_the_first_page() {
+        let position = Position::at(5, 7);
+        let page = |after: &str, before: &str| {
+            place(&PagePlace {
+                after: after.to_owned(),
+                before: before.to_owned(),
+            })
+        };
+        let text = position.to_string();
+        assert_eq!(page(&text, ""), Place::After(position));
+        assert_eq!(page("", &text), Place::Before(position));
+        assert_eq!(page("", ""), Place::First);
+        assert_eq!(page("50", "x"), Place::First);
+    }
+}
