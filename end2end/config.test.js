@@ -77,7 +77,7 @@ for (const { javaScriptEnabled, test } of dashboard.modes) {
     await page.getByRole("dialog").getByLabel("Value (days)").fill("");
     // Submits without the browser's validation.
     await page.getByRole("dialog").locator("form").evaluate((form) => form.submit());
-    await flash(page, "Stats-history must be a number.");
+    await flash(page, "The option stats-history must be a number.");
     assert.equal(await api.get("/config/stats-history"), 30);
   });
 }

@@ -246,7 +246,7 @@ pub struct Serve {
     #[arg(long, env = "SWITCHYARD_LISTEN", default_value = "127.0.0.1:3000")]
     #[arg(value_name = "ADDRESS:PORT")]
     pub listen: SocketAddr,
-    /// Database URL: sqlite://FILE, sqlite::memory: for a temporary file that is deleted at the end, or
+    /// Database URL: sqlite://FILE, sqlite::memory: for a temporary file that is deleted at exit, or
     /// postgres://USER@HOST/DATABASE, which several servers can share.
     #[arg(
         long,

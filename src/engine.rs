@@ -151,7 +151,7 @@ pub struct Options {
     pub counted_queues: Option<usize>,
     /// Requests that would create more queues fail; [`MAX_QUEUES`] by default.
     pub max_queues: Option<u32>,
-    /// Opened for one command, beside the server that has the database open, if any: no background tasks run.
+    /// Opened for one command, while a server may have the database open: no background tasks run.
     pub without_tasks: bool,
     /// Opened for one command that needs the database for itself: no server may have it open, and no background tasks
     /// run.
@@ -194,7 +194,7 @@ struct Inner {
     /// Canceled when long polls must end.
     stop_polls: CancellationToken,
     _scratch: Option<tempfile::TempDir>,
-    /// The server that has the same database open, if it was opened beside one.
+    /// The server that has the same database open, if there is one.
     file_owner: Option<store::FileOwner>,
 }
 

@@ -4,7 +4,7 @@
 //! jobs; and the dashboard's pages and open tabs.
 //!
 //! It starts the release server once per durability, and a *floor*: a server with the same routes that responds from
-//! memory. Ratios to the floor are comparable across machines. The servers are measured in turns, in several rounds,
+//! memory. Ratios to the floor are comparable across machines. The servers are measured alternately, in several rounds,
 //! and the medians are printed. Every response is checked, and every added job must be completed exactly once.
 //!
 //! `make bench`, or `cargo bench --features ssr --bench load -- --help` after `make build`.

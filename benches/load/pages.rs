@@ -54,7 +54,7 @@ pub struct Page {
     pub kilobytes: f64,
 }
 
-/// Requests the pages in turns, so that a disturbance affects all.
+/// Requests the pages alternately, so that a disturbance affects all.
 pub async fn measure(target: &Target) -> Result<Vec<Page>> {
     let address = target.address(0)?;
     let mut took = vec![Vec::new(); PAGES.len()];

@@ -28,7 +28,7 @@ pub enum QueueOrder {
     /// Claim from a queue only while all queues before it are empty
     #[default]
     Ordered,
-    /// Begin each claim with the next queue, so that every queue gets its turn
+    /// Begin each claim with the next queue, so that all queues are served equally
     RoundRobin,
 }
 
@@ -151,8 +151,8 @@ pub struct Outcomes {
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "TIME")]
     pub retry_delay: Duration,
     /// Regular expression that finds the failure group in the message of the failure: the group is the last match, or
-    /// with parentheses the part of it in the first pair. Without a match, and by default, the group is exit-CODE,
-    /// signal-NUMBER or time-limit.
+    /// the part of it that the first pair of parentheses matches. Without a match, and by default, the group is
+    /// exit-CODE, signal-NUMBER or time-limit.
     #[arg(long, value_name = "REGEX")]
     pub group_pattern: Option<Regex>,
 }

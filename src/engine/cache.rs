@@ -1,6 +1,6 @@
 //! Data that every request needs and that the server therefore caches: queues, options, tracked jobs, tokens, and which
 //! queues have recurring jobs. The cache is reloaded when the database's revision changes, which happens when other
-//! servers, or `switchyard token` beside this one, change any of it.
+//! servers, or `switchyard token`, change any of it.
 
 use std::collections::HashSet;
 use std::sync::PoisonError;
@@ -122,7 +122,7 @@ pub fn reload(
 }
 
 impl Runner {
-    /// With SQLite only `switchyard token` writes beside the server, so only maintenance checks the revision. Returns
+    /// With SQLite only `switchyard token` writes while the server runs, so only maintenance checks the revision. Returns
     /// the statement that acknowledges the change to the command. The first check always acknowledges: a change made
     /// while the server started has been loaded with everything else, and its command waits for an acknowledgment too.
     pub async fn check_revision(

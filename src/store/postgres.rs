@@ -181,7 +181,7 @@ impl Connection {
     }
 
     /// Begins the group's transaction. An exclusive group waits until the exclusive groups of other servers have ended;
-    /// other groups run beside it.
+    /// other groups run at the same time.
     pub async fn begin(&mut self, exclusive: bool) -> Result<SharedState, StoreError> {
         let begin = match (exclusive, self.is_searching) {
             (false, false) => &self.begin,

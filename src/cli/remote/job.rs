@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::feed::watched;
 use super::rows::{
     ago, history_json, history_table, iso, job_json, job_table, moment, queue_name, queue_ref,
-    retries_left, times_json,
+    times_json,
 };
 use super::targets::{act_on_ids, bulk_or_each};
 use super::{ActionOutcome, Result, Session, put};
@@ -342,7 +342,7 @@ fn shown_job(
         ),
         ("class", row.klass.clone().unwrap_or_default()),
         ("priority", row.priority.to_string()),
-        ("retries left", retries_left(row)),
+        ("retries left", row.retries_left()),
         ("tags", row.tags.join(", ")),
         ("worker", row.worker.clone().unwrap_or_default()),
         ("lease ends", ago(times.expires)),

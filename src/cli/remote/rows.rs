@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::cli::output::Table;
 use crate::config::QueueName;
 use crate::time::{self, number, relative};
-use crate::ui::model::job::{Entry, EventKind, FailureNote, JobRow, JobTimes};
+use crate::ui::model::job::{Entry, EventKind, FailureNote, JobRow, JobTimes, limited};
 use crate::ui::model::operation::{OperationRow, OperationState};
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
@@ -167,19 +167,6 @@ fn job_note(row: &JobRow) -> String {
     }
 }
 
-/// A number of retries; `None` if it is unlimited.
-fn limited(retries: i64) -> Option<i64> {
-    (retries < i64::from(u32::MAX)).then_some(retries)
-}
-
-/// The retries that are left, and all of them.
-pub fn retries_left(row: &JobRow) -> String {
-    match limited(row.retries) {
-        Some(all) => format!("{} of {all}", row.remaining.max(0)),
-        None => "unlimited".to_owned(),
-    }
-}
-
 pub fn job_table(rows: &[JobRow]) -> String {
     let mut table = Table::new(&[
         "ID",
@@ -193,7 +180,7 @@ pub fn job_table(rows: &[JobRow]) -> String {
     for row in rows {
         let retries = match row.queue_ref.protocol {
             Protocol::Jobq => String::new(),
-            _ => retries_left(row),
+            _ => row.retries_left(),
         };
         table.row([
             row.id.clone(),

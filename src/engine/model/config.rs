@@ -84,7 +84,7 @@ impl Config {
         }
         let is_number = || value.parse::<f64>().is_ok_and(f64::is_finite);
         if Config::is_number(option) && !is_number() {
-            return bad(format!("{option} must be a number"));
+            return bad(format!("the option {option} must be a number"));
         }
         Ok(())
     }

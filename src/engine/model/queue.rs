@@ -185,7 +185,7 @@ impl Queues {
     /// All queues, by the time they were first seen, then by name.
     pub fn all(&self) -> Vec<Arc<Queue>> {
         let queues = self.unordered().into_iter();
-        // The times lie beside each other, because there can be 100,000 queues.
+        // The times are adjacent in memory, because there can be 100,000 queues.
         let mut queues: Vec<_> = queues.map(|queue| (queue.first_seen, queue)).collect();
         queues.sort_unstable_by(|(a_seen, a), (b_seen, b)| {
             let by_name = || (&a.key.name, a.id).cmp(&(&b.key.name, b.id));

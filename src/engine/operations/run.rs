@@ -23,7 +23,7 @@ use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::search::Search;
 use crate::store::{Row, Statement};
 
-/// Operations that run at the same time, in turns; others wait until one has ended.
+/// Operations that run at the same time, alternating; others wait until one has ended.
 const AT_ONCE_MAX: i64 = 4;
 
 /// Limits of one look-ahead.

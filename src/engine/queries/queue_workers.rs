@@ -18,7 +18,7 @@ const LISTED_MAX: usize = 50;
 /// Leases of a queue that are read, the first to expire first.
 const LEASES_MAX: i64 = 10_000;
 
-/// The full minutes, beside the current one, of which the rates of a queue are the average.
+/// The rates of a queue are the average of this many full minutes and the current one.
 const RATE_MINUTES: i64 = 5;
 
 /// A worker of a queue, or a queue of a worker.

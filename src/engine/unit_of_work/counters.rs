@@ -65,7 +65,7 @@ impl Outcome {
     }
 }
 
-/// The slot with the summary of a duration, beside those of its histogram.
+/// The slot with the summary of a duration, in addition to those of its histogram.
 pub const SUMMARY_SLOT: i64 = -1;
 
 /// Count, mean and sum of squared deviations of a set of numbers (Welford's algorithm).

@@ -1,7 +1,7 @@
 //! Statistics, events and worker activity that are committed in memory and stored a little later.
 //!
-//! Each of them would add pages to the write-ahead log with every commit group, beside those of the jobs. With a
-//! database of its own, a server keeps them in memory and stores them together: twice a second, before anything reads
+//! Each of them would add pages to the write-ahead log with every commit group, in addition to those of the jobs. With
+//! a database of its own, a server keeps them in memory and stores them together: twice a second, before anything reads
 //! them, and when the server stops. A crash loses what is not stored. The numbers of jobs are never kept back.
 //!
 //! With client time, or on a shared database, everything is stored with its commit group.

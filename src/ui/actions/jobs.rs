@@ -68,7 +68,7 @@ pub static PRIORITIZE: Action = operator("prioritize", Prioritize::PATH);
 #[server]
 pub async fn prioritize(id: String, priority: String, back: String) -> Result<(), PageError> {
     act(&PRIORITIZE, &back, async |context| {
-        let priority = number("priority", &priority)?;
+        let priority = number("the priority", &priority)?;
         let jobs = vec![(JobKey::qless(&id), priority)];
         only(context.engine.prioritize(jobs, None).await)?;
         Ok(format!("Priority of job “{id}” set to {priority}.").into())

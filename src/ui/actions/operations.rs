@@ -148,7 +148,7 @@ pub fn engine_action(
         JobActionKind::RetryByHand => engine::JobAction::RetryByHand,
         JobActionKind::Complete => engine::JobAction::Complete,
         JobActionKind::Priority => engine::JobAction::Priority {
-            priority: number("priority", arg)?,
+            priority: number("the priority", arg)?,
         },
         JobActionKind::Move => {
             // Not trimmed, because the name of a queue can start with whitespace.

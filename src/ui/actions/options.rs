@@ -119,7 +119,7 @@ mod tests {
         for text in ["", "a minute", "NaN", "inf", "+5", "\"5\"", "null"] {
             assert_eq!(
                 json_value("heartbeat", text).unwrap_err(),
-                "heartbeat must be a number"
+                "the option heartbeat must be a number"
             );
         }
         assert_eq!(

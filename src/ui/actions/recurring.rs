@@ -71,7 +71,7 @@ async fn create(engine: &Engine, form: &RecurringForm) -> Result<String, String>
         },
         cron,
         offset_s,
-        priority: number("priority", or_zero(&form.priority))?,
+        priority: number("the priority", or_zero(&form.priority))?,
         tags: tags(form)?,
         retries: count("retries", or_zero(&form.retries))?,
         backlog: count("backlog", or_zero(&form.backlog))?,
@@ -100,7 +100,7 @@ pub async fn change_recurring(form: RecurringForm, back: String) -> Result<(), P
         };
         let edits = edits(engine, &form).await?;
         let change = RecurringChange {
-            priority: Some(number("priority", &form.priority)?),
+            priority: Some(number("the priority", &form.priority)?),
             interval_s,
             cron,
             retries: Some(count("retries", &form.retries)?),

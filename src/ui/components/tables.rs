@@ -308,13 +308,9 @@ fn priority_and_retries(job: &JobRow) -> AnyView {
         }
         _ => not_applicable_cell(protocol, "wide"),
     };
-    let retries = match (protocol, job.retries) {
-        (Protocol::Jobq, _) => not_applicable_cell(protocol, "wide"),
-        (_, i64::MAX) => view! { <td class="num wide">"unlimited"</td> }.into_any(),
-        (_, retries) => {
-            view! { <td class="num wide">{format!("{} of {retries}", job.remaining.max(0))}</td> }
-                .into_any()
-        }
+    let retries = match protocol {
+        Protocol::Jobq => not_applicable_cell(protocol, "wide"),
+        _ => view! { <td class="num wide">{job.retries_left()}</td> }.into_any(),
     };
     view! { {priority} {retries} }.into_any()
 }

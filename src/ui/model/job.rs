@@ -7,6 +7,11 @@ use crate::ui::model::state::EffectiveState;
 
 pub use crate::engine::EventKind;
 
+/// A number of retries; `None` if it is unlimited.
+pub fn limited(retries: i64) -> Option<i64> {
+    (retries < i64::from(u32::MAX)).then_some(retries)
+}
+
 /// A job in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobRow {
@@ -55,6 +60,14 @@ impl JobRow {
         match self.dead_number {
             Some(dead_number) => dead_number.to_string(),
             None => self.id.clone(),
+        }
+    }
+
+    /// The number of retries left and the total, as text.
+    pub fn retries_left(&self) -> String {
+        match limited(self.retries) {
+            Some(total) => format!("{} of {total}", self.remaining.max(0)),
+            None => "unlimited".to_owned(),
         }
     }
 

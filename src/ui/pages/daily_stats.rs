@@ -124,7 +124,7 @@ fn content(view: &StatsView) -> AnyView {
             match protocol {
                 Protocol::Qless => "From when a worker claims a job until it completes. Counted on the day of completion.",
                 Protocol::Lmstfy => "From when a consumer gets a job until it acknowledges it. Counted on the day of the acknowledgment.",
-                Protocol::Relay | Protocol::Jobq => "From when a runner gets a job until the run completes. Counted on the day of completion.",
+                Protocol::Relay | Protocol::Jobq => "From when a worker claims a job until the run completes. Counted on the day of completion.",
             },
             match protocol {
                 Protocol::Qless => "No jobs completed on this day.",

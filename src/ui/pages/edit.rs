@@ -101,7 +101,7 @@ fn fields(form: &EditedJob, typed: Option<&EditedJob>) -> AnyView {
             <textarea id="edit-data" name="data" rows="12" spellcheck="false" autocomplete="off">{escape_textarea(data)}</textarea>
         }
         .into_any(),
-        None => "The payload is larger than 1 MiB, and cannot be edited here. The job is retried with it."
+        None => "The payload is larger than 1 MiB, and cannot be edited here. A retry does not change it."
             .into_any(),
     };
     view! {

@@ -137,7 +137,7 @@ fn delete(job: &RelayJobView, request: &PageRequest) -> AnyView {
     let row = &job.row;
     let effect = match row.state {
         EffectiveState::Running | EffectiveState::Stalled => {
-            "The runner is not notified and may continue, but its next heartbeat gets a 404 and its result is ignored."
+            "The worker is not notified and may continue, but its next heartbeat gets a 404 and its result is ignored."
         }
         _ => "It will not run.",
     };

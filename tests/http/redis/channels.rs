@@ -100,7 +100,7 @@ async fn no_event_after_a_subscription_is_missed() {
     }
 }
 
-/// A new subscriber does not get the events that were committed while nobody was subscribed.
+/// A new subscriber does not get the events that were committed while there was no subscriber.
 #[tokio::test]
 async fn no_event_before_a_subscription_is_sent() {
     let (_server, address) = server(&[CLOCK]).await;

@@ -76,7 +76,13 @@ async fn failures_after_the_visit_of_a_browser_are_new_until_it_marks_them_as_se
         found.map(|cookie| cookie.split(';').next().unwrap().to_owned())
     };
     let seen = cookie(&first).expect("the first visit is noted");
-    assert!(!first.text().await.unwrap().contains(" new since you came"));
+    assert!(
+        !first
+            .text()
+            .await
+            .unwrap()
+            .contains(" new since you last marked failures as seen")
+    );
     fail(&server, "b").await;
     fail(&server, "c").await;
     let again = Browser {
@@ -86,7 +92,10 @@ async fn failures_after_the_visit_of_a_browser_are_new_until_it_marks_them_as_se
     let second = again.open("/ui/failures").await;
     assert_eq!(cookie(&second), None, "a visit marks nothing as seen");
     let page = second.text().await.unwrap();
-    assert!(page.contains(" new since you came"), "{page}");
+    assert!(
+        page.contains(" new since you last marked failures as seen"),
+        "{page}"
+    );
     let view = read(&again, "failures", &[("range", "all"), ("text", "")]).await;
     assert_eq!(
         (&view["new"], &view["groups"][0]["new"]),
@@ -105,7 +114,7 @@ async fn failures_after_the_visit_of_a_browser_are_new_until_it_marks_them_as_se
         !later
             .page("/ui/failures")
             .await
-            .contains(" new since you came")
+            .contains(" new since you last marked failures as seen")
     );
 }
 

@@ -11,7 +11,7 @@ use crate::ui::model::queue_ref::Protocol;
 /// How long a Relay job may go without a heartbeat, in seconds.
 const TIMEOUT_S: f64 = 60.0;
 
-/// The fields of a job beside its payload; those that are not set are left out.
+/// The fields of a job other than its payload; those that are not set are left out.
 #[derive(Default, Serialize)]
 struct Fields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -32,8 +32,8 @@ pub struct Session {
     pub proof: Hash,
 }
 
-/// A new session deletes ended and surplus sessions if its hash begins with this digit, which one in 16 does. So there
-/// may be a few more than [`SESSIONS_MAX`].
+/// A new session deletes ended sessions and those above the limit if its hash begins with this digit, which one in 16
+/// does. So there may be a few more than [`SESSIONS_MAX`].
 const SWEEPS: char = '0';
 
 impl Engine {

@@ -7,7 +7,7 @@ use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::relay::needs_of_jobs;
 
-/// A run of a job. While it lasts, its ID authorizes the runner to update the job.
+/// A run of a job. While it lasts, its ID authorizes the worker to update the job.
 #[derive(Clone, Debug)]
 pub struct Run {
     pub queue: QueueKey,

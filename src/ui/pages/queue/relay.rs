@@ -68,13 +68,13 @@ pub fn requeue_effect(queue_ref: &QueueRef, count: i64) -> String {
 pub fn nothing(state: EffectiveState) -> &'static str {
     match state {
         EffectiveState::Waiting => {
-            "No waiting jobs. Jobs appear here when they are enqueued and leave when a runner gets them."
+            "No waiting jobs. Jobs appear here when they are enqueued and leave when a worker claims them."
         }
         EffectiveState::Scheduled => {
             "No scheduled jobs. Jobs whose run_at is in the future appear here."
         }
         EffectiveState::Running => {
-            "No running jobs. Jobs appear here when a runner gets them, until it completes them or sends no heartbeat within their timeout."
+            "No running jobs. Jobs appear here when a worker claims them, until it completes them or sends no heartbeat within their timeout."
         }
         EffectiveState::Dead => {
             "No dead jobs. A job can have a limited number of retries. A run that sends no heartbeat within the timeout uses one. When no retries are left, the job is dead-lettered: clients no longer see it, and it stays here for 30 days unless you requeue or delete it."
