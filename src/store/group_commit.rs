@@ -58,12 +58,14 @@ pub trait GroupRunner: Send + 'static {
     /// Whether the caller no longer waits for the request.
     fn is_abandoned(request: &Self::Request) -> bool;
 
-    /// Runs the requests and commits. It is called again with the same requests after a conflict. If they are too large
-    /// together, it raises their weights, so that fewer share a group.
+    /// Runs the requests and commits. It is called again with the same requests after a conflict, then with
+    /// `locks_first`: what they name is locked before it is read, so that they do not conflict again. If they are too
+    /// large together, it raises their weights, so that fewer share a group.
     fn run(
         &mut self,
         connection: &mut Connection,
         requests: &mut [Self::Request],
+        locks_first: bool,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Delivers the outcome of every request: its own result after a commit, the error otherwise.
@@ -245,7 +247,7 @@ async fn run_and_respond<R: GroupRunner>(
 ) -> Option<Vec<R::Request>> {
     let mut oversized = Vec::new();
     let (mut groups, mut has_released_reserve) = (VecDeque::from([requests]), false);
-    let mut search = SlowSearch::default();
+    let (mut search, mut locks_first) = (SlowSearch::default(), false);
     while let Some(mut requests) = groups.pop_front() {
         if connection.is_full() {
             let adding: Vec<_> = requests
@@ -259,7 +261,8 @@ async fn run_and_respond<R: GroupRunner>(
             }
         }
         connection.search_slow_statement(search.limits(requests.len()));
-        let outcome = attempt(connection, runner, &mut requests, outage, stop).await;
+        let locking = &mut locks_first;
+        let outcome = attempt(connection, runner, &mut requests, locking, outage, stop).await;
         if let Err(error) = &outcome {
             if error.is_fatal() {
                 tracing::error!(%error, "the database can no longer be trusted");
@@ -346,6 +349,7 @@ async fn attempt<R: GroupRunner>(
     connection: &mut Connection,
     runner: &mut R,
     requests: &mut [R::Request],
+    locks_first: &mut bool,
     outage: &mut Option<Instant>,
     stop: &CancellationToken,
 ) -> Result<(), StoreError> {
@@ -353,7 +357,7 @@ async fn attempt<R: GroupRunner>(
     loop {
         // A panic in an operation must not end the writer.
         let span = GroupSpan::begin(requests.iter().map(R::trace));
-        let running = of_group(&span, runner.run(connection, requests));
+        let running = of_group(&span, runner.run(connection, requests, *locks_first));
         let running = AssertUnwindSafe(running).catch_unwind();
         let outcome = running.await.unwrap_or(Err(StoreError::Panicked));
         if let Some(span) = span {
@@ -362,6 +366,7 @@ async fn attempt<R: GroupRunner>(
         if outcome.is_err() {
             connection.roll_back().await;
         }
+        *locks_first |= outcome.as_ref().is_err_and(StoreError::is_conflict);
         match outcome {
             Err(error) if error.is_conflict() && attempts < attempts_max(requests.len()) => {
                 if attempts > 1 {

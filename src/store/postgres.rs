@@ -48,9 +48,9 @@ macro_rules! searching {
 /// How long a read may take.
 const READ_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// How long a group waits for a row that another server has locked. Then it conflicts and runs again, before
-/// [`STATEMENT_TIMEOUT`] takes the wait for an outage.
-const LOCK_TIMEOUT: &str = "1500ms";
+/// How long a group waits for a row that another server has locked. Then it conflicts and runs again. Longer than most
+/// transactions, and shorter than Postgres waits before it looks for a deadlock.
+const LOCK_TIMEOUT: &str = "300ms";
 
 /// Postgres ends a transaction that is idle for this long, so that a suspended server does not hold locks that make
 /// other servers exceed [`STATEMENT_TIMEOUT`].

@@ -84,6 +84,15 @@ impl UnitOfWork {
         batch
     }
 
+    /// The statement that locks the named jobs and their dependencies in the order of all servers, if there are any. What
+    /// is read after it cannot be changed by another server before the commit.
+    pub fn lock_statement<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Option<Statement> {
+        let keys = needs.flat_map(|need| self.keys_of(need));
+        let keys: HashSet<_> = keys.filter(|(_, id)| is_valid_id(id)).collect();
+        let keys: Vec<_> = keys.into_iter().collect();
+        (!keys.is_empty()).then(|| Statement::of_rows(LOCK_JOBS, &keys))
+    }
+
     /// The number of record IDs to reserve per queue.
     pub fn record_numbers_needed<'a>(
         needs: impl Iterator<Item = &'a Needs>,
@@ -401,6 +410,11 @@ const LOAD_JOBS: &str = concat!(
     job_columns!(short),
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)"
 );
+
+/// By `seq`, so that groups that lock first do not deadlock.
+const LOCK_JOBS: &str = "
+SELECT j.seq FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)
+ORDER BY j.seq {locked:j}";
 
 /// Records by `seq`.
 const LOAD_CANDIDATES: &str = concat!(

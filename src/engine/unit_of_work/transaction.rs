@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::engine::BYTES_PER_WEIGHT;
 use crate::engine::cache;
-use crate::engine::clock::Clock;
+use crate::engine::clock::{Clock, Time};
 use crate::engine::error::{Error, Result};
 use crate::engine::events;
 use crate::engine::maintenance::SystemTask;
@@ -114,12 +114,12 @@ impl GroupRunner for Runner {
         &mut self,
         connection: &mut Connection,
         requests: &mut [WriteRequest],
+        locks_first: bool,
     ) -> Result<(), StoreError> {
         // Two servers that add dependencies at the same time could complete a cycle of which each sees a half.
         let strict = requests.iter().any(|it| !it.needs.dependencies.is_empty());
         let insertion_numbers = self.begin(connection, strict).await?;
-        let now = requests.iter().find_map(|request| request.now);
-        let now = now.unwrap_or_else(|| self.clock.now());
+        let now = self.time_of(requests);
         let has_subscribers = self.subscriptions.any() || self.peers.any();
         let mut work = UnitOfWork::new(now, &self.shared, has_subscribers, insertion_numbers);
         work.audit = Audit::of_first(requests);
@@ -138,7 +138,10 @@ impl GroupRunner for Runner {
                 requests.iter_mut().for_each(|it| it.run(&mut work));
                 writes
             }
-            None => self.run_verbs(connection, &mut work, requests).await?,
+            None => {
+                self.run_verbs(connection, &mut work, requests, locks_first)
+                    .await?
+            }
         };
         // With client time, maintenance does not touch qless data. As in qless-core, a completion deletes old jobs.
         let deletes_complete = work.completed && self.trust_client_clock;
@@ -209,13 +212,24 @@ impl GroupRunner for Runner {
 }
 
 impl Runner {
+    /// The client's time, if a request has one.
+    fn time_of(&self, requests: &[WriteRequest]) -> Time {
+        let now = requests.iter().find_map(|request| request.now);
+        now.unwrap_or_else(|| self.clock.now())
+    }
+
     /// Runs the verbs of the requests. Returns the statements to write with the commit.
     async fn run_verbs(
         &mut self,
         connection: &mut Connection,
         work: &mut UnitOfWork,
         requests: &mut [WriteRequest],
+        locks_first: bool,
     ) -> Result<Vec<Statement>, StoreError> {
+        let lock = || work.lock_statement(requests.iter().map(|request| &request.needs));
+        if let Some(lock) = locks_first.then(lock).flatten() {
+            connection.run(vec![lock]).await?;
+        }
         self.load_cached_jobs(work, requests);
         let writes = run_named(connection, work, requests).await?;
         let (shared, recurring_in) = (self.peers.is_shared(), &self.recurring_in);

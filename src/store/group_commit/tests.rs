@@ -54,7 +54,12 @@ impl GroupRunner for CountingRunner {
         *request == ABANDONED
     }
 
-    async fn run(&mut self, _: &mut Connection, requests: &mut [usize]) -> Result<(), StoreError> {
+    async fn run(
+        &mut self,
+        _: &mut Connection,
+        requests: &mut [usize],
+        _: bool,
+    ) -> Result<(), StoreError> {
         if requests.iter().filter(|request| **request != 1).count()
             > self.large_max.unwrap_or(usize::MAX)
         {
@@ -214,7 +219,15 @@ async fn a_group_runs_20_times_before_it_is_given_up() {
             ..CountingRunner::default()
         };
         let (stop, mut outage) = (CancellationToken::new(), None);
-        let outcome = attempt(&mut connection, &mut runner, &mut [1], &mut outage, &stop).await;
+        let outcome = attempt(
+            &mut connection,
+            &mut runner,
+            &mut [1],
+            &mut false,
+            &mut outage,
+            &stop,
+        )
+        .await;
         assert_eq!(outcome.is_ok(), succeeds, "{conflicts} conflicts");
         assert_eq!(runner.runs.load(Ordering::SeqCst), runs);
     }

@@ -4,8 +4,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{assert_consistent, client, start};
-use crate::support::raw;
 use crate::support::relay::{Job, Relay, new, with};
+use crate::support::{database, raw};
 
 /// A running job, to check that rejected requests have no effect on it.
 async fn running(relay: &Relay) -> Job {
@@ -179,8 +179,15 @@ async fn names_have_at_most_1024_characters() {
     let server = start();
     let relay = client(&server);
     let job = running(&relay).await;
+    // Postgres does not index longer texts.
+    let bytes_max = if database::postgres().is_some() {
+        2600
+    } else {
+        usize::MAX
+    };
     for letter in ["a", "é", "日", "🦀"] {
-        let [less, fits, long] = [1023, 1024, 1025].map(|length| letter.repeat(length));
+        let max = 1024.min(bytes_max / letter.len());
+        let [less, fits, long] = [max - 1, max, max + 1].map(|length| letter.repeat(length));
         relay.put(&json!([new(&less, &less)])).await;
         assert!(relay.exists(&less, &less).await);
         for too_long in [new(&long, "a"), new("q", &long)] {
@@ -194,6 +201,7 @@ async fn names_have_at_most_1024_characters() {
         relay.beat(&taken).await.only(202);
         relay.complete(&taken).await;
         assert_eq!(relay.job(&fits, &fits).await, None);
+        let long = letter.repeat(1025);
         for path in [
             format!("/queues/{long}/jobs"),
             format!("/queues/q/jobs/{long}"),
