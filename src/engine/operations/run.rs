@@ -263,7 +263,9 @@ impl Engine {
             undo::undo_batch(work, (id, version), &removed, is_last);
             Ok(())
         };
-        self.write(needs, None, items, verb).await
+        self.write(needs, None, items, verb).await?;
+        self.poll_candidates().clear();
+        Ok(())
     }
 
     /// Ends an operation that cannot continue.

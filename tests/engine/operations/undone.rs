@@ -1,6 +1,7 @@
 //! Undoing operations.
 
 use super::*;
+use switchyard::query::Query;
 
 #[tokio::test]
 async fn undo_restores_canceled_jobs_unchanged() {
@@ -144,5 +145,31 @@ async fn a_stopped_operation_can_be_undone() {
     assert_eq!(undone.restored, operation.done);
     assert_eq!(count(&engine, "queue:q").await, JOBS);
     assert_consistent(&engine).await;
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn a_poll_finds_a_restored_record_first() {
+    let engine = open(false).await;
+    engine.create_queue("books").await.unwrap();
+    let books = engine.record_queue("books").await.unwrap();
+    for n in 1..=3 {
+        let created = engine.create_record(&books, n.to_string(), "null".to_owned());
+        created.await.unwrap();
+    }
+    let second = look(&engine, "queue:books").await;
+    let second = second.iter().find(|job| job.key.id == "2").unwrap();
+    let canceled = begin(&engine, JobAction::Cancel, Subject::Jobs(vec![second.seq])).await;
+    assert_eq!(ended(&engine, canceled).await.done, 1);
+    let free = Query::parse(r#"[["IS", "state", null]]"#).unwrap();
+    let poll = async || {
+        let polled = engine.poll_record(&books, &free, "1".to_owned()).await;
+        polled.unwrap().unwrap().id
+    };
+    // The search of the first poll does not find the second record, which was modified before the third one.
+    assert_eq!(poll().await, 1);
+    assert_eq!(undo(&engine, canceled).await.restored, 1);
+    assert_eq!(poll().await, 2);
+    assert_eq!(poll().await, 3);
     engine.close().await;
 }

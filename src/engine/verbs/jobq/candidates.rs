@@ -2,7 +2,8 @@
 //! lose the race. So one of them searches for all, and each tries a different candidate.
 //!
 //! Candidates are tried in the order found: a record that matches later has just been modified, and is therefore behind
-//! them. The transaction that takes one checks that it is unmodified, so it still matches.
+//! them. Only an undo restores records that were modified earlier; then all candidates are forgotten. The transaction
+//! that takes one checks that it is unmodified, so it still matches.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -75,6 +76,14 @@ impl PollCandidates {
         }
         let candidates = candidates.entry((queue, hash)).or_default();
         Arc::clone(candidates)
+    }
+
+    /// Forgets all candidates.
+    pub fn clear(&self) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
     }
 }
 

@@ -52,7 +52,7 @@ impl Engine {
     /// [`JobExists`, `TooMany`, `NameTooLong`](crate::engine::Error).
     pub async fn enqueue(&self, jobs: Vec<Enqueue>, mode: Mode) -> Result<()> {
         self.check_room(jobs.iter().map(|job| &job.queue))?;
-        self.check_indexable(jobs.iter().flat_map(|job| [&job.queue.name, &job.id]))?;
+        self.check_indexable(&jobs)?;
         if mode != Mode::Unique {
             let put = move |work: &mut UnitOfWork, job: &Enqueue| {
                 put(work, job, mode);
@@ -79,7 +79,8 @@ const INDEXED_BYTES_MAX: usize = 2_600;
 
 impl Engine {
     /// Refuses names that Postgres cannot index, before they reach the writer, where they would delay other requests.
-    fn check_indexable<'a>(&self, mut names: impl Iterator<Item = &'a String>) -> Result<()> {
+    pub(super) fn check_indexable(&self, jobs: &[Enqueue]) -> Result<()> {
+        let mut names = jobs.iter().flat_map(|job| [&job.queue.name, &job.id]);
         match self.readers().is_shared() && names.any(|name| name.len() > INDEXED_BYTES_MAX) {
             true => Err(Error::NameTooLong),
             false => Ok(()),

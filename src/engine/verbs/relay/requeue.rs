@@ -12,9 +12,10 @@ impl Engine {
     /// existed; otherwise nothing is changed.
     ///
     /// # Errors
-    /// [`JobExists`, `TooMany`](crate::engine::Error).
+    /// [`JobExists`, `TooMany`, `NameTooLong`](crate::engine::Error).
     pub async fn requeue_run(&self, run: Run, jobs: Vec<Enqueue>, mode: Mode) -> Result<bool> {
         check_atomic(&jobs)?;
+        self.check_indexable(&jobs)?;
         self.check_room(jobs.iter().map(|job| &job.queue))?;
         let mut needs = needs_of_jobs([(&run.queue, &run.id)]);
         jobs.iter().for_each(|job| need(&mut needs, job));
