@@ -1,7 +1,7 @@
 //! Helpers for browser APIs.
 
 use js_sys::futures::JsFuture;
-use js_sys::{JSON, Reflect};
+use js_sys::{Function, JSON, Reflect};
 use leptos::prelude::{document, window};
 use leptos::wasm_bindgen::{JsCast, JsValue, closure::Closure};
 use web_sys::{Event, EventTarget, RequestCache, RequestInit, Response, Storage};
@@ -18,6 +18,22 @@ pub fn listen(target: &EventTarget, event: &str, handler: impl Fn(Event) + 'stat
 /// The session storage of the tab.
 pub fn storage() -> Option<Storage> {
     window().session_storage().ok().flatten()
+}
+
+/// The locks that the tabs of this browser share, if it has any.
+pub fn locks() -> Option<JsValue> {
+    let navigator = window().navigator();
+    let locks = Reflect::get(&navigator, &"locks".into()).ok()?;
+    locks.is_object().then_some(locks)
+}
+
+/// Calls a function as soon as no other tab has the lock. The tab has it until the promise that the function returns
+/// resolves.
+pub fn request_lock(locks: &JsValue, name: &str, on_lock: &JsValue) -> Option<()> {
+    let request = Reflect::get(locks, &"request".into()).ok()?;
+    let request: Function = request.dyn_into().ok()?;
+    let requested = request.call2(locks, &JsValue::from_str(name), on_lock);
+    requested.ok().map(drop)
 }
 
 /// The address of a path of this server. A proxy can serve it below another path, which the link to the icon shows.

@@ -10,6 +10,8 @@ mod copy;
 mod hover;
 #[cfg(feature = "hydrate")]
 mod morph;
+#[cfg(feature = "hydrate")]
+mod notify;
 #[cfg(any(feature = "hydrate", test))]
 pub mod patch;
 #[cfg(feature = "hydrate")]

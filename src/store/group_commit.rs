@@ -28,6 +28,9 @@ const ATTEMPTS_MAX: u32 = 20;
 /// Delay before a group is run again, from the second conflict on; multiplied by the number of attempts.
 const CONFLICT_DELAY: Duration = Duration::from_millis(2);
 
+/// How long groups lock first after a conflict, because the same clients will probably conflict again.
+const LOCKS_FIRST: Duration = Duration::from_secs(1);
+
 /// How long groups are retried after an outage of the database began, unless the server is stopping. After that, a
 /// group fails on its first attempt until the database responds again.
 const OUTAGE_RETRY_MAX: Duration = Duration::from_secs(2);
@@ -58,9 +61,9 @@ pub trait GroupRunner: Send + 'static {
     /// Whether the caller no longer waits for the request.
     fn is_abandoned(request: &Self::Request) -> bool;
 
-    /// Runs the requests and commits. It is called again with the same requests after a conflict, then with
-    /// `locks_first`: what they name is locked before it is read, so that they do not conflict again. If they are too
-    /// large together, it raises their weights, so that fewer share a group.
+    /// Runs the requests and commits. It is called again with the same requests after a conflict. With `locks_first`,
+    /// what they name is locked before it is read, so that they do not conflict. If they are too large together, it
+    /// raises their weights, so that fewer share a group.
     fn run(
         &mut self,
         connection: &mut Connection,
@@ -195,7 +198,7 @@ async fn write<R: GroupRunner>(
     stop: CancellationToken,
     is_full: Arc<AtomicBool>,
 ) {
-    let mut outage = None;
+    let mut trouble = Trouble::default();
     while let Some(requests) = queue.next_group(&stop).await {
         if requests.is_empty() {
             continue;
@@ -205,7 +208,8 @@ async fn write<R: GroupRunner>(
             tracing::warn!(%error, "failed to read the free space of the database");
         }
         let count = requests.len();
-        let ran = run_and_respond(&mut connection, &mut runner, requests, &mut outage, &stop).await;
+        let ran =
+            run_and_respond(&mut connection, &mut runner, requests, &mut trouble, &stop).await;
         // The connection is not closed, because that could write to the database again.
         let Some(oversized) = ran else { return };
         runner.held(began.elapsed());
@@ -242,12 +246,12 @@ async fn run_and_respond<R: GroupRunner>(
     connection: &mut Connection,
     runner: &mut R,
     requests: Vec<R::Request>,
-    outage: &mut Option<Instant>,
+    trouble: &mut Trouble,
     stop: &CancellationToken,
 ) -> Option<Vec<R::Request>> {
     let mut oversized = Vec::new();
     let (mut groups, mut has_released_reserve) = (VecDeque::from([requests]), false);
-    let (mut search, mut locks_first) = (SlowSearch::default(), false);
+    let mut search = SlowSearch::default();
     while let Some(mut requests) = groups.pop_front() {
         if connection.is_full() {
             let adding: Vec<_> = requests
@@ -261,8 +265,7 @@ async fn run_and_respond<R: GroupRunner>(
             }
         }
         connection.search_slow_statement(search.limits(requests.len()));
-        let locking = &mut locks_first;
-        let outcome = attempt(connection, runner, &mut requests, locking, outage, stop).await;
+        let outcome = attempt(connection, runner, &mut requests, trouble, stop).await;
         if let Err(error) = &outcome {
             if error.is_fatal() {
                 tracing::error!(%error, "the database can no longer be trusted");
@@ -335,6 +338,15 @@ impl SlowSearch {
     }
 }
 
+/// What has gone wrong lately.
+#[derive(Default)]
+struct Trouble {
+    /// When the outage of the database began that has not ended.
+    outage: Option<Instant>,
+    /// When a group last conflicted with another server.
+    conflict: Option<Instant>,
+}
+
 /// How often a group of this many requests runs if it conflicts with another server. A larger group is split soon, so
 /// that the requests that do not conflict are done.
 fn attempts_max(requests: usize) -> u32 {
@@ -349,15 +361,16 @@ async fn attempt<R: GroupRunner>(
     connection: &mut Connection,
     runner: &mut R,
     requests: &mut [R::Request],
-    locks_first: &mut bool,
-    outage: &mut Option<Instant>,
+    trouble: &mut Trouble,
     stop: &CancellationToken,
 ) -> Result<(), StoreError> {
     let mut attempts = 1;
     loop {
         // A panic in an operation must not end the writer.
         let span = GroupSpan::begin(requests.iter().map(R::trace));
-        let running = of_group(&span, runner.run(connection, requests, *locks_first));
+        let is_recent = |at: Instant| at.elapsed() < LOCKS_FIRST;
+        let locks_first = attempts > 1 || trouble.conflict.is_some_and(is_recent);
+        let running = of_group(&span, runner.run(connection, requests, locks_first));
         let running = AssertUnwindSafe(running).catch_unwind();
         let outcome = running.await.unwrap_or(Err(StoreError::Panicked));
         if let Some(span) = span {
@@ -366,7 +379,9 @@ async fn attempt<R: GroupRunner>(
         if outcome.is_err() {
             connection.roll_back().await;
         }
-        *locks_first |= outcome.as_ref().is_err_and(StoreError::is_conflict);
+        if outcome.as_ref().is_err_and(StoreError::is_conflict) {
+            trouble.conflict = Some(Instant::now());
+        }
         match outcome {
             Err(error) if error.is_conflict() && attempts < attempts_max(requests.len()) => {
                 if attempts > 1 {
@@ -375,7 +390,7 @@ async fn attempt<R: GroupRunner>(
                 attempts += 1;
             }
             Err(error) if error.is_outage() => {
-                let since = *outage.get_or_insert_with(Instant::now);
+                let since = *trouble.outage.get_or_insert_with(Instant::now);
                 let is_over = since.elapsed() > OUTAGE_RETRY_MAX || stop.is_cancelled();
                 if is_over || matches!(error, StoreError::InDoubt) {
                     return Err(error);
@@ -383,7 +398,7 @@ async fn attempt<R: GroupRunner>(
                 sleep(OUTAGE_DELAY).await;
             }
             outcome => {
-                *outage = None;
+                trouble.outage = None;
                 return outcome;
             }
         }

@@ -12,6 +12,7 @@ pub mod find;
 pub mod forms;
 pub mod guard;
 pub mod login;
+mod markers;
 pub mod page_forms;
 mod recent_pages;
 pub mod rejections;
@@ -166,6 +167,7 @@ pub fn router(state: Dashboard) -> Router {
         .route("/ui/{*rest}", get(missing_page))
         .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
         .merge(payload_forms())
+        .layer(middleware::from_fn(markers::remove))
         .layer(middleware::from_fn_with_state(
             state.clone(),
             forms::show_errors,

@@ -227,7 +227,7 @@ async fn a_refresh_uses_the_display_settings_of_the_browser() {
         let answer = request.header(COOKIE, cookie).send().await.unwrap();
         answer.text().await.unwrap()
     };
-    let utc = |page: &str| page.contains(" UTC<!></time>");
+    let utc = |page: &str| page.contains(" UTC</time>");
     // All within the second in which a rendering is shared.
     assert!(!utc(&ask("").await));
     assert!(utc(&ask("switchyard_clock=utc").await));

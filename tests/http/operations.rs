@@ -45,8 +45,7 @@ impl Person<'_> {
         let url = format!("http://{}{path}", self.server.address);
         let response = self.http.get(url).send().await.unwrap();
         assert_eq!(response.status(), 200, "{path}");
-        // Comments between texts are for scripts.
-        response.text().await.unwrap().replace("<!>", "")
+        response.text().await.unwrap()
     }
 
     /// Posts a form; `typed` replaces fields of the same names.

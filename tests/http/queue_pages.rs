@@ -20,8 +20,7 @@ async fn text(server: &Server, path: &str) -> String {
 async fn html(server: &Server, path: &str) -> String {
     let response = server.try_send(Method::GET, path, None).await.unwrap();
     assert_eq!(response.status, 200, "{path}: {}", response.text);
-    // Comments between texts are for scripts.
-    response.text.replace("<!---->", "").replace("<!>", "")
+    response.text
 }
 
 #[tokio::test]

@@ -23,10 +23,7 @@ fn named(seconds: i64) -> String {
 
 async fn page(server: &Server, path: &str) -> Response {
     let response = server.try_send(reqwest::Method::GET, path, None).await;
-    let mut response = response.unwrap();
-    // Removes the empty comments between adjacent texts.
-    response.text = response.text.replace("<!---->", "").replace("<!>", "");
-    response
+    response.unwrap()
 }
 
 async fn numbers(server: &Server, query: &str) -> Value {

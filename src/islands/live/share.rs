@@ -8,13 +8,12 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use js_sys::{Function, Promise, Reflect};
-use leptos::prelude::window;
+use js_sys::{Function, Promise};
 use leptos::wasm_bindgen::closure::Closure;
 use leptos::wasm_bindgen::{JsCast, JsValue};
 use web_sys::{BroadcastChannel, EventSource, MessageEvent};
 
-use crate::islands::browser::{address, listen};
+use crate::islands::browser::{address, listen, locks, request_lock};
 
 /// Messages of the channel: a new tab asks for the latest event, and the stream is broken. All others are events: the
 /// ID, a space, and the data.
@@ -90,14 +89,7 @@ impl Shared {
             });
             held.into()
         });
-        let request: Function = Reflect::get(locks, &"request".into())
-            .ok()?
-            .dyn_into()
-            .ok()?;
-        request
-            .call2(locks, &JsValue::from_str(name), &on_lock)
-            .ok()
-            .map(drop)
+        request_lock(locks, name, &on_lock)
     }
 
     fn open(self: &Rc<Self>) {
@@ -167,13 +159,6 @@ impl Shared {
             (self.handler)(News::Event(id, data));
         }
     }
-}
-
-/// The locks that the tabs of this browser share, if it has any.
-fn locks() -> Option<JsValue> {
-    let navigator = window().navigator();
-    let locks = Reflect::get(&navigator, &"locks".into()).ok()?;
-    locks.is_object().then_some(locks)
 }
 
 fn text_of(event: &web_sys::Event) -> Option<String> {

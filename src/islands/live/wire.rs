@@ -12,7 +12,7 @@ use web_sys::{DomParser, SupportedType};
 
 use super::morph::{IN_USE, Refresh};
 use super::share::{News, Shared};
-use super::{Link, base, copy, hover, select, suggest, times, zoom};
+use super::{Link, base, copy, hover, notify, select, suggest, times, zoom};
 use crate::islands::browser::{fetch, listen, storage};
 use crate::time;
 
@@ -76,6 +76,7 @@ pub fn start(
     CLIENT.set(Some(Rc::clone(&client)));
     copy::start();
     hover::start();
+    notify::start();
     select::start();
     suggest::start();
     zoom::start();

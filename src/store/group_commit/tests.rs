@@ -23,6 +23,8 @@ struct CountingRunner {
     /// How many of the next runs conflict with another server.
     conflicts: u32,
     runs: Arc<AtomicU32>,
+    /// The runs that lock first.
+    locking_runs: u32,
     /// How many requests that weigh more than 1 fit one transaction.
     large_max: Option<usize>,
     /// The groups that were answered, all with success.
@@ -58,8 +60,9 @@ impl GroupRunner for CountingRunner {
         &mut self,
         _: &mut Connection,
         requests: &mut [usize],
-        _: bool,
+        locks_first: bool,
     ) -> Result<(), StoreError> {
+        self.locking_runs += u32::from(locks_first);
         if requests.iter().filter(|request| **request != 1).count()
             > self.large_max.unwrap_or(usize::MAX)
         {
@@ -218,18 +221,11 @@ async fn a_group_runs_20_times_before_it_is_given_up() {
             conflicts,
             ..CountingRunner::default()
         };
-        let (stop, mut outage) = (CancellationToken::new(), None);
-        let outcome = attempt(
-            &mut connection,
-            &mut runner,
-            &mut [1],
-            &mut false,
-            &mut outage,
-            &stop,
-        )
-        .await;
+        let (stop, mut trouble) = (CancellationToken::new(), Trouble::default());
+        let outcome = attempt(&mut connection, &mut runner, &mut [1], &mut trouble, &stop).await;
         assert_eq!(outcome.is_ok(), succeeds, "{conflicts} conflicts");
         assert_eq!(runner.runs.load(Ordering::SeqCst), runs);
+        assert_eq!(runner.locking_runs, runs - 1, "all but the first");
     }
 }
 

@@ -125,7 +125,7 @@ fn problem_list(overview: &OverviewView, request: &PageRequest) -> AnyView {
     if found.is_empty() {
         let queues = i64::try_from(overview.queues.len()).unwrap_or(i64::MAX);
         return view! {
-            <p class=HEALTHY>
+            <p id="problems" class=HEALTHY>
                 {icon("complete")}
                 <span>
                     {if queues == 1 { "The queue is healthy".to_owned() } else { format!("All {} queues are healthy", time::number(queues)) }}
@@ -155,7 +155,8 @@ fn problem_list(overview: &OverviewView, request: &PageRequest) -> AnyView {
             </li>
         }
     });
-    view! { <ul class=PROBLEMS aria-label="Problems">{rows.collect_view()}</ul> }.into_any()
+    view! { <ul id="problems" class=PROBLEMS aria-label="Problems">{rows.collect_view()}</ul> }
+        .into_any()
 }
 
 /// The states, most important first.

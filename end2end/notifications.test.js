@@ -1,0 +1,89 @@
+// Notifications of the browser about problems: one for each, from one tab, as long as they are on.
+
+import assert from "node:assert/strict";
+import { startDashboard } from "./dashboard.js";
+import { client } from "./client.js";
+
+const dashboard = startDashboard();
+
+/** Replaces the browser's notifications by a list, in all tabs. Resolves to that list. */
+async function recorded(context, permission) {
+  const shown = [];
+  await context.exposeFunction("record", (title, body, tag) => shown.push({ title, body, tag }));
+  await context.addInitScript((answer) => {
+    window.Notification = class extends EventTarget {
+      static permission = localStorage.getItem("allowed") ?? "default";
+      static async requestPermission() {
+        Notification.permission = answer;
+        localStorage.setItem("allowed", answer);
+        return answer;
+      }
+      constructor(title, { body, tag }) {
+        super();
+        window.latest = this;
+        window.record(title, body, tag);
+      }
+    };
+  }, permission);
+  return shown;
+}
+
+/** Loads the page, and waits until it has looked for problems. */
+async function look(page, path = "/ui/queues") {
+  const looked = page.waitForResponse((response) => new URL(response.url()).pathname === "/ui");
+  await page.goto(path);
+  await (await looked).finished();
+}
+
+async function press(page, name) {
+  await page.getByRole("button", { name: "Display", exact: true }).click();
+  await page.getByRole("button", { name }).click();
+}
+
+async function waitFor(what, condition) {
+  for (let attempt = 0; attempt < 600 && !condition(); attempt++) await new Promise((done) => setTimeout(done, 50));
+  assert.ok(condition(), what);
+}
+
+dashboard.test("a new problem is shown once, and opens its page", async ({ page, context, url }) => {
+  const shown = await recorded(context, "granted");
+  const server = client(url);
+  await server.add("old", {}, "old-job");
+  await server.post("/pause/old");
+  await page.goto("/ui/queues");
+  await press(page, "Notify me of new problems");
+  await page.getByRole("button", { name: "Stop notifications" }).waitFor();
+  await waitFor("a first notification", () => shown.length === 1);
+  await server.add("mail", {}, "letter");
+  await server.post("/pause/mail");
+  await look(page);
+  await waitFor("the problem", () => shown.length === 2);
+  assert.equal(shown[1].title, `Switchyard on ${new URL(url).host}`);
+  assert.match(shown[1].body, /^mail is paused with 1 job waiting/);
+  // Another tab, and another look, show nothing again.
+  const other = await context.newPage();
+  await other.goto("/ui");
+  await page.close();
+  await server.add("post", {}, "card");
+  await server.post("/pause/post");
+  await look(other);
+  await waitFor("the other problem", () => shown.length === 3);
+  assert.match(shown[2].body, /^post is paused/);
+  await other.evaluate(() => window.latest.dispatchEvent(new Event("click")));
+  await other.waitForURL((address) => address.pathname === "/ui/queues/post");
+  // Off.
+  await press(other, "Stop notifications");
+  await other.getByRole("button", { name: "Notify me of new problems" }).waitFor();
+  assert.equal(await other.evaluate(() => localStorage.getItem("switchyard-problems")), null);
+  assert.equal(shown.length, 3);
+});
+
+dashboard.test("without permission, notifications stay off", async ({ page, context }) => {
+  const shown = await recorded(context, "denied");
+  await page.goto("/ui/queues");
+  await press(page, "Notify me of new problems");
+  await page.getByText("Your browser does not allow notifications").waitFor();
+  await page.getByRole("button", { name: "Notify me of new problems" }).waitFor();
+  assert.equal(await page.evaluate(() => localStorage.getItem("switchyard-problems")), null);
+  assert.deepEqual(shown, []);
+});
