@@ -1,6 +1,7 @@
 // Notifications of the browser about problems: one for each, from one tab, as long as they are on.
 
 import assert from "node:assert/strict";
+import { setTimeout } from "node:timers/promises";
 import { startDashboard } from "./dashboard.js";
 import { client } from "./client.js";
 
@@ -28,11 +29,12 @@ async function recorded(context, permission) {
   return shown;
 }
 
-/** Loads the page, and waits until it has looked for problems. */
-async function look(page, path = "/ui/queues") {
-  const looked = page.waitForResponse((response) => new URL(response.url()).pathname === "/ui");
-  await page.goto(path);
-  await (await looked).finished();
+/** Loads the page as soon as refreshes of the overview have this problem, so that it looks for problems. */
+async function look(page, problem) {
+  const headers = { "x-switchyard-refresh": "1" };
+  const refresh = async (headers) => (await fetch("/ui", { headers })).text();
+  await waitFor(problem, async () => (await page.evaluate(refresh, headers)).includes(problem));
+  await page.goto("/ui/queues");
 }
 
 async function press(page, name) {
@@ -41,8 +43,11 @@ async function press(page, name) {
 }
 
 async function waitFor(what, condition) {
-  for (let attempt = 0; attempt < 600 && !condition(); attempt++) await new Promise((done) => setTimeout(done, 50));
-  assert.ok(condition(), what);
+  for (let attempt = 0; attempt < 600; attempt++) {
+    if (await condition()) return;
+    await setTimeout(50);
+  }
+  assert.fail(what);
 }
 
 dashboard.test("a new problem is shown once, and opens its page", async ({ page, context, url }) => {
@@ -56,7 +61,7 @@ dashboard.test("a new problem is shown once, and opens its page", async ({ page,
   await waitFor("a first notification", () => shown.length === 1);
   await server.add("mail", {}, "letter");
   await server.post("/pause/mail");
-  await look(page);
+  await look(page, "mail is paused");
   await waitFor("the problem", () => shown.length === 2);
   assert.equal(shown[1].title, `Switchyard on ${new URL(url).host}`);
   assert.match(shown[1].body, /^mail is paused with 1 job waiting/);
@@ -66,11 +71,11 @@ dashboard.test("a new problem is shown once, and opens its page", async ({ page,
   await page.close();
   await server.add("post", {}, "card");
   await server.post("/pause/post");
-  await look(other);
+  await look(other, "post is paused");
   await waitFor("the other problem", () => shown.length === 3);
   assert.match(shown[2].body, /^post is paused/);
   await other.evaluate(() => window.latest.dispatchEvent(new Event("click")));
-  await other.waitForURL((address) => address.pathname === "/ui/queues/post");
+  await other.waitForURL((address) => address.pathname === "/ui/queues/post/waiting");
   // Off.
   await press(other, "Stop notifications");
   await other.getByRole("button", { name: "Notify me of new problems" }).waitFor();

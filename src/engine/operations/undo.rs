@@ -3,11 +3,14 @@
 //! if it has not changed since. Time has passed as if the job had been there: its lease may have expired,
 //! or it may have become due. Its dependencies are checked again.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::engine::events::LogEvent;
 use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{Job, JobKey, Protocol, QueueKey, State};
+use crate::engine::model::queue::Queue;
 use crate::engine::operations::{JobAction, Operation, OperationState, Skip};
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::qless::depend::{release_if_ready, unmet_dependencies};
@@ -47,8 +50,12 @@ pub fn restore(
     if job.is_expired(now) {
         return Err("the job has expired".to_owned());
     }
-    let known = work.queue(&removed_job.queue).map(|queue| queue.id);
-    if removed_job.queue.protocol == Protocol::Jobq && known != Some(job.queue) {
+    let queue = work.queue(&removed_job.queue);
+    let known = queue.as_ref().map(|queue| queue.id);
+    // After a restart, a new queue can get the ID of a deleted one.
+    let is_its_queue =
+        |queue: &Arc<Queue>| queue.id == job.queue && queue.first_seen <= job.created_at;
+    if removed_job.queue.protocol == Protocol::Jobq && !queue.as_ref().is_some_and(is_its_queue) {
         return Err("its queue was deleted".to_owned());
     }
     job.key = key_in(&job, known);

@@ -20,7 +20,7 @@ use crate::islands::browser::{address, fetch, listen, locks, request_lock};
 use crate::islands::keys::listen::announce;
 
 /// The time between two fetches of the overview.
-const INTERVAL: Duration = Duration::from_secs(30);
+const INTERVAL: Duration = Duration::from_secs(10);
 
 /// The storage key of the known problems: their addresses, a line for each. Without it, notifications are off.
 const KNOWN: &str = "switchyard-problems";
@@ -136,7 +136,8 @@ fn look() {
 /// The problems of the overview; `None` if it cannot be read, for example after the end of the session.
 async fn problems() -> Option<Vec<Problem>> {
     // The header tells the server to keep the flash for the page.
-    let html = fetch(&address("/ui"), r#"{"x-switchyard-refresh":"1"}"#);
+    let overview = address("/ui");
+    let html = fetch(&overview, r#"{"x-switchyard-refresh":"1"}"#);
     let html = html.await.ok()?;
     let page = DomParser::new().ok()?;
     let page = page

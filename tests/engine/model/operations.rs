@@ -35,7 +35,7 @@ pub struct ModelOperation {
     pub skipped: i64,
     pub restored: i64,
     pub not_restored: i64,
-    removed: Vec<(Key, ModelJob)>,
+    pub removed: Vec<(Key, ModelJob)>,
     undo_until: Option<i64>,
 }
 

@@ -314,6 +314,13 @@ impl Model {
         let key = self.record_queue(queue)?;
         self.queues.remove(&key);
         self.jobs.retain(|_, job| job.queue != key);
+        // An undo does not restore its records in a later queue of the same name.
+        let operations = self.operations.iter_mut();
+        for (_, job) in operations.flat_map(|operation| &mut operation.removed) {
+            if job.queue == key {
+                job.queue.namespace = "deleted".to_owned();
+            }
+        }
         Ok("deleted".to_owned())
     }
 
