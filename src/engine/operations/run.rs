@@ -263,9 +263,8 @@ impl Engine {
             undo::undo_batch(work, (id, version), &removed, is_last);
             Ok(())
         };
-        self.write(needs, None, items, verb).await?;
-        self.poll_candidates().clear();
-        Ok(())
+        let _undo = self.poll_candidates().begin_undo();
+        self.write(needs, None, items, verb).await
     }
 
     /// Ends an operation that cannot continue.

@@ -6,14 +6,15 @@ use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use memchr::memmem::{Finder, find};
 
 use crate::engine::RESPONSE_BYTES_MAX;
 
-const MARKER: &str = "<!>";
+const MARKER: &[u8] = b"<!>";
 
 /// The ends of an island. Islands contain no others.
-const ISLAND: &str = "<leptos-island";
-const ISLAND_END: &str = "</leptos-island>";
+const ISLAND: &[u8] = b"<leptos-island";
+const ISLAND_END: &[u8] = b"</leptos-island>";
 
 /// Removes the markers of pages. Text cannot contain them, because `<` is escaped.
 pub async fn remove(request: Request, next: Next) -> Response {
@@ -22,41 +23,54 @@ pub async fn remove(request: Request, next: Next) -> Response {
     if !media_type.is_some_and(|its| its.as_bytes().starts_with(b"text/html")) {
         return Response::from_parts(parts, body);
     }
-    let page = to_bytes(body, RESPONSE_BYTES_MAX).await.ok();
-    let Some(page) = page.and_then(|page| String::from_utf8(page.into()).ok()) else {
+    let Ok(page) = to_bytes(body, RESPONSE_BYTES_MAX).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     parts.headers.remove(header::CONTENT_LENGTH);
     Response::from_parts(parts, Body::from(without_markers(&page)))
 }
 
-fn without_markers(page: &str) -> String {
-    let mut out = String::with_capacity(page.len());
+fn without_markers(page: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(page.len());
     let mut rest = page;
-    while let Some(start) = rest.find(ISLAND) {
+    while let Some(start) = find(rest, ISLAND) {
         let (before, island) = rest.split_at(start);
-        out.extend(before.split(MARKER));
-        let end = island.find(ISLAND_END).unwrap_or(island.len());
-        out.push_str(&island[..end]);
-        rest = &island[end..];
+        copy(before, &mut out);
+        let end = find(island, ISLAND_END).unwrap_or(island.len());
+        let (island, after) = island.split_at(end);
+        out.extend_from_slice(island);
+        rest = after;
     }
-    out.extend(rest.split(MARKER));
+    copy(rest, &mut out);
     out
+}
+
+/// Appends this part of a page without its markers.
+fn copy(mut part: &[u8], out: &mut Vec<u8>) {
+    let marker = Finder::new(MARKER);
+    while let Some(at) = marker.find(part) {
+        let (before, after) = part.split_at(at);
+        out.extend_from_slice(before);
+        part = after.strip_prefix(MARKER).unwrap_or_default();
+    }
+    out.extend_from_slice(part);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn assert_becomes(page: &str, expected: &str) {
+        assert_eq!(without_markers(page.as_bytes()), expected.as_bytes());
+    }
+
     #[test]
     fn markers_stay_in_islands_only() {
-        let page = "a<!>b<leptos-island data-props=\"{}\">c<!>d</leptos-island><!>é<!><leptos-island>e<!></leptos-island>f<!>";
-        let expected = "ab<leptos-island data-props=\"{}\">c<!>d</leptos-island>é<leptos-island>e<!></leptos-island>f";
-        assert_eq!(without_markers(page), expected);
-        assert_eq!(
-            without_markers("<!><leptos-island>a<!>"),
-            "<leptos-island>a<!>"
+        assert_becomes(
+            "a<!>b<leptos-island a=\"\">c<!>d</leptos-island><!>é<!><leptos-island>e<!></leptos-island>f<!>",
+            "ab<leptos-island a=\"\">c<!>d</leptos-island>é<leptos-island>e<!></leptos-island>f",
         );
-        assert_eq!(without_markers(""), "");
+        assert_becomes("<!><leptos-island>a<!>", "<leptos-island>a<!>");
+        assert_becomes("", "");
     }
 }

@@ -2,10 +2,11 @@
 //! lose the race. So one of them searches for all, and each tries a different candidate.
 //!
 //! Candidates are tried in the order found: a record that matches later has just been modified, and is therefore behind
-//! them. Only an undo restores records that were modified earlier; then all candidates are forgotten. The transaction
-//! that takes one checks that it is unmodified, so it still matches.
+//! them. Only an undo restores records that were modified earlier; meanwhile, each poll searches. The transaction that
+//! takes one checks that it is unmodified, so it still matches.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,22 @@ type QueryHash = [u8; 32];
 
 /// The candidates of all queries, by queue and query.
 #[derive(Debug, Default)]
-pub struct PollCandidates(Mutex<HashMap<(QueueId, QueryHash), Arc<QueryCandidates>>>);
+pub struct PollCandidates {
+    queries: Mutex<HashMap<(QueueId, QueryHash), Arc<QueryCandidates>>>,
+    /// The undos that are restoring records.
+    undos: AtomicUsize,
+}
+
+/// While this exists, polls search for themselves. Dropping it forgets what they found.
+#[derive(Debug)]
+pub struct UndoGuard<'a>(&'a PollCandidates);
+
+impl Drop for UndoGuard<'_> {
+    fn drop(&mut self) {
+        self.0.queries().clear();
+        self.0.undos.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 /// The candidates of one query.
 #[derive(Debug, Default)]
@@ -70,7 +86,7 @@ impl Drop for CandidateGuard {
 impl PollCandidates {
     pub fn of(&self, queue: QueueId, query: &str) -> Arc<QueryCandidates> {
         let hash = Sha256::digest(query).into();
-        let mut candidates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut candidates = self.queries();
         if candidates.len() >= REMEMBERED_MAX {
             candidates.clear();
         }
@@ -78,12 +94,19 @@ impl PollCandidates {
         Arc::clone(candidates)
     }
 
-    /// Forgets all candidates.
-    pub fn clear(&self) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+    /// Begins to restore records.
+    pub fn begin_undo(&self) -> UndoGuard<'_> {
+        self.undos.fetch_add(1, Ordering::SeqCst);
+        UndoGuard(self)
+    }
+
+    /// Whether records are being restored.
+    pub fn has_undo(&self) -> bool {
+        self.undos.load(Ordering::SeqCst) > 0
+    }
+
+    fn queries(&self) -> MutexGuard<'_, HashMap<(QueueId, QueryHash), Arc<QueryCandidates>>> {
+        self.queries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -35,7 +35,8 @@ impl Engine {
         for attempt in 0..ATTEMPTS_MAX {
             let find = || self.candidates(queue, query);
             // A query that depends on the time may match other records by now.
-            let search_again = attempt > 0 || query.used_columns().time;
+            let search_again =
+                attempt > 0 || query.used_columns().time || self.poll_candidates().has_undo();
             let Some(guard) = candidates.next(search_again, find).await? else {
                 return Ok(None);
             };
