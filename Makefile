@@ -15,8 +15,10 @@ back := Cargo.toml Cargo.lock .cargo/config.toml build.rs $(shell find src migra
 server := target/server/switchyard
 release := target/release/switchyard
 site := target/site.stamp
+# The platform of `make static`.
+target := $(shell uname -m)-unknown-linux-musl
 
-.PHONY: help setup serve dev watch build deb package test check fmt lint rust wasm unit postgres plain packages containers browser clients size audit fuzz openapi cost stress chaos soak \
+.PHONY: help setup serve dev watch build deb package static test check fmt lint rust wasm unit postgres plain packages containers browser clients size audit fuzz openapi cost stress chaos soak \
 	bench reference book pictures clean
 
 help: ## print this help
@@ -45,6 +47,10 @@ deb: $(release) ## build the Debian package, in target/package
 
 package: $(release) ## create an archive of binary and documents, and its checksum, in target/package
 	@scripts/package.sh
+
+static: $(site) ## like package, but the binary needs no library of the system (Linux, musl); it is tried in an empty directory
+	@scripts/static.sh $(target)
+	@scripts/package.sh target/$(target)/release/switchyard $(target)
 
 ##@ Test
 
