@@ -1,5 +1,5 @@
-//! Pages by key of jobs with shortened texts, and of other rows: a page begins after a row, or ends before one. So each page costs the same
-//! as the first, and rows neither repeat nor are skipped when other jobs leave the list or enter it.
+//! Pages by key of jobs with shortened texts, and of other rows: a page begins after a row, or ends before one. So each
+//! page costs the same as the first, and rows neither repeat nor are skipped when other jobs leave the list or enter it.
 
 use std::cmp::Ordering;
 
