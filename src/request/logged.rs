@@ -4,7 +4,7 @@
 use std::fmt::{self, Write};
 
 use axum::extract::Request;
-use axum::http::{Method, Uri};
+use axum::http::Method;
 use tokio::task::futures::TaskLocalFuture;
 use tokio::task_local;
 use tracing::Span;
@@ -20,7 +20,8 @@ task_local! {
 pub struct LoggedRequest {
     id: Uuid,
     method: Method,
-    uri: Uri,
+    /// A copy, because the URI keeps the connection's buffer of the whole header, also while a long poll waits.
+    path: Box<str>,
 }
 
 impl LoggedRequest {
@@ -28,7 +29,7 @@ impl LoggedRequest {
         LoggedRequest {
             id,
             method: request.method().clone(),
-            uri: request.uri().clone(),
+            path: request.uri().path().into(),
         }
     }
 
@@ -51,7 +52,7 @@ fn span_of(request: &LoggedRequest) -> Span {
         "request",
         id,
         method = %Escaped(request.method.as_str()),
-        path = %Path(request.uri.path())
+        path = %Path(&request.path)
     )
 }
 
