@@ -26,12 +26,15 @@ chroot "$root" /switchyard serve --listen 127.0.0.1:0 --database sqlite:///data/
 server=$!
 for _ in $(seq 200); do grep -q 'listening on' "$root/banner" && break; sleep 0.05; done
 address=$(sed -n 's/^listening on //p' "$root/banner")
+fail() { echo "static: $1" >&2; exit 1; }
 ask() { curl -sSf --max-time 10 --noproxy '*' "$address$1" "${@:2}"; }
 ask /add/work -d '{"data": {"id": "kept", "meta": 1}}' >/dev/null
-ask /get/work | grep -q '"id":"kept"' || { echo "static: the job is missing" >&2; exit 1; }
-ask /ui | grep -qo '/ui/pkg/[0-9a-f]*/switchyard.css' || { echo "static: the page has no style sheet" >&2; exit 1; }
-ask "$(ask /ui | grep -o '/ui/pkg/[0-9a-f]*/switchyard.css' | head -1)" >/dev/null
+ask '/get/work?host=tester' | grep -q '"id":"kept"' || fail "the job is missing"
+ask /complete/work -d '{"host": "tester", "data": {"id": "kept", "meta": 1}}' | grep -q kept || fail "the job is not completed"
+files=$(ask /ui | grep -o '/ui/pkg/[0-9a-f]*/switchyard\.[a-z]*' | sort -u)
+for kind in css js wasm; do grep -q "\.$kind\$" <<<"$files" || fail "the page has no $kind"; done
+for file in $files; do ask "$file" --output /dev/null; done
 kill "$server"
-wait "$server" || { echo "static: the server does not stop" >&2; exit 1; }
+wait "$server" || fail "the server does not stop"
 server=
 echo "static: $program ($(du -h "$program" | cut -f1)) is static and serves in an empty directory"
