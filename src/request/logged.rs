@@ -20,16 +20,19 @@ task_local! {
 pub struct LoggedRequest {
     id: Uuid,
     method: Method,
-    /// A copy, because the URI keeps the connection's buffer of the whole header, also while a long poll waits.
+    /// A copy of what is logged, because the URI keeps the connection's buffer of the whole header, also while a long
+    /// poll waits.
     path: Box<str>,
 }
 
 impl LoggedRequest {
     pub fn new(id: Uuid, request: &Request) -> LoggedRequest {
+        let path = request.uri().path();
+        let logged = path.get(..path.floor_char_boundary(PATH_BYTES_MAX));
         LoggedRequest {
             id,
             method: request.method().clone(),
-            path: request.uri().path().into(),
+            path: logged.unwrap_or_default().into(),
         }
     }
 
@@ -64,6 +67,9 @@ struct Path<'a>(&'a str);
 
 /// Characters of a path that are logged.
 const PATH_CHARS_MAX: usize = 200;
+
+/// Bytes of a path that are kept for the log: more than these characters have.
+const PATH_BYTES_MAX: usize = 1_000;
 
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
