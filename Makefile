@@ -111,13 +111,13 @@ profile := $(if $(findstring run,$(nextest)),--cargo-profile,--profile) serve
 tests := cargo $(nextest) $(features) $(profile) $(unoptimized)
 
 unit: rust ## run all Rust tests on SQLite; ARGS=name runs those whose name contains it
-	@scripts/prometheus.sh
+	@scripts/unpack.sh prometheus
 	$(clippy) $(tests) $(ARGS)
 
 # Tests create many databases. Autovacuum is off because it would have to visit them all.
 postgres plain: export POSTGRES_OPTIONS ?= -c autovacuum=off -c checkpoint_timeout=1h -c max_wal_size=8GB -c full_page_writes=off
 postgres: rust ## run the Rust tests on a temporary Postgres; ARGS=name as above
-	@scripts/prometheus.sh
+	@scripts/unpack.sh prometheus
 	$(clippy) scripts/postgres.sh $(tests) $(with_database) $(or $(ARGS),$(of_database))
 
 # SKIP LOCKED and NOTIFY matter only to these tests.
@@ -128,7 +128,7 @@ browser: $(site) $(server) ## run the browser tests in headless Chromium; ARGS=e
 	SWITCHYARD=$(CURDIR)/$(server) CHROMIUM="$$(scripts/chromium.sh)" \
 		node --test --test-concurrency=2 --test-reporter=spec $(or $(ARGS),end2end/*.test.js)
 
-	@scripts/proxies.sh
+	@scripts/unpack.sh proxies
 clients: $(server) ## test clients of all languages, and imports from Redis; ARGS="--jobs 10000" kills the server meanwhile
 	@scripts/clients.sh $(CURDIR)/$(server) $(ARGS)
 

@@ -18,7 +18,7 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const BASE = "/queues";
 const TEST_MAX_MS = 180_000;
 
-/** The program in the PATH, or from scripts/proxies.sh. */
+/** The program in the PATH, or from scripts/unpack.sh proxies. */
 function program(name) {
   const unpacked = [`usr/sbin/${name}`, `usr/bin/${name}`].map((path) => join(root, ".tools/proxies", path));
   try {

@@ -1,4 +1,4 @@
-// The transfer size of a page: the overview with 50 busy queues. scripts/size.sh checks the size of files.
+// The transfer size of pages: the overview with 50 busy queues, and lists. scripts/size.sh checks the size of files.
 
 import assert from "node:assert/strict";
 import { get } from "node:http";
@@ -17,9 +17,9 @@ before(async () => {
 after(() => server?.stop());
 
 /** The body as received, and its content encoding. */
-function received(path, encoding) {
+function received(path, encoding, url = server.url) {
   return new Promise((resolve, reject) => {
-    const request = get(server.url + path, { headers: { "accept-encoding": encoding } }, async (answer) => {
+    const request = get(url + path, { headers: { "accept-encoding": encoding } }, async (answer) => {
       let bytes = 0;
       for await (const part of answer) bytes += part.length;
       resolve({ bytes, status: answer.statusCode, encoding: answer.headers["content-encoding"] });
@@ -45,6 +45,40 @@ test("the overview of 50 queues stays within its budget", async () => {
     assert.ok(packed.bytes <= PAGE_BYTES_COMPRESSED_MAX, `${packed.bytes} bytes by ${encoding}`);
     console.log(`the overview: ${plain.bytes} bytes, ${packed.bytes} by ${encoding}`);
   }
+});
+
+// Lists of which each kind of page is opened once, with the most rows that it can have.
+const LISTS = [
+  "/ui", "/ui/queues", "/ui/jobs", "/ui/jobs?q=state:failed", "/ui/jobs?q=-state:failed", "/ui/failures", "/ui/scheduled",
+  "/ui/recurring", "/ui/workers", "/ui/tags", "/ui/dead", "/ui/operations", "/ui/audit", "/ui/tracked", "/ui/namespaces",
+];
+const OTHERS = [
+  /^\/ui\/(queues|relay|lmstfy\/[^/]+)\/[^/]+$/, /^\/ui\/(queues|relay|lmstfy\/[^/]+)\/[^/]+\/[a-z]+$/, /^\/ui\/jobq\/[^/]+$/,
+  /^\/ui\/failures\/[^/]+$/, /^\/ui\/tags\/[^/]+$/, /^\/ui\/workers\/[^/]+$/, /^\/ui\/jobs\/[^/]+$/,
+];
+const OF_EACH_MAX = 12;
+
+test("pages stay within their budget when all lists are full", async (t) => {
+  const full = await startServer(["dev", "--jobs", "20000"]);
+  t.after(() => full.stop());
+  const found = new Set();
+  const over = [];
+  const check = async (path) => {
+    const page = await (await fetch(full.url + path)).text();
+    for (const [, href] of page.matchAll(/ href="([^"?#]+)"/g)) found.add(href);
+    const plain = await received(path, "identity", full.url);
+    const packed = await received(path, "gzip", full.url);
+    assert.equal(plain.status, 200, path);
+    if (plain.bytes > PAGE_BYTES_MAX || packed.bytes > PAGE_BYTES_COMPRESSED_MAX)
+      over.push(`${path}: ${plain.bytes} bytes, ${packed.bytes} by gzip`);
+  };
+  for (const path of LISTS) await check(path);
+  for (const kind of OTHERS) {
+    const some = [...found].filter((path) => kind.test(path)).slice(0, OF_EACH_MAX);
+    assert.ok(some.length > 0, String(kind));
+    for (const path of some) await check(path);
+  }
+  assert.deepEqual(over, []);
 });
 
 test("compression does not delay the live feed", async () => {

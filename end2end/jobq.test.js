@@ -33,7 +33,7 @@ function fill(url) {
     await odd.create(hostile, `[${hostile}]`);
     const many = jobq(url, "many");
     await many.make();
-    for (let n = 0; n < 60; n += 1) await many.create(`{"n": ${n}}`, `["STATE ${n % 20}"]`);
+    for (let n = 0; n < 50; n += 1) await many.create(`{"n": ${n}}`, `["STATE ${n % 20}"]`);
     await client(url).add("mail", {}, "letter");
     await relay(url, "mail").enqueue("letter");
   })();
@@ -188,7 +188,9 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     await fill(url);
     await page.goto("/ui/jobq/many");
     assert.equal((await tabs(page)).length, 13);
-    assert.equal((await ids(page)).length, 50);
+    assert.equal((await ids(page)).length, 20);
+    await page.getByRole("link", { name: "Next" }).click();
+    assert.equal((await ids(page)).length, 20);
     await page.getByRole("link", { name: "Next" }).click();
     assert.equal((await ids(page)).length, 10);
     await page.getByText("8 more states").click();

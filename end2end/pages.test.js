@@ -167,39 +167,39 @@ dashboard.test("on a phone, a button opens the rarely used links", { viewport: {
 
 dashboard.test("a long list has pages", async ({ page, url }) => {
   const api = client(url);
-  const jobs = Array.from({ length: 120 }, (_, i) => ({ id: `long-${i}`, meta: i }));
+  const jobs = Array.from({ length: 60 }, (_, i) => ({ id: `long-${i}`, meta: i }));
   await api.post("/add/long", jobs);
   await page.goto("/ui/queues/long");
-  await page.getByText("1–50 of 120").waitFor();
+  await page.getByText("1–20 of 60").waitFor();
   await page.getByRole("link", { name: "Next" }).click();
-  await page.getByText("50 of 120").waitFor();
+  await page.getByText("20 of 60").waitFor();
   await page.getByRole("link", { name: "Next" }).click();
-  await page.getByText("101–120 of 120").waitFor();
-  await page.getByRole("link", { name: "long-119" }).waitFor();
+  await page.getByText("41–60 of 60").waitFor();
+  await page.getByRole("link", { name: "long-59" }).waitFor();
   await page.getByRole("link", { name: "Previous" }).click();
-  await page.getByRole("link", { name: "long-50" }).waitFor();
-  await page.getByRole("link", { name: "long-99" }).waitFor();
+  await page.getByRole("link", { name: "long-20" }).waitFor();
+  await page.getByRole("link", { name: "long-39" }).waitFor();
   await page.getByRole("link", { name: "First", exact: true }).click();
-  await page.getByText("1–50 of 120").waitFor();
+  await page.getByText("1–20 of 60").waitFor();
   // A link of an earlier version leads to the first page.
   await page.goto("/ui/queues/long?offset=50");
-  await page.getByText("1–50 of 120").waitFor();
+  await page.getByText("1–20 of 60").waitFor();
 });
 
 dashboard.test("jobs that are claimed between two pages move no others", async ({ page, url }) => {
   const api = client(url);
-  await api.post("/add/claimed", Array.from({ length: 120 }, (_, i) => ({ id: `claimed-${i}`, meta: i })));
+  await api.post("/add/claimed", Array.from({ length: 60 }, (_, i) => ({ id: `claimed-${i}`, meta: i })));
   await page.goto("/ui/queues/claimed");
   const next = await page.getByRole("link", { name: "Next" }).getAttribute("href");
   const rows = async () => (await page.locator("main tbody th .id").allTextContents()).map((id) => Number(id.split("-")[1]));
-  assert.deepEqual(await rows(), Array.from({ length: 50 }, (_, i) => i));
-  await fetch(`${url}/get/claimed?host=w&count=60`).then((response) => response.json());
+  assert.deepEqual(await rows(), Array.from({ length: 20 }, (_, i) => i));
+  await fetch(`${url}/get/claimed?host=w&count=30`).then((response) => response.json());
   await page.goto(next);
   // The first ten of them are running now.
-  assert.deepEqual(await rows(), Array.from({ length: 50 }, (_, i) => 60 + i));
+  assert.deepEqual(await rows(), Array.from({ length: 20 }, (_, i) => 30 + i));
   await page.getByRole("link", { name: "Previous" }).click();
-  await page.getByText("1–50 of 60").waitFor();
-  assert.deepEqual(await rows(), Array.from({ length: 50 }, (_, i) => 60 + i));
+  await page.getByText("1–20 of 30").waitFor();
+  assert.deepEqual(await rows(), Array.from({ length: 20 }, (_, i) => 30 + i));
 });
 
 dashboard.test("lists update live, and open elements stay open", async ({ page, url }) => {

@@ -21,6 +21,7 @@ upgrades   sqlite,postgres SWITCHYARD_JOBS         100000  upgrade::
 cuts       sqlite          SWITCHYARD_CUTS         200     power_loss_keeps
 restarts   postgres        SWITCHYARD_RESTARTS     16      outage::a_postgres_crash_under_load_loses_nothing
 freezes    postgres        SWITCHYARD_FREEZES      10      frozen::a_frozen_server_loses_nothing_and_completes_nothing_twice
+jumps      postgres        SWITCHYARD_JUMPS        60      machine_clock::a_jump_of_one_servers_clock_ends_no_lease
 network    postgres        SWITCHYARD_BREAKS       20      network::connections_ network::responses_ network::a_slow
 failovers  postgres        SWITCHYARD_FAILOVERS    20      network::a_standby_that_takes_over
 polls      sqlite,postgres SWITCHYARD_POLLS        10000   many::idle_long_polls

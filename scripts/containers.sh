@@ -64,7 +64,7 @@ for name in sqlite postgres; do
     check "kubernetes/$name.yaml" "$work/kubernetes-$name.environment" --config "$work/kubernetes-$name.toml"
 done
 
-scripts/proxies.sh
+scripts/unpack.sh proxies
 nginx=$(command -v nginx || echo "$PWD/.tools/proxies/usr/sbin/nginx")
 if [ -x "$nginx" ]; then
     # The names of the servers exist only in the network of the containers.
@@ -77,7 +77,7 @@ if [ -x "$nginx" ]; then
     "$nginx" -t -q -e stderr -p "$work" -c "$work/nginx.conf" || fail "the configuration of nginx"
     echo "containers: nginx: the configuration is valid"
 fi
-scripts/prometheus.sh
+scripts/unpack.sh prometheus
 promtool=$(command -v promtool || echo "$PWD/.tools/prometheus/usr/bin/promtool")
 if [ -x "$promtool" ]; then
     cp "$work/compose-prometheus" "$work/prometheus.yml"

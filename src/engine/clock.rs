@@ -98,23 +98,30 @@ impl ManualClock {
     }
 }
 
-/// The server's clock; on a shared database, the database's. It never goes backwards while the server runs, so setting
-/// the machine's clock back neither revives nor ends a lease: the clock then continues from its latest value, 10 %
-/// slower than real time, until the machine's clock has caught up.
+/// The server's clock. It never goes backwards while the server runs, so setting the machine's clock back neither revives
+/// nor ends a lease: the clock then continues from its latest value, 10 % slower than real time, until the machine's
+/// clock has caught up.
+///
+/// On a shared database, it is the database's clock: the last reading, plus the real time since. So setting the clock of
+/// one server's machine changes nothing.
 #[derive(Debug)]
 pub struct Clock {
     anchor: Mutex<Anchor>,
     started: Instant,
-    /// Microseconds by which the database's clock is ahead of the machine's.
+    /// Microseconds by which the database's clock is ahead of the real time since the start; [`NOT_SHARED`] before the
+    /// first reading.
     offset: AtomicI64,
     /// Replaces all other clocks.
     manual: Option<ManualClock>,
 }
 
+/// The offset of a clock that follows the machine's.
+const NOT_SHARED: i64 = i64::MIN;
+
 /// While it waits for the machine's clock, this clock loses one part in 10.
 const SLOWDOWN: i64 = 10;
 
-/// The last value that came from the machine's clock, and when that was, in microseconds of real time since the clock
+/// The last value that came from the machine's or the database's clock, and when that was, in microseconds of real time since the clock
 /// was started.
 #[derive(Debug, Default)]
 struct Anchor {
@@ -123,7 +130,8 @@ struct Anchor {
 }
 
 impl Anchor {
-    /// The current time, `passed` µs after the clock was started, when the machine's clock reads `wall`.
+    /// The current time, `passed` µs after the clock was started, when the machine's or the database's clock
+    /// reads `wall`.
     fn now(&mut self, wall: i64, passed: i64) -> i64 {
         let since = passed.saturating_sub(self.at);
         let slowly = self.anchor.saturating_add(since - since / SLOWDOWN);
@@ -142,7 +150,7 @@ impl Default for Clock {
         Clock {
             anchor: Mutex::default(),
             started: Instant::now(),
-            offset: AtomicI64::new(0),
+            offset: AtomicI64::new(NOT_SHARED),
             manual: None,
         }
     }
@@ -162,8 +170,12 @@ impl Clock {
         if let Some(manual) = &self.manual {
             return manual.now();
         }
-        let wall = machine_time().saturating_add(self.offset.load(Ordering::Relaxed));
-        self.at_least(wall)
+        let offset = self.offset.load(Ordering::Relaxed);
+        self.at_least(if offset == NOT_SHARED {
+            machine_time()
+        } else {
+            offset.saturating_add(self.passed())
+        })
     }
 
     /// Ensures that later readings are not before `now`.
@@ -175,22 +187,26 @@ impl Clock {
         self.at_least(now.0);
     }
 
-    /// Sets the offset from a reading of the database's clock. This clock never falls behind a reading, even if an
-    /// older one arrives later.
+    /// From now on, follows the database's clock, which has just read `now`. This clock never falls behind a reading,
+    /// even if an older one arrives later.
     pub fn synchronize(&self, now: i64) {
         if self.manual.is_some() {
             return;
         }
         self.at_least(now);
-        self.offset
-            .store(now.saturating_sub(machine_time()), Ordering::Relaxed);
+        let offset = now.saturating_sub(self.passed());
+        self.offset.store(offset, Ordering::Relaxed);
     }
 
     fn at_least(&self, wall: i64) -> Time {
         let mut anchor = self.anchor.lock().unwrap_or_else(PoisonError::into_inner);
         // Read under the lock, so that the next caller reads a later time.
-        let passed = i64::try_from(self.started.elapsed().as_micros()).unwrap_or(i64::MAX);
-        Time(anchor.now(wall, passed))
+        Time(anchor.now(wall, self.passed()))
+    }
+
+    /// The real time since the start, in microseconds.
+    fn passed(&self) -> i64 {
+        i64::try_from(self.started.elapsed().as_micros()).unwrap_or(i64::MAX)
     }
 }
 

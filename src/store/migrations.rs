@@ -31,6 +31,7 @@ macro_rules! migrations {
             "0020_cron"
             "0021_alerts"
             "0022_mutes"
+            "0023_recurring_due"
         )
     };
     ($folder:literal: $($file:literal)*) => {

@@ -15,5 +15,5 @@ pub mod series;
 pub mod state;
 pub mod worker;
 
-/// Jobs on one page of a list.
-pub const PAGE_JOBS: usize = 50;
+/// Rows on one page of a list: about a screen, and pages stay below 60 kB.
+pub const PAGE_ROWS: usize = 20;

@@ -226,11 +226,12 @@ fn text(encoded: &str) -> Cow<'_, str> {
 
 /// The queue with this address: the end of the path of its page, see [`urls::queue_param`](crate::ui::urls::queue_param).
 pub fn queue_at(address: &str) -> QueueRef {
-    let request = PageRequest {
-        path: format!("/ui/{address}"),
-        ..PageRequest::default()
-    };
-    request.queue().0
+    PageRequest::at(&format!("/ui/{address}")).queue().0
+}
+
+/// The queue and the ID of the job with this address, see [`urls::job_param`](crate::ui::urls::job_param).
+pub fn job_at(address: &str) -> (QueueRef, String) {
+    PageRequest::at(&format!("/ui/{address}")).queue_and_job()
 }
 
 #[cfg(test)]

@@ -105,6 +105,11 @@ pub fn queue_param(queue_ref: &QueueRef) -> String {
     queue(queue_ref).trim_start_matches("/ui/").to_owned()
 }
 
+/// The identifier of a job in a form: its path below the one of its queue, see [`queue_param`].
+pub fn job_param(queue_ref: &QueueRef, id: &str) -> String {
+    format!("{}/job/{}", queue_param(queue_ref), segment(id))
+}
+
 /// Statistics over hours, days and weeks.
 pub fn statistics(query: &StatisticsQuery) -> String {
     let fields = [

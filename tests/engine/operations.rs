@@ -93,14 +93,14 @@ async fn assert_consistent(engine: &Engine) {
 
 /// The reasons of skipped jobs, by ID.
 async fn why(engine: &Engine, id: i64) -> Vec<(String, String)> {
-    let skips = engine.skips(id, PAGE).await.unwrap();
+    let skips = engine.skips(id, Place::First, 1_000).await.unwrap();
     let one = |skip: Skip| {
         (
             skip.queue_and_id.map(|(_, id)| id).unwrap_or_default(),
             skip.reason,
         )
     };
-    let mut skips: Vec<_> = skips.into_iter().map(one).collect();
+    let mut skips: Vec<_> = skips.rows.into_iter().map(one).collect();
     skips.sort();
     skips
 }

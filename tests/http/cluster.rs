@@ -4,6 +4,8 @@ mod claims;
 mod frozen;
 mod leader;
 mod locks;
+#[cfg(target_os = "linux")]
+mod machine_clock;
 mod network;
 mod outage;
 mod together;

@@ -83,6 +83,8 @@ mod lmstfy;
 mod log;
 #[cfg(test)]
 mod logs;
+#[cfg(all(test, target_os = "linux"))]
+mod machine_clock;
 #[cfg(test)]
 mod many;
 #[cfg(test)]

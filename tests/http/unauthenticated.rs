@@ -181,13 +181,13 @@ async fn lists_of_queues_have_pages() {
     };
     let rows = |page: &str| page.matches("<th scope=\"row\"").count();
     for (path, shown, next) in [
-        ("/ui/queues", 25, true),
-        ("/ui/queues?sort=name&offset=25", 25, true),
+        ("/ui/queues", 20, true),
+        ("/ui/queues?sort=name&offset=20", 20, true),
         ("/ui/queues?sort=name&q=queue-00", 20, false),
         ("/ui/queues?offset=300", 0, false),
-        ("/ui/namespaces", 25, true),
+        ("/ui/namespaces", 20, true),
         ("/ui/namespaces?offset=50", 11, false),
-        ("/ui/namespaces/ns", 25, true),
+        ("/ui/namespaces/ns", 20, true),
         ("/ui/namespaces/ns?offset=100", 20, false),
     ] {
         let page = page(path).await;
@@ -198,7 +198,7 @@ async fn lists_of_queues_have_pages() {
     let first = page("/ui/queues?sort=name&q=queue").await;
     assert!(first.contains("queue-000") && !first.contains("queue-119"));
     assert!(
-        first.contains("/ui/queues?sort=name&amp;q=queue&amp;offset=25"),
+        first.contains("/ui/queues?sort=name&amp;q=queue&amp;offset=20"),
         "{first}"
     );
     let last = page("/ui/queues?sort=name&q=queue&offset=225").await;

@@ -79,7 +79,7 @@ pub fn program(name: &str) -> Option<PathBuf> {
     let places = std::env::split_paths(&path).chain([PathBuf::from(installed)]);
     let found = places.map(|place| place.join(name)).find(|it| it.is_file());
     if found.is_none() {
-        println!("skipped: {name} is not installed; scripts/prometheus.sh installs it");
+        println!("skipped: {name} is not installed; scripts/unpack.sh prometheus installs it");
     }
     found
 }

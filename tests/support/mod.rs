@@ -14,6 +14,8 @@ pub mod link;
 pub mod lmstfy;
 pub mod load;
 pub mod log;
+#[cfg(target_os = "linux")]
+pub mod machine_clock;
 pub mod metrics;
 pub mod pair;
 pub mod ports;

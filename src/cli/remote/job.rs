@@ -24,6 +24,7 @@ use crate::ui::pages::relay_job::load::RelayJob;
 use crate::ui::pages::search::load::RunSearch;
 use crate::ui::pages::search::model::SearchOrder;
 use crate::ui::pages::search::model::{Outcome as SearchOutcome, SearchResults};
+use crate::ui::urls;
 
 pub async fn run(command: &JobCommand) -> Outcome {
     match command {
@@ -108,8 +109,7 @@ async fn schedule(jobs: &Jobs, queue: &QueueName, after: f64) -> Outcome {
     let session = Session::new(&jobs.remote)?;
     let act = async |session: &Session, id: String| {
         let call = Reschedule {
-            queue: queue_ref(queue),
-            id,
+            job: urls::job_param(&queue_ref(queue), &id),
             after: after.to_string(),
             unit: String::new(),
             back: back(),

@@ -63,7 +63,20 @@ fn back() -> String {
 
 async fn load(session: &Session, id: i64) -> Result<OperationView> {
     let id = id.to_string();
-    session.read(LoadOperation { id, offset: 0 }).await
+    let page = PagePlace::default();
+    session.read(LoadOperation { id, page }).await
+}
+
+/// The operation with all skipped jobs whose reasons are stored.
+async fn load_with_skips(session: &Session, id: i64) -> Result<OperationView> {
+    let mut view = load(session, id).await?;
+    while let Some(next) = view.neighbors.next.take() {
+        let (id, page) = (id.to_string(), PagePlace::after(next));
+        let more = session.read(LoadOperation { id, page }).await?;
+        view.skips.extend(more.skips);
+        view.neighbors = more.neighbors;
+    }
+    Ok(view)
 }
 
 async fn list(session: &Session, limit: Limit) -> Result<String> {
@@ -82,7 +95,7 @@ async fn list(session: &Session, limit: Limit) -> Result<String> {
 }
 
 async fn show(session: &Session, id: i64) -> Result<String> {
-    let view = load(session, id).await?;
+    let view = load_with_skips(session, id).await?;
     Ok(shown(session, &view))
 }
 
@@ -152,7 +165,7 @@ pub async fn finished(session: &Session, id: i64) -> Result<Option<OperationView
 
 /// An operation that has ended as text, and the error if it did not reach all jobs.
 pub async fn failed(session: &Session, id: i64) -> Result<(String, Option<Failure>)> {
-    let view = load(session, id).await?;
+    let view = load_with_skips(session, id).await?;
     let failure = match view.row.state {
         OperationState::Failed => Some(format!(
             "operation {id} failed: {}",

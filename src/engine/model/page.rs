@@ -125,6 +125,15 @@ impl<T> Default for PageOf<T> {
 }
 
 impl<T> PageOf<T> {
+    /// The page with a part of each row.
+    pub fn map<U>(self, part: impl FnMut(T) -> U) -> PageOf<U> {
+        PageOf {
+            rows: self.rows.into_iter().map(part).collect(),
+            previous: self.previous,
+            next: self.next,
+        }
+    }
+
     /// The page of the rows that a read returned, which was asked for one more than `limit`, against the direction of
     /// the list if the page ends before a position. `None` if such a read reached the start of the list, so that the
     /// first page is the one to show.

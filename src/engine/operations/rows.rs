@@ -210,9 +210,15 @@ pub const ADD_SKIPS: &str = "
 INSERT INTO operation_skips (operation, n, job, protocol, namespace, queue, id, why)
 SELECT int(0), int(1), int(2), text(3), text(4), text(5), text(6), text(7) FROM rows($1)";
 
-pub const SKIPS: &str = "
-SELECT job, protocol, namespace, queue, id, why FROM operation_skips WHERE operation = $1
-ORDER BY n LIMIT $2 + 0 OFFSET $3 + 0";
+pub const SKIPS: Pages = Pages {
+    direction: Direction::Ascending,
+    forward: "
+SELECT job, protocol, namespace, queue, id, why, n FROM operation_skips WHERE operation = $4 AND n > $2 AND n < $3
+ORDER BY n LIMIT $1 + 0",
+    backward: "
+SELECT job, protocol, namespace, queue, id, why, n FROM operation_skips WHERE operation = $4 AND n > $2 AND n < $3
+ORDER BY n DESC LIMIT $1 + 0",
+};
 
 pub const ADD_REMOVED: &str = "
 INSERT INTO removed (operation, n, job) SELECT int(0), int(1), text(2) FROM rows($1)";

@@ -257,6 +257,7 @@ const FAILED_WITH: Pages =
 mod tests {
     use super::*;
     use crate::engine::engine_without_tasks;
+    use crate::engine::model::recurring;
 
     /// SQLite's plan of a statement, a line per step.
     async fn plan(engine: &Engine, sql: &str, args: usize) -> Vec<String> {
@@ -272,6 +273,7 @@ mod tests {
     async fn a_page_is_one_range_of_an_index_in_its_order() {
         let engine = engine_without_tasks().await;
         for (list, index, key) in [
+            (recurring::ALL_PAGES, "recurring_due", "next_at"),
             (SCHEDULED_IN, "jobs_scheduled", "ready_at"),
             (DEPENDS_IN, "jobs_depending", "since"),
             (LEASED_IN, "jobs_leased", "lease_until"),
@@ -283,11 +285,15 @@ mod tests {
             (SCHEDULED, "jobs_due", "ready_at"),
         ] {
             for sql in [list.forward, list.backward] {
-                let args = if index == "jobs_due" { 5 } else { 6 };
+                let of_all_queues = ["jobs_due", "recurring_due"].contains(&index);
+                let args = if of_all_queues { 5 } else { 6 };
                 let plan = plan(&engine, sql, args).await;
-                let search = plan.iter().find(|step| step.contains(" j "));
+                let search = plan.iter().find(|step| step.starts_with("SEARCH "));
                 let search = search.cloned().unwrap_or_default();
-                let range = format!("{key}>? AND {key}<?");
+                let range = match index {
+                    "recurring_due" => "(next_at,seq)>(?,?) AND (next_at,seq)<(?,?)".to_owned(),
+                    _ => format!("{key}>? AND {key}<?"),
+                };
                 assert!(search.contains(&format!("{index} ")), "{plan:?}");
                 assert!(search.contains(&range), "{plan:?}");
                 let sorts = plan

@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::model::page::{Page, PageOf, Place, Position, Range};
+use crate::engine::model::page::{PageOf, Place, Position, Range};
 use crate::engine::operations::rows;
 use crate::engine::operations::{Operation, Skip};
 use crate::store::{Row, Statement};
@@ -26,11 +26,12 @@ impl Engine {
         Ok((total, page.await?))
     }
 
-    /// The jobs that the operation skipped, in order. Only the first 1,000 are stored.
-    pub async fn skips(&self, id: i64, page: Page) -> Result<Vec<Skip>> {
-        let args = [id, page.limit as i64, page.offset as i64];
-        let skips = Statement::new(rows::SKIPS, args.map(Into::into));
-        let rows = self.readers().rows(skips).await?;
-        rows.iter().map(|row| Ok(rows::skip(row)?)).collect()
+    /// A page of the jobs that the operation skipped, in order. Only the first 1,000 are stored.
+    pub async fn skips(&self, id: i64, place: Place, limit: usize) -> Result<PageOf<Skip>> {
+        let args = |range: Range| vec![range.from.time.into(), range.to.time.into(), id.into()];
+        let parse = |row: &Row| Ok((row.int(6)?, rows::skip(row)?));
+        let position = |(number, _): &(i64, Skip)| Position::at(*number, 0);
+        let page = self.page_of(&rows::SKIPS, place, limit, args, parse, position);
+        Ok(page.await?.map(|(_, skip)| skip))
     }
 }

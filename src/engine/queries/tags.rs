@@ -46,14 +46,7 @@ impl Engine {
         let position = |(time, job, _): &(i64, i64, String)| Position::at(*time, *job);
         let parse = |row: &Row| Ok((row.int(0)?, row.int(1)?, row.text(2)?));
         let page = self.page_of(&TAGGED_PAGES, place, limit, args, parse, position);
-        let page = page.await?;
-        let ids = page.rows.into_iter().map(|(_, _, id)| id);
-        let page = PageOf {
-            rows: ids.collect(),
-            previous: page.previous,
-            next: page.next,
-        };
-        Ok((total, page))
+        Ok((total, page.await?.map(|(_, _, id)| id)))
     }
 
     /// Tags of at least `least` jobs, most used first, each with its number of jobs. If there are many tags, requests

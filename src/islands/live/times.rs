@@ -12,15 +12,14 @@ pub fn show(now: i64) {
     let html = document().document_element();
     let clock = html.and_then(|html| html.get_attribute("data-clock"));
     let is_local = clock.as_deref() == Some("local");
-    let Ok(times) = document().query_selector_all("[data-t]") else {
+    let Ok(times) = document().query_selector_all("time, [data-t]") else {
         return;
     };
     for node in (0..times.length()).filter_map(|i| times.item(i)) {
         let Some(element) = node.dyn_ref::<Element>() else {
             continue;
         };
-        let moment = element.get_attribute("data-t");
-        let Some(moment) = moment.and_then(|text| text.parse().ok()) else {
+        let Some(moment) = moment_of(element) else {
             continue;
         };
         let text = match element.get_attribute("data-as").as_deref() {
@@ -34,6 +33,16 @@ pub fn show(now: i64) {
             element.set_text_content(Some(&text));
         }
     }
+}
+
+/// The time of an element, in microseconds: that of its `datetime`; labels of charts have it in `data-t`.
+#[expect(clippy::cast_possible_truncation, reason = "whole milliseconds")]
+fn moment_of(element: &Element) -> Option<i64> {
+    if let Some(text) = element.get_attribute("data-t") {
+        return text.parse().ok();
+    }
+    let millis = Date::parse(&element.get_attribute("datetime")?);
+    millis.is_finite().then_some(millis as i64 * 1_000)
 }
 
 /// The hour and the minute of a local time.

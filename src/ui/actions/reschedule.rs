@@ -8,19 +8,20 @@ use super::{Action, Target, act};
 use crate::auth::Role;
 use crate::time;
 use crate::ui::error::PageError;
-use crate::ui::model::queue_ref::QueueRef;
+use crate::ui::page_request::job_at;
 use crate::ui::present::queue_refs::key;
 
 pub static RESCHEDULE: Action =
     Action::new("reschedule", Reschedule::PATH, Role::Operator, |form| {
-        Target::job(&form.queue(), form.field("id"))
+        let (queue, id) = job_at(form.field("job"));
+        Target::job(&queue, &id)
     });
 
-/// Makes a scheduled job due after a duration, in units of `unit` (seconds by default); 0 makes it available now.
+/// Makes a scheduled job, given by [`urls::job_param`](crate::ui::urls::job_param), due after a duration, in units of
+/// `unit` (seconds by default); 0 makes it available now.
 #[server]
 pub async fn reschedule(
-    #[server(flatten)] queue: QueueRef,
-    id: String,
+    job: String,
     after: String,
     #[server(default)] unit: String,
     back: String,
@@ -28,6 +29,7 @@ pub async fn reschedule(
     act(&RESCHEDULE, &back, async |context| {
         let unit = optional(&unit).unwrap_or("1");
         let delay_s = seconds("the time until the job is due", &after, unit)?;
+        let (queue, id) = job_at(&job);
         let engine = &context.engine;
         if !engine.reschedule(&key(&queue), &id, delay_s, None).await? {
             return Err(format!("job “{id}” is not scheduled").into());

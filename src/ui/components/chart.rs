@@ -319,9 +319,13 @@ pub fn data_table(caption: &str, charts: &[&Chart]) -> AnyView {
         let at = first.from + first.width * i64::try_from(index).unwrap_or_default();
         let cells = lines().map(|(chart, line)| {
             let value = line.values.get(index).copied().flatten();
-            let class = value.filter(|value| *value != 0.0).map(|_| "num text-ink");
             let text = value.map_or("–".to_owned(), |value| chart.unit.text(value));
-            view! { <td class=class>{text}</td> }
+            match value {
+                Some(value) if value != 0.0 => {
+                    view! { <td class="num text-ink">{text}</td> }.into_any()
+                }
+                _ => view! { <td>{text}</td> }.into_any(),
+            }
         });
         view! {
             <tr>

@@ -135,6 +135,27 @@ pub fn action_button(
     })
 }
 
+/// The form of the buttons of all rows of a list ([`row_button`]): a form in each row would make the page much longer.
+pub fn row_form(
+    id: &'static str,
+    action: &'static str,
+    fields: Vec<(&'static str, String)>,
+) -> AnyView {
+    view! { <form id=id class="hidden" method="post" action=action>{hidden(fields)}</form> }
+        .into_any()
+}
+
+/// A button of a row, which submits the form with the ID `form` and this field.
+pub fn row_button(
+    form: &'static str,
+    (name, value): (&'static str, String),
+    label: &'static str,
+    about: String,
+    key: Option<&'static str>,
+) -> AnyView {
+    view! { <button form=form name=name value=value class="btn" aria-label=about data-shortcut=key>{label}</button> }.into_any()
+}
+
 /// Adds a keyboard shortcut (`islands/keys.rs`) and a palette entry for the first button or link in `what`. If `key` is
 /// empty, adds only the palette entry.
 pub fn shortcut(key: &'static str, what: AnyView) -> AnyView {

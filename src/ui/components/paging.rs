@@ -3,38 +3,16 @@
 use leptos::prelude::*;
 
 use crate::time;
-use crate::ui::model;
+use crate::ui::model::PAGE_ROWS;
 use crate::ui::model::paging::Neighbors;
 use crate::ui::page_request::PageRequest;
-
-/// Rows per page of a list that is loaded completely, such as that of all queues. Keeps pages below 60 kB.
-pub const PAGE_ROWS: usize = 25;
 
 /// The rows of `list` at the offset of the request, and links to the previous and the next page.
 pub fn paged<'a, T>(request: &PageRequest, path: &str, list: &'a [T]) -> (&'a [T], AnyView) {
     let rest = list.get(request.offset()..).unwrap_or_default();
     let shown = rest.get(..PAGE_ROWS).unwrap_or(rest);
     let total = i64::try_from(list.len()).unwrap_or(i64::MAX);
-    let links = pages_of(
-        request,
-        path,
-        request.offset(),
-        shown.len(),
-        total,
-        PAGE_ROWS,
-    );
-    (shown, links)
-}
-
-/// Links to the previous and the next page.
-pub fn pager(
-    request: &PageRequest,
-    path: &str,
-    offset: usize,
-    shown: usize,
-    total: i64,
-) -> AnyView {
-    pages_of(request, path, offset, shown, total, model::PAGE_JOBS)
+    (shown, pager(request, path, shown.len(), total))
 }
 
 /// Links to the first, the previous and the next page of a list by key.
@@ -73,21 +51,17 @@ pub fn key_pager(path: &str, neighbors: &Neighbors, shown: usize, total: i64) ->
     .into_any()
 }
 
-fn pages_of(
-    request: &PageRequest,
-    path: &str,
-    offset: usize,
-    shown: usize,
-    total: i64,
-    size: usize,
-) -> AnyView {
+/// Links to the previous and the next page of a list by offset.
+pub fn pager(request: &PageRequest, path: &str, shown: usize, total: i64) -> AnyView {
+    let offset = request.offset();
     let address = |offset: usize| match offset {
         0 => path.to_owned(),
         _ if path.contains('?') => format!("{path}&offset={offset}"),
         _ => format!("{path}?offset={offset}"),
     };
+    let end = i64::try_from(offset.saturating_add(shown)).unwrap_or(i64::MAX);
     // If rows were removed, the last page can be empty. It still needs the link back.
-    if offset == 0 && request.offset() == 0 && i64::try_from(shown).unwrap_or(i64::MAX) >= total {
+    if offset == 0 && end >= total {
         return ().into_any();
     }
     let range = if shown == 0 {
@@ -102,10 +76,10 @@ fn pages_of(
     };
     view! {
         <nav class="flex items-center gap-3 text-muted" aria-label="Pagination">
-            {(offset > 0).then(|| view! { <a class="btn" rel="prev" href=address(offset.saturating_sub(size))>"Previous"</a> })}
+            {(offset > 0).then(|| view! { <a class="btn" rel="prev" href=address(offset.saturating_sub(PAGE_ROWS))>"Previous"</a> })}
             <span>{range}</span>
-            {(shown == size)
-                .then(|| view! { <a class="btn" rel="next" href=address(offset + size)>"Next"</a> })}
+            {(shown > 0 && end < total)
+                .then(|| view! { <a class="btn" rel="next" href=address(offset + PAGE_ROWS)>"Next"</a> })}
         </nav>
     }
     .into_any()

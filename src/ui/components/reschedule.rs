@@ -5,15 +5,16 @@ use leptos::server_fn::ServerFn;
 
 use crate::ui::actions::reschedule::Reschedule;
 use crate::ui::components::forms::{
-    ConfirmDialog, action_button, confirm_dialog_with, hidden, may_post, shortcut,
+    ConfirmDialog, action_button, confirm_dialog_with, may_post, row_button, row_form, shortcut,
 };
 use crate::ui::model::job::JobRow;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::PageRequest;
+use crate::ui::urls;
 
 fn fields(job: &JobRow, request: &PageRequest) -> Vec<(&'static str, String)> {
-    let id = vec![("id", job.id.clone()), ("back", request.here())];
-    [job.queue_ref.fields(), id].concat()
+    let job = urls::job_param(&job.queue_ref, &job.id);
+    vec![("job", job), ("back", request.here())]
 }
 
 /// Whether the user may reschedule jobs.
@@ -55,18 +56,28 @@ fn postpone(job: &JobRow, request: &PageRequest) -> AnyView {
     confirm_dialog_with(dialog, input.into_any())
 }
 
-/// The buttons of a job in a list of scheduled jobs. A form for each, or a dialog, would make the page much longer.
-pub fn row_buttons(job: &JobRow, request: &PageRequest) -> AnyView {
-    let button = |after: &'static str, label: &'static str| {
-        let about = format!("{label}: job {}", job.id);
-        view! { <button type="submit" class="btn" name="after" value=after aria-label=about>{label}</button> }
+/// The ID of the form of each button of a row, its delay in seconds, and its label.
+const ROW_BUTTONS: [(&str, &str, &str); 2] =
+    [("now", "0", "Run now"), ("later", "3600", "Due in 1 h")];
+
+/// The forms of [`row_buttons`].
+pub fn row_forms(request: &PageRequest) -> AnyView {
+    let form = |(id, after, _): (&'static str, &str, &str)| {
+        let fields = vec![("after", after.to_owned()), ("back", request.here())];
+        row_form(id, Reschedule::PATH, fields)
     };
-    view! {
-        <form method="post" action=Reschedule::PATH class="flex justify-end gap-2 max-sm:flex-wrap">
-            {hidden(fields(job, request))} {button("0", "Run now")} {button("3600", "Due in 1 h")}
-        </form>
-    }
-    .into_any()
+    ROW_BUTTONS.map(form).collect_view().into_any()
+}
+
+/// The buttons of a job in a list of scheduled jobs.
+pub fn row_buttons(job: &JobRow) -> AnyView {
+    let button = |(form, _, label): (&'static str, &str, &'static str)| {
+        let value = urls::job_param(&job.queue_ref, &job.id);
+        let about = format!("{label}: job {}", job.id);
+        row_button(form, ("job", value), label, about, None)
+    };
+    view! { <span class="flex justify-end gap-2 max-sm:flex-wrap">{ROW_BUTTONS.map(button).collect_view()}</span> }
+        .into_any()
 }
 
 /// The buttons of a scheduled job on its page; nothing for other jobs.

@@ -39,7 +39,7 @@ pub fn when(moment: i64, now: i64) -> AnyView {
 /// `data-as` tells the island how to format the time (`islands/live/times.rs`).
 fn moment_as(kind: Option<&'static str>, moment: i64, text: String) -> AnyView {
     view! {
-        <time datetime=time::iso(moment) title=time::utc(moment) data-t=moment.to_string() data-as=kind>
+        <time datetime=time::iso(moment) title=time::utc(moment) data-as=kind>
             {text}
         </time>
     }

@@ -11,7 +11,8 @@ use memchr::memmem::find;
 
 use crate::engine::RESPONSE_BYTES_MAX;
 
-const MARKER: &[u8] = b"<!>";
+/// Between two nodes, and for a node without content.
+const MARKERS: [&[u8]; 2] = [b"<!>", b"<!--<() />-->"];
 
 /// The ends of an island. Islands contain no others.
 const ISLAND: &[u8] = b"<leptos-island";
@@ -51,10 +52,10 @@ fn copy(part: &[u8], out: &mut Vec<u8>) {
     let mut copied = 0;
     for at in memchr_iter(b'!', part) {
         let start = at.saturating_sub(1);
-        let end = start.saturating_add(MARKER.len());
-        if part.get(start..end) == Some(MARKER) {
+        let rest = part.get(start..).unwrap_or_default();
+        if let Some(marker) = MARKERS.iter().find(|marker| rest.starts_with(marker)) {
             out.extend_from_slice(part.get(copied..start).unwrap_or_default());
-            copied = end;
+            copied = start.saturating_add(marker.len());
         }
     }
     out.extend_from_slice(part.get(copied..).unwrap_or_default());
@@ -75,6 +76,10 @@ mod tests {
             "ab<leptos-island a=\"\">c<!>d</leptos-island>é<leptos-island>e<!></leptos-island>f",
         );
         assert_becomes("<!><leptos-island>a<!>", "<leptos-island>a<!>");
+        assert_becomes(
+            "a<!--<() />--><b><!----><!DOCTYPE>",
+            "a<b><!----><!DOCTYPE>",
+        );
         assert_becomes("!<!!><!>>!<<!>", "!<!!>>!<");
         assert_becomes("", "");
     }

@@ -162,6 +162,7 @@ pub struct OperationView {
     pub skips: Vec<SkipRow>,
     /// The number of skipped jobs for which a reason is stored.
     pub known: i64,
+    pub neighbors: Neighbors,
 }
 
 /// A page of the operations, newest first.

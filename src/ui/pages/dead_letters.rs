@@ -73,7 +73,7 @@ fn page(view: &DeadView, namespace: &str, queue: &str, request: &PageRequest) ->
         {(!view.rows.is_empty() && !filtered)
             .then(|| bulk::all_jobs_bar(SEARCH.to_owned(), &[JobActionKind::Retry, JobActionKind::Cancel], request))}
         <div class=CARD>{list}</div>
-        {pager(request, &here, request.offset(), view.rows.len(), n(view.queues))}
+        {pager(request, &here, view.rows.len(), n(view.queues))}
         {(!view.rows.is_empty() && !filtered).then(|| search_and_exports(SEARCH))}
     }
     .into_any()

@@ -18,7 +18,10 @@ use crate::ui::components::forms::action_button;
 use crate::ui::components::links::{job_link, queue_name, worker_link};
 use crate::ui::components::paging::key_pager;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CRUMB, EMPTY, PAYLOAD};
-use crate::ui::components::tables::{self, JobList};
+use crate::ui::components::tables::{
+    self,
+    job_list::{self, JobList},
+};
 use crate::ui::components::time::ago;
 use crate::ui::model::job::JobRow;
 use crate::ui::model::state::EffectiveState;
@@ -109,7 +112,7 @@ fn jobs_and_messages(view: &FailingView, request: &PageRequest) -> AnyView {
             {if view.jobs.is_empty() {
                 empty_note("No matching jobs among the newest of this group. Choose another message or time range.")
             } else {
-                tables::jobs("Failed jobs, newest first", JobList::Group, &view.jobs, request)
+                job_list::jobs("Failed jobs, newest first", JobList::Group, &view.jobs, request)
             }}
         </div>
         {key_pager(&here, &view.neighbors, view.jobs.len(), view.count)}
@@ -151,8 +154,8 @@ fn times(view: &FailingView) -> AnyView {
         title: match view.width / 60_000_000 {
             ..60 => "Still-failed jobs, per minute",
             60 => "Still-failed jobs, per hour",
-            120 => "Still-failed jobs, per 2 hours",
-            _ => "Still-failed jobs, per 8 hours",
+            240 => "Still-failed jobs, per 4 hours",
+            _ => "Still-failed jobs, per day",
         },
         unit: Unit::Rate,
         from: view.from,

@@ -13,7 +13,7 @@ use crate::ui::components::basics::{definitions, loaded, plural};
 use crate::ui::components::forms::hidden;
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{queue_name, quoted_if_blank};
-use crate::ui::components::paging::{key_pager, pager};
+use crate::ui::components::paging::key_pager;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, EMPTY, NOTICE};
 use crate::ui::components::tables;
 use crate::ui::components::time::{ago, exact, when};
@@ -37,7 +37,7 @@ pub fn OperationsPage() -> impl IntoView {
 #[component]
 pub fn OperationPage() -> impl IntoView {
     let request = page_request();
-    let operation = load::operation(request.name(2), request.offset());
+    let operation = load::operation(request.name(2), request.page());
     loaded(operation, move |view| page(&view, &request))
 }
 
@@ -147,7 +147,7 @@ fn page(view: &OperationView, request: &PageRequest) -> AnyView {
             <h2 id="progress">"Progress"</h2>
             {progress(row)} {facts(row, request.now)}
         </section>
-        {skipped(view, request)}
+        {skipped(view)}
     }
     .into_any()
 }
@@ -265,14 +265,14 @@ fn rate(row: &OperationRow, now: i64) -> Option<i64> {
     (span > 0 && seen > 0).then(|| seen.saturating_mul(1_000_000) / span)
 }
 
-fn skipped(view: &OperationView, request: &PageRequest) -> AnyView {
+fn skipped(view: &OperationView) -> AnyView {
     let row = &view.row;
     let all = row.skipped + row.lost;
     if all == 0 {
         return ().into_any();
     }
     let columns = [("Job", ""), ("Queue", "mid"), ("Reason", "text-cell")];
-    let skip = |(n, skip): (usize, &SkipRow)| {
+    let skip = |skip: &SkipRow| {
         let (job, queue) = match &skip.queue_ref {
             Some((queue_ref, id)) => (
                 view! { <a class="id" href=urls::job(queue_ref, id)>{quoted_if_blank(id)}</a> }
@@ -282,14 +282,14 @@ fn skipped(view: &OperationView, request: &PageRequest) -> AnyView {
             None => (format!("#{}", skip.job).into_any(), "–".into_any()),
         };
         view! {
-            <tr data-key=(request.offset() + n).to_string()>
+            <tr data-key=skip.job.to_string()>
                 <th scope="row">{job}</th>
                 <td class="mid">{queue}</td>
                 <td class="text-cell"><span class="wrap-anywhere">{skip.reason.clone()}</span></td>
             </tr>
         }
     };
-    let rows = view.skips.iter().enumerate().map(skip);
+    let rows = view.skips.iter().map(skip);
     let rows = rows.collect_view().into_any();
     view! {
         <section class=CARD aria-labelledby="skipped">
@@ -304,7 +304,7 @@ fn skipped(view: &OperationView, request: &PageRequest) -> AnyView {
                     </p>
                 }
             })}
-        {pager(request, &urls::operation(row.id), request.offset(), view.skips.len(), view.known)}
+        {key_pager(&urls::operation(row.id), &view.neighbors, view.skips.len(), view.known)}
     }
     .into_any()
 }

@@ -27,7 +27,10 @@ use crate::ui::components::paging::key_pager;
 use crate::ui::components::pause;
 use crate::ui::components::state::{bar, color, paused_chip, protocol_badge, state_label};
 use crate::ui::components::styles::{CARD, CRUMB, NOTICE};
-use crate::ui::components::tables::{self, JobList};
+use crate::ui::components::tables::{
+    self,
+    job_list::{self, JobList},
+};
 use crate::ui::components::time::{ago, exact};
 use crate::ui::components::worker_results;
 use crate::ui::model::job::JobRow;
@@ -68,7 +71,7 @@ fn page(view: &QueueView, request: &PageRequest) -> AnyView {
         _ if state == EffectiveState::Dead => dead_letter::list(view, request),
         Protocol::Qless => {
             let caption = format!("Jobs, {}", state_label(state));
-            tables::jobs(&caption, JobList::Queue(state), &view.jobs, request)
+            job_list::jobs(&caption, JobList::Queue(state), &view.jobs, request)
         }
         Protocol::Lmstfy => lmstfy::list(view, request),
         Protocol::Relay => relay::list(view, request),

@@ -20,7 +20,7 @@ use crate::ui::components::links::{queue_link, tag_link};
 use crate::ui::components::pause;
 use crate::ui::components::payload::payload;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, FIELDS, SECTION_TITLE};
-use crate::ui::components::tables::{self, JobList};
+use crate::ui::components::tables::job_list::{self, JobList};
 use crate::ui::components::time::exact;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::model::recurring::RecurringRow;
@@ -77,7 +77,7 @@ fn page(view: &RecurringView, request: &PageRequest) -> AnyView {
             {if view.children.is_empty() {
                 empty_note("No jobs found. None has been created yet, or the newest ones were canceled or removed.")
             } else {
-                tables::jobs("Newest jobs of this recurring job", JobList::Children, &view.children, request)
+                job_list::jobs("Newest jobs of this recurring job", JobList::Children, &view.children, request)
             }}
         </section>
         {curl(&row.id, request)}

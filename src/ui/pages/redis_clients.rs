@@ -18,19 +18,18 @@ use crate::ui::urls;
 #[component]
 pub fn RedisClientsPage() -> impl IntoView {
     let request = page_request();
-    let offset = request.offset();
-    loaded(load::redis_clients(offset), move |view| {
+    loaded(load::redis_clients(request.offset()), move |view| {
         view! {
             <Title text="Redis clients" />
             <p class=CRUMB><a href="/ui/workers">"Workers"</a></p>
             <h1>"Redis clients"</h1>
-            {content(&view, offset, &request)}
+            {content(&view, &request)}
         }
         .into_any()
     })
 }
 
-fn content(view: &RedisClientsView, offset: usize, request: &PageRequest) -> AnyView {
+fn content(view: &RedisClientsView, request: &PageRequest) -> AnyView {
     if !view.listens {
         return view! {
             <div class=CARD>
@@ -50,7 +49,7 @@ fn content(view: &RedisClientsView, offset: usize, request: &PageRequest) -> Any
             )}
         </p>
         {(view.total > 0).then(|| view! { <div class=CARD>{rows(&view.clients, request.now)}</div> })}
-        {pager(request, urls::REDIS_CLIENTS, offset, view.clients.len(), view.total)}
+        {pager(request, urls::REDIS_CLIENTS, view.clients.len(), view.total)}
     }
     .into_any()
 }

@@ -14,7 +14,10 @@ use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::histogram::Scale;
 use crate::ui::components::paging::key_pager;
 use crate::ui::components::styles::{CARD, CARD_PADDED};
-use crate::ui::components::tables::{self, JobList};
+use crate::ui::components::tables::{
+    self,
+    job_list::{self, JobList},
+};
 use crate::ui::components::time::exact;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
@@ -62,7 +65,7 @@ fn page(view: &ScheduledView, request: &PageRequest) -> AnyView {
             {if view.jobs.is_empty() {
                 empty_note("Nothing scheduled. Jobs with a delay or a run time appear here until they are due. Recurring jobs are listed under Recurring.")
             } else {
-                tables::jobs("Scheduled jobs, next due first", JobList::Due, &view.jobs, request)
+                job_list::jobs("Scheduled jobs, next due first", JobList::Due, &view.jobs, request)
             }}
         </div>
         {key_pager("/ui/scheduled", &view.neighbors, view.jobs.len(), view.total)}

@@ -15,7 +15,7 @@ use crate::ui::components::bulk::{self, BulkBar};
 use crate::ui::components::exports::exports;
 use crate::ui::components::icons::icon;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, NOTICE};
-use crate::ui::components::tables::{self, JobList};
+use crate::ui::components::tables::job_list::{self, JobList};
 use crate::ui::components::time::exact;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::search::model::{
@@ -285,7 +285,7 @@ fn results(
                 view! {
                     <section class=CARD>
                         <div class=CARD_TITLE><h2>"Exact ID match"</h2></div>
-                        {tables::jobs("Jobs with exactly this ID", JobList::Found, &found.exact, request)}
+                        {job_list::jobs("Jobs with exactly this ID", JobList::Found, &found.exact, request)}
                     </section>
                 }
             })}
@@ -295,7 +295,7 @@ fn results(
             } else {
                 view! {
                     {bulk::bar(bar, request)}
-                    {tables::jobs("Matching jobs", JobList::Found, &found.jobs, request)}
+                    {job_list::jobs("Matching jobs", JobList::Found, &found.jobs, request)}
                 }
                     .into_any()
             }}

@@ -14,7 +14,10 @@ use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::links::tag_link;
 use crate::ui::components::paging::key_pager;
 use crate::ui::components::styles::{CARD, CRUMB};
-use crate::ui::components::tables::{self, JobList};
+use crate::ui::components::tables::{
+    self,
+    job_list::{self, JobList},
+};
 use crate::ui::model::operation::JobActionKind;
 use crate::ui::model::queue_ref::Protocol;
 use crate::ui::page_request::{PageRequest, page_request};
@@ -107,7 +110,7 @@ fn tag_page(view: &TagView, request: &PageRequest) -> AnyView {
             {if view.jobs.is_empty() {
                 empty_note("No jobs have this tag.")
             } else {
-                tables::jobs("Jobs with this tag", JobList::Mixed, &view.jobs, request)
+                job_list::jobs("Jobs with this tag", JobList::Mixed, &view.jobs, request)
             }}
         </div>
         {key_pager(&urls::tag(&tag.tag), &view.neighbors, view.jobs.len(), tag.jobs)}

@@ -13,7 +13,10 @@ use crate::ui::components::bulk::{self, BulkBar};
 use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
 use crate::ui::components::styles::{CARD, CRUMB};
-use crate::ui::components::tables::{self, JobList};
+use crate::ui::components::tables::{
+    self,
+    job_list::{self, JobList},
+};
 use crate::ui::components::time::ago;
 use crate::ui::components::worker_results;
 use crate::ui::model::operation::JobActionKind;
@@ -53,7 +56,7 @@ pub fn WorkerPage() -> impl IntoView {
                 {if view.jobs.is_empty() {
                     empty_note("This worker holds no jobs.")
                 } else {
-                    tables::jobs("Jobs of this worker", JobList::Worker, &view.jobs, &request)
+                    job_list::jobs("Jobs of this worker", JobList::Worker, &view.jobs, &request)
                 }}
             </div>
             {(!view.jobs.is_empty()).then(|| search_and_exports(&search))}

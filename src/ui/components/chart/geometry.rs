@@ -71,45 +71,50 @@ pub fn segments(values: &[Option<f64>]) -> Vec<Vec<(usize, f64)>> {
     segments
 }
 
+/// A point of an SVG path.
+fn point(x: f64, y: f64) -> String {
+    let [x, y] = [x, y].map(|at| format!("{at:.1}"));
+    format!("{} {}", x.trim_end_matches(".0"), y.trim_end_matches(".0"))
+}
+
+/// The part of an SVG path through these values, without points within a horizontal line.
+fn line(values: &[(usize, f64)], count: usize, top: f64) -> String {
+    let height = |at: Option<&(usize, f64)>| at.map(|(_, value)| y_position(*value, top));
+    let is_within = |at: usize, y: f64| {
+        let before = at.checked_sub(1).and_then(|at| values.get(at));
+        [before, values.get(at + 1)].map(height) == [Some(y); 2]
+    };
+    let points = values
+        .iter()
+        .enumerate()
+        .filter_map(|(at, (index, value))| {
+            let y = y_position(*value, top);
+            (!is_within(at, y)).then(|| point(x_position(*index, count), y))
+        });
+    points.collect::<Vec<_>>().join("L")
+}
+
 /// The SVG paths of a line: one for complete spans, and one for the segment to the span in progress.
 pub fn paths(values: &[Option<f64>], top: f64, is_in_progress: bool) -> (String, String) {
     let count = values.len();
-    let point = |(index, value): (usize, f64)| {
-        format!(
-            "{:.1} {:.1}",
-            x_position(index, count),
-            y_position(value, top)
-        )
+    // A single value is a line over the whole span.
+    let path = |values: &[(usize, f64)]| match values {
+        [] => String::new(),
+        [(index, value)] => {
+            let [from, to] = [*index, index + 1].map(|at| at as f64 / count.max(1) as f64 * WIDTH);
+            let y = y_position(*value, top);
+            format!("M{}L{}", point(from, y), point(to, y))
+        }
+        _ => format!("M{}", line(values, count, top)),
     };
     let (mut done, mut last) = (String::new(), String::new());
     for segment in segments(values) {
         let open = is_in_progress && segment.last().is_some_and(|(index, _)| index + 1 == count);
         let closed = segment.len() - usize::from(open);
-        // A single value is a line over the whole span.
-        let across = |(index, value): (usize, f64)| {
-            let [from, to] = [index, index + 1].map(|at| at as f64 / count.max(1) as f64 * WIDTH);
-            let y = y_position(value, top);
-            format!("M{from:.1} {y:.1}L{to:.1} {y:.1}")
-        };
-        let drawn: Vec<(usize, f64)> = segment.iter().take(closed).copied().collect();
-        match drawn.as_slice() {
-            [] => {}
-            [one] => done.push_str(&across(*one)),
-            _ => {
-                let points: Vec<String> = drawn.into_iter().map(point).collect();
-                done.push_str(&format!("M{}", points.join("L")));
-            }
-        }
+        done.push_str(&path(segment.get(..closed).unwrap_or_default()));
         if open {
             let from = closed.saturating_sub(1);
-            let way: Vec<(usize, f64)> = segment.iter().skip(from).copied().collect();
-            match way.as_slice() {
-                [one] => last.push_str(&across(*one)),
-                _ => {
-                    let way: Vec<String> = way.into_iter().map(point).collect();
-                    last.push_str(&format!("M{}", way.join("L")));
-                }
-            }
+            last.push_str(&path(segment.get(from..).unwrap_or_default()));
         }
     }
     (done, last)
@@ -118,17 +123,13 @@ pub fn paths(values: &[Option<f64>], top: f64, is_in_progress: bool) -> (String,
 /// The SVG path of the area below a line.
 pub fn area(values: &[Option<f64>], top: f64) -> String {
     let count = values.len();
+    let ground = |at: &(usize, f64)| point(x_position(at.0, count), HEIGHT);
     let mut path = String::new();
     for segment in segments(values) {
-        let (Some(first), Some(last)) = (segment.first(), segment.last()) else {
-            continue;
-        };
-        path.push_str(&format!("M{:.1} {HEIGHT}", x_position(first.0, count)));
-        for (index, value) in &segment {
-            let (x, y) = (x_position(*index, count), y_position(*value, top));
-            path.push_str(&format!("L{x:.1} {y:.1}"));
+        if let (Some(first), Some(last)) = (segment.first(), segment.last()) {
+            let above = line(&segment, count, top);
+            path.push_str(&format!("M{}L{above}L{}Z", ground(first), ground(last)));
         }
-        path.push_str(&format!("L{:.1} {HEIGHT}Z", x_position(last.0, count)));
     }
     path
 }
@@ -196,23 +197,27 @@ mod tests {
         let values = [Some(1.0), Some(2.0), None, Some(4.0)];
         assert_eq!(segments(&values).len(), 2);
         let (done, last) = paths(&values, 4.0, false);
-        assert_eq!(done, "M125.0 75.0L375.0 50.0M750.0 0.0L1000.0 0.0");
+        assert_eq!(done, "M125 75L375 50M750 0L1000 0");
         assert_eq!(last, "");
         assert_eq!(segments(&[None, None]), Vec::<Vec<(usize, f64)>>::new());
         assert_eq!(paths(&[], 1.0, true), (String::new(), String::new()));
     }
 
     #[test]
+    fn a_horizontal_line_has_two_points() {
+        let values = [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0].map(Some);
+        let (done, _) = paths(&values, 1.0, false);
+        assert_eq!(done, "M62.5 100L312.5 100L437.5 0L812.5 0L937.5 100");
+    }
+
+    #[test]
     fn the_line_to_the_span_in_progress_is_separate() {
         let values = [Some(0.0), Some(4.0)];
         let (done, last) = paths(&values, 4.0, true);
-        assert_eq!(done, "M0.0 100.0L500.0 100.0");
-        assert_eq!(last, "M250.0 100.0L750.0 0.0");
+        assert_eq!(done, "M0 100L500 100");
+        assert_eq!(last, "M250 100L750 0");
         let (done, last) = paths(&[None, Some(4.0)], 4.0, true);
-        assert_eq!(
-            (done.as_str(), last.as_str()),
-            ("", "M500.0 0.0L1000.0 0.0")
-        );
+        assert_eq!((done.as_str(), last.as_str()), ("", "M500 0L1000 0"));
     }
 
     #[test]
@@ -220,7 +225,7 @@ mod tests {
         let path = area(&[Some(1.0), None, Some(2.0), Some(0.0)], 2.0);
         assert_eq!(
             path,
-            "M125.0 100L125.0 50.0L125.0 100ZM625.0 100L625.0 0.0L875.0 100.0L875.0 100Z"
+            "M125 100L125 50L125 100ZM625 100L625 0L875 100L875 100Z"
         );
     }
 

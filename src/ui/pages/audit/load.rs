@@ -14,6 +14,7 @@ use crate::ui::actions::{current_name, former_name, is_stored_name};
 use crate::ui::context::read;
 use crate::ui::dates::{DATETIME_LOCAL, parse_time};
 use crate::ui::error::PageError;
+use crate::ui::model::PAGE_ROWS;
 use crate::ui::pages::audit::model::{
     AuditQuery, AuditRow, AuditView, ChangeKind, ChangedItem, FieldChange,
 };
@@ -27,9 +28,6 @@ pub async fn audit(query: AuditQuery) -> Result<AuditView, PageError> {
     })
     .await
 }
-
-/// Entries on a page.
-const PAGE: usize = 50;
 
 /// The fields that name an item, by kind. Jobs, recurring jobs and operations can also have a field for the queue.
 const KINDS: [&str; 13] = [
@@ -70,11 +68,11 @@ pub async fn load_audit(engine: &Engine, query: &AuditQuery) -> Result<AuditView
         }
     };
     let entries = engine
-        .audit_entries(&filter, cursor(&query.after), PAGE + 1)
+        .audit_entries(&filter, cursor(&query.after), PAGE_ROWS + 1)
         .await?;
-    let shown = entries.iter().take(PAGE);
+    let shown = entries.iter().take(PAGE_ROWS);
     view.rows = shown.map(row).collect();
-    let last = view.rows.last().filter(|_| entries.len() > PAGE);
+    let last = view.rows.last().filter(|_| entries.len() > PAGE_ROWS);
     view.next = last.map(|row| format!("{}-{}", row.at, row.id));
     Ok(view)
 }

@@ -6,7 +6,7 @@ use crate::auth::Role;
 use crate::engine::{EffectiveState, Engine, Place, QueueCounts, Result};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
-use crate::ui::model::PAGE_JOBS;
+use crate::ui::model::PAGE_ROWS;
 use crate::ui::pages::dead_letters::model::{DeadRow, DeadView};
 use crate::ui::present::job_row;
 use crate::ui::present::queue_refs::queue_ref;
@@ -50,7 +50,7 @@ pub async fn load_dead(
     Ok(DeadView {
         jobs: queues.iter().map(|found| found.counts.dead).sum(),
         queues: queues.len(),
-        rows: rows(engine, queues, offset, PAGE_JOBS).await?,
+        rows: rows(engine, queues, offset, PAGE_ROWS).await?,
         namespaces,
     })
 }

@@ -19,7 +19,7 @@ use crate::ui::error::PageError;
 use crate::ui::model::failure::GroupRow;
 use crate::ui::model::paging::{Neighbors, PagePlace};
 use crate::ui::model::queue_ref::QueueRef;
-use crate::ui::model::{PAGE_JOBS, job};
+use crate::ui::model::{PAGE_ROWS, job};
 use crate::ui::page_request::page_request;
 use crate::ui::pages::failures::model::{FailingGroup, FailingView, FailuresView, MessageKind};
 use crate::ui::pages::overview::load::load_groups;
@@ -82,12 +82,12 @@ const KINDS_SHOWN: usize = 20;
 const NAMED_MAX: usize = 10;
 
 /// The named ranges: name, length in hours, and number of spans in the chart.
-const RANGES: [(&str, i64, usize); 3] = [("1h", 1, 60), ("24h", 24, 24), ("7d", 168, 84)];
+const RANGES: [(&str, i64, usize); 3] = [("1h", 1, 60), ("24h", 24, 24), ("7d", 168, 42)];
 
 /// The name of a range, its start (`None` for all), the length of a span in microseconds, and the number of spans.
 fn range(name: &str, now: Time) -> (&'static str, Option<Time>, i64, usize) {
     let found = RANGES.into_iter().find(|(range, ..)| *range == name);
-    let (name, hours, count) = found.unwrap_or(("all", 24 * 30, 90));
+    let (name, hours, count) = found.unwrap_or(("all", 24 * 30, 30));
     let width = hours * HOUR_US / count as i64;
     let from = now.0.div_euclid(width) * width - width * (count as i64 - 1);
     let from = Time(from);
@@ -297,12 +297,12 @@ async fn page(
 ) -> Result<(i64, Vec<job::JobRow>, Neighbors)> {
     let now = engine.now(None);
     let (total, jobs, next_to) = if all {
-        let (total, page) = engine.failed_page(&group.group, place, PAGE_JOBS).await?;
+        let (total, page) = engine.failed_page(&group.group, place, PAGE_ROWS).await?;
         let next_to = neighbors(&page);
         (total, page.rows, next_to)
     } else {
         let position = |job: &&FailedJob| Position::at(job.at.0, job.seq);
-        let page = page_of_newest(matching, place, PAGE_JOBS, position);
+        let page = page_of_newest(matching, place, PAGE_ROWS, position);
         let seqs: Vec<i64> = page.rows.iter().map(|job| job.seq).collect();
         let jobs = engine.failed_jobs(&seqs).await?;
         (count(matching.len()), jobs, neighbors(&page))

@@ -3,10 +3,10 @@
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Engine, JobAction, Operation, Page, Result, Skip, Subject};
+use crate::engine::{Engine, JobAction, Operation, Result, Skip, Subject};
 use crate::ui::context::{read, read_or_missing};
 use crate::ui::error::PageError;
-use crate::ui::model::PAGE_JOBS;
+use crate::ui::model::PAGE_ROWS;
 use crate::ui::model::operation::{
     JobActionKind, OperationRequest, OperationRow, OperationView, OperationsView, SkipRow,
 };
@@ -23,12 +23,15 @@ pub async fn operations(#[server(default)] page: PagePlace) -> Result<Operations
     .await
 }
 
-/// The operation with this ID, and a page of the jobs that it skipped, from `offset` on.
+/// The operation with this ID, and a page of the jobs that it skipped.
 #[server(name = LoadOperation)]
-pub async fn operation(id: String, offset: usize) -> Result<OperationView, PageError> {
+pub async fn operation(
+    id: String,
+    #[server(default)] page: PagePlace,
+) -> Result<OperationView, PageError> {
     read_or_missing(
         Role::Viewer,
-        async |context| load_operation(&context.engine, &id, offset).await,
+        async |context| load_operation(&context.engine, &id, &page).await,
         || format!("Operation “{id}” not found. The last 1,000 operations are kept for 30 days."),
     )
     .await
@@ -39,7 +42,7 @@ const SKIPS_KNOWN: i64 = 1_000;
 
 /// A page of the operations, newest first.
 pub async fn load_operations(engine: &Engine, page: &PagePlace) -> Result<OperationsView> {
-    let (total, found) = engine.operations(place(page), PAGE_JOBS).await?;
+    let (total, found) = engine.operations(place(page), PAGE_ROWS).await?;
     let rows = found.rows.iter().map(|operation| row(engine, operation));
     Ok(OperationsView {
         total,
@@ -52,7 +55,7 @@ pub async fn load_operations(engine: &Engine, page: &PagePlace) -> Result<Operat
 pub async fn load_operation(
     engine: &Engine,
     id: &str,
-    offset: usize,
+    page: &PagePlace,
 ) -> Result<Option<OperationView>> {
     let Ok(id) = id.parse() else {
         return Ok(None);
@@ -60,8 +63,8 @@ pub async fn load_operation(
     let Some(operation) = engine.operation(id).await? else {
         return Ok(None);
     };
-    let limit = PAGE_JOBS;
-    let skips = engine.skips(id, Page { offset, limit }).await?;
+    let skips = engine.skips(id, place(page), PAGE_ROWS).await?;
+    let neighbors = neighbors(&skips);
     let skip = |skip: Skip| SkipRow {
         job: skip.job,
         queue_ref: skip.queue_and_id.map(|(queue, id)| (queue_ref(&queue), id)),
@@ -69,8 +72,9 @@ pub async fn load_operation(
     };
     Ok(Some(OperationView {
         row: row(engine, &operation),
-        skips: skips.into_iter().map(skip).collect(),
+        skips: skips.rows.into_iter().map(skip).collect(),
         known: (operation.skipped + operation.not_restored).min(SKIPS_KNOWN),
+        neighbors,
     }))
 }
 

@@ -6,7 +6,7 @@ use crate::auth::Role;
 use crate::engine::{Engine, Result};
 use crate::ui::context::read_or_missing;
 use crate::ui::error::PageError;
-use crate::ui::model::PAGE_JOBS;
+use crate::ui::model::PAGE_ROWS;
 use crate::ui::model::paging::PagePlace;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::pages::queue::model::QueueView;
@@ -31,7 +31,7 @@ pub async fn load_queue(
     let Some(state) = queue.states().find(|state| state.as_str() == list) else {
         return Ok(None);
     };
-    let jobs = engine.job_page(state, Some(&key), place(page), PAGE_JOBS, None);
+    let jobs = engine.job_page(state, Some(&key), place(page), PAGE_ROWS, None);
     let jobs = jobs.await?;
     let (workers, trend) = activity(engine, &key, &queue).await?;
     Ok(Some(QueueView {

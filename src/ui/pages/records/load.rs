@@ -8,7 +8,7 @@ use crate::engine::{Engine, Error, LabelCounts, LabelFilter, Place, Queue, Recor
 use crate::query::{self, Malformed, NO_STATE, Query};
 use crate::ui::context::{read_or_missing, sentence};
 use crate::ui::error::PageError;
-use crate::ui::model::PAGE_JOBS;
+use crate::ui::model::PAGE_ROWS;
 use crate::ui::model::paging::PagePlace;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::pages::records::model::{
@@ -117,7 +117,7 @@ async fn listed(
     which: &LabelFilter,
     page: Place,
 ) -> Result<RecordList> {
-    let (found, count) = engine.records_of(queue, which, page, PAGE_JOBS).await?;
+    let (found, count) = engine.records_of(queue, which, page, PAGE_ROWS).await?;
     let rows = found.rows.iter().map(row).collect();
     Ok(RecordList::Page(rows, count, neighbors(&found)))
 }

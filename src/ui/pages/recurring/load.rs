@@ -6,7 +6,7 @@ use crate::auth::Role;
 use crate::engine::{Engine, QueueKey, Recurring, Result};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
-use crate::ui::model::PAGE_JOBS;
+use crate::ui::model::PAGE_ROWS;
 use crate::ui::model::paging::PagePlace;
 use crate::ui::model::recurring::RecurringRow;
 use crate::ui::pages::recurring::model::RecurringsView;
@@ -33,7 +33,7 @@ pub async fn load_recurrings(
     page: &PagePlace,
 ) -> Result<RecurringsView> {
     let key = queue.map(QueueKey::qless);
-    let found = engine.recurring_page(key.as_ref(), place(page), PAGE_JOBS);
+    let found = engine.recurring_page(key.as_ref(), place(page), PAGE_ROWS);
     let found = found.await?;
     let total = match &key {
         Some(key) => engine

@@ -8,7 +8,7 @@ use crate::auth::Role;
 use crate::redis_clients::ClientInfo;
 use crate::ui::context::read;
 use crate::ui::error::PageError;
-use crate::ui::model::PAGE_JOBS;
+use crate::ui::model::PAGE_ROWS;
 use crate::ui::pages::redis_clients::model::{RedisClient, RedisClientsView};
 
 /// The clients of this server, in the order in which they connected. Operators only, because addresses are personal.
@@ -16,7 +16,7 @@ use crate::ui::pages::redis_clients::model::{RedisClient, RedisClientsView};
 pub async fn redis_clients(offset: usize) -> Result<RedisClientsView, PageError> {
     read(Role::Operator, async |context| {
         let now = context.engine.now(None).0;
-        let clients = context.clients.list(offset, PAGE_JOBS).into_iter();
+        let clients = context.clients.list(offset, PAGE_ROWS).into_iter();
         Ok(RedisClientsView {
             listens: context.clients.listens(),
             total: i64::try_from(context.clients.count()).unwrap_or(i64::MAX),

@@ -6,7 +6,7 @@ use crate::auth::Role;
 use crate::engine::{EffectiveState, Engine, Result};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
-use crate::ui::model::PAGE_JOBS;
+use crate::ui::model::PAGE_ROWS;
 use crate::ui::model::paging::PagePlace;
 use crate::ui::pages::scheduled::model::ScheduledView;
 use crate::ui::present::paging::{neighbors, place};
@@ -30,7 +30,7 @@ pub async fn load_scheduled(engine: &Engine, page: &PagePlace) -> Result<Schedul
             EffectiveState::Scheduled,
             None,
             place(page),
-            PAGE_JOBS,
+            PAGE_ROWS,
             None
         )
     )?;

@@ -7,7 +7,7 @@ use crate::engine::{Engine, Page, Result, SearchLimits};
 use crate::search::Search;
 use crate::ui::context::read;
 use crate::ui::error::PageError;
-use crate::ui::model::PAGE_JOBS;
+use crate::ui::model::PAGE_ROWS;
 use crate::ui::pages::search::model::{
     Outcome, SavedRow, SearchError, SearchOrder, SearchPosition, SearchResults, SearchView,
     SearchesView, Term, in_quotes,
@@ -111,10 +111,10 @@ async fn found(
     position: SearchPosition,
 ) -> Result<SearchResults> {
     let is_sorted = position.order != SearchOrder::Newest;
-    let mut limits = SearchLimits::default();
-    if is_sorted {
-        limits.jobs = SORTED_MAX;
-    }
+    let limits = SearchLimits {
+        jobs: if is_sorted { SORTED_MAX } else { PAGE_ROWS },
+        ..SearchLimits::default()
+    };
     let after = position.after.filter(|_| !is_sorted);
     let found = engine.search(search, after, limits, None).await?;
     let term = |(description, without)| Term {
@@ -126,7 +126,7 @@ async fn found(
     if is_sorted {
         position.order.sort(&mut jobs);
         jobs.drain(..position.offset.min(jobs.len()));
-        jobs.truncate(PAGE_JOBS);
+        jobs.truncate(PAGE_ROWS);
     }
     Ok(SearchResults {
         terms: search.terms().into_iter().map(term).collect(),

@@ -6,7 +6,7 @@ use crate::auth::Role;
 use crate::engine::{Engine, JobKey, Page, Result};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
-use crate::ui::model::PAGE_JOBS;
+use crate::ui::model::PAGE_ROWS;
 use crate::ui::model::paging::PagePlace;
 use crate::ui::pages::tags::model::{TagRow, TagView, TagsView};
 use crate::ui::present::paging::{neighbors, place};
@@ -52,7 +52,7 @@ pub async fn load_tags(engine: &Engine, offset: usize) -> Result<TagsView> {
 
 /// A page of the jobs with the tag; empty if no job has it.
 pub async fn load_tagged(engine: &Engine, tag: &str, page: &PagePlace) -> Result<TagView> {
-    let (total, found) = engine.tagged_page(tag, place(page), PAGE_JOBS).await?;
+    let (total, found) = engine.tagged_page(tag, place(page), PAGE_ROWS).await?;
     let neighbors = neighbors(&found);
     let keys: Vec<JobKey> = found.rows.into_iter().map(JobKey::qless).collect();
     let jobs: Vec<_> = engine
