@@ -61,6 +61,7 @@ const OF_EACH_MAX = 12;
 test("pages stay within their budget when all lists are full", async (t) => {
   const full = await startServer(["dev", "--jobs", "20000"]);
   t.after(() => full.stop());
+  await full.filled;
   const found = new Set();
   const over = [];
   const check = async (path) => {
@@ -68,6 +69,8 @@ test("pages stay within their budget when all lists are full", async (t) => {
     for (const [, href] of page.matchAll(/ href="([^"?#]+)"/g)) found.add(href);
     const plain = await received(path, "identity", full.url);
     const packed = await received(path, "gzip", full.url);
+    // The server goes on working, so a job can be gone.
+    if (plain.status === 404) return;
     assert.equal(plain.status, 200, path);
     if (plain.bytes > PAGE_BYTES_MAX || packed.bytes > PAGE_BYTES_COMPRESSED_MAX)
       over.push(`${path}: ${plain.bytes} bytes, ${packed.bytes} by gzip`);

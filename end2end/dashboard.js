@@ -87,7 +87,8 @@ export function startDashboard({ args = [], database = "sqlite::memory:" } = {})
 
 /**
  * Starts the server on a free port. Resolves when it listens; `stop()` sends SIGTERM and resolves to the exit code.
- * `redis` resolves to the address for the Redis protocol, if `args` contain `--redis-listen`.
+ * `redis` resolves to the address for the Redis protocol, if `args` contain `--redis-listen`; `filled` resolves when
+ * `dev` has added its generated jobs.
  */
 export async function startServer(args, { env = {} } = {}) {
   const child = spawn(binary, [...args, "--listen", "127.0.0.1:0"], {
@@ -106,6 +107,7 @@ export async function startServer(args, { env = {} } = {}) {
       });
     });
   const [listening, redis] = [printed(/listening on (http:\/\/\S+)/), printed(/(rediss?:\/\/\S+)/)];
+  const filled = printed(/added all (\d+) generated jobs/);
   const gone = exited.then((code) => {
     throw new Error(`the server ended with ${code} before it listened:\n${log.join("\n")}`);
   });
@@ -114,6 +116,7 @@ export async function startServer(args, { env = {} } = {}) {
   return {
     url,
     redis,
+    filled,
     log,
     stop() {
       child.kill("SIGTERM");

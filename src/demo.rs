@@ -1,5 +1,5 @@
 //! Traffic for `switchyard dev`: generated queues, workers, jobs and failures, so that the dashboard shows live data.
-//! It uses the same engine operations as the protocols.
+//! It uses the same engine methods as the protocols.
 
 mod fill;
 mod jobq;

@@ -1,5 +1,6 @@
-//! Moves an existing installation of qless, lmstfy or Relay into a database of Switchyard. The source is only read, in
-//! batches, and nothing that the target has is changed, so an import that was interrupted can be repeated.
+//! Copies the jobs of an existing installation of qless, lmstfy or Relay into a database of Switchyard. The
+//! source is only read, in batches, and nothing that the target has is changed, so an import that was interrupted can be
+//! repeated.
 //!
 //! `import/redis.rs` reads from a Redis server, `import/keys.rs` finds what it holds, `import/qless.rs` and
 //! `import/lmstfy.rs` translate it, `import/relay.rs` translates Relay's table, and `import/target.rs` writes.

@@ -1,4 +1,4 @@
-//! The protocols. Each module translates requests of its protocol into engine operations, and their results into
+//! The protocols. Each module translates requests of its protocol into engine methods, and their results into
 //! responses.
 
 mod body;

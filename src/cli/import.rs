@@ -1,4 +1,4 @@
-//! `switchyard import`: moves an installation of qless, lmstfy or Relay into a database.
+//! `switchyard import`: copies the jobs of qless, lmstfy or Relay into a database.
 
 use std::time::Instant;
 

@@ -140,7 +140,8 @@ pub enum QueueCommand {
     Resume(QueuesOrAll),
     /// Create Jobq queues (jobq:NAME). Queues of other APIs are created with their first job.
     Create(Queues),
-    /// Remove queues without unfinished jobs from the lists. A queue is listed again when a job is put into it.
+    /// Remove queues without unfinished jobs from the lists. A queue is listed again when a job is put into it. Jobq queues
+    /// cannot be forgotten; delete them.
     Forget(Queues),
     /// Delete Jobq queues with all their jobs, or the ready jobs of lmstfy queues.
     Delete {
@@ -273,7 +274,7 @@ pub enum WorkerCommand {
         #[command(flatten)]
         watch: Watch,
     },
-    /// Remove workers from the lists until they send another request.
+    /// Remove workers from the lists until they claim jobs or send a heartbeat.
     Forget {
         #[command(flatten)]
         remote: Remote,
@@ -410,7 +411,8 @@ pub enum OperationCommand {
     Wait(Operation),
     /// Stop an operation. The changes that it has already made remain.
     Stop(Operation),
-    /// Restore the jobs that an operation has canceled. Possible for 30 s after its end.
+    /// Undo an operation: restore the jobs that it has canceled, or the former state of a job that was completed or edited
+    /// by hand. Possible for 30 s after its end.
     Undo(Operation),
 }
 

@@ -1,5 +1,5 @@
 //! Demo traffic of Relay. Runners report their progress in heartbeats. Some stop, so that their jobs run again, and
-//! some jobs die.
+//! some jobs are dead-lettered.
 
 use std::time::Duration;
 

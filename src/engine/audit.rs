@@ -1,6 +1,6 @@
 //! The audit log: one entry per action that a person takes in the dashboard. A handle of the engine that carries an
 //! actor ([`Engine::acting_as`]) has transactions of its own, and each records what it changes in the same commit. The
-//! outcome is added afterwards ([`Engine::record_outcome`]), also if nothing was changed.
+//! outcome is added afterwards ([`Engine::record_outcome`]), even if nothing was changed.
 //!
 //! Entries contain no payloads and no secrets. Each outcome is also a line of the log ([`AUDIT_TARGET`]), because old
 //! entries are deleted.

@@ -28,7 +28,7 @@ use crate::store::{Connection, Statement, StoreError};
 pub enum SystemTask {
     /// Checks for changes by other servers, and tries to become or stay leader.
     CheckPeers,
-    /// Stores statistics and events that were kept back (`unit_of_work/recent.rs`).
+    /// Stores statistics and events that were deferred (`unit_of_work/recent.rs`).
     StoreRecent,
     /// A maintenance task. Only the leader runs it.
     Maintain(MaintenanceTask),
@@ -48,7 +48,7 @@ pub enum SystemTask {
 }
 
 impl SystemTask {
-    /// Whether statistics and events that were kept back are stored first: because it is time, because the task deletes
+    /// Whether statistics and events that were deferred are stored first: because it is time, because the task deletes
     /// them, or because it decides by them.
     pub fn stores_recent(&self) -> bool {
         matches!(

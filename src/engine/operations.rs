@@ -68,7 +68,7 @@ pub enum JobAction {
     Tag { tag: String },
     /// Remove a tag from qless jobs.
     Untag { tag: String },
-    /// Replace a tag of qless jobs by another one.
+    /// Replace a tag of qless jobs with another one.
     #[serde(rename = "rename_tag")]
     RenameTag { from: String, to: String },
     /// Publish the events of qless jobs.

@@ -39,7 +39,7 @@ use crate::engine::model::tracked::Tracked;
 use crate::engine::operations::OperationChanges;
 use crate::engine::tokens::{TokenChanges, Tokens};
 use crate::engine::unit_of_work::counters::Counters;
-use crate::engine::unit_of_work::recent::Kept;
+use crate::engine::unit_of_work::recent::Deferred;
 use crate::engine::unit_of_work::spawn::Spawned;
 use crate::store::{Row, Statement, StoreError};
 use crate::traces::Trace;
@@ -133,7 +133,7 @@ pub struct UnitOfWork {
     /// Whether any poll waits, so that wake-ups must be collected.
     pub has_subscribers: bool,
     /// What is stored later.
-    pub kept: Kept,
+    pub deferred: Deferred,
     /// On a shared database, its revision when the transaction began.
     pub revision: Option<i64>,
     /// The audit entry, if the transaction belongs to an actor.
@@ -218,7 +218,7 @@ impl UnitOfWork {
             spawned: Spawned::default(),
             affected: 0,
             has_subscribers,
-            kept: Kept::default(),
+            deferred: Deferred::default(),
             revision: None,
             audit: None,
             trace: Trace::NONE,

@@ -1,4 +1,4 @@
-//! The verbs: operations that change data. Each returns after the commit.
+//! The verbs: functions that change data. Each returns after the commit.
 //!
 //! A verb on several items handles each separately, in order, and returns a result for each.
 

@@ -1,7 +1,7 @@
 //! `GET /metrics`: the server's metrics in Prometheus' text format or in OpenMetrics.
 //!
-//! A scrape reads from the database like a page of the dashboard, and never uses the writer. Scrapes at the same time,
-//! and within one second, share one answer.
+//! A scrape reads from the database like a page of the dashboard, and never uses the writer. Scrapes within one
+//! second share one response.
 
 mod families;
 mod process;

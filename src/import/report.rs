@@ -1,4 +1,4 @@
-//! What an import has found, and what has become of it.
+//! The jobs that an import has found, imported, left unchanged and skipped, with the reasons.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Jobq over HTTP: the routes of `docs/protocols/jobq.md`.
 //!
-//! A handler reads its parameters from a [`Call`], calls one engine operation and returns a response. Bodies are parsed
+//! A handler reads its parameters from a [`Call`], calls one engine method and returns a response. Bodies are parsed
 //! as JSON regardless of their content type.
 
 mod call;

@@ -1,6 +1,6 @@
 //! lmstfy over HTTP: the routes of `docs/protocols/lmstfy.md`.
 //!
-//! A handler reads its parameters from a [`Call`], calls one engine operation and returns a response. The token of the
+//! A handler reads its parameters from a [`Call`], calls one engine method and returns a response. The token of the
 //! namespace is checked while the request is read.
 
 mod call;

@@ -1,6 +1,6 @@
 //! Relay v2 over HTTP: the routes of `docs/protocols/relay.md`.
 //!
-//! A handler reads its parameters from a [`Call`], calls one engine operation and returns a response. Errors are plain
+//! A handler reads its parameters from a [`Call`], calls one engine method and returns a response. Errors are plain
 //! text.
 
 mod call;

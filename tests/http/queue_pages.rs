@@ -46,7 +46,7 @@ async fn a_queue_shows_its_workers_and_a_worker_its_queues() {
     assert!(worker.contains(" 1 0 1 1.0 0 0 0 "), "{worker}");
     assert!(
         worker.contains(
-            "1 job completed, 0 failed, 0 returned for another attempt, 0 lost their lease. Run times"
+            "1 job completed, 0 failed, 0 returned for another attempt, 0 expired or timed out. Run times"
         ),
         "{worker}"
     );

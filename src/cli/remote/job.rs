@@ -345,7 +345,7 @@ fn shown_job(
         ("retries left", row.retries_left()),
         ("tags", row.tags.join(", ")),
         ("worker", row.worker.clone().unwrap_or_default()),
-        ("lease ends", ago(times.expires)),
+        ("lease expires", ago(times.expires)),
         ("created", moment(times.created)),
         ("expires", ago(row.expires_at)),
         ("depends on", list("depends")),

@@ -108,7 +108,7 @@ fn json((namespace, token): &(String, TokenRow)) -> Value {
 fn table(rows: &[(String, TokenRow)]) -> String {
     let mut table = Table::new(&[
         "NAMESPACE",
-        "NAME",
+        "TOKEN ID",
         "DESCRIPTION",
         "CREATED",
         "EXPIRES",

@@ -148,17 +148,17 @@ impl Api {
     ///
     /// # Errors
     /// If the server does not respond or refuses the request for a reason other than a lost lease.
-    pub async fn settle(
+    pub async fn report_outcome(
         &self,
         job: &Job,
         report: &Report,
         is_repeated: bool,
     ) -> Result<ReportResult, Error> {
         match self {
-            Api::Qless(api) => api.settle(job, report, is_repeated).await,
-            Api::Lmstfy(api) => api.settle(job, report).await,
-            Api::Relay(api) => api.settle(job, report).await,
-            Api::Jobq(api) => api.settle(job, report, is_repeated).await,
+            Api::Qless(api) => api.report_outcome(job, report, is_repeated).await,
+            Api::Lmstfy(api) => api.report_outcome(job, report).await,
+            Api::Relay(api) => api.report_outcome(job, report).await,
+            Api::Jobq(api) => api.report_outcome(job, report, is_repeated).await,
         }
     }
 
@@ -230,7 +230,7 @@ pub fn unexpected(client: &Client, error: &impl ToString) -> Error {
 }
 
 /// The message of a response that says that the worker has lost the job, if this is one.
-pub fn lost_lease(error: Error, statuses: &[u16]) -> Result<String, Error> {
+pub fn lost_job_message(error: Error, statuses: &[u16]) -> Result<String, Error> {
     match error.status() {
         Some(status) if statuses.contains(&status) => Ok(error.to_string()),
         _ => Err(error),

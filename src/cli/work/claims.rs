@@ -208,7 +208,7 @@ impl Claims {
                     before.superseded.cancel();
                     before.ended.cancelled().await;
                 }
-                let ending = Box::pin(this.work_off(&job, &running.superseded)).await;
+                let ending = Box::pin(this.process(&job, &running.superseded)).await;
                 this.unregister(&job, &running);
                 this.counts.add(ending);
                 drop(slot);

@@ -232,7 +232,7 @@ impl Jobq {
         })
     }
 
-    pub async fn settle(
+    pub async fn report_outcome(
         &self,
         job: &Job,
         report: &Report,

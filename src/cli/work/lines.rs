@@ -1,4 +1,4 @@
-//! `--each-line`: programs that stay, and get one job per line.
+//! `--each-line`: programs that keep running, and get one job per line.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};

@@ -110,7 +110,7 @@ impl Lmstfy {
     }
 
     /// A repeated completion has no effect, so it needs no special treatment.
-    pub async fn settle(&self, job: &Job, report: &Report) -> Result<ReportResult, Error> {
+    pub async fn report_outcome(&self, job: &Job, report: &Report) -> Result<ReportResult, Error> {
         match report {
             Report::Complete => {
                 let request = self.request(Method::DELETE, &[&job.queue, "job", &job.id]);

@@ -7,7 +7,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::api::{
-    HeartbeatResult, Report, ReportResult, UpcomingJob, lease, lost_lease, one_or_many, parsed,
+    HeartbeatResult, Report, ReportResult, UpcomingJob, lease, lost_job_message, one_or_many,
+    parsed,
 };
 use super::job::{Claim, Job};
 use crate::client::{Client, Error, Response};
@@ -137,11 +138,11 @@ impl Qless {
                 let length = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default();
                 Ok(HeartbeatResult::Extended(Some(length)))
             }
-            Err(error) => lost_lease(error, &LOST).map(HeartbeatResult::Lost),
+            Err(error) => lost_job_message(error, &LOST).map(HeartbeatResult::Lost),
         }
     }
 
-    pub async fn settle(
+    pub async fn report_outcome(
         &self,
         job: &Job,
         report: &Report,
@@ -174,7 +175,7 @@ impl Qless {
         if is_repeated && error.code() == Some("not_running") && self.has(job, report).await? {
             return Ok(ReportResult::Done);
         }
-        lost_lease(error, &LOST).map(ReportResult::Lost)
+        lost_job_message(error, &LOST).map(ReportResult::Lost)
     }
 
     async fn complete(&self, job: &Job) -> Result<Response, Error> {
@@ -223,7 +224,7 @@ impl Qless {
         }
         match self.post(["timeout"], &job.id).await {
             Ok(_) => Ok(ReportResult::Done),
-            Err(error) => lost_lease(error, &LOST).map(ReportResult::Lost),
+            Err(error) => lost_job_message(error, &LOST).map(ReportResult::Lost),
         }
     }
 }

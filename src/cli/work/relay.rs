@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::api::{HeartbeatResult, Report, ReportResult, lease, lost_lease, parsed};
+use super::api::{HeartbeatResult, Report, ReportResult, lease, lost_job_message, parsed};
 use super::job::{Claim, Job, RelayRun};
 use crate::client::{Client, Error, Method, Request};
 
@@ -100,13 +100,13 @@ impl Relay {
             Ok(_) => Ok(HeartbeatResult::Extended(
                 job.lease.map(|lease| lease.length),
             )),
-            Err(error) => lost_lease(error, &[404]).map(HeartbeatResult::Lost),
+            Err(error) => lost_job_message(error, &[404]).map(HeartbeatResult::Lost),
         }
     }
 
     /// Both verbs that end a run have no effect if it has ended, so they can be repeated, and do not tell whether it
     /// had.
-    pub async fn settle(&self, job: &Job, report: &Report) -> Result<ReportResult, Error> {
+    pub async fn report_outcome(&self, job: &Job, report: &Report) -> Result<ReportResult, Error> {
         let Claim::Relay(run) = &job.claim else {
             return Ok(ReportResult::LeftToExpire);
         };

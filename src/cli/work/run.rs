@@ -1,4 +1,4 @@
-//! Works off one job: runs its program, keeps its lease, and reports its outcome.
+//! Processes one job: runs its program, keeps its lease, and reports its outcome.
 
 use std::io;
 use std::pin::pin;
@@ -59,8 +59,8 @@ impl Run {
 }
 
 impl Claims {
-    /// Works off a job. `superseded` is canceled when this worker claims the job again.
-    pub async fn work_off(&self, job: &Job, superseded: &CancellationToken) -> JobEnd {
+    /// Processes a job. `superseded` is canceled when this worker claims the job again.
+    pub async fn process(&self, job: &Job, superseded: &CancellationToken) -> JobEnd {
         let ended = match self.supervise(job, superseded).await {
             Ok(ended) => ended,
             Err(error) => {
@@ -189,7 +189,7 @@ impl Claims {
     async fn report_until_settled(&self, job: &Job, report: &Report) -> ReportResult {
         let (mut backoff, mut is_repeated) = (Backoff::new(), false);
         loop {
-            match self.api.settle(job, report, is_repeated).await {
+            match self.api.report_outcome(job, report, is_repeated).await {
                 Ok(settled) => return settled,
                 Err(error) if error.is_temporary() => {
                     tracing::warn!(queue = job.queue, id = job.id, %error, "cannot report the outcome of a job");

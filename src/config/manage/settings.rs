@@ -78,7 +78,7 @@ pub enum RemoteToken {
         remote: Remote,
         /// Namespace of the token.
         namespace: String,
-        /// Public name of the token, from the list (sha256:…).
+        /// Token ID from the list (sha256:…).
         name: String,
     },
 }

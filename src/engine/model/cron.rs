@@ -2,7 +2,7 @@
 //!
 //! Around a change of the clocks, a job with a fixed time of day runs exactly once on that day: if the clocks skip its
 //! time, at the first moment afterwards; if they repeat it, the first time. A job with a wildcard, a step, a range or a
-//! list in the minute or the hour follows the clock on the wall: it does not run at a time that the clocks skip, and runs
+//! list in the minute or the hour follows local time: it does not run at a time that the clocks skip, and runs
 //! twice at a time that they repeat.
 
 use chrono::DateTime;

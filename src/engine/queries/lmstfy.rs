@@ -1,4 +1,4 @@
-//! Ready jobs of an lmstfy queue, which a consumer could get now. Includes due jobs, and jobs with attempts left
+//! Ready jobs of an lmstfy queue, which a consumer could get now. Includes due jobs, and jobs with tries left
 //! whose lease has expired, whether or not maintenance has processed them. Excludes jobs whose time to live has ended.
 
 use crate::engine::Engine;

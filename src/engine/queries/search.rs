@@ -1,5 +1,5 @@
 //! Searches jobs of all protocols. An index narrows down the job numbers where possible; the rest is evaluated here,
-//! newest job first, batch by batch, within limits. The result says how far the search came and where to continue.
+//! newest job first, batch by batch, within limits. The result says how far the search got and where to continue.
 
 pub mod matching;
 mod plan;

@@ -2,13 +2,13 @@
 //!
 //! Each of them would add pages to the write-ahead log with every commit group, in addition to those of the jobs. With
 //! a database of its own, a server keeps them in memory and stores them together: twice a second, before anything reads
-//! them, and when the server stops. A crash loses what is not stored. The numbers of jobs are never kept back.
+//! them, and when the server stops. A crash loses what is not stored. The numbers of jobs are never deferred.
 //!
 //! With client time, or on a shared database, everything is stored with its commit group.
 //!
-//! Only this is kept back: histograms and summaries of waits and runs, the time series, published events, and when
-//! workers were last seen, except when they claimed jobs. What a query compares with rows of jobs is not: the numbers of jobs by state, tag and failure
-//! group, and of failures.
+//! Only this is deferred: histograms and summaries of waits and runs, the time series, published events, and when
+//! workers were last seen, except when they claimed jobs. What a query compares with rows of jobs is not: the
+//! numbers of jobs by state, tag and failure group, and of failures.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -33,10 +33,10 @@ use crate::store::{Connection, Statement, StoreError};
 const COUNTERS_MAX: usize = 2_000;
 const EVENT_BYTES_MAX: usize = 256 * 1_024;
 
-/// Seconds after which the next commit group stores what is kept back, if maintenance is late.
+/// Seconds after which the next commit group stores what is deferred, if maintenance is late.
 const KEPT_MAX_S: f64 = 1.0;
 
-/// How long a reader waits until what is kept back is stored. After that it reads what is there, because reads must not
+/// How long a reader waits until what is deferred is stored. After that it reads what is there, because reads must not
 /// depend on the writer.
 const STORE_WAIT_MAX: Duration = Duration::from_millis(500);
 
@@ -51,12 +51,12 @@ pub struct Recent {
     followers: AtomicUsize,
 }
 
-/// What a transaction keeps back.
+/// What a transaction defers.
 #[derive(Debug, Default)]
-pub struct Kept {
-    /// Whether it keeps back statistics.
+pub struct Deferred {
+    /// Whether it defers statistics.
     pub statistics: bool,
-    /// Whether it keeps back events.
+    /// Whether it defers events.
     pub events: bool,
     /// The events, once they are complete.
     pub published: Option<UnsavedEvents>,
@@ -88,7 +88,7 @@ impl Unsaved {
         self.counters.is_empty() && self.events.is_empty()
     }
 
-    /// Adds what a committed transaction has kept back.
+    /// Adds what a committed transaction has deferred.
     fn add(&mut self, counters: &[CounterRow], events: Option<UnsavedEvents>, now: Time) {
         if !counters.is_empty() || events.is_some() {
             self.since.get_or_insert(now);
@@ -135,17 +135,17 @@ impl Unsaved {
 
 impl Runner {
     /// Whether statistics, events and worker activity are stored later than their commit group.
-    fn keeps_back(&self) -> bool {
+    fn defers(&self) -> bool {
         !self.peers.is_shared() && !self.trust_client_clock
     }
 
-    /// Tells the transaction what it keeps back.
-    pub fn begin_keeping_back(&self, work: &mut UnitOfWork) {
-        work.kept.statistics = self.keeps_back();
-        work.kept.events = self.keeps_back() && !self.recent.has_followers();
+    /// Tells the transaction what it defers.
+    pub fn begin_deferring(&self, work: &mut UnitOfWork) {
+        work.deferred.statistics = self.defers();
+        work.deferred.events = self.defers() && !self.recent.has_followers();
     }
 
-    /// Whether this transaction stores what earlier ones have kept back.
+    /// Whether this transaction stores what earlier ones have deferred.
     pub fn stores_recent(&self, work: &UnitOfWork, system_task: Option<&SystemTask>) -> bool {
         let unsaved = &self.unsaved;
         system_task.is_some_and(SystemTask::stores_recent)
@@ -153,17 +153,17 @@ impl Runner {
             || unsaved.event_bytes >= EVENT_BYTES_MAX
             || (unsaved.since).is_some_and(|since| work.now.seconds_from(since) >= KEPT_MAX_S)
             // Events are numbered in the order of their commits.
-            || !(work.kept.events || unsaved.events.is_empty())
+            || !(work.deferred.events || unsaved.events.is_empty())
     }
 
-    /// Stores what earlier transactions have kept back, in this one.
+    /// Stores what earlier transactions have deferred, in this one.
     pub async fn store_recent(&self, connection: &mut Connection) -> Result<(), StoreError> {
         let mut writes = Vec::new();
         if !self.unsaved.counters.is_empty() {
             writes.push(counters::fold(&self.unsaved.rows(), self.peers.number));
         }
         let seen = self.seen();
-        if self.keeps_back() && !seen.is_empty() {
+        if self.defers() && !seen.is_empty() {
             writes.push(tasks::save_seen(&seen, self.trust_client_clock));
         }
         if !writes.is_empty() {
@@ -172,7 +172,7 @@ impl Runner {
         events::store(connection, &self.unsaved.events).await
     }
 
-    /// Applies a commit: forgets what it has stored, if `stored`, and keeps what it has kept back.
+    /// Applies a commit: forgets what it has stored, if `stored`, and keeps what it has deferred.
     pub fn keep_recent(
         &mut self,
         stored: bool,
@@ -188,9 +188,9 @@ impl Runner {
         self.recent.is_unsaved.store(is_unsaved, Ordering::Release);
     }
 
-    /// Stores everything that is kept back, before the database is closed.
+    /// Stores everything that is deferred, before the database is closed.
     pub async fn store_last(&mut self, connection: &mut Connection) -> Result<(), StoreError> {
-        if !self.keeps_back() || (self.unsaved.is_empty() && self.seen().is_empty()) {
+        if !self.defers() || (self.unsaved.is_empty() && self.seen().is_empty()) {
             return Ok(());
         }
         connection.begin(false).await?;
@@ -205,11 +205,11 @@ impl Runner {
         seen.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The statement that saves the workers' activity with this transaction, unless that is kept back. A claim keeps
+    /// The statement that saves the workers' activity with this transaction, unless that is deferred. A claim keeps
     /// nothing back, because a worker must have been seen when it claimed its jobs.
     pub fn save_seen(&self, work: &UnitOfWork) -> Option<Statement> {
         let mut kept = work.counted.kept.iter();
-        if self.keeps_back() && !kept.any(|(kind, ..)| *kind == Kind::Wait as u8) {
+        if self.defers() && !kept.any(|(kind, ..)| *kind == Kind::Wait as u8) {
             return None;
         }
         let mut seen = self.seen();
@@ -221,7 +221,7 @@ impl Runner {
     pub fn note_seen(&self, work: &UnitOfWork, saved: bool, stored_recent: bool) {
         let seen = self.recent.seen.lock();
         let mut seen = seen.unwrap_or_else(PoisonError::into_inner);
-        if saved || (stored_recent && self.keeps_back()) {
+        if saved || (stored_recent && self.defers()) {
             seen.clear();
         }
         if !saved {
@@ -259,7 +259,7 @@ impl Drop for EventsFollowed {
 }
 
 impl Engine {
-    /// Stores the statistics and events that are kept back, so that queries find them. If that fails or takes too long,
+    /// Stores the statistics and events that are deferred, so that queries find them. If that fails or takes too long,
     /// they find less; the writer has logged the error.
     pub(in crate::engine) async fn store_recent(&self) {
         if self.recent().is_unsaved.load(Ordering::Acquire) {

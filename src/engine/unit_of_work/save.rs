@@ -248,13 +248,13 @@ impl UnitOfWork {
         writes.extend(self.audit_write());
         writes.append(&mut self.extra_statements);
         let counters = std::mem::take(&mut self.counters);
-        let (statements, counted) = counters.into_statements(server, self.kept.statistics);
+        let (statements, counted) = counters.into_statements(server, self.deferred.statistics);
         writes.extend(statements);
         self.counted = counted;
         let events = std::mem::take(&mut self.events);
         writes.extend(self.revision_write());
-        if self.kept.events {
-            self.kept.published = events.into_unsaved(self.now);
+        if self.deferred.events {
+            self.deferred.published = events.into_unsaved(self.now);
         } else {
             writes.extend(events.into_statements(self.now));
         }
@@ -263,7 +263,7 @@ impl UnitOfWork {
 
     /// Whether events are stored after the commit.
     pub fn has_kept_events(&self) -> bool {
-        self.kept.published.is_some()
+        self.deferred.published.is_some()
     }
 
     /// The statement that increments the revision if data that other servers cache has changed.
@@ -307,7 +307,7 @@ impl UnitOfWork {
             tokens: self.tokens.changes,
             recurring_in: self.recurring_in.into_iter().collect(),
             counted: self.counted,
-            events: self.kept.published,
+            events: self.deferred.published,
             wake_ups: self.wake_ups,
             next_available: self.next_available,
             last_seq: self.insertion_numbers.last,

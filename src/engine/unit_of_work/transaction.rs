@@ -125,7 +125,7 @@ impl GroupRunner for Runner {
         work.audit = Audit::of_first(requests);
         work.revision = self.peers.is_shared().then_some(self.revision);
         let system_task = requests.iter().find_map(|it| it.task.system_task());
-        self.begin_keeping_back(&mut work);
+        self.begin_deferring(&mut work);
         let stores_recent = self.stores_recent(&work, system_task.as_ref());
         if stores_recent {
             self.store_recent(connection).await?;

@@ -1,4 +1,4 @@
-//! Operations on jobs that need no lease: change dependencies, tag, track, add a note to the history, time out the
+//! Commands on jobs that need no lease: change dependencies, tag, track, add a note to the history, time out the
 //! worker.
 
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! Put and requeue jobs, and the operations of workers on their jobs: heartbeat, complete, fail, retry.
+//! Put and requeue jobs, and the commands of workers on their jobs: heartbeat, complete, fail, retry.
 
 use std::borrow::Cow;
 

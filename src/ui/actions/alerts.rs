@@ -44,7 +44,7 @@ pub async fn create_alert(
         let rule = rule(&name, &url, &kinds, &delay, &context.user)?;
         let name = rule.name.clone();
         create(&context.engine, rule).await?;
-        Ok(format!("Alert “{name}” created.").into())
+        Ok(format!("Alert rule “{name}” created.").into())
     })
     .await
 }
@@ -106,10 +106,12 @@ async fn create(engine: &Engine, rule: AlertRule) -> Result<(), String> {
     let rules = engine.alert_rules().await;
     let rules = rules.map_err(|error| error.to_string())?;
     if rules.len() >= ALERT_RULES_MAX {
-        return Err(format!("there are {ALERT_RULES_MAX} alerts, the maximum"));
+        return Err(format!(
+            "there are {ALERT_RULES_MAX} alert rules, the maximum"
+        ));
     }
     if rules.iter().any(|other| other.name == rule.name) {
-        return Err(format!("alert “{}” already exists", rule.name));
+        return Err(format!("alert rule “{}” already exists", rule.name));
     }
     let added = engine.add_alert_rule(rule).await;
     added.map_err(|error| error.to_string())
@@ -124,7 +126,7 @@ pub async fn delete_alert(name: String, back: String) -> Result<(), PageError> {
     act(&DELETE_ALERT, &back, async |context| {
         let rule = find(&context.engine, &name).await?;
         context.engine.delete_alert_rule(rule).await?;
-        Ok(format!("Alert “{name}” deleted.").into())
+        Ok(format!("Alert rule “{name}” deleted.").into())
     })
     .await
 }
@@ -150,7 +152,7 @@ async fn find(engine: &Engine, name: &str) -> Result<AlertRule, String> {
     let rules = engine.alert_rules().await;
     let rules = rules.map_err(|error| error.to_string())?;
     let found = rules.into_iter().find(|rule| rule.name == name);
-    found.ok_or_else(|| format!("alert “{name}” does not exist"))
+    found.ok_or_else(|| format!("alert rule “{name}” does not exist"))
 }
 
 #[cfg(test)]

@@ -228,7 +228,7 @@ pub static STOP_OPERATION: Action = control("stop_operation", StopOperation::PAT
 #[server]
 pub async fn stop_operation(id: i64, back: String) -> Result<(), PageError> {
     act(&STOP_OPERATION, &back, async |context| {
-        let stopped = context.engine.cancel_operation(id).await?;
+        let stopped = context.engine.stop_operation(id).await?;
         stopped.map_err(|why| why.to_string())?;
         Ok("Operation stopped. Changes already made are kept."
             .to_owned()

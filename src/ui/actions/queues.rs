@@ -267,7 +267,7 @@ pub async fn forget_queue(
         let label = queue.label();
         if !queue_row(&found).is_idle() {
             return Err(format!(
-                "queue “{label}” cannot be forgotten because it is paused or has unfinished or recurring jobs"
+                "queue “{label}” cannot be forgotten because it is a Jobq queue, is paused, or has unfinished or recurring jobs"
             )
             .into());
         }

@@ -321,9 +321,7 @@ pub fn data_table(caption: &str, charts: &[&Chart]) -> AnyView {
             let value = line.values.get(index).copied().flatten();
             let text = value.map_or("–".to_owned(), |value| chart.unit.text(value));
             match value {
-                Some(value) if value != 0.0 => {
-                    view! { <td class="num text-ink">{text}</td> }.into_any()
-                }
+                Some(value) if value != 0.0 => view! { <td><b>{text}</b></td> }.into_any(),
                 _ => view! { <td>{text}</td> }.into_any(),
             }
         });
@@ -335,8 +333,8 @@ pub fn data_table(caption: &str, charts: &[&Chart]) -> AnyView {
         }
     });
     view! {
-        // Most values of a quiet server are zeros: a class for each would double the size of the table.
-        <details class="[:where(&)_td]:zero">
+        // Classes of cells would double the size of the table.
+        <details class="[:where(&)_td]:zero [&_b]:font-medium [&_b]:text-ink">
             <summary>"Show data table"</summary>
             {tables::table(caption, head.into_any(), rows.collect_view().into_any())}
         </details>

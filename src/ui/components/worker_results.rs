@@ -71,7 +71,7 @@ fn section<T>(
         ("Per minute", "num mid"),
         ("Failed", "num"),
         ("Retried", "num mid"),
-        ("Leases lost", "num mid"),
+        ("Expired or timed out", "num mid"),
         ("Run p50", "num mid"),
         ("Run p95", "num mid"),
     ];
@@ -153,7 +153,7 @@ pub fn summary(results: &RunResults) -> String {
     let parts = [
         (results.failed, "failed"),
         (results.retried, "returned for another attempt"),
-        (results.lost, "lost their lease"),
+        (results.lost, "expired or timed out"),
     ];
     let mut text = format!("{} completed", plural(results.completed, "job", "jobs"));
     for (n, word) in parts {
@@ -196,13 +196,13 @@ mod tests {
         };
         assert_eq!(
             summary(&results),
-            "1,204 jobs completed, 3 failed, 0 returned for another attempt, 1 lost their lease."
+            "1,204 jobs completed, 3 failed, 0 returned for another attempt, 1 expired or timed out."
         );
         results.run_p50 = Some(0.25);
         results.run_p95 = Some(2.0);
         results.run_longest = Some(61.0);
         assert!(summary(&results).ends_with(
-            "1 lost their lease. Run times of the last completed jobs: p50 250 ms, p95 2.0 s, longest 1 m 1 s."
+            "1 expired or timed out. Run times of the last completed jobs: p50 250 ms, p95 2.0 s, longest 1 m 1 s."
         ));
     }
 }

@@ -200,7 +200,7 @@ fn effect(action: JobActionKind, view: &ConfirmView) -> Vec<String> {
         JobActionKind::Tag => "Adds this tag to qless jobs. Other jobs are skipped.",
         JobActionKind::Untag => "Removes this tag from qless jobs. Other jobs are skipped.",
         JobActionKind::RenameTag => {
-            "Replaces the tag that the search names by the new one. Recurring jobs keep their tags, and so do the jobs \
+            "Replaces the tag in the search with the new tag. Recurring jobs keep their tags, and so do the jobs \
              that they add later. Other jobs are skipped."
         }
         JobActionKind::Track => {

@@ -124,10 +124,10 @@ fn facts(job: &JobView, request: &PageRequest) -> AnyView {
             facts.push(("Not before", moment(times.available_at)));
         }
         EffectiveState::Running => {
-            facts.extend(times.expires.map(|end| ("Lease ends", moment(end))));
+            facts.extend(times.expires.map(|end| ("Lease expires", moment(end))));
         }
         EffectiveState::Stalled => {
-            facts.extend(times.expires.map(|end| ("Lease ended", moment(end))));
+            facts.extend(times.expires.map(|end| ("Lease expired", moment(end))));
         }
         EffectiveState::Depends
         | EffectiveState::Failed

@@ -190,7 +190,7 @@ fn tokens(view: &NamespaceView, request: &PageRequest) -> AnyView {
         ("Created", "num mid"),
         ("Expires", "num"),
         ("Last used", "num mid"),
-        ("Public name", "mid"),
+        ("Token ID", "mid"),
         ("Action", "w-[1%] text-right"),
     ];
     let rows = view.tokens.iter().map(|token| {

@@ -85,7 +85,9 @@ fn forget(worker: &WorkerRow, request: &PageRequest) -> AnyView {
         button: "Forget…".to_owned(),
         danger: false,
         title: "Forget this worker?".to_owned(),
-        text: format!("Hides the worker from the lists until it asks for jobs again.{jobs}"),
+        text: format!(
+            "Hides the worker from the lists until it claims jobs or sends a heartbeat.{jobs}"
+        ),
         action: ForgetWorker::PATH,
         fields: vec![
             ("worker", worker.name.clone()),

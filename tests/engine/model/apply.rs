@@ -34,7 +34,7 @@ impl Model {
             }
             Step::StartOperation(action, pick) => self.start_operation(action, pick),
             Step::CancelWithUndo(key) => text(self.cancel_with_undo(&key.id)),
-            Step::CancelOperation(nth) => self.cancel_operation(*nth),
+            Step::StopOperation(nth) => self.stop_operation(*nth),
             Step::UndoOperation(nth) => self.undo_operation(*nth),
             step => self
                 .apply_qless(step)

@@ -230,7 +230,7 @@ fn end(random: &mut Random) -> Step {
 fn operation(random: &mut Random) -> Step {
     match random.below(6) {
         0 => Step::CancelWithUndo(key(random)),
-        1 => Step::CancelOperation(random.index(3)),
+        1 => Step::StopOperation(random.index(3)),
         2 | 3 => Step::UndoOperation(random.index(3)),
         _ => Step::StartOperation(action(random), pick(random)),
     }

@@ -116,7 +116,7 @@ impl Model {
         self.operations.get_mut(place)
     }
 
-    pub fn cancel_operation(&mut self, nth: usize) -> Outcome {
+    pub fn stop_operation(&mut self, nth: usize) -> Outcome {
         let now = self.now;
         let Some(operation) = self.operation(nth) else {
             return "!Missing".to_owned();

@@ -168,8 +168,8 @@ pub fn steps() -> Vec<Step> {
         jobs(Pick::Jobs(Vec::new())),
         jobs(Pick::Jobs(vec![Ref::Qless("j1".to_owned())])),
         Step::UndoOperation(9),
-        Step::CancelOperation(0),
-        Step::CancelOperation(0),
+        Step::StopOperation(0),
+        Step::StopOperation(0),
         Step::UndoOperation(0),
         Step::Configure("heartbeat".to_owned(), Some("x".to_owned())),
     ];

@@ -112,7 +112,7 @@ pub enum Step {
     Poll(RecordQueue, usize, String),
     StartOperation(JobAction, Pick),
     CancelWithUndo(JobKey),
-    CancelOperation(usize),
+    StopOperation(usize),
     UndoOperation(usize),
 }
 
@@ -196,7 +196,7 @@ pub const NAMES: [&str; 66] = [
     "Poll",
     "StartOperation",
     "CancelWithUndo",
-    "CancelOperation",
+    "StopOperation",
     "UndoOperation",
     "Check",
 ];

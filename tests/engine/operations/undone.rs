@@ -133,13 +133,13 @@ async fn a_stopped_operation_can_be_undone() {
     add_many(&engine, "q", JOBS).await;
     let id = begin(&engine, JobAction::Cancel, all("queue:q")).await;
     once(&engine, id, |operation| operation.done > 0).await;
-    engine.cancel_operation(id).await.unwrap().unwrap();
+    engine.stop_operation(id).await.unwrap().unwrap();
     let operation = ended(&engine, id).await;
     assert_eq!(operation.state, OperationState::Stopped);
     let done = usize::try_from(operation.done).unwrap();
     assert!((1..JOBS).contains(&done), "{done}");
     assert_eq!(count(&engine, "queue:q").await + done, JOBS);
-    let again = engine.cancel_operation(id).await.unwrap();
+    let again = engine.stop_operation(id).await.unwrap();
     assert_eq!(again, Err(OperationError::Ended));
     let undone = undo(&engine, id).await;
     assert_eq!(undone.restored, operation.done);

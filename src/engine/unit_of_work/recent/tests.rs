@@ -7,7 +7,7 @@ use super::*;
 use crate::engine::model::job::QueueKey;
 use crate::engine::{Claim, EffectiveState, Options, Put, SeriesTotals, minute};
 
-/// An engine without background tasks, which would store what is kept back.
+/// An engine without background tasks, which would store what is deferred.
 async fn open(folder: &Path) -> Engine {
     let options = Options {
         database: format!("sqlite://{}", folder.join("jobs.db").display()),

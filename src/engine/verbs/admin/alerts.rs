@@ -1,8 +1,8 @@
 //! Alerts: rules that call a webhook when a problem begins and when it ends, and what is sent.
 //!
-//! A reported problem is a row until it ends, with the ID of the delivery that reports it. Two servers that both believe
-//! to lead cannot report a problem twice: the second row of a problem conflicts, and a delivery is only added with its
-//! row. The ID of the delivery that reports the end is derived from the first one.
+//! A reported problem is a row until it ends, with the ID of the delivery that reports it. Two servers that both consider
+//! themselves the leader cannot report a problem twice: the second row of a problem conflicts, and a delivery is only
+//! added with its row. The ID of the delivery that reports the end is derived from the first one.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;

@@ -110,7 +110,7 @@ impl Engine {
     }
 
     /// Stops a running operation. Changes made so far remain.
-    pub async fn cancel_operation(&self, id: i64) -> Result<Result<(), OperationError>> {
+    pub async fn stop_operation(&self, id: i64) -> Result<Result<(), OperationError>> {
         self.change_operation(id, |operation, now| {
             if operation.state != OperationState::Running {
                 return Err(OperationError::Ended);

@@ -1,4 +1,4 @@
-//! Errors in the words of qless-core, for which its clients look.
+//! Errors in the words of qless-core, because its clients search for them.
 
 use super::Dialect;
 use crate::engine::{EffectiveState, Error};

@@ -71,10 +71,9 @@ pub fn segments(values: &[Option<f64>]) -> Vec<Vec<(usize, f64)>> {
     segments
 }
 
-/// A point of an SVG path.
+/// A point of an SVG path, rounded to about a pixel.
 fn point(x: f64, y: f64) -> String {
-    let [x, y] = [x, y].map(|at| format!("{at:.1}"));
-    format!("{} {}", x.trim_end_matches(".0"), y.trim_end_matches(".0"))
+    format!("{x:.0} {y:.0}")
 }
 
 /// The part of an SVG path through these values, without points within a horizontal line.
@@ -207,7 +206,7 @@ mod tests {
     fn a_horizontal_line_has_two_points() {
         let values = [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0].map(Some);
         let (done, _) = paths(&values, 1.0, false);
-        assert_eq!(done, "M62.5 100L312.5 100L437.5 0L812.5 0L937.5 100");
+        assert_eq!(done, "M62 100L312 100L438 0L812 0L938 100");
     }
 
     #[test]

@@ -49,7 +49,7 @@ const NOW_MINUTES: usize = 5;
 const QUEUES_OFFERED: usize = 200;
 
 /// Maximum number of queues with a chart of their own.
-const QUEUES_DRAWN_MAX: i64 = 24;
+const QUEUES_DRAWN_MAX: i64 = 12;
 
 /// The last hour of all queues.
 pub async fn load_recent(engine: &Engine) -> Result<RecentActivity> {

@@ -232,11 +232,8 @@ impl Driver {
             place.map_or(-1, |place| self.operations[place])
         };
         let started = match step.clone() {
-            Step::CancelOperation(nth) => {
-                return Some(nested(
-                    self.engine.cancel_operation(id(nth)).await,
-                    "stopped",
-                ));
+            Step::StopOperation(nth) => {
+                return Some(nested(self.engine.stop_operation(id(nth)).await, "stopped"));
             }
             Step::UndoOperation(nth) => {
                 return Some(nested(self.engine.undo_operation(id(nth)).await, "undoing"));

@@ -36,13 +36,13 @@ pub async fn load(
     let time = |minute: i64| Time(minute.saturating_mul(MINUTE_US));
     let names = ACTIONS.map(|(name, _)| name);
     let found = engine
-        .marked_actions(
+        .chart_actions(
             &names,
             (time(window.from), time(window.end())),
             EVENTS_READ_MAX,
         )
         .await?;
-    let event = |action: crate::engine::MarkedAction| {
+    let event = |action: crate::engine::ChartAction| {
         let (_, word) = ACTIONS
             .into_iter()
             .find(|(name, _)| *name == action.action)?;

@@ -10,7 +10,7 @@ const ENTRIES_READ_MAX: i64 = 20_000;
 
 /// An action of the audit log, without who took it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MarkedAction {
+pub struct ChartAction {
     pub at: Time,
     pub action: String,
     /// What it applied to, as text, and the link to its page.
@@ -21,20 +21,20 @@ pub struct MarkedAction {
 impl Engine {
     /// The actions with these names that changed something from one time (inclusive) to another (exclusive): the newest
     /// `limit`, newest first.
-    pub async fn marked_actions(
+    pub async fn chart_actions(
         &self,
         actions: &[&str],
         (from, until): (Time, Time),
         limit: i64,
-    ) -> Result<Vec<MarkedAction>> {
+    ) -> Result<Vec<ChartAction>> {
         let names: Vec<(&str,)> = actions.iter().map(|name| (*name,)).collect();
-        let statement = Statement::of_rows(MARKED, &names)
+        let statement = Statement::of_rows(CHART_ACTIONS, &names)
             .with(from.0)
             .with(until.0);
         let statement = statement.with(ENTRIES_READ_MAX).with(limit);
         let rows = self.readers().rows(statement).await?;
         let action = |row: &crate::store::Row| {
-            Ok(MarkedAction {
+            Ok(ChartAction {
                 at: Time(row.int(0)?),
                 action: row.text(1)?,
                 target: row.text(2)?,
@@ -46,7 +46,7 @@ impl Engine {
 }
 
 // Only the entries that are returned are read completely.
-const MARKED: &str = "
+const CHART_ACTIONS: &str = "
 SELECT a.at, a.action, a.target, a.link FROM (
     SELECT id, action FROM audit WHERE at >= $2 AND at < $3 ORDER BY at DESC, id DESC LIMIT $4 + 0) AS r
 CROSS JOIN audit AS a
