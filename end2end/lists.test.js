@@ -7,7 +7,7 @@ import { client } from "./client.js";
 const dashboard = startDashboard();
 
 const ids = (page) => page.locator("tbody tr .id").allTextContents();
-const row = (page, id) => page.locator(`tr[data-key="/ui/jobs/${id}"]`);
+const row = (page, id) => page.locator(`tr:has(a.id[href="/ui/jobs/${id}"])`);
 const fresh = (page, text) => page.getByRole("button", { name: text, exact: true });
 
 dashboard.test("a list does not move under the pointer, and says how many jobs are new", async ({ page, url }) => {

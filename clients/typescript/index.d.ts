@@ -408,7 +408,7 @@ export class Client {
   /** List the jobs of a worker. */
   workerJobs(worker: string): Promise<WorkerJobsResult>;
 
-  /** Forget a worker without jobs. */
+  /** Remove a worker from the lists until it claims jobs or sends a heartbeat. */
   forgetWorker(worker: string): Promise<unknown>;
 
   /** Count failed jobs by failure group. */

@@ -15,7 +15,7 @@ use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, data_table};
 use crate::ui::components::commands::{api, curl_commands, json_string, shell_quote};
 use crate::ui::components::exports::exports;
 use crate::ui::components::forms::action_button;
-use crate::ui::components::links::{job_link, queue_name, worker_link};
+use crate::ui::components::links::{job_link, queue_link, worker_link};
 use crate::ui::components::paging::key_pager;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CRUMB, EMPTY, PAYLOAD};
 use crate::ui::components::tables::{
@@ -251,7 +251,7 @@ fn where_from(view: &FailingView) -> AnyView {
     let queues = view
         .queues
         .iter()
-        .map(|(queue_ref, n)| row(queue_name(queue_ref), *n));
+        .map(|(queue_ref, n)| row(queue_link(queue_ref), *n));
     let workers = view
         .workers
         .iter()
@@ -271,7 +271,7 @@ fn newest(sample: &JobRow, request: &PageRequest) -> AnyView {
         <section class=CARD_PADDED aria-labelledby="newest">
             <h2 id="newest">"Newest message"</h2>
             <p class="text-muted wrap-anywhere">
-                {job_link(sample)} " in " {queue_name(&sample.queue_ref)}
+                {job_link(sample)} " in " {queue_link(&sample.queue_ref)}
                 {failure.map(|failure| view! { ", " {ago(failure.when, request.now)} })}
             </p>
             {failure.map(|failure| view! { <pre class=PAYLOAD tabindex="0">{failure.message.clone()}</pre> })}

@@ -7,7 +7,7 @@ use crate::ui::actions::jobs::Retry;
 use crate::ui::components::basics::plural;
 use crate::ui::components::bulk;
 use crate::ui::components::forms::{may_post, row_button, row_form};
-use crate::ui::components::links::{job_link, queue_name, tag_link, worker_link};
+use crate::ui::components::links::{job_link, queue_link, queue_name, tag_link, worker_link};
 use crate::ui::components::reschedule;
 use crate::ui::components::state::{chip, not_applicable_cell};
 use crate::ui::components::tables::{head, table};
@@ -161,7 +161,7 @@ fn job_row(list: JobList, is_selectable: bool, job: &JobRow, request: &PageReque
     let subject =
         subject_column(list).map(|_| view! { <td class="text-cell mid">{subject(list, job)}</td> });
     view! {
-        <tr data-key=urls::row(job)>
+        <tr data-key=job.seq.to_string()>
             {is_selectable.then(|| bulk::checkbox(job, request))}
             <th scope="row">
                 {job_link(job)}
@@ -172,7 +172,7 @@ fn job_row(list: JobList, is_selectable: bool, job: &JobRow, request: &PageReque
                     .then(|| view! { <span class="mt-0.5 block">{job.tags.iter().take(TAGS_LISTED).map(|tag| tag_link(tag)).collect_view()}</span> })}
             </th>
             {list.of_any_state().then(|| view! { <td>{chip(job.list())}</td> })}
-            {list.of_any_queue().then(|| view! { <td class="mid">{queue_name(&job.queue_ref)}</td> })}
+            {list.of_any_queue().then(|| view! { <td class="mid">{queue_of(list, job)}</td> })}
             <td class="num">
                 {matches!(list, JobList::Mixed | JobList::Children | JobList::Found).then(|| view! { <span class="text-muted wrap-anywhere mid">{time_label(job)}</span> })}
                 {ago(job.state_time, now)}
@@ -186,6 +186,14 @@ fn job_row(list: JobList, is_selectable: bool, job: &JobRow, request: &PageReque
         </tr>
     }
     .into_any()
+}
+
+/// The queue of a job. Only qless jobs are in failure groups, so these lists do not show the protocol.
+fn queue_of(list: JobList, job: &JobRow) -> AnyView {
+    match list {
+        JobList::Group => queue_link(&job.queue_ref),
+        _ => queue_name(&job.queue_ref),
+    }
 }
 
 /// The cells of the priority and of the retries that are left. Not every protocol has them.
