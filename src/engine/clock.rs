@@ -121,8 +121,8 @@ const NOT_SHARED: i64 = i64::MIN;
 /// While it waits for the machine's clock, this clock loses one part in 10.
 const SLOWDOWN: i64 = 10;
 
-/// The last value that came from the machine's or the database's clock, and when that was, in microseconds of real time since the clock
-/// was started.
+/// The last value that came from the machine's or the database's clock, and when that was, in microseconds of real time
+/// since the clock was started.
 #[derive(Debug, Default)]
 struct Anchor {
     anchor: i64,
@@ -130,8 +130,8 @@ struct Anchor {
 }
 
 impl Anchor {
-    /// The current time, `passed` µs after the clock was started, when the machine's or the database's clock
-    /// reads `wall`.
+    /// The current time, `passed` µs after the clock was started, when the machine's or the database's clock reads
+    /// `wall`.
     fn now(&mut self, wall: i64, passed: i64) -> i64 {
         let since = passed.saturating_sub(self.at);
         let slowly = self.anchor.saturating_add(since - since / SLOWDOWN);

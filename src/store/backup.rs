@@ -220,19 +220,25 @@ async fn verify(copy: &Path, of: &Path) -> Result<bool> {
     }
 }
 
-/// The problems that SQLite finds in the file.
+/// The problems that SQLite finds in the file. Triggers and views are problems, too: this program creates none, so they
+/// are of somebody else, and would run with the server's statements.
 pub(super) async fn integrity(
     connection: &mut SqliteConnection,
 ) -> std::result::Result<Vec<String>, StoreError> {
     let found: Vec<String> = sqlx::query_scalar("SELECT * FROM pragma_integrity_check LIMIT ?")
         .bind(i64::try_from(PROBLEMS_MAX).unwrap_or(i64::MAX))
+        .fetch_all(&mut *connection)
+        .await?;
+    let foreign: Vec<String> = sqlx::query_scalar(FOREIGN)
+        .bind(i64::try_from(PROBLEMS_MAX).unwrap_or(i64::MAX))
         .fetch_all(connection)
         .await?;
-    Ok(found
-        .into_iter()
-        .filter(|problem| problem != "ok")
-        .collect())
+    let damage = found.into_iter().filter(|problem| problem != "ok");
+    Ok(damage.chain(foreign).collect())
 }
+
+const FOREIGN: &str =
+    "SELECT type || ' ' || name FROM sqlite_master WHERE type IN ('trigger', 'view') LIMIT ?";
 
 /// Opens an existing file, whether or not a server has it open.
 pub(super) async fn connect(path: &Path) -> std::result::Result<SqliteConnection, StoreError> {

@@ -142,7 +142,7 @@ pub fn router(state: Dashboard) -> Router {
             move || shell(options.clone())
         })
         // axum does not treat `/ui/` as `/ui`.
-        .route("/ui/", get(|| async { Redirect::permanent("/ui") }))
+        .route("/ui/", get(without_slash))
         .route("/ui/events", get(feed::events))
         .route("/ui/audit.csv", get(exports::audit_as_csv))
         .route("/ui/audit.json", get(exports::audit_as_json))
@@ -283,6 +283,12 @@ pub fn provide_page_context(dashboard: &Dashboard) {
     if let Ok(policy) = HeaderValue::from_str(&policy) {
         response.insert_header(header::CONTENT_SECURITY_POLICY, policy);
     }
+}
+
+/// Redirects to the overview. Not cached, because a proxy can choose the prefix of the address for each request.
+async fn without_slash() -> impl IntoResponse {
+    let headers = [(header::CACHE_CONTROL, "no-store")];
+    (headers, Redirect::permanent("/ui"))
 }
 
 /// The page request that pages get as context.

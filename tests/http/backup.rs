@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{Connection, Executor};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
@@ -319,6 +321,18 @@ async fn damaged_and_foreign_files_are_not_restored() {
         refused(&place.restore(name, "new.db", &[]), why);
         fs::remove_file(place.path(name)).unwrap();
     }
+    // Its triggers would run with the statements of a server.
+    fs::write(place.path("triggered"), whole).unwrap();
+    let mut connection = SqliteConnection::connect(&place.address("triggered"))
+        .await
+        .unwrap();
+    let trigger = "CREATE TRIGGER foreign_one AFTER INSERT ON audit BEGIN DELETE FROM audit; END";
+    connection.execute(trigger).await.unwrap();
+    connection.close().await.unwrap();
+    refused(
+        &place.restore("triggered", "new.db", &[]),
+        "trigger foreign_one",
+    );
     // The file of a running server lacks what is still in its log.
     refused(
         &place.restore("jobs.db", "new.db", &[]),

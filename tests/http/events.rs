@@ -92,6 +92,10 @@ async fn continuing_after_the_last_event_misses_nothing() {
         .await
         .ok();
     assert_eq!(page, json!({"events": [], "last": mark}));
+    // An end beyond all events.
+    let path = format!("/events?after={}", i64::MAX);
+    let page = server.at(0).get(&path).await.ok();
+    assert_eq!(page, json!({"events": [], "last": mark}));
     server.at(0).add_ids("work", &ids[20..]).await;
     let events_since = events_since(&server, mark).await;
     let events_since: Vec<&Value> = events_since.iter().map(|event| &event[1]["id"]).collect();

@@ -63,6 +63,8 @@ impl Engine {
         limit: usize,
         channel: Option<&str>,
     ) -> Result<(Vec<PublishedEvent>, i64)> {
+        // The statement adds 1.
+        let after = after.min(i64::MAX - 1);
         let (mut found, mut last, mut bytes) = (Vec::new(), after, 0);
         while bytes < bytes_max {
             let Some(batch) = self.next_events(last).await? else {
