@@ -220,8 +220,8 @@ async fn verify(copy: &Path, of: &Path) -> Result<bool> {
     }
 }
 
-/// The problems that SQLite finds in the file. Triggers and views are problems, too: this program creates none, so they
-/// are of somebody else, and would run with the server's statements.
+/// The problems that SQLite finds in the file. Triggers and views are problems, too: this program creates none, and those
+/// of others would run with the statements of the server.
 pub(super) async fn integrity(
     connection: &mut SqliteConnection,
 ) -> std::result::Result<Vec<String>, StoreError> {
