@@ -36,7 +36,7 @@ for (const { test, id } of dashboard.modes) {
     await page.getByLabel("Alert after the problem lasts (seconds)").fill("0");
     await page.getByLabel("Queue paused with jobs waiting").check();
     await page.getByRole("button", { name: "Create rule" }).click();
-    await page.getByText(`Alert “${name}” created.`).waitFor();
+    await page.getByText(`Alert rule “${name}” created.`).waitFor();
     await page.getByRole("button", { name: `Send a test to ${name}` }).click();
     await page.getByText(`Test of “${name}” queued.`).waitFor();
     const alert = await alertOf(page, "test", name);
@@ -48,7 +48,7 @@ for (const { test, id } of dashboard.modes) {
     const row = page.getByRole("table", { name: "Rules of alerts" }).getByRole("row", { name });
     await row.getByRole("button", { name: "Delete…" }).click();
     await row.getByRole("button", { name: "Delete rule" }).click();
-    await page.getByText(`Alert “${name}” deleted.`).waitFor();
+    await page.getByText(`Alert rule “${name}” deleted.`).waitFor();
     assert.equal(await row.count(), 0);
   });
 

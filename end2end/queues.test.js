@@ -192,7 +192,7 @@ for (const { test, id, javaScriptEnabled } of dashboard.modes) {
     while ((await api.job(jobs[1])).state !== "stalled" || (await api.job(jobs[2])).state !== "stalled");
     await page.goto(`/ui/workers/${encodeURIComponent(worker)}`);
     await page.getByText("This worker holds no jobs.").waitFor();
-    await page.getByText("2 lost").waitFor();
+    await page.getByText("2 expired or timed out").waitFor();
     // The words, the count and the search agree.
     await page.goto(`/ui/queues/${encodeURIComponent(queue)}`);
     await page.getByRole("navigation", { name: "This queue" }).getByRole("link", { name: "waiting 3" }).waitFor();
@@ -239,9 +239,9 @@ for (const { test, id, javaScriptEnabled } of dashboard.modes) {
 
   if (!javaScriptEnabled) {
     test("a page is loaded again at the interval in its address", async (page, api) => {
-      await page.goto("/ui/queues?auto=5");
-      await page.getByRole("link", { name: "Stop refreshing every 5 s" }).waitFor();
       const queue = id("late");
+      await page.goto(`/ui/queues?q=${encodeURIComponent(queue)}&auto=5`);
+      await page.getByRole("link", { name: "Stop refreshing every 5 s" }).waitFor();
       await api.add(queue, {}, id("bird"));
       await page.getByRole("row", { name: queue }).waitFor();
       await page.getByRole("link", { name: "Stop refreshing every 5 s" }).click();

@@ -263,6 +263,13 @@ async fn has_reserve(postgres: &Postgres) -> bool {
     table.fetch_one(&mut admin).await.unwrap()
 }
 
+/// Makes the space of deleted payloads available.
+async fn vacuum(postgres: &Postgres) {
+    let mut admin = PgConnection::connect(&postgres.address()).await.unwrap();
+    let vacuum = sqlx::raw_sql("VACUUM long_bodies");
+    vacuum.execute(&mut admin).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_a_full_tablespace_workers_use_the_reserve_of_all_servers() {
     let Some(postgres) = Postgres::with_tablespace(32).await else {
@@ -272,8 +279,13 @@ async fn on_a_full_tablespace_workers_use_the_reserve_of_all_servers() {
     let other = Server::at_url(&postgres.address(), &["--no-auth"]);
     // Maintenance writes twice a second.
     eventually("there is a reserve", async || has_reserve(&postgres).await).await;
+    // On a full disk, the first `VACUUM` would have no space for its map of the table.
+    let early = one.client().post("/add/work", job("early", 200_000)).await;
+    assert_eq!(early.status, 200, "{early:?}");
+    vacuum(&postgres).await;
     let (mut jobs, refused) = fill(&one, "first").await;
     assert!(jobs.len() > 20, "{} jobs fit the disk", jobs.len());
+    jobs.insert(0, "early".to_owned());
     assert_eq!(refused.status, 507, "{refused:?}");
     assert!(!has_reserve(&postgres).await, "it was released");
     // The other server finds the disk full before it has used the space of the reserve.
@@ -299,11 +311,7 @@ async fn on_a_full_tablespace_workers_use_the_reserve_of_all_servers() {
     // With space again, the reserve returns.
     let gone = jobs.split_off(jobs.len() / 4);
     one.by("w").post("/cancel", json!(gone)).await.ok();
-    let mut admin = PgConnection::connect(&postgres.address()).await.unwrap();
-    sqlx::raw_sql("VACUUM long_bodies")
-        .execute(&mut admin)
-        .await
-        .unwrap();
+    vacuum(&postgres).await;
     for server in [&one, &other] {
         recovers(server).await;
         server
