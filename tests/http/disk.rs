@@ -230,11 +230,7 @@ async fn a_full_postgres_disk_rejects_new_jobs_and_lets_workers_finish() {
     // Postgres reuses the space of deleted jobs after a vacuum.
     let cancelled = jobs.split_off(jobs.len() / 4);
     worker.post("/cancel", json!(cancelled)).await.ok();
-    let mut admin = PgConnection::connect(&postgres.address()).await.unwrap();
-    sqlx::raw_sql("VACUUM long_bodies")
-        .execute(&mut admin)
-        .await
-        .unwrap();
+    vacuum(&postgres).await;
     recovers(&server).await;
     eventually("a long payload is accepted again", async || {
         let added = server
