@@ -16,13 +16,13 @@ before(async () => {
 });
 after(() => server?.stop());
 
-/** The body as received, and its content encoding. */
+/** The body as received, its length, and its content encoding. */
 function received(path, encoding, url = server.url) {
   return new Promise((resolve, reject) => {
     const request = get(url + path, { headers: { "accept-encoding": encoding } }, async (answer) => {
-      let bytes = 0;
-      for await (const part of answer) bytes += part.length;
-      resolve({ bytes, status: answer.statusCode, encoding: answer.headers["content-encoding"] });
+      const parts = await answer.toArray();
+      const body = Buffer.concat(parts);
+      resolve({ body, bytes: body.length, status: answer.statusCode, encoding: answer.headers["content-encoding"] });
     });
     request.on("error", reject);
   });
@@ -65,13 +65,12 @@ test("pages stay within their budget when all lists are full", async (t) => {
   const found = new Set();
   const over = [];
   const check = async (path) => {
-    const page = await (await fetch(full.url + path)).text();
-    for (const [, href] of page.matchAll(/ href="([^"?#]+)"/g)) found.add(href);
     const plain = await received(path, "identity", full.url);
-    const packed = await received(path, "gzip", full.url);
-    // The server goes on working, so a job can be gone.
-    if (plain.status === 404) return;
+    // Jobs are completed and workers end meanwhile, so their pages may no longer exist.
+    if (plain.status === 404 && /^\/ui\/(jobs|workers)\/[^/]+$/.test(path)) return;
     assert.equal(plain.status, 200, path);
+    for (const [, href] of plain.body.toString().matchAll(/ href="([^"?#]+)"/g)) found.add(href);
+    const packed = await received(path, "gzip", full.url);
     if (plain.bytes > PAGE_BYTES_MAX || packed.bytes > PAGE_BYTES_COMPRESSED_MAX)
       over.push(`${path}: ${plain.bytes} bytes, ${packed.bytes} by gzip`);
   };

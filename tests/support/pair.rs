@@ -1,7 +1,12 @@
 //! Two servers on one PostgreSQL database, and the consistency check.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::json;
 
+use super::history::History;
+use super::load::settle;
 use super::{Server, postgres};
 
 /// Two servers on a new database.
@@ -29,6 +34,14 @@ impl Pair {
     /// Each of the two servers, with the other one.
     pub fn both(&self) -> [(&Server, &Server); 2] {
         [(&self.one, &self.other), (&self.other, &self.one)]
+    }
+
+    /// Checks and stops both servers, and settles the history ([`settle`]).
+    pub async fn settle(self, history: &Arc<History>, lease: Duration) {
+        self.is_sound().await;
+        self.one.stop().await;
+        self.other.stop().await;
+        settle(&self.database, history, lease).await;
     }
 
     /// Runs the consistency check on both servers.

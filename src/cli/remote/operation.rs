@@ -62,8 +62,11 @@ fn back() -> String {
 }
 
 async fn load(session: &Session, id: i64) -> Result<OperationView> {
+    load_page(session, id, PagePlace::default()).await
+}
+
+async fn load_page(session: &Session, id: i64, page: PagePlace) -> Result<OperationView> {
     let id = id.to_string();
-    let page = PagePlace::default();
     session.read(LoadOperation { id, page }).await
 }
 
@@ -71,8 +74,7 @@ async fn load(session: &Session, id: i64) -> Result<OperationView> {
 async fn load_with_skips(session: &Session, id: i64) -> Result<OperationView> {
     let mut view = load(session, id).await?;
     while let Some(next) = view.neighbors.next.take() {
-        let (id, page) = (id.to_string(), PagePlace::after(next));
-        let more = session.read(LoadOperation { id, page }).await?;
+        let more = load_page(session, id, PagePlace::after(next)).await?;
         view.skips.extend(more.skips);
         view.neighbors = more.neighbors;
     }

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::Pair;
 use crate::support::history::History;
-use crate::support::load::{Client, Load, settle};
+use crate::support::load::{Client, Load};
 use crate::support::settings;
 
 /// Clients per server; each puts and claims jobs.
@@ -47,15 +47,7 @@ async fn freeze_one_server(options: &[&str]) {
     }
     sleep(A_WHILE).await;
     load.end().await;
-    pair.is_sound().await;
-    let Pair {
-        database,
-        one,
-        other,
-    } = pair;
-    one.stop().await;
-    other.stop().await;
-    settle(&database, &history, LEASE).await;
+    pair.settle(&history, LEASE).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

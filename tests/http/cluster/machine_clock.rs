@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::support::history::History;
-use crate::support::load::{Client, Load, settle};
+use crate::support::load::{Client, Load};
 use crate::support::machine_clock::MachineClock;
 use crate::support::pair::Pair;
 use crate::support::{Server, postgres, settings};
@@ -57,13 +57,5 @@ async fn a_jump_of_one_servers_clock_ends_no_lease() {
     clock.set(0);
     load.end().await;
     pair.other.by("holder").complete("held", "held").await;
-    pair.is_sound().await;
-    let Pair {
-        database,
-        one,
-        other,
-    } = pair;
-    one.stop().await;
-    other.stop().await;
-    settle(&database, &history, LEASE).await;
+    pair.settle(&history, LEASE).await;
 }

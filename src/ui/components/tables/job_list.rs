@@ -115,29 +115,47 @@ pub fn jobs(caption: &str, list: JobList, jobs: &[JobRow], request: &PageRequest
         ("Retries left", "num w-[1%] wide"),
     ]);
     columns.push(("Payload", "w-[35%] wide"));
-    if retriable(list) || list == JobList::Due && reschedule::is_allowed() {
+    let buttons = RowButtons::of(list);
+    if buttons.is_some() {
         columns.push(("Action", "w-[1%] text-right"));
     }
     let rows = jobs
         .iter()
-        .map(|job| job_row(list, is_selectable, job, request))
+        .map(|job| job_row(list, is_selectable, buttons, job, request))
         .collect_view();
     let table = table(caption, head(&columns), rows.into_any());
-    let forms = if retriable(list) {
-        row_form(RETRY_FORM, Retry::PATH, vec![("back", request.here())])
-    } else if list == JobList::Due && reschedule::is_allowed() {
-        reschedule::row_forms(request)
-    } else {
-        return table;
+    let forms = match buttons {
+        Some(RowButtons::Retry) => {
+            row_form(RETRY_FORM, Retry::PATH, vec![("back", request.here())])
+        }
+        Some(RowButtons::Reschedule) => reschedule::row_forms(request),
+        None => return table,
     };
     view! { {table} {forms} }.into_any()
 }
 
-fn retriable(list: JobList) -> bool {
-    matches!(
-        list,
-        JobList::Group | JobList::Queue(EffectiveState::Failed)
-    ) && may_post(Retry::PATH)
+/// The buttons of each row.
+#[derive(Clone, Copy)]
+enum RowButtons {
+    Retry,
+    Reschedule,
+}
+
+impl RowButtons {
+    /// Those of a list; `None` if the user may not use them.
+    fn of(list: JobList) -> Option<RowButtons> {
+        match list {
+            JobList::Group | JobList::Queue(EffectiveState::Failed) => {
+                may_post(Retry::PATH).then_some(RowButtons::Retry)
+            }
+            JobList::Due => reschedule::is_allowed().then_some(RowButtons::Reschedule),
+            JobList::Queue(_)
+            | JobList::Worker
+            | JobList::Mixed
+            | JobList::Children
+            | JobList::Found => None,
+        }
+    }
 }
 
 /// The heading of the column with the detail that matters in this list.
@@ -156,7 +174,13 @@ fn subject_column(list: JobList) -> Option<&'static str> {
     }
 }
 
-fn job_row(list: JobList, is_selectable: bool, job: &JobRow, request: &PageRequest) -> AnyView {
+fn job_row(
+    list: JobList,
+    is_selectable: bool,
+    buttons: Option<RowButtons>,
+    job: &JobRow,
+    request: &PageRequest,
+) -> AnyView {
     let now = request.now;
     let subject =
         subject_column(list).map(|_| view! { <td class="text-cell mid">{subject(list, job)}</td> });
@@ -181,8 +205,10 @@ fn job_row(list: JobList, is_selectable: bool, job: &JobRow, request: &PageReque
             {(list == JobList::Found).then(|| view! { <td class="wide">{job.worker.as_deref().map(worker_link)}</td> })}
             {priority_and_retries(job)}
             <td class="max-w-0 truncate text-muted wide"><code>{job.preview.clone()}</code></td>
-            {(list == JobList::Due && reschedule::is_allowed()).then(|| view! { <td>{reschedule::row_buttons(job)}</td> })}
-            {retriable(list).then(|| view! { <td class="text-right">{row_retry_button(&job.id)}</td> })}
+            {buttons.map(|buttons| match buttons {
+                RowButtons::Retry => view! { <td class="text-right">{row_retry_button(&job.id)}</td> }.into_any(),
+                RowButtons::Reschedule => view! { <td>{reschedule::row_buttons(job)}</td> }.into_any(),
+            })}
         </tr>
     }
     .into_any()
