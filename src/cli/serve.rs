@@ -109,7 +109,7 @@ pub async fn serve(
         metrics,
         redis,
     };
-    manager.ready().await;
+    manager.ready(&format!("Listening on {address}")).await;
     let stop = stop_signal(terminate, interrupt, manager);
     let served = serve_while_writable(listeners, engine, &settings, stop).await;
     if let Some(traces) = traces {

@@ -30,9 +30,10 @@ impl ServiceManager {
         ServiceManager { socket }
     }
 
-    /// The server accepts connections, or has finished a reload.
-    pub async fn ready(&self) {
-        self.send("READY=1").await;
+    /// The server accepts connections, or has finished a reload. `status` is a line that `systemctl status` shows.
+    pub async fn ready(&self, status: &str) {
+        let message = format!("READY=1\nSTATUS={status}");
+        self.send(&message).await;
     }
 
     /// The server reloads its files. The time lets systemd distinguish this reload from an earlier one.
@@ -45,7 +46,8 @@ impl ServiceManager {
 
     /// The server stops.
     pub async fn stopping(&self) {
-        self.send("STOPPING=1").await;
+        self.send("STOPPING=1\nSTATUS=Finishing running requests")
+            .await;
     }
 
     async fn send(&self, message: &str) {

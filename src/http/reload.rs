@@ -32,27 +32,39 @@ pub async fn reload_on(
     while signals.next().await.is_some() {
         manager.reloading().await;
         let run = move || {
-            reloads.iter_mut().for_each(run);
-            reloads
+            let failed: Vec<_> = reloads.iter_mut().filter_map(run).collect();
+            (reloads, failed.join(", "))
         };
-        let ran = tokio::task::spawn_blocking(run).await;
-        manager.ready().await;
-        reloads = match ran {
-            Ok(reloads) => reloads,
+        let (again, failed) = match tokio::task::spawn_blocking(run).await {
+            Ok(ran) => ran,
             Err(error) => {
                 tracing::error!(%error, "a reload panicked; SIGHUP is ignored until the server restarts");
+                manager.ready("Listening; reloads are ignored").await;
                 return;
             }
         };
+        reloads = again;
+        match failed.as_str() {
+            "" => manager.ready("Listening; files reloaded").await,
+            failed => {
+                let status = format!("Listening; see the log for what was not reloaded: {failed}");
+                manager.ready(&status).await;
+            }
+        }
     }
 }
 
-fn run(reload: &mut Reload) {
+/// Returns what could not be reloaded.
+fn run(reload: &mut Reload) -> Option<&'static str> {
     let what = reload.what;
     match (reload.run)() {
-        Ok(()) => tracing::info!("reloaded {what}"),
+        Ok(()) => {
+            tracing::info!("reloaded {what}");
+            None
+        }
         Err(why) => {
             tracing::error!("cannot reload {what}; nothing was changed: {why}");
+            Some(what)
         }
     }
 }

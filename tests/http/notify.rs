@@ -77,10 +77,15 @@ async fn check_messages(socket: &Socket) {
     let port = Port::reserve();
     let address = format!("127.0.0.1:{}", port.number);
     let url = database::address(&folder.path().join("jobs.db"));
-    let mut command = Server::command(&url, &["--listen", &address]);
+    let token = folder.path().join("token");
+    fs::write(&token, "a-token-of-some-length").unwrap();
+    let file = token.to_str().unwrap();
+    let options = ["--listen", &address, "--qless-token-file", file];
+    let mut command = Server::command(&url, &options);
     command.env("NOTIFY_SOCKET", &socket.address);
     let starting = spawn_blocking(move || Server::run(command));
-    assert_eq!(socket.receive(), "READY=1");
+    let ready = format!("READY=1\nSTATUS=Listening on {address}");
+    assert_eq!(socket.receive(), ready);
     // The first attempt succeeds.
     drop(TcpStream::connect(&address).await.unwrap());
     let mut server = starting.await.unwrap();
@@ -92,10 +97,17 @@ async fn check_messages(socket: &Socket) {
         let now = socket.reloading();
         assert!(now > last, "{now} after {last}");
         last = now;
-        assert_eq!(socket.receive(), "READY=1");
+        let reloaded = "READY=1\nSTATUS=Listening; files reloaded";
+        assert_eq!(socket.receive(), reloaded);
     }
+    fs::remove_file(&token).unwrap();
+    server.reload();
+    socket.reloading();
+    let failed = "READY=1\nSTATUS=Listening; see the log for what was not reloaded: keys";
+    assert_eq!(socket.receive(), failed);
     server.terminate();
-    assert_eq!(socket.receive(), "STOPPING=1");
+    let stopping = "STOPPING=1\nSTATUS=Finishing running requests";
+    assert_eq!(socket.receive(), stopping);
     assert!(server.stopped().await.success());
     assert!(socket.is_empty());
 }
