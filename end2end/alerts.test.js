@@ -45,7 +45,7 @@ for (const { test, id } of dashboard.modes) {
     const delivery = page.getByRole("table", { name: "Last deliveries" }).getByRole("row", { name });
     await delivery.first().getByText("test", { exact: true }).waitFor();
     assert.ok(!(await page.content()).includes(secret));
-    const row = page.getByRole("table", { name: "Rules of alerts" }).getByRole("row", { name });
+    const row = page.getByRole("table", { name: "Alert rules" }).getByRole("row", { name });
     await row.getByRole("button", { name: "Delete…" }).click();
     await row.getByRole("button", { name: "Delete rule" }).click();
     await page.getByText(`Alert rule “${name}” deleted.`).waitFor();

@@ -69,7 +69,7 @@ async fn run_checks(engine: Engine) {
             continue;
         }
         if let Err(error) = check(&engine, &mut watch).await {
-            tracing::warn!(%error, "failed to check the rules of alerts");
+            tracing::warn!(%error, "failed to check the alert rules");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Measures a server with jobs of its own: each connection puts a job, claims one, and deletes or completes it, again and
-//! again. `bench/protocol.rs` has the requests of each API, `bench/latency.rs` the figures.
+//! Measures a server with jobs of its own: each connection puts a job, claims one, and deletes or completes it, again
+//! and again. `bench/protocol.rs` has the requests of each API, `bench/latency.rs` the figures.
 
 mod latency;
 mod protocol;
@@ -213,8 +213,8 @@ impl Shared {
         open.extend(ids.iter().cloned());
     }
 
-    /// Replaces the IDs by those that the server has generated. Another connection can already have recorded such a job
-    /// as finished.
+    /// Replaces the IDs with those that the server has generated. Another connection can already have recorded such a
+    /// job as finished.
     fn replace(&self, ids: &[String], chosen: &[String]) {
         if ids == chosen {
             return;

@@ -23,7 +23,7 @@ use clap::builder::FalseyValueParser;
 use clap::{Args, Parser};
 use tracing_subscriber::EnvFilter;
 
-use crate::auth::Hosts;
+use crate::auth::{Auth, Hosts};
 use crate::engine::{Durability, Expiry, MAX_QUEUES, Options};
 use crate::http::{JOBQ_BODY_MAX, LMSTFY_BODY_MAX, MetricsAccess, RELAY_BODY_MAX, Settings};
 use crate::secret::read_file;
@@ -98,7 +98,8 @@ pub enum Subcommand {
     Restore(Restore),
     /// Check the configuration, the files, the limits and the database of this installation.
     ///
-    /// Takes the flags of `switchyard serve`. Changes no jobs. The exit code is 1 if a check fails; warnings do not count.
+    /// Takes the flags of `switchyard serve`. Changes no jobs. The exit code is 1 if a check fails; warnings do not
+    /// count.
     Doctor(Box<Doctor>),
     /// Measure the throughput and latency of a server with jobs in a temporary queue.
     ///
@@ -124,7 +125,7 @@ pub struct Dev {
     #[arg(value_name = "ADDRESS:PORT")]
     pub listen: SocketAddr,
     /// Number of jobs to generate before the continuous traffic starts, of all protocols and in all states. The server
-    /// already runs meanwhile; one million jobs take one to two minutes.
+    /// accepts requests meanwhile; one million jobs take one to two minutes.
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub jobs: usize,
     #[command(flatten)]
@@ -234,7 +235,8 @@ const DATABASE: &str = "sqlite://switchyard.db";
 #[derive(Debug, Args)]
 pub struct Serve {
     /// Configuration file in TOML, whose keys are the names of these flags. Environment variables and flags take
-    /// precedence. SIGHUP reloads secrets, the TLS certificate and the log level; other changes need a restart.
+    /// precedence. SIGHUP reloads secrets (except those of alerts), the TLS certificate and the log level; other
+    /// changes need a restart.
     #[arg(long, env = "SWITCHYARD_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Log level (error, warn, info, debug or trace), or a filter such as info,switchyard::engine=debug. SIGHUP reloads
@@ -335,6 +337,16 @@ fn log_level(text: &str) -> Result<String, String> {
 }
 
 impl Serve {
+    /// Warnings about what others can reach.
+    ///
+    /// # Errors
+    /// See [`Access::check_all`].
+    pub fn exposure(&self, auth: &Auth) -> Result<Vec<String>, String> {
+        let (main, redis) = (self.listen, self.network.redis_listen);
+        let checked = self.access.check_all(main, redis, &self.monitoring, auth);
+        Ok(checked?.1)
+    }
+
     /// The server's settings.
     ///
     /// # Errors

@@ -121,6 +121,7 @@ pub use verbs::qless::fail::{Fail, MESSAGE_BYTES_MAX};
 pub use verbs::qless::put::Put;
 pub use verbs::qless::recurring::{Recur, RecurringChange};
 pub use verbs::qless::retry::Retry;
+use verbs::queue_limit::QueueLimit;
 pub use verbs::queue_limit::{MAX_QUEUES, QUEUES};
 pub use verbs::relay::complete::Run;
 pub use verbs::relay::dead_letter::ReenqueueResult;
@@ -183,7 +184,7 @@ struct Inner {
     sampled_minute: AtomicI64,
     poll_candidates: PollCandidates,
     claimants: Claimants,
-    max_queues: usize,
+    queue_limit: QueueLimit,
     long_reads: LongReads,
     changes: watch::Sender<u64>,
     commits: Arc<CommitTimes>,
@@ -269,7 +270,7 @@ impl Engine {
             sampled_minute: AtomicI64::new(i64::MIN),
             poll_candidates: PollCandidates::default(),
             claimants: Claimants::default(),
-            max_queues: verbs::queue_limit::max_queues(options),
+            queue_limit: QueueLimit::of(options),
             long_reads: LongReads::default(),
             changes,
             commits,

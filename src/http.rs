@@ -68,7 +68,7 @@ const METRICS_GRACE: Duration = Duration::from_secs(1);
 /// Maximum size of a Relay request body, as in the original.
 pub const RELAY_BODY_MAX: usize = 2 << 20;
 
-/// Maximum size of a Jobq request body; its document sets no limit.
+/// Maximum size of a Jobq request body; its API document sets no limit.
 pub const JOBQ_BODY_MAX: usize = 2 << 20;
 
 /// Maximum size of an lmstfy job body: less than 64 kB (lmstfy's document, The limits on parameters).

@@ -1,5 +1,5 @@
-//! Copies the jobs of an existing installation of qless, lmstfy or Relay into a database of Switchyard. The
-//! source is only read, in batches, and nothing that the target has is changed, so an import that was interrupted can be
+//! Copies the jobs of an existing installation of qless, lmstfy or Relay into a database of Switchyard. The source is
+//! only read, in batches, and nothing that the target has is changed, so an import that was interrupted can be
 //! repeated.
 //!
 //! `import/redis.rs` reads from a Redis server, `import/keys.rs` finds what it holds, `import/qless.rs` and
@@ -50,7 +50,7 @@ pub enum ImportError {
     Exists { count: u64, examples: Vec<String> },
     #[error(
         "the number of {protocol} jobs in the state {state} has grown by {found}, but {imported} were imported; \
-         restore it, and import again"
+         restore the target, and import again"
     )]
     Mismatch {
         protocol: &'static str,

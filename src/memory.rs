@@ -183,8 +183,8 @@ pub fn fits_response(bytes: u64) -> bool {
     bytes <= SMALL_MAX as u64 && is_free.unwrap_or(true)
 }
 
-/// Adjusts what the request of this task has reserved to the size of its complete response: releases what exceeds it, and
-/// reserves what is missing. Does nothing in a task that serves no request.
+/// Adjusts what the request of this task has reserved to the size of its complete response: releases what exceeds it,
+/// and reserves what is missing. Does nothing in a task that serves no request.
 ///
 /// # Errors
 /// [`Busy`].

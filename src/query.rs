@@ -89,8 +89,8 @@ pub struct UsedColumns {
 /// Necessary conditions of a match that an index can check. A job can meet all of them and still not match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hint {
-    /// The required tag of the state (`tag_of`).
-    pub tag: Option<String>,
+    /// The required first element of the state ([`first_text_of`]).
+    pub first_text: Option<String>,
     pub no_state: bool,
     pub has_state: bool,
     /// No job matches if the range is empty.
@@ -209,8 +209,8 @@ impl Query {
     }
 }
 
-/// The tag of a state, as in `Hint::tag`: `json_extract(state, '$[0]')`, if that is a text.
-pub fn tag_of(state: Option<&str>) -> Option<String> {
+/// The first element of a state, as in `Hint::first_text`: `json_extract(state, '$[0]')`, if that is a text.
+pub fn first_text_of(state: Option<&str>) -> Option<String> {
     let state = json::Json::read(state?, json::SQL_DEPTH_MAX).ok()?;
     // Unlimited, because the length of a state is limited when it is written.
     let work = &mut Budget::unlimited();

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
+use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
@@ -125,6 +127,23 @@ pub fn generate() -> Result<String, getrandom::Error> {
 pub fn read_file(path: &str) -> Result<String, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     read(file)
+}
+
+/// The text of the file as in [`read_file`], if it can be read again: a pipe would have nothing left to read, and could
+/// block.
+///
+/// # Errors
+/// As in [`read_file`], or if it is not a regular file.
+pub fn read_file_again(path: &str) -> Result<String, String> {
+    // Opening a pipe would wait for its writer.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let opened = File::options().read(true).custom_flags(flags).open(path);
+    let file = opened.map_err(|error| error.to_string())?;
+    let metadata = file.metadata().map_err(|error| error.to_string())?;
+    match metadata.is_file() {
+        true => read(file),
+        false => Err("not a regular file".to_owned()),
+    }
 }
 
 /// The text on standard input, without trailing newlines.

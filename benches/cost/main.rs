@@ -24,8 +24,8 @@ pub type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 /// The committed figures.
 const FIGURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/cost/figures.tsv");
 
-/// Settings of glibc that make copies of memory cost the same on all processors with AVX2. By default, glibc chooses between
-/// vector instructions and `rep movsb` by the model of the processor, and callgrind counts them differently.
+/// Settings of glibc that make copies of memory cost the same on all processors with AVX2. By default, glibc chooses
+/// between vector instructions and `rep movsb` by the model of the processor, and callgrind counts them differently.
 const GLIBC_TUNABLES: &str =
     "glibc.cpu.hwcaps=-ERMS:glibc.cpu.x86_non_temporal_threshold=1073741824";
 

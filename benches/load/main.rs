@@ -1,7 +1,7 @@
 //! The load program. It measures over HTTP: the cycle of a job in qless (add, get, complete), lmstfy (publish, consume,
-//! acknowledge), Relay (enqueue, next, complete) and Jobq (create, poll, delete); the same cycle of qless over the Redis
-//! protocol, next to a real Redis with qless-core if `--qless-core` names its script; long polls; queries over many
-//! jobs; and the dashboard's pages and open tabs.
+//! acknowledge), Relay (enqueue, next, complete) and Jobq (create, poll, delete); the same cycle of qless over the
+//! Redis protocol, next to a real Redis with qless-core if `--qless-core` names its script; long polls; queries over
+//! many jobs; and the dashboard's pages and open tabs.
 //!
 //! It starts the release server once per durability, and a *floor*: a server with the same routes that responds from
 //! memory. Ratios to the floor are comparable across machines. The servers are measured alternately, in several rounds,
@@ -71,8 +71,8 @@ struct Options {
         default_value = "qless,lmstfy,relay,jobq,redis"
     )]
     protocol: Vec<Protocol>,
-    /// Also measure a real Redis (`redis-server`) that runs this script of qless-core. Redis 7 refuses scripts that assign
-    /// to global tables.
+    /// Also measure a real Redis (`redis-server`) that runs this script of qless-core. Redis 7 refuses scripts that
+    /// assign to global tables.
     #[arg(long, value_name = "FILE")]
     qless_core: Option<PathBuf>,
     /// Measure the dashboard only.

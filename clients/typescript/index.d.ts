@@ -167,7 +167,7 @@ export interface TimeOutItem {
 export interface LogItem {
   id: string;
   message: string;
-  /** Has neither `what` nor `when`. Message and data have at most 4,096 bytes. */
+  /** Has neither `what` nor `when`. Message and data together have at most 4,096 bytes. */
   data?: Record<string, unknown> | null;
 }
 

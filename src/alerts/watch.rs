@@ -11,7 +11,7 @@ use crate::ui::pages::overview::conditions::Condition;
 /// A rule and the key of a problem.
 type Key = (String, String);
 
-/// What the checks have seen since this server leads.
+/// What the checks have seen since this server became the leader.
 #[derive(Debug, Default)]
 pub struct Watch {
     /// Since when problems that have not been reported exist.

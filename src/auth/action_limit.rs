@@ -33,7 +33,7 @@ impl ActionLimit {
         if all.len() >= USERS_MAX {
             all.retain(|_, free_at| *free_at > now);
         }
-        // Each action moves the time at which the user has all actions again by one interval.
+        // Each action postpones by one interval the time at which the user has all actions again.
         let free_at = all.entry((user.name.clone(), user.role)).or_insert(now);
         let next = now.max(*free_at) + INTERVAL * actions;
         let wait = next.saturating_duration_since(now + INTERVAL * AT_ONCE_MAX);

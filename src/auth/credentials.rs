@@ -52,7 +52,7 @@ pub struct Credentials {
 /// The APIs with credentials of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
-    /// `/token`.
+    /// `/token` and `/metrics`.
     Admin,
     Qless,
     Relay,
@@ -64,7 +64,7 @@ pub enum Api {
 pub struct ActiveCredentials {
     /// Valid for the dashboard.
     pub ui: Keys,
-    /// Valid for `/token`: the admin's credentials, and dashboard keys with the role admin.
+    /// Valid for `/token` and `/metrics`: the admin's credentials, and dashboard keys with the role admin.
     admins: Keys,
     /// The admin's credentials, valid for every API but lmstfy.
     owner: Keys,
@@ -86,7 +86,7 @@ impl ActiveCredentials {
         }
     }
 
-    /// The token of the API; `/token` has none.
+    /// The token of the API; the admin API has none.
     pub fn token_of(&self, api: Api) -> Option<&Secrets> {
         match api {
             Api::Admin => None,

@@ -8,12 +8,13 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Reads everything but secrets.
+    /// Reads jobs, queues, workers, failures, statistics and options.
     #[default]
     Viewer,
     /// Also changes jobs, queues and workers.
     Operator,
-    /// Also sets options, manages tokens, deletes queues, repairs the database, and reads the audit log.
+    /// Also sets options, manages tokens and alert rules, deletes queues, completes jobs by hand, checks and repairs
+    /// the database, and reads the audit log.
     Admin,
 }
 

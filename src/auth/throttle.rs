@@ -36,8 +36,8 @@ const COUNTERS_MAX: usize = 10_000;
 #[derive(Debug, Default)]
 pub struct LoginThrottle(Mutex<HashMap<Key, Counter>>);
 
-/// What a counter counts: failures or logged rejections of an address, or failures or sign-ins of a name (its hash) from
-/// an address.
+/// What a counter counts: failures or logged rejections of an address, or failures or sign-ins of a name (its hash)
+/// from an address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Address(IpAddr),

@@ -58,7 +58,7 @@ async fn check(copy: &VerifiedCopy) -> Result<&'static str, String> {
         .map(|it| it.message.as_str())
         .collect();
     Err(format!(
-        "{} inconsistencies: {}; POST /check repairs them on a running server",
+        "inconsistencies ({}): {}; POST /check repairs them on a running server",
         found.len(),
         named.join("; ")
     ))

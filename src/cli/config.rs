@@ -29,10 +29,7 @@ pub fn run(loaded: &Loaded, command: &ConfigCommand) -> Outcome {
 
 fn check(loaded: &Loaded, serve: &Serve) -> Outcome {
     let settings = serve.settings()?;
-    for warning in serve.access.check(serve.listen, &settings.auth)? {
-        print_notice(&format!("warning: {warning}"));
-    }
-    if let (_, Some(warning)) = serve.monitoring.access(&serve.access, &settings.auth)? {
+    for warning in serve.exposure(&settings.auth)? {
         print_notice(&format!("warning: {warning}"));
     }
     print(&match &loaded.file {

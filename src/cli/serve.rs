@@ -1,8 +1,9 @@
 //! `switchyard serve`: opens the database, listens, prints the startup banner, and serves until a signal.
 
+use std::io;
 use std::net::SocketAddr;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::banner::{banner, first_token};
@@ -57,14 +58,11 @@ pub async fn serve(
     generated_jobs: Option<usize>,
 ) -> Outcome {
     let listen = addresses.main;
-    let mut warnings = access.check(listen, &settings.auth)?;
-    if let Some(redis) = addresses.redis {
-        warnings.extend(access.check_redis(redis, &settings.auth)?);
-    }
+    let (metrics, warnings) =
+        access.check_all(listen, addresses.redis, monitoring, &settings.auth)?;
     settings.hosts = access.hosts(listen, &settings.auth);
-    let (metrics, warning) = monitoring.access(access, &settings.auth)?;
     settings.metrics = metrics;
-    for warning in warnings.into_iter().chain(warning) {
+    for warning in warnings {
         tracing::warn!("{warning}");
     }
     let endpoint = monitoring.otlp_endpoint.as_deref();
@@ -118,8 +116,8 @@ pub async fn serve(
     served
 }
 
-/// Serves until `stop` completes. If the database can no longer be trusted, ends the process at once: to stop gracefully
-/// would close the database, which could write to it.
+/// Serves until `stop` completes. If the database can no longer be trusted, ends the process at once: to stop
+/// gracefully would close the database, which could write to it.
 async fn serve_while_writable(
     listeners: Listeners,
     engine: Engine,
@@ -137,9 +135,23 @@ async fn serve_while_writable(
 }
 
 async fn bind(listen: SocketAddr) -> Result<TcpListener, String> {
-    let bound = TcpListener::bind(listen).await;
+    let bound = async {
+        let socket = match listen {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // The address is free at once after a restart.
+        socket.set_reuseaddr(true)?;
+        socket.bind(listen)?;
+        socket.listen(BACKLOG)
+    };
+    let bound: io::Result<TcpListener> = bound.await;
     bound.map_err(|error| format!("cannot listen on {listen}: {error}"))
 }
+
+/// New connections that wait to be accepted. With more, clients try again after a second. The system may have a lower
+/// limit.
+const BACKLOG: u32 = 4_096;
 
 async fn bind_if_set(listen: Option<SocketAddr>) -> Result<Option<TcpListener>, String> {
     match listen {

@@ -140,7 +140,7 @@ impl Error {
     }
 }
 
-/// The text of the cause of all causes: `Connection refused`, without the layers around it.
+/// The text of the innermost cause, such as `Connection refused`, without the layers around it.
 fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut inner = error;
     while let Some(source) = inner.source() {

@@ -15,13 +15,13 @@ use tower_service::Service;
 
 use super::tls;
 
-/// The time for a request and the head of its answer.
+/// The time for a request and the head of its response.
 pub const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum size of the head of an answer, with the informational answers before it.
-const ANSWER_BYTES_MAX: u64 = 64 << 10;
+/// Maximum size of the head of a response, with the informational responses before it.
+const RESPONSE_HEAD_BYTES_MAX: u64 = 64 << 10;
 
-/// Posts to webhooks. Follows no redirects, and reads nothing but the status of an answer.
+/// Posts to webhooks. Follows no redirects, and reads nothing but the status of a response.
 #[derive(Debug, Default)]
 pub struct Webhooks {
     plain: OnceCell<tls::Connector>,
@@ -33,7 +33,7 @@ impl Webhooks {
     /// Posts JSON, and returns the status.
     ///
     /// # Errors
-    /// A description for users, without the address: if there is no answer in time.
+    /// A description for users, without the address: if there is no response in time.
     pub async fn post(
         &self,
         url: &str,
@@ -67,11 +67,11 @@ impl Webhooks {
             .body(Full::new(Bytes::from(body)))
             .map_err(|_| "the request is not valid")?;
         let sent = timeout(WEBHOOK_TIMEOUT, send(connector.clone(), url, request)).await;
-        sent.unwrap_or(Err("no answer within 5 s"))
+        sent.unwrap_or(Err("no response within 5 s"))
     }
 }
 
-/// Sends a request on a connection of its own, and returns the status of the answer.
+/// Sends a request on a connection of its own, and returns the status of the response.
 async fn send(
     mut connector: tls::Connector,
     url: Uri,
@@ -79,16 +79,16 @@ async fn send(
 ) -> Result<u16, &'static str> {
     let stream = connector.call(url).await.map_err(|_| "cannot connect")?;
     let (read, write) = split(TokioIo::new(stream));
-    let stream = TokioIo::new(join(read.take(ANSWER_BYTES_MAX), write));
+    let stream = TokioIo::new(join(read.take(RESPONSE_HEAD_BYTES_MAX), write));
     let failed = |_| "the connection failed";
     let (mut sender, connection) = handshake(stream).await.map_err(failed)?;
     let transfer = async {
         drop(connection.await);
-        // The answer can have arrived before the connection ended.
+        // The response can have arrived before the connection ended.
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        answer = sender.send_request(request) => Ok(answer.map_err(failed)?.status().as_u16()),
+        response = sender.send_request(request) => Ok(response.map_err(failed)?.status().as_u16()),
         () = transfer => Err("the connection failed"),
     }
 }

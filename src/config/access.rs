@@ -77,8 +77,8 @@ pub struct Access {
     #[arg(long, env = "SWITCHYARD_JOBQ_TOKEN_FILE", value_parser = token_file, value_name = "PATH")]
     #[arg(group = "jobq-token-source")]
     pub jobq_token_file: Option<SecretFile>,
-    /// Allow a non-loopback --listen address without --qless-token. Every client that can connect then has full access
-    /// to qless.
+    /// Allow a non-loopback --listen or --redis-listen address without --qless-token. Every client that can connect
+    /// then has full access to qless.
     #[arg(long, env = "SWITCHYARD_OPEN_QLESS", value_parser = FalseyValueParser::new())]
     #[arg(conflicts_with = "qless-token-source")]
     pub open_qless: bool,
@@ -95,8 +95,8 @@ pub struct Access {
     /// Accept lmstfy requests without a token. Every client that can connect then has full access to all namespaces.
     #[arg(long, env = "SWITCHYARD_NO_AUTH", value_parser = FalseyValueParser::new())]
     pub no_auth: bool,
-    /// Allow non-loopback addresses although the dashboard, qless, Relay, Jobq or the metrics have no credentials. Every
-    /// client that can connect then has full access to each of them that has none.
+    /// Allow non-loopback addresses although the dashboard, qless, Relay, Jobq or the metrics have no credentials.
+    /// Every client that can connect then has full access to each of them that has none.
     #[arg(long, env = "SWITCHYARD_INSECURE", value_parser = FalseyValueParser::new())]
     pub insecure: bool,
     /// Host name that clients use for this server. Repeatable, or separated by commas. Requests whose host is not an IP

@@ -23,9 +23,10 @@ pub struct Connection {
     /// Token that the command sends to the server. To put and claim jobs: the token of the API, or for lmstfy the token
     /// of the namespace. To manage a server: the admin token, or the secret of a dashboard key. With --user: the
     /// password of that user.
-    #[arg(long, env = "SWITCHYARD_TOKEN", hide_env_values = true, value_parser = Token::new)]
+    // Parsed later, because clap's error would contain it.
+    #[arg(long, env = "SWITCHYARD_TOKEN", hide_env_values = true)]
     #[arg(value_name = "TOKEN", group = "connection-token-source")]
-    pub token: Option<Token>,
+    pub token: Option<String>,
     /// File with the value of --token.
     #[arg(long, env = "SWITCHYARD_TOKEN_FILE", value_parser = token_file, value_name = "PATH")]
     #[arg(group = "connection-token-source")]
@@ -62,12 +63,14 @@ impl Connection {
     /// A client with these options. It does not connect yet.
     ///
     /// # Errors
-    /// If the address or the CA file is not valid.
+    /// If the address, the token or the CA file is not valid.
     pub fn client(&self) -> Result<Client, String> {
         let ca = self.ca.as_deref().map(read_file).transpose();
+        let token = self.token.as_deref().map(Token::new).transpose();
+        let token = token.map_err(|why| format!("--token {why}"))?;
         Client::new(&Settings {
             server: self.server.clone(),
-            token: self.token.clone().or_else(|| self.token_file.clone()),
+            token: token.or_else(|| self.token_file.clone()),
             user: self.user.clone(),
             ca: ca.map_err(|why| format!("--ca: {why}"))?,
         })

@@ -2,11 +2,33 @@
 
 use std::net::SocketAddr;
 
-use super::Access;
 use super::secrets::{FromFile, SECRET_CHARS_MIN, Secret, SecretFile, check_regular};
+use super::{Access, Monitoring};
 use crate::auth::{Api, Auth, Credentials, Hosts, is_loopback};
+use crate::http::MetricsAccess;
 
 impl Access {
+    /// Checks what others can reach at all addresses where the server listens: `main`, `redis`, and that of the
+    /// metrics. Returns how the metrics are protected, and warnings.
+    ///
+    /// # Errors
+    /// As those of [`Access::check`], of [`Access::check_redis`] and of [`Monitoring::access`].
+    pub fn check_all(
+        &self,
+        main: SocketAddr,
+        redis: Option<SocketAddr>,
+        monitoring: &Monitoring,
+        auth: &Auth,
+    ) -> Result<(MetricsAccess, Vec<String>), String> {
+        let mut warnings = self.check(main, auth)?;
+        if let Some(redis) = redis {
+            warnings.extend(self.check_redis(redis, auth)?);
+        }
+        let (metrics, warning) = monitoring.access(self, auth)?;
+        warnings.extend(warning);
+        Ok((metrics, warnings))
+    }
+
     /// Checks what others can reach when the server listens on this address. Returns warnings if it may listen.
     ///
     /// # Errors
@@ -41,7 +63,8 @@ impl Access {
     /// unexpectedly need no token.
     ///
     /// # Errors
-    /// If the address is not on loopback and the token is missing although qless was not opened, or too short.
+    /// If the address is not on loopback, and the token is too short, or missing without `--open-qless` or
+    /// `--insecure`.
     pub fn check_redis(&self, listen: SocketAddr, auth: &Auth) -> Result<Option<String>, String> {
         let is_open = !auth.has_token(Api::Qless);
         if !is_loopback(listen) {
@@ -147,7 +170,7 @@ impl Access {
         self.hosts_of(is_limited)
     }
 
-    /// The hosts that requests may name at a listener. If they are not limited, `--allowed-host` limits them.
+    /// The hosts that requests may name at a listener. If `is_limited` is false, only `--allowed-host` limits them.
     pub fn hosts_of(&self, is_limited: bool) -> Hosts {
         if is_limited || !self.allowed_hosts.is_empty() {
             Hosts::Only(self.allowed_hosts.clone())

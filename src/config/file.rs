@@ -1,6 +1,6 @@
 //! The configuration file: TOML whose keys are the long names of the flags of `switchyard serve`, and tables
-//! `[profiles.NAME]` whose keys are those of the options that connect to a server. Each value becomes a flag, so that it
-//! is parsed and checked exactly like one.
+//! `[profiles.NAME]` whose keys are those of the options that connect to a server. Each value becomes a flag, so that
+//! it is parsed and checked exactly like one.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -140,8 +140,8 @@ pub enum QueueCommand {
     Resume(QueuesOrAll),
     /// Create Jobq queues (jobq:NAME). Queues of other APIs are created with their first job.
     Create(Queues),
-    /// Remove queues without unfinished jobs from the lists. A queue is listed again when a job is put into it. Jobq queues
-    /// cannot be forgotten; delete them.
+    /// Remove queues without unfinished jobs from the lists. A queue is listed again when a job is put into it. Jobq
+    /// queues cannot be forgotten; delete them.
     Forget(Queues),
     /// Delete Jobq queues with all their jobs, or the ready jobs of lmstfy queues.
     Delete {
@@ -411,8 +411,8 @@ pub enum OperationCommand {
     Wait(Operation),
     /// Stop an operation. The changes that it has already made remain.
     Stop(Operation),
-    /// Undo an operation: restore the jobs that it has canceled, or the former state of a job that was completed or edited
-    /// by hand. Possible for 30 s after its end.
+    /// Undo an operation: restore the jobs that it has canceled, or the former state of a job that was completed or
+    /// edited by hand. Possible for 30 s after its end.
     Undo(Operation),
 }
 

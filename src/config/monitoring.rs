@@ -15,8 +15,8 @@ use crate::http::MetricsAccess;
 #[command(next_help_heading = "Monitoring")]
 pub struct Monitoring {
     /// Address and port of a second listener that serves only /metrics and the health checks; port 0 picks a free port.
-    /// On loopback, /metrics needs no credentials there; on other addresses it needs the admin credentials, unless
-    /// --open-metrics is set.
+    /// On loopback, /metrics needs no credentials there; on other addresses it needs dashboard credentials of the admin
+    /// /// role, unless --open-metrics is set.
     #[arg(long, env = "SWITCHYARD_METRICS_LISTEN", value_name = "ADDRESS:PORT")]
     pub metrics_listen: Option<SocketAddr>,
     /// Allow a non-loopback --metrics-listen address without credentials. Every client that can connect then reads the
@@ -58,7 +58,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// Maximum of `--metrics-queues`: each queue has about 50 lines in an answer.
+/// Maximum of `--metrics-queues`: each queue has about 50 lines in a response.
 const QUEUES_MAX: usize = 1_000;
 
 fn queues(text: &str) -> Result<usize, String> {

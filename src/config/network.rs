@@ -21,9 +21,9 @@ pub struct Network {
     /// connect.
     #[arg(long, env = "SWITCHYARD_REDIS_LISTEN", value_name = "ADDRESS:PORT")]
     pub redis_listen: Option<SocketAddr>,
-    /// Address or network of a reverse proxy. The server takes the client's address, the scheme, the host and the base path
-    /// from its headers X-Forwarded-For, -Proto, -Host and -Prefix or Forwarded, and ignores these headers from all other
-    /// peers. Repeatable, or separated by commas.
+    /// Address or network of a reverse proxy. The server takes the client's address, the scheme, the host and the base
+    /// path from its headers X-Forwarded-For, -Proto, -Host and -Prefix or Forwarded, and ignores these headers from
+    /// all other peers. Repeatable, or separated by commas.
     #[arg(
         long = "trusted-proxy",
         env = "SWITCHYARD_TRUSTED_PROXY",
@@ -31,13 +31,13 @@ pub struct Network {
     )]
     #[arg(value_delimiter = ',', value_parser = cidr)]
     pub trusted_proxies: Vec<IpNet>,
-    /// Path of the server on its proxy, such as /queues. The server removes it from the beginning of request paths and adds
-    /// it to the links of the dashboard [default: none].
+    /// Path of the server on its proxy, such as /queues. The server removes it from the beginning of request paths and
+    /// adds it to the links of the dashboard [default: none].
     #[arg(long, env = "SWITCHYARD_BASE_PATH", value_name = "PATH")]
     #[arg(value_parser = base_path)]
     pub base_path: Option<String>,
-    /// File with the TLS certificate in PEM format, followed by the certificates of its issuers. The server then accepts
-    /// only HTTPS. SIGHUP reloads certificate and key.
+    /// File with the TLS certificate in PEM format, followed by the certificates of its issuers. The server then
+    /// accepts only HTTPS. SIGHUP reloads certificate and key.
     #[arg(long, env = "SWITCHYARD_TLS_CERT", value_name = "FILE")]
     #[arg(requires = "tls_key")]
     pub tls_cert: Option<String>,
@@ -45,14 +45,14 @@ pub struct Network {
     #[arg(long, env = "SWITCHYARD_TLS_KEY", value_name = "FILE")]
     #[arg(requires = "tls_cert")]
     pub tls_key: Option<String>,
-    /// Tell browsers to use only HTTPS for this host, for this many seconds (Strict-Transport-Security). Without a value,
-    /// for one year. 0 cancels it in browsers.
+    /// Tell browsers to use only HTTPS for this host, for this many seconds (Strict-Transport-Security). Without a
+    /// value, for one year. 0 cancels it in browsers.
     #[arg(long, env = "SWITCHYARD_HSTS", value_name = "SECONDS")]
     #[arg(num_args = 0..=1, default_missing_value = "31536000")]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=HSTS_MAX_S))]
     pub hsts: Option<u32>,
-    /// Maximum number of open connections; with --redis-listen, each of the two listeners gets half. Beyond it, the
-    /// server closes connections that wait for their client [default: three quarters of the limit on open files, at most
+    /// Maximum number of open connections; with --redis-listen, of each of the two listeners. Beyond it, the server
+    /// closes connections that wait for their client [default: three quarters of the limit on open files, at most
     /// 16,384].
     #[arg(long, env = "SWITCHYARD_MAX_CONNECTIONS", value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::auth::{Identity, Role, SECRETS_MAX, UiKey};
-use crate::secret::{Hash, read_file};
+use crate::secret::{Hash, read_file, read_file_again};
 
 /// Minimum length of a secret on a server that listens on a non-loopback address, in characters.
 pub const SECRET_CHARS_MIN: usize = 16;
@@ -60,11 +60,13 @@ impl<T> FromFile<T> {
     /// If it is not a regular file, cannot be read, or has no valid content.
     pub fn reload(&self) -> Result<FromFile<T>, String> {
         let path = &self.path;
-        let read = match fs::metadata(path) {
-            Ok(_) => check_regular(path).and_then(|()| FromFile::read(path, self.parse)),
-            Err(error) => Err(error.to_string()),
-        };
-        read.map_err(|why| format!("{path}: {why}"))
+        let content = read_file_again(path).and_then(|text| (self.parse)(&text));
+        let content = content.map_err(|why| format!("{path}: {why}"))?;
+        Ok(FromFile {
+            path: path.clone(),
+            parse: self.parse,
+            content,
+        })
     }
 
     pub fn path(&self) -> &str {

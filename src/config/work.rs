@@ -84,8 +84,8 @@ pub struct Work {
     /// Write the whole job to standard input, as JSON, instead of its payload.
     #[arg(long, group = "input")]
     pub json: bool,
-    /// Pass the payload in the environment variable SWITCHYARD_PAYLOAD instead of standard input. A job whose payload is
-    /// longer than 128 KiB fails.
+    /// Pass the payload in the environment variable SWITCHYARD_PAYLOAD instead of standard input. A job whose payload
+    /// is longer than 128 KiB fails.
     #[arg(long, group = "input")]
     pub env: bool,
     /// Keep up to --concurrency programs running, instead of starting one for each job. Each job is a line of JSON on
@@ -143,8 +143,8 @@ pub struct Outcomes {
     /// Exit code that retries the job. Repeatable, or separated by commas.
     #[arg(long = "retry-code", value_delimiter = ',', default_values_t = [75], value_name = "CODE")]
     pub retry_codes: Vec<u8>,
-    /// Exit code that fails the job. Repeatable, or separated by commas. If it is set, every other code except 0 retries
-    /// the job [default: every code except 0 and --retry-code].
+    /// Exit code that fails the job. Repeatable, or separated by commas. If it is set, every other code except 0
+    /// retries the job [default: every code except 0 and --retry-code].
     #[arg(long = "fail-code", value_delimiter = ',', value_name = "CODE")]
     pub fail_codes: Vec<u8>,
     /// qless and Relay: time after which a retried job is available again.

@@ -227,7 +227,7 @@ async fn enqueue(engine: &Engine, number: usize, target_state: TargetState) -> R
     let jobs = (0..BATCH).map(job).collect();
     engine.enqueue(jobs, Mode::Unique).await?;
     if matches!(target_state, TargetState::Dead) {
-        // Without heartbeats, the leases expire and the jobs die.
+        // Without heartbeats, the leases expire and the jobs are dead-lettered.
         engine.claim(Claim::of(queue, "", BATCH), None).await?;
     }
     Ok(())

@@ -12,9 +12,9 @@ struct QueueProfile {
     /// Milliseconds between two jobs.
     every_ms: u64,
     /// Maximum number of heartbeats in a run.
-    beats: u64,
+    heartbeats: u64,
     /// Milliseconds between two heartbeats.
-    beat_ms: u64,
+    heartbeat_ms: u64,
     runners: usize,
     /// Percentage of runs that stop sending heartbeats.
     silent: u64,
@@ -27,8 +27,8 @@ const PROFILES: &[QueueProfile] = &[
     QueueProfile {
         queue: "imports",
         every_ms: 1_200,
-        beats: 6,
-        beat_ms: 700,
+        heartbeats: 6,
+        heartbeat_ms: 700,
         runners: 3,
         silent: 12,
         retries: Some(2),
@@ -37,8 +37,8 @@ const PROFILES: &[QueueProfile] = &[
     QueueProfile {
         queue: "webhooks",
         every_ms: 500,
-        beats: 1,
-        beat_ms: 300,
+        heartbeats: 1,
+        heartbeat_ms: 300,
         runners: 2,
         silent: 3,
         retries: Some(0),
@@ -48,8 +48,8 @@ const PROFILES: &[QueueProfile] = &[
     QueueProfile {
         queue: "mail",
         every_ms: 20_000,
-        beats: 2,
-        beat_ms: 900,
+        heartbeats: 2,
+        heartbeat_ms: 900,
         runners: 1,
         silent: 5,
         retries: None,
@@ -159,14 +159,14 @@ async fn run(engine: &Engine, profile: &QueueProfile, of: Job) {
         id: of.key.id.clone(),
         run_id: of.lease.map(|lease| lease.id).unwrap_or_default(),
     };
-    let beats = 1 + up_to(profile.beats);
-    let silent_after = (up_to(100) < profile.silent).then(|| up_to(beats));
-    for beat in 0..beats {
-        tokio::time::sleep(Duration::from_millis(profile.beat_ms)).await;
+    let heartbeats = 1 + up_to(profile.heartbeats);
+    let silent_after = (up_to(100) < profile.silent).then(|| up_to(heartbeats));
+    for beat in 0..heartbeats {
+        tokio::time::sleep(Duration::from_millis(profile.heartbeat_ms)).await;
         if silent_after == Some(beat) {
             return;
         }
-        let state = format!(r#"{{"step": {}, "of": {beats}}}"#, beat + 1);
+        let state = format!(r#"{{"step": {}, "of": {heartbeats}}}"#, beat + 1);
         drop(engine.heartbeat_run(run.clone(), Some(Some(state))).await);
     }
     if profile.retries.is_none() {

@@ -122,9 +122,10 @@ pub fn reload(
 }
 
 impl Runner {
-    /// With SQLite only `switchyard token` writes while the server runs, so only maintenance checks the revision. Returns
-    /// the statement that acknowledges the change to the command. The first check always acknowledges: a change made
-    /// while the server started has been loaded with everything else, and its command waits for an acknowledgment too.
+    /// With SQLite only `switchyard token` writes while the server runs, so only maintenance checks the revision.
+    /// Returns the statement that acknowledges the change to the command. The first check always acknowledges: a change
+    /// made while the server started has been loaded with everything else, and its command waits for an acknowledgment
+    /// too.
     pub async fn check_revision(
         &mut self,
         connection: &mut Connection,

@@ -1,4 +1,4 @@
-//! Time: integer microseconds since 1970, UTC. Only this module reads a clock.
+//! Time: integer microseconds since 1970, UTC. In the server, only this module reads the time of day.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -98,12 +98,12 @@ impl ManualClock {
     }
 }
 
-/// The server's clock. It never goes backwards while the server runs, so setting the machine's clock back neither revives
-/// nor ends a lease: the clock then continues from its latest value, 10 % slower than real time, until the machine's
-/// clock has caught up.
+/// The server's clock. It never goes backwards while the server runs, so setting the machine's clock back neither
+/// revives nor ends a lease: the clock then continues from its latest value, 10 % slower than real time, until the
+/// machine's clock has caught up.
 ///
-/// On a shared database, it is the database's clock: the last reading, plus the real time since. So setting the clock of
-/// one server's machine changes nothing.
+/// On a shared database, it is the database's clock: the last reading, plus the real time since. So setting the clock
+/// of one server's machine changes nothing.
 #[derive(Debug)]
 pub struct Clock {
     anchor: Mutex<Anchor>,

@@ -15,7 +15,7 @@ const DETAIL_BYTES_MAX: usize = 500;
 pub enum Error {
     #[error("job \"{id}\" does not exist")]
     NoSuchJob { id: String },
-    #[error("job \"{id}\" has no such run; it has ended or timed out")]
+    #[error("job \"{id}\" has no such run; it has ended, timed out, or never existed")]
     NoSuchRun { id: String },
     #[error("recurring job \"{id}\" does not exist")]
     NoSuchRecurring { id: String },

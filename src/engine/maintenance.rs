@@ -85,7 +85,7 @@ impl Task for SystemRequest {
         Some(self.system_task.clone())
     }
 
-    fn answer(self: Box<Self>, outcome: Result<()>) {
+    fn respond(self: Box<Self>, outcome: Result<()>) {
         drop(self.sender.send(outcome.map(|()| self.affected)));
     }
 }

@@ -180,7 +180,7 @@ impl Delta {
 pub struct CountedEvents {
     pub counters: Vec<CounterRow>,
     /// Statistics that are stored later.
-    pub kept: Vec<CounterRow>,
+    pub deferred: Vec<CounterRow>,
     /// The queues of the jobs that workers returned.
     pub retried: Vec<QueueId>,
     /// How runs of workers ended.
@@ -221,11 +221,11 @@ impl Metrics {
     /// Counts the events of a committed transaction. The queues are in the cache already.
     pub fn count(&self, events: &CountedEvents) {
         self.results_of_workers.add(&events.runs);
-        if events.counters.is_empty() && events.kept.is_empty() && events.retried.is_empty() {
+        if events.counters.is_empty() && events.deferred.is_empty() && events.retried.is_empty() {
             return;
         }
         let mut counted = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        for (kind, queue, _, slot, n, mean, _) in events.counters.iter().chain(&events.kept) {
+        for (kind, queue, _, slot, n, mean, _) in events.counters.iter().chain(&events.deferred) {
             let delta = Delta {
                 kind: *kind,
                 slot: *slot,
@@ -393,7 +393,7 @@ mod tests {
                     None,
                 ),
             ],
-            kept: Vec::new(),
+            deferred: Vec::new(),
             retried: vec![1, 1],
             runs: Vec::new(),
         });

@@ -1,5 +1,5 @@
-//! How the runs of each worker ended in the last hour, by queue. Kept in memory, by each server for its own requests, so
-//! that reporting a job writes nothing more.
+//! How the runs of each worker ended in the last hour, by queue. Kept in memory, by each server for its own requests,
+//! so that reporting a job writes nothing more.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};

@@ -17,7 +17,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, yield_now};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -111,7 +111,7 @@ pub struct Clients {
     connections: Arc<Connections>,
     proxies: Proxies,
     /// What a client beyond the limit is sent.
-    refusal: Option<&'static [u8]>,
+    full: Option<&'static [u8]>,
 }
 
 impl Clients {
@@ -120,7 +120,7 @@ impl Clients {
         Clients {
             connections: Connections::new(limits, transport.connections.clone()),
             proxies: transport.proxies.clone(),
-            refusal: transport.tls.is_none().then_some(full),
+            full: transport.tls.is_none().then_some(full),
         }
     }
 
@@ -147,9 +147,9 @@ impl Clients {
             // The clients behind a trusted proxy share its address, so it has no limit of its own.
             let counted = (!self.proxies.trust(peer.ip())).then_some(peer.ip());
             let Some(guard) = self.connections.admit(counted) else {
-                if let Some(refusal) = self.refusal {
+                if let Some(full) = self.full {
                     // Does not wait: the send buffer of a new socket has room for the response.
-                    drop(stream.try_write(refusal));
+                    drop(stream.try_write(full));
                 }
                 continue;
             };
@@ -209,7 +209,7 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
 ) {
     let connection = &guard.connection;
     let service = service_fn(|request: hyper::Request<Incoming>| {
-        connection.begin_request();
+        let is_pipelined = connection.begin_request();
         let mut request: Request =
             request.map(|body| TimedRequestBody::body(body, shared.body, connection));
         shared.proxies.read(peer.ip(), is_tls, &mut request);
@@ -221,6 +221,10 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
         let hsts = hsts.filter(|_| Https::is_set(request.extensions()));
         let response = memory::of_request(shared.router.clone().call(request));
         async move {
+            if is_pipelined {
+                // hyper runs up to 16 requests that have arrived together before other connections.
+                yield_now().await;
+            }
             let (response, reserved) = response.await;
             let mut response = response?;
             if let Some(hsts) = hsts {

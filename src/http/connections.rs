@@ -153,8 +153,11 @@ impl Connection {
     }
 
     /// Called when the header of a request is complete. It occupies its memory until [`Connection::end_request`].
-    pub fn begin_request(&self) {
+    /// Returns whether it had arrived before the response to the one before it ended.
+    pub fn begin_request(&self) -> bool {
+        let is_pipelined = self.phase().0 == Phase::Idle as u64;
         self.enter(Phase::Busy);
+        is_pipelined
     }
 
     fn end_header(&self) {

@@ -74,7 +74,7 @@ fn log_outage(outcome: &Result<()>) {
     }
 }
 
-fn answer(problem: Option<&'static str>) -> Response {
+fn response(problem: Option<&'static str>) -> Response {
     match problem {
         None => "ok\n".into_response(),
         Some(problem) => (StatusCode::SERVICE_UNAVAILABLE, problem).into_response(),
@@ -85,25 +85,25 @@ fn answer(problem: Option<&'static str>) -> Response {
 async fn health(State(health): State<Health>) -> Response {
     let outcome = health.engine.ping().await;
     log_outage(&outcome);
-    answer(match outcome {
+    response(match outcome {
         Err(_) => Some(UNAVAILABLE),
         Ok(()) => write_problem(&health.engine),
     })
 }
 
-/// `GET /health/live`: whether a restart of the process would not help. Does not read from the database, because a
+/// `GET /health/live`: fails if a restart of the process would help. Does not read from the database, because a
 /// restart does not end an outage of the database.
 async fn live(State(health): State<Health>) -> Response {
-    answer((!health.engine.can_write()).then_some(NOT_WRITABLE))
+    response((!health.engine.can_write()).then_some(NOT_WRITABLE))
 }
 
 /// `GET /health/ready`: whether a load balancer should send requests here. The server listens only after it has run
 /// the migrations.
 async fn ready(State(health): State<Health>) -> Response {
     if health.stopping.is_cancelled() {
-        return answer(Some("the server is stopping\n"));
+        return response(Some("the server is stopping\n"));
     }
-    answer(match write_problem(&health.engine) {
+    response(match write_problem(&health.engine) {
         None if !health.is_reachable().await => Some(UNAVAILABLE),
         problem => problem,
     })

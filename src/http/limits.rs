@@ -33,7 +33,7 @@ pub struct Limits {
     pub body: Duration,
     /// Maximum time that a client reads neither more than 64 KiB of a ready response nor all of it.
     pub stalled: Duration,
-    /// the Redis protocol: maximum time from `MULTI` to `EXEC`, and of an `EXEC`.
+    /// Redis protocol: maximum time from `MULTI` to `EXEC`, and maximum duration of an `EXEC`.
     pub transaction: Duration,
 }
 

@@ -28,10 +28,10 @@ use crate::metrics::Gauge;
 use crate::metrics::text::Format;
 use crate::ui::http::feed::Feed;
 
-/// How long an answer is reused.
+/// How long a response is reused.
 const REUSED_FOR: Duration = Duration::from_secs(1);
 
-/// The time limit for reading from the database. After it, the answer has all metrics that do not come from there.
+/// The time limit for reading from the database. After it, the response has all metrics that do not come from there.
 const READ_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// What the metrics are read from. Cheap to clone.
@@ -43,8 +43,8 @@ struct Inner {
     http: Arc<HttpCounts>,
     feed: Feed,
     gauges: Gauges,
-    /// The last answer in each [`Format`], and when it was made.
-    answers: [Mutex<Option<(Instant, Bytes)>>; 2],
+    /// The last response in each [`Format`], and when it was made.
+    responses: [Mutex<Option<(Instant, Bytes)>>; 2],
 }
 
 /// The gauges that the listener and the protocols share with the monitor.
@@ -65,7 +65,7 @@ impl Monitor {
             http,
             feed,
             gauges,
-            answers: Default::default(),
+            responses: Default::default(),
         }))
     }
 
@@ -90,13 +90,13 @@ impl Monitor {
 
     /// The metrics as text, at most 1 s old.
     async fn text(self, format: Format) -> Bytes {
-        let [prometheus, open_metrics] = &self.0.answers;
-        let answer = match format {
+        let [prometheus, open_metrics] = &self.0.responses;
+        let response = match format {
             Format::Prometheus => prometheus,
             Format::OpenMetrics => open_metrics,
         };
-        let mut answer = answer.lock().await;
-        if let Some((at, text)) = &*answer
+        let mut response = response.lock().await;
+        if let Some((at, text)) = &*response
             && at.elapsed() < REUSED_FOR
         {
             return text.clone();
@@ -121,7 +121,7 @@ impl Monitor {
         // On a blocking thread, because it reads files and can write megabytes.
         let text = tokio::task::spawn_blocking(move || snapshot.to_text(format)).await;
         let text = Bytes::from(text.unwrap_or_default());
-        *answer = Some((Instant::now(), text.clone()));
+        *response = Some((Instant::now(), text.clone()));
         text
     }
 

@@ -32,8 +32,8 @@ impl Proxies {
         self.0.iter().any(|network| network.contains(&address))
     }
 
-    /// Applies the headers of a trusted proxy: the client's address, scheme and base path become extensions, and the host
-    /// replaces the `Host` header. If no header names a scheme, it is that of the connection.
+    /// Applies the headers of a trusted proxy: the client's address, scheme and base path become extensions, and the
+    /// host replaces the `Host` header. If no header names a scheme, it is that of the connection.
     pub fn read(&self, peer: IpAddr, is_tls: bool, request: &mut Request) {
         let forwarded = self.by_proxy(peer, request.headers());
         if forwarded
@@ -64,11 +64,11 @@ impl Proxies {
 
     /// The forwarded facts; `None` if the headers are malformed or contradict each other.
     fn forwarded(&self, headers: &HeaderMap) -> Option<Forwarded> {
-        let hops = elements(headers, &header::FORWARDED)?;
+        let hops = elements(headers, &header::FORWARDED);
         let hops: Vec<Option<Hop<'_>>> = hops.into_iter().map(Hop::parse).collect();
         let named = hops.iter().map(|hop| address(hop.as_ref()?.client?));
         let named = self.client(named.collect())?;
-        let listed = elements(headers, &X_FORWARDED_FOR)?;
+        let listed = elements(headers, &X_FORWARDED_FOR);
         let listed = self.client(listed.into_iter().map(address).collect())?;
         let (client, at) = match (named, listed) {
             // A proxy that sets only one of the headers may forward the client's value of the other.
@@ -83,9 +83,9 @@ impl Proxies {
                 .map(|text| (*text).to_owned())
         };
         let hop = hops.iter().rev().nth(at).and_then(Option::as_ref);
-        let scheme = of_hop(&elements(headers, &X_FORWARDED_PROTO)?);
+        let scheme = of_hop(&elements(headers, &X_FORWARDED_PROTO));
         let scheme = scheme.or_else(|| hop?.scheme.map(str::to_owned));
-        let host = of_hop(&elements(headers, &X_FORWARDED_HOST)?);
+        let host = of_hop(&elements(headers, &X_FORWARDED_HOST));
         let host = host.or_else(|| hop?.host.map(str::to_owned));
         Some(Forwarded {
             client,
@@ -93,7 +93,7 @@ impl Proxies {
             host: host
                 .filter(|host| is_host(host))
                 .and_then(|host| HeaderValue::try_from(host).ok()),
-            base_path: base_path(&elements(headers, &X_FORWARDED_PREFIX)?),
+            base_path: base_path(&elements(headers, &X_FORWARDED_PREFIX)),
         })
     }
 
@@ -157,19 +157,15 @@ impl<'a> Hop<'a> {
 }
 
 /// The elements of a list header, in the order in which the proxies added them: the last ones, because the client can
-/// add any number before them. `None` if one is not text. Addresses and hosts contain no commas, so quoted commas need
-/// no handling.
-fn elements<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Vec<&'a str>> {
-    let values: Option<Vec<&str>> = headers
-        .get_all(name)
-        .iter()
-        .map(|value| value.to_str().ok())
-        .collect();
-    let values = values?.into_iter().rev();
-    let last_first = values.flat_map(|value| value.rsplit(',').map(str::trim));
-    let mut elements: Vec<&str> = last_first.take(HOPS_MAX).collect();
+/// add any number before them. One that is not text is empty, and therefore invalid: the client may have added it, so
+/// it must not affect the others. Addresses and hosts contain no commas, so quoted commas need no handling.
+fn elements<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Vec<&'a str> {
+    let values = headers.get_all(name).iter().rev();
+    let last_first = values.flat_map(|value| value.as_bytes().rsplit(|byte| *byte == b','));
+    let text = |element| str::from_utf8(element).unwrap_or_default().trim();
+    let mut elements: Vec<&str> = last_first.map(text).take(HOPS_MAX).collect();
     elements.reverse();
-    Some(elements)
+    elements
 }
 
 /// The address of a hop: with an optional port, and IPv6 with optional brackets.
@@ -219,7 +215,9 @@ mod tests {
             .headers_mut()
             .insert("host", HeaderValue::from_static("inner"));
         for (name, value) in headers {
-            let value = HeaderValue::from_str(value).unwrap();
+            // Each character stands for one byte.
+            let bytes: Vec<u8> = value.chars().map(|it| u8::try_from(it).unwrap()).collect();
+            let value = HeaderValue::from_bytes(&bytes).unwrap();
             request.headers_mut().append(*name, value);
         }
         proxies.read(peer, false, &mut request);
@@ -250,6 +248,22 @@ mod tests {
             ),
             (&[("x-forwarded-for", "10.9.9.9, 10.1.2.3")], "10.9.9.9"),
             (&[("x-forwarded-for", "nonsense, 192.0.2.7")], "192.0.2.7"),
+            (&[("x-forwarded-for", "\u{ff}, 192.0.2.7")], "192.0.2.7"),
+            (
+                &[
+                    ("x-forwarded-for", "caf\u{c3}\u{a9}"),
+                    ("x-forwarded-for", "192.0.2.7"),
+                ],
+                "192.0.2.7",
+            ),
+            (&[("forwarded", "for=\u{ff}, for=192.0.2.7")], "192.0.2.7"),
+            (
+                &[
+                    ("x-forwarded-for", "192.0.2.7"),
+                    ("x-forwarded-proto", "\u{ff}"),
+                ],
+                "192.0.2.7",
+            ),
             (&[("x-forwarded-for", "192.0.2.7:4711")], "192.0.2.7"),
             (
                 &[("x-forwarded-for", "2001:db8::7, fd00::1")],

@@ -1,5 +1,5 @@
-//! The listener for clients of qless that speak the Redis protocol. Its connections have the limits of the others, except
-//! that a client may be idle: workers wait for messages, and pools keep connections.
+//! The listener for clients of qless that speak the Redis protocol. Its connections have the limits of the others,
+//! except that a client may be idle: workers wait for messages, and pools keep connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,6 +10,7 @@ use bytes::BytesMut;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::consume_budget;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
@@ -127,8 +128,8 @@ struct Client<'a, S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
-    /// Serves until the client disconnects, or must: for example without a token that it needs, `login` after the
-    /// connection was opened.
+    /// Serves until the client disconnects, or the server ends the connection: when it stops, after `QUIT`, or if the
+    /// client has not presented a required token within `login`.
     async fn serve(
         mut self,
         api: &RedisApi,
@@ -190,6 +191,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
                 Ok(Some(command)) => {
                     is_new = true;
                     self.connection.begin_request();
+                    // Refused commands wait for nothing, and must not keep the thread either.
+                    consume_budget().await;
+                    if command.is_empty() {
+                        continue;
+                    }
                     let after = self
                         .session
                         .run(command, is_anonymous, &mut self.output)
@@ -257,7 +263,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
     }
 }
 
-/// Waits until then, or for ever.
+/// Waits until this time; forever if there is none.
 async fn until(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time).await,

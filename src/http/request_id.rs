@@ -1,8 +1,8 @@
 //! What is done for every request: it gets an ID, is checked, and is counted, and a panic ends only the request. This
 //! is one service instead of four, because each would allocate and move the request once more.
 //!
-//! The ID is in the response's `X-Request-ID`, and in each log line of the request. The server ignores IDs from clients,
-//! because a client could repeat the ID of another request.
+//! The ID is in the response's `X-Request-ID`, and in each log line of the request. The server ignores IDs from
+//! clients, because a client could repeat the ID of another request.
 
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
@@ -120,7 +120,7 @@ where
     }
 }
 
-/// The response, or one that tells of a panic.
+/// The response, or after a panic an error response.
 async fn caught(response: impl Future<Output = Result<Response, Infallible>>) -> Response {
     match AssertUnwindSafe(response).catch_unwind().await {
         Ok(Ok(response)) => response,

@@ -18,7 +18,7 @@ use tokio_rustls::rustls::{Error as TlsError, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
 use super::io::TrackedSocket;
-use crate::secret::read_file;
+use crate::secret::{read_file, read_file_again};
 
 /// The ALPN names of the supported protocols (RFC 7301).
 const ALPN: [&[u8]; 1] = [b"http/1.1"];
@@ -62,7 +62,7 @@ impl Tls {
     pub fn load(certificate: &str, key: &str) -> Result<Arc<Tls>, String> {
         let threads = Handle::current().metrics().num_workers();
         Ok(Arc::new(Tls {
-            current: RwLock::new(read_pair(certificate, key)?),
+            current: RwLock::new(read_pair(certificate, key, read_file)?),
             certificate: certificate.to_owned(),
             key: key.to_owned(),
             starting: Semaphore::new(threads),
@@ -74,7 +74,7 @@ impl Tls {
     /// # Errors
     /// As in [`Tls::load`]; the current pair is kept.
     pub fn reload(&self) -> Result<(), String> {
-        let config = read_pair(&self.certificate, &self.key)?;
+        let config = read_pair(&self.certificate, &self.key, read_file_again)?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = config;
         Ok(())
     }
@@ -116,7 +116,11 @@ pub async fn refuse_plain(mut stream: TrackedSocket) -> io::Result<()> {
     Ok(())
 }
 
-fn read_pair(certificate: &str, key: &str) -> Result<Arc<ServerConfig>, String> {
+fn read_pair(
+    certificate: &str,
+    key: &str,
+    read_file: fn(&str) -> Result<String, String>,
+) -> Result<Arc<ServerConfig>, String> {
     let read = |path: &str| {
         read_file(path).map_err(|why| format!("cannot read the TLS file {path}: {why}"))
     };
@@ -180,7 +184,11 @@ mod tests {
         fs::write(&key, made.signing_key.serialize_pem()).unwrap();
         for (count, is_read) in [(1, true), (15, true), (16, true), (17, false)] {
             fs::write(&chain, made.cert.pem().repeat(count)).unwrap();
-            assert_eq!(read_pair(&chain, &key).is_ok(), is_read, "{count}");
+            assert_eq!(
+                read_pair(&chain, &key, read_file).is_ok(),
+                is_read,
+                "{count}"
+            );
         }
     }
 }

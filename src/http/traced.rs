@@ -179,8 +179,8 @@ const NAMES: [&str; 8] = [
     "POST /api/v0/job/poll",
 ];
 
-/// The put continues the trace of its client. The claim has a trace of its own, with a link to the put, and its response
-/// has the put's. Both have a commit group with its statements.
+/// The put continues the trace of its client. The claim has a trace of its own, with a link to the put, and its
+/// response has the put's. Both have a commit group with its statements.
 fn assert_traced(spans: &[Span], names: &[&str], answer: &str) {
     let find = |name: &str| spans.iter().find(|it| it.name == name).unwrap();
     let (put, claim) = (find(names[0]), find(names[1]));

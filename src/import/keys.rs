@@ -1,12 +1,12 @@
 //! Which keys of qless and lmstfy a Redis database has.
 //!
 //! qless (qless-core 0.10, `base.lua`, `job.lua` and `queue.lua`): `ql:j:<jid>` is a hash, with `-history`,
-//! `-dependencies` and `-dependents` beside it; `ql:q:<queue>-work`, `-locks`, `-scheduled`, `-depends` and `-recur` are
-//! sorted sets of jids; `ql:f:<group>` is a list, `ql:completed` a sorted set, `ql:r:<jid>` a recurring job.
+//! `-dependencies` and `-dependents` beside it; `ql:q:<queue>-work`, `-locks`, `-scheduled`, `-depends` and `-recur`
+//! are sorted sets of jids; `ql:f:<group>` is a list, `ql:completed` a sorted set, `ql:r:<jid>` a recurring job.
 //!
-//! lmstfy (bitleak/lmstfy, `engine/redis` and `auth/token.go`): `j/<namespace>/<queue>/<id>` is a body, `q/<namespace>/<queue>`
-//! a ready queue, `d/<namespace>/<queue>` a dead letter, `timer_set` holds delayed and running jobs, `tk/<pool>/<namespace>`
-//! tokens, and `m/…` the names of namespaces and queues.
+//! lmstfy (bitleak/lmstfy, `engine/redis` and `auth/token.go`): `j/<namespace>/<queue>/<id>` is a body,
+//! `q/<namespace>/<queue>` a ready queue, `d/<namespace>/<queue>` a dead letter, `timer_set` holds delayed and running
+//! jobs, `tk/<pool>/<namespace>` tokens, and `m/…` the names of namespaces and queues.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +40,7 @@ pub struct Keys {
     pub tokens: BTreeSet<(String, String)>,
     /// The number of bodies of lmstfy jobs.
     pub lmstfy_jobs: u64,
-    /// The number of jobs that the target has, and some of their IDs.
+    /// The number of these jobs that the target already has, and some of their IDs.
     pub existing: u64,
     pub examples: Vec<String>,
     /// Keys that are not imported, by what they are.
@@ -195,7 +195,7 @@ impl Keys {
     /// Notes the keys that are not imported.
     pub fn note_rest(&self, report: &mut Report) {
         for (what, count) in &self.rest {
-            report.note(format!("not imported: {what} ({count})"));
+            report.note(&format!("not imported: {what} ({count})"));
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Translates the keys of lmstfy; `import/keys.rs` describes them.
 //!
 //! An element of a ready queue or a dead letter is Lua's `struct.pack("HHc0", tries, #id, id)`, one of `timer_set` is
-//! `struct.pack("Hc0Hc0HHc0", #namespace, namespace, #queue, queue, tries, #id, id)`, with 16 bits each in little-endian
-//! order. The tries are the remaining ones. The ID is a ULID, whose last four bytes are the delay in seconds; with a
-//! digit before it, the body is JSON with `body` and `attributes`.
+//! `struct.pack("Hc0Hc0HHc0", #namespace, namespace, #queue, queue, tries, #id, id)`, with 16 bits each in
+//! little-endian order. The tries are the remaining ones. The ID is a ULID, whose last four bytes are the delay in
+//! seconds; with a digit before it, the body is JSON with `body` and `attributes`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -24,7 +24,7 @@ const ULID_CHARS: usize = 26;
 /// How far the time at which a delayed job is due may be from what its ID says, in seconds.
 const DELAY_TOLERANCE_S: f64 = 2.0;
 
-/// Where a job was found, which decides about its state.
+/// Where a job was found, which determines its state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum SourceList {
     Ready,
@@ -101,7 +101,7 @@ pub async fn import(
     jobs.last = Time::default();
     jobs.import_timers(redis, target).await?;
     if jobs.gone > 0 {
-        target.report.note(format!(
+        target.report.note(&format!(
             "{} entries of lmstfy were left out, because their jobs are acknowledged or expired",
             jobs.gone
         ));

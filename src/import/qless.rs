@@ -421,7 +421,7 @@ async fn note_unlisted(redis: &mut Redis, keys: &Keys, target: &mut Target<'_>) 
     }
     if missing > 0 {
         let examples = examples.join(", ");
-        target.report.note(format!(
+        target.report.note(&format!(
             "{missing} job hashes of qless are not in the target: those of skipped jobs, and those in no list, which \
              qless would never deliver ({examples})"
         ));

@@ -12,6 +12,9 @@ pub const TEXT_BYTES_MAX: usize = 16 << 20;
 /// The longest texts of a reply together, in bytes. What exceeds it is discarded, as a longer text is.
 const REPLY_BYTES_MAX: usize = 64 << 20;
 
+/// The elements and lines of a reply together, in bytes, without its texts.
+const ELEMENTS_BYTES_MAX: usize = 64 << 20;
+
 /// The most elements of a reply.
 const ELEMENTS_MAX: usize = 1_000_000;
 
@@ -163,6 +166,8 @@ pub struct Redis {
     stream: BufReader<TcpStream>,
     /// Bytes that the texts of the reply may still have.
     left: usize,
+    /// The bytes of [`ELEMENTS_BYTES_MAX`] that are left for the current reply.
+    elements_left: usize,
 }
 
 impl Redis {
@@ -179,6 +184,7 @@ impl Redis {
         let mut redis = Redis {
             stream: BufReader::new(stream),
             left: 0,
+            elements_left: 0,
         };
         if !address.password.is_empty() {
             match address.user.as_str() {
@@ -240,6 +246,7 @@ impl Redis {
     /// If there is none.
     pub async fn reply(&mut self) -> Result<Reply> {
         self.left = REPLY_BYTES_MAX;
+        self.elements_left = ELEMENTS_BYTES_MAX;
         let reply = timeout(PATIENCE, Box::pin(self.read(0))).await;
         reply.map_err(|_| RedisError::Timeout)?
     }
@@ -247,6 +254,9 @@ impl Redis {
     /// `depth` is the number of lists around the reply.
     async fn read(&mut self, depth: usize) -> Result<Reply> {
         let line = self.line().await?;
+        let size = size_of::<Reply>() + line.len();
+        let left = self.elements_left.checked_sub(size);
+        self.elements_left = left.ok_or(RedisError::Protocol)?;
         let (kind, rest) = line.split_at_checked(1).ok_or(RedisError::Protocol)?;
         let length = || rest.parse::<i64>().map_err(|_| RedisError::Protocol);
         match kind {
@@ -305,7 +315,7 @@ impl Redis {
         }
     }
 
-    /// The number that a command answers with.
+    /// The number in the reply to a command.
     ///
     /// # Errors
     /// If it fails.
@@ -436,6 +446,7 @@ mod tests {
             let mut redis = Redis {
                 stream: BufReader::new(stream),
                 left: 0,
+                elements_left: 0,
             };
             // The limit applies to each reply.
             for _ in 0..2 {
@@ -446,5 +457,32 @@ mod tests {
             }
         };
         tokio::join!(server, client);
+    }
+
+    /// The other limits would let them occupy gigabytes.
+    #[tokio::test]
+    async fn lines_and_lists_count_toward_the_limit_of_a_reply() {
+        let line = format!("+{}\r\n", "x".repeat(60_000));
+        let list = "*1000\r\n".to_owned() + &"*0\r\n".repeat(1_000);
+        for part in [line, list] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let server = async {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut sent = stream.write_all(b"*1000000\r\n").await;
+                while sent.is_ok() {
+                    sent = stream.write_all(part.as_bytes()).await;
+                }
+            };
+            let client = async {
+                let mut redis = Redis {
+                    stream: BufReader::new(TcpStream::connect(address).await.unwrap()),
+                    left: 0,
+                    elements_left: 0,
+                };
+                assert!(matches!(redis.reply().await, Err(RedisError::Protocol)));
+            };
+            tokio::join!(server, client);
+        }
     }
 }

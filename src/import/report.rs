@@ -63,16 +63,15 @@ impl Report {
         reason: impl Into<String>,
     ) {
         self.count(protocol, kind).skipped += 1;
-        let mut reason = format!("{protocol} {kind}: {}", reason.into());
+        let mut reason = format!("{protocol} {kind}: {}", printable(reason.into().chars()));
         if self.reasons.len() >= REASONS_MAX && !self.reasons.contains_key(&reason) {
             reason = "other reasons".to_owned();
         }
         let reason = self.reasons.entry(reason).or_default();
         reason.count += 1;
         if reason.examples.len() < EXAMPLES_MAX {
-            let safe = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-            let name = name.chars().take(NAME_CHARS_MAX).map(safe).collect();
-            reason.examples.push(name);
+            let name = name.chars().take(NAME_CHARS_MAX);
+            reason.examples.push(printable(name));
         }
     }
 
@@ -82,8 +81,8 @@ impl Report {
     }
 
     /// Adds a remark.
-    pub fn note(&mut self, text: String) {
-        self.notes.push(text);
+    pub fn note(&mut self, text: &str) {
+        self.notes.push(printable(text.chars()));
     }
 
     /// The report as text. After a dry run the numbers are those that would be imported.
@@ -115,10 +114,31 @@ impl Report {
     }
 }
 
+/// Without control characters, which would act on the terminal. Names come from the source.
+fn printable(chars: impl Iterator<Item = char>) -> String {
+    let safe = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    chars.map(safe).collect()
+}
+
 fn row(text: &mut String, name: &str, cells: [String; 4]) {
     text.push_str(&format!("{name:<24}"));
     for cell in cells {
         text.push_str(&format!("{cell:>15}"));
     }
     text.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_source_do_not_act_on_the_terminal() {
+        let (hostile, mut report) = ("a\0\x1b[31m\nb", Report::default());
+        report.note(&format!("1 job is missing: {hostile}"));
+        report.skip("qless", "waiting", hostile, format!("of {hostile}"));
+        let text = report.text(false);
+        assert!(!text.contains(['\0', '\x1b']), "{text:?}");
+        assert_eq!(text.lines().count(), 4, "{text:?}");
+    }
 }

@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 
 use serde::Serialize;
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, SeqAccess, Unexpected, Visitor};
+use serde_json::value::RawValue;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::block_in_place;
 
@@ -15,7 +16,7 @@ use crate::engine::{Error, RESPONSE_BYTES_MAX};
 /// Bodies up to this size, in bytes, are parsed or serialized in less than a millisecond.
 const SMALL: usize = 64 << 10;
 
-/// Up to this number, 2⁵³, each whole number is a number of its own as an `f64`.
+/// Up to this number, 2⁵³, an `f64` represents each whole number exactly.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// The elements of a JSON array, but at most one more than `MAX`: enough to see that there are too many, without the
@@ -104,14 +105,19 @@ pub fn text_after(start: &str, value: &impl Serialize) -> Result<String, Error> 
         .or_else(|_| in_place(|| text_up_to(RESPONSE_BYTES_MAX, start, value)))
 }
 
-/// Calls `read` to parse a body of `bytes` bytes. For a large body, the runtime moves the other tasks of this thread to
-/// another thread.
-pub fn read<T>(bytes: usize, read: impl FnOnce() -> T) -> T {
+/// Calls `work` to parse or write JSON of `bytes` bytes. If that is much, the runtime moves the other tasks of this
+/// thread to another thread.
+pub fn process<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes <= SMALL {
-        read()
+        work()
     } else {
-        in_place(read)
+        in_place(work)
     }
+}
+
+/// JSON as it was stored. It was validated when it was received. `None` if a newer version has stored something else.
+pub fn stored(text: &str) -> Option<&RawValue> {
+    process(text.len(), || serde_json::from_str(text).ok())
 }
 
 fn in_place<T>(work: impl FnOnce() -> T) -> T {
@@ -167,7 +173,7 @@ mod tests {
         let lengths = || {
             (
                 text(&large).unwrap().len(),
-                read(large.len(), || large.len()),
+                process(large.len(), || large.len()),
             )
         };
         assert_eq!(lengths(), (2 * SMALL + 2, 2 * SMALL));

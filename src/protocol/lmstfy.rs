@@ -90,7 +90,7 @@ pub fn router(api: Api) -> Router {
                 .merge(on(DELETE, delete)),
         )
         .route(&under("deadletter/size"), on(GET, dead_letter::size))
-        // The document omits `/api` here.
+        // The API document omits `/api` here.
         .route(
             "/{namespace}/{queue}/deadletter",
             on(DELETE, async |api, call: Call| {

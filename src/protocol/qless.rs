@@ -1,6 +1,6 @@
 //! qless over HTTP: the routes of `docs/protocols/qless.md`.
 //!
-//! A handler reads its fields from a [`Call`], calls one engine method and returns [`Results`]. Where the document
+//! A handler reads its fields from a [`Call`], calls one engine method and returns [`Results`]. Where the API document
 //! allows it, `data` is one item or an array of items. The items of an array are processed in order and independently.
 
 mod admin;

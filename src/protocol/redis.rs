@@ -1,7 +1,7 @@
 //! qless over the Redis protocol: what the clients of qless-core need of a Redis server (`docs/protocols/redis.md`).
 //!
-//! A [`Session`] runs the commands of one connection. A script is not run but recognized ([`scripts`]), and its commands
-//! call the engine ([`qless`]). [`pubsub`] sends events to subscribers.
+//! A [`Session`] runs the commands of one connection. A script is not run but recognized ([`scripts`]), and its
+//! commands call the engine ([`qless`]). [`pubsub`] sends events to subscribers.
 
 mod channels;
 mod pubsub;

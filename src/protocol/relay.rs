@@ -96,7 +96,8 @@ async fn next(api: Api, call: Call) -> Outcome {
     if jobs.is_empty() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let text = body::text(&views(&jobs, &queue))?;
+    let bytes = jobs.iter().map(|job| job.body.len()).sum();
+    let text = body::process(bytes, || body::text(&views(&jobs, &queue)))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
 }
 

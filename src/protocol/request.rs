@@ -294,7 +294,7 @@ impl BodyParts {
     }
 }
 
-/// The names and values of a query; `None` if they are not valid UTF-8. The parser replaces invalid bytes by U+FFFD,
+/// The names and values of a query; `None` if they are not valid UTF-8. The parser replaces invalid bytes with U+FFFD,
 /// which would make distinct names equal.
 pub fn pairs(query: &str) -> Option<Vec<(String, String)>> {
     let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes())

@@ -9,7 +9,7 @@ use super::value::Value;
 /// The conditions that all terms together imply.
 pub fn of(terms: &[Node]) -> Hint {
     let mut hint = Hint {
-        tag: None,
+        first_text: None,
         no_state: false,
         has_state: false,
         ids: i64::MIN..=i64::MAX,
@@ -62,8 +62,8 @@ impl<'q> Part<'q> {
         }
     }
 
-    /// Whether the expression is the tag of the state.
-    fn is_tag(self) -> bool {
+    /// Whether the expression is the first element of the state.
+    fn is_first_text(self) -> bool {
         let is_state = |node: &Node| Part::of(node).column() == Some(Column::State);
         match (self.first, self.steps) {
             (Node::Call(Function::JsonExtract, arguments), []) => {
@@ -132,8 +132,9 @@ fn add_compared(left: Part<'_>, compare: Compare, right: Part<'_>, hint: &mut Hi
         }
         (Some(Column::Id), value) => narrow(&mut hint.ids, compare, value),
         (Some(Column::Modified), value) => narrow(&mut hint.modified, compare, value),
-        (None, Value::Text { text, .. }) if is_equal && left.is_tag() => {
-            hint.tag.get_or_insert_with(|| text.clone().into_owned());
+        (None, Value::Text { text, .. }) if is_equal && left.is_first_text() => {
+            hint.first_text
+                .get_or_insert_with(|| text.clone().into_owned());
             hint.has_state = true;
         }
         // `x = 1` implies `x` if `x` can only be 1, 0 or NULL.

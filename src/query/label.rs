@@ -1,6 +1,6 @@
 //! The label of a record: a short text derived from its state, by which records are indexed and counted.
 
-use super::{Hint, tag_of};
+use super::{Hint, first_text_of};
 
 /// Maximum length of a label, in bytes. A state with a longer one has no label, because labels are indexed.
 const LABEL_BYTES_MAX: usize = 200;
@@ -8,12 +8,12 @@ const LABEL_BYTES_MAX: usize = 200;
 /// The label of a record without a state.
 pub const NO_STATE: &str = "null";
 
-/// The label of a state (JSON text without whitespace): for an array, a bracket and its tag ([`tag_of`]), if it has
-/// one; for a scalar, the state itself; none for an object.
+/// The label of a state (JSON text without whitespace): for an array, a bracket and its first element
+/// ([`first_text_of`]), if that is a text; for a scalar, the state itself; none for an object.
 pub fn label(state: Option<&str>) -> Option<String> {
     let state = state.unwrap_or(NO_STATE);
     let label = match state.as_bytes().first()? {
-        b'[' => tagged(&tag_of(Some(state))?),
+        b'[' => bracketed(&first_text_of(Some(state))?),
         b'{' => return None,
         _ => state.to_owned(),
     };
@@ -22,16 +22,16 @@ pub fn label(state: Option<&str>) -> Option<String> {
 
 /// The label of all records that meet the hint, if they have the same one.
 pub fn label_of(hint: &Hint) -> Option<String> {
-    let label = match &hint.tag {
+    let label = match &hint.first_text {
         _ if hint.no_state => NO_STATE.to_owned(),
-        Some(tag) => tagged(tag),
+        Some(first) => bracketed(first),
         None => return None,
     };
     (label.len() <= LABEL_BYTES_MAX).then_some(label)
 }
 
-fn tagged(tag: &str) -> String {
-    format!("[{}", serde_json::Value::from(tag))
+fn bracketed(first: &str) -> String {
+    format!("[{}", serde_json::Value::from(first))
 }
 
 #[cfg(test)]

@@ -83,8 +83,8 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// The beginning of a text, with everything but printable ASCII escaped: other characters can turn the log's direction or
-/// control the terminal that shows it.
+/// The beginning of a text, with everything but printable ASCII escaped: other characters can turn the log's direction
+/// or control the terminal that shows it.
 struct Escaped<'a>(&'a str);
 
 impl fmt::Display for Escaped<'_> {

@@ -26,7 +26,7 @@ pub struct JobFacts<'a> {
     pub is_tracked: bool,
     /// Group and message of the last failure.
     pub failure: Option<(&'a str, &'a str)>,
-    /// `None` if the API has no priorities.
+    /// `None` for Jobq jobs. 0 for lmstfy and Relay jobs, which have no priorities.
     pub priority: Option<f64>,
     pub tries: Option<i64>,
     pub created: i64,

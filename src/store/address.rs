@@ -1,10 +1,16 @@
 //! Database URLs: what they may contain, and how they are shown, without their passwords.
 
 use std::str::FromStr;
+use std::time::Duration;
 
-use sqlx::postgres::PgConnectOptions;
+use sqlx::ConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use tokio::time::timeout;
 
 use super::error::StoreError;
+
+/// How long a command waits for a database that accepts connections and does not respond.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What replaces a part of a URL that may contain a password.
 const HIDDEN: &str = "…";
@@ -57,6 +63,15 @@ pub fn postgres_options(address: &str) -> Result<PgConnectOptions, StoreError> {
     }
     let address = format!("{location}?{}", known.join("&"));
     PgConnectOptions::from_str(&address).map_err(|_| wrong())
+}
+
+/// The one connection of a command that imports or copies.
+///
+/// # Errors
+/// If the database cannot be reached or does not respond.
+pub async fn connect_once(options: &PgConnectOptions) -> Result<Box<PgConnection>, StoreError> {
+    let connecting = timeout(PATIENCE, options.connect()).await;
+    Ok(Box::new(connecting.map_err(|_| StoreError::Timeout)??))
 }
 
 /// Whether this is a parameter that a Postgres URL can have.

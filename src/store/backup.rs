@@ -3,8 +3,10 @@
 //! A backup is one complete file as of one commit, written by `VACUUM INTO` in a folder of its own beside the target,
 //! and given its name only when it is verified and on the disk. A restored file replaces the database in the same way.
 
-use std::fs::{self, File};
+use std::collections::BTreeMap;
+use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteSynchronous};
@@ -86,7 +88,7 @@ impl VerifiedCopy {
         Ok(bytes)
     }
 
-    /// Replaces the database by the copy. Returns its size in bytes. At any time, also after a crash, the database is
+    /// Replaces the database with the copy. Returns its size in bytes. At any time, also after a crash, the database is
     /// either the old one or the copy.
     ///
     /// # Errors
@@ -220,8 +222,8 @@ async fn verify(copy: &Path, of: &Path) -> Result<bool> {
     }
 }
 
-/// The problems that SQLite finds in the file. Triggers and views are problems, too: this program creates none, and those
-/// of others would run with the statements of the server.
+/// The problems that SQLite finds in the file. Triggers and views are problems, too: this program creates none, and
+/// those of others would run with the statements of the server.
 pub(super) async fn integrity(
     connection: &mut SqliteConnection,
 ) -> std::result::Result<Vec<String>, StoreError> {
@@ -236,6 +238,36 @@ pub(super) async fn integrity(
     let damage = found.into_iter().filter(|problem| problem != "ok");
     Ok(damage.chain(foreign).collect())
 }
+
+/// Tables and indexes of a database of this version that the migrations do not create, or create differently.
+pub(super) async fn changed_definitions(
+    connection: &mut SqliteConnection,
+) -> std::result::Result<Vec<String>, StoreError> {
+    let mut new = SqliteConnectOptions::new()
+        .in_memory(true)
+        .disable_statement_logging()
+        .connect()
+        .await?;
+    migrations::sqlite().run(&mut new).await?;
+    let expected = definitions(&mut new).await?;
+    let found = definitions(connection).await?;
+    let differs = |(name, sql): &(String, String)| expected.get(name) != Some(sql);
+    let changed = found.into_iter().filter(differs).map(|(name, _)| name);
+    Ok(changed.take(PROBLEMS_MAX).collect())
+}
+
+/// The SQL of tables and indexes by kind and name.
+async fn definitions(
+    connection: &mut SqliteConnection,
+) -> std::result::Result<BTreeMap<String, String>, StoreError> {
+    let rows: Vec<(String, String)> = sqlx::query_as(DEFINITIONS).fetch_all(connection).await?;
+    Ok(rows.into_iter().collect())
+}
+
+/// Those of SQLite and sqlx are left out: they depend on their versions.
+const DEFINITIONS: &str = "
+SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_master
+WHERE type IN ('table', 'index') AND substr(name, 1, 7) <> 'sqlite_' AND name <> '_sqlx_migrations' LIMIT 1000";
 
 const FOREIGN: &str =
     "SELECT type || ' ' || name FROM sqlite_master WHERE type IN ('trigger', 'view') LIMIT ?";
@@ -289,6 +321,7 @@ fn folder_beside(path: &Path) -> Result<TempDir> {
     let parent = file::folder_of(path);
     tempfile::Builder::new()
         .prefix(".switchyard-")
+        .permissions(Permissions::from_mode(0o700))
         .tempdir_in(parent)
         .map_err(|error| BackupError::File(text(parent), error))
 }

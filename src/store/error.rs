@@ -50,7 +50,7 @@ pub enum StoreError {
     /// The request adds jobs, but the disk is full.
     #[error("the disk is full")]
     Full,
-    /// An engine operation panicked; its group was rolled back.
+    /// A verb panicked; its group was rolled back.
     #[error("internal error")]
     Panicked,
     #[error("corrupt row: {0}")]

@@ -58,8 +58,8 @@ pub async fn open_or_join(path: &Path) -> Result<(Connection, Option<FileOwner>)
     }
 }
 
-/// Locks the file against other servers, because each server assumes that it is the only writer. Of a link, locks the file
-/// that it names, which need not exist yet.
+/// Locks the file against other servers, because each server assumes that it is the only writer. Of a link, locks the
+/// file that it names, which need not exist yet.
 pub fn lock(path: &Path) -> Result<File, StoreError> {
     let mut name = resolved(path).into_os_string();
     name.push(".lock");

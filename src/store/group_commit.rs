@@ -184,8 +184,8 @@ impl<S: Send + 'static> Writer<S> {
         self.queue.try_send(request)
     }
 
-    /// Queues a request, as soon as there is room. The request runs even if the caller stops waiting for its result, unless it is large and has
-    /// not begun.
+    /// Queues a request, as soon as there is room. The request runs even if the caller stops waiting for its result,
+    /// unless it is large and has not begun.
     pub async fn submit(&self, request: S) -> Result<(), StoreError> {
         self.queue.send(request).await
     }
@@ -198,7 +198,7 @@ async fn write<R: GroupRunner>(
     stop: CancellationToken,
     is_full: Arc<AtomicBool>,
 ) {
-    let mut trouble = Trouble::default();
+    let mut recent_failures = RecentFailures::default();
     while let Some(requests) = queue.next_group(&stop).await {
         if requests.is_empty() {
             continue;
@@ -208,8 +208,14 @@ async fn write<R: GroupRunner>(
             tracing::warn!(%error, "failed to read the free space of the database");
         }
         let count = requests.len();
-        let ran =
-            run_and_respond(&mut connection, &mut runner, requests, &mut trouble, &stop).await;
+        let ran = run_and_respond(
+            &mut connection,
+            &mut runner,
+            requests,
+            &mut recent_failures,
+            &stop,
+        )
+        .await;
         // The connection is not closed, because that could write to the database again.
         let Some(oversized) = ran else { return };
         runner.held(began.elapsed());
@@ -246,7 +252,7 @@ async fn run_and_respond<R: GroupRunner>(
     connection: &mut Connection,
     runner: &mut R,
     requests: Vec<R::Request>,
-    trouble: &mut Trouble,
+    recent_failures: &mut RecentFailures,
     stop: &CancellationToken,
 ) -> Option<Vec<R::Request>> {
     let mut oversized = Vec::new();
@@ -265,7 +271,7 @@ async fn run_and_respond<R: GroupRunner>(
             }
         }
         connection.search_slow_statement(search.limits(requests.len()));
-        let outcome = attempt(connection, runner, &mut requests, trouble, stop).await;
+        let outcome = attempt(connection, runner, &mut requests, recent_failures, stop).await;
         if let Err(error) = &outcome {
             if error.is_fatal() {
                 tracing::error!(%error, "the database can no longer be trusted");
@@ -338,9 +344,9 @@ impl SlowSearch {
     }
 }
 
-/// What has gone wrong lately.
+/// The outage and the conflict that later groups must take into account.
 #[derive(Default)]
-struct Trouble {
+struct RecentFailures {
     /// When the outage of the database began that has not ended.
     outage: Option<Instant>,
     /// When a group last conflicted with another server.
@@ -361,15 +367,15 @@ async fn attempt<R: GroupRunner>(
     connection: &mut Connection,
     runner: &mut R,
     requests: &mut [R::Request],
-    trouble: &mut Trouble,
+    recent_failures: &mut RecentFailures,
     stop: &CancellationToken,
 ) -> Result<(), StoreError> {
     let mut attempts = 1;
     loop {
-        // A panic in an operation must not end the writer.
+        // A panic in a verb must not end the writer.
         let span = GroupSpan::begin(requests.iter().map(R::trace));
         let is_recent = |at: Instant| at.elapsed() < LOCKS_FIRST;
-        let locks_first = attempts > 1 || trouble.conflict.is_some_and(is_recent);
+        let locks_first = attempts > 1 || recent_failures.conflict.is_some_and(is_recent);
         let running = of_group(&span, runner.run(connection, requests, locks_first));
         let running = AssertUnwindSafe(running).catch_unwind();
         let outcome = running.await.unwrap_or(Err(StoreError::Panicked));
@@ -380,7 +386,7 @@ async fn attempt<R: GroupRunner>(
             connection.roll_back().await;
         }
         if outcome.as_ref().is_err_and(StoreError::is_conflict) {
-            trouble.conflict = Some(Instant::now());
+            recent_failures.conflict = Some(Instant::now());
         }
         match outcome {
             Err(error) if error.is_conflict() && attempts < attempts_max(requests.len()) => {
@@ -390,7 +396,7 @@ async fn attempt<R: GroupRunner>(
                 attempts += 1;
             }
             Err(error) if error.is_outage() => {
-                let since = *trouble.outage.get_or_insert_with(Instant::now);
+                let since = *recent_failures.outage.get_or_insert_with(Instant::now);
                 let is_over = since.elapsed() > OUTAGE_RETRY_MAX || stop.is_cancelled();
                 if is_over || matches!(error, StoreError::InDoubt) {
                     return Err(error);
@@ -398,7 +404,7 @@ async fn attempt<R: GroupRunner>(
                 sleep(OUTAGE_DELAY).await;
             }
             outcome => {
-                trouble.outage = None;
+                recent_failures.outage = None;
                 return outcome;
             }
         }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::backup::{connect, integrity};
+use super::backup::{changed_definitions, connect, integrity};
 use super::{
     DatabaseInfo, Readers, Settings, Statement, StoreError, VERSION, file, migrations, postgres,
     sqlite,
@@ -20,6 +20,8 @@ pub struct Inspection {
     pub missing_indexes: Vec<String>,
     /// Problems in the file that SQLite found; always empty for Postgres.
     pub damage: Vec<String>,
+    /// Tables and indexes that the migrations do not create, or create differently; always empty for Postgres.
+    pub changed_definitions: Vec<String>,
     /// Postgres: the database's clock, in microseconds since 1970.
     pub clock: Option<i64>,
     /// The number of rows of each table.
@@ -40,28 +42,38 @@ pub fn database_file(address: &str) -> Option<PathBuf> {
 /// # Errors
 /// If the database cannot be opened or read.
 pub async fn inspect(address: &str, now: i64) -> Result<Option<Inspection>, StoreError> {
-    let (readers, damage, is_in_use) = match database_file(address) {
+    let (readers, damage, changed, is_in_use) = match database_file(address) {
         Some(path) if !path.is_file() => return Ok(None),
         Some(path) => {
             let mut connection = connect(&path).await?;
             let damage = integrity(&mut connection).await?;
+            let changed = match damage.is_empty() {
+                true => changed_definitions(&mut connection).await?,
+                false => Vec::new(),
+            };
             sqlx::Connection::close(connection).await?;
             let is_in_use = matches!(file::lock(&path), Err(StoreError::InUse));
             (
                 Readers::Sqlite(sqlite::Readers::open(&path).await?),
                 damage,
+                changed,
                 is_in_use,
             )
         }
         None => {
             let readers = postgres::Readers::open(address, Settings::default()).await?;
-            (Readers::Postgres(readers), Vec::new(), false)
+            (Readers::Postgres(readers), Vec::new(), Vec::new(), false)
         }
     };
     let inspected = inspect_with(&readers, now).await;
     readers.close().await;
     Ok(inspected?.map(|inspection| Inspection {
         damage,
+        // An older schema differs.
+        changed_definitions: match inspection.info.migration == inspection.expected {
+            true => changed,
+            false => Vec::new(),
+        },
         is_in_use: is_in_use || inspection.is_in_use,
         ..inspection
     }))
@@ -113,6 +125,7 @@ async fn inspect_with(readers: &Readers, now: i64) -> Result<Option<Inspection>,
         expected,
         is_in_use: has_servers,
         damage: Vec::new(),
+        changed_definitions: Vec::new(),
         clock,
         rows: counts(readers, is_current).await?,
         info,

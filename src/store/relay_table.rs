@@ -7,7 +7,7 @@ use futures::stream::BoxStream;
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 
-use super::address::postgres_options;
+use super::address::{connect_once, postgres_options};
 use super::{Row, StoreError};
 
 /// The longest payload or state that is read, in bytes.
@@ -62,7 +62,7 @@ impl RelayTable {
                 ("default_transaction_read_only", "on"),
             ])
             .disable_statement_logging();
-        let mut connection = Box::new(options.connect().await?);
+        let mut connection = connect_once(&options).await?;
         sqlx::raw_sql("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             .execute(&mut *connection)
             .await?;

@@ -9,8 +9,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::fs::OFlags;
+
 /// Sizes of the reserve, in bytes. The first that leaves the same amount of space free is used.
 const BYTES: [u64; 4] = [32 << 20, 16 << 20, 8 << 20, 4 << 20];
+
+/// Opening a link fails, because others may have created it in a folder that they can write to.
+const NO_LINKS: i32 = OFlags::NOFOLLOW.bits().cast_signed();
 
 /// How often a full disk is checked for space.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
@@ -26,11 +31,14 @@ pub struct Reserve {
 }
 
 impl Reserve {
-    /// Allocates the reserve of the database at `path`, unless it exists.
+    /// Allocates the reserve of the database at `path`, unless it exists. Replaces a link, without writing to its file.
     pub fn allocate(path: &Path) -> Reserve {
         let mut reserve = Reserve::at(path);
-        let file = std::fs::metadata(&reserve.path);
-        let found = file.map_or(0, |file| file.len());
+        let file = std::fs::symlink_metadata(&reserve.path);
+        if file.as_ref().is_ok_and(|file| !file.is_file()) {
+            reserve.remove();
+        }
+        let found = file.map_or(0, |file| if file.is_file() { file.len() } else { 0 });
         if BYTES.contains(&found) {
             reserve.bytes = found;
         } else if let Some(bytes) = BYTES.into_iter().find(|bytes| reserve.fill(*bytes, *bytes)) {
@@ -96,6 +104,7 @@ impl Reserve {
         let filled = || -> io::Result<()> {
             let mut options = OpenOptions::new();
             let options = options.write(true).create(true).truncate(true).mode(0o600);
+            let options = options.custom_flags(NO_LINKS);
             let file = options.open(&self.path)?;
             allocate_blocks(&file, bytes + headroom)?;
             file.set_len(bytes)
@@ -128,4 +137,31 @@ fn allocate_blocks(file: &File, bytes: u64) -> io::Result<()> {
 fn write_zeros(mut file: &File, bytes: u64) -> io::Result<()> {
     io::copy(&mut io::Read::take(io::repeat(0), bytes), &mut file)?;
     file.sync_data()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{read, symlink_metadata, write};
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_link_is_replaced_and_its_file_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (database, kept) = (folder.path().join("jobs.db"), folder.path().join("kept"));
+        let link = folder.path().join("jobs.db.reserve");
+        write(&kept, "text of somebody").unwrap();
+        symlink(&kept, &link).unwrap();
+        let reserve = Reserve::allocate(&database);
+        assert!(!reserve.is_released());
+        let found = symlink_metadata(&link).unwrap();
+        assert!(found.is_file() && found.len() == reserve.bytes());
+        assert_eq!(read(&kept).unwrap(), b"text of somebody");
+        // A link that appears later is not followed either.
+        std::fs::remove_file(&link).unwrap();
+        symlink(&kept, &link).unwrap();
+        assert!(!reserve.fill(4096, 0));
+        assert_eq!(read(&kept).unwrap(), b"text of somebody");
+    }
 }

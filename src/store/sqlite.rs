@@ -6,6 +6,8 @@ mod files;
 mod readers;
 mod writer;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -35,6 +37,7 @@ pub fn locate(address: &str) -> Result<(PathBuf, Option<tempfile::TempDir>), Sto
     if matches!(rest, ":memory:" | "//:memory:") {
         let folder = tempfile::Builder::new()
             .prefix("switchyard-")
+            .permissions(Permissions::from_mode(0o700))
             .tempdir()
             .map_err(|error| StoreError::Database(error.into()))?;
         return Ok((folder.path().join("switchyard.db"), Some(folder)));

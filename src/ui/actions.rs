@@ -251,6 +251,11 @@ impl Form {
         }
     }
 
+    /// The path to which the form was posted.
+    pub fn path(&self) -> &str {
+        &self.request.path
+    }
+
     /// The value of a field; empty if the form has no such field.
     pub fn field(&self, name: &str) -> &str {
         let found = self.fields.iter().find(|(field, _)| field == name);

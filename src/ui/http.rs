@@ -14,6 +14,7 @@ pub mod guard;
 pub mod login;
 mod markers;
 pub mod page_forms;
+mod page_turns;
 mod recent_pages;
 pub mod rejections;
 pub mod rendered_pages;
@@ -50,6 +51,7 @@ use crate::ui::display::Display;
 use crate::ui::http::authentication::{Authenticator, Principal};
 use crate::ui::http::export_slots::ExportSlots;
 use crate::ui::http::feed::Feed;
+use crate::ui::http::page_turns::PageTurns;
 use crate::ui::http::rendered_pages::RenderedPages;
 use crate::ui::model::failure_link::FailureLink;
 use crate::ui::page_request::PageRequest;
@@ -81,6 +83,7 @@ pub struct Dashboard {
     pub engine: Engine,
     pub feed: Feed,
     rendered_pages: RenderedPages,
+    page_turns: PageTurns,
     authenticator: Arc<Authenticator>,
     pub assets: Assets,
     /// Whether lmstfy namespaces need no token.
@@ -113,6 +116,7 @@ impl Dashboard {
             authenticator: Arc::new(authenticator),
             feed: Feed::start(engine.clone(), stop),
             rendered_pages: RenderedPages::default(),
+            page_turns: PageTurns::default(),
             engine,
             no_auth,
             clients,
@@ -141,6 +145,11 @@ pub fn router(state: Dashboard) -> Router {
             let options = state.leptos.clone();
             move || shell(options.clone())
         })
+        .route("/ui/{*rest}", get(missing_page))
+        .layer(middleware::from_fn_with_state(
+            state.clone(),
+            page_turns::take_turns,
+        ))
         // axum does not treat `/ui/` as `/ui`.
         .route("/ui/", get(without_slash))
         .route("/ui/events", get(feed::events))
@@ -164,7 +173,6 @@ pub fn router(state: Dashboard) -> Router {
         )
         .route("/ui/stats.csv", get(exports::statistics_as_csv))
         .route("/ui/stats.json", get(exports::statistics_as_json))
-        .route("/ui/{*rest}", get(missing_page))
         .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
         .merge(payload_forms())
         .layer(middleware::from_fn(markers::remove))

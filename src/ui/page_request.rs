@@ -224,7 +224,8 @@ fn text(encoded: &str) -> Cow<'_, str> {
     Cow::Borrowed(encoded)
 }
 
-/// The queue with this address: the end of the path of its page, see [`urls::queue_param`](crate::ui::urls::queue_param).
+/// The queue with this address: the end of the path of its page, see
+/// [`urls::queue_param`](crate::ui::urls::queue_param).
 pub fn queue_at(address: &str) -> QueueRef {
     PageRequest::at(&format!("/ui/{address}")).queue().0
 }

@@ -315,3 +315,24 @@ async fn lists_load_100_dependencies_and_dependents() {
         assert_eq!(last.dependencies.len(), expected, "{count}");
     }
 }
+
+#[tokio::test]
+async fn requests_at_the_same_time_share_the_limit_of_operations() {
+    let options = Options {
+        without_tasks: true,
+        ..options()
+    };
+    let engine = Engine::open(&options).await.unwrap();
+    let begun = (0..150).map(|_| async {
+        let new = NewOperation {
+            who: "ada".to_owned(),
+            action: JobAction::Cancel,
+            subject: Subject::Search("queue:q".to_owned()),
+            estimate: OperationEstimate::default(),
+        };
+        engine.start_operation(new).await.unwrap()
+    });
+    let begun = futures::future::join_all(begun).await;
+    let refused = |it: &&Result<i64, OperationError>| matches!(it, Err(OperationError::TooMany));
+    assert_eq!(begun.iter().filter(refused).count(), 50);
+}

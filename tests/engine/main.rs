@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod alerts;
 mod bodies;
 mod bounds;
 mod chains;

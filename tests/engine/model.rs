@@ -1,4 +1,5 @@
-//! All verbs of the engine against a model in memory, with the clock, maintenance, bulk operations, restarts and crashes.
+//! All verbs of the engine against a model in memory, with the clock, maintenance, bulk operations, restarts and
+//! crashes.
 //!
 //! A walk is a sequence of episodes, each on an empty database. A difference is printed with the seed and the shortest
 //! sequence of steps that still shows it. `SWITCHYARD_MODEL_STEPS` sets the number of steps, `SWITCHYARD_SEED` the

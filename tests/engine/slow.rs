@@ -1,5 +1,5 @@
-//! Statements that take too long on Postgres: one of the writer fails only the request that causes it, and one that reads
-//! ends on the database too.
+//! Statements that take too long on Postgres: one of the writer fails only the request that causes it, and one that
+//! reads ends on the database too.
 
 use futures::future::join_all;
 use sqlx::postgres::PgConnection;

@@ -1,7 +1,7 @@
 //! Stress test of all protocols together, with delays, expired leases, moves, cancels and requeues, while maintenance
-//! deletes complete jobs at once; on Postgres with two servers on one database, and a third one that joins at half time.
-//! Afterwards, no job may be lost, claimed again without a reason, or completed twice, and the consistency check must
-//! pass. A request may be refused if the database is too slow, but only if the log says so.
+//! deletes complete jobs at once; on Postgres with two servers on one database, and a third one that joins at half
+//! time. Afterwards, no job may be lost, claimed again without a reason, or completed twice, and the consistency check
+//! must pass. A request may be refused if the database is too slow, but only if the log says so.
 //!
 //! `SWITCHYARD_STORM_S` sets the duration in seconds, `SWITCHYARD_SEED` the random choices.
 

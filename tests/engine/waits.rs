@@ -103,7 +103,8 @@ async fn a_waiting_consumer_gets_every_available_job() {
     }
 }
 
-/// The result of a write that is repeated while it takes too long: on Postgres, a busy machine can exceed its time limit.
+/// The result of a write that is repeated while it takes too long: on Postgres, a busy machine can exceed its time
+/// limit.
 async fn repeated<T, F: Future<Output = Result<T, Error>>>(write: impl Fn() -> F) -> T {
     loop {
         match write().await {

@@ -228,6 +228,40 @@ fn check_reports_what_keeps_the_server_from_starting() {
     );
     file.write("hsts = true\n");
     assert!(!file.run(&["config", "check"], &[]).status.success());
+    // Each other listener, too.
+    for (listener, open) in [
+        ("redis-listen", "open-qless"),
+        ("metrics-listen", "open-metrics"),
+    ] {
+        let options =
+            format!("admin-token = 'long-enough-for-an-admin'\n{listener} = '0.0.0.0:3001'\n");
+        for command in [
+            &["config", "check"][..],
+            &["doctor", "--database", "sqlite::memory:"],
+        ] {
+            file.write(&options.replace("admin-token = 'long-enough-for-an-admin'\n", ""));
+            let output = file.run(command, &[]);
+            assert_eq!(output.status.code(), Some(1), "{output:?}");
+            let printed = format!(
+                "{}{}",
+                String::from_utf8_lossy(&output.stdout),
+                stderr(&output)
+            );
+            assert!(
+                printed.contains("cannot listen on 0.0.0.0:3001"),
+                "{printed}"
+            );
+            file.write(&format!("{options}{open} = true\n"));
+            let output = file.run(command, &[]);
+            let printed = format!(
+                "{}{}",
+                String::from_utf8_lossy(&output.stdout),
+                stderr(&output)
+            );
+            let warning = "accepting unauthenticated requests at 0.0.0.0:3001";
+            assert!(printed.contains(warning), "{printed}");
+        }
+    }
 }
 
 /// The status of a qless request with this token.

@@ -132,6 +132,14 @@ async fn problems_are_found_and_change_the_exit_code() {
         .run("UPDATE tallies SET n = n + 3 WHERE kind = 0")
         .await;
     installation.assert_problem("consistency", "inconsistencies", &[]);
+    installation
+        .run("CREATE UNIQUE INDEX foreign_one ON audit (role)")
+        .await;
+    installation.assert_problem(
+        "definitions",
+        "differ from those that this program creates",
+        &[],
+    );
     let database = installation.path("jobs.db");
     fs::set_permissions(&database, fs::Permissions::from_mode(0o666)).unwrap();
     installation.assert_problem("files", "can be changed by others (mode 666)", &[]);

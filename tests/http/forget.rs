@@ -111,3 +111,20 @@ async fn a_forgotten_worker_is_listed_again_after_a_request() {
     worker.at(3).pop("work").await;
     assert_eq!(names(&server, "/workers").await, ["w"]);
 }
+
+#[tokio::test]
+async fn the_page_of_a_forgotten_worker_counts_its_leases() {
+    let server = Server::with(&[]);
+    let worker = server.by("w");
+    worker.add_ids("work", &["a", "b"]).await;
+    worker.pop_ids("work", 2).await;
+    forget(&server, "/worker/w").await;
+    let address = format!("http://{}/ui/fn/worker", server.address);
+    let request = server.http.post(address).form(&[("name", "w")]);
+    let request = request
+        .header("sec-fetch-site", "same-origin")
+        .header("accept", "application/json");
+    let view: Value = request.send().await.unwrap().json().await.unwrap();
+    let counts = (&view["worker"]["running"], &view["worker"]["stalled"]);
+    assert_eq!(counts, (&json!(2), &json!(0)), "{view}");
+}

@@ -9,8 +9,8 @@ use tempfile::TempDir;
 use crate::support::relay::Relay;
 use crate::support::{Server, database};
 
-/// The table as Relay creates it (relay-io/relay, `relay-postgres/migrations/1697429987001_initialize.sql`), and jobs as
-/// it leaves them: waiting, scheduled, running, running in the last attempt, and returned after a timeout.
+/// The table as Relay creates it (relay-io/relay, `relay-postgres/migrations/1697429987001_initialize.sql`), and jobs
+/// as it leaves them: waiting, scheduled, running, running in the last attempt, and returned after a timeout.
 const RELAY: &str = r#"
 CREATE TABLE jobs (
     id varchar NOT NULL, queue varchar NOT NULL, timeout interval NOT NULL, max_retries smallint DEFAULT NULL,

@@ -166,7 +166,7 @@ async fn large_pages_that_are_not_read_share_256_mib() {
 #[tokio::test]
 async fn large_forms_share_256_mib() {
     let server = with_large_page().await;
-    let head = "POST /ui/put HTTP/1.1\r\nsec-fetch-site: same-origin\r\n\
+    let head = "POST /ui/jobq/q HTTP/1.1\r\nsec-fetch-site: same-origin\r\n\
          content-type: application/x-www-form-urlencoded";
     let uploads = upload(&server, 32, head, 8 << 20).await;
     until_reserved(&server, ALL).await;

@@ -319,3 +319,20 @@ async fn metrics_need_the_credentials_of_the_admin_except_at_their_own_listener(
     let request = request.header("host", "attacker.example").send().await;
     assert_eq!(request.unwrap().status(), 421);
 }
+
+/// Each name is repeated in about 50 lines.
+#[tokio::test]
+async fn long_names_of_queues_are_cut_and_stay_different() {
+    let server = Server::with(&[]);
+    let long = "é".repeat(120);
+    for end in ["a", "b"] {
+        let queue = format!("{long}{end}");
+        server.client().add_ids(&queue, &[end]).await;
+    }
+    let metrics = Metrics::of(&server).await;
+    let paused = |line: &&str| line.starts_with("switchyard_queue_paused{");
+    let lines: HashSet<&str> = metrics.text.lines().filter(paused).collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    let start = format!("queue=\"{}… #", "é".repeat(64));
+    assert!(lines.iter().all(|line| line.contains(&start)), "{lines:?}");
+}

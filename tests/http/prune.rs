@@ -1,8 +1,11 @@
 //! How long statistics are kept, and the options for that.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use serde_json::{Value, json};
 
 use crate::support::Server;
+use crate::support::lmstfy::Lmstfy;
 
 const DAY: f64 = 86_400.0;
 
@@ -71,6 +74,39 @@ async fn statistics_are_deleted_by_day_after_the_configured_time() {
         assert_eq!(sums(&stats(&server, "work", day).await), none, "{day}");
     }
     assert_eq!(sums(&stats(&server, "work", 100).await), whole);
+}
+
+/// The options belong to qless, and clients of qless must not affect other protocols.
+#[tokio::test]
+async fn options_of_qless_do_not_delete_recent_statistics_of_other_protocols() {
+    let server = Server::with(&["--no-auth", "--trust-client-clock"]);
+    let lmstfy = Lmstfy::new(&server, "ns");
+    let id = lmstfy.publish("q?ttl=0&tries=1", "x").await;
+    lmstfy.take("q").await;
+    lmstfy.ack("q", &id).await;
+    for option in ["stats-history", "histogram-history"] {
+        server.client().set(option, json!(0)).await.ok();
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let today = i32::try_from(now.as_secs() / 86_400).unwrap();
+    let page = async || {
+        let address = format!("http://{}/ui/lmstfy/ns/q/stats", server.address);
+        server
+            .http
+            .get(address)
+            .send()
+            .await
+            .unwrap()
+            .text()
+            .await
+            .unwrap()
+    };
+    let none = "No activity in this queue";
+    for (days, is_kept) in [(1, true), (29, true), (31, false)] {
+        one_job(&server, "work", today + days).await;
+        let is_shown = !page().await.contains(none);
+        assert_eq!(is_shown, is_kept, "{days}");
+    }
 }
 
 #[tokio::test]

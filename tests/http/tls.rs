@@ -274,10 +274,20 @@ async fn sighup_replaces_the_certificate_for_new_connections() {
     is_healthy(&mut second.connect(server).await).await;
     pair.renew();
     server.reload();
-    while pair.client().try_connect(server).await.is_err() {
+    let third = pair.client();
+    while third.try_connect(server).await.is_err() {
         sleep(PAUSE).await;
     }
     is_healthy(&mut old).await;
+    // Nothing ever writes to this pipe.
+    fs::remove_file(pair.key()).unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(pair.key())
+        .status();
+    assert!(made.unwrap().success());
+    server.reload();
+    logged(&logs, "key.pem: not a regular file").await;
+    is_healthy(&mut third.connect(server).await).await;
 }
 
 /// The error of a server that does not start with these options.

@@ -4,16 +4,23 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde_json::json;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
 
-use crate::support::Server;
 use crate::support::lmstfy::Lmstfy;
 use crate::support::log::Logged;
 use crate::support::raw::{self, Connection};
+use crate::support::{Server, lower_quartile};
 
 /// Runs a statement directly on the database.
 async fn run(database: &str, statement: &str) {
@@ -219,4 +226,96 @@ async fn a_consume_names_at_most_1000_queues_including_duplicates() {
             reply.assert_rejected(400, "invalid queue name(s)");
         }
     }
+}
+
+/// Rendering the login page costs more than any other response to strangers. Connections that each request it take
+/// turns, so few pages are rendered before the next request of another client.
+#[tokio::test]
+async fn a_flood_of_login_pages_does_not_block_other_clients() {
+    let token = ["--admin-token", "the-token-of-the-admin"];
+    flood_with_pages(&Server::with(&token), "/ui/login").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_guests_who_request_missing_pages_does_not_block_other_clients() {
+    flood_with_pages(&Server::with(&[]), "/ui/nowhere").await;
+}
+
+async fn flood_with_pages(server: &Server, path: &str) {
+    const CONNECTIONS: usize = 200;
+    let requests = format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").repeat(50);
+    let pages = Arc::new(AtomicUsize::new(0));
+    let mut flood = JoinSet::new();
+    for _ in 0..CONNECTIONS {
+        let mut connection = Connection::to(server).await;
+        connection.write(&requests).await;
+        let pages = Arc::clone(&pages);
+        flood.spawn(async move {
+            let mut read = vec![0; 64 << 10];
+            while let Ok(length @ 1..) = connection.0.read(&mut read).await {
+                let text = String::from_utf8_lossy(&read[..length]);
+                pages.fetch_add(text.matches("<!DOCTYPE").count(), Ordering::Relaxed);
+            }
+        });
+    }
+    while pages.load(Ordering::Relaxed) < CONNECTIONS {
+        sleep(Duration::from_millis(1)).await;
+    }
+    let mut other = Connection::to(server).await;
+    let mut between = Vec::new();
+    for _ in 0..20 {
+        let before = pages.load(Ordering::Relaxed);
+        other
+            .write("GET /health/live HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            .await;
+        let response = other.read_until("ok\n").await;
+        assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+        between.push(pages.load(Ordering::Relaxed) - before);
+    }
+    assert!(
+        pages.load(Ordering::Relaxed) < 50 * CONNECTIONS,
+        "the flood goes on"
+    );
+    let shown = format!("{between:?}");
+    assert!(lower_quartile(between) < CONNECTIONS / 5, "{shown}");
+}
+
+/// hyper runs up to 16 requests of a connection in a row, if they need not wait for anything.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pipelined_requests_take_turns_with_other_clients() {
+    const CONNECTIONS: usize = 200;
+    let server = Server::with(&[]);
+    let requests = "GET /nowhere HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".repeat(1_000);
+    let answered = Arc::new(AtomicUsize::new(0));
+    let mut flood = JoinSet::new();
+    for _ in 0..CONNECTIONS {
+        let stream = TcpStream::connect(&server.address).await.unwrap();
+        let (mut reads, mut writes) = stream.into_split();
+        let requests = requests.clone();
+        flood.spawn(async move { while writes.write_all(requests.as_bytes()).await.is_ok() {} });
+        let answered = Arc::clone(&answered);
+        flood.spawn(async move {
+            let mut read = vec![0; 64 << 10];
+            while let Ok(length @ 1..) = reads.read(&mut read).await {
+                let text = String::from_utf8_lossy(&read[..length]);
+                answered.fetch_add(text.matches("HTTP/1.1 404").count(), Ordering::Relaxed);
+            }
+        });
+    }
+    while answered.load(Ordering::Relaxed) < 10 * CONNECTIONS {
+        sleep(Duration::from_millis(1)).await;
+    }
+    let mut other = Connection::to(&server).await;
+    let mut between = Vec::new();
+    for _ in 0..20 {
+        let before = answered.load(Ordering::Relaxed);
+        other
+            .write("GET /health/live HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            .await;
+        let response = other.read_until("ok\n").await;
+        assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+        between.push(answered.load(Ordering::Relaxed) - before);
+    }
+    let shown = format!("{between:?}");
+    assert!(lower_quartile(between) < 2 * CONNECTIONS, "{shown}");
 }

@@ -1,8 +1,8 @@
-//! Databases of all earlier schemas are upgraded with their jobs, even if the server is killed meanwhile. A database of a
-//! newer program is refused.
+//! Databases of all earlier schemas are upgraded with their jobs, even if the server is killed meanwhile. A database of
+//! a newer program is refused.
 //!
-//! `SWITCHYARD_JOBS` sets the number of jobs, `SWITCHYARD_UPGRADE_KILLS` how often each of some upgrades is interrupted,
-//! `SWITCHYARD_SEED` when.
+//! `SWITCHYARD_JOBS` sets the number of jobs, `SWITCHYARD_UPGRADE_KILLS` how often each of some upgrades is
+//! interrupted, `SWITCHYARD_SEED` when.
 
 use std::fs;
 use std::path::Path;

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use sqlx::{AssertSqlSafe, Connection, Row, SqliteConnection};
 use switchyard::budget::Budget;
-use switchyard::query::{Query, Record, tag_of};
+use switchyard::query::{Query, Record, first_text_of};
 use tokio::runtime::Runtime;
 
 use super::expressions::{OPERATORS, expression, job};
@@ -183,7 +183,7 @@ fn check_hint(query: &Query, record: &Record<'_>) -> Result<(), TestCaseError> {
     prop_assert!(hint.modified.contains(&record.modified));
     prop_assert!(!(hint.no_state && record.state.is_some()));
     prop_assert!(!(hint.has_state && record.state.is_none()));
-    prop_assert!(hint.tag.is_none() || hint.tag == tag_of(record.state));
+    prop_assert!(hint.first_text.is_none() || hint.first_text == first_text_of(record.state));
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Typical queries.
 
 use switchyard::budget::{Budget, BudgetExceeded};
-use switchyard::query::{Query, Record, tag_of};
+use switchyard::query::{Query, Record, first_text_of};
 
 use super::{NOW, RECORD, is, matches, parse};
 
@@ -203,7 +203,7 @@ fn hints_contain_the_conditions_that_an_index_supports() {
         r#"[["IS","id = 4 AND state ->> 0 IN ('CREATED')","TRUE"]]"#,
     ] {
         let hint = hint(query);
-        assert_eq!(hint.tag.as_deref(), Some("CREATED"), "{query}");
+        assert_eq!(hint.first_text.as_deref(), Some("CREATED"), "{query}");
         assert!(hint.has_state && !hint.no_state);
     }
     assert!(hint(r#"[["IS","j.state",null]]"#).no_state);
@@ -220,14 +220,20 @@ fn hints_contain_the_conditions_that_an_index_supports() {
     assert!(hint(r#"[["=","id",1.5]]"#).ids.is_empty());
     let nothing =
         hint(r#"[["=","state ->> 0 = 'CREATED' OR id > 3","1"],["=","modified + 0","5"]]"#);
-    assert_eq!((nothing.tag, nothing.ids.clone()), (None, nothing.modified));
+    assert_eq!(
+        (nothing.first_text, nothing.ids.clone()),
+        (None, nothing.modified)
+    );
     assert_eq!(nothing.ids, i64::MIN..=i64::MAX);
 }
 
 #[test]
-fn the_tag_of_a_state_is_the_text_at_its_start() {
-    assert_eq!(tag_of(Some(r#"["CREATED"]"#)).as_deref(), Some("CREATED"));
-    assert_eq!(tag_of(Some(r#"["\u0041",1]"#)).as_deref(), Some("A"));
+fn the_first_text_of_a_state_is_the_text_at_its_start() {
+    assert_eq!(
+        first_text_of(Some(r#"["CREATED"]"#)).as_deref(),
+        Some("CREATED")
+    );
+    assert_eq!(first_text_of(Some(r#"["\u0041",1]"#)).as_deref(), Some("A"));
     for none in [
         Some("[1]"),
         Some("[]"),
@@ -235,7 +241,7 @@ fn the_tag_of_a_state_is_the_text_at_its_start() {
         Some("[null]"),
         None,
     ] {
-        assert_eq!(tag_of(none), None);
+        assert_eq!(first_text_of(none), None);
     }
 }
 

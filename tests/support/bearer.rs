@@ -1,5 +1,5 @@
-//! An HTTP client with an optional bearer token, shared by the clients of Relay and Jobq, and the responses of all APIs as
-//! received.
+//! An HTTP client with an optional bearer token, shared by the clients of Relay and Jobq, and the responses of all APIs
+//! as received.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,5 +1,5 @@
-//! A disk that records what a server writes to an SQLite database (`disk.c`), can be replayed up to a loss of power, and
-//! fails on request.
+//! A disk that records what a server writes to an SQLite database (`disk.c`), can be replayed up to a loss of power,
+//! and fails on request.
 
 use std::fs;
 use std::path::{Path, PathBuf};

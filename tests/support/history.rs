@@ -2,8 +2,8 @@
 //!
 //! Each call is recorded before it is made (`invoke`), and when it ends: successful, rejected, or unknown if there was
 //! no response. The check finds violations: acknowledged jobs that were lost, jobs that were claimed but never put,
-//! jobs with more than one accepted completion, and jobs that were claimed again before their lease expired without having
-//! been returned.
+//! jobs with more than one accepted completion, and jobs that were claimed again before their lease expired without
+//! having been returned.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};

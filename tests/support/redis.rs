@@ -1,4 +1,5 @@
-//! A client of the Redis protocol. Replies are JSON: an error is `{"error": …}`, a message of a channel `{"push": […]}`.
+//! A client of the Redis protocol. Replies are JSON: an error is `{"error": …}`, a message of a channel `{"push":
+//! […]}`.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};

@@ -75,7 +75,8 @@ impl Server {
         command
     }
 
-    /// The file of the program: the one that was compiled with the tests, or the one that `SWITCHYARD_TEST_PROGRAM` names.
+    /// The file of the program: the one that was compiled with the tests, or the one that `SWITCHYARD_TEST_PROGRAM`
+    /// names.
     pub fn path() -> PathBuf {
         let given = std::env::var_os("SWITCHYARD_TEST_PROGRAM");
         given.map_or_else(|| env!("CARGO_BIN_EXE_switchyard").into(), PathBuf::from)

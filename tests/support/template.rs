@@ -1,5 +1,5 @@
-//! An SQLite database with all tables and no rows, which new servers of tests begin with: creating the tables takes longer
-//! than most tests.
+//! An SQLite database with all tables and no rows, which new servers of tests begin with: creating the tables takes
+//! longer than most tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};

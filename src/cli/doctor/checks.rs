@@ -24,14 +24,7 @@ pub fn configuration(serve: &Serve) -> Vec<Finding> {
         Ok(settings) => settings,
         Err(why) => return vec![Finding::problem("configuration", why)],
     };
-    let metrics = serve.monitoring.access(&serve.access, &settings.auth);
-    let checked = serve.access.check(serve.listen, &settings.auth);
-    let checked = checked.and_then(|mut warnings| {
-        let (_, warning) = metrics?;
-        warnings.extend(warning);
-        Ok(warnings)
-    });
-    match checked {
+    match serve.exposure(&settings.auth) {
         Err(why) => vec![Finding::problem("access", why)],
         Ok(warnings) if warnings.is_empty() => vec![
             Finding::ok("configuration", "valid"),
@@ -80,7 +73,7 @@ pub fn files(loaded: &Loaded, serve: &Serve) -> Vec<Finding> {
         let count = files.len();
         return vec![Finding::ok(
             "files",
-            format!("{count} files are readable by their owners only"),
+            format!("no file is readable by other users ({count} checked)"),
         )];
     }
     findings
@@ -119,8 +112,8 @@ fn permissions(path: &Path) -> Option<Finding> {
     None
 }
 
-/// Whether others than the owner can read a file. A file of root may be readable by its group: so the service gets its
-/// secrets, and cannot change them.
+/// Whether users other than the owner can read a file. A file that belongs to root may be readable by its group, so
+/// that the service can read its secrets but not change them.
 fn is_exposed(mode: u32, owner: u32) -> bool {
     let allowed = if owner == 0 { 0o040 } else { 0 };
     mode & 0o044 & !allowed != 0
@@ -158,6 +151,7 @@ pub async fn database(serve: &Serve, now: i64) -> (Option<Inspection>, Vec<Findi
         findings.push(finding);
     } else {
         findings.push(Finding::ok("integrity", "no damage found"));
+        findings.extend(definitions(&found));
         if found.info.migration == found.expected {
             findings.push(consistency(&serve.database).await);
         }
@@ -227,6 +221,18 @@ fn indexes(found: &Inspection) -> Finding {
     )
 }
 
+/// `None` if there is nothing to say.
+fn definitions(found: &Inspection) -> Option<Finding> {
+    let changed = &found.changed_definitions;
+    let message = "tables or indexes differ from those that this program creates; another program has created or \
+                   changed the file";
+    (!changed.is_empty()).then(|| {
+        let mut finding = Finding::problem("definitions", message);
+        finding.details.clone_from(changed);
+        finding
+    })
+}
+
 fn difference(micros: i64) -> Finding {
     let seconds = micros / 1_000_000;
     if micros.abs() > CLOCK_DIFFERENCE_MAX {
@@ -256,7 +262,7 @@ async fn consistency(database: &str) -> Finding {
         Ok(found) if found.is_empty() => Finding::ok("consistency", "no inconsistencies"),
         Ok(found) => {
             let message = format!(
-                "{} inconsistencies; POST /check or the Check page repairs them",
+                "inconsistencies: {}; POST /check or the Check page repairs them",
                 found.len()
             );
             let mut finding = Finding::problem("consistency", message);

@@ -65,7 +65,7 @@ async fn read(session: &Session, group: &str, range: &str) -> Result<FailingView
     };
     let view = session.read(call).await?;
     if view.group.count == 0 {
-        let why = format!("no jobs have failed with \"{group}\"");
+        let why = format!("no failed jobs in group \"{group}\"");
         return Err(crate::cli::exit::Failure::new(Code::NotFound, why));
     }
     Ok(view)

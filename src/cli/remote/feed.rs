@@ -15,7 +15,7 @@ use crate::client::Events;
 /// The server sends an event at least every 15 s, so a longer silence is a lost connection.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 
-/// How long to wait before the first attempt to connect again, and at most.
+/// The first and the longest wait before an attempt to connect again.
 const WAIT_MIN: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_secs(15);
 
@@ -137,7 +137,7 @@ pub async fn watched(
     }
 }
 
-/// Clears the screen first if it is one, except for JSON.
+/// Prints the text. On a terminal, clears the screen first, except for JSON.
 fn show(session: &Session, text: &str) -> std::io::Result<()> {
     if session.json {
         try_print(text)
@@ -159,7 +159,7 @@ pub async fn wait_until(session: &Session, is_done: impl AsyncFn() -> Result<boo
         if is_done().await? {
             return Ok(());
         }
-        // The check reports a server that stays away.
+        // If the server remains unreachable, `is_done` returns the error.
         drop(feed.changed().await);
         sleep_until(next).await;
     }

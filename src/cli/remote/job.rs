@@ -141,7 +141,7 @@ async fn delete(session: &Session, queue: &QueueName, id: String) -> Result<Acti
         .await
 }
 
-/// The result of an action on a qless job; if it was refused because there is no such job, that.
+/// The result of an action on a qless job. If the action was refused and the job does not exist, the error says that.
 pub async fn missing_first(
     session: &Session,
     id: &str,

@@ -21,7 +21,7 @@ use crate::ui::model::queue_ref::Protocol;
 /// Maximum size of a payload or a line, in bytes; servers accept less.
 const BYTES_MAX: usize = 15 << 20;
 
-/// Maximum number of jobs in one request, and of the bytes after which it is sent.
+/// Maximum number of jobs in one request, and the number of bytes after which a request is sent.
 const BATCH_JOBS: usize = 250;
 const BATCH_BYTES: usize = 1 << 20;
 

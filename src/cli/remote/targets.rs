@@ -161,7 +161,8 @@ pub async fn start(session: &Session, request: &OperationRequest, bulk: &BulkOpt
         let text = || {
             let undo = if view.can_be_undone { "can" } else { "cannot" };
             format!(
-                "{at_least}{jobs} jobs match, {applicable} can be changed in their current state; this {undo} be undone\n\n{}",
+                "matching jobs: {at_least}{jobs}; {applicable} can be changed in their current state; this {undo} be \
+                 undone\n\n{}",
                 job_table(&view.samples)
             )
         };

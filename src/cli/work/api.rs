@@ -85,7 +85,7 @@ impl Api {
                 client,
                 name,
                 options: protocol.clone(),
-                unanswered: Mutex::default(),
+                without_response: Mutex::default(),
             }),
         }
     }

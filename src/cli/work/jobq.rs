@@ -30,7 +30,7 @@ pub struct Jobq {
     pub name: String,
     pub options: ProtocolOptions,
     /// Polls without a response: the queue and the ID of the run. They may have set the state of a job.
-    pub unanswered: Mutex<Vec<(String, Uuid)>>,
+    pub without_response: Mutex<Vec<(String, Uuid)>>,
 }
 
 #[derive(Deserialize)]
@@ -70,7 +70,7 @@ struct Query<'a> {
 impl Jobq {
     /// Polls one queue after the other, until there are enough jobs.
     pub async fn claim(&self, queues: &[String], count: usize) -> Result<Vec<Job>, Error> {
-        let mut jobs = self.answers().await?;
+        let mut jobs = self.jobs_of_lost_responses().await?;
         let abandoned = self.options.take_over.map(|after| self.abandoned(after));
         let abandoned = abandoned.transpose()?;
         let queries = || {
@@ -110,7 +110,7 @@ impl Jobq {
             Err(error) if error.message() == Some(NOTHING) => Ok(None),
             Err(error) => {
                 if error.is_uncertain() {
-                    self.unanswered().push((queue.to_owned(), run));
+                    self.without_response().push((queue.to_owned(), run));
                 }
                 Err(error)
             }
@@ -118,10 +118,10 @@ impl Jobq {
     }
 
     /// The jobs of polls that had no response. Jobq has no leases, so no other worker would get them.
-    async fn answers(&self) -> Result<Vec<Job>, Error> {
+    async fn jobs_of_lost_responses(&self) -> Result<Vec<Job>, Error> {
         let mut jobs = Vec::new();
         loop {
-            let Some((queue, run)) = self.unanswered().last().cloned() else {
+            let Some((queue, run)) = self.without_response().last().cloned() else {
                 return Ok(jobs);
             };
             let label = format!("'{}'", self.options.assigned_state);
@@ -137,12 +137,12 @@ impl Jobq {
             for job in page.jobs {
                 jobs.push(self.job(&queue, job.get())?);
             }
-            self.unanswered().pop();
+            self.without_response().pop();
         }
     }
 
-    fn unanswered(&self) -> MutexGuard<'_, Vec<(String, Uuid)>> {
-        self.unanswered
+    fn without_response(&self) -> MutexGuard<'_, Vec<(String, Uuid)>> {
+        self.without_response
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }

@@ -84,7 +84,7 @@ impl LineProgram {
     /// Writes the job, and waits for the answer. The second value tells whether the program can get another job.
     ///
     /// # Errors
-    /// If the program ended, and the system does not tell how.
+    /// If the program ended and the system does not report how.
     pub async fn run(
         &mut self,
         job: &Job,
@@ -116,7 +116,7 @@ impl LineProgram {
         }
         if answer.len() as u64 >= ANSWER_BYTES_MAX {
             return Ok((
-                no_answer("the response line of the program is longer than 64 KiB"),
+                no_answer("the answer of the program is longer than 64 KiB"),
                 false,
             ));
         }

@@ -158,7 +158,7 @@ impl Program {
     /// Waits until the program has ended. Cancel-safe.
     ///
     /// # Errors
-    /// If the system does not tell.
+    /// If the system does not report how the program ended.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait().await
     }

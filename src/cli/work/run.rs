@@ -120,7 +120,7 @@ impl Claims {
             () = self.shutdown.stopping() => Cause::Shutdown,
         };
         let mut cause = cause;
-        // What it writes because it is stopped says nothing about why.
+        // Taken before the stop: what the program writes while it is being stopped does not explain the cause.
         let stderr = run.stderr();
         tracing::info!(queue = job.queue, id = job.id, after = ?started.elapsed(), "stopping a program");
         {
@@ -172,7 +172,7 @@ impl Claims {
             self.shutdown.stopping().await;
             sleep(LAST_REPORT_MAX).await;
         };
-        let is_late = "the server did not respond to its outcome in time";
+        let is_late = "the server did not confirm its outcome in time";
         tokio::select! {
             biased;
             () = superseded.cancelled() => match report {

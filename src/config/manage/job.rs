@@ -77,7 +77,8 @@ pub enum JobCommand {
     Track(Targets),
     /// Stop tracking jobs.
     Untrack(Targets),
-    /// Take running qless jobs from their workers, without using a retry. The jobs become first in line in their queues.
+    /// Take running qless jobs from their workers, without using a retry. The jobs become first in line in their
+    /// queues.
     Timeout(Jobs),
     /// Change when scheduled jobs are due; without a duration, make them available now.
     Schedule {
@@ -176,8 +177,8 @@ pub struct JobPut {
     /// Put one job for each line of this file; the line is its payload. A hyphen reads standard input.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["items", "id"])]
     pub lines: Option<PathBuf>,
-    /// Put one job for each line of this file; the line is a JSON object with the fields of the API, for qless: id, meta,
-    /// klass, priority, retries, delay, tags and depends. A hyphen reads standard input.
+    /// Put one job for each line of this file; the line is a JSON object with the fields of the API, for qless: id,
+    /// meta, klass, priority, retries, delay, tags and depends. A hyphen reads standard input.
     #[arg(long, value_name = "FILE", conflicts_with = "id")]
     pub items: Option<PathBuf>,
     /// ID of the job (qless, Relay) [default: generated].

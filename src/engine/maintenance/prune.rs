@@ -3,6 +3,7 @@
 
 use crate::engine::audit;
 use crate::engine::maintenance::tasks::BATCH;
+use crate::engine::model::config::default_number;
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::counters::{Kind, SUMMARY_SLOT};
 use crate::engine::verbs::admin::sessions;
@@ -69,12 +70,18 @@ async fn prune_statistics(
     let Some((last, is_full)) = last_queue(connection, from).await? else {
         return Ok((Progress::Entries, false));
     };
-    let prune = |kind: Kind, day: i64, slot: i64| {
-        let args = [kind as i64, day, slot, BATCH, from, last].map(Into::into);
+    let prune = |kind: Kind, day: (i64, i64), slot: i64| {
+        let (qless, others) = day;
+        let args = [kind as i64, qless, slot, BATCH, from, last, others].map(Into::into);
         Statement::new(PRUNE_COUNTERS, args)
     };
-    let statistics = work.last_expired_day("stats-history");
-    let histograms = work.last_expired_day("histogram-history");
+    // Clients of qless can set the options, and must not delete statistics of other protocols.
+    let days = |option: &str| {
+        let by_option = work.last_expired_day(option);
+        let by_default = work.now.day() - default_number(option).unwrap_or_default();
+        (by_option, by_option.min(by_default))
+    };
+    let (statistics, histograms) = (days("stats-history"), days("histogram-history"));
     let answers = connection
         .run(vec![
             prune(Kind::Wait, statistics, SUMMARY_SLOT),
@@ -190,10 +197,12 @@ WITH slice AS (
 SELECT failure_group, (SELECT count(*) FROM slice), queue FROM slice ORDER BY failure_group DESC, queue DESC LIMIT 1";
 
 // The join with `queues` lets the primary key (kind, queue, day, ...) find the rows.
+// Of other protocols, up to day $7, which is not after day $2.
 const PRUNE_COUNTERS: &str = "
 DELETE FROM tallies WHERE kind = $1 AND day <= $2 AND slot >= $3 AND (queue, day, slot, server) IN (
     SELECT t.queue, t.day, t.slot, t.server FROM queues AS q CROSS JOIN tallies AS t
-    WHERE q.id >= $5 AND q.id <= $6 AND t.kind = $1 AND t.queue = q.id AND t.day <= $2 AND t.slot >= $3 LIMIT $4 + 0)";
+    WHERE q.id >= $5 AND q.id <= $6 AND t.kind = $1 AND t.queue = q.id AND t.slot >= $3
+    AND t.day <= CASE q.protocol WHEN 'qless' THEN $2 ELSE $7 END LIMIT $4 + 0)";
 
 // A count is the sum of one row per server. Locked rows that add up to 0 can be deleted even while another server adds
 // to its own row.

@@ -1,5 +1,5 @@
-//! Records how many jobs are waiting in each queue, once a minute, for the charts of the statistics. The counts are read
-//! without the writer, and one statement adds them to the time series.
+//! Records how many jobs are waiting in each queue, once a minute, for the charts of the statistics. The counts are
+//! read without the writer, and one statement adds them to the time series.
 
 use std::sync::atomic::Ordering;
 
@@ -11,8 +11,8 @@ use crate::engine::model::job::QueueId;
 use crate::engine::unit_of_work::time_series::{SAMPLES, WAITING, minute};
 use crate::store::{Statement, StoreError};
 
-/// Queues whose waiting jobs are recorded: those with the most. The jobs of the others are recorded together, with those
-/// of deleted queues.
+/// Queues whose waiting jobs are recorded: those with the most. The jobs of the others are recorded together, with
+/// those of deleted queues.
 pub const SAMPLED_QUEUES_MAX: usize = 1_000;
 
 impl Engine {

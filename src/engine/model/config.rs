@@ -163,13 +163,15 @@ impl Config {
         }
     }
 
-    /// Applies a committed change.
-    pub fn apply(&self, option: &str, value: Option<String>) {
+    /// Applies a committed change. Returns whether other jobs may be claimed than before.
+    pub fn apply(&self, option: &str, value: Option<String>) -> bool {
         let mut set = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let is_changed = set.get(option) != value.as_ref();
         match value {
             Some(value) => set.insert(option.to_owned(), value),
             None => set.remove(option),
         };
+        is_changed && option.ends_with("-max-concurrency")
     }
 
     /// Forgets all options, after a flush.
@@ -192,7 +194,8 @@ fn defaults() -> BTreeMap<String, String> {
         .collect()
 }
 
-fn default_number(option: &str) -> Option<i64> {
+/// The default of an option that is a number.
+pub fn default_number(option: &str) -> Option<i64> {
     let default = DEFAULTS.iter().find(|(name, _)| *name == option);
     default.map(|(_, value)| *value)
 }

@@ -9,6 +9,8 @@ use chrono::DateTime;
 use chrono_tz::Tz;
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 
 use crate::engine::clock::Time;
 
@@ -29,7 +31,38 @@ pub struct CronSchedule {
     pub zone: String,
 }
 
+/// One search for the runs of an expression runs at a time; others wait. A search without result takes 50 ms, and a
+/// request can contain many expressions.
+static SEARCH: Semaphore = Semaphore::const_new(1);
+
+/// Requests whose expression is searched, or waits. Others are refused, so that a wait takes at most a few seconds.
+static SEARCHES: Semaphore = Semaphore::const_new(50);
+
 impl CronSchedule {
+    /// The same as [`CronSchedule::new`], on a blocking thread.
+    ///
+    /// # Errors
+    /// As in [`CronSchedule::new`].
+    pub async fn check(
+        expression: String,
+        zone: String,
+        now: Time,
+    ) -> Result<CronSchedule, String> {
+        let Ok(_waits) = SEARCHES.try_acquire() else {
+            return Err(
+                "too many cron expressions are being checked; try again in a moment".to_owned(),
+            );
+        };
+        let permit = SEARCH.acquire().await.map_err(|error| error.to_string())?;
+        let search = move || {
+            // Held until the end even if the client disconnects.
+            let _permit = permit;
+            CronSchedule::new(&expression, &zone, now)
+        };
+        let searched = spawn_blocking(search).await;
+        searched.map_err(|error| error.to_string())?
+    }
+
     /// Checks the expression and the time zone; no time zone is UTC. `now` is the time after which it must have a run.
     ///
     /// # Errors
@@ -48,6 +81,9 @@ impl CronSchedule {
             let why = why.to_string();
             let why = why
                 .trim_start_matches("Component error: ")
+                .trim_start_matches("Invalid pattern: ")
+                .trim_start_matches("Pattern contains illegal characters: CronPattern ")
+                .trim_end_matches(" when seconds are disallowed.")
                 .trim_end_matches('.');
             return Err(format!(
                 "invalid cron expression “{expression}”: {why}; the fields are minute, hour, day, month, weekday"
@@ -133,7 +169,20 @@ impl ParsedCron {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+
     use super::*;
+
+    #[tokio::test]
+    async fn one_search_runs_at_a_time() {
+        let check = || CronSchedule::check("0 9 * * *".to_owned(), String::new(), Time(0));
+        let running = SEARCH.acquire().await.unwrap();
+        let mut waiting = std::pin::pin!(check());
+        assert!(waiting.as_mut().now_or_never().is_none());
+        assert_eq!(SEARCH.available_permits(), 0);
+        drop(running);
+        assert_eq!(waiting.await.unwrap().zone, "UTC");
+    }
 
     /// Microseconds of a UTC time.
     fn at(text: &str) -> Time {

@@ -108,8 +108,8 @@ impl History {
         (!self.0.is_empty()).then_some(&self.0)
     }
 
-    /// The history with the text of the row. An empty text is not a list; it becomes a space, because an empty text marks
-    /// a history that was not loaded.
+    /// The history with the text of the row. An empty text is not a list; it becomes a space, because an empty text
+    /// marks a history that was not loaded.
     pub fn from_text(text: String) -> History {
         match text.is_empty() {
             true => History(" ".to_owned()),

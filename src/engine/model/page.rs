@@ -134,9 +134,9 @@ impl<T> PageOf<T> {
         }
     }
 
-    /// The page of the rows that a read returned, which was asked for one more than `limit`, against the direction of
-    /// the list if the page ends before a position. `None` if such a read reached the start of the list, so that the
-    /// first page is the one to show.
+    /// The page of the rows that a read returned. The read requested one row more than `limit`; it was against the
+    /// direction of the list if the page ends before a position. `None` if such a read reached the start of the list,
+    /// so that the first page is the one to show.
     pub fn new(
         mut rows: Vec<T>,
         place: Place,

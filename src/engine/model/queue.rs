@@ -136,20 +136,12 @@ impl Queues {
             .cloned()
     }
 
-    /// Whether those of `keys` that are not known can be added to at most `max` queues.
-    pub fn has_room<'a>(&self, keys: impl Iterator<Item = &'a QueueKey>, max: usize) -> bool {
+    /// The number of different queues in `keys` that are not known, and that of all known queues.
+    pub fn count_new<'a>(&self, keys: impl Iterator<Item = &'a QueueKey>) -> (usize, usize) {
         let inner = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let free = max.saturating_sub(inner.by_id.len());
-        // The usual case needs no lookup.
-        if keys.size_hint().1.is_some_and(|most| most <= free) {
-            return true;
-        }
-        let mut new = HashSet::new();
-        keys.filter(|key| !inner.by_key.contains_key(*key))
-            .all(|key| {
-                new.insert(key);
-                new.len() <= free
-            })
+        let unknown = keys.filter(|key| !inner.by_key.contains_key(*key));
+        let new: HashSet<&QueueKey> = unknown.collect();
+        (new.len(), inner.by_id.len())
     }
 
     pub fn by_id(&self, id: QueueId) -> Option<Arc<Queue>> {

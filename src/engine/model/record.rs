@@ -54,7 +54,7 @@ impl Record {
         self.history.events_of(self.seq, &self.id.to_string())
     }
 
-    /// The log as JSON text (document, Events): a list of `[kind, data]` with timestamps in seconds, as strings.
+    /// The log as JSON text (API document, Events): a list of `[kind, data]` with timestamps in seconds, as strings.
     pub fn events(&self) -> String {
         let events: Vec<_> = self.log().iter().filter_map(shown).collect();
         format!("[{}]", events.join(","))

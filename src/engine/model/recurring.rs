@@ -1,5 +1,5 @@
-//! Recurring jobs: each creates a job, its child, at every interval, or at the times of a cron expression. This file holds
-//! the type and its rows.
+//! Recurring jobs: each creates a job, its child, at every interval, or at the times of a cron expression. This file
+//! holds the type and its rows.
 
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, MutexGuard, Notify};
 
 use crate::budget::Budget;
 use crate::engine::Engine;
@@ -44,6 +44,8 @@ const CHANGED: &str = "the job changed and no longer matches the search";
 pub struct OperationRunner {
     notify: Notify,
     is_leader: Arc<AtomicBool>,
+    /// Held while an operation is added, so that each request counts those of the others.
+    adding: Mutex<()>,
 }
 
 impl OperationRunner {
@@ -52,6 +54,11 @@ impl OperationRunner {
         if self.is_leader.load(Ordering::Relaxed) {
             self.notify.notify_one();
         }
+    }
+
+    /// Waits until no other request of this server adds an operation.
+    pub async fn begin_to_add(&self) -> MutexGuard<'_, ()> {
+        self.adding.lock().await
     }
 
     /// Whether this server runs operations. Maintenance sets it.

@@ -1,7 +1,7 @@
 //! Undo of bulk operations. Removed jobs are stored as text, with the names of their queues, and restored with their
-//! ID, insertion number, history and lease. A job that the operation has changed, not removed, gets its former state back
-//! if it has not changed since. Time has passed as if the job had been there: its lease may have expired,
-//! or it may have become due. Its dependencies are checked again.
+//! ID, insertion number, history and lease. A job that the operation has changed, not removed, gets its former state
+//! back if it has not changed since. Time has passed as if the job had been there: its lease may have expired, or it
+//! may have become due. Its dependencies are checked again.
 
 use std::sync::Arc;
 

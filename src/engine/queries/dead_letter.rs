@@ -19,7 +19,8 @@ impl Engine {
     /// The dead job of the queue with this number; `None` if it does not exist.
     ///
     /// # Errors
-    /// [`Error::ResponseTooLarge`](crate::engine::Error::ResponseTooLarge), [`Error::Busy`](crate::engine::Error::Busy).
+    /// [`Error::ResponseTooLarge`](crate::engine::Error::ResponseTooLarge),
+    /// [`Error::Busy`](crate::engine::Error::Busy).
     pub async fn dead_job(&self, queue: &QueueKey, seq: i64) -> Result<Option<Job>> {
         self.refresh_cache().await?;
         let Some(queue) = self.known_queues().get(queue) else {

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use crate::budget::{Budget, BudgetExceeded};
@@ -17,6 +17,11 @@ pub const TIME_MAX: Duration = Duration::from_secs(2);
 /// Evaluations on blocking threads at once; others wait.
 const AT_ONCE: usize = 2;
 static RUNNING: Semaphore = Semaphore::const_new(AT_ONCE);
+
+/// Waits for a place to run large work on a blocking thread. `None` if that takes too long.
+pub async fn place() -> Option<SemaphorePermit<'static>> {
+    timeout(TIME_MAX, RUNNING.acquire()).await.ok()?.ok()
+}
 
 /// The result of an evaluation that may have run out of budget.
 #[derive(Debug)]
@@ -65,7 +70,7 @@ impl Allowance {
             self.take(before - small.remaining(), begun);
             return here;
         }
-        let Ok(Ok(permit)) = timeout(TIME_MAX, RUNNING.acquire()).await else {
+        let Some(permit) = place().await else {
             return given_up();
         };
         let (begun, work) = (Instant::now(), self.work);

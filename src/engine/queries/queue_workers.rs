@@ -26,7 +26,8 @@ const RATE_MINUTES: i64 = 5;
 pub struct WorkerInQueue<T> {
     /// The name of the worker, or the queue.
     pub of: T,
-    /// When the worker last asked for jobs of the queue; for the workers of a queue: last asked for anything.
+    /// In a list of queues: when the worker last asked for jobs of the queue. In a list of workers: when the worker was
+    /// last seen.
     pub last_seen: Option<Time>,
     /// Unexpired and expired leases.
     pub running: i64,
@@ -63,8 +64,8 @@ pub struct QueueActivity {
 }
 
 impl Engine {
-    /// The workers that have asked for jobs of the queue lately, hold its jobs, or have results; and how fast jobs entered
-    /// and left it in the last five minutes. `None` if the queue does not exist.
+    /// The workers that have asked for jobs of the queue lately, hold its jobs, or have results; and how fast jobs
+    /// entered and left it in the last five minutes. `None` if the queue does not exist.
     pub async fn queue_activity(&self, queue: &QueueKey) -> Result<Option<QueueActivity>> {
         self.refresh_cache().await?;
         self.store_recent().await;

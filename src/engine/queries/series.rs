@@ -15,8 +15,8 @@ use crate::engine::unit_of_work::time_series::{
 };
 use crate::store::{Statement, StatementResult, StoreError};
 
-/// The time limit of reading the series of all queues over more than an hour, on SQLite. The numbers of a thousand queues
-/// in a month are millions of rows.
+/// The time limit of reading the series of all queues over more than an hour, on SQLite. The numbers of a thousand
+/// queues in a month are millions of rows.
 pub const ALL_QUEUES_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// Minutes, added up over the queues, that a statement reads: SQLite sorts their rows in memory.
@@ -241,8 +241,8 @@ fn add(spans: &mut [SeriesTotals], read: &[StatementResult]) -> Result<(), Store
     Ok(())
 }
 
-/// Ranges of queue IDs that together contain all IDs, and each at most as many of `ids` as a statement may read over this
-/// number of minutes.
+/// Ranges of queue IDs that together contain all IDs, and each at most as many of `ids` as a statement may read over
+/// this number of minutes.
 fn parts(ids: impl Iterator<Item = QueueId>, minutes: i64) -> Vec<(QueueId, QueueId)> {
     let mut ids: Vec<QueueId> = ids.collect();
     ids.sort_unstable();

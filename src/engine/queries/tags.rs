@@ -30,8 +30,8 @@ impl Engine {
         Ok((total, ids?))
     }
 
-    /// The number of jobs with the tag, and a page of their IDs by key, by the time of tagging, then in the order in which
-    /// the jobs were added.
+    /// The number of jobs with the tag, and a page of their IDs by key, by the time of tagging, then in the order in
+    /// which the jobs were added.
     pub async fn tagged_page(
         &self,
         tag: &str,

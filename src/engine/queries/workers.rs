@@ -85,8 +85,8 @@ impl Engine {
         Ok(rows.first().map_or(Ok(0), |row| row.int(0))?)
     }
 
-    /// The IDs of up to 10,000 jobs whose lease `worker` holds, latest expiry first: those with unexpired and those with
-    /// expired leases.
+    /// The IDs of up to 10,000 jobs whose lease `worker` holds, latest expiry first: those with unexpired and those
+    /// with expired leases.
     pub async fn worker_job_ids(
         &self,
         worker: &str,

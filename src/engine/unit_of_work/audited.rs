@@ -40,8 +40,8 @@ pub struct Audit {
     items: i64,
 }
 
-/// An item before or after the change. Instead of a changed payload, it has the payload's size and hash, and instead of a
-/// token, the token's token ID.
+/// An item before or after the change. Instead of a changed payload, it has the payload's size and hash, and instead of
+/// a token, the token's token ID.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Item<'a> {
@@ -236,7 +236,7 @@ impl UnitOfWork {
         }
     }
 
-    /// Adds a saved search, or the end of one.
+    /// Adds a search that was saved, or deleted (no `text`).
     pub fn audit_search(&mut self, search: &str, text: Option<&str>) {
         if let Some(audit) = &mut self.audit {
             let is_gone = text.is_none();
@@ -249,7 +249,7 @@ impl UnitOfWork {
         }
     }
 
-    /// Adds a rule for alerts that was added, or else deleted.
+    /// Adds an alert rule that was added, or deleted (not `exists`).
     pub fn audit_alert_rule(&mut self, rule: &AlertRule, exists: bool) {
         if let Some(audit) = &mut self.audit {
             let item = Some(&Item::AlertRule {

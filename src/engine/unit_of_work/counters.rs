@@ -22,7 +22,7 @@ pub const DAILY_BUCKETS: usize = 148;
 pub enum Kind {
     /// Jobs by state.
     State = 0,
-    /// Seconds from put to claim.
+    /// Seconds from put (qless) or from availability (lmstfy, Relay) to claim.
     Wait = 1,
     /// Seconds from claim to completion.
     Run = 2,
@@ -310,11 +310,11 @@ impl Counters {
     }
 
     /// The statements that add the deltas to the rows of `server`, and the deltas that metrics count. With
-    /// `keeps_statistics`, the statements add no statistics.
+    /// `defers_statistics`, the statements add no statistics.
     pub fn into_statements(
         self,
         server: i64,
-        keeps_statistics: bool,
+        defers_statistics: bool,
     ) -> (Vec<Statement>, CountedEvents) {
         let row = |key: Counter, n, summary: Option<Summary>| {
             let (mean, m2) = summary.map(|summary| (summary.mean, summary.m2)).unzip();
@@ -331,8 +331,8 @@ impl Counters {
             .map(|(key, summary)| row(key, summary.n, Some(summary)));
         // Sorted, so that all servers lock rows in the same order.
         let all = counters.chain(summaries);
-        let (kept, mut rows): (Vec<CounterRow>, Vec<CounterRow>) =
-            all.partition(|(kind, ..)| keeps_statistics && is_statistic(*kind));
+        let (deferred, mut rows): (Vec<CounterRow>, Vec<CounterRow>) =
+            all.partition(|(kind, ..)| defers_statistics && is_statistic(*kind));
         rows.sort_unstable_by_key(|(kind, queue, day, slot, ..)| (*kind, *queue, *day, *slot));
         let mut failures: Vec<_> = (self.failures.into_iter())
             .filter(|(_, n)| *n != 0)
@@ -356,7 +356,7 @@ impl Counters {
             statements,
             CountedEvents {
                 counters: rows,
-                kept,
+                deferred,
                 retried,
                 runs,
             },

@@ -84,8 +84,8 @@ impl UnitOfWork {
         batch
     }
 
-    /// The statement that locks the named jobs and their dependencies in the order of all servers, if there are any. What
-    /// is read after it cannot be changed by another server before the commit.
+    /// The statement that locks the named jobs and their dependencies in the order of all servers, if there are any.
+    /// What is read after it cannot be changed by another server before the commit.
     pub fn lock_statement<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Option<Statement> {
         let keys = needs.flat_map(|need| self.keys_of(need));
         let keys: HashSet<_> = keys.filter(|(_, id)| is_valid_id(id)).collect();

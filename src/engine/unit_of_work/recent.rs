@@ -173,7 +173,7 @@ impl Runner {
     }
 
     /// Applies a commit: forgets what it has stored, if `stored`, and keeps what it has deferred.
-    pub fn keep_recent(
+    pub fn defer_recent(
         &mut self,
         stored: bool,
         counters: &[CounterRow],
@@ -205,11 +205,11 @@ impl Runner {
         seen.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The statement that saves the workers' activity with this transaction, unless that is deferred. A claim keeps
-    /// nothing back, because a worker must have been seen when it claimed its jobs.
+    /// The statement that saves the workers' activity with this transaction, unless that is deferred. A transaction
+    /// with claims defers nothing, because a worker must have been seen when it claimed its jobs.
     pub fn save_seen(&self, work: &UnitOfWork) -> Option<Statement> {
-        let mut kept = work.counted.kept.iter();
-        if self.defers() && !kept.any(|(kind, ..)| *kind == Kind::Wait as u8) {
+        let mut deferred = work.counted.deferred.iter();
+        if self.defers() && !deferred.any(|(kind, ..)| *kind == Kind::Wait as u8) {
             return None;
         }
         let mut seen = self.seen();

@@ -262,7 +262,7 @@ impl UnitOfWork {
     }
 
     /// Whether events are stored after the commit.
-    pub fn has_kept_events(&self) -> bool {
+    pub fn has_deferred_events(&self) -> bool {
         self.deferred.published.is_some()
     }
 

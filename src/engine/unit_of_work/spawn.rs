@@ -126,8 +126,8 @@ fn skip_missed(recurring: &mut Recurring, now: Time) {
     }
 }
 
-/// The first of the last `backlog` runs at or before `now`, or any earlier run than the next one of the schedule. A search
-/// for a run can take long, so it only goes back over missed runs.
+/// The first of the last `backlog` runs at or before `now`. If fewer runs were missed, the result is at or before
+/// `next_at`. Each step back is a search that can take long, so the loop ends there.
 fn kept_run(cron: &ParsedCron, recurring: &Recurring, now: Time) -> Option<Time> {
     let mut run = cron.last(now)?;
     for _ in 1..recurring.backlog.min(CRON_BACKLOG_MAX) {

@@ -54,7 +54,8 @@ pub const FAILED: i64 = 1;
 /// The waiting jobs at the samples of the period, added up (`maintenance/sample_waiting.rs`).
 pub const WAITING: i64 = 2;
 
-/// The number of these samples, which is counted only for [`DELETED_QUEUES`](super::super::maintenance::fold_series::DELETED_QUEUES).
+/// The number of these samples, which is counted only for
+/// [`DELETED_QUEUES`](super::super::maintenance::fold_series::DELETED_QUEUES).
 pub const SAMPLES: i64 = 3;
 
 pub const WAITS: i64 = 100;

@@ -160,7 +160,7 @@ impl GroupRunner for Runner {
         let flush = matches!(system_task, Some(SystemTask::Flush));
         let revised = flush || work.changes_cache();
         writes.extend(work.final_writes(self.peers.number));
-        let written = !writes.is_empty() || work.has_kept_events();
+        let written = !writes.is_empty() || work.has_deferred_events();
         let save_seen = match written || system_task.is_some() {
             true if !flush => self.save_seen(&work),
             _ => None,
@@ -198,7 +198,7 @@ impl GroupRunner for Runner {
         }
         let outcome = outcome.map_err(Error::from);
         for request in requests {
-            request.task.answer(outcome.clone());
+            request.task.respond(outcome.clone());
         }
     }
 
@@ -332,8 +332,8 @@ impl Runner {
         let now = work.now;
         let finished = work.into_committed();
         self.last_seq = finished.last_seq;
-        let kept = &finished.counted.kept;
-        self.keep_recent(stored_recent, kept, finished.events, now);
+        let deferred = &finished.counted.deferred;
+        self.defer_recent(stored_recent, deferred, finished.events, now);
         if !self.peers.is_shared() {
             // Read-only verbs do not check versions, so the cache must not be stale.
             for (key, job) in finished.cache_updates {
@@ -344,10 +344,11 @@ impl Runner {
             }
         }
         for (option, value) in finished.settings {
-            self.shared.config.apply(&option, value);
-            // Retention options or limits on running jobs may have changed.
+            // Retention options may have changed.
             self.statistics_cleanup.pruned = None;
-            self.subscriptions.wake_all();
+            if self.shared.config.apply(&option, value) {
+                self.subscriptions.wake_all();
+            }
         }
         for queue in finished.changed_queues {
             self.shared.queues.add(queue);

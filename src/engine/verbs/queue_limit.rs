@@ -1,5 +1,8 @@
 //! The maximum number of queues.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::QueueKey;
 use crate::engine::{Engine, Options};
@@ -10,23 +13,61 @@ pub const MAX_QUEUES: u32 = 100_000;
 /// What there are too many of, in [`Error::TooMany`].
 pub const QUEUES: &str = "queues";
 
-/// The maximum number of queues.
-pub fn max_queues(options: &Options) -> usize {
-    let max = options.max_queues.unwrap_or(MAX_QUEUES);
-    usize::try_from(max).unwrap_or(usize::MAX)
+/// The maximum number of queues, and how many of them running requests create.
+pub struct QueueLimit {
+    max: usize,
+    reserved: Arc<AtomicUsize>,
+}
+
+impl QueueLimit {
+    pub fn of(options: &Options) -> QueueLimit {
+        let max = options.max_queues.unwrap_or(MAX_QUEUES);
+        QueueLimit {
+            max: usize::try_from(max).unwrap_or(usize::MAX),
+            reserved: Arc::default(),
+        }
+    }
 }
 
 impl Engine {
-    /// Fails if one of the queues does not exist and there is no room for it. For requests that create queues, before
-    /// they change anything. Requests that run at the same time can exceed the limit by the queues that they create.
+    /// Reserves room for those of the queues that do not exist. For requests that create queues, before they change
+    /// anything. Each server counts its own requests, so servers that share a database can together exceed the limit by
+    /// the queues that they create at the same time.
     ///
     /// # Errors
     /// [`Error::TooMany`].
-    pub fn check_room<'a>(&self, queues: impl IntoIterator<Item = &'a QueueKey>) -> Result<()> {
-        let max = self.0.max_queues;
-        match self.known_queues().has_room(queues.into_iter(), max) {
-            true => Ok(()),
+    pub fn reserve_room<'a>(
+        &self,
+        queues: impl IntoIterator<Item = &'a QueueKey>,
+    ) -> Result<ReservedRoom> {
+        let (new, known) = self.known_queues().count_new(queues.into_iter());
+        let all = Arc::clone(&self.0.queue_limit.reserved);
+        let before = match new {
+            0 => 0,
+            new => all.fetch_add(new, Ordering::Relaxed),
+        };
+        // Dropped at once if there is no room.
+        let room = ReservedRoom { all, new };
+        let max = self.0.queue_limit.max;
+        match new == 0 || known + before + new <= max {
+            true => Ok(room),
             false => Err(Error::TooMany { what: QUEUES, max }),
+        }
+    }
+}
+
+/// Room for the queues that a request creates. Held until the request has ended.
+#[must_use]
+pub struct ReservedRoom {
+    /// That of all requests.
+    all: Arc<AtomicUsize>,
+    new: usize,
+}
+
+impl Drop for ReservedRoom {
+    fn drop(&mut self) {
+        if self.new > 0 {
+            self.all.fetch_sub(self.new, Ordering::Relaxed);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The metrics and their labels. `docs/monitoring.md` describes each.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Instant;
 
@@ -18,30 +19,49 @@ pub struct DatabaseMetrics {
     pub workers: i64,
 }
 
-/// Everything that one answer is made from.
+/// Everything that one response is made from.
 pub struct Snapshot {
     pub monitor: Monitor,
     /// `None` if the database did not respond.
     pub database: Option<DatabaseMetrics>,
-    /// When the answer was begun.
+    /// When the response was begun.
     pub began: Instant,
 }
 
 /// The labels of the queues that have none of their own.
-const OTHER: [(&str, &str); 3] = [
-    ("protocol", "other"),
-    ("namespace", "other"),
-    ("queue", "other"),
-];
+const OTHER: Labels<'static> = Labels("other", Cow::Borrowed("other"), Cow::Borrowed("other"));
+
+/// Maximum length of a name in a label. Clients name queues, and each name is repeated about 50 times.
+const LABEL_BYTES_MAX: usize = 128;
 
 /// The labels of a queue.
-fn labels(queue: Option<&Queue>) -> [(&str, &str); 3] {
-    let Some(queue) = queue else { return OTHER };
-    [
-        ("protocol", queue.key.protocol.as_str()),
-        ("namespace", &queue.key.namespace),
-        ("queue", &queue.key.name),
-    ]
+struct Labels<'a>(&'static str, Cow<'a, str>, Cow<'a, str>);
+
+impl<'a> Labels<'a> {
+    fn of(queue: &'a Queue) -> Labels<'a> {
+        let key = &queue.key;
+        let shown = |name: &'a str| match name.get(..name.floor_char_boundary(LABEL_BYTES_MAX)) {
+            // The number keeps names apart that begin alike.
+            Some(start) if start.len() < name.len() => Cow::from(format!("{start}… #{}", queue.id)),
+            _ => Cow::from(name),
+        };
+        let protocol = key.protocol.as_str();
+        Labels(protocol, shown(&key.namespace), shown(&key.name))
+    }
+
+    fn pairs(&self) -> [(&str, &str); 3] {
+        let Labels(protocol, namespace, queue) = self;
+        [
+            ("protocol", protocol),
+            ("namespace", namespace),
+            ("queue", queue),
+        ]
+    }
+}
+
+/// The labels of the queue, or of those that have none of their own.
+fn labels(queue: Option<&Queue>) -> Labels<'_> {
+    queue.map_or(OTHER, Labels::of)
 }
 
 /// The jobs of a queue, or of all queues without labels of their own.
@@ -283,7 +303,8 @@ impl Snapshot {
         );
         let mut jobs = out.metric("switchyard_jobs", Kind::Gauge, "Jobs by queue and state.");
         for (queue, row) in &rows {
-            let [protocol, namespace, name] = labels(*queue);
+            let own = labels(*queue);
+            let [protocol, namespace, name] = own.pairs();
             for state in states(*queue) {
                 let labels = [protocol, namespace, name, ("state", state.as_str())];
                 jobs.sample(&labels, row.counts.of(state));
@@ -299,12 +320,12 @@ impl Snapshot {
             let age = row
                 .oldest_waiting
                 .map_or(0.0, |at| now.seconds() - at.seconds());
-            oldest.sample(&labels(*queue), age.max(0.0));
+            oldest.sample(&labels(*queue).pairs(), age.max(0.0));
         }
         let name = "switchyard_queue_paused";
         let mut paused = out.metric(name, Kind::Gauge, "Whether the queue is paused: 1 or 0.");
         for (queue, row) in rows.iter().filter(|(queue, _)| queue.is_some()) {
-            paused.sample(&labels(*queue), u8::from(row.is_paused));
+            paused.sample(&labels(*queue).pairs(), u8::from(row.is_paused));
         }
     }
 }
@@ -383,7 +404,7 @@ fn events(out: &mut Exposition, totals: &EventTotals) {
     for (name, help, read) in counters {
         let mut metric = out.metric(name, Kind::Counter, help);
         for (queue, totals) in &all {
-            metric.sample(&labels(*queue), read(totals));
+            metric.sample(&labels(*queue).pairs(), read(totals));
         }
     }
     let mut waits = out.metric(
@@ -392,7 +413,7 @@ fn events(out: &mut Exposition, totals: &EventTotals) {
         "Time from availability to claim; for qless, from the put, including delays.",
     );
     for (queue, totals) in &all {
-        waits.histogram(&labels(*queue), &totals.waits());
+        waits.histogram(&labels(*queue).pairs(), &totals.waits());
     }
     let mut runs = out.metric(
         "switchyard_job_run_seconds",
@@ -400,6 +421,6 @@ fn events(out: &mut Exposition, totals: &EventTotals) {
         "Time from the claim of completed jobs to their completion.",
     );
     for (queue, totals) in &all {
-        runs.histogram(&labels(*queue), &totals.runs());
+        runs.histogram(&labels(*queue).pairs(), &totals.runs());
     }
 }

@@ -26,7 +26,7 @@ pub const FIELDS: [&str; 13] = [
     "state",
 ];
 
-/// The list in which a job was found, which decides about its state.
+/// The list in which a job was found, which determines its state.
 #[derive(Clone, Copy, Debug)]
 pub enum SourceList<'a> {
     /// Leased until `score`.
@@ -34,8 +34,8 @@ pub enum SourceList<'a> {
         queue: &'a str,
         score: f64,
     },
-    /// Waiting: the score is the priority minus the time divided by 10,000,000,000, or infinite for a job that was timed
-    /// out.
+    /// Waiting: the score is the priority minus the time divided by 10,000,000,000, or infinite for a job that was
+    /// timed out.
     Work {
         queue: &'a str,
         score: f64,
@@ -270,7 +270,7 @@ fn queue_name(
     }
 }
 
-/// The time at which a waiting job was put, from its score. A changed priority replaces the time by 0.
+/// The time at which a waiting job was put, from its score. A changed priority replaces the time with 0.
 fn waiting_since(priority: &Reply, score: f64) -> Option<Time> {
     let seconds = (priority.number().unwrap_or_default() - score) * 1e10;
     Time::from_seconds(seconds).filter(|_| seconds > 1.0)

@@ -17,8 +17,8 @@ pub fn id() -> String {
     })
 }
 
-/// The page that the server sent: a whole page, or a delta. `None` if it does not fit; then the next request gets a whole
-/// page.
+/// The page that the server sent: a whole page, or a delta. `None` if it does not fit; then the next request gets a
+/// whole page.
 pub fn page(answer: String) -> Option<String> {
     if answer.starts_with('<') {
         return Some(answer);

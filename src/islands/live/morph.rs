@@ -98,8 +98,8 @@ impl Refresh {
         }
     }
 
-    /// Matches rows by key, and other nodes by position; where an element was added or removed, the following ones by kind.
-    /// Removes nodes first, so that the others need not move: a moved node loses its focus.
+    /// Matches rows by key, and other nodes by position; where an element was added or removed, the following ones by
+    /// kind. Removes nodes first, so that the others need not move: a moved node loses its focus.
     fn children(&mut self, old: &Element, new: &Element) {
         let wanted: Vec<Node> = list(new);
         let keys: HashSet<String> = wanted.iter().filter_map(key).collect();

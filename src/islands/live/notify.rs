@@ -32,8 +32,8 @@ struct Problem {
     text: String,
 }
 
-/// Adds the button to the display panel. Browsers have locks and notifications only on pages over HTTPS and on the local
-/// machine.
+/// Adds the button to the display panel. Browsers have locks and notifications only on pages over HTTPS and on the
+/// local machine.
 pub fn start() {
     let has_notifications = Reflect::has(&window(), &"Notification".into()).unwrap_or(false);
     if has_notifications && let Some(locks) = locks() {

@@ -1,9 +1,9 @@
 //! Shares one stream of events between the tabs of a browser, because a browser opens at most six connections to a
 //! server over HTTP/1.1.
 //!
-//! The tabs compete for a lock. The one that gets it opens the stream and sends each event to a channel, which the other
-//! tabs read. When it is closed or hidden, the browser gives the lock to the next tab. Browsers have locks only on pages
-//! over HTTPS and on the local machine; elsewhere each tab has a stream of its own.
+//! The tabs compete for a lock. The one that gets it opens the stream and sends each event to a channel, which the
+//! other tabs read. When it is closed or hidden, the browser gives the lock to the next tab. Browsers have locks only
+//! on pages over HTTPS and on the local machine; elsewhere each tab has a stream of its own.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

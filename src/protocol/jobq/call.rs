@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
+use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::error::ApiError;
 use crate::engine::{Engine, Error, Queue, invalid_queue_name_reason};
-use crate::protocol::body::Whole;
+use crate::protocol::body::{self, Whole};
 use crate::protocol::common_error::CommonError;
 use crate::protocol::request::RequestWithBody;
 use crate::query::{self, Query};
@@ -136,48 +137,64 @@ impl Call {
 
     /// Payload and state of a new job.
     pub fn new_job(&self) -> Result<(String, String), ApiError> {
-        let NewJob { payload, state } = self.object()?;
-        Ok((
-            minified(payload)?,
-            minified(state.unwrap_or(RawValue::NULL))?,
-        ))
+        self.process(|| {
+            let NewJob { payload, state } = self.object()?;
+            Ok((
+                minified(payload)?,
+                minified(state.unwrap_or(RawValue::NULL))?,
+            ))
+        })
     }
 
     /// Payload and state of a new job; a body of any other form is the payload.
     pub fn new_job_or_payload(&self) -> Result<(String, String), ApiError> {
-        let text = self.text()?;
-        let whole: &RawValue = read(text)?;
-        match serde_json::from_str::<NewJob<'_>>(whole.get()) {
-            Ok(_) if text.trim_ascii_start().starts_with('{') => self.new_job(),
-            _ => Ok((minified(whole)?, minified(RawValue::NULL)?)),
-        }
+        self.process(|| {
+            let text = self.text()?;
+            let whole: &RawValue = read(text)?;
+            match serde_json::from_str::<NewJob<'_>>(whole.get()) {
+                Ok(_) if text.trim_ascii_start().starts_with('{') => self.new_job(),
+                _ => Ok((minified(whole)?, minified(RawValue::NULL)?)),
+            }
+        })
     }
 
     /// A query and the maximum number of jobs.
     pub fn query(&self) -> Result<(Query, usize), ApiError> {
-        let QueryBody {
-            query,
-            limit: Whole(limit),
-        } = self.object()?;
-        let query = Query::parse(query.map_or("[]", RawValue::get))?;
-        Ok((query, count(limit)?))
+        self.process(|| {
+            let QueryBody {
+                query,
+                limit: Whole(limit),
+            } = self.object()?;
+            let query = Query::parse(query.map_or("[]", RawValue::get))?;
+            Ok((query, count(limit)?))
+        })
     }
 
     /// A query and the new state of the job that it finds.
     pub fn poll(&self) -> Result<(Query, String), ApiError> {
-        let PollBody { query, state } = self.object()?;
-        Ok((Query::parse(query.get())?, minified(state)?))
+        self.process(|| {
+            let PollBody { query, state } = self.object()?;
+            Ok((Query::parse(query.get())?, minified(state)?))
+        })
     }
 
     /// The expected state and the new one.
     pub fn state_change(&self) -> Result<(String, String), ApiError> {
-        let StateChange { old, new } = self.object()?;
-        Ok((minified(old)?, minified(new)?))
+        self.process(|| {
+            let StateChange { old, new } = self.object()?;
+            Ok((minified(old)?, minified(new)?))
+        })
     }
 
     /// An event: any JSON.
     pub fn event(&self) -> Result<String, ApiError> {
-        minified(read(self.text()?)?)
+        self.process(|| minified(read(self.text()?)?))
+    }
+
+    /// Parses the body.
+    fn process<T>(&self, parse: impl FnOnce() -> T) -> T {
+        let bytes = self.0.body.as_ref().map_or(0, Bytes::len);
+        body::process(bytes, parse)
     }
 
     /// The body as an object. Checked here, because serde also accepts an array for a struct.

@@ -59,7 +59,7 @@ fn view<'a>(record: &'a Record, error: Option<&'static str>) -> JobView<'a> {
 }
 
 fn raw(text: &str) -> &RawValue {
-    serde_json::from_str(text).unwrap_or(RawValue::NULL)
+    body::stored(text).unwrap_or(RawValue::NULL)
 }
 
 /// A job.
@@ -77,7 +77,10 @@ pub fn conflict(record: &Record) -> Response {
 /// # Errors
 /// [`Error::ResponseTooLarge`].
 pub fn jobs(records: &[Record], next: Option<i64>) -> Result<Response, Error> {
-    let jobs = records.iter().map(|record| view(record, None)).collect();
-    let text = body::text(&JobsView { jobs, next })?;
+    let bytes = records.iter().map(|record| record.payload.len()).sum();
+    let text = body::process(bytes, || {
+        let jobs = records.iter().map(|record| view(record, None)).collect();
+        body::text(&JobsView { jobs, next })
+    })?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
 }

@@ -14,13 +14,13 @@ use crate::auth::Rejected;
 use crate::engine::{Grant, QueueKey};
 use crate::protocol::request::{BodyError, Head, RequestWithBody};
 
-/// Maximum length of a namespace or queue name, in bytes (document, The limits on parameters).
+/// Maximum length of a namespace or queue name, in bytes (API document, The limits on parameters).
 const NAME_BYTES_MAX: usize = 255;
 
 /// Maximum number of queues that one request consumes from.
 const QUEUES_MAX: usize = 1_000;
 
-/// Maximum number of jobs in a bulk request (document, Publish bulk jobs).
+/// Maximum number of jobs in a bulk request (API document, Publish bulk jobs).
 pub const BULK_MAX: usize = 64;
 
 /// Allowance for commas and whitespace around each job of a bulk request, in bytes.

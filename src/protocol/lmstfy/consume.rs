@@ -14,7 +14,7 @@ use super::{Api, Outcome};
 use crate::engine::{Claim, Job, JobKey, Order, QueueKey, Time};
 use crate::protocol::body;
 
-/// Default lease of a consumer, in seconds (document, Consume jobs).
+/// Default lease of a consumer, in seconds (API document, Consume jobs).
 const TTR_S: u32 = 120;
 
 /// Maximum number of jobs that one request consumes.

@@ -13,7 +13,7 @@ use crate::request::ErrorCode;
 /// Why a request failed.
 #[derive(Debug)]
 pub enum ApiError {
-    /// An invalid parameter or body, with the message of the document or of the original server.
+    /// An invalid parameter or body, with the message of the API document or of the original server.
     Bad(&'static str),
     NoToken,
     WrongToken,
@@ -66,7 +66,7 @@ impl ApiError {
             ApiError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "body too large"),
             ApiError::NoSuchEndpoint => (StatusCode::NOT_FOUND, "api not found"),
             ApiError::Rejected(why) => (why.status(), why.message()),
-            // Its key is `msg`, unlike that of all other errors (document, Consume jobs).
+            // Its key is `msg`, unlike that of all other errors (API document, Consume jobs).
             ApiError::NoJobAvailable => {
                 let body = Json(json!({ "msg": "no job available" }));
                 return (StatusCode::NOT_FOUND, body).into_response();

@@ -16,7 +16,7 @@ use super::{Api, Outcome};
 use crate::engine::Publish;
 use crate::protocol::body::{self, UpTo};
 
-/// Default time to live of a job, in seconds (document, Publish a job).
+/// Default time to live of a job, in seconds (API document, Publish a job).
 pub const TTL_S: u32 = 86_400;
 
 /// Maximum number of attributes of a job; further ones are ignored. Longer keys and values are truncated.
@@ -47,7 +47,7 @@ pub async fn republish(api: Api, call: Call) -> Outcome {
 pub async fn publish_several(api: Api, call: Call) -> Outcome {
     let (queue, parameters) = (call.queue()?, PublishParameters::of(&call)?);
     let text = call.body(usize::MAX)?;
-    let elements = body::read(text.len(), || serde_json::from_slice(text));
+    let elements = body::process(text.len(), || serde_json::from_slice(text));
     let UpTo::<BULK_MAX, &RawValue>(elements) =
         elements.map_err(|_| ApiError::Bad("request body should be an array of objects"))?;
     if elements.is_empty() {

@@ -1,6 +1,6 @@
 //! A request: its path, query, body and sender, and the fields in them.
 //!
-//! Every error of a field names the field, as the error table of the document requires.
+//! Every error of a field names the field, as the error table of the API document requires.
 
 mod fields;
 
@@ -202,7 +202,7 @@ impl Call {
         let fields = if self.has_body && !self.body.is_empty() {
             let text = std::str::from_utf8(&self.body)
                 .map_err(|_| ApiError::bad("body", "the request body is not valid UTF-8"))?;
-            let fields = body::read(text.len(), || serde_json::from_str::<Fields<'_>>(text));
+            let fields = body::process(text.len(), || serde_json::from_str::<Fields<'_>>(text));
             fields.map_err(|error| {
                 ApiError::bad(
                     "body",
@@ -285,7 +285,7 @@ impl<'a> Envelope<'a> {
         if !data.get().starts_with('[') {
             return Ok((vec![data], false));
         }
-        let items = body::read(data.get().len(), || serde_json::from_str(data.get()));
+        let items = body::process(data.get().len(), || serde_json::from_str(data.get()));
         let UpTo::<ITEMS_MAX, &RawValue>(items) =
             items.map_err(|error| ApiError::bad("data", &error.to_string()))?;
         if items.len() > ITEMS_MAX {

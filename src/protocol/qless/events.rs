@@ -15,11 +15,12 @@ use tokio::time::sleep;
 
 use super::call::Call;
 use super::error::ApiError;
-use super::response::{Results, json_text, number, response};
+use super::response::{Results, number, response};
 use super::{Api, Outcome};
 use crate::auth::Rejected;
 use crate::engine::{EventsFollowed, PublishedEvent};
 use crate::metrics::GaugeGuard;
+use crate::protocol::body;
 
 /// Maximum number of events that a stream reads at a time.
 const READY_MAX: usize = 1_000;
@@ -104,7 +105,7 @@ impl Serialize for EventView<'_> {
         map.serialize_entry("seq", seq)?;
         map.serialize_entry("when", &number(when.seconds()))?;
         map.serialize_entry("channel", channel)?;
-        map.serialize_entry("data", &json_text(data))?;
+        map.serialize_entry("data", &body::stored(data))?;
         map.end()
     }
 }

@@ -106,7 +106,7 @@ pub async fn complete(api: Api, call: Call) -> Outcome {
         let state = states.into_iter().next().flatten();
         return Ok(Results::of_items(ids, false)?.with_key("state", &state));
     }
-    // The document: the IDs that were marked as complete. So failed items are omitted.
+    // The API document: the IDs that were marked as complete. So failed items are omitted.
     let completed: Vec<_> = ids.iter().filter_map(|id| id.as_ref().ok()).collect();
     Ok(Results::new(&completed)
         .with_key("states", &states)
@@ -189,10 +189,10 @@ fn holder(call: &Call, envelope: &Envelope<'_>) -> Result<LeaseHolder, ApiError>
     })
 }
 
-/// Runs one operation on the items that could be parsed. Returns one result per item.
+/// Calls an engine method for the items that could be parsed. Returns one result per item.
 pub async fn run_valid<P, T>(
     items: Vec<Result<P, ApiError>>,
-    operation: impl AsyncFnOnce(Vec<P>) -> engine::Result<Vec<engine::Result<T>>>,
+    method: impl AsyncFnOnce(Vec<P>) -> engine::Result<Vec<engine::Result<T>>>,
 ) -> Result<Vec<Result<T, ApiError>>, ApiError> {
     let mut readable = Vec::with_capacity(items.len());
     let mut unreadable = Vec::with_capacity(items.len());
@@ -208,7 +208,7 @@ pub async fn run_valid<P, T>(
     let mut done = if readable.is_empty() {
         Vec::new()
     } else {
-        operation(readable).await?
+        method(readable).await?
     }
     .into_iter();
     let result = |error: Option<ApiError>| match error {
@@ -223,18 +223,19 @@ pub async fn run_valid<P, T>(
     Ok(unreadable.into_iter().map(result).collect())
 }
 
-/// Parses the items of a request and runs one operation on those that are valid. The response has one result per item.
+/// Parses the items of a request and calls an engine method for those that are valid. The response has one result per
+/// item.
 pub async fn run_on_items<P, T: Serialize>(
     api: &Api,
     call: &Call,
     read: impl Fn(&RawValue) -> Result<P, ApiError>,
-    operation: impl AsyncFnOnce(&Api, Vec<P>, Option<Time>) -> engine::Result<Vec<engine::Result<T>>>,
+    method: impl AsyncFnOnce(&Api, Vec<P>, Option<Time>) -> engine::Result<Vec<engine::Result<T>>>,
 ) -> Outcome {
     let envelope = call.envelope()?;
     let now = api.now(&envelope)?;
     let (items, array) = envelope.items()?;
     let items = items.into_iter().map(read).collect();
-    let done = run_valid(items, async |items| operation(api, items, now).await).await?;
+    let done = run_valid(items, async |items| method(api, items, now).await).await?;
     Results::of_items(done, array)
 }
 
@@ -243,7 +244,7 @@ pub fn ids<'a>(keys: impl IntoIterator<Item = &'a JobKey>) -> Vec<String> {
     keys.into_iter().map(|key| key.id.clone()).collect()
 }
 
-/// Replaces each result by the ID of its job.
+/// Replaces each result with the ID of its job.
 pub fn with_ids<T>(ids: Vec<String>, done: Vec<engine::Result<T>>) -> Vec<engine::Result<String>> {
     let done = ids.into_iter().zip(done);
     done.map(|(id, done)| done.map(|_| id)).collect()

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 
 use super::call::Call;
 use super::error::ApiError;
-use super::response::{Results, json_text};
+use super::response::Results;
 use super::{Api, Outcome};
 use crate::engine::OPTION_BYTES_MAX;
+use crate::protocol::body;
 
 pub async fn options(api: Api, call: Call) -> Outcome {
     api.now(&call.envelope()?)?;
     let all = api.engine.options().await?.all();
     let all: BTreeMap<_, _> = all
         .iter()
-        .map(|(option, value)| (option, json_text(value)))
+        .map(|(option, value)| (option, body::stored(value)))
         .collect();
     Ok(Results::new(&all))
 }
@@ -22,7 +23,7 @@ pub async fn option(api: Api, call: Call) -> Outcome {
     let option = call.name_up_to("option", OPTION_BYTES_MAX)?;
     api.now(&call.envelope()?)?;
     match api.engine.options().await?.get(option) {
-        Some(value) => Ok(Results::new(&json_text(&value))),
+        Some(value) => Ok(Results::new(&body::stored(&value))),
         None => Err(ApiError::NoSuchOption {
             option: option.to_owned(),
         }),

@@ -2,17 +2,17 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
-use tokio::task::spawn_blocking;
 
 use super::call::{Call, Fields};
 use super::error::ApiError;
 use super::jobs::run_valid;
-use super::response::{Results, json_text, number};
+use super::response::{Results, number};
 use super::{Api, Outcome};
 use crate::engine::{
     CRON_INTERVAL_S, CronSchedule, Error, QueueKey, Queues, RECURRING_ID_BYTES_MAX, Recur,
     Recurring, RecurringChange, Time, check_zone,
 };
+use crate::protocol::body;
 
 /// Maximum number of items with a cron expression in a request, because each is checked by a search for its next run.
 const CRON_ITEMS_MAX: usize = 100;
@@ -107,11 +107,9 @@ async fn scheduled(
         Schedule::Interval(interval) => return Ok((Some(interval), None)),
         Schedule::Cron(cron, zone) => (cron, zone),
     };
-    match spawn_blocking(move || CronSchedule::new(&cron, &zone, now)).await {
-        Ok(Ok(cron)) => Ok((None, Some(cron))),
-        Ok(Err(why)) => Err(ApiError::bad("cron", &why)),
-        Err(_) => Err(ApiError::Internal),
-    }
+    let cron = CronSchedule::check(cron, zone, now).await;
+    let cron = cron.map_err(|why| ApiError::bad("cron", &why))?;
+    Ok((None, Some(cron)))
 }
 
 fn interval(fields: &Fields<'_>) -> Result<Option<f64>, ApiError> {
@@ -194,7 +192,7 @@ impl Serialize for RecurringView<'_> {
         map.serialize_entry("id", &recurring.id)?;
         map.serialize_entry("queue", &self.queues.name(recurring.queue))?;
         map.serialize_entry("klass", &recurring.klass)?;
-        map.serialize_entry("meta", &json_text(&recurring.body))?;
+        map.serialize_entry("meta", &body::stored(&recurring.body))?;
         map.serialize_entry("state", "recur")?;
         map.serialize_entry("priority", &number(recurring.priority))?;
         map.serialize_entry("interval", &number(recurring.interval_s()))?;

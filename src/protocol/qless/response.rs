@@ -6,7 +6,6 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::call::Fields;
@@ -162,7 +161,7 @@ pub fn number(value: f64) -> Value {
     }
 }
 
-/// A job in the format of the document.
+/// A job in the format of the API document.
 pub struct JobView<'a> {
     pub job: &'a Job,
     pub queues: &'a Queues,
@@ -185,7 +184,7 @@ impl Serialize for JobView<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("id", &job.key.id)?;
         map.serialize_entry("queue", &(!complete).then(|| self.queues.name(job.queue)))?;
-        map.serialize_entry("meta", &json_text(&job.body))?;
+        map.serialize_entry("meta", &body::stored(&job.body))?;
         map.serialize_entry("klass", &job.klass)?;
         map.serialize_entry("state", effective_state.as_str())?;
         map.serialize_entry("worker", &job.lease.as_ref().map(|lease| &lease.worker))?;
@@ -222,11 +221,6 @@ impl Serialize for JobView<'_> {
         }
         map.end()
     }
-}
-
-/// JSON as it was stored. It was validated when it was received.
-pub fn json_text(text: &str) -> Option<&RawValue> {
-    serde_json::from_str(text).ok()
 }
 
 pub struct FailureView<'a>(pub &'a Failure);

@@ -1,7 +1,7 @@
 //! Commands on channels.
 
 use super::pubsub::pattern::PATTERN_BYTES_MAX;
-use super::pubsub::{Kind, SUBSCRIPTIONS_MAX};
+use super::pubsub::{Kind, STEPS_PER_CHANGE, SUBSCRIPTIONS_MAX, pace};
 use super::resp::{Command, Reply};
 use super::session::{Session, texts};
 
@@ -36,6 +36,7 @@ pub async fn run(session: &mut Session, name: &str, command: Command) -> Option<
         hub.catch_up().await;
         let names = (!names.is_empty()).then_some(names);
         let left = hub.unsubscribe(client, &session.mailbox, kind, names);
+        pace(session.subscriptions().saturating_sub(left) * STEPS_PER_CHANGE).await;
         session.set_subscriptions(left);
         return None;
     }
@@ -54,6 +55,7 @@ pub async fn run(session: &mut Session, name: &str, command: Command) -> Option<
         let words = format!("ERR the name of a channel must not exceed {bytes_max} bytes");
         return Some(Reply::Error(words));
     }
+    let steps = names.len() * STEPS_PER_CHANGE;
     let (mut has_room, mut count) = (true, session.subscriptions());
     for name in names {
         match hub.subscribe(client, &session.mailbox, kind, name) {
@@ -63,5 +65,6 @@ pub async fn run(session: &mut Session, name: &str, command: Command) -> Option<
     }
     hub.be_ready().await;
     session.set_subscriptions(count);
+    pace(steps).await;
     (!has_room).then(|| Reply::error("ERR all clients together have too many subscriptions"))
 }

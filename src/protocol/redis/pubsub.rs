@@ -109,6 +109,9 @@ struct Subscribers {
 /// Compared bytes and bytes of a reply after which other tasks run first: well under a millisecond.
 const STEPS_AT_ONCE: usize = 32 << 10;
 
+/// Steps for a subscription that is added or removed, and for a subscriber that gets a message.
+pub const STEPS_PER_CHANGE: usize = 64;
+
 /// Lets other tasks run after this many steps. After few steps, only once in a while.
 pub async fn pace(steps: usize) {
     if steps > STEPS_AT_ONCE {
@@ -269,8 +272,8 @@ impl Hub {
         self.lock().patterns
     }
 
-    /// If there are subscribers, waits until the task reads events. Called before the first subscription is confirmed, and
-    /// before a command that other clients send meanwhile.
+    /// If there are subscribers, waits until the task reads events. Called before the first subscription is confirmed,
+    /// and before a command that other clients send meanwhile.
     pub async fn be_ready(&self) {
         if !self.follows.load(Ordering::Acquire) {
             self.catch_up().await;
@@ -343,6 +346,7 @@ impl Subscribers {
             for subscriber in direct.iter().filter_map(|client| self.all.get(client)) {
                 subscriber.mailbox.push(&push);
                 count += 1;
+                *steps += STEPS_PER_CHANGE;
             }
         }
         let others = self.with_patterns.iter();

@@ -1,5 +1,5 @@
-//! The commands of qless-core: `EVALSHA <sha> 0 <command> <now> <arguments>`. Each calls the engine's verb that the HTTP
-//! API calls; what differs are the arguments, the replies and the words of errors (`docs/protocols/redis.md`).
+//! The commands of qless-core: `EVALSHA <sha> 0 <command> <now> <arguments>`. Each calls the engine's verb that the
+//! HTTP API calls; what differs are the arguments, the replies and the words of errors (`docs/protocols/redis.md`).
 
 mod arguments;
 mod error;
@@ -103,7 +103,7 @@ pub enum CommandResult {
 }
 
 impl CommandResult {
-    /// A refusal by the script.
+    /// An error that the script raises.
     fn refused(words: &str) -> CommandResult {
         CommandResult::Reply {
             reply: Reply::script_error(words),

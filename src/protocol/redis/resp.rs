@@ -47,7 +47,8 @@ pub struct Malformed(pub &'static str);
 const COPIED_BYTES: usize = 16 << 10;
 
 impl Reader {
-    /// The next command; `None` if it is incomplete. A client that `is_anonymous` has lower limits.
+    /// The next command; `None` if it is incomplete. An empty one has no arguments and no reply. A client that
+    /// `is_anonymous` has lower limits.
     ///
     /// # Errors
     /// If the bytes are no command, or if it is too large.
@@ -56,21 +57,17 @@ impl Reader {
         input: &mut BytesMut,
         is_anonymous: bool,
     ) -> Result<Option<Command>, Malformed> {
-        while self.missing == 0 {
+        if self.missing == 0 {
             let Some(first) = input.first().copied() else {
                 return Ok(None);
             };
             let Some(line) = self.line(input, is_anonymous)? else {
                 return Ok(None);
             };
-            if first == b'*' {
-                self.begin(&line, is_anonymous)?;
-                continue;
+            if first != b'*' {
+                return Ok(Some(inline(&line, is_anonymous)?));
             }
-            let words = inline(&line, is_anonymous)?;
-            if !words.is_empty() {
-                return Ok(Some(words));
-            }
+            self.begin(&line, is_anonymous)?;
         }
         while self.missing > 0 {
             if !self.argument(input, is_anonymous)? {

@@ -58,7 +58,7 @@ impl Dialect {
 #[derive(Debug, Default)]
 pub struct Scripts(RwLock<HashMap<String, Dialect>>);
 
-/// A script that is not one of qless-core.
+/// The error for a script that is not one of qless-core.
 pub const FOREIGN: &str = "ERR Error compiling script: this server runs the scripts of qless only";
 
 impl Scripts {

@@ -265,7 +265,7 @@ async fn load(session: &Session, script: &str) -> Result<Option<(String, qless::
 /// The steps ([`pace`]) of looking at a queue that is known.
 const STEPS_PER_QUEUE: usize = 64;
 
-/// What clients look into directly.
+/// Reads a key that clients read directly.
 async fn look_up(session: &Session, name: &str, arguments: &[String]) -> Result<Reply, Error> {
     let engine = &session.api.engine;
     match (name, arguments) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
+use super::pubsub::{STEPS_PER_CHANGE, pace};
 use super::qless::Puts;
 use super::resp::{Command, Reply, Version};
 use super::server::Outcome;
@@ -55,7 +56,7 @@ pub struct Session {
     wrong_tokens: u32,
     /// The commands since `MULTI`.
     transaction: Option<Transaction>,
-    /// Maximum time from `MULTI` to `EXEC`, and of an `EXEC`.
+    /// Maximum time from `MULTI` to `EXEC`, and maximum duration of an `EXEC`.
     transaction_time: Duration,
     /// Jobs of the last commands, which the engine has not been given.
     puts: Option<Puts>,
@@ -66,7 +67,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// `transaction_time` is the maximum time from `MULTI` to `EXEC`, and of an `EXEC`.
+    /// `transaction_time` is the maximum time from `MULTI` to `EXEC`, and the maximum duration of an `EXEC`.
     pub fn new(api: Arc<RedisApi>, address: SocketAddr, transaction_time: Duration) -> Session {
         Session {
             client: api.clients.add(address),
@@ -226,7 +227,12 @@ impl Session {
         }
         match name.as_str() {
             "QUIT" => (Some(Reply::OK.into()), ConnectionAction::Close),
-            "RESET" => replied(self.reset()),
+            "RESET" => {
+                let steps = self.subscriptions * STEPS_PER_CHANGE;
+                let reply = self.reset();
+                pace(steps).await;
+                replied(reply)
+            }
             "MULTI" => match self.transaction {
                 Some(_) => refused("ERR MULTI calls can not be nested"),
                 None => {

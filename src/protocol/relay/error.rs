@@ -88,7 +88,7 @@ fn of_engine(error: &Error) -> (StatusCode, String) {
         Error::TooMany { .. } | Error::NameTooLong => StatusCode::UNPROCESSABLE_ENTITY,
         // Clients of the original server also retry after 503.
         Error::Full => StatusCode::SERVICE_UNAVAILABLE,
-        // The document's status for a request that can be retried.
+        // The API document's status for a request that can be retried.
         Error::Unavailable => StatusCode::TOO_MANY_REQUESTS,
         _ => {
             tracing::error!(%error, "a Relay request failed");

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::engine::{Job, QueueKey, Time, UNLIMITED};
+use crate::protocol::body;
 
 /// A job.
 #[derive(Serialize)]
@@ -30,7 +31,7 @@ pub struct JobView<'a> {
 /// Jobs of one queue.
 pub fn views<'a>(jobs: impl IntoIterator<Item = &'a Job>, queue: &'a QueueKey) -> Vec<JobView<'a>> {
     let counted = |retries: i64| (retries != UNLIMITED).then_some(retries);
-    let raw = |text: &'a str| serde_json::from_str(text).unwrap_or(RawValue::NULL);
+    let raw = |text: &'a str| body::stored(text).unwrap_or(RawValue::NULL);
     let view = |job: &'a Job| JobView {
         id: &job.key.id,
         queue: &queue.name,

@@ -13,7 +13,7 @@ use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection as _, Encode, Ty
 
 use super::tables::{Kind, TABLES, Table};
 use super::value::{Batch, Value};
-use crate::store::address::postgres_options;
+use crate::store::address::{connect_once, postgres_options};
 use crate::store::{BUSY_TIMEOUT, Row, StoreError, file, migrations};
 
 /// Rows that SQLite's thread reads ahead. It is small because each row can be large.
@@ -74,7 +74,7 @@ impl CopyDatabase {
             // The transaction is idle while the other side is read.
             .options([("idle_in_transaction_session_timeout", "0")])
             .disable_statement_logging();
-        Ok(CopyDatabase::Postgres(Box::new(options.connect().await?)))
+        Ok(CopyDatabase::Postgres(connect_once(&options).await?))
     }
 
     pub fn is_postgres(&self) -> bool {

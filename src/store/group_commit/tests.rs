@@ -221,8 +221,15 @@ async fn a_group_runs_20_times_before_it_is_given_up() {
             conflicts,
             ..CountingRunner::default()
         };
-        let (stop, mut trouble) = (CancellationToken::new(), Trouble::default());
-        let outcome = attempt(&mut connection, &mut runner, &mut [1], &mut trouble, &stop).await;
+        let (stop, mut recent_failures) = (CancellationToken::new(), RecentFailures::default());
+        let outcome = attempt(
+            &mut connection,
+            &mut runner,
+            &mut [1],
+            &mut recent_failures,
+            &stop,
+        )
+        .await;
         assert_eq!(outcome.is_ok(), succeeds, "{conflicts} conflicts");
         assert_eq!(runner.runs.load(Ordering::SeqCst), runs);
         assert_eq!(runner.locking_runs, runs - 1, "all but the first");

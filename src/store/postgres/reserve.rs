@@ -59,7 +59,7 @@ impl Connection {
         true
     }
 
-    /// Creates the reserve if it is missing, and as much stays free. Checks at most once a second.
+    /// Creates the reserve if it is missing and the same amount of space stays free. Checks at most once a second.
     pub(in crate::store) async fn restore_reserve_if_possible(&mut self) -> Result<(), StoreError> {
         let is_due = self.reserve.checked_at.elapsed() >= CHECK_EVERY;
         // In an outage, the group itself finds out whether the database responds again.
@@ -104,8 +104,8 @@ macro_rules! lock {
 
 const DROP: &str = lock!("DROP TABLE IF EXISTS switchyard_reserve");
 
-// 8 MiB, one row per page. The second table checks that as much stays free; its file is gone after the transaction. It is
-// one transaction, because the text has several statements.
+// 8 MiB, one row per page. The second table checks that as much stays free; its file is gone after the transaction. It
+// is one transaction, because the text has several statements.
 const CREATE: &str = lock!(
     "
 DROP TABLE IF EXISTS switchyard_reserve;

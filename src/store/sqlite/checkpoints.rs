@@ -1,8 +1,8 @@
 //! Checkpoints of the write-ahead log, on a thread with a connection of its own, so that commits do not wait for them.
 //!
-//! SQLite lets a checkpoint copy the log while another connection appends to it. The log starts again from its beginning
-//! only when all of it has been copied at the moment of a write. So the writer copies the last pages, which were
-//! appended during the checkpoint.
+//! SQLite lets a checkpoint copy the log while another connection appends to it. The log starts again from its
+//! beginning only when all of it has been copied at the moment of a write. So the writer copies the last pages, which
+//! were appended during the checkpoint.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -18,8 +18,8 @@ use crate::store::StoreError;
 /// The most pages that the writer copies itself; takes about a millisecond.
 const LAST_PAGES: u32 = 256;
 
-/// Copies all pages that no reader still needs in the database file, without waiting. Returns the number of pages in the
-/// log, and of copied ones.
+/// Copies all pages that no reader still needs in the database file, without waiting. Returns the number of pages in
+/// the log, and of copied ones.
 const CHECKPOINT: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 
 thread_local! {

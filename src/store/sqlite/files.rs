@@ -1,5 +1,5 @@
-//! Notices that the files of the database were deleted or replaced while they are open. SQLite would continue to write to
-//! the files that it has opened, and a restart would not find what it wrote.
+//! Notices that the files of the database were deleted or replaced while they are open. SQLite would continue to write
+//! to the files that it has opened, and a restart would not find what it wrote.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;

@@ -135,8 +135,8 @@ impl Connection {
     }
 
     /// Allocates the disk reserve next to the file, and starts the thread of the checkpoints. They begin when the log
-    /// is a quarter of the reserve, and the writer waits for them when it is five eighths, because a checkpoint needs as
-    /// much space as the log, and the log grows as long as a checkpoint fails.
+    /// is a quarter of the reserve, and the writer waits for them when it is five eighths, because a checkpoint needs
+    /// as much space as the log, and the log grows as long as a checkpoint fails.
     pub(in crate::store) fn allocate_reserve(&mut self) -> Result<(), StoreError> {
         let reserve = Reserve::allocate(&self.path);
         let eighth = u32::try_from(reserve.bytes() / 8 / PAGE_BYTES).unwrap_or(u32::MAX);

@@ -1,4 +1,4 @@
-//! Actions on the rules of alerts.
+//! Actions on the alert rules.
 
 use axum::http::Uri;
 use leptos::prelude::*;

@@ -41,7 +41,7 @@ fn message(found: usize, fixed: usize) -> String {
             problems(found)
         ),
         left => format!(
-            "Fixed {fixed} of {found} {}. {left} remain. Run the check again to see them.",
+            "Fixed {fixed} of {found} {}. Run the check again to see the {left} left.",
             problems(found)
         ),
     }
@@ -63,7 +63,7 @@ mod tests {
         );
         assert_eq!(
             message(5, 3),
-            "Fixed 3 of 5 inconsistencies. 2 remain. Run the check again to see them."
+            "Fixed 3 of 5 inconsistencies. Run the check again to see the 2 left."
         );
     }
 }

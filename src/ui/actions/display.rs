@@ -23,7 +23,7 @@ pub async fn theme(theme: String, back: String) -> Result<(), PageError> {
 
 pub static SET_CLOCK: Action = setting("set_clock", SetClock::PATH);
 
-/// Sets how times are displayed: `related`, `utc` or `local`.
+/// Sets how times are displayed: `relative`, `utc` or `local`.
 #[server]
 pub async fn set_clock(clock: String, back: String) -> Result<(), PageError> {
     set(&SET_CLOCK, &CLOCK, &clock, &back)

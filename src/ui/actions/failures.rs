@@ -74,7 +74,7 @@ pub async fn mute_group(
         let user = &context.user;
         context.engine.mute(&group, reason, user, hours).await?;
         let hours = plural(hours, "hour", "hours");
-        Ok(format!("Failures “{group}” muted for {hours}.").into())
+        Ok(format!("Failure group “{group}” muted for {hours}.").into())
     })
     .await
 }
@@ -101,8 +101,8 @@ pub static UNMUTE_GROUP: Action =
 pub async fn unmute_group(group: String, back: String) -> Result<(), PageError> {
     act(&UNMUTE_GROUP, &back, async |context| {
         match context.engine.unmute(&group).await? {
-            true => Ok(format!("Failures “{group}” no longer muted.").into()),
-            false => Ok(format!("Failures “{group}” were not muted.").into()),
+            true => Ok(format!("Failure group “{group}” is no longer muted.").into()),
+            false => Ok(format!("Failure group “{group}” was not muted.").into()),
         }
     })
     .await

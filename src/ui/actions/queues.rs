@@ -150,8 +150,8 @@ fn selection(form: &Form) -> Target {
 pub static PAUSE_QUEUES: Action =
     Action::new("pause_queues", PauseQueues::PATH, Role::Operator, selection);
 
-/// Pauses the queue `only`, or else these queues, or else (`of` is `all`) all queues of the list with the filter `q` and
-/// `state`. A queue is given as the end of the path of its page, such as `queues/mail`.
+/// Pauses the queue `only`, or else these queues, or else (`of` is `all`) all queues of the list with the filter `q`
+/// and `state`. A queue is given as the end of the path of its page, such as `queues/mail`.
 #[server]
 pub async fn pause_queues(
     #[server(default)] only: String,

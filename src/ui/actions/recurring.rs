@@ -3,7 +3,6 @@
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 use serde::de::IgnoredAny;
-use tokio::task::spawn_blocking;
 
 use super::input::{check_class, check_name, count, number, only, optional, seconds};
 use super::put::names;
@@ -198,15 +197,13 @@ pub async fn unrecur(id: String, back: String, after: String) -> Result<(), Page
     .await
 }
 
-/// The cron expression of a form, if it has one. That an expression has no runs is found by a search that can take long.
+/// The cron expression of a form, if it has one.
 async fn cron(form: &RecurringForm, now: Time) -> Result<Option<CronSchedule>, String> {
     let Some(expression) = optional(&form.cron).map(str::to_owned) else {
         return Ok(None);
     };
     let zone = form.zone.clone();
-    let checked = spawn_blocking(move || CronSchedule::new(&expression, &zone, now));
-    let checked = checked.await.map_err(|error| error.to_string())?;
-    checked.map(Some)
+    CronSchedule::check(expression, zone, now).await.map(Some)
 }
 
 /// The payload of a form, which is checked.

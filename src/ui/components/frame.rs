@@ -92,7 +92,7 @@ const ENVIRONMENT: &str = "mr-auto min-w-0 truncate rounded-sm border px-2 py-px
 const BADGE: &str = "ml-auto text-xs font-semibold max-lg:absolute max-lg:top-0.5 max-lg:left-[calc(50%+12px)] \
     max-md:in-[#more]:static";
 
-/// The frame around the page that `children` is.
+/// The frame around a page, whose content is `children`.
 #[component]
 pub fn Frame(children: Children) -> impl IntoView {
     let request = page_request();

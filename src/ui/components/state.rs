@@ -67,6 +67,15 @@ fn joined(look: &str, class: &str) -> String {
     }
 }
 
+/// The number of jobs in a state, with the name of the state.
+pub fn counted(state: EffectiveState, n: i64) -> String {
+    let label = match state {
+        EffectiveState::Record if n != 1 => "records",
+        state => state_label(state),
+    };
+    format!("{} {label}", time::number(n))
+}
+
 /// The shares of the states as a bar. Complete jobs are left out, because their number only grows.
 pub fn bar(counts: &Counts) -> AnyView {
     let shown: Vec<(EffectiveState, i64)> = EffectiveState::ALL
@@ -89,16 +98,7 @@ pub fn bar(counts: &Counts) -> AnyView {
         });
         at += width;
     }
-    let words: Vec<String> = shown
-        .iter()
-        .map(|(state, n)| {
-            let label = match state {
-                EffectiveState::Record if *n != 1 => "records",
-                state => state_label(*state),
-            };
-            format!("{} {label}", time::number(*n))
-        })
-        .collect();
+    let words: Vec<String> = shown.iter().map(|(state, n)| counted(*state, *n)).collect();
     let label = if words.is_empty() {
         "empty".to_owned()
     } else {

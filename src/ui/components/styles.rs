@@ -1,5 +1,5 @@
-//! Lists of utility classes that several pages use. `style/utilities.css` has the classes of what a page shows dozens of
-//! times, such as buttons, and `style/base.css` the styles of elements without a class, such as tables.
+//! Lists of utility classes that several pages use. `style/utilities.css` has the classes of what a page shows dozens
+//! of times, such as buttons, and `style/base.css` the styles of elements without a class, such as tables.
 
 /// A frame around a list or a table.
 pub const CARD: &str = "min-w-0 rounded-md border border-line bg-card";

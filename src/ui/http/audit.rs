@@ -11,6 +11,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, stream};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::authentication::{RequestInfo, forbid};
@@ -20,8 +21,11 @@ use crate::auth::{Identity, Role};
 use crate::engine::{Actor, Engine};
 use crate::request::{RequestId, drain};
 use crate::ui::access::is_read_function;
+use crate::ui::actions::by_hand::RETRY_BY_HAND;
+use crate::ui::actions::put::PUT;
 use crate::ui::actions::{self, Form, Target};
 use crate::ui::error::PageError;
+use crate::ui::http::PAGE_TIMEOUT;
 
 /// The audit entry of an action in progress.
 #[derive(Clone, Debug)]
@@ -62,15 +66,14 @@ pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Ne
     let Some(principal) = info.principal.clone() else {
         return StatusCode::UNAUTHORIZED.into_response();
     };
-    let (mut request, body) = match buffer_form(request).await {
+    let (mut request, body, is_cut) = match buffer_form(request).await {
         Ok(buffered) => buffered,
         Err(status) => return status.into_response(),
     };
-    if has_nul(&body) {
-        let why = "A field of the form contains a NUL character.".to_owned();
-        return error_page(dashboard, info, PageError::Request(why)).await;
-    }
     let form = Form::new(request.uri().path(), &body);
+    if let Some(why) = invalid(&form, &body, is_cut) {
+        return error_page(dashboard, info, PageError::Request(why.to_owned())).await;
+    }
     let Some((action, target)) = actions::audited(&form) else {
         return run_or_forbid(dashboard, request, info, least, next).await;
     };
@@ -127,6 +130,22 @@ pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Ne
     response
 }
 
+/// Runs a function that only reads, and is in no audit entry.
+pub async fn run_valid(dashboard: Dashboard, request: Request, next: Next) -> Response {
+    let info = RequestInfo::of(&request);
+    // Like the other requests that only read, a client must send it soon.
+    let Ok(buffered) = timeout(PAGE_TIMEOUT, buffer_form(request)).await else {
+        return StatusCode::REQUEST_TIMEOUT.into_response();
+    };
+    match buffered {
+        Ok((_, form, _)) if has_nul(&form) => {
+            error_page(dashboard, info, PageError::Request(NUL.to_owned())).await
+        }
+        Ok((request, ..)) => next.run(request).await,
+        Err(status) => status.into_response(),
+    }
+}
+
 /// The response to a user who takes too many actions.
 async fn too_many(dashboard: Dashboard, info: RequestInfo, wait: Duration) -> Response {
     let seconds = wait.as_secs() + 1;
@@ -151,14 +170,62 @@ async fn run_or_forbid(
     }
 }
 
+/// The error of a form with a NUL.
+const NUL: &str = "A field of the form contains a NUL character.";
+
+/// Why a form is rejected before its action runs: it could not be stored, or the log could not name its target.
+/// `is_cut`: the form continues after these fields.
+fn invalid(form: &Form, body: &[u8], is_cut: bool) -> Option<&'static str> {
+    if has_nul(body) {
+        Some(NUL)
+    } else if !form_parts(body).all(has_plain_name) {
+        Some("The name of a field is invalid.")
+    } else if is_cut && form.path() == PUT.path && form.field("queue").is_empty() {
+        Some("The field with the queue must precede the one with the payload.")
+    } else if is_cut && form.path() == RETRY_BY_HAND.path && form.field("id").is_empty() {
+        Some("The field with the ID must precede the one with the payload.")
+    } else {
+        None
+    }
+}
+
+/// The fields of a form, with their values.
+fn form_parts(body: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let parts = body.split(|byte| *byte == b'&');
+    parts.filter(|part| !part.is_empty())
+}
+
+/// Whether the name of a field is a word, and words in brackets: `form[id]`, as browsers send it. Server functions also
+/// read other spellings, such as `form[[id]`, which the audit log would not recognize.
+fn has_plain_name(part: &[u8]) -> bool {
+    let name = part.split(|byte| *byte == b'=').next().unwrap_or_default();
+    let Ok(name) = std::str::from_utf8(name) else {
+        return false;
+    };
+    let name = name.replace("%5B", "[").replace("%5D", "]");
+    let is_word = |text: &str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    let (first, rest) = name.split_at(name.find('[').unwrap_or(name.len()));
+    let mut bracketed = rest.split_inclusive(']');
+    !first.is_empty()
+        && is_word(first)
+        && bracketed.all(|part| {
+            let inner = part.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+            inner.is_some_and(is_word)
+        })
+}
+
 /// Whether a field of the form contains a NUL, which Postgres cannot store or search.
 fn has_nul(form: &[u8]) -> bool {
     memchr::memchr(0, form).is_some() || memchr::memmem::find(form, b"%00").is_some()
 }
 
 /// Buffers the first [`FORM_BYTES_MAX`] bytes of the form. Returns the fields that are complete in them, with a request
-/// that still has the whole body. In the forms of pages, the fields that name the target precede the payload.
-async fn buffer_form(request: Request) -> Result<(Request, Bytes), StatusCode> {
+/// that still has the whole body, and whether there are more fields. In the forms of pages, the fields that name the
+/// target precede the payload.
+async fn buffer_form(request: Request) -> Result<(Request, Bytes, bool), StatusCode> {
     let (parts, body) = request.into_parts();
     let (mut read, mut rest) = (BytesMut::new(), body.into_data_stream());
     while read.len() <= FORM_BYTES_MAX
@@ -168,9 +235,10 @@ async fn buffer_form(request: Request) -> Result<(Request, Bytes), StatusCode> {
     }
     let read = read.freeze();
     let form = read.slice(..complete_fields(&read));
+    let is_cut = form.len() < read.len();
     let whole = stream::once(async { Ok(read) }).chain(rest);
     let request = Request::from_parts(parts, Body::from_stream(whole));
-    Ok((request, form))
+    Ok((request, form, is_cut))
 }
 
 /// The length of the fields of a form that are complete in its first [`FORM_BYTES_MAX`] bytes.

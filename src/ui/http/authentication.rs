@@ -261,7 +261,7 @@ pub async fn authenticate(
     }
     let least = role_to_post(&path);
     if least == Role::Viewer {
-        return next.run(request).await;
+        return audit::run_valid(dashboard, request, next).await;
     }
     audit::audit(dashboard, request, least, next).await
 }

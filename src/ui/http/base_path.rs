@@ -1,5 +1,5 @@
-//! Adds the path below which clients reach the server ([`BasePath`]) to the links of pages, to redirects and to cookies.
-//! The code of the dashboard inside of this layer knows only addresses that begin with `/ui`.
+//! Adds the path below which clients reach the server ([`BasePath`]) to the links of pages, to redirects and to
+//! cookies. The code of the dashboard inside of this layer knows only addresses that begin with `/ui`.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
@@ -63,7 +63,8 @@ fn is_local(address: &[u8]) -> bool {
 }
 
 /// A page with the base path before each local address in [`LINKS`]. The addresses of Leptos' scripts already have it.
-/// The text of a page, where jobs can contain anything, stays as it is: a tag begins with `<`, which is escaped in text.
+/// The text of a page, where jobs can contain anything, stays as it is: a tag begins with `<`, which is escaped in
+/// text.
 fn with_base(page: &[u8], base: &[u8]) -> Vec<u8> {
     let scripts = [base, b"/ui/pkg/"].concat();
     let mut written = Vec::with_capacity(page.len() + page.len() / 16);

@@ -1,8 +1,8 @@
 //! The difference between two renderings of a page, so that a refresh sends only what has changed.
 //!
-//! A delta is text: the ID of the new rendering on a line, then operations. `=FROM LENGTH` on a line copies a part of the
-//! rendering that the browser has, and `+LENGTH` on a line inserts the text that follows. Positions and lengths are bytes
-//! of UTF-8. `islands/live/patch.rs` applies it.
+//! A delta is text: the ID of the new rendering on a line, then operations. `=FROM LENGTH` on a line copies a part of
+//! the rendering that the browser has, and `+LENGTH` on a line inserts the text that follows. Positions and lengths are
+//! bytes of UTF-8. `islands/live/patch.rs` applies it.
 
 use std::collections::HashMap;
 

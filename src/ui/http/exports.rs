@@ -219,7 +219,8 @@ async fn selected_jobs(
     let refused = |why: String| (StatusCode::BAD_REQUEST, why).into_response();
     if numbers.is_empty() {
         return refused(
-            "No jobs are selected. Go back, and select jobs or all matching.\n".to_owned(),
+            "No jobs are selected. Go back, and select jobs, or choose all matching jobs.\n"
+                .to_owned(),
         );
     }
     if numbers.len() > LISTED_MAX {

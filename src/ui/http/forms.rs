@@ -21,7 +21,8 @@ use crate::request::Https;
 use crate::ui::actions::input::shortened;
 use crate::ui::cookies;
 use crate::ui::error::PageError;
-use crate::ui::http::authentication::RequestInfo;
+use crate::ui::http::authentication::{LOGIN, RequestInfo};
+use crate::ui::http::page_turns::Turn;
 use crate::ui::http::{Dashboard, provide_page_context};
 use crate::ui::page_request::{Flash, PageRequest, page_request};
 use crate::ui::pages::shell;
@@ -30,7 +31,7 @@ use crate::ui::urls::encoding::is_dashboard_page;
 /// Maximum size of the error of a server function.
 const ERROR_BYTES_MAX: usize = 64 << 10;
 
-/// Replaces the error of a server function by an error page. Without this, `server_fn` responds to an incomplete form
+/// Replaces the error of a server function with an error page. Without this, `server_fn` responds to an incomplete form
 /// with status 500 and JSON, or with a redirect without a message.
 pub async fn show_errors(
     State(dashboard): State<Dashboard>,
@@ -96,9 +97,19 @@ pub async fn error_page(dashboard: Dashboard, info: RequestInfo, error: PageErro
     // This address has no page, so the router renders the error (`MissingPage`).
     let nowhere = Uri::from_static("/ui/fn/unread");
     let mut response = render(dashboard, &nowhere, info, more).await;
-    *response.status_mut() = status;
+    set_status(&mut response, status);
     response
 }
+
+/// Sets the status of a rendered page. That of "too many pages" stays.
+pub fn set_status(response: &mut Response, status: StatusCode) {
+    if response.status() != StatusCode::SERVICE_UNAVAILABLE {
+        *response.status_mut() = status;
+    }
+}
+
+/// Fields of a form with a payload; no page has as many.
+const FIELDS_MAX: usize = 1_000;
 
 /// Reserves memory for a form with a payload, as it arrives.
 pub async fn count_memory(request: Request, next: Next) -> Response {
@@ -125,6 +136,9 @@ pub async fn count_memory(request: Request, next: Next) -> Response {
     }
     if is_busy {
         return busy();
+    }
+    if memchr::memchr_iter(b'&', &form).count() >= FIELDS_MAX {
+        return (StatusCode::BAD_REQUEST, "The form has too many fields.\n").into_response();
     }
     next.run(Request::from_parts(parts, Body::from(form.freeze())))
         .await
@@ -165,6 +179,32 @@ impl<T: DeserializeOwned + Send> FromRequest<Dashboard> for PageForm<T> {
 
 /// Renders the page at this address as the response to a form; `more` adds context.
 pub async fn render(
+    dashboard: Dashboard,
+    uri: &Uri,
+    info: RequestInfo,
+    more: impl Fn() + Clone + Send + Sync + 'static,
+) -> Response {
+    match turn(&dashboard, uri, &info).await {
+        Ok(turn) => render_in(turn, dashboard, uri, info, more).await,
+        Err(busy) => busy,
+    }
+}
+
+/// Waits until the page at this address may be rendered.
+///
+/// # Errors
+/// The response, if there are too many.
+pub async fn turn(dashboard: &Dashboard, uri: &Uri, info: &RequestInfo) -> Result<Turn, Response> {
+    let user = info.principal.as_ref();
+    let turn = dashboard
+        .page_turns
+        .turn(user, info.from, uri.path() == LOGIN);
+    turn.await
+}
+
+/// Like [`render`], after waiting.
+pub async fn render_in(
+    _turn: Turn,
     dashboard: Dashboard,
     uri: &Uri,
     info: RequestInfo,

@@ -56,7 +56,7 @@ pub async fn sign_in(
         CredentialSource::Form,
         attempt,
     );
-    // Limited, because each sign-in adds a session, and audit entries of its begin and its end.
+    // Limited, because each sign-in adds a session, and audit entries of its beginning and its end.
     let found = found.and_then(|found| {
         if let Some((user, _)) = &found {
             throttle.sign_in(info.from, Hash::of(&user.name))?;
@@ -95,8 +95,8 @@ pub async fn sign_in(
     ([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response()
 }
 
-/// Records a failed sign-in in the audit log. An unknown name is not recorded, because strangers could use it to write to
-/// the log.
+/// Records a failed sign-in in the audit log. An unknown name is not recorded, because strangers could use it to write
+/// to the log.
 async fn record_failure(dashboard: &Dashboard, info: &RequestInfo, known_name: Option<&str>) {
     let user = Identity {
         name: known_name.unwrap_or(UNKNOWN).to_owned(),
@@ -181,6 +181,6 @@ pub async fn page(
         }
     };
     let mut response = forms::render(dashboard, &uri, info, more).await;
-    *response.status_mut() = status;
+    forms::set_status(&mut response, status);
     response
 }

@@ -1,5 +1,5 @@
-//! Leptos writes a marker between the nodes of a page, to find them in the browser. Only islands need it; in the rest of
-//! a page, markers are a tenth of its size.
+//! Leptos writes a marker between the nodes of a page, to find them in the browser. Only islands need it; in the rest
+//! of a page, markers are a tenth of its size.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;

@@ -12,7 +12,9 @@ use serde::Deserialize;
 
 use super::Dashboard;
 use super::authentication::{RequestInfo, forbid};
-use super::forms::{PageForm, redirect_with_message, redirect_with_undo, render};
+use super::forms::{
+    PageForm, redirect_with_message, redirect_with_undo, render, render_in, set_status, turn,
+};
 use crate::ui::actions::by_hand::{self, RETRY_BY_HAND};
 use crate::ui::actions::database::CHECK;
 use crate::ui::actions::put::PUT;
@@ -50,7 +52,7 @@ pub async fn check(State(dashboard): State<Dashboard>, info: RequestInfo) -> Res
         provide_context(checked.clone());
     })
     .await;
-    *response.status_mut() = status;
+    set_status(&mut response, status);
     response
 }
 
@@ -241,6 +243,12 @@ async fn show_new_token(dashboard: Dashboard, info: RequestInfo, form: TokenForm
     if !info.may(CREATE_TOKEN.role) {
         return forbid(dashboard, info, CREATE_TOKEN.role).await;
     }
+    let uri = info.uri.clone();
+    // Before the token is created, because its secret is shown only in this response.
+    let turn = match turn(&dashboard, &uri, &info).await {
+        Ok(turn) => turn,
+        Err(busy) => return busy,
+    };
     let namespace = form.namespace.trim();
     let engine = info.engine(&dashboard);
     let made = if is_first(info.user(), &form) {
@@ -258,8 +266,7 @@ async fn show_new_token(dashboard: Dashboard, info: RequestInfo, form: TokenForm
         expires: form.expires,
         made,
     };
-    let uri = info.uri.clone();
-    let mut response = render(dashboard, &uri, info, move || {
+    let mut response = render_in(turn, dashboard, &uri, info, move || {
         provide_context(token.clone());
     })
     .await;

@@ -37,7 +37,7 @@ impl RecentPage {
 }
 
 impl RecentPages {
-    /// The answer to a browser that has the rendering `base`: the delta to this page. `None` if the page is not text.
+    /// The response to a browser that has the rendering `base`: the delta to this page. `None` if the page is not text.
     pub fn delta(&self, key: &str, page: &Bytes, base: &str) -> Option<Bytes> {
         let id = self.add(key, page);
         let old = {

@@ -35,7 +35,7 @@ const RENDERINGS_MAX: usize = 64;
 /// Maximum size of a page.
 const PAGE_BYTES_MAX: usize = 16 << 20;
 
-/// The header of a refresh with the ID of the rendering that the browser has; the answer is a delta.
+/// The header of a refresh with the ID of the rendering that the browser has; the response is a delta.
 const BASE: &str = "x-switchyard-base";
 
 /// The media type of a delta.

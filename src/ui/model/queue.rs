@@ -57,7 +57,7 @@ pub struct PauseForm {
 pub struct QueueRow {
     pub queue_ref: QueueRef,
     pub counts: Counts,
-    /// The time since which the next job has been available.
+    /// The time since which the job that has waited longest has been available.
     pub oldest_waiting: Option<i64>,
     /// Whether the queue is paused: workers get no jobs from it.
     pub paused: bool,

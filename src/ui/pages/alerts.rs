@@ -71,7 +71,7 @@ fn rules(rules: &[RuleRow], request: &PageRequest) -> AnyView {
             {if rules.is_empty() {
                 empty_note("No alert rules yet. Create one below.")
             } else {
-                tables::table("Rules of alerts", tables::head(&columns), rows.collect_view().into_any())
+                tables::table("Alert rules", tables::head(&columns), rows.collect_view().into_any())
             }}
         </section>
     }
@@ -120,7 +120,7 @@ fn delete(rule: &RuleRow, fields: Vec<(&'static str, String)>) -> AnyView {
         danger: true,
         title: "Delete this rule?".to_owned(),
         text: format!(
-            "“{}” stops at once. Undelivered alerts are dropped, and receivers are not told when reported problems end.",
+            "“{}” stops at once. Undelivered alerts are dropped, and no alert reports the end of problems that are open.",
             rule.name
         ),
         action: DeleteAlert::PATH,
@@ -226,7 +226,7 @@ fn delivery(row: &DeliveryRow, now: i64) -> AnyView {
     let (class, shape, word) = match (row.is_delivered, row.next) {
         (true, _) => ("chip text-complete", "complete", "delivered"),
         (false, Some(_)) if row.attempts == 0 => ("chip text-waiting", "waiting", "queued"),
-        (false, Some(_)) => ("chip text-waiting", "waiting", "to be repeated"),
+        (false, Some(_)) => ("chip text-waiting", "waiting", "retrying"),
         (false, None) => ("chip text-failed", "failed", "given up"),
     };
     let next = row.next.filter(|_| row.attempts > 0);
@@ -262,7 +262,7 @@ fn verification() -> AnyView {
         <section class=CARD_PADDED aria-labelledby="verify">
             <h2 id="verify">"Verify an alert"</h2>
             <p class="mb-2">
-                "The header " <code>"Switchyard-Signature"</code> " is " <code>"sha256="</code> " and the HMAC-SHA256 of the body with the secret. The field " <code>"sent_at"</code> " of the body is the time of the attempt: reject bodies older than five minutes, and those whose " <code>"id"</code> " you have already processed."
+                "The header " <code>"Switchyard-Signature"</code> " is " <code>"sha256="</code> " followed by the HMAC-SHA256 of the body with the secret, in hexadecimal. The field " <code>"sent_at"</code> " of the body is the time of the attempt: reject bodies older than five minutes, and those whose " <code>"id"</code> " you have already processed."
             </p>
             <pre class=PAYLOAD tabindex="0">{VERIFY}</pre>
         </section>

@@ -99,12 +99,15 @@ fn title(action: JobActionKind, view: &ConfirmView) -> String {
 fn no_action(why: &str, back: &str) -> AnyView {
     let mut chars = why.chars();
     let first = chars.next().map(|first| first.to_uppercase().to_string());
-    let why = format!("{}{}.", first.unwrap_or_default(), chars.as_str());
+    let hint = ["no jobs are selected", "no action was given"]
+        .contains(&why)
+        .then_some("Select jobs in the list, or choose all matching jobs. ");
+    let why = format!("{}{}. ", first.unwrap_or_default(), chars.as_str());
     view! {
         <p class=format!("{NOTICE} text-stalled")>
             {icon("stalled")}
             <span>
-                {why} " Select jobs in the list, or choose all matching jobs. " <a href=back.to_owned()>"Back to jobs"</a>
+                {why} {hint} <a href=back.to_owned()>"Back to jobs"</a>
             </span>
         </p>
     }

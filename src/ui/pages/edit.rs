@@ -69,7 +69,8 @@ fn page(view: &EditView, rejected: Option<RejectedEdit>, request: &PageRequest) 
     .into_any()
 }
 
-/// Maximum size of a payload that is shown with line breaks, in bytes. Line breaks can make a text several times as long.
+/// Maximum size of a payload that is shown with line breaks, in bytes. Line breaks can make a text several times as
+/// long.
 const INDENTED_BYTES_MAX: usize = 200_000;
 
 /// The payload as it is edited: JSON with line breaks, whose strings and numbers are as they were.

@@ -40,7 +40,11 @@ fn page(view: NewJobView, like: &str, rejected: Option<RejectedJob>) -> AnyView 
     let left_out = (view.is_without_payload)
         .then_some(" Its payload was not copied, because it is larger than 1 MiB.");
     let lead = (!like.is_empty()).then(|| {
-        view! { <p class="text-muted wrap-anywhere">"Copied from job " <a class="id" href=urls::qless_job(like)>{like.to_owned()}</a> ". The new job gets its own ID." {left_out}</p> }
+        let text = match view.is_copy {
+            true => view! { "Copied from job " <a class="id" href=urls::qless_job(like)>{like.to_owned()}</a> ". The new job gets its own ID." {left_out} }.into_any(),
+            false => format!("Job “{like}” not found, so nothing was copied.").into_any(),
+        };
+        view! { <p class="text-muted wrap-anywhere">{text}</p> }
     });
     view! {
         <Title text="Add job" />

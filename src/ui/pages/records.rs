@@ -71,7 +71,7 @@ fn page(view: &RecordsView, filter: &RecordFilter, request: &PageRequest) -> Any
         RecordList::Page(rows, count, neighbors) => {
             listed(view, filter, (rows, *count, neighbors), request)
         }
-        list => query::answer(queue_ref, list, request),
+        list => query::results(queue_ref, list, request),
     };
     view! {
         <Title text=queue_ref.label() />

@@ -61,7 +61,7 @@ const HELP: [(&[&str], &str); 19] = [
     ),
     (
         &["data.user.id:42", "data.items.0.sku:A*"],
-        "Text or number at this path of a JSON payload. In a list: any element, or the one with that index (from 0). data.x:* matches any value.",
+        "Text or number at this path of a JSON payload, or an element of a list that ends the path. A list inside the path needs an index (from 0). data.x:* matches any value.",
     ),
     (
         &["data.total:>100", "data.total:<=9.5"],
@@ -73,7 +73,7 @@ const HELP: [(&[&str], &str); 19] = [
     ),
     (
         &["priority:>=5", "retries:0"],
-        "Priority; retries left. Jobq jobs have neither.",
+        "Priority, which is 0 for lmstfy and Relay jobs; retries left. Jobq jobs have neither.",
     ),
     (
         &["created:>2h", "created:<30m"],

@@ -128,7 +128,7 @@ fn missing(ids: &[String], request: &PageRequest) -> AnyView {
     view! {
         <section class=CARD aria-labelledby="gone">
             <div class=CARD_TITLE>
-                <h2 id="gone">"No longer exist"</h2>
+                <h2 id="gone">"Jobs that no longer exist"</h2>
                 <span class="text-muted wrap-anywhere">{plural(n, "job", "jobs")}</span>
             </div>
             <p class="px-4 pb-2 text-sm text-muted">

@@ -6,9 +6,12 @@ pub fn line(cells: &[&str]) -> String {
     format!("{}\r\n", cells.join(","))
 }
 
-/// A cell. Text that a spreadsheet would interpret as a formula gets an apostrophe before it, also after separators: some
-/// spreadsheets split cells at them, even between quotes.
+/// A cell. A number is written as it is. Text that a spreadsheet would interpret as a formula gets an apostrophe before
+/// it, also after separators: some spreadsheets split cells at them, even between quotes.
 fn cell(text: &str) -> String {
+    if text.parse::<f64>().is_ok_and(f64::is_finite) {
+        return text.to_owned();
+    }
     let mut cell = String::from("\"");
     let (mut is_start, mut is_quoted) = (true, false);
     for sign in text.chars() {
@@ -54,6 +57,8 @@ mod tests {
             ("a-b", "a-b"),
             ("a;b", "a;b"),
             ("1.5", "1.5"),
+            ("-3", "-3"),
+            ("-inf", "\"'-inf\""),
         ] {
             assert_eq!(line(&[text]), format!("{written}\r\n"));
         }

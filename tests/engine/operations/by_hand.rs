@@ -1,4 +1,5 @@
-//! Retrying a job with changes, and completing one by hand: what they change, what they refuse, and how they are undone.
+//! Retrying a job with changes, and completing one by hand: what they change, what they refuse, and how they are
+//! undone.
 
 use super::*;
 use switchyard::engine::{ByHandError, EventKind, SeenJob};

@@ -1,5 +1,5 @@
-//! Requests that the server refused because the database was too slow. A client that is refused does not know whether the
-//! request had an effect, and tries again. Each refusal must be explained by the log.
+//! Requests that the server refused because the database was too slow. A client that is refused does not know whether
+//! the request had an effect, and tries again. Each refusal must be explained by the log.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -82,3 +82,19 @@ async fn tokens_are_managed_through_the_server() {
     );
     assert!(!put.output().unwrap().status.success());
 }
+
+/// A variable with two lines is a likely mistake. The error ends up in logs.
+#[tokio::test]
+async fn an_invalid_token_is_not_shown() {
+    let server = Server::with(&[]);
+    let mut list = Cli::of(&server).command(&["queue", "list"]);
+    list.env("SWITCHYARD_TOKEN", "the-secret\nsecond");
+    let output = list.output().unwrap();
+    assert!(!output.status.success());
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("--token"), "{error}");
+    assert!(
+        !error.contains("secret") && !error.contains("second"),
+        "{error}"
+    );
+}

@@ -1,4 +1,5 @@
-//! The network between a server and PostgreSQL breaks under load, or a standby takes over: nothing acknowledged is lost.
+//! The network between a server and PostgreSQL breaks under load, or a standby takes over: nothing acknowledged is
+//! lost.
 //!
 //! `SWITCHYARD_BREAKS` sets how often the network breaks, `SWITCHYARD_FAILOVERS` how often a standby takes over.
 

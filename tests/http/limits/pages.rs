@@ -8,9 +8,12 @@ use crate::support::raw::Connection;
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
+/// The beginning of a form. Its last field is long.
+const FIELDS: &str = "queue=q&id=j&data=";
+
 /// The status of the response to a form of this size, which is sent completely.
 async fn whole(server: &Server, path: &str, bytes: usize) -> StatusCode {
-    let form = format!("x={}", "y".repeat(bytes - 2));
+    let form = format!("{FIELDS}{}", "y".repeat(bytes - FIELDS.len()));
     let request = server.http.post(format!("http://{}{path}", server.address));
     let request = request.header("content-type", FORM);
     let request = request.header("sec-fetch-site", "same-origin");
@@ -25,7 +28,9 @@ async fn begun(server: &Server, path: &str, bytes: usize) -> String {
          content-type: {FORM}\r\ncontent-length: {bytes}\r\n\r\n"
     );
     connection.write(head).await;
-    connection.write(vec![b'x'; bytes.min(128 << 10)]).await;
+    connection.write(FIELDS).await;
+    let sent = bytes.min(128 << 10) - FIELDS.len();
+    connection.write(vec![b'x'; sent]).await;
     connection.read_until("\r\n").await
 }
 

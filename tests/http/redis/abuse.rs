@@ -1,14 +1,18 @@
 //! Clients that occupy memory or time without using them, and bytes of other protocols.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpSocket;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::CLOCK;
 use crate::support::lmstfy::eventually;
+use crate::support::lower_quartile;
 use crate::support::metrics::Metrics;
 use crate::support::redis::{CURRENT, Redis, server};
 
@@ -208,4 +212,44 @@ async fn a_large_reply_must_be_read_in_time() {
         read += 1;
         sleep(Duration::from_millis(50)).await;
     }
+}
+
+/// Refused commands wait for nothing, neither for the database nor for the client.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_refused_commands_does_not_block_other_clients() {
+    const CONNECTIONS: usize = 50;
+    let (server, address) = server(&["--qless-token", "the-token-of-qless-clients"]).await;
+    let refused = Arc::new(AtomicUsize::new(0));
+    let mut flood = JoinSet::new();
+    for _ in 0..CONNECTIONS {
+        let stream = TcpStream::connect(&address).await.unwrap();
+        let (mut reads, mut writes) = stream.into_split();
+        flood.spawn(async move {
+            let commands = "PING\r\n".repeat(10_000);
+            while writes.write_all(commands.as_bytes()).await.is_ok() {}
+        });
+        let refused = Arc::clone(&refused);
+        flood.spawn(async move {
+            let mut read = vec![0; 64 << 10];
+            while let Ok(length @ 1..) = reads.read(&mut read).await {
+                let lines = read[..length].iter().filter(|byte| **byte == b'\n');
+                refused.fetch_add(lines.count(), Ordering::Relaxed);
+            }
+        });
+    }
+    while refused.load(Ordering::Relaxed) < 1_000 * CONNECTIONS {
+        sleep(Duration::from_millis(1)).await;
+    }
+    let mut between = Vec::new();
+    for _ in 0..10 {
+        let before = refused.load(Ordering::Relaxed);
+        server
+            .client()
+            .get("/queues")
+            .await
+            .assert_rejected(401, "unauthorized");
+        between.push(refused.load(Ordering::Relaxed) - before);
+    }
+    let shown = format!("{between:?}");
+    assert!(lower_quartile(between) < 1_000 * CONNECTIONS, "{shown}");
 }

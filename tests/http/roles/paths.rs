@@ -131,6 +131,18 @@ async fn an_address_with_nul_finds_nothing() {
         let status = ada.open(path).await.status().as_u16();
         assert!([200, 404].contains(&status), "{path}: {status}");
     }
+    for (function, field) in [
+        ("worker", "name"),
+        ("failure", "group"),
+        ("tagged", "tag"),
+        ("recurring", "id"),
+    ] {
+        let request = browser
+            .with_key(VERA)
+            .request(Method::POST, &format!("/ui/fn/{function}"));
+        let response = request.form(&[(field, "a\0")]).send().await.unwrap();
+        assert_eq!(response.status(), 400, "{function}");
+    }
 }
 
 #[tokio::test]

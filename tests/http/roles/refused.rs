@@ -1,5 +1,8 @@
 //! Rejected actions are in the audit log, and cannot displace successful ones.
 
+use serde_json::json;
+
+use super::audit::{newest, scene};
 use super::{ADMIN, Browser, OLGA, VERA, with_keys};
 use crate::support::Server;
 use crate::support::log::Logged;
@@ -121,4 +124,34 @@ async fn a_viewer_cannot_fill_the_log_with_long_errors() {
     // The minute may have ended in the meantime.
     assert!((1..=20).contains(&lines.len()), "{log}");
     assert!(lines.iter().all(|line| line.len() < 4_000), "{log}");
+}
+
+/// A server function would read `[id]` as `id`, and the entry would have no target.
+#[tokio::test]
+async fn a_form_cannot_hide_its_target() {
+    let (server, anna) = scene().await;
+    server
+        .by("w")
+        .add("mail", json!({"id": "a", "meta": 1}))
+        .await;
+    let count = anna.audit("").await.len();
+    let long = format!("\"{}\"", "x".repeat(70_000));
+    for (path, form) in [
+        (
+            "/ui/fn/prioritize",
+            [("[id]", "a"), ("priority", "5"), ("back", "/ui")],
+        ),
+        (
+            "/ui/put",
+            [("data", &*long), ("queue", "mail"), ("id", "b")],
+        ),
+        ("/ui/edit", [("data", &*long), ("delay", ""), ("id", "a")]),
+    ] {
+        assert_eq!(anna.post(path, &form).await.status(), 400, "{path}");
+    }
+    assert_eq!(anna.audit("").await.len(), count);
+    assert_eq!(server.by("w").job("a").await["priority"], 0.0);
+    let form = [("queue", "mail"), ("id", "b"), ("data", &*long)];
+    assert_eq!(anna.post("/ui/put", &form).await.status(), 303);
+    assert_eq!(newest(&anna, "put").await["target"], "job b");
 }

@@ -55,7 +55,7 @@ pub trait Task: Send {
     }
 
     /// Sends the result to the caller, or the error that prevented the commit.
-    fn answer(self: Box<Self>, outcome: Result<()>);
+    fn respond(self: Box<Self>, outcome: Result<()>);
 }
 
 /// A verb as a task, or several for the items of one request.
@@ -78,7 +78,7 @@ where
         self.sender.is_closed()
     }
 
-    fn answer(self: Box<Self>, outcome: Result<()>) {
+    fn respond(self: Box<Self>, outcome: Result<()>) {
         let result = match outcome {
             Ok(()) => self
                 .result

@@ -1,8 +1,8 @@
 //! Alerts: rules that call a webhook when a problem begins and when it ends, and what is sent.
 //!
-//! A reported problem is a row until it ends, with the ID of the delivery that reports it. Two servers that both consider
-//! themselves the leader cannot report a problem twice: the second row of a problem conflicts, and a delivery is only
-//! added with its row. The ID of the delivery that reports the end is derived from the first one.
+//! A reported problem is a row until it ends, with the ID of the delivery that reports it. Two servers that both
+//! consider themselves the leader cannot report a problem twice: the second row of a problem conflicts, and a delivery
+//! is only added with its row. The ID of the delivery that reports the end is derived from the first one.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -291,7 +291,8 @@ impl Engine {
         .await
     }
 
-    /// Deliveries that are due, with the address of their webhook; at most `limit`.
+    /// Deliveries that are due, with the address of their webhook; at most `limit`. The rules alternate, so that a
+    /// webhook that does not answer does not delay those of other rules.
     pub async fn due_alert_deliveries(&self, limit: i64) -> Result<Vec<(AlertDelivery, String)>> {
         let due = Statement::new(DUE, [self.now(None).0.into(), limit.into()]);
         let rows = self.readers().rows(due).await?;
@@ -391,7 +392,7 @@ SELECT d.id, d.rule, d.rule_name, d.event, d.content, d.created_at, d.attempts, 
 FROM alert_deliveries AS d CROSS JOIN alert_rules AS r
 WHERE d.done_at = 0 AND d.next_at <= $1 AND r.id = d.rule
     AND NOT EXISTS (SELECT 1 FROM alert_deliveries AS f WHERE f.id = d.follows AND f.done_at = 0)
-ORDER BY d.next_at, d.id LIMIT $2 + 0";
+ORDER BY row_number() OVER (PARTITION BY d.rule ORDER BY d.next_at, d.id), d.next_at, d.id LIMIT $2 + 0";
 
 const NEWEST: &str = "
 SELECT id, rule, rule_name, event, content, created_at, attempts, next_at, done_at, delivered, outcome

@@ -1,4 +1,4 @@
-//! Bulk operations: count, start, cancel, undo.
+//! Bulk operations: count, start, stop, undo.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -78,8 +78,9 @@ impl Engine {
             }
         }
         if let JobAction::Move { queue } = &new.action {
-            self.check_room([&QueueKey::qless(queue)])?;
+            let _room = self.reserve_room([&QueueKey::qless(queue)])?;
         }
+        let _adding = self.operation_runner().begin_to_add().await;
         let active = self.readers().rows(Statement::new(rows::COUNT_ACTIVE, []));
         if active.await?.first().map_or(Ok(0), |row| row.int(0))? >= ACTIVE_MAX {
             return Ok(Err(OperationError::TooMany));

@@ -30,13 +30,13 @@ impl NewPause {
 }
 
 impl Engine {
-    /// Pauses a queue until it is resumed, so that its jobs cannot be claimed, or resumes it. For clients of the queue's
-    /// API; the reason of a pause remains.
+    /// Pauses a queue until it is resumed, so that its jobs cannot be claimed, or resumes it. For clients of the
+    /// queue's API; the reason of a pause remains.
     ///
     /// # Errors
     /// [`TooMany`](crate::engine::Error) queues.
     pub async fn pause(&self, queue: QueueKey, paused: bool, now: Option<Time>) -> Result<()> {
-        self.check_room([&queue])?;
+        let _room = self.reserve_room([&queue])?;
         self.write(Needs::default(), now, 1, move |work| {
             let new = NewPause::default();
             pause(work, &queue, paused.then_some(&new));
@@ -45,13 +45,13 @@ impl Engine {
         .await
     }
 
-    /// Pauses queues, replaces the reason and the end of pauses, or resumes queues (`None`), in batches. Returns how many
-    /// queues it changed.
+    /// Pauses queues, replaces the reason and the end of pauses, or resumes queues (`None`), in batches. Returns how
+    /// many queues it changed.
     ///
     /// # Errors
     /// [`TooMany`](crate::engine::Error) queues.
     pub async fn pause_queues(&self, queues: &[QueueKey], new: Option<NewPause>) -> Result<usize> {
-        self.check_room(queues)?;
+        let _room = self.reserve_room(queues)?;
         let mut changed = 0;
         for batch in queues.chunks(PAUSE_BATCH) {
             let (batch, new) = (batch.to_vec(), new.clone());
@@ -75,8 +75,8 @@ impl Engine {
     }
 }
 
-/// Pauses a queue, changes its pause, or resumes it (`None`). A queue that does not exist is created, but hidden until a
-/// job is put into it. Returns whether anything changed.
+/// Pauses a queue, changes its pause, or resumes it (`None`). A queue that does not exist is created, but hidden until
+/// a job is put into it. Returns whether anything changed.
 pub fn pause(work: &mut UnitOfWork, key: &QueueKey, new: Option<&NewPause>) -> bool {
     if work.queue(key).is_none() {
         work.get_or_create_queue(key);
@@ -128,8 +128,8 @@ fn changed(before: Option<&Pause>, new: &NewPause, now: Time) -> Pause {
     }
 }
 
-/// Removes pauses that have ended, up to [`PAUSE_BATCH`]. Claims do not wait for this; it makes the end visible to other
-/// readers of the database, and publishes it.
+/// Removes pauses that have ended, up to [`PAUSE_BATCH`]. Claims do not wait for this; it makes the end visible to
+/// other readers of the database, and publishes it.
 pub fn end_pauses(work: &mut UnitOfWork) {
     for queue in work.ended_pauses(PAUSE_BATCH) {
         pause(work, &queue.key, None);

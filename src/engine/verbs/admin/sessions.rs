@@ -108,7 +108,7 @@ impl Engine {
     }
 }
 
-/// A session has ended if its last use or its creation, respectively, is not after these times.
+/// A session has ended if its last use is not after the first of these times, or its creation not after the second.
 fn ends(now: Time) -> [i64; 2] {
     [SESSION_IDLE_S, SESSION_AGE_S].map(|seconds| now.0.saturating_sub(seconds * 1_000_000))
 }

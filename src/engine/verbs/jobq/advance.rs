@@ -6,6 +6,7 @@ use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::{Record, state_text};
+use crate::engine::queries::evaluate;
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::jobq::changes::{find_record, needs_of_record, set_state};
 use crate::query;
@@ -51,7 +52,12 @@ impl Engine {
             let state = Arc::<str>::from(record.state_text());
             let compare = {
                 let state = Arc::clone(&state);
-                move || query::are_equal(&state, &old)
+                // Held until the end even if the client disconnects. Parsed JSON can occupy much memory.
+                let place = evaluate::place().await.ok_or(Error::Unavailable)?;
+                move || {
+                    let _place = place;
+                    query::are_equal(&state, &old)
+                }
             };
             match tokio::task::spawn_blocking(compare).await {
                 Ok(true) => old = state,

@@ -34,7 +34,7 @@ impl Engine {
     /// [`Error::QueueExists`]; [`Error::TooMany`] queues.
     pub async fn create_queue(&self, name: &str) -> Result<QueueId> {
         let key = QueueKey::jobq(name);
-        self.check_room([&key])?;
+        let _room = self.reserve_room([&key])?;
         self.write(Needs::default(), None, 1, move |work| {
             create_queue(work, &key)
         })

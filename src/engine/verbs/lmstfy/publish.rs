@@ -35,7 +35,7 @@ impl Engine {
     /// # Errors
     /// [`TooMany`](crate::engine::Error) queues.
     pub async fn publish(&self, queue: QueueKey, jobs: Vec<Publish>) -> Result<Vec<String>> {
-        self.check_room([&queue])?;
+        let _room = self.reserve_room([&queue])?;
         let needs = Needs {
             bytes: jobs.iter().map(|job| job.body.len()).sum(),
             adds_jobs: true,
@@ -53,7 +53,7 @@ impl Engine {
     /// # Errors
     /// [`TooMany`](crate::engine::Error) queues.
     pub async fn republish(&self, queue: QueueKey, id: &str, job: Publish) -> Result<String> {
-        self.check_room([&queue])?;
+        let _room = self.reserve_room([&queue])?;
         let key = JobKey::lmstfy(id);
         let mut needs = needs_of_jobs([&key]);
         needs.bytes = job.body.len();

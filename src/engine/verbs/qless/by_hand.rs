@@ -1,5 +1,5 @@
-//! What operators do to one job by hand: retry it with another payload or after a delay, and complete it. A job that has
-//! changed since the operator saw it is refused. Both can be undone for a while, as operations.
+//! What operators do to one job by hand: retry it with another payload or after a delay, and complete it. A job that
+//! has changed since the operator saw it is refused. Both can be undone for a while, as operations.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -62,8 +62,8 @@ impl Engine {
         self.write(needs, None, 1, retry).await
     }
 
-    /// Completes a job without a worker. Returns the ID of the operation, and whether it can be undone: not if other jobs
-    /// depended on the job.
+    /// Completes a job without a worker. Returns the ID of the operation, and whether it can be undone: not if other
+    /// jobs depended on the job.
     pub async fn complete_by_hand(
         &self,
         seen: SeenJob,

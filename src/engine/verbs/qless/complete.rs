@@ -37,7 +37,7 @@ impl Engine {
         now: Option<Time>,
     ) -> ItemResults<State> {
         let next = jobs.iter().filter_map(|(_, _, next)| next.as_ref());
-        self.check_room(next.map(|next| &next.queue))?;
+        let _room = self.reserve_room(next.map(|next| &next.queue))?;
         // A long body is not copied in the transaction, because other writes wait for it.
         let jobs = jobs.into_iter();
         let jobs = jobs.map(|(key, body, next)| (key, Body::from(body), next));

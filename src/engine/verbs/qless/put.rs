@@ -72,7 +72,7 @@ impl Engine {
         now: Option<Time>,
         verb: PutVerb,
     ) -> ItemResults<String> {
-        self.check_room([&queue])?;
+        let _room = self.reserve_room([&queue])?;
         let jobs = jobs.into_iter().map(with_body).collect();
         self.apply_in_batches(jobs, now, need_with_body, move |work, (job, body)| {
             verb(work, &queue, job, body, &client)

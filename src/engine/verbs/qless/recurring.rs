@@ -63,7 +63,7 @@ impl Engine {
         jobs: Vec<Recur>,
         now: Option<Time>,
     ) -> ItemResults<String> {
-        self.check_room([&queue])?;
+        let _room = self.reserve_room([&queue])?;
         let need = |needs: &mut Needs, job: &Recur| {
             needs.recurring.extend(job.id.clone());
             needs.tags(&job.tags);
@@ -81,7 +81,7 @@ impl Engine {
         change: RecurringChange,
         now: Option<Time>,
     ) -> Result<Recurring> {
-        self.check_room(&change.queue)?;
+        let _room = self.reserve_room(&change.queue)?;
         let id = id.to_owned();
         let mut needs = recurring(&id);
         needs.bodies = true;
@@ -94,8 +94,8 @@ impl Engine {
         .await
     }
 
-    /// Pauses a recurring job, so that it creates no children, or resumes it without the runs that it has missed. Returns
-    /// whether that changed anything.
+    /// Pauses a recurring job, so that it creates no children, or resumes it without the runs that it has missed.
+    /// Returns whether that changed anything.
     ///
     /// # Errors
     /// [`Error::NoSuchRecurring`].

@@ -14,7 +14,7 @@ impl Engine {
     /// # Errors
     /// [`Error::NoSuchJob`]; [`Error::TooMany`] queues.
     pub async fn relocate(&self, key: JobKey, queue: QueueKey, now: Option<Time>) -> Result<()> {
-        self.check_room([&queue])?;
+        let _room = self.reserve_room([&queue])?;
         self.write(needs_of_jobs([&key]), now, 1, move |work| {
             relocate(work, &key, &queue)
         })

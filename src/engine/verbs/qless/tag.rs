@@ -137,7 +137,7 @@ pub fn untag(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<()>
     Ok(())
 }
 
-/// Replaces the tag `from` of a job by `to`, in its place. Whether the job had it.
+/// Replaces the tag `from` of a job with `to`, in its place. Returns whether the job had it.
 ///
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::DamagedTags`].

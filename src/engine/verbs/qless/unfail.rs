@@ -24,7 +24,7 @@ impl Engine {
         count: usize,
         now: Option<Time>,
     ) -> Result<usize> {
-        self.check_room(&queue)?;
+        let _room = self.reserve_room(&queue)?;
         let mut batches = Batches::of(count, MOVE_BATCH);
         while let Some(batch) = batches.next() {
             let oldest = Oldest::Failed {

@@ -39,7 +39,7 @@ impl Engine {
     /// # Errors
     /// [`NoSuchJob`, `NotDead`, `JobExists`, `TooMany`](crate::engine::Error).
     pub async fn reenqueue_dead(&self, queue: QueueKey, dead: JobKey) -> Result<()> {
-        self.check_room([&queue])?;
+        let _room = self.reserve_room([&queue])?;
         let needs = Needs {
             jobs: vec![dead.clone()],
             bodies: true,
@@ -53,7 +53,7 @@ impl Engine {
 
     /// Enqueues dead jobs again, each as [`Engine::reenqueue_dead`] does.
     pub async fn reenqueue_dead_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> ItemResults<()> {
-        self.check_room([&queue])?;
+        let _room = self.reserve_room([&queue])?;
         let of = queue.clone();
         let need = move |needs: &mut Needs, key: &JobKey| {
             needs.job(key);

@@ -16,7 +16,7 @@ const ATOMIC_MAX: usize = 1_600;
 
 const ATOMIC_QUEUES_MAX: usize = 500;
 
-/// What happens if a job's key is in use (document, Mode).
+/// What happens if a job's key is in use (API document, Mode).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// The whole request fails.
@@ -51,7 +51,7 @@ impl Engine {
     /// # Errors
     /// [`JobExists`, `TooMany`, `NameTooLong`](crate::engine::Error).
     pub async fn enqueue(&self, jobs: Vec<Enqueue>, mode: Mode) -> Result<()> {
-        self.check_room(jobs.iter().map(|job| &job.queue))?;
+        let _room = self.reserve_room(jobs.iter().map(|job| &job.queue))?;
         self.check_indexable(&jobs)?;
         if mode != Mode::Unique {
             let put = move |work: &mut UnitOfWork, job: &Enqueue| {

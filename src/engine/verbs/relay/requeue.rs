@@ -16,7 +16,7 @@ impl Engine {
     pub async fn requeue_run(&self, run: Run, jobs: Vec<Enqueue>, mode: Mode) -> Result<bool> {
         check_atomic(&jobs)?;
         self.check_indexable(&jobs)?;
-        self.check_room(jobs.iter().map(|job| &job.queue))?;
+        let _room = self.reserve_room(jobs.iter().map(|job| &job.queue))?;
         let mut needs = needs_of_jobs([(&run.queue, &run.id)]);
         jobs.iter().for_each(|job| need(&mut needs, job));
         // One job in place of the deleted one needs no extra disk space.

@@ -14,6 +14,10 @@ use crate::protocol::redis::resp::{Reply, Version};
 const MAILBOX_BYTES_MAX: usize = 4 << 20;
 const MAILBOXES_BYTES_MAX: usize = 256 << 20;
 
+/// Size of the messages that may wait for a client even when other clients, which do not read, have reached the limit
+/// of all.
+const SHARE_BYTES: usize = 64 << 10;
+
 /// Bytes of messages that wait for all clients.
 static WAITING_BYTES: AtomicUsize = AtomicUsize::new(0);
 
@@ -80,10 +84,9 @@ impl Mailbox {
         let mut waiting = self.lock();
         let bytes = message.bytes(waiting.version);
         let added = bytes.len() + size_of::<Bytes>();
-        let all = WAITING_BYTES.load(Ordering::Relaxed);
-        if waiting.size + waiting.taken + added > MAILBOX_BYTES_MAX
-            || all + added > MAILBOXES_BYTES_MAX
-        {
+        let own = waiting.size + waiting.taken;
+        let all = WAITING_BYTES.load(Ordering::Relaxed) + added;
+        if own + added > MAILBOX_BYTES_MAX || all > MAILBOXES_BYTES_MAX && own > SHARE_BYTES {
             self.overflow.cancel();
             return;
         }
@@ -163,5 +166,27 @@ mod tests {
         mailbox.push(&half);
         assert!(mailbox.overflow.is_cancelled(), "both wait");
         drop(mailbox);
+    }
+
+    #[test]
+    fn clients_that_read_keep_a_share_of_the_memory() {
+        let large = message(MAILBOX_BYTES_MAX - 1_000);
+        let fill = || {
+            let mailbox = Mailbox::default();
+            mailbox.push(&large);
+            mailbox
+        };
+        let stopped: Vec<_> = (0..64).map(|_| fill()).collect();
+        let reading = Mailbox::default();
+        for _ in 0..3 {
+            reading.push(&message(SHARE_BYTES));
+            assert!(!reading.overflow.is_cancelled());
+            reading.take(&mut Vec::new());
+            reading.written();
+        }
+        let also_stopped = fill();
+        also_stopped.push(&message(1_000));
+        assert!(also_stopped.overflow.is_cancelled());
+        drop(stopped);
     }
 }

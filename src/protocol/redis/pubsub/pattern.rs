@@ -3,8 +3,8 @@
 /// Maximum length of a pattern, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 128;
 
-/// A pattern with `*` and `?`. A comparison reads each byte of a name once. It follows all possible matches of the `*` at
-/// the same time, with one bit for each.
+/// A pattern with `*` and `?`. A comparison reads each byte of a name once. It follows all possible matches of the `*`
+/// at the same time, with one bit for each.
 #[derive(Debug)]
 pub struct Pattern {
     /// Number of symbols: the bytes of the pattern that are not `*`.

@@ -98,7 +98,7 @@ impl Arguments {
     pub fn json(&mut self, name: &'static str) -> Result<String, CommandError> {
         let text = self.next();
         let is_json = |text: &String| {
-            body::read(text.len(), || serde_json::from_str::<IgnoredAny>(text)).is_ok()
+            body::process(text.len(), || serde_json::from_str::<IgnoredAny>(text)).is_ok()
         };
         text.filter(is_json)
             .ok_or_else(|| self.bad(&format!("Arg \"{name}\" missing or not JSON")))
@@ -266,7 +266,7 @@ impl Options {
             return Ok(Some(Vec::new()));
         }
         let arguments = Arguments::new(self.area, Vec::new());
-        match body::read(text.len(), || serde_json::from_str::<Names>(text)) {
+        match body::process(text.len(), || serde_json::from_str::<Names>(text)) {
             Ok(UpTo(names)) => {
                 let names = names.into_iter().map(Name::into_text).collect();
                 arguments.check_names(name, names).map(Some)

@@ -1,8 +1,8 @@
-//! The keys of Redis that clients look into directly, answered from counts and jobs.
+//! The Redis keys that clients read directly, with values from counts and jobs.
 
 use crate::engine::{EffectiveState, Engine, JobKey, QueueKey, Result};
 
-/// The number of entries of a key that clients look into directly: `ql:q:<queue>-<kind>`.
+/// The number of entries of a key that clients read directly: `ql:q:<queue>-<kind>`.
 pub async fn cardinality(engine: &Engine, key: &str) -> Result<i64> {
     let Some((queue, kind)) = parts(key) else {
         return Ok(0);

@@ -150,7 +150,7 @@ pub async fn log(mut call: Call<'_>) -> Outcome {
     let data = data.filter(|data| data.trim() != "{}" && data.trim() != "null");
     // First, because it bounds the time of the checks below.
     if message.len() + data.as_ref().map_or(0, String::len) > NOTE_BYTES_MAX {
-        let words = format!("message and data must not exceed {NOTE_BYTES_MAX} bytes");
+        let words = format!("message and data together must not exceed {NOTE_BYTES_MAX} bytes");
         return Err(call.arguments.bad(&words));
     }
     if let Some(data) = &data {
@@ -173,7 +173,7 @@ pub async fn set_paused(mut call: Call<'_>, paused: bool) -> Outcome {
     let queues = call.arguments.names("queue")?.into_iter();
     let queues: Vec<QueueKey> = queues.map(QueueKey::qless).collect();
     // All or none.
-    call.engine.check_room(&queues)?;
+    let _room = call.engine.reserve_room(&queues)?;
     for queue in queues {
         call.engine.pause(queue, paused, call.now).await?;
     }

@@ -1,5 +1,5 @@
-//! Jobs, recurring jobs and lists as the JSON of qless-core: an empty list is `{}`, as Lua writes it, and missing values
-//! are empty texts, 0 or false.
+//! Jobs, recurring jobs and lists as the JSON of qless-core: an empty list is `{}`, as Lua writes it, and missing
+//! values are empty texts, 0 or false.
 
 use std::collections::BTreeMap;
 

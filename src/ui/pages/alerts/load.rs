@@ -1,4 +1,4 @@
-//! Loads the rules of alerts and their deliveries.
+//! Loads the alert rules and their deliveries.
 
 use leptos::prelude::*;
 use serde::Deserialize;

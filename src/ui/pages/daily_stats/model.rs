@@ -14,7 +14,7 @@ pub struct StatsView {
     /// The number of the day; 1970-01-01 is 0.
     pub day: i64,
     pub today: i64,
-    /// Durations from put to claim.
+    /// Durations from put (qless) or from availability (lmstfy, Relay) to claim.
     pub wait: DurationStats,
     /// Durations from claim to completion.
     pub run: DurationStats,

@@ -25,7 +25,7 @@ pub async fn lmstfy_job(queue_ref: QueueRef, id: String) -> Result<LmstfyJobView
         || {
             let queue = queue_ref.label();
             format!(
-                "Job “{id}” not found in {queue}. It was acknowledged or deleted, or it expired."
+                "Job “{id}” not found in {queue}. It was acknowledged or deleted, it expired, or it never existed."
             )
         },
     )

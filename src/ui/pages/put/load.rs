@@ -30,6 +30,7 @@ pub async fn load_new_job(engine: &Engine, queue: String, like: &str) -> Result<
     let is_without_payload = found
         .as_ref()
         .is_some_and(|job| job.body.bytes() > COPIED_BYTES_MAX);
+    let is_copy = found.is_some();
     let form = match found {
         Some(job) => NewJob {
             queue: engine.known_queues().name(job.queue),
@@ -54,6 +55,7 @@ pub async fn load_new_job(engine: &Engine, queue: String, like: &str) -> Result<
     Ok(NewJobView {
         form,
         queues: queue_names(engine),
+        is_copy,
         is_without_payload,
     })
 }

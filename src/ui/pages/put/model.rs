@@ -26,6 +26,8 @@ pub struct NewJob {
 pub struct NewJobView {
     pub form: NewJob,
     pub queues: Vec<String>,
+    /// Whether the form is a copy of the job that the address names.
+    pub is_copy: bool,
     /// Whether the payload of the copied job was left out, because it is too long.
     pub is_without_payload: bool,
 }

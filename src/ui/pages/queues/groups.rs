@@ -2,12 +2,11 @@
 
 use leptos::prelude::*;
 
-use crate::time;
 use crate::ui::components::basics::plural;
 use crate::ui::components::links::queue_name;
 use crate::ui::components::paging::paged;
 use crate::ui::components::pause;
-use crate::ui::components::state::{bar, color, state_label};
+use crate::ui::components::state::{bar, color, counted};
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::state::{Counts, EffectiveState};
 use crate::ui::page_request::PageRequest;
@@ -26,7 +25,7 @@ const LISTED_PER_GROUP: std::ops::RangeInclusive<usize> = 3..=20;
 /// The queues whose names begin with the same prefix.
 #[derive(Debug, PartialEq)]
 struct Group {
-    /// Empty for the queues without a prefix, or with a prefix of their own.
+    /// Empty for the queues without a prefix, and those whose prefix no other queue has.
     prefix: String,
     queues: Vec<QueueRow>,
     counts: Counts,
@@ -37,7 +36,8 @@ pub fn is_grouped(request: &PageRequest) -> bool {
     request.param(GROUP.0).as_deref() == Some(GROUP.1)
 }
 
-/// The part of a name up to its first separator, with it; empty if there is none, or nothing around it.
+/// The part of a name up to and including its first separator; empty if there is none, or if nothing is before it or
+/// after it.
 fn prefix(label: &str) -> &str {
     let end = label.find(SEPARATORS).filter(|at| *at > 0);
     let end = end.map_or(0, |at| at + 1);
@@ -141,7 +141,7 @@ fn counts(counts: &Counts) -> AnyView {
     let shown = EffectiveState::ALL.into_iter();
     let shown = shown.filter(|state| *state != EffectiveState::Complete && counts.of(*state) > 0);
     let shown = shown.map(|state| {
-        let text = format!("{} {} ", time::number(counts.of(state)), state_label(state));
+        let text = counted(state, counts.of(state)) + " ";
         view! { <span class=color(state)>{text}</span> }
     });
     shown.collect_view().into_any()

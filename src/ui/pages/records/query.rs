@@ -105,10 +105,10 @@ fn help(queue_ref: &QueueRef, query: Option<&str>, request: &PageRequest) -> Any
 }
 
 /// The results of the query, or its error. A refresh does not change them.
-pub fn answer(queue_ref: &QueueRef, list: &RecordList, request: &PageRequest) -> AnyView {
+pub fn results(queue_ref: &QueueRef, list: &RecordList, request: &PageRequest) -> AnyView {
     let inner = match list {
         RecordList::Found(rows) => found(queue_ref, rows, request),
-        RecordList::Refused(refused) => refusal(refused),
+        RecordList::Refused(refused) => invalid_query(refused),
         RecordList::Page(..) | RecordList::Nothing => ().into_any(),
     };
     view! { <section id="found-jobs" data-keep="" aria-label="Query results">{inner}</section> }
@@ -143,7 +143,7 @@ fn found(queue_ref: &QueueRef, rows: &[RecordRow], request: &PageRequest) -> Any
     .into_any()
 }
 
-fn refusal(refused: &RefusedQuery) -> AnyView {
+fn invalid_query(refused: &RefusedQuery) -> AnyView {
     view! {
         <div class=format!("{QUESTION} border-l-failed") role="alert">
             <h2 class="text-failed">{icon("failed")} " Invalid query"</h2>

@@ -20,7 +20,7 @@ pub async fn relay_job(queue_ref: QueueRef, id: String) -> Result<RelayJobView, 
         async |context| load_relay_job(&context.engine, &queue_ref, &id).await,
         || {
             let queue = queue_ref.label();
-            format!("Job “{id}” not found in {queue}. It was completed, deleted or dead-lettered.")
+            format!("Job “{id}” not found in {queue}. It was completed, deleted or dead-lettered, or it never existed.")
         },
     )
     .await
@@ -34,7 +34,7 @@ pub async fn dead_relay_job(
 ) -> Result<RelayJobView, PageError> {
     read_or_missing(Role::Viewer, async |context| load_dead_relay_job(&context.engine, &queue_ref, &number).await, || {
         let queue = queue_ref.label();
-        format!("Dead job “{number}” not found in {queue}. It was requeued or deleted, or was removed after 30 days.")
+        format!("Dead job “{number}” not found in {queue}. It was requeued, deleted, or removed after 30 days, or it never existed.")
     }).await
 }
 

@@ -23,7 +23,7 @@ pub fn small_charts(view: &RangeView, query: &StatisticsQuery) -> AnyView {
             <h2 id="by-queue">"By queue"</h2>
             <ul class="grid grid-cols-4 gap-4 max-lg:grid-cols-3 max-sm:grid-cols-1">{charts.collect_view()}</ul>
             <p class="text-muted wrap-anywhere">
-                "Completed and failed jobs of the queues with the most of them, at most 12. Each chart has its own scale."
+                "Completed and failed jobs of the 12 queues that have the most. Each chart has its own scale."
             </p>
         </section>
     }

@@ -19,6 +19,8 @@ pub async fn load_worker(engine: &Engine, name: &str) -> Result<Option<WorkerVie
     }
     let (running, stalled) = engine.worker(name, None).await?;
     let known = engine.workers(None).await?;
+    let count = |jobs: &[Job]| i64::try_from(jobs.len()).unwrap_or(i64::MAX);
+    let counts = (count(&running), count(&stalled));
     let jobs: Vec<Job> = running.into_iter().chain(stalled).collect();
     let worker = match known.into_iter().find(|worker| worker.name == name) {
         Some(worker) => worker_row(worker),
@@ -26,8 +28,8 @@ pub async fn load_worker(engine: &Engine, name: &str) -> Result<Option<WorkerVie
         None => WorkerRow {
             name: name.to_owned(),
             last_seen: jobs.iter().map(|job| job.since.0).max().unwrap_or_default(),
-            running: 0,
-            stalled: i64::try_from(jobs.len()).unwrap_or(i64::MAX),
+            running: counts.0,
+            stalled: counts.1,
         },
     };
     let (queues, results, run_bars) = queues_of_worker(engine, name).await?;
@@ -46,7 +48,12 @@ pub async fn worker(name: String) -> Result<WorkerView, PageError> {
     read_or_missing(
         Role::Viewer,
         async |context| load_worker(&context.engine, &name).await,
-        || format!("Worker “{name}” not found. It has never asked for jobs, or was inactive for too long (option max-worker-age)."),
+        || {
+            format!(
+                "Worker “{name}” not found. It has never asked for jobs, was forgotten, or was inactive for too long \
+                 (option max-worker-age)."
+            )
+        },
     )
     .await
 }

@@ -112,8 +112,8 @@ impl Window {
         }
     }
 
-    /// The same time a week earlier. Minutes are not kept that long, so it has spans of at least an hour, and begins and
-    /// ends with a whole one.
+    /// The same time a week earlier. Minutes are not kept that long, so it has spans of at least an hour, and begins
+    /// and ends with a whole one.
     fn a_week_ago(self) -> Window {
         let width = self.width.max(HOUR);
         let from = (self.from - 7 * DAY).div_euclid(HOUR) * HOUR;
