@@ -18,7 +18,7 @@ site := target/site.stamp
 # The platform of `make static`.
 target := $(shell uname -m)-unknown-linux-musl
 
-.PHONY: help setup serve dev watch build deb package static test check fmt lint rust wasm unit postgres plain packages containers browser clients size audit fuzz openapi cost stress chaos soak \
+.PHONY: help setup serve dev watch build deb package static test check fmt lint rust wasm unit postgres plain packages systemd containers browser clients size audit fuzz openapi cost stress chaos soak \
 	bench reference book pictures clean
 
 help: ## print this help
@@ -125,15 +125,18 @@ plain: rust ## run the tests of claims and waits on Postgres without SKIP LOCKED
 	$(clippy) SWITCHYARD_TEST_OPTIONS="--no-skip-locked --no-notify" scripts/postgres.sh $(tests) $(with_database) $(of_claims)
 
 browser: $(site) $(server) ## run the browser tests in headless Chromium; ARGS=end2end/put.test.js
+	@scripts/unpack.sh proxies
 	SWITCHYARD=$(CURDIR)/$(server) CHROMIUM="$$(scripts/chromium.sh)" \
 		node --test --test-concurrency=2 --test-reporter=spec $(or $(ARGS),end2end/*.test.js)
 
-	@scripts/unpack.sh proxies
 clients: $(server) ## test clients of all languages, and imports from Redis; ARGS="--jobs 10000" kills the server meanwhile
 	@scripts/clients.sh $(CURDIR)/$(server) $(ARGS)
 
 packages: $(server) ## build and check the Debian package; as root, install it in a copy of the system
 	@scripts/deb-test.sh $(CURDIR)/$(server)
+
+systemd: $(server) ## as root, install the Debian package under a real systemd, in namespaces of its own
+	@scripts/systemd-test.sh $(CURDIR)/$(server)
 
 size: $(site) ## check the size of styles, script and WebAssembly against their budgets
 	@scripts/size.sh
