@@ -109,7 +109,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     assert.match(page.url(), /fp=[0-9a-f]{8}/);
     assert.equal(await chip.getAttribute("aria-current"), "true");
     assert.equal(await page.getByRole("table", { name: "Failed jobs, newest first" }).locator("tbody tr").count(), count);
-    await page.getByRole("link", { name: `Search these ${count} jobs` }).click();
+    await page.getByRole("link", { name: "Search these jobs" }).click();
     assert.equal(await page.getByRole("table", { name: "Matching jobs" }).locator("tbody tr").count(), count);
   });
 }

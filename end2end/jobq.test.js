@@ -168,7 +168,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     const odd = await api.create("{}", '{"tag": "odd"}');
     await api.append(created[0], '"touched"');
     await page.goto(at("states"));
-    assert.deepEqual(await tabs(page), ["all 6", "CREATED 3", "no state 2", "other states 1"]);
+    assert.deepEqual(await tabs(page), ["all 6", "CREATED 3", "no state 2", "states without a label 1"]);
     assert.deepEqual((await ids(page)).map(Number), [created[1], created[2], ...bare, odd, created[0]]);
     const first = page.locator("tbody tr").first();
     await first.getByText('["CREATED"]').waitFor();
@@ -177,9 +177,9 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     assert.deepEqual((await ids(page)).map(Number), [created[1], created[2], created[0]]);
     await page.getByRole("link", { name: "no state 2" }).click();
     assert.deepEqual((await ids(page)).map(Number), bare);
-    await page.getByRole("link", { name: "other states 1" }).click();
+    await page.getByRole("link", { name: "states without a label 1" }).click();
     assert.deepEqual((await ids(page)).map(Number), [odd]);
-    assert.equal(await page.locator(".tab[aria-current]").innerText().then((text) => text.replace(/\s+/g, " ")), "other states 1");
+    assert.equal(await page.locator(".tab[aria-current]").innerText().then((text) => text.replace(/\s+/g, " ")), "states without a label 1");
     await page.getByRole("link", { name: "all 6" }).click();
     assert.equal((await ids(page)).length, 6);
   });

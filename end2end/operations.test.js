@@ -51,7 +51,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     await page.getByText("Operation started.").waitFor();
     await says(page, "done");
     assert.match(page.url(), /\/ui\/operations\/\d+$/);
-    assert.equal(await fact(page, "Processed"), "2");
+    assert.equal(await fact(page, "Applied"), "2");
     assert.equal(await fact(page, "Started by"), "anybody");
     await page.goto(at(`tag:chosen queue:${queue}`));
     assert.deepEqual(await ids(page), [`${queue}-0003`, `${queue}-0001`]);
@@ -128,7 +128,7 @@ dashboard.test("progress updates live, and an operation can be stopped", async (
     await page.getByLabel(/^Type .* to confirm$/).fill(number);
     await button.click();
   };
-  const done = async () => Number((await fact(page, "Processed")).replaceAll(",", ""));
+  const done = async () => Number((await fact(page, "Applied")).replaceAll(",", ""));
   await page.goto(confirm("move", "queue:crowd*", "&arg=moved"));
   await move();
   await page.getByRole("button", { name: "Stop" }).click();

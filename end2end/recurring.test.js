@@ -72,7 +72,7 @@ for (const { test, id } of dashboard.modes) {
     const runs = page.getByRole("region", { name: "Details" }).locator("ol > li");
     assert.equal(await runs.count(), 5);
 
-    await page.getByRole("button", { name: `Run now recurring job ${recurring}` }).click();
+    await page.getByRole("button", { name: `Run now: recurring job ${recurring}` }).click();
     await flash(page, `Job “${recurring}-1” created. The schedule is unchanged.`);
     await page.getByRole("row", { name: `${recurring}-1` }).waitFor();
     assert.equal((await api.take(queue, "ada")).id, `${recurring}-1`);

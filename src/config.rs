@@ -258,7 +258,7 @@ pub struct Serve {
         value_name = "URL"
     )]
     pub database: String,
-    /// Which failures acknowledged writes survive.
+    /// Failures after which acknowledged writes are kept.
     #[arg(long, env = "SWITCHYARD_DURABILITY", value_enum, default_value_t)]
     #[arg(value_name = "LEVEL")]
     pub durability: Durability,

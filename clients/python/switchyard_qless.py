@@ -483,7 +483,7 @@ class Client:
         return self._call("GET", ["queue", queue], {})
 
     def forget(self, queue: str) -> Any:
-        """Forget a queue without unfinished jobs."""
+        """Remove a queue from the lists until a job is put into it."""
         return self._call("DELETE", ["queue", queue], {})
 
     def pause(self, queue: str) -> Any:

@@ -387,7 +387,7 @@ export class Client {
   /** Read the counts of a queue. */
   queue(queue: string): Promise<Queue>;
 
-  /** Forget a queue without unfinished jobs. */
+  /** Remove a queue from the lists until a job is put into it. */
   forget(queue: string): Promise<unknown>;
 
   /** Pause a queue. */

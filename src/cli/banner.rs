@@ -26,8 +26,8 @@ pub async fn first_token(
     Ok(Some(token))
 }
 
-/// The startup banner. Its first line has the address, which programs may parse, and the line `metrics` and `redis`
-/// those of further listeners, if there are any.
+/// The startup banner. Its first line has the address, which programs may parse, and the lines `metrics` and `redis`
+/// have those of further listeners, if there are any.
 pub fn banner(
     (address, metrics, redis): (SocketAddr, Option<SocketAddr>, Option<SocketAddr>),
     database: &str,

@@ -31,7 +31,7 @@ pub async fn run(options: &Bench) -> Outcome {
     };
     if !options.json {
         print_notice(&format!(
-            "measuring {server} for {} s with {} connections; Ctrl-C ends it early",
+            "measuring {server} for {} s, connections: {}; Ctrl-C ends it early",
             options.seconds, options.connections
         ));
     }
@@ -85,7 +85,7 @@ fn table(measured: &Measured) -> String {
     }
     if measured.removed > 0 {
         text.push_str(&format!(
-            "\n{} jobs were left over and deleted\n",
+            "\njobs left over and deleted: {}\n",
             measured.removed
         ));
     }

@@ -91,7 +91,7 @@ impl Session {
             Failure::new(
                 Code::Error,
                 format!(
-                    "{error}; check that the server has the version of this program, {}",
+                    "{error}; check that the server has the same version as this program ({})",
                     env!("CARGO_PKG_VERSION")
                 ),
             )

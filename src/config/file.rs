@@ -18,7 +18,7 @@ use toml::de::{DeTable, DeValue};
 /// Maximum size of a configuration file, in bytes.
 pub const CONFIG_FILE_BYTES_MAX: u64 = 256 << 10;
 
-/// How far a misspelled key may be from the name that is suggested: 0 is unrelated, 1 is equal.
+/// How similar a misspelled key must be to the name that is suggested: 0 is unrelated, 1 is equal.
 const SIMILARITY_MIN: f64 = 0.7;
 
 /// An option that the file sets, as flags.

@@ -259,7 +259,7 @@ fn finish(
     })
 }
 
-/// Whether `switchyard serve` has the option too, which `--json` of `switchyard doctor` is not.
+/// Whether `switchyard serve` has the option too. It does not have `--json` of `switchyard doctor`.
 fn is_of_serve(definition: &Definition, arg: &Arg) -> bool {
     let serve = definition.find_subcommand("serve");
     let mut options = serve.into_iter().flat_map(Definition::get_arguments);

@@ -16,7 +16,7 @@ use crate::http::MetricsAccess;
 pub struct Monitoring {
     /// Address and port of a second listener that serves only /metrics and the health checks; port 0 picks a free port.
     /// On loopback, /metrics needs no credentials there; on other addresses it needs dashboard credentials of the admin
-    /// /// role, unless --open-metrics is set.
+    /// role, unless --open-metrics is set.
     #[arg(long, env = "SWITCHYARD_METRICS_LISTEN", value_name = "ADDRESS:PORT")]
     pub metrics_listen: Option<SocketAddr>,
     /// Allow a non-loopback --metrics-listen address without credentials. Every client that can connect then reads the

@@ -20,7 +20,7 @@ pub enum Error {
     #[error("recurring job \"{id}\" does not exist")]
     NoSuchRecurring { id: String },
     /// `is_due`: the job is scheduled and due, so that its state is waiting.
-    #[error("job \"{id}\" is {state}, not running")]
+    #[error("job \"{id}\" is in state {state}, not running")]
     NotRunning {
         id: String,
         state: EffectiveState,
@@ -52,7 +52,7 @@ pub enum Error {
     BadToken(#[from] TokenError),
     #[error("too many {what}; the limit is {max}")]
     TooMany { what: &'static str, max: usize },
-    #[error("job \"{id}\" is {state}, not failed")]
+    #[error("job \"{id}\" is in state {state}, not failed")]
     NotFailed { id: String, state: EffectiveState },
     #[error("job \"{id}\" is {state}, not dead")]
     NotDead { id: String, state: EffectiveState },

@@ -49,7 +49,7 @@ pub enum SystemTask {
 
 impl SystemTask {
     /// Whether statistics and events that were deferred are stored first: because it is time, because the task deletes
-    /// them, or because it decides by them.
+    /// them, or because its result depends on them.
     pub fn stores_recent(&self) -> bool {
         matches!(
             self,

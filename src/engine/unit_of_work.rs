@@ -57,7 +57,7 @@ struct LoadedJob {
     extent: Extent,
     /// What else has not been loaded, apart from the body.
     omitted: Omitted,
-    /// Another job depends on it since this transaction.
+    /// This transaction makes another job depend on it.
     has_new_dependent: bool,
 }
 

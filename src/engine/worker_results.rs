@@ -236,7 +236,7 @@ impl Engine {
         found
     }
 
-    /// The time since which results are counted: an hour ago, or when this server started.
+    /// The time since which results are counted: an hour ago, or when this server started or forgot results.
     pub(in crate::engine) fn results_since(&self, now: Time) -> Time {
         let inner = self.results_of_workers().0.lock();
         let forgotten = inner

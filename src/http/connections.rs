@@ -153,7 +153,7 @@ impl Connection {
     }
 
     /// Called when the header of a request is complete. It occupies its memory until [`Connection::end_request`].
-    /// Returns whether it had arrived before the response to the one before it ended.
+    /// Returns whether the request had arrived before the response to the previous request ended.
     pub fn begin_request(&self) -> bool {
         let is_pipelined = self.phase().0 == Phase::Idle as u64;
         self.enter(Phase::Busy);

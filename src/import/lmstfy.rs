@@ -102,7 +102,7 @@ pub async fn import(
     jobs.import_timers(redis, target).await?;
     if jobs.gone > 0 {
         target.report.note(&format!(
-            "{} entries of lmstfy were left out, because their jobs are acknowledged or expired",
+            "lmstfy entries left out because their jobs are acknowledged or expired: {}",
             jobs.gone
         ));
     }

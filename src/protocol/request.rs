@@ -103,19 +103,26 @@ impl Deref for RequestWithBody {
     }
 }
 
-/// The part of a request that is not valid UTF-8.
+/// Parameters that a query string can have, unless the API reads more.
+pub const PARAMETERS_MAX: usize = 100;
+
+/// Why the address of a request cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotText {
+pub enum UriError {
+    /// The path is not valid UTF-8.
     Path,
+    /// The query string is not valid UTF-8.
     Query,
+    TooManyParameters,
 }
 
-impl NotText {
+impl UriError {
     /// The error message.
     pub fn message(self) -> &'static str {
         match self {
-            NotText::Path => "the path is not valid UTF-8",
-            NotText::Query => "the query string is not valid UTF-8",
+            UriError::Path => "the path is not valid UTF-8",
+            UriError::Query => "the query string is not valid UTF-8",
+            UriError::TooManyParameters => "the query string has too many parameters",
         }
     }
 }
@@ -125,7 +132,7 @@ impl RequestWithBody {
     ///
     /// # Errors
     /// If the path or the query is not valid UTF-8.
-    pub async fn read(request: Request, max: usize) -> Result<RequestWithBody, NotText> {
+    pub async fn read(request: Request, max: usize) -> Result<RequestWithBody, UriError> {
         let (parts, body) = request.into_parts();
         let body = BodyReader::of(&parts, body).read(max).await;
         let head = Head::of(parts).await?;
@@ -136,7 +143,7 @@ impl RequestWithBody {
     ///
     /// # Errors
     /// The error of `authorize`, or a path or query that is not valid UTF-8.
-    pub async fn read_if<T, E: From<NotText>>(
+    pub async fn read_if<T, E: From<UriError>>(
         request: Request,
         max: usize,
         authorize: impl AsyncFnOnce(&Head) -> Result<T, E>,
@@ -161,12 +168,12 @@ impl RequestWithBody {
 }
 
 impl Head {
-    async fn of(mut parts: Parts) -> Result<Head, NotText> {
+    async fn of(mut parts: Parts) -> Result<Head, UriError> {
         let path = RawPathParams::from_request_parts(&mut parts, &()).await;
-        let query = pairs(parts.uri.query().unwrap_or_default());
+        let query = pairs(parts.uri.query().unwrap_or_default(), PARAMETERS_MAX);
         Ok(Head {
-            path: path.map_err(|_| NotText::Path)?,
-            query: query.ok_or(NotText::Query)?,
+            path: path.map_err(|_| UriError::Path)?,
+            query: query?,
             headers: parts.headers,
         })
     }
@@ -294,14 +301,21 @@ impl BodyParts {
     }
 }
 
-/// The names and values of a query; `None` if they are not valid UTF-8. The parser replaces invalid bytes with U+FFFD,
-/// which would make distinct names equal.
-pub fn pairs(query: &str) -> Option<Vec<(String, String)>> {
+/// The at most `max` names and values of a query.
+///
+/// # Errors
+/// If there are more, or if they are not valid UTF-8: the parser replaces invalid bytes with U+FFFD, which would make
+/// distinct names equal.
+pub fn pairs(query: &str, max: usize) -> Result<Vec<(String, String)>, UriError> {
+    // A short parameter occupies many times its length.
+    if memchr::memchr_iter(b'&', query.as_bytes()).count() >= max {
+        return Err(UriError::TooManyParameters);
+    }
     let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes())
         .into_owned()
         .collect();
     if query.is_ascii() && !query.contains('%') {
-        return Some(pairs);
+        return Ok(pairs);
     }
     let count = |text: &str| text.matches('\u{fffd}').count();
     let read: usize = pairs
@@ -309,7 +323,10 @@ pub fn pairs(query: &str) -> Option<Vec<(String, String)>> {
         .map(|(name, value)| count(name) + count(value))
         .sum();
     let meant = || count(query) + query.to_ascii_uppercase().matches("%EF%BF%BD").count();
-    (read == 0 || read == meant()).then_some(pairs)
+    match read == 0 || read == meant() {
+        true => Ok(pairs),
+        false => Err(UriError::Query),
+    }
 }
 
 fn body_error(error: &(dyn Error + 'static)) -> BodyError {

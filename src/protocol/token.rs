@@ -13,7 +13,7 @@ use axum::routing::{delete, get};
 use serde_json::{Map, Value, json};
 use tower_http::set_header::SetResponseHeaderLayer;
 
-use super::request::{self, BodyError};
+use super::request::{self, BodyError, PARAMETERS_MAX, UriError};
 use crate::auth::{BASIC, Rejected};
 use crate::engine::{Engine, Error, Expiry, Time, Token, TokenError};
 use crate::time;
@@ -59,8 +59,9 @@ type PathParameters<T> = Result<Path<T>, PathRejection>;
 
 async fn list(State(engine): State<Engine>, path: PathParameters<String>, uri: Uri) -> Response {
     let namespace = path.map(|Path(namespace)| namespace).unwrap_or_default();
-    let Some(parameters) = request::pairs(uri.query().unwrap_or_default()) else {
-        return error_response(StatusCode::BAD_REQUEST, NOT_TEXT);
+    let parameters = match parameters_of(uri.query().unwrap_or_default().as_bytes()) {
+        Ok(parameters) => parameters,
+        Err(why) => return error_response(StatusCode::BAD_REQUEST, why),
     };
     let with_details = parameters.contains(&("details".to_owned(), "true".to_owned()));
     let tokens = match engine.tokens().await {
@@ -131,9 +132,9 @@ async fn revoke(State(engine): State<Engine>, path: PathParameters<(String, Stri
 
 /// The parameters of the query, followed by those of the form.
 async fn parameters(request: Request) -> Result<Vec<(String, String)>, Response> {
-    let not_text = || error_response(StatusCode::BAD_REQUEST, NOT_TEXT);
-    let mut parameters =
-        request::pairs(request.uri().query().unwrap_or_default()).ok_or_else(not_text)?;
+    let bad = |why: &str| error_response(StatusCode::BAD_REQUEST, why);
+    let query = request.uri().query().unwrap_or_default();
+    let mut parameters = parameters_of(query.as_bytes()).map_err(bad)?;
     let kind = request.headers().get(header::CONTENT_TYPE);
     let is_form = kind.is_some_and(|kind| kind.as_bytes().starts_with(FORM.as_bytes()));
     let form = request::body(request.into_body(), FORM_BYTES_MAX).await;
@@ -145,13 +146,23 @@ async fn parameters(request: Request) -> Result<Vec<(String, String)>, Response>
         }
     })?;
     if is_form {
-        let form = std::str::from_utf8(&form).ok().and_then(request::pairs);
-        parameters.extend(form.ok_or_else(not_text)?);
+        parameters.extend(parameters_of(&form).map_err(bad)?);
     }
     Ok(parameters)
 }
 
-const NOT_TEXT: &str = "the parameters are not valid UTF-8";
+/// The parameters of a query or a form.
+///
+/// # Errors
+/// The error message.
+fn parameters_of(text: &[u8]) -> Result<Vec<(String, String)>, &'static str> {
+    let text = std::str::from_utf8(text).map_err(|_| UriError::Query);
+    let parameters = text.and_then(|text| request::pairs(text, PARAMETERS_MAX));
+    parameters.map_err(|why| match why {
+        UriError::TooManyParameters => "there are too many parameters",
+        UriError::Path | UriError::Query => "the parameters are not valid UTF-8",
+    })
+}
 
 const INVALID_DESCRIPTION: &str = "invalid description";
 

@@ -53,8 +53,9 @@ impl BasePath {
         &self.0
     }
 
-    /// Removes this path from the address of a request, and records in the extensions what clients see before the rest.
-    /// A request outside of this path keeps its address: a health check, or a request whose proxy has removed the path.
+    /// Removes this path from the address of a request, and records in the extensions the path that clients see in
+    /// front. A request outside of this path keeps its address: a health check, or a request whose proxy has removed
+    /// the path.
     pub fn apply(&self, request: &mut Request) {
         let rest = self.rest(request.uri());
         let by_proxy = request.extensions().get::<BasePath>();

@@ -14,7 +14,7 @@ pub mod guard;
 pub mod login;
 mod markers;
 pub mod page_forms;
-mod page_turns;
+mod page_slots;
 mod recent_pages;
 pub mod rejections;
 pub mod rendered_pages;
@@ -51,7 +51,7 @@ use crate::ui::display::Display;
 use crate::ui::http::authentication::{Authenticator, Principal};
 use crate::ui::http::export_slots::ExportSlots;
 use crate::ui::http::feed::Feed;
-use crate::ui::http::page_turns::PageTurns;
+use crate::ui::http::page_slots::PageSlots;
 use crate::ui::http::rendered_pages::RenderedPages;
 use crate::ui::model::failure_link::FailureLink;
 use crate::ui::page_request::PageRequest;
@@ -83,7 +83,7 @@ pub struct Dashboard {
     pub engine: Engine,
     pub feed: Feed,
     rendered_pages: RenderedPages,
-    page_turns: PageTurns,
+    page_slots: PageSlots,
     authenticator: Arc<Authenticator>,
     pub assets: Assets,
     /// Whether lmstfy namespaces need no token.
@@ -116,7 +116,7 @@ impl Dashboard {
             authenticator: Arc::new(authenticator),
             feed: Feed::start(engine.clone(), stop),
             rendered_pages: RenderedPages::default(),
-            page_turns: PageTurns::default(),
+            page_slots: PageSlots::default(),
             engine,
             no_auth,
             clients,
@@ -148,7 +148,7 @@ pub fn router(state: Dashboard) -> Router {
         .route("/ui/{*rest}", get(missing_page))
         .layer(middleware::from_fn_with_state(
             state.clone(),
-            page_turns::take_turns,
+            page_slots::take_slots,
         ))
         // axum does not treat `/ui/` as `/ui`.
         .route("/ui/", get(without_slash))

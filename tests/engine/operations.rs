@@ -338,7 +338,10 @@ async fn the_error_of_one_job_is_its_skip_reason() {
     assert_eq!(operation.undo_until, None);
     let operation = run(&engine, JobAction::Retry, "later").await;
     let skips = why(&engine, operation.id).await;
-    assert_eq!(skips[0].1, "job \"later\" is scheduled, not failed");
+    assert_eq!(
+        skips[0].1,
+        "job \"later\" is in state scheduled, not failed"
+    );
     assert_consistent(&engine).await;
     engine.close().await;
 }

@@ -246,7 +246,7 @@ async fn tagged_and_recurring_jobs_and_records_have_pages() {
     }
     for (which, count) in [
         (LabelFilter::All, 13),
-        (LabelFilter::Labelled(r#"["A""#.to_owned()), 7),
+        (LabelFilter::Labeled(r#"["A""#.to_owned()), 7),
     ] {
         let [forward, back] = all_pages(async |place| {
             let (page, total) = engine.records_of(&books, &which, place, 3).await?;

@@ -96,8 +96,7 @@ impl Person<'_> {
     }
 
     async fn done(&self, path: &str) -> i64 {
-        self.fact_once(path, "chip text-complete", "Processed")
-            .await
+        self.fact_once(path, "chip text-complete", "Applied").await
     }
 
     async fn found(&self, q: &str) -> bool {
@@ -431,7 +430,7 @@ async fn kill_9_during_an_operation_repeats_and_loses_nothing() {
         let began = Instant::now();
         loop {
             let page = Person::at(&server).page(&path).await;
-            let done = number(&page, "Processed");
+            let done = number(&page, "Applied");
             if done >= least {
                 in_the_middle += i32::from(done < JOBS as i64);
                 break;

@@ -15,7 +15,7 @@ const LISTED_MAX: usize = 5;
 /// A difference from the database's clock that is reported, in microseconds.
 const CLOCK_DIFFERENCE_MAX: i64 = 5_000_000;
 
-/// Tested with PostgreSQL 15; older ones lack features that the migrations use.
+/// The oldest version that has all features that the migrations use. Tested with PostgreSQL 15.
 const POSTGRES_MIN: u32 = 13;
 
 /// What keeps the server from starting, and what it exposes.
@@ -134,7 +134,7 @@ pub async fn database(serve: &Serve, now: i64) -> (Option<Inspection>, Vec<Findi
         Ok(None) => {
             let finding = Finding::warning(
                 "database",
-                format!("{address} does not exist yet; the server creates it"),
+                format!("{address} has no tables yet; the server creates them"),
             );
             return (None, vec![finding]);
         }

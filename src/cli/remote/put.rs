@@ -121,7 +121,7 @@ fn payload(given: Option<&str>) -> Result<Vec<u8>> {
             let read = std::io::stdin().lock().take(limit).read_to_end(&mut text);
             read.map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?;
             if text.len() > BYTES_MAX {
-                return Err(Failure::usage(too_long()));
+                return Err(Failure::usage(format!("the payload has {}", too_long())));
             }
             Ok(text)
         }
@@ -178,7 +178,7 @@ impl PutBatch<'_> {
             if line.len() > BYTES_MAX {
                 self.send().await?;
                 return Err(Failure::usage(format!(
-                    "line {number} has {}; {} jobs were put",
+                    "line {number} has {}; jobs put: {}",
                     too_long(),
                     self.count
                 )));
@@ -243,7 +243,7 @@ impl PutBatch<'_> {
                 Err(Failure::new(
                     failure.code,
                     format!(
-                        "{}; {} jobs were put; those from line {from} on may not have been put",
+                        "{}; jobs put: {}; those from line {from} on may not have been put",
                         failure.message, self.count
                     ),
                 ))

@@ -274,15 +274,7 @@ pub fn operation_json(row: &OperationRow) -> Value {
 
 pub fn operation_table(rows: &[OperationRow]) -> String {
     let mut table = Table::new(&[
-        "ID",
-        "ACTION",
-        "STATE",
-        "PROCESSED",
-        "SKIPPED",
-        "TOTAL",
-        "CREATED",
-        "USER",
-        "JOBS",
+        "ID", "ACTION", "STATE", "APPLIED", "SKIPPED", "TOTAL", "CREATED", "USER", "JOBS",
     ]);
     for row in rows {
         let jobs = if row.request.all {

@@ -175,7 +175,7 @@ pub async fn start(session: &Session, request: &OperationRequest, bulk: &BulkOpt
         format!(" ({})", request.arg)
     };
     let question = format!(
-        "{}{argument}: change {at_least}{jobs} jobs?",
+        "{}{argument}: matching jobs: {at_least}{jobs}. Continue?",
         request.action
     );
     session.confirm(&question, bulk.yes.yes)?;

@@ -422,7 +422,7 @@ impl App {
         match self.job() {
             Some((id, None | Some(EffectiveState::Failed))) => Effect::Act(Action::RetryJob(id)),
             Some((_, Some(state))) => {
-                let why = format!("The job is {state}; only failed jobs are retried.");
+                let why = format!("The job is in state {state}; only failed jobs are retried.");
                 self.prompt = Prompt::Message(why, false);
                 Effect::None
             }

@@ -161,7 +161,7 @@ pub async fn act(session: &Session, action: &Action) -> Result<String, Failure> 
             let view = session.read(call).await?.map_err(Failure::usage)?;
             let (id, _) = begin(session, &request, &view).await?;
             let jobs = number(view.jobs);
-            return Ok(format!("Operation {id} started: retry of {jobs} jobs."));
+            return Ok(format!("Operation {id} started. Jobs to retry: {jobs}."));
         }
     };
     Ok(done.message)

@@ -243,7 +243,7 @@ fn enter_looks_into_a_queue_and_a_job() {
     assert_eq!(press(&mut app, KeyCode::Char('r')), Effect::None);
     shows(
         &mut app,
-        "The job is running; only failed jobs are retried.",
+        "The job is in state running; only failed jobs are retried.",
     );
     press(&mut app, KeyCode::Char('c'));
     shows(&mut app, "Cancel job b? [y/N]");

@@ -35,7 +35,7 @@ pub enum JobCommand {
     Put(Box<JobPut>),
     /// Retry failed jobs.
     Retry(Targets),
-    /// Cancel jobs: delete them with their history. `switchyard operation undo` restores them for 30 s.
+    /// Cancel jobs: delete them with their history. `switchyard operation undo` can restore them within 30 s.
     Cancel(Targets),
     /// Move qless jobs to another queue. They restart with all their retries. Workers lose the jobs that they run, and
     /// complete jobs run again.

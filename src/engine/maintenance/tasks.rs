@@ -25,7 +25,7 @@ const EXPIRE_BATCH: i64 = 500;
 pub enum MaintenanceTask {
     /// Changes due jobs from scheduled to waiting.
     PromoteDue,
-    /// Removes the pauses of queues that have ended.
+    /// Removes pauses that have ended.
     EndPauses,
     /// Ends expired leases, except for qless.
     ExpireLeases,
@@ -68,7 +68,7 @@ impl MaintenanceTask {
         MaintenanceTask::CleanUpStatistics,
     ];
 
-    /// The tasks to run. If requests carry the client's time, tasks that delete qless data by age are left out.
+    /// The tasks to run. If requests carry the client's time, tasks that delete qless data or end pauses are left out.
     pub fn all(trust_client_clock: bool) -> impl Iterator<Item = MaintenanceTask> {
         let is_by_clock = |task: &MaintenanceTask| {
             use MaintenanceTask::{

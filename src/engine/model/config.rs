@@ -163,7 +163,7 @@ impl Config {
         }
     }
 
-    /// Applies a committed change. Returns whether other jobs may be claimed than before.
+    /// Applies a committed change. Returns whether it may change which jobs can be claimed.
     pub fn apply(&self, option: &str, value: Option<String>) -> bool {
         let mut set = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let is_changed = set.get(option) != value.as_ref();

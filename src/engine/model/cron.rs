@@ -35,7 +35,7 @@ pub struct CronSchedule {
 /// request can contain many expressions.
 static SEARCH: Semaphore = Semaphore::const_new(1);
 
-/// Requests whose expression is searched, or waits. Others are refused, so that a wait takes at most a few seconds.
+/// Requests that search, or wait to search. Others are refused, so that a wait takes at most a few seconds.
 static SEARCHES: Semaphore = Semaphore::const_new(50);
 
 impl CronSchedule {

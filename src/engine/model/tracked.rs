@@ -63,7 +63,7 @@ impl Tracked {
     }
 }
 
-/// The statement that stores that a job is tracked since a time, or no longer (`None`).
+/// The statement that stores since when a job has been tracked, or that it no longer is (`None`).
 pub fn save(id: &str, since: Option<Time>) -> Statement {
     match since {
         Some(since) => Statement::new(ADD, [id.into(), since.0.into()]),

@@ -178,8 +178,8 @@ fn position(job: &Job, state: EffectiveState) -> Position {
     Position::at(time.0, job.seq)
 }
 
-/// The part of the range with jobs in this state: the present separates running jobs from stalled ones, and due jobs
-/// from scheduled ones. One range, because the database searches an index with only one lower limit.
+/// The part of the range with jobs in this state: the current time separates running jobs from stalled ones, and due
+/// jobs from scheduled ones. One range, because the database searches an index with only one lower limit.
 fn within(range: Range, state: EffectiveState, now: Time) -> Range {
     let key = |position: &Position| (position.time, position.seq);
     let now = Position::at(now.0, i64::MAX);

@@ -133,7 +133,7 @@ pub fn next(queue: QueueId, hint: &Hint, after: (i64, i64), count: usize, part: 
         (count as i64).into(),
     ];
     match crate::query::label_of(hint) {
-        Some(label) => Statement::new(NEXT_LABELLED.of(part), args).with(label),
+        Some(label) => Statement::new(NEXT_LABELED.of(part), args).with(label),
         None => Statement::new(NEXT.of(part), args),
     }
 }
@@ -255,7 +255,7 @@ const NEXT: BatchStatements = batch_statements!(
 
 // The plus before `updated_at` keeps SQLite on the index by label: with a range on both sides it would choose the index
 // without label.
-const NEXT_LABELLED: BatchStatements = batch_statements!(
+const NEXT_LABELED: BatchStatements = batch_statements!(
     "queue = $1 AND label = $8 AND (updated_at, seq) > ($2, $3) AND +updated_at <= $4
      AND +CAST(id AS BIGINT) BETWEEN $5 AND $6 ORDER BY updated_at, seq LIMIT $7 + 0"
 );

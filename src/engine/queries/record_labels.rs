@@ -24,7 +24,7 @@ pub struct LabelCounts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LabelFilter {
     All,
-    Labelled(String),
+    Labeled(String),
     /// Records without a label.
     Others,
 }
@@ -62,13 +62,13 @@ impl Engine {
     ) -> Result<(PageOf<Record>, i64)> {
         let (list, count) = match which {
             LabelFilter::All => (&ALL, COUNT_ALL),
-            LabelFilter::Labelled(_) => (&LABELLED, COUNT_LABELLED),
+            LabelFilter::Labeled(_) => (&LABELED, COUNT_LABELED),
             LabelFilter::Others => (&OTHERS, COUNT_OTHERS),
         };
         let id = self.existing_queue_id(queue).await?;
         let mut count = Statement::new(count, [id.into()]);
         let mut of: Vec<Arg> = vec![id.into()];
-        if let LabelFilter::Labelled(label) = which {
+        if let LabelFilter::Labeled(label) = which {
             count = count.with(label.as_str());
             of.push(label.as_str().into());
         }
@@ -101,7 +101,7 @@ const ALL: Pages = Pages {
     ),
 };
 
-const LABELLED: Pages = Pages {
+const LABELED: Pages = Pages {
     direction: Direction::Ascending,
     forward: records!(
         brief:
@@ -130,7 +130,7 @@ const OTHERS: Pages = Pages {
 };
 
 const COUNT_ALL: &str = "SELECT count(*) FROM jobs WHERE queue = $1 AND state = {record}";
-const COUNT_LABELLED: &str =
+const COUNT_LABELED: &str =
     "SELECT count(*) FROM jobs WHERE queue = $1 AND state = {record} AND label = $2";
 const COUNT_OTHERS: &str =
     "SELECT count(*) FROM jobs WHERE queue = $1 AND state = {record} AND label IS NULL";

@@ -364,7 +364,7 @@ impl Counters {
     }
 }
 
-/// Whether counters of this kind are statistics: no rows of jobs must agree with them.
+/// Whether counters of this kind are statistics: they need not agree with rows of jobs.
 fn is_statistic(kind: u8) -> bool {
     let kinds = [Kind::Wait, Kind::Run, Kind::Minute, Kind::Hour];
     kinds.into_iter().any(|it| it as u8 == kind)

@@ -59,7 +59,7 @@ impl Engine {
 /// Room for the queues that a request creates. Held until the request has ended.
 #[must_use]
 pub struct ReservedRoom {
-    /// That of all requests.
+    /// The number of queues for which all requests together have reserved room.
     all: Arc<AtomicUsize>,
     new: usize,
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::auth::Rejected;
 use crate::engine::Error;
 use crate::protocol::common_error::CommonError;
-use crate::protocol::request::NotText;
+use crate::protocol::request::UriError;
 use crate::query;
 use crate::request::ErrorCode;
 
@@ -99,12 +99,14 @@ impl From<CommonError> for ApiError {
     }
 }
 
-impl From<NotText> for ApiError {
-    fn from(what: NotText) -> Self {
+impl From<UriError> for ApiError {
+    fn from(what: UriError) -> Self {
         match what {
             // Names are valid UTF-8, so no resource has this name.
-            NotText::Path => ApiError::NotFound(what.message()),
-            NotText::Query => ApiError::Bad(what.message().to_owned()),
+            UriError::Path => ApiError::NotFound(what.message()),
+            UriError::Query | UriError::TooManyParameters => {
+                ApiError::Bad(what.message().to_owned())
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::auth::Rejected;
 use crate::engine::{Error, QUEUES};
-use crate::protocol::request::NotText;
+use crate::protocol::request::UriError;
 use crate::request::ErrorCode;
 
 /// Why a request failed.
@@ -92,8 +92,8 @@ impl ApiError {
     }
 }
 
-impl From<NotText> for ApiError {
-    fn from(what: NotText) -> Self {
+impl From<UriError> for ApiError {
+    fn from(what: UriError) -> Self {
         ApiError::Bad(what.message())
     }
 }

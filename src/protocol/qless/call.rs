@@ -20,7 +20,7 @@ use super::error::ApiError;
 use crate::auth::Rejected;
 use crate::engine::{NAME_BYTES_MAX, Page, Time};
 use crate::protocol::body::{self, UpTo};
-use crate::protocol::request::{self, BodyError, BodyReader};
+use crate::protocol::request::{self, BodyError, BodyReader, PARAMETERS_MAX};
 use crate::request::ClientAddress;
 
 /// Maximum size of a request body, in bytes.
@@ -58,15 +58,15 @@ impl<S: Send + Sync> FromRequest<S> for Call {
             return Err(ApiError::NoSuchEndpoint);
         }
         let peer = ClientAddress::of(&parts.extensions);
-        let query = request::pairs(parts.uri.query().unwrap_or_default());
+        let parameters_max = ITEMS_MAX + PARAMETERS_MAX;
+        let query = request::pairs(parts.uri.query().unwrap_or_default(), parameters_max);
         let has_body = matches!(parts.method, Method::POST | Method::PUT);
         let body = BodyReader::of(&parts, body);
         drop(parts);
         let body = body.read(BODY_BYTES_MAX).await;
         Ok(Call {
             path,
-            query: query
-                .ok_or_else(|| ApiError::bad("query", "the query string is not valid UTF-8"))?,
+            query: query.map_err(|why| ApiError::bad("query", why.message()))?,
             body: body.map_err(body_error)?,
             peer,
             has_body,

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use crate::auth::Rejected;
 use crate::engine::Error;
 use crate::protocol::common_error::CommonError;
-use crate::protocol::request::NotText;
+use crate::protocol::request::UriError;
 use crate::request::ErrorCode;
 
 /// Why a request failed.
@@ -105,8 +105,8 @@ impl From<CommonError> for ApiError {
     }
 }
 
-impl From<NotText> for ApiError {
-    fn from(what: NotText) -> Self {
+impl From<UriError> for ApiError {
+    fn from(what: UriError) -> Self {
         ApiError::Bad(what.message().to_owned())
     }
 }

@@ -73,7 +73,7 @@ async fn create(engine: &Engine, form: &RecurringForm) -> Result<String, String>
         priority: number("the priority", or_zero(&form.priority))?,
         tags: tags(form)?,
         retries: count("retries", or_zero(&form.retries))?,
-        backlog: count("backlog", or_zero(&form.backlog))?,
+        backlog: count("the catch-up limit", or_zero(&form.backlog))?,
     };
     let queue = QueueKey::qless(&form.queue);
     only(engine.recur(queue, vec![job], None).await)
@@ -103,7 +103,7 @@ pub async fn change_recurring(form: RecurringForm, back: String) -> Result<(), P
             interval_s,
             cron,
             retries: Some(count("retries", &form.retries)?),
-            backlog: Some(count("backlog", &form.backlog)?),
+            backlog: Some(count("the catch-up limit", &form.backlog)?),
             queue: Some(QueueKey::qless(&form.queue)),
             ..edits
         };

@@ -124,7 +124,7 @@ pub fn Frame(children: Children) -> impl IntoView {
                 popovertarget="more"
                 aria-current=more.iter().any(|(address, ..)| is_within(&request, address)).then_some("true")
             >
-                {icon("more")} <span>"More"</span> {badge(|counts| counts.dead, " dead jobs", "text-dead")}
+                {icon("more")} <span>"More"</span> {badge(|counts| counts.dead, " dead", "text-dead")}
             </button>
             <div id="more" class=MORE popover="auto">
                 // On phones, where the bar has no room for it.
@@ -247,8 +247,8 @@ fn rail_link(request: &PageRequest, (address, shape, name): Page) -> AnyView {
         <a class=class href=address aria-current=current data-shortcut=keyboard::shortcut_of(address)>
             {icon(shape)} <span>{name}</span>
             {match shape {
-                "failures" => badge(|counts| counts.failed, " failed jobs", "text-failed"),
-                "dead" => badge(|counts| counts.dead, " dead jobs", "text-dead"),
+                "failures" => badge(|counts| counts.failed, " failed", "text-failed"),
+                "dead" => badge(|counts| counts.dead, " dead", "text-dead"),
                 _ => ().into_any(),
             }}
         </a>
@@ -256,7 +256,7 @@ fn rail_link(request: &PageRequest, (address, shape, name): Page) -> AnyView {
     .into_any()
 }
 
-/// The number of jobs or queues that need attention, beside a link.
+/// The number of jobs that need attention, beside a link.
 fn badge(count: fn(&Counts) -> i64, what: &'static str, class: &'static str) -> AnyView {
     Suspend::new(async move {
         // On error, the badge is omitted; the page itself shows the error.

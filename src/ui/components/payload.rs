@@ -171,7 +171,7 @@ fn part(shown: &str, all: &str, rest: &str) -> Option<String> {
     })
 }
 
-/// Parts with folds. Those are open in which something was found, or all if nothing is looked for.
+/// Parts with folds. Folds in which something was found are open. If no text is searched for, all folds are open.
 fn folded(parts: &[Part<'_>], is_colored: bool, found: &mut Highlighter<'_>) -> AnyView {
     let parts = parts.iter().map(|part| match part {
         Part::Text(pieces) => pieces_view(pieces.iter().copied(), is_colored, found),

@@ -47,7 +47,7 @@ fn postpone(job: &JobRow, request: &PageRequest) -> AnyView {
         button: "Postpone…".to_owned(),
         danger: false,
         title: "Change when the job is due".to_owned(),
-        text: "The job keeps its place, its priority and its retries.".to_owned(),
+        text: "The job keeps its queue, its priority and its retries.".to_owned(),
         action: Reschedule::PATH,
         fields: fields(job, request),
         confirm_label: "Set due time".to_owned(),

@@ -195,8 +195,8 @@ fn form_parts(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     parts.filter(|part| !part.is_empty())
 }
 
-/// Whether the name of a field is a word, and words in brackets: `form[id]`, as browsers send it. Server functions also
-/// read other spellings, such as `form[[id]`, which the audit log would not recognize.
+/// Whether the name of a field is a word, optionally followed by words in brackets: `form[id]`, as browsers send it.
+/// Server functions also read other spellings, such as `form[[id]`, which the audit log would not recognize.
 fn has_plain_name(part: &[u8]) -> bool {
     let name = part.split(|byte| *byte == b'=').next().unwrap_or_default();
     let Ok(name) = std::str::from_utf8(name) else {

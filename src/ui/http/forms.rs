@@ -22,7 +22,7 @@ use crate::ui::actions::input::shortened;
 use crate::ui::cookies;
 use crate::ui::error::PageError;
 use crate::ui::http::authentication::{LOGIN, RequestInfo};
-use crate::ui::http::page_turns::Turn;
+use crate::ui::http::page_slots::PageSlot;
 use crate::ui::http::{Dashboard, provide_page_context};
 use crate::ui::page_request::{Flash, PageRequest, page_request};
 use crate::ui::pages::shell;
@@ -184,8 +184,8 @@ pub async fn render(
     info: RequestInfo,
     more: impl Fn() + Clone + Send + Sync + 'static,
 ) -> Response {
-    match turn(&dashboard, uri, &info).await {
-        Ok(turn) => render_in(turn, dashboard, uri, info, more).await,
+    match take_slot(&dashboard, uri, &info).await {
+        Ok(slot) => render_in(slot, dashboard, uri, info, more).await,
         Err(busy) => busy,
     }
 }
@@ -194,17 +194,21 @@ pub async fn render(
 ///
 /// # Errors
 /// The response, if there are too many.
-pub async fn turn(dashboard: &Dashboard, uri: &Uri, info: &RequestInfo) -> Result<Turn, Response> {
+pub async fn take_slot(
+    dashboard: &Dashboard,
+    uri: &Uri,
+    info: &RequestInfo,
+) -> Result<PageSlot, Response> {
     let user = info.principal.as_ref();
-    let turn = dashboard
-        .page_turns
-        .turn(user, info.from, uri.path() == LOGIN);
-    turn.await
+    let slot = dashboard
+        .page_slots
+        .take(user, info.from, uri.path() == LOGIN);
+    slot.await
 }
 
 /// Like [`render`], after waiting.
 pub async fn render_in(
-    _turn: Turn,
+    _slot: PageSlot,
     dashboard: Dashboard,
     uri: &Uri,
     info: RequestInfo,

@@ -34,11 +34,23 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
     ),
 ];
 
+/// Parameters that the address of a page can have: a thousand selected jobs, and a few others. The router compares each
+/// name with all before it.
+const PARAMETERS_MAX: usize = 1_100;
+
+fn has_many_parameters(request: &Request) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    memchr::memchr_iter(b'&', query.as_bytes()).count() >= PARAMETERS_MAX
+}
+
 /// Rejects ambiguous paths and forms of other sites, and sets the headers. Over HTTPS, adds `Secure` to cookies.
 pub async fn guard(State(dashboard): State<Dashboard>, request: Request, next: Next) -> Response {
     let is_https = Https::is_set(request.extensions());
     let mut response = if is_ambiguous(request.uri().path()) {
         (StatusCode::NOT_FOUND, "No page at this address.\n").into_response()
+    } else if has_many_parameters(&request) {
+        let why = "The address has too many parameters.\n";
+        (StatusCode::URI_TOO_LONG, why).into_response()
     } else if is_allowed(&request) {
         next.run(request).await
     } else {

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::Dashboard;
 use super::authentication::{RequestInfo, forbid};
 use super::forms::{
-    PageForm, redirect_with_message, redirect_with_undo, render, render_in, set_status, turn,
+    PageForm, redirect_with_message, redirect_with_undo, render, render_in, set_status, take_slot,
 };
 use crate::ui::actions::by_hand::{self, RETRY_BY_HAND};
 use crate::ui::actions::database::CHECK;
@@ -245,8 +245,8 @@ async fn show_new_token(dashboard: Dashboard, info: RequestInfo, form: TokenForm
     }
     let uri = info.uri.clone();
     // Before the token is created, because its secret is shown only in this response.
-    let turn = match turn(&dashboard, &uri, &info).await {
-        Ok(turn) => turn,
+    let slot = match take_slot(&dashboard, &uri, &info).await {
+        Ok(slot) => slot,
         Err(busy) => return busy,
     };
     let namespace = form.namespace.trim();
@@ -266,7 +266,7 @@ async fn show_new_token(dashboard: Dashboard, info: RequestInfo, form: TokenForm
         expires: form.expires,
         made,
     };
-    let mut response = render_in(turn, dashboard, &uri, info, move || {
+    let mut response = render_in(slot, dashboard, &uri, info, move || {
         provide_context(token.clone());
     })
     .await;

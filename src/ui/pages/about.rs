@@ -112,7 +112,7 @@ fn database(view: &AboutView) -> Vec<(&'static str, AnyView)> {
     ]
 }
 
-/// A size in bytes, KiB, MiB or GiB.
+/// A size in bytes, kB, MB, GB or TB.
 fn bytes(n: i64) -> String {
     let (mut size, mut unit) = (n as f64, "bytes");
     for next in ["kB", "MB", "GB", "TB"] {

@@ -35,7 +35,7 @@ pub fn ApisPage() -> impl IntoView {
         <Title text="APIs" />
         <p class=CRUMB><a href="/ui/about">"About"</a></p>
         <h1>"APIs"</h1>
-        <p class="text-muted wrap-anywhere">"What programs can call on this server. Tools and generators of clients read the OpenAPI files."</p>
+        <p class="text-muted wrap-anywhere">"What programs can call on this server. Tools and client generators read the OpenAPI files."</p>
         <div class=CARD>
             {tables::table("APIs", tables::head(&columns), rows.collect_view().into_any())}
         </div>

@@ -203,8 +203,8 @@ fn effect(action: JobActionKind, view: &ConfirmView) -> Vec<String> {
         JobActionKind::Tag => "Adds this tag to qless jobs. Other jobs are skipped.",
         JobActionKind::Untag => "Removes this tag from qless jobs. Other jobs are skipped.",
         JobActionKind::RenameTag => {
-            "Replaces the tag in the search with the new tag. Recurring jobs keep their tags, and so do the jobs \
-             that they add later. Other jobs are skipped."
+            "Replaces the tag in the search with the new tag. Recurring jobs keep the old tag, and the jobs that they \
+             create later still get it. Other jobs are skipped."
         }
         JobActionKind::Track => {
             "Lists the events of qless jobs under Tracked. Other jobs are skipped."

@@ -105,7 +105,7 @@ fn jobs_and_messages(view: &FailingView, request: &PageRequest) -> AnyView {
         {where_from(view)}
         {view.sample.as_ref().map(|sample| newest(sample, request))}
         <p>
-            <a href=urls::search(&search)>{format!("Search these {}", plural(view.count, "job", "jobs"))}</a>
+            <a href=urls::search(&search)>"Search these jobs"</a>
         </p>
         <div class=CARD>
             {bulk::bar(bar, request)}

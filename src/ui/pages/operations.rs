@@ -94,7 +94,7 @@ fn list(view: &OperationsView, request: &PageRequest) -> AnyView {
         ("Jobs", "text-cell mid"),
         ("Started by", "mid"),
         ("Started", "num"),
-        ("Processed", "num"),
+        ("Applied", "num"),
         ("Skipped", "num mid"),
     ];
     let rows = view.rows.iter().map(|row| {
@@ -231,7 +231,7 @@ fn facts(row: &OperationRow, now: i64) -> AnyView {
     facts.extend(row.started.map(|at| ("Started", moment(at))));
     facts.extend(row.ended.map(|at| ("Ended", moment(at))));
     facts.push(("Jobs at start", counted.into_any()));
-    facts.push(("Processed", number(row.done)));
+    facts.push(("Applied", number(row.done)));
     facts.push(("Skipped", number(row.skipped)));
     if matches!(row.state, OperationState::Undoing | OperationState::Undone) {
         facts.push(("Restored", number(row.restored)));
@@ -252,7 +252,7 @@ fn facts(row: &OperationRow, now: i64) -> AnyView {
         && row.undo_until.is_none()
         && row.state != OperationState::Undoing
     {
-        facts.push(("Undo", "no longer available".into_any()));
+        facts.push(("Undo", "not available".into_any()));
     }
     definitions(facts)
 }

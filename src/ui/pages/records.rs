@@ -59,7 +59,7 @@ fn filter(request: &PageRequest) -> RecordFilter {
         .filter(|query| !query.trim().is_empty());
     match (query, request.param("state"), request.param("others")) {
         (Some(query), ..) => RecordFilter::Found(query),
-        (None, Some(label), _) => RecordFilter::Labelled(label),
+        (None, Some(label), _) => RecordFilter::Labeled(label),
         (None, None, Some(_)) => RecordFilter::Others,
         (None, None, None) => RecordFilter::All,
     }
@@ -93,7 +93,7 @@ fn listed(
 ) -> AnyView {
     let queue_ref = &view.queue_ref;
     let path = match filter {
-        RecordFilter::Labelled(label) => urls::labeled(queue_ref, Some(label)),
+        RecordFilter::Labeled(label) => urls::labeled(queue_ref, Some(label)),
         RecordFilter::Others => urls::labeled(queue_ref, None),
         RecordFilter::All | RecordFilter::Found(_) | RecordFilter::Nothing => {
             urls::queue(queue_ref)
@@ -188,7 +188,7 @@ pub fn table(
 /// The tabs: all records, and those of each state.
 fn tabs(view: &RecordsView, filter: &RecordFilter) -> AnyView {
     let is_here = |state: &StateRow| match (&state.label, filter) {
-        (Some(label), RecordFilter::Labelled(filter)) => label == filter,
+        (Some(label), RecordFilter::Labeled(filter)) => label == filter,
         (None, RecordFilter::Others) => true,
         _ => false,
     };
@@ -392,7 +392,7 @@ mod tests {
         assert_eq!(filter("q=+&offset=50"), RecordFilter::All);
         assert_eq!(
             filter("state=null"),
-            RecordFilter::Labelled("null".to_owned())
+            RecordFilter::Labeled("null".to_owned())
         );
         assert_eq!(filter("others=1"), RecordFilter::Others);
         assert_eq!(

@@ -143,7 +143,7 @@ fn next_runs(view: &RecurringView) -> AnyView {
 fn buttons(row: &RecurringRow, request: &PageRequest) -> AnyView {
     let fields = || vec![("id", row.id.clone()), ("back", request.here())];
     let button = |action, word: &'static str| {
-        let about = format!("{word} recurring job {}", row.id);
+        let about = format!("{word}: recurring job {}", row.id);
         shortcut("", action_button(action, fields(), word, about))
     };
     let (action, word) = if row.held {

@@ -61,7 +61,7 @@ const HELP: [(&[&str], &str); 19] = [
     ),
     (
         &["data.user.id:42", "data.items.0.sku:A*"],
-        "Text or number at this path of a JSON payload, or an element of a list that ends the path. A list inside the path needs an index (from 0). data.x:* matches any value.",
+        "Text or number at this path of a JSON payload; if the path leads to a list, any of its elements. Inside the path, a list needs an index (from 0). data.x:* matches any value.",
     ),
     (
         &["data.total:>100", "data.total:<=9.5"],
@@ -85,7 +85,7 @@ const HELP: [(&[&str], &str); 19] = [
     ),
     (
         &["updated:>1d"],
-        "In its current state for more than 1 day; for a Jobq job, the time of its last change. Dates as above.",
+        "In its current state for more than 1 day; a Jobq job: not changed for more than 1 day. Dates as above.",
     ),
     (
         &["api:lmstfy", "ns:billing"],
@@ -391,7 +391,7 @@ fn limit_notice(found: &SearchResults, request: &PageRequest) -> AnyView {
 fn sorted_notice(sorted: i64) -> AnyView {
     view! {
         <p class="text-muted wrap-anywhere">
-            {format!("Sorted among the newest {}. There may be more.", plural(sorted, "match", "matches"))}
+            {format!("Only the newest {} are sorted. There may be more.", plural(sorted, "match", "matches"))}
         </p>
     }
     .into_any()

@@ -260,7 +260,7 @@ async fn failures_are_shown_by_group_and_retried() {
     );
     let why = cli.run(&["failure", "retry", "Timeout"]).error(2);
     assert!(
-        why.contains("change 3 jobs?") && why.contains("--yes"),
+        why.contains("matching jobs: 3. Continue?") && why.contains("--yes"),
         "{why}"
     );
     let dry = cli

@@ -138,3 +138,23 @@ async fn the_page_of_the_options_shows_200_of_each_kind_and_200_characters_of_a_
     assert!(page.contains("own-000") && !page.contains("own-200"));
     assert!(page.len() < 2 << 20, "{} bytes", page.len());
 }
+
+/// The router of the pages compares the name of each parameter with all before it.
+#[tokio::test]
+async fn an_address_has_a_limited_number_of_parameters() {
+    let server = Server::with(&[]);
+    for (path, max, status) in [
+        ("/ui", 1_100, 414),
+        ("/queues", 10_100, 400),
+        ("/v2/queues/q/jobs", 100, 400),
+        ("/api/v0/queue", 100, 400),
+        ("/token/default", 100, 400),
+    ] {
+        for (count, fits) in [(max, true), (max + 1, false)] {
+            let parameters = vec!["a="; count].join("&");
+            let url = format!("http://{}{path}?{parameters}", server.address);
+            let found = server.http.get(url).send().await.unwrap().status();
+            assert_eq!(found != status, fits, "{path}, {count}: {found}");
+        }
+    }
+}

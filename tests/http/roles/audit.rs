@@ -337,7 +337,7 @@ async fn the_audit_log_records_rejected_actions_with_reasons() {
             "anna",
             "retry",
             &[("id", "a")][..],
-            "is waiting, not failed",
+            "is in state waiting, not failed",
         ),
         (
             &anna,

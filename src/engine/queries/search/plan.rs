@@ -22,7 +22,7 @@ const ENTRIES_MAX: i64 = 200_000;
 /// The most jobs that a page of a list shows.
 const PAGE_JOBS: usize = 1_000;
 
-/// An index with more entries is read only after the newest jobs, if matches are frequent enough: one of `DENSE` jobs.
+/// An index with more entries is read only after the newest jobs, if matches are frequent enough: one in `DENSE` jobs.
 const FEW_ENTRIES: i64 = 10_000;
 const DENSE: i64 = 10;
 

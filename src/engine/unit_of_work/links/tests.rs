@@ -193,7 +193,7 @@ async fn the_more_dependencies_a_job_gets_the_fewer_dependents_each_may_have() {
     let many = vec![job("many", Some(needs.clone()))];
     let refused = engine.put(queue("q"), many, String::new(), None).await;
     let too_many = Error::TooMany {
-        what: "dependents of a dependency of a job with this many dependencies",
+        what: "other jobs depend on one of these dependencies",
         max: 1_600,
     };
     assert_eq!(refused.unwrap(), [Err(too_many)]);

@@ -143,7 +143,7 @@ pub fn unmet_dependencies(work: &UnitOfWork, key: &JobKey, ids: &[String]) -> Re
         if dependents >= max && !depends() {
             let what = match max {
                 DEPENDENTS_MAX => "dependents of one job",
-                _ => "dependents of a dependency of a job with this many dependencies",
+                _ => "other jobs depend on one of these dependencies",
             };
             return Err(Error::TooMany { what, max });
         }

@@ -8,7 +8,7 @@ use crate::engine::verbs::relay::enqueue::{Enqueue, Mode, check_atomic, check_un
 use crate::engine::verbs::relay::needs_of_jobs;
 
 impl Engine {
-    /// Ends a run, deletes its job, and enqueues at most 3,200 others; all or nothing. Returns whether the run
+    /// Ends a run, deletes its job, and enqueues at most 1,600 others; all or nothing. Returns whether the run
     /// existed; otherwise nothing is changed.
     ///
     /// # Errors

@@ -1,9 +1,10 @@
 //! The arguments of a command of qless-core: texts, in order.
 
+use std::fmt;
 use std::vec::IntoIter;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{Deserializer, IgnoredAny, Visitor};
 
 use super::error::CommandError;
 use crate::engine::{JobKey, NAME_BYTES_MAX, Page, QueueKey, Time, wrong_class};
@@ -268,7 +269,7 @@ impl Options {
         let arguments = Arguments::new(self.area, Vec::new());
         match body::process(text.len(), || serde_json::from_str::<Names>(text)) {
             Ok(UpTo(names)) => {
-                let names = names.into_iter().map(Name::into_text).collect();
+                let names = names.into_iter().map(|Name(text)| text).collect();
                 arguments.check_names(name, names).map(Some)
             }
             Err(_) => {
@@ -290,20 +291,38 @@ impl Options {
     }
 }
 
-/// A name in a list. Tags of qless-core can be numbers.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Name {
-    Text(String),
-    Number(serde_json::Number),
-}
+/// A name in a list. Tags of qless-core can be numbers. Read without serde's `untagged`, which would first build a tree
+/// of the value, whatever it is.
+struct Name(String);
 
-impl Name {
-    fn into_text(self) -> String {
-        match self {
-            Name::Text(text) => text,
-            Name::Number(number) => number.to_string(),
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextOrNumber;
+        impl Visitor<'_> for TextOrNumber {
+            type Value = Name;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text or a number")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Name, E> {
+                Ok(Name(text.to_owned()))
+            }
+
+            fn visit_i64<E>(self, number: i64) -> Result<Name, E> {
+                Ok(Name(number.to_string()))
+            }
+
+            fn visit_u64<E>(self, number: u64) -> Result<Name, E> {
+                Ok(Name(number.to_string()))
+            }
+
+            fn visit_f64<E>(self, number: f64) -> Result<Name, E> {
+                let number = serde_json::Number::from_f64(number);
+                Ok(Name(number.map(|it| it.to_string()).unwrap_or_default()))
+            }
         }
+        deserializer.deserialize_any(TextOrNumber)
     }
 }
 

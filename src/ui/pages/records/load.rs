@@ -94,8 +94,8 @@ async fn of_queue(
     let queue = engine.record_queue(&queue.name).await?;
     let list = match filter {
         RecordFilter::All => listed(engine, &queue, &LabelFilter::All, page).await?,
-        RecordFilter::Labelled(label) => {
-            listed(engine, &queue, &LabelFilter::Labelled(label.clone()), page).await?
+        RecordFilter::Labeled(label) => {
+            listed(engine, &queue, &LabelFilter::Labeled(label.clone()), page).await?
         }
         RecordFilter::Others => listed(engine, &queue, &LabelFilter::Others, page).await?,
         RecordFilter::Found(query) => asked(engine, &queue, query).await?,
@@ -233,7 +233,7 @@ fn state_row(labelled: LabelCounts) -> StateRow {
 /// The text of a state's label: the first element if the state is a list, otherwise the state itself.
 fn word(label: Option<&str>) -> String {
     let Some(label) = label else {
-        return "other states".to_owned();
+        return "states without a label".to_owned();
     };
     if label == NO_STATE {
         return "no state".to_owned();
@@ -289,7 +289,7 @@ mod tests {
             (Some("null"), "no state"),
             (Some(r#""done""#), r#""done""#),
             (Some("5"), "5"),
-            (None, "other states"),
+            (None, "states without a label"),
         ] {
             assert_eq!(word(label), expected);
         }

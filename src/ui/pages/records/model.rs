@@ -11,7 +11,8 @@ use crate::ui::model::queue_ref::QueueRef;
 pub enum RecordFilter {
     All,
     /// Records whose states have this label.
-    Labelled(String),
+    #[serde(rename = "Labelled")]
+    Labeled(String),
     /// Records whose states have no label.
     Others,
     /// Results of this query.

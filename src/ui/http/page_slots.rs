@@ -1,8 +1,8 @@
-//! Limits how many pages are rendered at the same time. Rendering takes from one to some ten milliseconds on a thread that
-//! also serves all other requests. Without turns, thousands of connections that each request a page would delay every
-//! other request by seconds.
+//! Limits how many pages are rendered at the same time. Rendering takes one to some tens of milliseconds on a thread
+//! that also serves all other requests. Without this limit, thousands of connections that each request a page would delay
+//! every other request by seconds.
 //!
-//! A user, or an address without credentials, has a few places, so that none waits for the slow pages of another. All
+//! A user, or an address without credentials, has a few slots, so that none waits for the slow pages of another. All
 //! addresses together have limits, too: one for the pages of guests, and one for the login page and errors, so that
 //! guests cannot prevent a login.
 
@@ -27,7 +27,7 @@ use crate::request::{ClientAddress, network};
 /// Pages that are rendered for one user, or one address without credentials, at the same time.
 const OWN_MAX: usize = 8;
 
-/// Requests of one user or address that have or await a turn.
+/// Requests of one user or address that have or await a slot.
 const OWN_REQUESTS_MAX: usize = 100;
 
 /// Pages that are rendered for all guests at the same time, most of which wait for the database.
@@ -36,7 +36,7 @@ const GUESTS_MAX: usize = 64;
 /// Login and error pages that are rendered for clients without access at the same time.
 const LOGIN_MAX: usize = 8;
 
-/// How long a request waits for its turn.
+/// How long a request waits for a slot.
 const WAIT_MAX: Duration = Duration::from_secs(4);
 
 /// Whom a page is for.
@@ -52,21 +52,21 @@ enum Client {
 /// The requests of one client.
 #[derive(Debug)]
 struct Requests {
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     count: usize,
 }
 
 /// The pages that are being rendered, and the requests that wait.
 #[derive(Clone, Debug)]
-pub struct PageTurns {
+pub struct PageSlots {
     clients: Arc<Mutex<HashMap<Client, Requests>>>,
     guests: Arc<Semaphore>,
     login: Arc<Semaphore>,
 }
 
-impl Default for PageTurns {
+impl Default for PageSlots {
     fn default() -> Self {
-        PageTurns {
+        PageSlots {
             clients: Arc::default(),
             guests: Arc::new(Semaphore::new(GUESTS_MAX)),
             login: Arc::new(Semaphore::new(LOGIN_MAX)),
@@ -74,17 +74,17 @@ impl Default for PageTurns {
     }
 }
 
-impl PageTurns {
+impl PageSlots {
     /// Waits until a page may be rendered. `is_login`: it is the login page.
     ///
     /// # Errors
     /// The response, if the wait takes too long, or if the client has too many requests.
-    pub async fn turn(
+    pub async fn take(
         &self,
         user: Option<&Principal>,
         from: Option<IpAddr>,
         is_login: bool,
-    ) -> Result<Turn, Response> {
+    ) -> Result<PageSlot, Response> {
         let known = user.filter(|user| user.has_credentials());
         let from = network(from.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)));
         let (client, common) = match (known, user) {
@@ -92,49 +92,49 @@ impl PageTurns {
             (None, Some(_)) if !is_login => (Client::Guest(from), Some(&self.guests)),
             _ => (Client::Login(from), Some(&self.login)),
         };
-        let (request, places) = self.begin(client).ok_or_else(busy)?;
+        let (request, own) = self.begin(client).ok_or_else(busy)?;
         let waits = async {
-            let own = places.acquire_owned().await.ok();
+            let own = own.acquire_owned().await.ok();
             let common = match common {
                 Some(common) => Arc::clone(common).acquire_owned().await.ok(),
                 None => None,
             };
             (own, common)
         };
-        let places = timeout(WAIT_MAX, waits).await.map_err(|_| busy())?;
+        let taken = timeout(WAIT_MAX, waits).await.map_err(|_| busy())?;
         // Otherwise this thread would render the pages of all connections before it runs other requests.
         yield_now().await;
-        Ok(Turn(places, request))
+        Ok(PageSlot(taken, request))
     }
 
     /// Counts a request of the client. `None` if it has too many.
     fn begin(&self, client: Client) -> Option<(CountedRequest, Arc<Semaphore>)> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let requests = clients.entry(client.clone()).or_insert_with(|| Requests {
-            places: Arc::new(Semaphore::new(OWN_MAX)),
+            slots: Arc::new(Semaphore::new(OWN_MAX)),
             count: 0,
         });
         if requests.count >= OWN_REQUESTS_MAX {
             return None;
         }
         requests.count += 1;
-        let places = Arc::clone(&requests.places);
-        let turns = self.clone();
-        Some((CountedRequest { turns, client }, places))
+        let own = Arc::clone(&requests.slots);
+        let slots = self.clone();
+        Some((CountedRequest { slots, client }, own))
     }
 }
 
 /// Counts a request until it is dropped.
 #[derive(Debug)]
 struct CountedRequest {
-    turns: PageTurns,
+    slots: PageSlots,
     client: Client,
 }
 
 impl Drop for CountedRequest {
     fn drop(&mut self) {
         let mut clients = self
-            .turns
+            .slots
             .clients
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
@@ -150,7 +150,7 @@ impl Drop for CountedRequest {
 /// Permits rendering until it is dropped.
 #[must_use]
 #[expect(dead_code, reason = "held until it is dropped")]
-pub struct Turn(
+pub struct PageSlot(
     (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>),
     CountedRequest,
 );
@@ -161,9 +161,9 @@ fn busy() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, later, why).into_response()
 }
 
-/// Makes the requests for pages take turns. Forms do so where their response is rendered: a form can arrive slowly, and
-/// must not take the turn of others meanwhile.
-pub async fn take_turns(
+/// Makes each request for a page take a slot. Forms do so where their response is rendered: a form can arrive slowly, and
+/// must not occupy a slot meanwhile.
+pub async fn take_slots(
     State(dashboard): State<Dashboard>,
     request: Request,
     next: Next,
@@ -177,11 +177,11 @@ pub async fn take_turns(
     );
     let is_login = request.uri().path() == LOGIN;
     match dashboard
-        .page_turns
-        .turn(user.as_ref(), from, is_login)
+        .page_slots
+        .take(user.as_ref(), from, is_login)
         .await
     {
-        Ok(_turn) => next.run(request).await,
+        Ok(_slot) => next.run(request).await,
         Err(busy) => busy,
     }
 }
@@ -202,38 +202,38 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn slow_pages_of_one_client_delay_no_other() {
-        let turns = PageTurns::default();
+        let slots = PageSlots::default();
         let guest = principal("anybody", AuthMethod::Unauthenticated);
         let [one, other] = [1, 2].map(|last| Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last))));
         let mut held = Vec::new();
         for _ in 0..OWN_MAX {
-            held.push(turns.turn(Some(&guest), one, false).await.unwrap());
+            held.push(slots.take(Some(&guest), one, false).await.unwrap());
         }
-        let late = turns.turn(Some(&guest), one, false).await;
+        let late = slots.take(Some(&guest), one, false).await;
         assert_eq!(
             late.err().unwrap().status(),
             StatusCode::SERVICE_UNAVAILABLE
         );
         for user in ["ada", "olga"] {
             let user = principal(user, AuthMethod::Key);
-            held.push(turns.turn(Some(&user), one, false).await.unwrap());
+            held.push(slots.take(Some(&user), one, false).await.unwrap());
         }
-        held.push(turns.turn(Some(&guest), other, false).await.unwrap());
-        held.push(turns.turn(Some(&guest), one, true).await.unwrap());
-        held.push(turns.turn(None, one, false).await.unwrap());
+        held.push(slots.take(Some(&guest), other, false).await.unwrap());
+        held.push(slots.take(Some(&guest), one, true).await.unwrap());
+        held.push(slots.take(None, one, false).await.unwrap());
         drop(held);
-        assert!(turns.clients.lock().unwrap().is_empty());
-        assert!(turns.turn(Some(&guest), one, false).await.is_ok());
+        assert!(slots.clients.lock().unwrap().is_empty());
+        assert!(slots.take(Some(&guest), one, false).await.is_ok());
     }
 
     #[tokio::test]
     async fn a_client_with_100_requests_is_refused_at_once() {
-        let turns = PageTurns::default();
-        let begin = || turns.begin(Client::User("ada".to_owned()));
+        let slots = PageSlots::default();
+        let begin = || slots.begin(Client::User("ada".to_owned()));
         let begun: Vec<_> = (0..OWN_REQUESTS_MAX).map_while(|_| begin()).collect();
         assert_eq!(begun.len(), OWN_REQUESTS_MAX);
         assert!(begin().is_none());
-        assert!(turns.begin(Client::User("olga".to_owned())).is_some());
+        assert!(slots.begin(Client::User("olga".to_owned())).is_some());
         drop(begun);
         assert!(begin().is_some());
     }
