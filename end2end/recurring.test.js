@@ -76,13 +76,13 @@ for (const { test, id } of dashboard.modes) {
     await flash(page, `Job “${recurring}-1” created. The schedule is unchanged.`);
     await page.getByRole("row", { name: `${recurring}-1` }).waitFor();
     assert.equal((await api.take(queue, "ada")).id, `${recurring}-1`);
-    await page.getByRole("button", { name: `Pause recurring job ${recurring}` }).click();
+    await page.getByRole("button", { name: `Pause: recurring job ${recurring}` }).click();
     await flash(page, `Recurring job “${recurring}” paused.`);
     await page.getByText("none while paused").waitFor();
     await page.goto(`/ui/recurring?queue=${encodeURIComponent(queue)}`);
     await page.getByRole("row", { name: recurring }).getByText("until resumed").waitFor();
     await page.getByRole("link", { name: recurring }).click();
-    await page.getByRole("button", { name: `Resume recurring job ${recurring}` }).click();
+    await page.getByRole("button", { name: `Resume: recurring job ${recurring}` }).click();
     await flash(page, `Recurring job “${recurring}” resumed.`);
     assert.equal(await runs.count(), 5);
 

@@ -335,7 +335,7 @@ class Import(unittest.TestCase):
         for state, count in expected.items():
             self.assertEqual(rows["lmstfy " + state], (count, count, 0, 0), report)
         self.assertEqual(rows["lmstfy tokens"], (2, 1, 0, 1))
-        self.assertIn("1 entries of lmstfy were left out", report)
+        self.assertIn("acknowledged or expired: 1\n", report)
         self.assertNotIn(self.token, report)
         server = self.serve()
 
