@@ -14,7 +14,7 @@ use futures::StreamExt;
 use tokio::time::timeout;
 
 pub use base_path::BasePath;
-pub use client::{ClientAddress, Https, network};
+pub use client::{ClientAddress, Https, network, network_of};
 
 /// Limits on the discarded body of a rejected request.
 const DISCARDED_BYTES_MAX: usize = 16 << 20;
@@ -67,6 +67,11 @@ pub async fn discard(body: Body, expects_continue: bool) {
         }
     };
     drop(timeout(DISCARD_TIMEOUT, reading).await);
+}
+
+/// The number of parameters of a query, or of fields of a form; at least 1.
+pub fn count_parameters(query: &[u8]) -> usize {
+    memchr::memchr_iter(b'&', query).count() + 1
 }
 
 #[cfg(test)]

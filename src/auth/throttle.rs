@@ -5,13 +5,13 @@
 //! credentials reset both counts.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::request::network;
+use crate::request::network_of;
 use crate::secret::Hash;
 
 /// Failures of the login form per name and address within [`WINDOW`].
@@ -73,7 +73,7 @@ impl LoginThrottle {
         source: CredentialSource,
         check: impl FnOnce() -> Option<T>,
     ) -> Result<Option<T>, Duration> {
-        let from = address(from);
+        let from = network_of(from);
         let keys = [Key::Address(from), Key::Name(from, name.hex())];
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let name_max = match source {
@@ -99,7 +99,7 @@ impl LoginThrottle {
     /// # Errors
     /// How long the client has to wait, if it signs in too often.
     pub fn sign_in(&self, from: Option<IpAddr>, name: Hash) -> Result<(), Duration> {
-        let key = Key::SignIn(address(from), name.hex());
+        let key = Key::SignIn(network_of(from), name.hex());
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(wait) = wait(&all, &key, SIGN_INS_MAX) {
             return Err(wait);
@@ -111,7 +111,7 @@ impl LoginThrottle {
     /// Whether to log that wrong credentials of this address were rejected. A client that repeats them must not fill
     /// the log.
     pub fn may_log(&self, from: Option<IpAddr>) -> bool {
-        let key = Key::Logged(address(from));
+        let key = Key::Logged(network_of(from));
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if wait(&all, &key, LOGGED_MAX).is_some() {
             return false;
@@ -119,11 +119,6 @@ impl LoginThrottle {
         count(&mut all, key);
         true
     }
-}
-
-/// Requests that did not come over a connection share an address.
-fn address(from: Option<IpAddr>) -> IpAddr {
-    network(from.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)))
 }
 
 /// The time until the counter restarts, if it is at its limit.

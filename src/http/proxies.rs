@@ -215,7 +215,7 @@ mod tests {
             .headers_mut()
             .insert("host", HeaderValue::from_static("inner"));
         for (name, value) in headers {
-            // Each character stands for one byte.
+            // Each character is one byte.
             let bytes: Vec<u8> = value.chars().map(|it| u8::try_from(it).unwrap()).collect();
             let value = HeaderValue::from_bytes(&bytes).unwrap();
             request.headers_mut().append(*name, value);

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::auth::BEARER;
 use crate::memory::{SMALL_MAX, release, reserve};
-use crate::request::{BodyTimeout, discard, drain};
+use crate::request::{BodyTimeout, count_parameters, discard, drain};
 
 /// A body that is too large is read and discarded up to this multiple of its limit, because clients read the response
 /// only after they have written the body.
@@ -308,7 +308,7 @@ impl BodyParts {
 /// distinct names equal.
 pub fn pairs(query: &str, max: usize) -> Result<Vec<(String, String)>, UriError> {
     // A short parameter occupies many times its length.
-    if memchr::memchr_iter(b'&', query.as_bytes()).count() >= max {
+    if count_parameters(query.as_bytes()) > max {
         return Err(UriError::TooManyParameters);
     }
     let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes())

@@ -1,6 +1,6 @@
 //! The client of a request: its address, and whether it uses HTTPS.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use axum::extract::ConnectInfo;
 use axum::http::Extensions;
@@ -29,6 +29,11 @@ impl Https {
     pub fn is_set(extensions: &Extensions) -> bool {
         extensions.get::<Https>().is_some()
     }
+}
+
+/// The network of the client. Requests that did not come over a connection share one.
+pub fn network_of(from: Option<IpAddr>) -> IpAddr {
+    network(from.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)))
 }
 
 /// The network that counts as one client: an IPv4 address, or an IPv6 network of 64 bits.

@@ -59,7 +59,7 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// The labels of the queue, or of those that have none of their own.
+/// The labels of a queue, or, for `None`, those that the other queues share.
 fn labels(queue: Option<&Queue>) -> Labels<'_> {
     queue.map_or(OTHER, Labels::of)
 }
@@ -365,8 +365,11 @@ fn rows<'a>(queues: &[QueueCounts], totals: &'a EventTotals) -> Vec<(Option<&'a 
 
 /// The events of queues since the server started.
 fn events(out: &mut Exposition, totals: &EventTotals) {
-    let named = totals.queues.iter().map(|(queue, it)| (Some(&**queue), it));
-    let all: Vec<_> = named.chain([(None, &totals.other)]).collect();
+    let named = totals
+        .queues
+        .iter()
+        .map(|(queue, it)| (Labels::of(queue), it));
+    let all: Vec<_> = named.chain([(OTHER, &totals.other)]).collect();
     type Read = fn(&QueueTotals) -> u64;
     let counters: [(&'static str, &str, Read); 7] = [
         (
@@ -403,8 +406,8 @@ fn events(out: &mut Exposition, totals: &EventTotals) {
     ];
     for (name, help, read) in counters {
         let mut metric = out.metric(name, Kind::Counter, help);
-        for (queue, totals) in &all {
-            metric.sample(&labels(*queue).pairs(), read(totals));
+        for (labels, totals) in &all {
+            metric.sample(&labels.pairs(), read(totals));
         }
     }
     let mut waits = out.metric(
@@ -412,15 +415,15 @@ fn events(out: &mut Exposition, totals: &EventTotals) {
         Kind::Histogram,
         "Time from availability to claim; for qless, from the put, including delays.",
     );
-    for (queue, totals) in &all {
-        waits.histogram(&labels(*queue).pairs(), &totals.waits());
+    for (labels, totals) in &all {
+        waits.histogram(&labels.pairs(), &totals.waits());
     }
     let mut runs = out.metric(
         "switchyard_job_run_seconds",
         Kind::Histogram,
         "Time from the claim of completed jobs to their completion.",
     );
-    for (queue, totals) in &all {
-        runs.histogram(&labels(*queue).pairs(), &totals.runs());
+    for (labels, totals) in &all {
+        runs.histogram(&labels.pairs(), &totals.runs());
     }
 }

@@ -17,7 +17,7 @@ use leptos_axum::render_app_async_with_context;
 use serde::de::DeserializeOwned;
 
 use crate::memory;
-use crate::request::Https;
+use crate::request::{Https, count_parameters};
 use crate::ui::actions::input::shortened;
 use crate::ui::cookies;
 use crate::ui::error::PageError;
@@ -137,7 +137,7 @@ pub async fn count_memory(request: Request, next: Next) -> Response {
     if is_busy {
         return busy();
     }
-    if memchr::memchr_iter(b'&', &form).count() >= FIELDS_MAX {
+    if count_parameters(&form) > FIELDS_MAX {
         return (StatusCode::BAD_REQUEST, "The form has too many fields.\n").into_response();
     }
     next.run(Request::from_parts(parts, Body::from(form.freeze())))

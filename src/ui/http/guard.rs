@@ -8,7 +8,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::auth::{BASIC, RequestOrigin};
-use crate::request::{ClientAddress, Https};
+use crate::request::{ClientAddress, Https, count_parameters};
 use crate::ui::http::Dashboard;
 use crate::ui::urls::encoding::is_ambiguous;
 
@@ -40,7 +40,7 @@ const PARAMETERS_MAX: usize = 1_100;
 
 fn has_many_parameters(request: &Request) -> bool {
     let query = request.uri().query().unwrap_or_default();
-    memchr::memchr_iter(b'&', query.as_bytes()).count() >= PARAMETERS_MAX
+    count_parameters(query.as_bytes()) > PARAMETERS_MAX
 }
 
 /// Rejects ambiguous paths and forms of other sites, and sets the headers. Over HTTPS, adds `Secure` to cookies.

@@ -7,7 +7,7 @@
 //! guests cannot prevent a login.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use super::Dashboard;
 use super::authentication::{LOGIN, Principal};
 use super::guard::is_safe;
-use crate::request::{ClientAddress, network};
+use crate::request::{ClientAddress, network_of};
 
 /// Pages that are rendered for one user, or one address without credentials, at the same time.
 const OWN_MAX: usize = 8;
@@ -86,7 +86,7 @@ impl PageSlots {
         is_login: bool,
     ) -> Result<PageSlot, Response> {
         let known = user.filter(|user| user.has_credentials());
-        let from = network(from.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)));
+        let from = network_of(from);
         let (client, common) = match (known, user) {
             (Some(known), _) => (Client::User(known.identity.name.clone()), None),
             (None, Some(_)) if !is_login => (Client::Guest(from), Some(&self.guests)),
@@ -188,6 +188,8 @@ pub async fn take_slots(
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
     use crate::auth::AuthMethod;
     use crate::auth::{Identity, Role};

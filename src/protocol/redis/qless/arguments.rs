@@ -291,8 +291,8 @@ impl Options {
     }
 }
 
-/// A name in a list. Tags of qless-core can be numbers. Read without serde's `untagged`, which would first build a tree
-/// of the value, whatever it is.
+/// A name in a list. Tags of qless-core can be numbers. Not an enum with serde's `untagged`, which first builds a tree
+/// of any value.
 struct Name(String);
 
 impl<'de> Deserialize<'de> for Name {
