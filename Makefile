@@ -18,7 +18,7 @@ site := target/site.stamp
 # The platform of `make static`.
 target := $(shell uname -m)-unknown-linux-musl
 
-.PHONY: help setup serve dev watch build deb package static test check fmt lint rust wasm unit postgres plain packages systemd containers browser clients size audit fuzz openapi cost stress chaos soak \
+.PHONY: help setup serve dev watch build deb package static test check fmt lint rust wasm unit postgres plain packages crate systemd containers browser clients size audit fuzz openapi cost stress chaos soak \
 	bench reference book pictures clean
 
 help: ## print this help
@@ -121,7 +121,7 @@ postgres: rust ## run the Rust tests on a temporary Postgres; ARGS=name as above
 	$(clippy) scripts/postgres.sh $(tests) $(with_database) $(or $(ARGS),$(of_database))
 
 # SKIP LOCKED and NOTIFY matter only to these tests.
-plain: rust ## run the tests of claims and waits on Postgres without SKIP LOCKED and NOTIFY
+plain: rust ## run the tests of claims, waits and several servers on Postgres without SKIP LOCKED and NOTIFY
 	$(clippy) SWITCHYARD_TEST_OPTIONS="--no-skip-locked --no-notify" scripts/postgres.sh $(tests) $(with_database) $(of_claims)
 
 browser: $(site) $(server) ## run the browser tests in headless Chromium; ARGS=end2end/put.test.js
@@ -134,6 +134,9 @@ clients: $(server) ## test clients of all languages, and imports from Redis; ARG
 
 packages: $(server) ## build and check the Debian package; as root, install it in a copy of the system
 	@scripts/deb-test.sh $(CURDIR)/$(server)
+
+crate: setup $(site) ## make the package for a registry of crates, and install it with cargo
+	@scripts/crate.sh
 
 systemd: $(server) ## as root, install the Debian package under a real systemd, in namespaces of its own
 	@scripts/systemd-test.sh $(CURDIR)/$(server)

@@ -15,9 +15,14 @@ fn main() -> io::Result<()> {
         println!("cargo::rustc-env=SWITCHYARD_RUSTC={}", compiler()?);
     }
     if env::var_os("CARGO_FEATURE_EMBED_SITE").is_some() {
-        println!("cargo::rerun-if-changed=target/site");
-        let root =
-            Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("target/site");
+        let package = env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
+        // A published package contains the site in `site` (scripts/crate.sh).
+        let packaged = Path::new(&package).join("site");
+        let root = match packaged.is_dir() {
+            true => packaged,
+            false => Path::new(&package).join("target/site"),
+        };
+        println!("cargo::rerun-if-changed={}", root.display());
         embed(&root, &root, &mut list)?;
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());

@@ -106,7 +106,7 @@ request /job/kept >/dev/null || fail "the job is lost after a kill"
 step "restarted after SIGKILL, the job is kept"
 
 second=$(property MainPID)
-echo 'SWITCHYARD_LOG=debug' | inside tee /etc/default/switchyard >/dev/null
+echo 'RUST_LOG=debug' | inside tee /etc/default/switchyard >/dev/null
 inside systemctl reload switchyard.service || fail "reload"
 [ "$(property MainPID)" = "$second" ] || fail "a reload must not restart the server"
 step "reloaded: $(property StatusText)"
