@@ -1,9 +1,13 @@
-//! Limits on the work of a request. Every evaluator takes a [`Budget`] and pays for each step and each byte before it
-//! processes it, so that no input can keep it busy for long.
+//! Limits on the work and memory of a request. Every evaluator takes a [`Budget`] and pays for each step and each byte
+//! before it processes it, so that no input can keep it busy for long.
 //!
 //! [`Budget`]: crate::budget::Budget
 
 use std::time::Instant;
+
+mod up_to;
+
+pub use up_to::UpTo;
 
 /// Work between two reads of the clock: well under a millisecond.
 const CLOCK_EVERY: u64 = 64 * 1024;

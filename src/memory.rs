@@ -1,7 +1,8 @@
 //! Limits the memory that the bodies and responses of all requests occupy together.
 //!
-//! A request reserves memory in its own task: before it keeps more than 64 KiB of a body, and before it loads a large
-//! response. Smaller requests reserve nothing, so they are never refused.
+//! A request reserves memory in its own task: before it keeps more than 64 KiB of a body, when what it has parsed
+//! occupies more than 64 KiB ([`parse`]), and before it loads a large response. Other requests reserve nothing, so they
+//! are never refused.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -15,10 +16,10 @@ use tokio::time::{Instant, timeout};
 /// Bytes of all requests together.
 pub const MEMORY_MAX: usize = 256 << 20;
 
-/// Bodies and responses up to this size, in bytes, reserve nothing.
+/// Bodies, parsed requests and responses up to this size, in bytes, reserve nothing.
 pub const SMALL_MAX: usize = 64 << 10;
 
-/// Bytes of responses that wait, complete, for memory.
+/// Bytes of complete responses and of parsed requests that wait for memory.
 const WAITING_MAX: usize = 64 << 20;
 
 /// Bytes that [`Reserved::grow_to`] reserves at once.
@@ -30,6 +31,10 @@ const WAIT_MAX: Duration = Duration::from_secs(2);
 static MEMORY: Semaphore = Semaphore::const_new(MEMORY_MAX);
 static WAITING: Semaphore = Semaphore::const_new(WAITING_MAX);
 
+/// Large requests that are parsed at the same time.
+const PARSED_AT_ONCE: usize = 2;
+static PARSING: Semaphore = Semaphore::const_new(PARSED_AT_ONCE);
+
 task_local! {
     /// The memory of the request of this task.
     static REQUEST: RequestMemory;
@@ -37,6 +42,8 @@ task_local! {
 
 struct RequestMemory {
     reserved: RefCell<Reserved>,
+    /// Bytes that are occupied but not yet reserved.
+    counted: Cell<usize>,
     /// How long the request may still wait for more.
     wait_left: Cell<Duration>,
 }
@@ -102,16 +109,7 @@ impl Reserved {
         if missing == 0 {
             return Ok(self.split(bytes));
         }
-        let more = match MEMORY.try_acquire_many(permits(missing)) {
-            Ok(more) => more,
-            Err(_) => {
-                // The response occupies memory while it waits.
-                let waiting = WAITING.try_acquire_many(permits(missing));
-                let _waiting = waiting.map_err(|_| Busy)?;
-                acquire(missing).await?
-            }
-        };
-        self.add(more);
+        self.add(acquire_occupied(missing, None).await?);
         Ok(self)
     }
 }
@@ -133,16 +131,39 @@ fn permits(bytes: usize) -> u32 {
 }
 
 async fn acquire(bytes: usize) -> Result<SemaphorePermit<'static>, Busy> {
-    if let Ok(free) = MEMORY.try_acquire_many(permits(bytes)) {
+    wait_for(&MEMORY, permits(bytes)).await
+}
+
+/// Waits for permits, but in total no longer than a request may wait.
+async fn wait_for(
+    semaphore: &'static Semaphore,
+    count: u32,
+) -> Result<SemaphorePermit<'static>, Busy> {
+    if let Ok(free) = semaphore.try_acquire_many(count) {
         return Ok(free);
     }
     let left = REQUEST.try_with(|request| request.wait_left.get());
     let left = left.unwrap_or(WAIT_MAX);
     let began = Instant::now();
-    let acquired = timeout(left, MEMORY.acquire_many(permits(bytes))).await;
+    let acquired = timeout(left, semaphore.acquire_many(count)).await;
     let left = left.saturating_sub(began.elapsed());
     REQUEST.try_with(|request| request.wait_left.set(left)).ok();
     acquired.map_err(|_| Busy)?.map_err(|_| Busy)
+}
+
+/// Reserves memory for data that exists already, and so occupies memory while it waits. Until then, the data occupies
+/// `place`, if it has one.
+async fn acquire_occupied(
+    bytes: usize,
+    place: Option<SemaphorePermit<'static>>,
+) -> Result<SemaphorePermit<'static>, Busy> {
+    if let Ok(free) = MEMORY.try_acquire_many(permits(bytes)) {
+        return Ok(free);
+    }
+    let waiting = WAITING.try_acquire_many(permits(bytes));
+    let _waiting = waiting.map_err(|_| Busy)?;
+    drop(place);
+    acquire(bytes).await
 }
 
 /// Bytes that are reserved, at most [`MEMORY_MAX`].
@@ -158,6 +179,7 @@ pub async fn of_request<F: Future>(request: F) -> (F::Output, Reserved) {
     };
     let memory = RequestMemory {
         reserved: RefCell::default(),
+        counted: Cell::default(),
         wait_left: Cell::new(WAIT_MAX),
     };
     REQUEST.scope(memory, request).await
@@ -175,6 +197,37 @@ pub async fn reserve(bytes: usize) -> Result<(), Busy> {
     let more = acquire(bytes).await?;
     let kept = REQUEST.try_with(|request| request.reserved.borrow_mut().add(more));
     kept.map_err(|_| Busy)
+}
+
+/// Counts bytes that the request of this task occupies in its parsed form. To be called by what [`parse`] calls.
+pub fn count(bytes: usize) {
+    let add = |request: &RequestMemory| {
+        let counted = request.counted.get();
+        request.counted.set(counted.saturating_add(bytes));
+    };
+    REQUEST.try_with(add).ok();
+}
+
+/// Parses `bytes` bytes of the request of this task, and reserves what `parse` has counted with [`count`], if it is more
+/// than [`SMALL_MAX`], until the response has been sent. Few large requests are parsed at the same time, because what
+/// they occupy is known only afterwards.
+///
+/// # Errors
+/// [`Busy`].
+pub async fn parse<T>(bytes: usize, parse: impl FnOnce() -> T) -> Result<T, Busy> {
+    let place = match bytes > SMALL_MAX {
+        true => Some(wait_for(&PARSING, 1).await?),
+        false => None,
+    };
+    let parsed = parse();
+    let counted = REQUEST.try_with(|request| request.counted.take());
+    let counted = counted.unwrap_or_default();
+    if counted > SMALL_MAX {
+        let more = acquire_occupied(counted, place).await?;
+        let kept = REQUEST.try_with(|request| request.reserved.borrow_mut().add(more));
+        kept.map_err(|_| Busy)?;
+    }
+    Ok(parsed)
 }
 
 /// Whether [`fit_response`] has nothing to do for a response of this size: it is small, and nothing is reserved.

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::budget::{Budget, BudgetExceeded};
+use crate::budget::{Budget, BudgetExceeded, UpTo};
 
 mod eval;
 mod functions;
@@ -141,7 +141,7 @@ impl Query {
             column: None,
             why: why.to_owned(),
         };
-        let items: Vec<&RawValue> = serde_json::from_str(text)
+        let UpTo::<TERMS_MAX, &RawValue>(items) = serde_json::from_str(text)
             .map_err(|_| error(None, None, "a query must be a list of [OP, EXPR, EXPR]"))?;
         if items.len() > TERMS_MAX {
             let why = format!("too many terms; the limit is {TERMS_MAX}");

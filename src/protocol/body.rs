@@ -3,51 +3,21 @@
 
 use std::fmt;
 use std::io::{self, Write};
-use std::marker::PhantomData;
 
 use serde::Serialize;
-use serde::de::{self, Deserialize, Deserializer, IgnoredAny, SeqAccess, Unexpected, Visitor};
+use serde::de::{self, Deserialize, Deserializer, Unexpected, Visitor};
 use serde_json::value::RawValue;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::block_in_place;
 
 use crate::engine::{Error, RESPONSE_BYTES_MAX};
+use crate::memory;
 
 /// Bodies up to this size, in bytes, are parsed or serialized in less than a millisecond.
 const SMALL: usize = 64 << 10;
 
 /// Up to this number, 2⁵³, an `f64` represents each whole number exactly.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
-
-/// The elements of a JSON array, but at most one more than `MAX`: enough to see that there are too many, without the
-/// memory for millions of them.
-pub struct UpTo<const MAX: usize, T>(pub Vec<T>);
-
-impl<'de, const MAX: usize, T: Deserialize<'de>> Deserialize<'de> for UpTo<MAX, T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Array<const MAX: usize, T>(PhantomData<T>);
-        impl<'de, const MAX: usize, T: Deserialize<'de>> Visitor<'de> for Array<MAX, T> {
-            type Value = UpTo<MAX, T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a sequence")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
-                let mut elements = Vec::new();
-                while elements.len() <= MAX {
-                    match array.next_element()? {
-                        Some(element) => elements.push(element),
-                        None => return Ok(UpTo(elements)),
-                    }
-                }
-                while array.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(UpTo(elements))
-            }
-        }
-        deserializer.deserialize_seq(Array(PhantomData))
-    }
-}
 
 /// A whole number. JSON does not distinguish 2.0 from 2, so both are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +83,16 @@ pub fn process<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     } else {
         in_place(work)
     }
+}
+
+/// Like [`process`], for a request. Reserves the memory of what was parsed, as far as `work` has counted it
+/// ([`memory::count`]).
+///
+/// # Errors
+/// [`Error::Busy`].
+pub async fn parse<T>(bytes: usize, work: impl FnOnce() -> T) -> Result<T, Error> {
+    let parsed = memory::parse(bytes, || process(bytes, work)).await;
+    parsed.map_err(|memory::Busy| Error::Busy)
 }
 
 /// JSON as it was stored. It was validated when it was received. `None` if a newer version has stored something else.
@@ -181,23 +161,6 @@ mod tests {
             let outside = scope.spawn(lengths).join().unwrap();
             assert_eq!(outside, lengths());
         });
-    }
-
-    #[test]
-    fn of_too_many_elements_one_more_than_the_limit_is_kept() {
-        for (text, kept) in [
-            ("[]", 0),
-            ("[1, 2]", 2),
-            ("[1, 2, 3]", 3),
-            ("[1,2,3,4,5]", 3),
-        ] {
-            let read: UpTo<2, i64> = serde_json::from_str(text).unwrap();
-            assert_eq!(read.0.len(), kept, "{text}");
-        }
-        for text in ["[1, 2, 3, 4", "[1, 2, 3, x]", "[1, \"2\"]", "{}"] {
-            let read = serde_json::from_str::<UpTo<2, i64>>(text);
-            assert!(read.is_err(), "{text}");
-        }
     }
 
     #[test]

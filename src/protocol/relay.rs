@@ -83,7 +83,8 @@ impl request::Api for Api {
 
 /// `POST /v2/queues/jobs`
 async fn enqueue(api: Api, call: Call) -> Outcome {
-    api.engine.enqueue(call.jobs()?, call.mode()).await?;
+    let jobs = call.jobs().await?;
+    api.engine.enqueue(jobs, call.mode()).await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
@@ -131,7 +132,7 @@ async fn heartbeat(api: Api, call: Call) -> Outcome {
 
 /// `PUT /v2/queues/{queue}/jobs/{id}/run-id/{run_id}`. Succeeds without a change if the run does not exist.
 async fn requeue(api: Api, call: Call) -> Outcome {
-    let (run, jobs) = (call.run()?, call.jobs()?);
+    let (run, jobs) = (call.run()?, call.jobs().await?);
     api.engine.requeue_run(run, jobs, call.mode()).await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }

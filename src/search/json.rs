@@ -269,10 +269,38 @@ impl Visitor<'_> for Key<'_, '_> {
 /// Whether a value, or any element of an array, meets the condition.
 fn meets_or_contains(text: &str, condition: &ValueCondition) -> bool {
     if text.starts_with('[') && !is_anything(condition) {
-        let list: Result<Vec<&RawValue>, _> = serde_json::from_str(text);
-        return list.is_ok_and(|list| list.iter().any(|value| meets(value.get(), condition)));
+        return AnyElement(condition)
+            .deserialize(&mut serde_json::Deserializer::from_str(text))
+            .unwrap_or(false);
     }
     meets(text, condition)
+}
+
+/// Whether an element of an array meets the condition.
+struct AnyElement<'a>(&'a ValueCondition);
+
+impl<'de> DeserializeSeed<'de> for AnyElement<'_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, array: D) -> Result<bool, D::Error> {
+        array.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for AnyElement<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<bool, A::Error> {
+        let mut found = false;
+        while let Some(value) = array.next_element::<&RawValue>()? {
+            found = found || meets(value.get(), self.0);
+        }
+        Ok(found)
+    }
 }
 
 fn is_anything(condition: &ValueCondition) -> bool {

@@ -3,11 +3,13 @@
 use std::ops::Range;
 
 use futures::future::join_all;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::Server;
 use crate::support::metrics::metrics_when;
 use crate::support::raw::Connection;
+use crate::support::relay::new;
 
 /// The status and the JSON of a response.
 fn parsed(response: &str) -> (u16, Value) {
@@ -174,4 +176,65 @@ async fn large_forms_share_256_mib() {
     drop(uploads);
     until_reserved(&server, NOTHING).await;
     assert_eq!(request_large_page(&server).await.1, 200);
+}
+
+/// Short names and small jobs occupy many times their length once they are parsed.
+#[tokio::test]
+async fn parsed_items_share_256_mib() {
+    let server = with_patience();
+    let tags = vec!["a"; 1_000];
+    let items = vec![json!({"id": "m", "meta": 0, "tags": tags}); 250];
+    let jobs: Value = (0..25_000).map(|n| new("q", &n.to_string())).collect();
+    let requests = [
+        ("/add/work", json!({ "data": items }), 200),
+        ("/v2/queues/jobs?mode=ignore", jobs, 202),
+    ];
+    let send = async |path: &str, body: &Value| {
+        let response = server.try_send(Method::POST, path, Some(body.to_string()));
+        response.await.unwrap().status
+    };
+    let head = "POST /add/work HTTP/1.1";
+    let uploads = [
+        upload(&server, 15, head, 16 << 20).await,
+        upload(&server, 1, head, 12 << 20).await,
+    ];
+    until_reserved(&server, 251.0..253.0).await;
+    for (path, body, _) in &requests {
+        assert_eq!(send(path, body).await, 503, "{path}");
+    }
+    drop(uploads);
+    until_reserved(&server, NOTHING).await;
+    for (path, body, status) in &requests {
+        assert_eq!(send(path, body).await, *status, "{path}");
+    }
+    until_reserved(&server, NOTHING).await;
+}
+
+/// What requests occupy in their parsed form is known only when they are parsed, so few are parsed at the same time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_are_parsed_at_the_same_time_occupy_little_memory() {
+    let server = with_patience();
+    let tags = vec!["a"; 400];
+    let items = vec![json!({"id": "m", "meta": 0, "tags": tags}); 5_000];
+    let mut body = json!({ "data": items }).to_string();
+    body.pop();
+    let head = format!(
+        "POST /add/work HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len() + 1
+    );
+    let uploads = (0..16).map(async |_| {
+        let mut connection = Connection::to(&server).await;
+        connection.write(&head).await;
+        connection
+    });
+    let mut uploads = join_all(uploads).await;
+    until_reserved(&server, 120.0..135.0).await;
+    let before = server.peak_memory_mb();
+    join_all(uploads.iter_mut().map(async |connection| {
+        connection.write("}").await;
+        connection.read_to_end().await
+    }))
+    .await;
+    let more = server.peak_memory_mb() - before;
+    assert!(more < 600.0, "{more} MB");
 }

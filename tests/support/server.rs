@@ -134,9 +134,18 @@ impl Server {
 
     /// The resident memory in MB.
     pub fn memory_mb(&self) -> f64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The largest resident memory so far, in MB.
+    pub fn peak_memory_mb(&self) -> f64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, kind: &str) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()));
         let status = status.expect("a process");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(kind));
         let kb = line.and_then(|line| line.trim().strip_suffix(" kB"));
         let kb = kb.and_then(|kb| kb.trim().parse::<f64>().ok());
         kb.expect("a size") / 1_000.0

@@ -163,15 +163,16 @@ impl Config {
         }
     }
 
-    /// Applies a committed change. Returns whether it may change which jobs can be claimed.
-    pub fn apply(&self, option: &str, value: Option<String>) -> bool {
+    /// Applies a committed change. Returns the qless queue of which more jobs may be claimed now, if any.
+    pub fn apply<'a>(&self, option: &'a str, value: Option<String>) -> Option<&'a str> {
         let mut set = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let is_changed = set.get(option) != value.as_ref();
         match value {
             Some(value) => set.insert(option.to_owned(), value),
             None => set.remove(option),
         };
-        is_changed && option.ends_with("-max-concurrency")
+        let queue = option.strip_suffix("-max-concurrency");
+        queue.filter(|_| is_changed)
     }
 
     /// Forgets all options, after a flush.

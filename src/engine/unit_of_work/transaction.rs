@@ -20,7 +20,7 @@ use crate::engine::maintenance::empty_queues::EmptyQueues;
 use crate::engine::maintenance::prune::{self, Progress};
 use crate::engine::maintenance::{deletions, fold_series};
 use crate::engine::metrics::Metrics;
-use crate::engine::model::job::{JobKey, QueueId};
+use crate::engine::model::job::{JobKey, QueueId, QueueKey};
 use crate::engine::peers::Peers;
 use crate::engine::subscriptions::Subscriptions;
 use crate::engine::unit_of_work::commit_times::CommitTimes;
@@ -346,8 +346,8 @@ impl Runner {
         for (option, value) in finished.settings {
             // Retention options may have changed.
             self.statistics_cleanup.pruned = None;
-            if self.shared.config.apply(&option, value) {
-                self.subscriptions.wake_all();
+            if let Some(queue) = self.shared.config.apply(&option, value) {
+                self.subscriptions.wake(&QueueKey::qless(queue), usize::MAX);
             }
         }
         for queue in finished.changed_queues {
@@ -449,7 +449,7 @@ async fn run_named(
         return Err(StoreError::TransactionTooLarge);
     }
     if divisible && search.is_long(work, requests.iter().map(|request| &request.needs)) {
-        requests.iter_mut().for_each(WriteRequest::double_items);
+        requests.iter_mut().for_each(WriteRequest::double_weight);
         return Err(StoreError::TransactionTooLarge);
     }
     work.is_cycle_search_incomplete = search.is_incomplete();
@@ -490,7 +490,7 @@ fn raise_weights(work: &UnitOfWork, requests: &mut [WriteRequest]) {
             false => 0,
         };
         let weight = (long.bytes / BYTES_PER_WEIGHT).max(links).max(uncounted);
-        request.double_items();
+        request.double_weight();
         request.weight = request.weight.max(weight);
     }
 }

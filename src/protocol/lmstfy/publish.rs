@@ -13,8 +13,9 @@ use serde_json::value::RawValue;
 use super::call::{BULK_MAX, Call};
 use super::error::ApiError;
 use super::{Api, Outcome};
+use crate::budget::UpTo;
 use crate::engine::Publish;
-use crate::protocol::body::{self, UpTo};
+use crate::protocol::body;
 
 /// Default time to live of a job, in seconds (API document, Publish a job).
 pub const TTL_S: u32 = 86_400;

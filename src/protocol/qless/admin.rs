@@ -25,11 +25,9 @@ const GROUP_BYTES_MAX: usize = NAME_BYTES_MAX + "failed-retries-".len();
 pub async fn cancel(api: Api, call: Call) -> Outcome {
     let envelope = call.envelope()?;
     let now = api.now(&envelope)?;
-    let (items, array) = envelope.items()?;
-    let ids = items
-        .into_iter()
-        .map(|item| Fields::of_id_or_item(item)?.required_name("id"))
-        .collect::<Result<Vec<_>, _>>()?;
+    let read = |item: &RawValue| Fields::of_id_or_item(item)?.required_name("id");
+    let (ids, array) = envelope.items(read).await?;
+    let ids = ids.into_iter().collect::<Result<Vec<_>, _>>()?;
     api.engine
         .cancel(ids.iter().map(JobKey::qless).collect(), now)
         .await?;

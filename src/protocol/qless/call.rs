@@ -18,8 +18,10 @@ pub use fields::{Fields, wrong_name};
 
 use super::error::ApiError;
 use crate::auth::Rejected;
+use crate::budget::UpTo;
 use crate::engine::{NAME_BYTES_MAX, Page, Time};
-use crate::protocol::body::{self, UpTo};
+use crate::memory;
+use crate::protocol::body;
 use crate::protocol::request::{self, BodyError, BodyReader, PARAMETERS_MAX};
 use crate::request::ClientAddress;
 
@@ -58,12 +60,13 @@ impl<S: Send + Sync> FromRequest<S> for Call {
             return Err(ApiError::NoSuchEndpoint);
         }
         let peer = ClientAddress::of(&parts.extensions);
-        let parameters_max = ITEMS_MAX + PARAMETERS_MAX;
-        let query = request::pairs(parts.uri.query().unwrap_or_default(), parameters_max);
+        let query = parts.uri.query().unwrap_or_default().to_owned();
         let has_body = matches!(parts.method, Method::POST | Method::PUT);
         let body = BodyReader::of(&parts, body);
         drop(parts);
         let body = body.read(BODY_BYTES_MAX).await;
+        // Only after the body, which can arrive slowly: the parsed parameters occupy many times their length.
+        let query = request::pairs(&query, ITEMS_MAX + PARAMETERS_MAX);
         Ok(Call {
             path,
             query: query.map_err(|why| ApiError::bad("query", why.message()))?,
@@ -279,23 +282,36 @@ impl<'a> Envelope<'a> {
             .ok_or_else(|| ApiError::bad("data", "data is missing"))
     }
 
-    /// The items of `data`, and whether it is an array.
-    pub fn items(&self) -> Result<(Vec<&'a RawValue>, bool), ApiError> {
+    /// The items of `data`, and whether it is an array. `read` parses an item.
+    pub async fn items<T>(
+        &self,
+        read: impl Fn(&RawValue) -> Result<T, ApiError>,
+    ) -> Result<(Vec<Result<T, ApiError>>, bool), ApiError> {
         let data = self.data()?;
-        if !data.get().starts_with('[') {
-            return Ok((vec![data], false));
-        }
-        let items = body::process(data.get().len(), || serde_json::from_str(data.get()));
-        let UpTo::<ITEMS_MAX, &RawValue>(items) =
-            items.map_err(|error| ApiError::bad("data", &error.to_string()))?;
-        if items.len() > ITEMS_MAX {
-            return Err(ApiError::bad(
-                "data",
-                &format!("data can have at most {ITEMS_MAX} items"),
-            ));
-        }
-        Ok((items, true))
+        let parsed = body::parse(data.get().len(), || {
+            let (items, is_array) = items(data)?;
+            // Twice, because the handlers collect what they have read again.
+            memory::count(2 * items.len() * size_of::<Result<T, ApiError>>());
+            Ok((items.into_iter().map(read).collect(), is_array))
+        });
+        parsed.await?
     }
+}
+
+/// The items of `data`, and whether it is an array.
+fn items(data: &RawValue) -> Result<(Vec<&RawValue>, bool), ApiError> {
+    if !data.get().starts_with('[') {
+        return Ok((vec![data], false));
+    }
+    let UpTo::<ITEMS_MAX, &RawValue>(items) = serde_json::from_str(data.get())
+        .map_err(|error| ApiError::bad("data", &error.to_string()))?;
+    if items.len() > ITEMS_MAX {
+        return Err(ApiError::bad(
+            "data",
+            &format!("data can have at most {ITEMS_MAX} items"),
+        ));
+    }
+    Ok((items, true))
 }
 
 /// A time to wait, from 0 to 60 s.

@@ -1,5 +1,6 @@
 //! Claim jobs from one queue or several, optionally waiting for one; peek at a queue.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use super::call::{Call, Fields, one_to_max, wait};
@@ -104,11 +105,10 @@ fn several<'a>(
     field: &'static str,
     names: impl Iterator<Item = &'a str>,
 ) -> Result<Vec<QueueKey>, ApiError> {
-    let mut queues: Vec<QueueKey> = Vec::new();
+    let (mut queues, mut seen) = (Vec::new(), HashSet::new());
     for name in names {
-        let queue = QueueKey::qless(name);
-        if !queues.contains(&queue) {
-            queues.push(queue);
+        if seen.insert(name) {
+            queues.push(QueueKey::qless(name));
         }
         if queues.len() > QUEUES_MAX {
             let message = format!("one request can name at most {QUEUES_MAX} queues");

@@ -16,8 +16,7 @@ use crate::engine::{
 pub async fn add(api: Api, call: Call) -> Outcome {
     let (queue, envelope) = (call.name("queue")?, call.envelope()?);
     let now = api.now(&envelope)?;
-    let (items, array) = envelope.items()?;
-    let puts: Vec<_> = items.into_iter().map(read_put).collect();
+    let (puts, array) = envelope.items(read_put).await?;
     let queue = QueueKey::qless(queue);
     let done = run_valid(puts, async |puts| {
         api.engine.put(queue, puts, envelope.host, now).await
@@ -30,7 +29,6 @@ pub async fn add(api: Api, call: Call) -> Outcome {
 pub async fn requeue(api: Api, call: Call) -> Outcome {
     let (queue, envelope) = (call.name("queue")?, call.envelope()?);
     let now = api.now(&envelope)?;
-    let (items, array) = envelope.items()?;
     let with_id = |item: &RawValue| {
         let put = read_put(item)?;
         match put.id {
@@ -38,7 +36,7 @@ pub async fn requeue(api: Api, call: Call) -> Outcome {
             None => Err(ApiError::bad("id", "id is missing")),
         }
     };
-    let puts: Vec<_> = items.into_iter().map(with_id).collect();
+    let (puts, array) = envelope.items(with_id).await?;
     let queue = QueueKey::qless(queue);
     let done = run_valid(puts, async |puts| {
         let client = envelope.host;
@@ -65,15 +63,15 @@ fn read_put(item: &RawValue) -> Result<Put, ApiError> {
 pub async fn heartbeat(api: Api, call: Call) -> Outcome {
     let envelope = call.envelope()?;
     let (now, holder) = (api.now(&envelope)?, holder(&call, &envelope)?);
-    let (items, array) = envelope.items()?;
-    let beats = items.into_iter().map(|item| {
+    let read = |item: &RawValue| {
         let fields = Fields::of_id_or_item(item)?;
         Ok((
             JobKey::qless(fields.required_name("id")?),
             fields.get("meta").map(|meta| meta.get().to_owned()),
         ))
-    });
-    let done = run_valid(beats.collect(), async |beats| {
+    };
+    let (beats, array) = envelope.items(read).await?;
+    let done = run_valid(beats, async |beats| {
         api.engine.heartbeat(beats, holder, now).await
     })
     .await?;
@@ -86,11 +84,10 @@ pub async fn heartbeat(api: Api, call: Call) -> Outcome {
 pub async fn complete(api: Api, call: Call) -> Outcome {
     let envelope = call.envelope()?;
     let (now, holder) = (api.now(&envelope)?, holder(&call, &envelope)?);
-    let (items, array) = envelope.items()?;
-    let turns = items.into_iter().map(read_completion).collect();
-    let done = run_valid(turns, async |turns: Vec<Completion>| {
-        let ids = ids(turns.iter().map(|(key, ..)| key));
-        let done = api.engine.complete(turns, holder, now).await?;
+    let (completions, array) = envelope.items(read_completion).await?;
+    let done = run_valid(completions, async |completions: Vec<Completion>| {
+        let ids = ids(completions.iter().map(|(key, ..)| key));
+        let done = api.engine.complete(completions, holder, now).await?;
         let done = ids.into_iter().zip(done);
         Ok(done.map(|(id, done)| Ok((id, done?))).collect())
     })
@@ -137,8 +134,7 @@ fn read_completion(item: &RawValue) -> Result<Completion, ApiError> {
 pub async fn fail(api: Api, call: Call) -> Outcome {
     let envelope = call.envelope()?;
     let (now, holder) = (api.now(&envelope)?, holder(&call, &envelope)?);
-    let (items, array) = envelope.items()?;
-    let fails = items.into_iter().map(read_failure).collect();
+    let (fails, array) = envelope.items(read_failure).await?;
     let done = run_valid(fails, async |fails: Vec<Fail>| {
         let ids = ids(fails.iter().map(|fail| &fail.key));
         Ok(with_ids(ids, api.engine.fail(fails, holder, now).await?))
@@ -163,8 +159,7 @@ fn read_failure(item: &RawValue) -> Result<Fail, ApiError> {
 pub async fn retry(api: Api, call: Call) -> Outcome {
     let envelope = call.envelope()?;
     let (now, holder) = (api.now(&envelope)?, holder(&call, &envelope)?);
-    let (items, array) = envelope.items()?;
-    let retries = items.into_iter().map(|item| {
+    let read = |item: &RawValue| {
         let fields = Fields::of_id_or_item(item)?;
         Ok(Retry {
             key: JobKey::qless(fields.required_name("id")?),
@@ -173,8 +168,9 @@ pub async fn retry(api: Api, call: Call) -> Outcome {
                 .name("group")?
                 .zip(fields.text("message")?.map(Cow::into_owned)),
         })
-    });
-    let done = run_valid(retries.collect(), async |retries| {
+    };
+    let (retries, array) = envelope.items(read).await?;
+    let done = run_valid(retries, async |retries| {
         api.engine.retry(retries, holder, now).await
     })
     .await?;
@@ -233,8 +229,7 @@ pub async fn run_on_items<P, T: Serialize>(
 ) -> Outcome {
     let envelope = call.envelope()?;
     let now = api.now(&envelope)?;
-    let (items, array) = envelope.items()?;
-    let items = items.into_iter().map(read).collect();
+    let (items, array) = envelope.items(read).await?;
     let done = run_valid(items, async |items| method(api, items, now).await).await?;
     Results::of_items(done, array)
 }

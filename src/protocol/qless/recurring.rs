@@ -29,11 +29,11 @@ pub async fn recur(api: Api, call: Call) -> Outcome {
     let queue = QueueKey::qless(call.name("queue")?);
     let envelope = call.envelope()?;
     let now = api.now(&envelope)?;
-    let (items, array) = envelope.items()?;
+    let (read, array) = envelope.items(read_recur).await?;
     let mut cron_items = 0;
-    let mut jobs = Vec::with_capacity(items.len());
-    for item in items {
-        let job = match read_recur(item) {
+    let mut jobs = Vec::with_capacity(read.len());
+    for job in read {
+        let job = match job {
             Ok((_, Schedule::Cron(..))) if cron_items == CRON_ITEMS_MAX => Err(ApiError::bad(
                 "cron",
                 &format!("a request can have at most {CRON_ITEMS_MAX} cron expressions"),
@@ -133,8 +133,20 @@ pub async fn recurring(api: Api, call: Call) -> Outcome {
 pub async fn change(api: Api, call: Call) -> Outcome {
     let (id, envelope) = (call.name("id")?, call.envelope()?);
     let now = api.now(&envelope)?;
-    let fields = Fields::of(envelope.data()?)?;
-    let mut change = RecurringChange {
+    let data = envelope.data()?;
+    let read = body::parse(data.get().len(), || read_change(data)).await?;
+    let (mut change, schedule) = read?;
+    if let Some(schedule) = schedule {
+        (change.interval_s, change.cron) = scheduled(schedule, api.engine.now(now)).await?;
+    }
+    let recurring = api.engine.change_recurring(id, change, now).await?;
+    Ok(Results::new(&view(&api, &recurring)))
+}
+
+/// A change without its schedule, and its schedule.
+fn read_change(data: &RawValue) -> Result<(RecurringChange, Option<Schedule>), ApiError> {
+    let fields = Fields::of(data)?;
+    let change = RecurringChange {
         priority: fields.number("priority")?,
         retries: fields.integer("retries", 0)?,
         backlog: fields.integer("backlog", 0)?,
@@ -145,11 +157,7 @@ pub async fn change(api: Api, call: Call) -> Outcome {
         untag: fields.names("untag")?.unwrap_or_default(),
         ..RecurringChange::default()
     };
-    if let Some(schedule) = schedule(&fields)? {
-        (change.interval_s, change.cron) = scheduled(schedule, api.engine.now(now)).await?;
-    }
-    let recurring = api.engine.change_recurring(id, change, now).await?;
-    Ok(Results::new(&view(&api, &recurring)))
+    Ok((change, schedule(&fields)?))
 }
 
 pub async fn unrecur(api: Api, call: Call) -> Outcome {

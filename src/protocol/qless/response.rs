@@ -92,7 +92,7 @@ fn text(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }
 
-/// `Retry-After` of a request that failed because of an outage, in seconds.
+/// `Retry-After` of a request that failed because of an outage or a busy server, in seconds.
 const RETRY_AFTER_S: &str = "1";
 
 /// The HTTP response.

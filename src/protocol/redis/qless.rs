@@ -112,7 +112,7 @@ impl CommandResult {
     }
 }
 
-/// Runs a command, except `put`, whose arguments are read only.
+/// Runs a command; of `put`, it only reads the arguments.
 pub async fn run(engine: &Engine, dialect: Dialect, arguments: Vec<String>) -> CommandResult {
     // Postgres cannot store it.
     if arguments.iter().any(|argument| argument.contains('\0')) {

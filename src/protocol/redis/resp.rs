@@ -185,7 +185,7 @@ impl Reader {
     }
 }
 
-/// The number after the byte that names the type of a line. A negative number of arguments is an empty command.
+/// The number after the byte that names the type of a line. -1 arguments are an empty command.
 fn number(line: &[u8]) -> Option<usize> {
     let digits = std::str::from_utf8(line.get(1..)?).ok()?;
     if digits == "-1" && line.first() == Some(&b'*') {

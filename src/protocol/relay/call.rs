@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::error::ApiError;
 use crate::engine::{Enqueue, Mode, QueueKey, Run, Time};
+use crate::memory;
 use crate::protocol::body::{self, Whole};
 use crate::protocol::common_error::CommonError;
 use crate::protocol::request::RequestWithBody;
@@ -93,16 +94,19 @@ impl Call {
     }
 
     /// The validated jobs of the body.
-    pub fn jobs(&self) -> Result<Vec<Enqueue>, ApiError> {
+    pub async fn jobs(&self) -> Result<Vec<Enqueue>, ApiError> {
         let body = self.body()?;
         if !is_json(&self.0.headers) {
             return Err(ApiError::NotJson);
         }
-        body::process(body.len(), || {
+        let parsed = body::parse(body.len(), || {
             let jobs: Vec<NewJob<'_>> =
                 serde_json::from_slice(body).map_err(|error| json_error(&error))?;
+            // A small job occupies many times its length.
+            memory::count(jobs.len() * size_of::<Enqueue>());
             jobs.into_iter().map(enqueue).collect()
-        })
+        });
+        parsed.await?
     }
 
     /// The new state of the job: `None` to keep it (empty body), `Some(None)` to clear it (null), or JSON text.

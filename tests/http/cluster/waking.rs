@@ -77,6 +77,28 @@ async fn a_poll_on_one_server_wakes_at_the_end_of_a_pause_that_began_on_the_othe
 }
 
 #[tokio::test]
+async fn a_poll_on_one_server_is_woken_when_a_concurrency_limit_is_raised_on_the_other() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    for (round, (one, other)) in pair.both().into_iter().enumerate() {
+        let (queue, name) = (format!("limited{round}"), format!("waits-{round}"));
+        let limit = format!("{queue}-max-concurrency");
+        one.client().set(&limit, json!(1)).await.accepted();
+        let items = json!([{"meta": 1}, {"meta": 2}]);
+        let path = format!("/add/{queue}");
+        one.client().post(&path, items).await.accepted();
+        assert_eq!(other.by("w").pop_ids(&queue, 2).await.len(), 1);
+        let raised = async {
+            other.client().wait_until_seen(&name).await;
+            one.client().set(&limit, json!(2)).await.accepted();
+        };
+        let path = format!("/get/{queue}?wait=60");
+        let worker = other.by(&name);
+        let (woken, ()) = tokio::join!(timeout(PATIENCE, worker.get(&path)), raised);
+        assert_eq!(woken.expect("the poll wakes").ok()["meta"], 2);
+    }
+}
+
+#[tokio::test]
 async fn a_poll_is_woken_without_notifications() {
     let Some(pair) = Pair::start(&["--no-notify"]) else {
         return;

@@ -7,10 +7,14 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::ITEMS_MAX;
+use crate::budget::UpTo;
 pub use crate::engine::wrong_name;
 use crate::engine::{NAME_BYTES_MAX, Time, wrong_class};
-use crate::protocol::body::UpTo;
+use crate::memory;
 use crate::protocol::qless::error::ApiError;
+
+/// Bytes that an allocation occupies beyond what it holds.
+const ALLOCATION_OVERHEAD: usize = 16;
 
 /// The fields of a JSON object, as JSON text. If a name repeats, the last one counts.
 #[derive(Default)]
@@ -168,6 +172,9 @@ impl<'a> Fields<'a> {
         names
             .iter()
             .try_for_each(|name| check_name(field, name, NAME_BYTES_MAX))?;
+        // A short name occupies many times its length.
+        let occupied = |name: &String| size_of::<String>() + ALLOCATION_OVERHEAD + name.len();
+        memory::count(names.iter().map(occupied).sum());
         Ok(Some(names))
     }
 

@@ -7,8 +7,9 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, Visitor};
 
 use super::error::CommandError;
+use crate::budget::UpTo;
 use crate::engine::{JobKey, NAME_BYTES_MAX, Page, QueueKey, Time, wrong_class};
-use crate::protocol::body::{self, UpTo};
+use crate::protocol::body;
 use crate::protocol::qless::{ITEMS_MAX, wrong_name};
 
 /// Default number of entries in a page (qless-core, Failed, Jobs, Tag).
@@ -157,7 +158,7 @@ impl Arguments {
         Ok(whole(count, ITEMS_MAX))
     }
 
-    /// An offset and a count. A count below 0 is the largest.
+    /// An offset and a count. A negative count means the maximum.
     pub fn page(&mut self) -> Result<Page, CommandError> {
         let offset = self.number_or("offset", 0.0)?;
         let count = self.number_or("count", PAGE)?;

@@ -150,8 +150,8 @@ pub async fn complete(mut call: Call<'_>) -> Outcome {
     let body = call.arguments.json("data")?;
     let options = call.arguments.options()?;
     let next = next(&call, &options)?;
-    let (holder, turns) = (holder(worker, Some(queue)), vec![(key, body, next)]);
-    let state = only(call.engine.complete(turns, holder, call.now).await?)?;
+    let (holder, completions) = (holder(worker, Some(queue)), vec![(key, body, next)]);
+    let state = only(call.engine.complete(completions, holder, call.now).await?)?;
     Ok(Reply::text(state.as_str()))
 }
 

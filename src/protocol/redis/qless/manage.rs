@@ -12,7 +12,7 @@ use crate::protocol::redis::resp::Reply;
 /// Default number of failures that `unfail` moves (qless-core, Unfail).
 const UNFAIL: f64 = 25.0;
 
-/// Attempts to cancel jobs of which others complete meanwhile.
+/// Maximum number of attempts to cancel jobs, some of which may end meanwhile.
 const CANCEL_ATTEMPTS: usize = 5;
 
 /// Cancels jobs. Complete ones are passed over.

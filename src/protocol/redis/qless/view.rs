@@ -72,7 +72,7 @@ impl Serialize for JobView<'_> {
             .filter(|event| event.what != EventKind::Retried);
         map.serialize_entry("history", &Table(&shown.map(EventView).collect::<Vec<_>>()))?;
         match &job.failure {
-            // In qless-core, no worker fails a job that has no retries left.
+            // In qless-core, the failure of a job without retries left names no worker.
             Some(failure) if failure.is_exhausted() => {
                 let worker = String::new();
                 let failure = Failure {
