@@ -11,6 +11,8 @@ mkdir -p "target/package/$name"
 cp "$program" "target/package/$name/switchyard"
 cp -R README.md CHANGELOG.md SECURITY.md LICENSE-APACHE LICENSE-MIT docs monitoring packaging switchyard.example.toml \
     "target/package/$name/"
+# Only this machine's: the token that compose.yaml needs.
+rm -f "target/package/$name/packaging/admin-token"
 cd target/package
 # With GNU tar, archives are reproducible: the options below remove owner and time.
 reproducible=()

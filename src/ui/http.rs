@@ -146,6 +146,9 @@ pub fn router(state: Dashboard) -> Router {
             move || shell(options.clone())
         })
         .route("/ui/{*rest}", get(missing_page))
+        .route("/ui/find", get(find::find))
+        .route("/ui/stats.csv", get(exports::statistics_as_csv))
+        .route("/ui/stats.json", get(exports::statistics_as_json))
         .layer(middleware::from_fn_with_state(
             state.clone(),
             page_slots::take_slots,
@@ -155,7 +158,6 @@ pub fn router(state: Dashboard) -> Router {
         .route("/ui/events", get(feed::events))
         .route("/ui/audit.csv", get(exports::audit_as_csv))
         .route("/ui/audit.json", get(exports::audit_as_json))
-        .route("/ui/find", get(find::find))
         .route("/ui/jobs.csv", get(exports::jobs_as_csv))
         .route("/ui/jobs.jsonl", get(exports::jobs_as_json_lines))
         // Forms that are posted to the address of a page.
@@ -171,8 +173,6 @@ pub fn router(state: Dashboard) -> Router {
             "/ui/lmstfy/{namespace}/{name}/job/{id}/body",
             get(download::body),
         )
-        .route("/ui/stats.csv", get(exports::statistics_as_csv))
-        .route("/ui/stats.json", get(exports::statistics_as_json))
         .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
         .merge(payload_forms())
         .layer(middleware::from_fn(markers::remove))

@@ -315,3 +315,41 @@ async fn pipelined_requests_take_turns_with_other_clients() {
     let shown = format!("{between:?}");
     assert!(lower_quartile(between) < 2 * CONNECTIONS, "{shown}");
 }
+
+/// Searches of guests would otherwise occupy all connections for reading.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn searches_of_a_guest_wait_for_each_other_or_are_refused() {
+    let server = Server::with(&[]);
+    let items = vec![json!({"meta": "x".repeat(500)}); 3_000];
+    server
+        .client()
+        .post("/add/work", items.into())
+        .await
+        .accepted();
+    let search = |n: usize| {
+        let form = format!("text=payload%3Anothing{n}");
+        format!(
+            "POST /ui/fn/search HTTP/1.1\r\nhost: 127.0.0.1\r\nsec-fetch-site: same-origin\r\nconnection: close\r\n\
+             content-type: application/x-www-form-urlencoded\r\ncontent-length: {}\r\n\r\n{form}",
+            form.len()
+        )
+    };
+    let mut searches = JoinSet::new();
+    for n in 0..300 {
+        let mut connection = Connection::to(&server).await;
+        searches.spawn(async move {
+            connection.write(&search(n)).await;
+            connection.read_to_end().await
+        });
+    }
+    let responses = searches.join_all().await;
+    let refused = |response: &&String| response.contains("Too many pages are requested");
+    let refused = responses.iter().filter(refused).count();
+    let found = |response: &&String| response.starts_with("HTTP/1.1 200");
+    let found = responses.iter().filter(found).count();
+    assert!(
+        refused > 0 && found > 0,
+        "{refused} refused, {found} done: {}",
+        responses[0]
+    );
+}

@@ -60,7 +60,26 @@ pub fn actor(info: &RequestInfo, user: &Identity, action: &str) -> Actor {
     }
 }
 
-/// Runs an action if the user has the role `least` and has not taken too many. Writes the audit entry in all cases.
+/// Records an action that the user's role forbids. For invalid forms, whose target is uncertain.
+async fn record_if_forbidden(dashboard: &Dashboard, info: &RequestInfo, form: &Form, least: Role) {
+    let user = info.principal.as_ref();
+    let user = user.filter(|user| user.has_credentials() && user.identity.role < least);
+    let (Some(user), Some((action, _))) = (user, actions::audited(form)) else {
+        return;
+    };
+    let rejections = &dashboard.authenticator.rejections;
+    let actor = actor(info, &user.identity, &action);
+    rejections
+        .record(&dashboard.engine, &actor, &requires(least))
+        .await;
+}
+
+fn requires(least: Role) -> String {
+    format!("Requires the {} role.", least.as_str())
+}
+
+/// Runs an action if the user has the role `least` and has not taken too many. Writes the audit entry also if it fails
+/// or is rejected; but not for rejected requests of guests, nor for invalid forms of users who have the role.
 pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Next) -> Response {
     let info = RequestInfo::of(&request);
     let Some(principal) = info.principal.clone() else {
@@ -72,6 +91,7 @@ pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Ne
     };
     let form = Form::new(request.uri().path(), &body);
     if let Some(why) = invalid(&form, &body, is_cut) {
+        record_if_forbidden(&dashboard, &info, &form, least).await;
         return error_page(dashboard, info, PageError::Request(why.to_owned())).await;
     }
     let Some((action, target)) = actions::audited(&form) else {
@@ -112,7 +132,7 @@ pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Ne
     }
     let response = run_or_forbid(dashboard, request, info, least, next).await;
     if !is_allowed {
-        reject(&format!("Requires the {} role.", least.as_str())).await;
+        reject(&requires(least)).await;
         return response;
     }
     let status = response.status();
@@ -130,7 +150,8 @@ pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Ne
     response
 }
 
-/// Runs a function that only reads, and is in no audit entry.
+/// Runs a POST that all users may send, and that is in no audit entry: a function that only reads, a setting, a
+/// sign-out.
 pub async fn run_valid(dashboard: Dashboard, request: Request, next: Next) -> Response {
     let info = RequestInfo::of(&request);
     // Like the other requests that only read, a client must send it soon.

@@ -11,7 +11,7 @@ use foldhash::fast::RandomState;
 /// The shortest part that is worth a copy, in bytes.
 const COPY_MIN: usize = 16;
 
-/// Pages that are longer are sent completely, in bytes.
+/// Maximum size of a page of which a delta is sent, in bytes; longer ones are sent completely.
 const COMPARED_MAX: usize = 1 << 20;
 
 /// The delta from `base` to `page`, which has this ID.

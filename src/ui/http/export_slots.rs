@@ -1,15 +1,18 @@
 //! Limits the exports of jobs that run at the same time, and how slowly a client may read one.
 
 use std::collections::HashMap;
+use std::mem::discriminant;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::authentication::RequestInfo;
-use crate::request::network;
+use crate::request::network_of;
 
-/// Maximum number of exports of jobs at the same time, in all and of one user or, without credentials, of one address.
+/// Maximum number of exports of jobs at the same time: of all users, of all clients without credentials, and of one user or,
+/// without credentials, of one address.
 const EXPORTS_MAX: usize = 4;
 const EXPORTS_OF_CLIENT_MAX: usize = 2;
 
@@ -18,9 +21,27 @@ const EXPORTS_OF_CLIENT_MAX: usize = 2;
 const RATE_MIN: u64 = 16 << 10;
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
+/// Whose exports are counted together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Client {
+    User(String),
+    /// Without credentials. For IPv6, a network.
+    Guest(IpAddr),
+}
+
+impl Client {
+    fn of(info: &RequestInfo) -> Client {
+        let user = info.principal.as_ref().filter(|it| it.has_credentials());
+        match user {
+            Some(user) => Client::User(user.identity.name.clone()),
+            None => Client::Guest(network_of(info.from)),
+        }
+    }
+}
+
 /// The exports that are running, by client.
 #[derive(Clone, Debug, Default)]
-pub struct ExportSlots(Arc<Mutex<HashMap<String, usize>>>);
+pub struct ExportSlots(Arc<Mutex<HashMap<Client, usize>>>);
 
 /// Why no export can begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,16 +58,20 @@ impl ExportSlots {
     /// # Errors
     /// If none is free.
     pub fn take(&self, info: &RequestInfo) -> Result<ExportSlot, Full> {
-        self.take_for(client(info))
+        self.take_for(Client::of(info))
     }
 
-    fn take_for(&self, client: String) -> Result<ExportSlot, Full> {
+    fn take_for(&self, client: Client) -> Result<ExportSlot, Full> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of_client = all.get(&client).copied().unwrap_or_default();
         if of_client >= EXPORTS_OF_CLIENT_MAX {
             return Err(Full::OfClient);
         }
-        if all.values().sum::<usize>() >= EXPORTS_MAX {
+        // Guests count among themselves, so that they cannot keep users from exporting.
+        let alike = all
+            .iter()
+            .filter(|(other, _)| discriminant(*other) == discriminant(&client));
+        if alike.map(|(_, count)| count).sum::<usize>() >= EXPORTS_MAX {
             return Err(Full::OfAll);
         }
         all.insert(client.clone(), of_client + 1);
@@ -55,24 +80,11 @@ impl ExportSlots {
     }
 }
 
-/// The name under which the exports of a request are counted.
-fn client(info: &RequestInfo) -> String {
-    let user = info.principal.as_ref().filter(|it| it.has_credentials());
-    match user {
-        Some(user) => format!("user {}", user.identity.name),
-        None => info
-            .from
-            .map(network)
-            .map(|address| address.to_string())
-            .unwrap_or_default(),
-    }
-}
-
 /// A slot that is taken; dropping it frees it.
 #[derive(Debug)]
 pub struct ExportSlot {
     slots: ExportSlots,
-    client: String,
+    client: Client,
 }
 
 impl Drop for ExportSlot {
@@ -119,14 +131,18 @@ mod tests {
     #[test]
     fn a_client_has_half_of_the_slots() {
         let slots = ExportSlots::default();
-        let take = |client: &str| slots.take_for(client.to_owned());
+        let take = |user: &str| slots.take_for(Client::User(user.to_owned()));
         let (first, second) = (take("ada").unwrap(), take("ada").unwrap());
         assert_eq!(take("ada").unwrap_err(), Full::OfClient);
         let others = [take("bob").unwrap(), take("cyd").unwrap()];
         assert_eq!(take("dan").unwrap_err(), Full::OfAll);
+        let guest = |last: u8| slots.take_for(Client::Guest([127, 0, 0, last].into()));
+        let guests = [1, 1, 2, 2].map(|last| guest(last).unwrap());
+        assert_eq!(guest(2).unwrap_err(), Full::OfClient);
+        assert_eq!(guest(3).unwrap_err(), Full::OfAll);
         drop(first);
         let third = take("ada").unwrap();
-        drop((second, third, others));
+        drop((second, third, others, guests));
         assert!(slots.0.lock().unwrap().is_empty());
     }
 

@@ -149,7 +149,10 @@ pub async fn jobs_as_json_lines(State(dashboard): State<Dashboard>, info: Reques
 async fn jobs(dashboard: Dashboard, info: &RequestInfo, format: JobFormat) -> Response {
     let request = PageRequest::with_query(info.uri.query().unwrap_or_default());
     if request.param("of").as_deref() == Some("selected") {
-        return selected_jobs(&dashboard, &request, format).await;
+        return match dashboard.export_slots.take(info) {
+            Ok(_slot) => selected_jobs(&dashboard, &request, format).await,
+            Err(full) => too_many(full),
+        };
     }
     let search = match Search::parse(&request.raw_param("q").unwrap_or_default()) {
         Ok(search) => search,

@@ -131,7 +131,7 @@ pub async fn create_record(
             let page = urls::job(&queue, &id.to_string());
             redirect_with_message(&info, &page, format!("Job {id} created."))
         }
-        Err(form_error) => show_undone(dashboard, info, form_error).await,
+        Err(form_error) => show_record_error(dashboard, info, form_error).await,
     }
 }
 
@@ -156,22 +156,22 @@ pub async fn change(
             info.set_outcome(true, outcome);
             redirect_with_message(&info, &urls::job(&queue, &id), message)
         }
-        Err(form_error) => show_undone(dashboard, info, form_error).await,
+        Err(form_error) => show_record_error(dashboard, info, form_error).await,
     }
 }
 
 /// The page of the form, with the user's input and the error.
-async fn show_undone(
+async fn show_record_error(
     dashboard: Dashboard,
     info: RequestInfo,
     form_error: RecordFormError,
 ) -> Response {
     // Does not contain the user's input.
     let outcome = match &form_error {
-        RecordFormError::Create(..) => "The payload or state is invalid.",
-        RecordFormError::Advance { .. } => "The new state is invalid.",
+        RecordFormError::Create(..) => "Job not created.",
+        RecordFormError::Advance { .. } => "State not set.",
         RecordFormError::Conflict(_) => "State not set: it has changed since the page was loaded.",
-        RecordFormError::Append { .. } => "The event is invalid.",
+        RecordFormError::Append { .. } => "Event not added.",
     };
     info.set_outcome(false, outcome);
     let uri: Uri = info.uri.clone();

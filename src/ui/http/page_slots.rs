@@ -1,6 +1,6 @@
 //! Limits how many pages are rendered at the same time. Rendering takes one to some tens of milliseconds on a thread
-//! that also serves all other requests. Without this limit, thousands of connections that each request a page would delay
-//! every other request by seconds.
+//! that also serves all other requests. Without this limit, thousands of connections that each request a page would
+//! delay every other request by seconds.
 //!
 //! A user, or an address without credentials, has a few slots, so that none waits for the slow pages of another. All
 //! addresses together have limits, too: one for the pages of guests, and one for the login page and errors, so that
@@ -23,6 +23,7 @@ use super::Dashboard;
 use super::authentication::{LOGIN, Principal};
 use super::guard::is_safe;
 use crate::request::{ClientAddress, network_of};
+use crate::ui::access::is_read_function;
 
 /// Pages that are rendered for one user, or one address without credentials, at the same time.
 const OWN_MAX: usize = 8;
@@ -161,14 +162,14 @@ fn busy() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, later, why).into_response()
 }
 
-/// Makes each request for a page take a slot. Forms do so where their response is rendered: a form can arrive slowly, and
-/// must not occupy a slot meanwhile.
+/// Makes each request that reads take a slot: for a page, or to a server function, whose form has arrived already. Other
+/// forms do so where their response is rendered: a form can arrive slowly, and must not occupy a slot meanwhile.
 pub async fn take_slots(
     State(dashboard): State<Dashboard>,
     request: Request,
     next: Next,
 ) -> Response {
-    if !is_safe(request.method()) {
+    if !is_safe(request.method()) && !is_read_function(request.uri().path()) {
         return next.run(request).await;
     }
     let (user, from) = (

@@ -7,7 +7,7 @@ use crate::engine::{Actor, Engine};
 use crate::secret::Hash;
 
 /// Maximum number of audit entries per minute, one per user and action; and of those without a role, such as failed
-/// sign-ins, for which a client can invent users. Rejections above it share one entry per user.
+/// sign-ins, for which a client can choose the name. Rejections above it share one entry per user.
 const KINDS_MAX: usize = 200;
 
 /// The action of a shared entry.

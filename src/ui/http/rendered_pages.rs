@@ -14,7 +14,7 @@ use bytes::Bytes;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use crate::request::{BasePath, Https};
+use crate::request::{BasePath, ClientAddress, Https, network_of};
 use crate::ui::cookies;
 use crate::ui::display::Display;
 use crate::ui::http::authentication::Principal;
@@ -44,7 +44,7 @@ const DELTA: &str = "text/plain; charset=utf-8";
 /// The policy of a document that loads and runs nothing.
 const NOTHING_RUNS: &str = "default-src 'none'; sandbox";
 
-/// Pages rendered within the last second, and the latest ones that were sent to browsers.
+/// Pages rendered within the last second (followed searches: 5 s), and the latest ones that were sent to browsers.
 #[derive(Clone, Default)]
 pub struct RenderedPages(Arc<Mutex<HashMap<String, Rendering>>>, RecentPages);
 
@@ -157,11 +157,15 @@ fn key(request: &Request) -> String {
         None => ("", ""),
     };
     let method = principal.map(|principal| principal.method);
+    // Guests of other addresses must not wait until this one has a slot for the page.
+    let guest = principal
+        .is_none_or(|principal| !principal.has_credentials())
+        .then(|| network_of(ClientAddress::of(request.extensions())));
     let https = Https::is_set(request.extensions());
     let base_path = BasePath::of(request.extensions()).map_or("", BasePath::as_str);
     // Whitespace separates the parts of the key; user names contain none.
     format!(
-        "{} {}{base_path} {https} {display:?} {seen:?} {role} {method:?} {name}",
+        "{} {}{base_path} {https} {display:?} {seen:?} {role} {method:?} {guest:?} {name}",
         request.uri(),
         text("host")
     )

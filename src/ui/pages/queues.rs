@@ -26,7 +26,7 @@ use crate::ui::urls;
 /// The order of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
-    /// Queues with problems first: stalled, paused with jobs, long waits, failures; then the largest backlog.
+    /// Queues with problems first: stalled, paused with jobs, long waits, failures; then those with unfinished jobs.
     Need,
     Name,
     /// Most jobs in this state first.
@@ -62,6 +62,8 @@ const PROBLEM: &str = "problem";
 pub struct QueueFilter {
     /// A part of the name, ignoring case.
     name: String,
+    /// The same in lower case.
+    lower_name: String,
     /// Only queues with problems.
     problems: bool,
 }
@@ -70,6 +72,7 @@ impl QueueFilter {
     /// The filter with these parameters.
     pub fn parse(name: String, state: &str) -> QueueFilter {
         QueueFilter {
+            lower_name: name.to_lowercase(),
             name,
             problems: state == PROBLEM,
         }
@@ -82,9 +85,9 @@ impl QueueFilter {
     }
 
     /// Whether the list shows the queue.
-    pub fn is(&self, queue: &QueueRow, now: i64) -> bool {
+    pub fn matches(&self, queue: &QueueRow, now: i64) -> bool {
         let label = queue.queue_ref.label().to_lowercase();
-        label.contains(&self.name.to_lowercase()) && (!self.problems || has_problem(queue, now))
+        label.contains(&self.lower_name) && (!self.problems || has_problem(queue, now))
     }
 
     /// The text of an empty list.
@@ -230,7 +233,7 @@ fn list(mut queues: Vec<QueueRow>, sparks: &Sparklines, request: &PageRequest) -
     let wanted = QueueFilter::parse(param("q"), &param("state"));
     let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     let there = queues.len();
-    queues.retain(|queue| wanted.is(queue, request.now));
+    queues.retain(|queue| wanted.matches(queue, request.now));
     sort(&mut queues, by, request.now);
     let can_pause = |queue: &&QueueRow| queue.queue_ref.protocol != Protocol::Jobq;
     let filter = wanted
@@ -367,7 +370,7 @@ mod tests {
                 paused,
                 ..QueueRow::sample("a", counts, since)
             };
-            only.is(&queue, 10 * MINUTE_US)
+            only.matches(&queue, 10 * MINUTE_US)
         };
         let waiting = Counts {
             waiting: 1,

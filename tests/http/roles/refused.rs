@@ -155,3 +155,19 @@ async fn a_form_cannot_hide_its_target() {
     assert_eq!(anna.post("/ui/put", &form).await.status(), 303);
     assert_eq!(newest(&anna, "put").await["target"], "job b");
 }
+
+#[tokio::test]
+async fn an_invalid_form_cannot_hide_a_forbidden_action() {
+    let server = Server::with(&with_keys(&[]));
+    let vera = Browser::at(&server).with_key(VERA);
+    for (action, field) in [("set_option", ("[x]", "")), ("cancel", ("id", "a\0"))] {
+        let form = [("option", "x"), field, ("back", "/ui")];
+        let response = vera.post(&format!("/ui/fn/{action}"), &form).await;
+        assert_eq!(response.status(), 400, "{action}");
+        let entries = vera.audit(&format!("?action={action}")).await;
+        assert_eq!(entries.len(), 1, "{action}: {entries:?}");
+        assert_eq!(entries[0]["target"], "");
+        let said = entries[0]["said"].as_str().unwrap();
+        assert!(said.starts_with("Requires the "), "{said}");
+    }
+}
