@@ -55,10 +55,10 @@ pub fn counts_of(queue: &QueueCounts) -> Counts {
     queue.counts
 }
 
-pub fn times(job: &Job) -> JobTimes {
+pub fn times(job: &Job, now: Time) -> JobTimes {
     JobTimes {
         created: job.created_at.0,
-        state_since: job.since.0,
+        state_since: job.state_since(now).0,
         available_at: job.ready_at.0,
         expires: job.lease.as_ref().map(|lease| lease.until.0),
         history: job.events().into_iter().map(entry).collect(),

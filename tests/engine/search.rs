@@ -209,6 +209,10 @@ async fn searches_use_the_effective_state() {
     assert_eq!(found_in(&engine, "api:lmstfy", 3).await, [""; 0]);
     assert_eq!(found_in(&engine, "created:>2h", 3).await.len(), 9);
     assert_eq!(found_in(&engine, "updated:<2h", 3).await, [""; 0]);
+    // Since it became due, half an hour after it was put, and since its lease expired, a minute after it was claimed.
+    assert_eq!(found_in(&engine, "updated:<160m", 3).await, ["later"]);
+    let since_a_minute = found_in(&engine, "updated:<10770s", 3).await;
+    assert_eq!(since_a_minute, ["held", "later"]);
 }
 
 #[tokio::test]

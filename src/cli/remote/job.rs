@@ -17,6 +17,7 @@ use crate::ui::actions::jobs::{DeleteJob, Note, TimeOut};
 use crate::ui::actions::reschedule::Reschedule;
 use crate::ui::model::job::{JobRow, JobTimes};
 use crate::ui::model::queue_ref::Protocol;
+use crate::ui::model::state::EffectiveState;
 use crate::ui::pages::job::load::LoadJob;
 use crate::ui::pages::lmstfy_job::load::LmstfyJob;
 use crate::ui::pages::records::load::LoadRecord;
@@ -333,6 +334,10 @@ fn shown_job(
         let ids = ids.into_iter().flatten().filter_map(Value::as_str);
         ids.collect::<Vec<_>>().join(", ")
     };
+    let lease = match row.state {
+        EffectiveState::Stalled => "lease expired",
+        _ => "lease expires",
+    };
     let about = fields([
         ("id", row.id.clone()),
         ("queue", queue_name(&row.queue_ref)),
@@ -345,7 +350,7 @@ fn shown_job(
         ("retries left", row.retries_left()),
         ("tags", row.tags.join(", ")),
         ("worker", row.worker.clone().unwrap_or_default()),
-        ("lease expires", ago(times.expires)),
+        (lease, ago(times.expires)),
         ("created", moment(times.created)),
         ("expires", ago(row.expires_at)),
         ("depends on", list("depends")),

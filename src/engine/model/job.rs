@@ -254,7 +254,8 @@ pub struct Job {
     pub priority: f64,
     /// When the job became available; for scheduled and depends, the earliest time at which it can.
     pub ready_at: Time,
-    /// When the job entered its state; for a scheduled job that became due, when it was put.
+    /// When the job entered the stored state: for a job that became due, when it was put; for a stalled one, when it was
+    /// claimed. See [`Job::state_since`].
     pub since: Time,
     /// Present exactly while the job is running.
     pub lease: Option<Lease>,
@@ -396,6 +397,15 @@ impl Job {
             State::Complete => EffectiveState::Complete,
             State::Dead => EffectiveState::Dead,
             State::Record => EffectiveState::Record,
+        }
+    }
+
+    /// When the job entered its effective state.
+    pub fn state_since(&self, now: Time) -> Time {
+        match self.effective_state(now) {
+            EffectiveState::Waiting => self.since.max(self.ready_at),
+            EffectiveState::Stalled => self.lease.as_ref().map_or(self.since, |it| it.until),
+            _ => self.since,
         }
     }
 }

@@ -241,11 +241,11 @@ fn seen<'a>(job: &'a Job, queue: &'a Queue, is_tracked: bool, now: Time) -> JobF
         failure: (job.failure.as_ref())
             .map(|failure| (failure.group.as_str(), failure.message.as_str())),
         priority: (!is_record).then_some(job.priority),
-        tries: (!is_record).then_some(job.remaining.max(0)),
+        retries_left: (!is_record).then_some(job.remaining.max(0)),
         created: job.created_at.0,
         updated: match job.updated_at {
             Some(updated) if is_record => updated.0,
-            _ => job.since.0,
+            _ => job.state_since(now).0,
         },
         body: body_of(queue.key.protocol, &job.body),
     }

@@ -29,8 +29,8 @@ const DENSE: i64 = 10;
 /// How many of the newest jobs are then read.
 const NEWEST: usize = 2_000;
 
-/// Numbers read at once from an index with more than [`ENTRIES_MAX`] entries, and beyond the limit of a search that
-/// only needs the index.
+/// Numbers read at once from an index with more than [`ENTRIES_MAX`] entries; and how many numbers a search that needs
+/// only the index reads beyond its limit of jobs.
 const CHUNK: usize = 2_000;
 const SPARE: usize = 50;
 

@@ -41,7 +41,7 @@ fn errors(history: &[Entry], last: Option<&FailureNote>) -> Vec<AttemptError> {
             EventKind::TimedOut => None,
             _ => continue,
         };
-        // A reason that is not the worker's own follows the end of the lease.
+        // If no retries are left, the server's failure follows the end of the lease, and replaces it here.
         let is_same = |error: &AttemptError| error.attempt == attempt && error.group.is_none();
         if entry.what == EventKind::Failed && errors.last().is_some_and(is_same) {
             errors.pop();
@@ -74,7 +74,7 @@ fn errors(history: &[Entry], last: Option<&FailureNote>) -> Vec<AttemptError> {
     errors
 }
 
-/// The words of `new` that `old` does not have in their place: the text before them, they, and the text after them.
+/// The words of `new` that differ from `old`: the text before them, these words, and the text after them.
 fn difference<'t>(old: &str, new: &'t str) -> (&'t str, &'t str, &'t str) {
     let words = |text: &'t str| text.split_inclusive(char::is_whitespace);
     let same = |ours: &[&str], theirs: &[&str]| -> usize {
@@ -117,7 +117,7 @@ pub fn errors_card(job: &JobRow, history: &[Entry], request: &PageRequest) -> Op
         <section class=format!("{CARD_PADDED} border-l-3 border-l-failed") aria-labelledby="failure">
             <h2 id="failure">{title}</h2>
             <ol class="flex flex-col gap-3 [&_a]:underline">{items.collect_view()}</ol>
-            {(more > 0).then(|| view! { <p class="text-muted wrap-anywhere">{format!("{more} older attempts are in the timeline.")}</p> })}
+            {(more > 0).then(|| view! { <p class="text-muted wrap-anywhere">{format!("Older attempts in the timeline: {more}.")}</p> })}
         </section>
     };
     Some(view.into_any())

@@ -29,7 +29,7 @@ pub async fn load_job(engine: &Engine, id: &str) -> Result<Option<JobView>> {
     Ok(Some(JobView {
         graph: dependencies::graph(engine, &job).await?,
         row: job_row(engine, &job, now),
-        times: times(&job),
+        times: times(&job, now),
         body: job.body.into(),
         dependencies: related_jobs(engine, &job.dependencies).await?,
         dependents: related_jobs(engine, &job.dependents).await?,

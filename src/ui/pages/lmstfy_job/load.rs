@@ -47,7 +47,7 @@ pub async fn load_lmstfy_job(
     let bytes = BASE64.decode(job.body.as_bytes()).unwrap_or_default();
     Ok(Some(LmstfyJobView {
         row: job_row(engine, &job, now),
-        times: times(&job),
+        times: times(&job, now),
         is_json: serde_json::from_slice::<IgnoredAny>(&bytes).is_ok(),
         bytes,
         attributes: attributes(job.attributes.as_deref()),

@@ -64,9 +64,10 @@ pub async fn load_dead_relay_job(
 fn view(engine: &Engine, job: Job) -> RelayJobView {
     let run_id = job.lease.as_ref();
     let run_id = run_id.and_then(|lease| Uuid::parse_str(&lease.id).ok());
+    let now = engine.now(None);
     RelayJobView {
-        row: job_row(engine, &job, engine.now(None)),
-        times: times(&job),
+        row: job_row(engine, &job, now),
+        times: times(&job, now),
         payload: job.body.into(),
         state: job.work_state,
         timeout_s: job.timeout_s.unwrap_or_default(),
