@@ -205,7 +205,7 @@ UnfailItem = TypedDict("UnfailItem", {
 
 RecurItem = TypedDict("RecurItem", {
     "meta": Any,
-    "interval": NotRequired[float],
+    "interval": NotRequired[float | None],
     "cron": NotRequired[str | None],
     "timezone": NotRequired[str | None],
     "id": NotRequired[str | None],

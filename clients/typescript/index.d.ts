@@ -166,6 +166,7 @@ export interface TimeOutItem {
 
 export interface LogItem {
   id: string;
+  /** With `data`, at most 4,096 bytes. */
   message: string;
   /** Has neither `what` nor `when`. Message and data together have at most 4,096 bytes. */
   data?: Record<string, unknown> | null;
@@ -206,7 +207,7 @@ export interface UnfailItem {
 export interface RecurItem {
   meta: unknown;
   /** Seconds between two jobs. Either this or `cron` is required. */
-  interval?: number;
+  interval?: number | null;
   /** Cron expression with five fields, instead of `interval`. */
   cron?: string | null;
   /** Time zone of `cron`, such as Europe/Berlin; UTC by default. */

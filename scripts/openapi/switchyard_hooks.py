@@ -47,8 +47,14 @@ def number(value):
 def wait_less(fields):
     """A claim of qless ends within the time that a request may take."""
     wait = fields.get("wait")
-    if isinstance(wait, (int, float)) and not isinstance(wait, bool) and 0.05 < wait <= 60:
-        fields["wait"] = 0.05
+    if isinstance(wait, bool) or not isinstance(wait, (int, float, str)):
+        return
+    try:
+        is_long = 0.05 < float(wait) <= 60
+    except ValueError:
+        return
+    if is_long:
+        fields["wait"] = "0.05" if isinstance(wait, str) else 0.05
 
 
 def one_schedule(fields, is_new):
