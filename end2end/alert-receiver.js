@@ -24,7 +24,7 @@ export function isGenuine(secret, body, header) {
 
 /**
  * Listens, and calls `receive` with each genuine alert, once. Resolves to the address of the webhook, and a function
- * that ends the receiver. `answer` returns the status of an answer; by default, it is 204.
+ * that ends the receiver. `answer` returns the status of the response; by default, it is 204.
  */
 export async function startReceiver({ secret, port = 0, receive, answer = () => 204 }) {
   const seen = new Set();
@@ -41,7 +41,7 @@ export async function startReceiver({ secret, port = 0, receive, answer = () => 
     const alert = JSON.parse(body);
     if (Math.abs(Date.now() - Date.parse(alert.sent_at)) > AGE_MAX_MS) return response.writeHead(401).end();
     const status = answer(alert);
-    // A delivery is repeated if its answer was lost.
+    // A delivery is repeated if the response to it was lost.
     if (status < 300 && !seen.has(alert.id)) {
       seen.add(alert.id);
       receive(alert);

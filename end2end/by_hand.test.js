@@ -60,7 +60,7 @@ for (const { javaScriptEnabled, id, test } of dashboard.modes) {
       assert.equal(await page.evaluate(() => document.activeElement.id), "edit-data");
     }
     await page.getByRole("button", { name: "Retry", exact: true }).click();
-    await page.getByRole("alert").getByText("has changed since the page was loaded, and is now waiting").waitFor();
+    await page.getByRole("alert").getByText("has changed since the page was loaded, and is now in state waiting").waitFor();
     assert.equal(await page.getByLabel("Payload (JSON)").inputValue(), '{"mine": 1}');
     await page.goto(`/ui/edit?job=${job}`);
     await page.getByText("Only failed jobs can be edited.").waitFor();

@@ -372,7 +372,7 @@ dashboard.test("shortcuts change times and rows; local times use the browser's t
 });
 
 for (const [minutes, words] of [[-3, "3 m behind"], [3, "3 m ahead of"]]) {
-  dashboard.test(`a device whose clock is  the server shows a warning`, { viewport: { width: 320, height: 700 } }, async ({ page }) => {
+  dashboard.test(`a device whose clock is ${words} the server shows a warning`, { viewport: { width: 320, height: 700 } }, async ({ page }) => {
     await page.clock.install({ time: Date.now() + minutes * 60_000 + (minutes < 0 ? -5_000 : 5_000) });
     await open(page, "/ui");
     await page.getByText(`This device’s clock is ${words} the server`).waitFor();

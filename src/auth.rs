@@ -1,4 +1,4 @@
-//! Authentication and authorization: credentials, principals and roles, sessions' proofs, the login throttle, the limit
+//! Authentication and authorization: credentials, users and roles, sessions' proofs, the login throttle, the limit
 //! on actions, allowed hosts, and protection against requests of other sites.
 //!
 //! An [`AuthLayer`] in front of the routes of an API accepts requests with valid credentials; the API itself writes the

@@ -1,5 +1,5 @@
-//! The command line: one file per subcommand. Each reports an error as one log line and exit code 1; the commands that
-//! talk to a server (`remote.rs`, `top.rs`) as one plain line and an exit code of `exit.rs`.
+//! The command line: one file per subcommand. Each reports an error as one log line and exit code 1; most commands that
+//! talk to a server (`remote.rs`, `top.rs`, `health.rs`) as one plain line and an exit code of `exit.rs`.
 
 mod backup;
 mod banner;

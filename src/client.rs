@@ -1,8 +1,8 @@
 //! An HTTP client of a Switchyard server, for the subcommands that talk to one.
 //!
 //! ```ignore
-//! let client = Client::new(&Settings { server: "http://127.0.0.1:3000", ..Settings::default() })?;
-//! let queues: Value = client.get(["queues"]).query("limit", &10).send().await?.json()?;
+//! let client = Client::new(&Settings { server: "http://127.0.0.1:3000".to_owned(), ..Settings::default() })?;
+//! let queues: Value = client.get(["queues"]).send().await?.json()?;
 //! ```
 
 mod error;

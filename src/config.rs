@@ -124,7 +124,7 @@ pub struct Dev {
     #[arg(long, env = "SWITCHYARD_LISTEN", default_value = "127.0.0.1:3000")]
     #[arg(value_name = "ADDRESS:PORT")]
     pub listen: SocketAddr,
-    /// Number of jobs to generate before the continuous traffic starts, of all protocols and in all states. The server
+    /// Number of jobs to generate before the continuous traffic starts, of all protocols and in most states. The server
     /// accepts requests meanwhile; one million jobs take one to two minutes.
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub jobs: usize,

@@ -146,7 +146,7 @@ pub struct Options {
     pub no_notify: bool,
     /// Requests carry the client's time. Maintenance then does not touch qless data.
     pub trust_client_clock: bool,
-    /// Empty queues that were created implicitly are deleted after this time without activity.
+    /// Empty lmstfy and Relay queues are deleted after this time without activity.
     pub empty_queue_age: Option<Duration>,
     /// Queues with metrics of their own; [`COUNTED_QUEUES`] by default.
     pub counted_queues: Option<usize>,
@@ -337,7 +337,7 @@ impl Engine {
         self.0.writer.failed().await;
     }
 
-    /// Whether the disk is full, which makes new jobs fail.
+    /// Whether the disk is full, so that new jobs are refused.
     pub fn is_full(&self) -> bool {
         self.0.writer.is_full()
     }

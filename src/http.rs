@@ -102,7 +102,7 @@ pub struct Settings {
     pub tls: Option<Arc<Tls>>,
     /// Seconds of `Strict-Transport-Security` in responses over HTTPS; `None` omits the header.
     pub hsts: Option<u32>,
-    /// The listener for metrics, if there is one.
+    /// Who can read the metrics at their own listener, if there is one.
     pub metrics: MetricsAccess,
     /// Whether each request is logged.
     pub log_requests: bool,

@@ -1,5 +1,5 @@
 //! Copies the jobs of an existing installation of qless, lmstfy or Relay into a database of Switchyard. The source is
-//! only read, in batches, and nothing that the target has is changed, so an import that was interrupted can be
+//! only read, in batches, and no job that the target has is changed, so an import that was interrupted can be
 //! repeated.
 //!
 //! `import/redis.rs` reads from a Redis server, `import/keys.rs` finds what it holds, `import/qless.rs` and

@@ -80,7 +80,7 @@ impl<const N: usize> Histogram<N> {
         self.sum.fetch_add(value, Ordering::Relaxed);
     }
 
-    /// The current values, in units of `unit` values each: 1,000,000 shows microseconds as seconds.
+    /// The current values, each divided by `unit`: 1,000,000 shows microseconds as seconds.
     pub fn read(&self, unit: f64) -> Buckets {
         let counts = self.counts.iter().chain([&self.beyond]);
         Buckets {

@@ -98,7 +98,7 @@ enum Condition {
     Priority(Compare, Number),
     RetriesLeft(Compare, Number),
     Created(TimeCondition),
-    /// When the job entered its state.
+    /// When the job entered its state; for a Jobq job, the time of its last change.
     Updated(TimeCondition),
 }
 

@@ -167,7 +167,7 @@ fn read(source: impl Read) -> Result<String, String> {
     }
     let text = text.trim_end_matches(['\r', '\n']);
     if text.is_empty() {
-        return Err("the file is empty".to_owned());
+        return Err("must not be empty".to_owned());
     }
     Ok(text.to_owned())
 }

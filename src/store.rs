@@ -48,7 +48,7 @@ use tokio::time::timeout;
 
 use crate::traces::{POSTGRES, SQLITE, StatementSpan};
 
-/// What acknowledged writes survive.
+/// Failures after which acknowledged writes are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Durability {
     /// Crashes and power losses: each commit waits for the disk.

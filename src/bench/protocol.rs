@@ -8,7 +8,7 @@ use crate::client::{Client, Error, Method};
 /// The lease of a claimed job, in seconds.
 const LEASE_S: u32 = 60;
 
-/// The time to live of an lmstfy job in seconds, in case that it is not deleted.
+/// The time to live of an lmstfy job in seconds, in case it is not deleted.
 const TTL_S: u32 = 3_600;
 
 /// An API.

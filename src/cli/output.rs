@@ -111,7 +111,7 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// The table as text. Columns of numbers are aligned to the right, the last column is not padded.
+    /// The table as text. Columns of numbers are aligned to the right; the last column is not padded at its end.
     pub fn render(&self) -> String {
         let columns = 0..self.titles.len();
         let cells = |column: usize| self.rows.iter().filter_map(move |row| row.get(column));

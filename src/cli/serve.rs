@@ -44,8 +44,9 @@ pub struct Addresses {
     pub redis: Option<SocketAddr>,
 }
 
-/// Serves until SIGTERM or SIGINT. SIGHUP reloads the configuration file of `loaded`, or otherwise the files with keys.
-/// With `generated_jobs`, first adds that many generated jobs, and then keeps adding and working on some.
+/// Serves until SIGTERM or SIGINT. SIGHUP reloads the configuration file of `loaded`, or otherwise the files with keys,
+/// and the TLS certificate. With `generated_jobs`, first adds that many generated jobs, and then keeps adding and
+/// working on some.
 ///
 /// # Errors
 /// If the configuration is unsafe, the address cannot be bound, or the database cannot be opened.

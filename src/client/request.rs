@@ -106,8 +106,8 @@ impl Request {
         self
     }
 
-    /// The time for the request and its whole response; for a stream, until it starts. A long poll adds its own time to
-    /// this.
+    /// The time for the request and its whole response; for a stream, until it starts. For a long poll, include the
+    /// time that the server waits.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Request {
         self.timeout = timeout;

@@ -33,7 +33,7 @@ impl Webhooks {
     /// Posts JSON, and returns the status.
     ///
     /// # Errors
-    /// A description for users, without the address: if there is no response in time.
+    /// A description for users, without the address: if nothing can be sent, or there is no response in time.
     pub async fn post(
         &self,
         url: &str,

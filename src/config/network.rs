@@ -52,8 +52,8 @@ pub struct Network {
     #[arg(value_parser = clap::value_parser!(u32).range(0..=HSTS_MAX_S))]
     pub hsts: Option<u32>,
     /// Maximum number of open connections; with --redis-listen, of each of the two listeners. Beyond it, the server
-    /// closes connections that wait for their client [default: three quarters of the limit on open files, at most
-    /// 16,384].
+    /// closes connections that wait for their client [default: three quarters of the limit on open files, with
+    /// --redis-listen three eighths; at most 16,384].
     #[arg(long, env = "SWITCHYARD_MAX_CONNECTIONS", value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections: Option<u32>,

@@ -85,7 +85,7 @@ pub struct Work {
     #[arg(long, group = "input")]
     pub json: bool,
     /// Pass the payload in the environment variable SWITCHYARD_PAYLOAD instead of standard input. A job whose payload
-    /// is longer than 128 KiB fails.
+    /// has more than 131,008 bytes, or a NUL, fails.
     #[arg(long, group = "input")]
     pub env: bool,
     /// Keep up to --concurrency programs running, instead of starting one for each job. Each job is a line of JSON on

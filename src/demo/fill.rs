@@ -1,5 +1,5 @@
-//! `switchyard dev --jobs N`: adds N jobs of all protocols in all states, for pages and searches over a large database.
-//! It uses the same engine methods as the protocols.
+//! `switchyard dev --jobs N`: adds N jobs of all protocols in most states, for pages and searches over a large
+//! database. It uses the same engine methods as the protocols.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;

@@ -1,4 +1,4 @@
-//! The audit log: one entry per action that a person takes in the dashboard. A handle of the engine that carries an
+//! The audit log: one entry per action in the dashboard or on the command line. A handle of the engine that carries an
 //! actor ([`Engine::acting_as`]) has transactions of its own, and each records what it changes in the same commit. The
 //! outcome is added afterwards ([`Engine::record_outcome`]), even if nothing was changed.
 //!

@@ -1,5 +1,5 @@
-//! Published events, on channels, in commit order. They are committed with the change they describe, one row per
-//! transaction, and kept for a while.
+//! Published events, on channels, in commit order. They are stored with the change they describe, or shortly after it
+//! (`unit_of_work/recent.rs`), one row per transaction, and kept for a while.
 //!
 //! Channels: `log` for the events in [`LogEvent`] and for options that are set; `w:<worker>` for what concerns a
 //! worker; and, for tracked jobs, one channel per kind of event, which carries only the ID.

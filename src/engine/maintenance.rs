@@ -34,7 +34,7 @@ pub enum SystemTask {
     Maintain(MaintenanceTask),
     /// Deletes a bounded part of everything.
     FlushPart,
-    /// Deletes everything.
+    /// Deletes all jobs, queues, options and statistics. Tokens, sessions, alert rules and the audit log remain.
     Flush,
     /// Deletes a bounded batch of a queue's jobs.
     DeleteJobs(deletions::DeleteJobs),

@@ -429,7 +429,7 @@ impl UnitOfWork {
         self.tracking.insert(id.to_owned(), since);
     }
 
-    /// Publishes a job's event on its channel, if the job is tracked.
+    /// Publishes the job's ID on the channel of a kind of event, if the job is tracked.
     pub fn publish_tracked(&mut self, channel: &str, key: &JobKey) {
         if key.scope == QLESS_SCOPE && self.is_tracked(&key.id) {
             self.events.tracked(channel, &key.id);

@@ -287,7 +287,7 @@ impl Ticks {
     }
 }
 
-/// The open connections of a server.
+/// The open connections of a listener.
 pub struct Connections {
     limits: Limits,
     shared: Arc<Shared>,

@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Engine, Error, Result};
 
-/// How long the result of reading from the database is reused, so that checks cost nothing however many there are.
+/// How long `/health/ready` reuses the result of reading from the database, so that its checks cost nothing however
+/// many there are.
 const REUSED_FOR: Duration = Duration::from_secs(1);
 
 /// The time limit for reading from the database. Load balancers commonly wait longer.

@@ -23,7 +23,7 @@ pub struct Limits {
     /// Maximum time from the opening of a connection, or the first byte of a later request, to the end of the request's
     /// header.
     pub header: Duration,
-    /// Maximum size of the incomplete headers of all connections, not counting the first 8 KiB of each.
+    /// Maximum size of the headers of all requests, until their responses end, not counting the first 8 KiB of each.
     pub header_bytes: usize,
     /// Maximum size of the buffers that all connections keep between requests, not counting the first 8 KiB of each.
     pub buffer_bytes: usize,

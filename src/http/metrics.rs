@@ -137,7 +137,7 @@ impl Monitor {
 
 /// The response to a request without valid credentials.
 pub fn unauthorized() -> Response {
-    let why = "an admin token, or the admin name and password, is required\n";
+    let why = "admin credentials are required\n";
     let challenge = [(header::WWW_AUTHENTICATE, BASIC)];
     (StatusCode::UNAUTHORIZED, challenge, why).into_response()
 }

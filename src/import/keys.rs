@@ -18,7 +18,7 @@ use crate::engine::{Engine, JobKey};
 /// Keys that are looked up in the target at once.
 const LOOKED_UP: usize = 500;
 
-/// The sorted sets of a qless queue.
+/// The sorted sets of a qless queue that list jobs.
 pub const LISTS: [&str; 4] = ["locks", "work", "scheduled", "depends"];
 
 /// The delayed and running jobs of lmstfy.
@@ -57,7 +57,7 @@ enum Key<'a> {
     Ready(&'a str, &'a str),
     Dead(&'a str, &'a str),
     Tokens(&'a str, &'a str),
-    /// Read, or read together with another one.
+    /// Imported by its own name or together with another key.
     Known,
     Rest(&'static str),
 }
@@ -109,7 +109,7 @@ impl<'a> Key<'a> {
 /// Finds all keys, and counts the jobs that the target already has.
 ///
 /// # Errors
-/// If one of the two cannot be read.
+/// If the source or the target cannot be read.
 pub async fn find(redis: &mut Redis, engine: Option<&Engine>) -> Result<Keys> {
     let mut keys = Keys::default();
     let mut cursor = Some("0".to_owned());

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 /// The longest text that is read, in bytes: the limit of a request to the qless API.
 pub const TEXT_BYTES_MAX: usize = 16 << 20;
 
-/// The longest texts of a reply together, in bytes. What exceeds it is discarded, as a longer text is.
+/// Maximum size of all texts of a reply together, in bytes. A text beyond it is discarded, like one that is too long.
 const REPLY_BYTES_MAX: usize = 64 << 20;
 
 /// The elements and lines of a reply together, in bytes, without its texts.

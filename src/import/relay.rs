@@ -13,7 +13,7 @@ const LOOKED_UP: usize = 500;
 /// The number of jobs that the target already has, and some of their IDs.
 ///
 /// # Errors
-/// If one of the two cannot be read.
+/// If the source or the target cannot be read.
 pub async fn count_existing(table: &mut RelayTable, engine: &Engine) -> Result<(u64, Vec<String>)> {
     let (mut count, mut examples) = (0, Vec::new());
     let mut rows = table.rows().try_chunks(LOOKED_UP);

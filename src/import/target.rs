@@ -208,7 +208,7 @@ impl<'a> Target<'a> {
         Ok(rows)
     }
 
-    /// Checks that the target has as many jobs more than `before` as were imported.
+    /// Checks that the target's jobs are those of `before` plus the number that was imported.
     ///
     /// # Errors
     /// If it does not.

@@ -66,7 +66,7 @@ impl Link {
     fn about(self) -> &'static str {
         match self {
             Link::Connecting => "Connecting to the live feed",
-            Link::Live => "Updates within 1 s of every change",
+            Link::Live => "Updates after every change, usually within 1 s",
             Link::Stale => "The live feed is unavailable; retrying",
             Link::Paused => "Live updates are paused",
         }

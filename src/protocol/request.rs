@@ -131,7 +131,7 @@ impl RequestWithBody {
     /// Reads a request and its body of at most `max` bytes.
     ///
     /// # Errors
-    /// If the path or the query is not valid UTF-8.
+    /// If the path or the query is not valid UTF-8, or the query has too many parameters.
     pub async fn read(request: Request, max: usize) -> Result<RequestWithBody, UriError> {
         let (parts, body) = request.into_parts();
         let body = BodyReader::of(&parts, body).read(max).await;
@@ -142,7 +142,7 @@ impl RequestWithBody {
     /// Reads a request, and its body only if `authorize` accepts the rest. Discards the body of a rejected request.
     ///
     /// # Errors
-    /// The error of `authorize`, or a path or query that is not valid UTF-8.
+    /// The error of `authorize`, or of [`RequestWithBody::read`].
     pub async fn read_if<T, E: From<UriError>>(
         request: Request,
         max: usize,
@@ -301,7 +301,7 @@ impl BodyParts {
     }
 }
 
-/// The at most `max` names and values of a query.
+/// The names and values of a query, at most `max`.
 ///
 /// # Errors
 /// If there are more, or if they are not valid UTF-8: the parser replaces invalid bytes with U+FFFD, which would make

@@ -44,7 +44,7 @@ pub fn router(engine: Engine) -> Router {
 
 /// The response to a request without valid credentials.
 pub fn unauthorized() -> Response {
-    let why = "an admin token, or the admin name and password, is required";
+    let why = "admin credentials are required";
     let challenge = [(header::WWW_AUTHENTICATE, BASIC)];
     (challenge, error_response(StatusCode::UNAUTHORIZED, why)).into_response()
 }

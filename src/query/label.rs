@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_is_labelled_by_what_it_begins_with() {
+    fn a_state_is_labeled_by_what_it_begins_with() {
         let long = "x".repeat(300);
         for (state, expected) in [
             (None, Some("null")),

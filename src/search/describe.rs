@@ -42,7 +42,7 @@ impl Condition {
             Condition::Tag(pattern) => named("tag", pattern),
             Condition::Worker(pattern) => named("worker", pattern),
             Condition::Tracked(values) => format!("tracked: {}", values.join(" or ")),
-            Condition::FailureGroup(pattern) => named("failure", pattern),
+            Condition::FailureGroup(pattern) => named("failure group", pattern),
             Condition::FailureMessage(pattern) => format!("failure message: {}", pattern.to_text()),
             Condition::Fingerprint(hash) => format!("failure fingerprint: {hash}"),
             Condition::Payload(pattern) => format!("payload: {}", pattern.to_text()),

@@ -1,4 +1,4 @@
-//! Fingerprints of error messages: messages that differ only in numbers, IDs and quoted names have the same one.
+//! Fingerprints of error messages: messages that differ only in numbers, IDs and quoted texts have the same one.
 
 /// Characters of a message that count.
 pub const MESSAGE_CHARS_MAX: usize = 1_000;

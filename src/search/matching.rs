@@ -28,9 +28,9 @@ pub struct JobFacts<'a> {
     pub failure: Option<(&'a str, &'a str)>,
     /// `None` for Jobq jobs. 0 for lmstfy and Relay jobs, which have no priorities.
     pub priority: Option<f64>,
-    pub tries: Option<i64>,
+    pub retries_left: Option<i64>,
     pub created: i64,
-    /// When the job entered its state.
+    /// When the job entered its state; for a Jobq job, the time of its last change.
     pub updated: i64,
     pub body: Body<'a>,
 }
@@ -308,7 +308,7 @@ impl Condition {
                 real(job.priority).is_some_and(|number| number.satisfies(*compare, than))
             }
             Condition::RetriesLeft(compare, than) => {
-                whole(job.tries).is_some_and(|number| number.satisfies(*compare, than))
+                whole(job.retries_left).is_some_and(|number| number.satisfies(*compare, than))
             }
             Condition::Created(time) => time.holds(job.created, now),
             Condition::Updated(time) => time.holds(job.updated, now),

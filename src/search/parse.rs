@@ -430,7 +430,7 @@ impl Reader<'_> {
         let mut found = Vec::new();
         for word in value.text.split(',') {
             let lower = word.to_ascii_lowercase();
-            // The name of the state on the dashboard.
+            // A former name of the state on the dashboard.
             let lower = if lower == "depending" {
                 "depends"
             } else {

@@ -19,7 +19,7 @@ fn job() -> JobFacts<'static> {
         worker: None,
         failure: Some(("TimeoutError", "Connection reset by peer")),
         priority: Some(5.0),
-        tries: Some(0),
+        retries_left: Some(0),
         created: NOW - 150 * MINUTE,
         updated: NOW - 10 * MINUTE,
         body: Body::Json(
@@ -180,7 +180,7 @@ fn what_a_job_does_not_have_is_not_found() {
         worker: None,
         failure: None,
         priority: None,
-        tries: None,
+        retries_left: None,
         body: Body::Base64("/w=="),
         ..job()
     };

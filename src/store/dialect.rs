@@ -10,6 +10,7 @@
 //! | `{skip_locked}` | ends a `SELECT`: lock its rows and skip rows that are locked |
 //! | `{skip_locked:j}` | the same, but lock only the rows of table `j` of a join |
 //! | `{locked}` | ends a `SELECT`: lock its rows, waiting for locked ones |
+//! | `{locked:j}` | the same, but lock only the rows of table `j` of a join |
 //! | `{running}` | the number with this name in [`Settings::constants`](super::Settings::constants) |
 
 use std::borrow::Cow;

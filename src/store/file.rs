@@ -1,4 +1,4 @@
-//! Locks on an SQLite file. One server has it open; `switchyard token` can open it alongside, briefly.
+//! Locks on an SQLite file. One server has it open; `switchyard token` and `switchyard doctor` can open it alongside.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};

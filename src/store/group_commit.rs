@@ -245,8 +245,8 @@ fn update_disk_full(known: &AtomicBool, is_full: bool) {
 
 /// Runs the group and delivers its outcome. If a single request may have caused a failure, the group is split into
 /// halves that run separately, so that only that request fails: finding one among 512 takes 18 more runs. Requests that
-/// are too large together run in smaller groups: small requests at once, without requests of unknown size; large ones
-/// are returned, and run later, so that small requests can run in between. `None` if the database can no longer be
+/// are too large together run in smaller groups: small requests, by the weights that the run has raised, at once; large
+/// ones are returned, and run later, so that small requests can run in between. `None` if the database can no longer be
 /// trusted: the writer must end, and requests without a response have an unknown outcome.
 async fn run_and_respond<R: GroupRunner>(
     connection: &mut Connection,

@@ -113,7 +113,7 @@ async fn inspect_with(readers: &Readers, now: i64) -> Result<Option<Inspection>,
         .into_iter()
         .filter(|name| is_current && !found.contains(name));
     let has_servers = match readers {
-        // Only servers on Postgres sign on.
+        // Only servers on Postgres register.
         Readers::Sqlite(_) => false,
         Readers::Postgres(_) => !readers
             .rows(Statement::new(SERVERS, [clock.unwrap_or(now).into()]))

@@ -374,7 +374,7 @@ type ActionResult = Result<ActionOutcome, ActionError>;
 /// shows the message or the error.
 ///
 /// # Errors
-/// If the user lacks the role, or `back` is not a page of the dashboard.
+/// If the user lacks the role, or the page cannot be a header value.
 async fn act(
     action: &Action,
     back: &str,

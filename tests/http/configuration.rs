@@ -181,7 +181,7 @@ fn wrong_files_are_refused_with_their_lines() {
         ("tls-cert = \"secret\"", &["--tls-key"]),
         (
             "admin-token = 'a'\nadmin-token-file = '/dev/null'",
-            &["line 2: admin-token-file: the file is empty"],
+            &["line 2: admin-token-file: must not be empty"],
         ),
         ("open-qless = true\nqless-token = 'a'", &["--qless-token"]),
     ] {

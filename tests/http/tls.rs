@@ -270,7 +270,7 @@ async fn sighup_replaces_the_certificate_for_new_connections() {
     fs::write(pair.key(), key).unwrap();
     fs::write(pair.certificate(), "").unwrap();
     server.reload();
-    logged(&logs, "cert.pem: the file is empty").await;
+    logged(&logs, "cert.pem: must not be empty").await;
     is_healthy(&mut second.connect(server).await).await;
     pair.renew();
     server.reload();
@@ -324,7 +324,7 @@ fn a_server_with_an_invalid_certificate_does_not_start() {
         (&missing, &key, "missing.pem: No such file"),
         (&certificate, &missing, "missing.pem: No such file"),
         (&directory, &key, "cannot read the TLS file"),
-        (&write("empty", ""), &key, "empty: the file is empty"),
+        (&write("empty", ""), &key, "empty: must not be empty"),
         (
             &write("text", "text"),
             &key,

@@ -70,10 +70,10 @@ fn before_subselect(statement: &str) -> Option<(&str, &str)> {
     Some((before, rest.split_at(end?).0))
 }
 
-/// As for jobs: of a subselect, nothing is checked again.
+/// As for jobs: Postgres does not recheck the conditions of a subselect.
 #[test]
 fn statements_repeat_conditions_outside_their_subselects() {
-    /// The transaction also writes, or locks before, a row that another one would have to write.
+    /// The transaction also writes, or has locked, a row that any conflicting transaction must write.
     const LOCKED: [&str; 5] = [
         // The dependent, with its version.
         "dependencies WHERE (job, needs) IN (\n    SELECT k.int(0), j.seq",

@@ -92,7 +92,7 @@ fn lost(why: &str) -> Failure {
 /// Prints what `load` returns; with `watch` again after every change, until the command is interrupted.
 ///
 /// # Errors
-/// If `load` fails; with `watch` only if the server does not become reachable by waiting.
+/// If `load` fails; with `watch` not if the server is unreachable: then it waits.
 pub async fn watched(
     session: &Session,
     watch: bool,

@@ -165,8 +165,8 @@ pub async fn finished(session: &Session, id: i64) -> Result<Option<OperationView
     Ok(Some(view).filter(|view| has_ended(&view.row)))
 }
 
-/// An operation that has ended as text, and the error if it did not reach all jobs.
-pub async fn failed(session: &Session, id: i64) -> Result<(String, Option<Failure>)> {
+/// The text of an operation that has ended, and the error if it did not reach all jobs.
+pub async fn result_of(session: &Session, id: i64) -> Result<(String, Option<Failure>)> {
     let view = load_with_skips(session, id).await?;
     let failure = match view.row.state {
         OperationState::Failed => Some(format!(

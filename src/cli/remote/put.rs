@@ -18,7 +18,8 @@ use crate::cli::{Outcome, print, print_notice};
 use crate::config::{JobPut, QueueName};
 use crate::ui::model::queue_ref::Protocol;
 
-/// Maximum size of a payload or a line, in bytes; servers accept less.
+/// Maximum size of a payload or a line, in bytes. A request to qless has room for it (16 MiB); the other APIs accept
+/// less.
 const BYTES_MAX: usize = 15 << 20;
 
 /// Maximum number of jobs in one request, and the number of bytes after which a request is sent.

@@ -257,7 +257,7 @@ fn phase(row: &OperationRow) -> &'static str {
     }
 }
 
-/// Whether the operation will change nothing anymore.
+/// Whether the operation makes no more changes.
 pub fn has_ended(row: &OperationRow) -> bool {
     !row.state.is_active()
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::feed::wait_until;
 use super::job::{back, missing_first};
-use super::operation::{failed, finished};
+use super::operation::{finished, result_of};
 use super::rows::{job_json, job_table};
 use super::{ActionOutcome, Result, Session};
 use crate::cli::exit::{Code, Failure};
@@ -240,7 +240,7 @@ pub async fn begin(
 /// If it fails or is stopped.
 pub async fn wait(session: &Session, id: i64) -> Outcome {
     wait_until(session, async || Ok(finished(session, id).await?.is_some())).await?;
-    let (text, failure) = failed(session, id).await?;
+    let (text, failure) = result_of(session, id).await?;
     print(&text);
     failure.map_or(Ok(()), |failure| Err(failure.into()))
 }

@@ -413,8 +413,10 @@ impl App {
                 .get(self.selected())
                 .map(|it| (it.group.clone(), it.count));
             if let Some((group, count)) = group {
-                let question =
-                    format!("Retry {count} jobs that failed with {}?", printable(&group));
+                let question = format!(
+                    "Retry failed jobs of group {} ({count})?",
+                    printable(&group)
+                );
                 self.prompt = Prompt::Confirm(question, Action::RetryGroup(group));
             }
             return Effect::None;

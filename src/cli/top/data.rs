@@ -48,7 +48,7 @@ pub struct Loaded {
     pub completed: Vec<(QueueRef, i64)>,
     /// The jobs of the view, if it shows jobs.
     pub jobs: Vec<JobRow>,
-    /// The lines of the view, if it shows a job. They are safe to print.
+    /// The lines of the view, if it shows a job or a Jobq queue. They are safe to print.
     pub lines: Vec<String>,
 }
 

@@ -216,7 +216,7 @@ fn r_retries_a_failure_group_after_a_confirmation() {
     let mut app = app();
     press(&mut app, KeyCode::Char('2'));
     press(&mut app, KeyCode::Char('r'));
-    shows(&mut app, "Retry 3 jobs that failed with Timeout? [y/N]");
+    shows(&mut app, "Retry failed jobs of group Timeout (3)? [y/N]");
     assert_eq!(press(&mut app, KeyCode::Char('n')), Effect::None);
     shows(&mut app, "Nothing was changed.");
     press(&mut app, KeyCode::Char('r'));

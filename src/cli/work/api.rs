@@ -201,7 +201,7 @@ pub fn lease(length: Duration, sent: Instant) -> Option<Lease> {
     .filter(|lease| !lease.length.is_zero())
 }
 
-/// The elements of JSON of the server that is an array, a single element or null.
+/// The elements of the server's JSON, which is an array, a single element or null.
 ///
 /// # Errors
 /// If it is not JSON.

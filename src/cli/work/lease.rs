@@ -17,7 +17,8 @@ const HEARTBEATS_PER_LEASE: u32 = 3;
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
-/// Sends heartbeats until the worker has lost the job; returns the reason. Never returns for a job without a lease.
+/// Sends heartbeats until the worker has lost the job; returns the reason. Never returns if the API has neither leases
+/// nor a check interval.
 pub async fn extend_until_lost(api: &Api, job: &Job) -> String {
     let (mut length, mut until) = match (job.lease, api.check_interval()) {
         (Some(lease), _) if lease.can_extend => (lease.length, Some(lease.until)),

@@ -22,7 +22,7 @@ impl Backoff {
         Backoff { next: FIRST }
     }
 
-    /// Waits before the next attempt, at least for the time that the server asked for.
+    /// Waits before the next attempt, at least for the time that the server asked for, but at most 15 s for it.
     pub async fn pause(&mut self, error: &Error) {
         tokio::time::sleep(self.next(error.retry_after())).await;
     }

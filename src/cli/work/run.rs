@@ -19,10 +19,10 @@ use super::program::{Program, fits_environment};
 /// How long a report is repeated while the server is away.
 const REPORT_MAX: Duration = Duration::from_secs(600);
 
-/// The same after the worker was asked to stop.
+/// The same once programs are stopped: after `--grace`, or at a second signal.
 const LAST_REPORT_MAX: Duration = Duration::from_secs(5);
 
-/// How the work on a job ended.
+/// How the run of a job's program ended, before it is reported.
 enum RunEnd {
     Outcome(ProgramOutcome),
     HandBack,

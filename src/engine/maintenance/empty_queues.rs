@@ -1,5 +1,5 @@
-//! Deletes implicitly created queues that have been empty and inactive for some time. Clients often create a queue for
-//! each reply, so there may be many.
+//! Deletes lmstfy and Relay queues that have been empty and inactive for some time. Clients often create a queue for
+//! each reply, so there may be many. Also deletes the rows of deleted Jobq queues without records.
 //!
 //! A queue is marked as forgotten first. A put removes the mark, and every server has seen the mark before the queue is
 //! deleted.

@@ -1,4 +1,5 @@
-//! Deletes everything, most of it in bounded transactions, so that other requests are served meanwhile.
+//! Deletes all jobs, queues, options and statistics, of all protocols, most of it in bounded transactions, so that other
+//! requests are served meanwhile.
 
 use crate::engine::maintenance::deletions;
 use crate::engine::maintenance::tasks::BATCH;
@@ -26,7 +27,7 @@ pub async fn part(connection: &mut Connection, work: &mut UnitOfWork) -> Result<
     Ok(())
 }
 
-/// The statements that empty all tables.
+/// The statements that delete the rest: jobs, queues, options, statistics, events and operations.
 pub fn everything() -> Vec<Statement> {
     let all = ALL.iter().chain([&REVISE]);
     all.map(|sql| Statement::new(sql, [])).collect()

@@ -20,7 +20,8 @@ pub const BATCH: i64 = 2_000;
 const EXPIRE_BATCH: i64 = 500;
 
 /// The maintenance tasks. Each runs in a transaction of its own, so that a failing or slow one does not hold up the
-/// others, and processes a bounded number of rows. It runs again at once while there are more.
+/// others, and processes a bounded number of rows. Except for `CleanUpStatistics`, it runs again at once while there
+/// are more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaintenanceTask {
     /// Changes due jobs from scheduled to waiting.

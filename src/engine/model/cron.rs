@@ -63,7 +63,7 @@ impl CronSchedule {
         searched.map_err(|error| error.to_string())?
     }
 
-    /// Checks the expression and the time zone; no time zone is UTC. `now` is the time after which it must have a run.
+    /// Checks the expression and the time zone; an empty one is UTC. `now` is the time after which it must have a run.
     ///
     /// # Errors
     /// Why it is not valid, for people.

@@ -31,7 +31,7 @@ pub enum EventKind {
     Put,
     /// Claimed by the worker `subject`.
     Popped,
-    /// The lease expired.
+    /// The lease expired, or `/timeout` took the job from its worker.
     TimedOut,
     /// Returned by its worker, with the failure group `subject`, if given. The dashboard shows this event; the qless
     /// API does not, because qless-core has no such event.

@@ -172,7 +172,7 @@ impl<T> PageOf<T> {
     }
 }
 
-/// The position behind the row with this one, so that the page before an empty page ends with that row.
+/// The position just behind this one, so that the page before an empty page ends with the row at `position`.
 fn just_behind(position: Position, direction: Direction) -> Position {
     let seq = match direction {
         Direction::Ascending => position.seq.saturating_add(1),

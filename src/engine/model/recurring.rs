@@ -163,7 +163,7 @@ pub struct Due {
     pub cron: Option<CronSchedule>,
     /// As in [`Recurring`].
     pub children_count: i64,
-    /// The size of the body and the tags of each child.
+    /// The size of the body, the tags and the class of each child.
     pub bytes: usize,
     /// The size of the tags of each child.
     pub tag_bytes: usize,
@@ -293,7 +293,7 @@ pub struct List {
     pub whole: &'static str,
     /// Without bodies and long tags.
     pub brief: &'static str,
-    /// The total size of bodies and tags in bytes.
+    /// The total size of bodies, tags and classes in bytes.
     pub bytes: &'static str,
 }
 

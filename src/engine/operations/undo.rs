@@ -52,7 +52,7 @@ pub fn restore(
     }
     let queue = work.queue(&removed_job.queue);
     let known = queue.as_ref().map(|queue| queue.id);
-    // After a restart, a new queue can get the ID of a deleted one.
+    // A new queue of the same name has another ID.
     let is_its_queue =
         |queue: &Arc<Queue>| queue.id == job.queue && queue.first_seen <= job.created_at;
     if removed_job.queue.protocol == Protocol::Jobq && !queue.as_ref().is_some_and(is_its_queue) {

@@ -40,13 +40,13 @@ impl Engine {
             LABELS_MAX.into(),
         ];
         let rows = self.readers().rows(Statement::new(LABELS, args)).await?;
-        let labelled = |row: &Row| {
+        let labeled = |row: &Row| {
             Ok(LabelCounts {
                 label: row.text_or_null(0)?,
                 count: row.int(1)?,
             })
         };
-        rows.iter().map(labelled).collect()
+        rows.iter().map(labeled).collect()
     }
 
     /// A page of records with shortened texts, least recently modified first, and their total number.

@@ -60,7 +60,7 @@ pub struct SearchResult {
     pub considered: i64,
     /// The job number to continue from, if there may be more.
     pub next: Option<i64>,
-    /// Whether the search stopped at its limit of jobs or time.
+    /// Whether the search stopped at its limit of jobs to read, of work or of time.
     pub is_cut: bool,
     /// The creation time of the last job that was read.
     pub scanned_down_to: Option<Time>,

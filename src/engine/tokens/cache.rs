@@ -263,7 +263,9 @@ impl Tokens {
 
 fn hash(row: &Row, column: usize) -> Result<Hash, StoreError> {
     let hash = Hash::from_hex(&row.text(column)?);
-    hash.ok_or(StoreError::Corrupt("a token's hash is none"))
+    hash.ok_or(StoreError::Corrupt(
+        "the hash of a token is not a valid hash",
+    ))
 }
 
 /// The last use of each token, by namespace and hash.

@@ -269,8 +269,8 @@ impl Engine {
         }
     }
 
-    /// For a reader that follows the events as they are published. It can read them without this too, but then each
-    /// read is a write first.
+    /// For a reader that follows the events as they are published. Without this, it can read them too, but each read
+    /// must first have the deferred events written.
     pub fn follow_events(&self) -> EventsFollowed {
         self.recent().followers.fetch_add(1, Ordering::AcqRel);
         EventsFollowed(Arc::clone(self.recent()))

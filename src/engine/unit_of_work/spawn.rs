@@ -28,14 +28,14 @@ pub struct Planned {
 
 /// The IDs that the children might get: twice as many as children, because some may be in use.
 fn ids_of_children(planned: &Planned) -> impl Iterator<Item = String> {
-    let next_available = i64::try_from(planned.children)
+    let ids = i64::try_from(planned.children)
         .unwrap_or(i64::MAX)
         .saturating_mul(2);
     let due = &planned.due;
-    (1..=next_available).map(|n| format!("{}-{}", due.id, due.children_count + n))
+    (1..=ids).map(|n| format!("{}-{}", due.id, due.children_count + n))
 }
 
-/// Bytes of the children's bodies and tags that a transaction creates; one child may exceed it.
+/// Bytes of the children's bodies, tags and classes that a transaction creates; one child may exceed it.
 const CHILDREN_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Bytes of the children's tags, each of which is a row of its own; one child may exceed it.

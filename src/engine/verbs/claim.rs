@@ -19,7 +19,7 @@ use crate::engine::verbs::claim::round_robin::Turns;
 use crate::memory::{SMALL_MAX, reserve};
 use crate::traces;
 
-/// Bytes that the bodies of a claim's jobs may have, not counting the last one, because a response must have room for
+/// Bytes that the texts of a claim's jobs may have, not counting the last job, because a response must have room for
 /// all leased jobs.
 pub const CLAIM_BYTES_MAX: usize = RESPONSE_BYTES_MAX / 2;
 
@@ -108,8 +108,8 @@ fn is_full(jobs: &[Job]) -> bool {
 }
 
 impl Engine {
-    /// Leases jobs to a worker, in the order described at [`Order`]. If the caller disconnects meanwhile, none are
-    /// leased. Large claims use several transactions.
+    /// Leases jobs to a worker, in the order described at [`Order`]. Large claims use several transactions. Those that
+    /// have not begun when the caller disconnects lease no jobs.
     pub async fn claim(&self, claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
         self.note_claim(&claim, now);
         let claimed = if claim.order == Order::Ordered && claim.queues.len() > QUEUES_MAX {

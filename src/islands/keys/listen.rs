@@ -169,7 +169,8 @@ pub fn is_in_row(element: &Element) -> bool {
     element.closest("tr[data-key]").ok().flatten().is_some()
 }
 
-/// The controls with shortcuts: those of the focused row, otherwise those outside of rows, the page's own first.
+/// The control with this shortcut: that of the focused row, otherwise one outside of rows, preferably in the page
+/// itself.
 fn control_with_shortcut(keys: &str) -> Option<Element> {
     let is_for_keys =
         |element: &Element| element.get_attribute("data-shortcut").as_deref() == Some(keys);
@@ -229,7 +230,7 @@ pub fn press(element: &Element) {
     }
 }
 
-/// Announces an effect that is not visible, on the screen and to screen readers.
+/// Announces, on the screen and to screen readers, an effect that is not visible.
 pub fn announce(text: &str) {
     let Some(said) = query("#said") else { return };
     said.set_text_content(Some(text));

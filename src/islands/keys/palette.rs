@@ -325,7 +325,7 @@ fn click(event: &Event) {
     }
 }
 
-/// Runs the selected entry.
+/// Runs the entry with this number.
 fn run_entry(number: usize) {
     let action = SHOWN.with_borrow(|shown| shown.get(number).map(|entry| entry.action.clone()));
     let Some(action) = action else { return };

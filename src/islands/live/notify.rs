@@ -85,7 +85,7 @@ fn turn_off() {
     announce("Notifications are off");
 }
 
-/// Asks the user for permission. The problems at this time are known.
+/// Asks the user for permission. The current problems count as known: only later ones are shown.
 async fn turn_on(locks: &JsValue) {
     if let Ok(asked) = Notification::request_permission() {
         JsFuture::from(asked).await.ok();

@@ -175,7 +175,7 @@ impl FeedClient {
     }
 
     /// Compares the clocks, ignoring the latency of the event.
-    #[expect(clippy::cast_possible_truncation, reason = "a time of our days")]
+    #[expect(clippy::cast_possible_truncation, reason = "present-day times fit")]
     fn compare_clocks(&self, server_offset_us: f64) {
         self.server_offset_us.set(server_offset_us);
         let clock_warning = time::clock_warning(server_offset_us as i64);
@@ -207,7 +207,7 @@ impl FeedClient {
         }
         times::show(self.now());
         let now = Date::now();
-        // Another tab's stream can be silent because that tab is.
+        // Another tab's stream can be silent because that tab is suspended.
         let is_silent = now - self.last_event_ms.get() > SILENCE_MS;
         if is_silent {
             self.link.set(Link::Stale);
@@ -223,7 +223,7 @@ impl FeedClient {
     }
 
     /// The estimated server time, in microseconds.
-    #[expect(clippy::cast_possible_truncation, reason = "a time of our days")]
+    #[expect(clippy::cast_possible_truncation, reason = "present-day times fit")]
     fn now(&self) -> i64 {
         (Date::now() * 1000.0 + self.server_offset_us.get()) as i64
     }

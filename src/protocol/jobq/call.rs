@@ -81,7 +81,7 @@ impl Call {
         Ok(Call(RequestWithBody::read(request, body_max).await?))
     }
 
-    /// The queue, given by its number or name. A path without a queue, as clients of the original server use it, means
+    /// The queue, given by its ID or name. A path without a queue, as clients of the original server use it, means
     /// the queue `default`, which is created if it does not exist.
     pub async fn queue(&self, engine: &Engine) -> Result<Arc<Queue>, ApiError> {
         if self.0.has_part("queue") {
@@ -100,10 +100,10 @@ impl Call {
         }
     }
 
-    /// The number of the job.
+    /// The ID of the job.
     ///
     /// # Errors
-    /// "No such job", also if the path has no number.
+    /// "No such job", also if the path has no whole number.
     pub fn id(&self) -> Result<i64, ApiError> {
         let id = self.0.part("id");
         let is_plain = id.bytes().all(|byte| byte.is_ascii_digit());

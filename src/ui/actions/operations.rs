@@ -239,7 +239,7 @@ pub async fn stop_operation(id: i64, back: String) -> Result<(), PageError> {
 
 pub static UNDO_OPERATION: Action = control("undo_operation", UndoOperation::PATH);
 
-/// Restores the jobs that an operation has removed.
+/// Begins to undo an operation. Its jobs are restored in the background.
 #[server]
 pub async fn undo_operation(id: i64, back: String) -> Result<(), PageError> {
     act(&UNDO_OPERATION, &back, async |context| {

@@ -212,7 +212,7 @@ async fn selected(
     listed.retain(|row| row.queue_ref.protocol != Protocol::Jobq);
     if only.is_empty() && of == "all" {
         let (filter, now) = (QueueFilter::parse(q, state), engine.now(None).0);
-        listed.retain(|row| filter.is(row, now));
+        listed.retain(|row| filter.matches(row, now));
     } else {
         let names = if only.is_empty() { queues } else { vec![only] };
         let names: HashSet<QueueRef> = names.iter().map(|name| queue_at(name)).collect();

@@ -40,8 +40,11 @@ async fn save(engine: &Engine, name: &str, text: &str, user: &str) -> Result<(),
             "a search name must have 1 to {NAME_CHARS_MAX} characters and no control characters"
         ));
     }
-    if text.is_empty() || text.chars().count() > CHARS_MAX {
+    if text.is_empty() {
         return Err("the search is empty; there is nothing to save".to_owned());
+    }
+    if text.chars().count() > CHARS_MAX {
+        return Err(format!("the search has more than {CHARS_MAX} characters"));
     }
     if let Err(mistake) = Search::parse(text) {
         return Err(format!("the search is invalid: {}", mistake.why));

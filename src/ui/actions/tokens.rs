@@ -26,7 +26,7 @@ pub static CREATE_TOKEN_IN: Action = Action::new(
 /// Creates a token and returns it; only its hash is stored. If `expires` is blank, the token never expires.
 ///
 /// # Errors
-/// If the description is missing, `expires` is invalid, or the namespace cannot exist.
+/// If the description is missing, `expires` is invalid, or the name of the namespace is invalid.
 pub async fn create_token(
     engine: &Engine,
     namespace: &str,

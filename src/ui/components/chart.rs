@@ -220,7 +220,7 @@ pub fn chart(chart: &Chart) -> AnyView {
         };
         view! {
             <line class="tick" x1=x.clone() x2=x.clone() y1=FLOOR.to_string() y2=(FLOOR + 5.0).to_string() />
-            // The browser shows the time in the zone of the display settings, dates of whole days stay.
+            // The browser shows the time in the zone of the display settings; dates of whole days stay as they are.
             {match word.contains(':') {
                 true => view! { <text class=class x=x y=LABEL_Y.to_string() data-t=at.to_string() data-as="axis">{word}</text> }.into_any(),
                 false => view! { <text class=class x=x y=LABEL_Y.to_string()>{word}</text> }.into_any(),

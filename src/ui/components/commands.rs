@@ -66,7 +66,7 @@ pub fn json_string(text: &str) -> String {
     json
 }
 
-/// A URL of the API for curl. Names are percent-encoded, so the URL is quoted only if the shell requires it.
+/// A URL of the API for curl, not yet quoted for the shell. Names in `path` are percent-encoded.
 pub fn api(request: &PageRequest, path: &str) -> String {
     format!("{}{path}", request.origin)
 }

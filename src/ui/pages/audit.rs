@@ -42,7 +42,7 @@ fn page(view: &AuditView, query: &AuditQuery, request: &PageRequest) -> AnyView 
             .into_any()
     } else {
         empty_note(
-            "No entries yet. Actions taken in the dashboard appear here; API calls are recorded in each job’s history.",
+            "No entries yet. Actions taken in the dashboard or on the command line appear here; API calls are recorded in each job’s history.",
         )
     };
     view! {
@@ -50,7 +50,7 @@ fn page(view: &AuditView, query: &AuditQuery, request: &PageRequest) -> AnyView 
         <h1>"Audit"</h1>
         <p class="text-muted wrap-anywhere">
             {format!(
-                "Actions taken in the dashboard, newest first. About {} entries with changes, and as many without, are kept for up to {days} days, and all changes of users for at least {least} days.",
+                "Actions taken in the dashboard or on the command line, newest first. About {} entries with changes, and as many without, are kept for up to {days} days, and all changes of users for at least {least} days.",
                 time::number(view.entries_max),
             )}
         </p>

@@ -212,7 +212,7 @@ fn messages(view: &FailingView) -> AnyView {
     });
     let more_kinds = match view.more_kinds {
         0 => String::new(),
-        n => format!(" {n} more messages are not listed."),
+        n => format!(" Messages not listed: {n}."),
     };
     view! {
         <section class=CARD_PADDED aria-labelledby="messages">

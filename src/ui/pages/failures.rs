@@ -133,7 +133,7 @@ fn news(view: &FailuresView, request: &PageRequest) -> AnyView {
     view! {
         <div class=format!("{NOTICE} flex-wrap items-center text-failed")>
             {icon("failed")}
-            <span>{time::number(view.new)} " new since you last marked failures as seen, " {ago(seen, request.now)}</span>
+            <span>{time::number(view.new)} " new since you first opened this page or marked failures as seen, " {ago(seen, request.now)}</span>
             {action_button(SeeFailures::PATH, fields, "Mark as seen", "Mark these failures as seen".to_owned())}
         </div>
     }

@@ -396,7 +396,7 @@ fn lines(view: &QueueView, request: &PageRequest) -> Vec<(&'static str, String)>
         EffectiveState::Complete | EffectiveState::Failed
     ) {
         let page = api(request, &urls::state(queue, view.state));
-        lines.push(("Download this page; the API has no such list", page));
+        lines.push(("Address of this page; the API has no such list", page));
     }
     let (what, path) = if view.queue.paused {
         ("Resume the queue", "unpause")

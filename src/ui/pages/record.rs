@@ -16,7 +16,7 @@ use crate::ui::pages::records::model::RecordView;
 use crate::ui::pages::records::{call, forms, load, state_chip};
 use crate::ui::urls;
 
-/// A state longer than this is left out of the API call, in bytes.
+/// Maximum size of a state in the API call, in bytes; a longer one is left out.
 const COMMAND_BYTES_MAX: usize = 500;
 
 #[component]

@@ -23,7 +23,7 @@ use crate::ui::pages::search::model::{
 };
 use crate::ui::urls::encoding::encode;
 
-/// The parameter that follows the results.
+/// The parameter that asks for live results.
 const FOLLOW: &str = "follow=1";
 
 /// Maximum length of a search, in characters.

@@ -157,7 +157,7 @@ async fn the_keys_work_on_a_real_server() {
     terminal.press("2");
     terminal.shows(r"no answer\u{1b}[2J");
     terminal.press("r");
-    terminal.shows("Retry 1 jobs that failed with Timeout? [y/N]");
+    terminal.shows("Retry failed jobs of group Timeout (1)? [y/N]");
     terminal.press("y");
     terminal.shows("no failed jobs");
     assert_eq!(server.client().state("x").await, "waiting");

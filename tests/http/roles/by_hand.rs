@@ -109,7 +109,7 @@ async fn operators_edit_and_retry_and_the_audit_log_has_no_payload() {
     let refused = post(&olga, form("3", "")).await;
     let text = refused.text().await.unwrap();
     assert!(
-        text.contains("has changed since the page was loaded, and is now scheduled"),
+        text.contains("has changed since the page was loaded, and is now in state scheduled"),
         "{text}"
     );
     assert_recorded(&olga).await;

@@ -33,7 +33,7 @@ impl WriteRequest {
     }
 
     /// Doubles the weight, so that the commit group that was too large does not form again.
-    pub fn double_items(&mut self) {
+    pub fn double_weight(&mut self) {
         self.weight = self.weight.saturating_mul(2).max(1);
     }
 }

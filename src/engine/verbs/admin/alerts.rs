@@ -119,7 +119,7 @@ pub struct AttemptResult {
     pub retry_s: Option<i64>,
 }
 
-/// What is added when a rule reports a problem or requests a test.
+/// The delivery that is added when a rule reports a problem or its end, or when a user requests a test.
 struct NewDelivery<'a> {
     id: &'a str,
     follows: &'a str,
@@ -191,7 +191,7 @@ impl Engine {
         .await
     }
 
-    /// Deletes a rule and what it has not delivered.
+    /// Deletes a rule with its reported problems, and gives up what it has not delivered.
     pub async fn delete_alert_rule(&self, rule: AlertRule) -> Result<()> {
         self.write(Needs::default(), None, 1, move |work| {
             work.audit_alert_rule(&rule, false);

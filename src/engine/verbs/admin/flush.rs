@@ -1,4 +1,4 @@
-//! Flush: deletes everything.
+//! Flush: deletes all jobs, queues, options and statistics, of all protocols.
 
 use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
@@ -9,7 +9,7 @@ use crate::engine::maintenance::SystemTask;
 const PARTS_MAX: usize = 20_000;
 
 impl Engine {
-    /// Deletes all data, including what other requests add meanwhile.
+    /// Deletes all jobs, queues, options and statistics, including what other requests add meanwhile.
     pub async fn flush(&self) -> Result<()> {
         let engine = self.clone();
         // A task, so that a client that disconnects does not leave half of the data.

@@ -1,5 +1,5 @@
 //! Import: adds the jobs of another installation in any state, with their histories, as `switchyard import` reads them.
-//! Nothing that exists is changed, so an import that was interrupted can be run again.
+//! Existing jobs and recurring jobs are not changed, so an import that was interrupted can be run again.
 
 use std::collections::HashMap;
 
@@ -113,7 +113,7 @@ impl Engine {
             .await
     }
 
-    /// Creates queues, or pauses existing ones.
+    /// Creates the queues that do not exist, and pauses those that are paused in the source.
     pub async fn import_queues(&self, queues: Vec<ImportedQueue>) -> Result<()> {
         let add = |work: &mut UnitOfWork, queue: &ImportedQueue| {
             add_queue(work, queue);

@@ -122,7 +122,7 @@ impl Engine {
         .await
     }
 
-    /// Restores the jobs that an operation has removed.
+    /// Begins to undo an operation. Its jobs are restored in the background.
     pub async fn undo_operation(&self, id: i64) -> Result<Result<(), OperationError>> {
         let done = self.change_operation(id, |operation, now| {
             if !operation.can_be_undone(now) {

@@ -23,7 +23,7 @@ pub struct NewPause {
 }
 
 impl NewPause {
-    /// Whether it neither has a reason nor an end.
+    /// Whether it has neither a reason nor an end.
     fn is_plain(&self) -> bool {
         self.reason.is_empty() && self.until.is_none()
     }

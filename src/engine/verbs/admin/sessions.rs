@@ -94,7 +94,9 @@ impl Engine {
         let proof = Hash::from_hex(&row.text(1)?);
         Ok(Some(Session {
             name: row.text(0)?,
-            proof: proof.ok_or(StoreError::Corrupt("a session's proof is none"))?,
+            proof: proof.ok_or(StoreError::Corrupt(
+                "the proof of a session is not a valid hash",
+            ))?,
         }))
     }
 

@@ -113,12 +113,12 @@ fn may_have_more(work: &UnitOfWork, queue: &QueueKey) -> bool {
     queue.is_some_and(|queue| work.may_have_more(queue.id))
 }
 
-/// Leases up to `count` jobs of `queue` to the worker, unless it is paused. `room` is the remaining size for bodies in
+/// Leases up to `count` jobs of `queue` to the worker, unless it is paused. `room` is the remaining size for texts in
 /// bytes; the last one may exceed it.
 ///
 /// qless: first jobs with expired leases, oldest first, each of which uses up one retry; then waiting jobs, in order. A
 /// job with an expired lease and no retries left fails instead. The worker counts as active even if it gets no job.
-/// lmstfy: jobs with expired leases are queued again among the others.
+/// lmstfy and Relay: jobs with expired leases are queued again among the others.
 fn claim_from_queue(
     work: &mut UnitOfWork,
     claim: &Claim,

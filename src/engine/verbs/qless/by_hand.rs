@@ -21,7 +21,7 @@ use crate::engine::verbs::qless::unfail::requeue_job_after;
 pub struct SeenJob {
     pub key: JobKey,
     pub state: EffectiveState,
-    /// When it entered its state.
+    /// When it entered its stored state.
     pub since: Time,
 }
 
@@ -31,10 +31,10 @@ pub enum ByHandError {
     #[error("the job no longer exists")]
     Missing,
     #[error(
-        "the job has changed since the page was loaded, and is now {0}; nothing was changed. Check the job and try again"
+        "the job has changed since the page was loaded, and is now in state {0}; nothing was changed. Check the job and try again"
     )]
     Changed(EffectiveState),
-    #[error("the job is {0}; only failed jobs can be retried")]
+    #[error("the job is in state {0}; only failed jobs can be retried")]
     NotFailed(EffectiveState),
     #[error("the job is already complete")]
     Complete,

@@ -15,7 +15,7 @@ use crate::engine::verbs::{EACH_MAX, needs_of_jobs};
 /// Dependencies among the jobs of one request, which are kept in memory.
 const EDGES_MAX: usize = 1_000_000;
 
-/// Jobs whose dependents are loaded before these are counted: at most half as many dependents as [`EDGES_MAX`].
+/// Jobs whose dependents are loaded before these are counted: at most a tenth as many dependents as [`EDGES_MAX`].
 const CHECKED_MAX: usize = 50;
 
 impl Engine {

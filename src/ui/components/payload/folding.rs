@@ -8,10 +8,10 @@ const UNFOLDED_LINES_MAX: usize = 50;
 /// An object or array with at least this many lines inside can be folded.
 const FOLD_LINES: usize = 10;
 
-/// Folds inside each other.
+/// Maximum depth of folds inside each other.
 const LEVELS: usize = 3;
 
-/// The folds of a text.
+/// Maximum number of folds in a text.
 const FOLDS_MAX: usize = 300;
 
 /// A part of a line.

@@ -46,7 +46,7 @@ pub struct FailingGroup {
     pub analyzed: i64,
 }
 
-/// A kind of message: messages that differ only in numbers and names.
+/// A kind of message: messages that differ only in numbers, IDs and quoted text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MessageKind {
     /// Eight hexadecimal digits.

@@ -222,11 +222,11 @@ fn row(record: &Record) -> RecordRow {
     }
 }
 
-fn state_row(labelled: LabelCounts) -> StateRow {
+fn state_row(labeled: LabelCounts) -> StateRow {
     StateRow {
-        word: word(labelled.label.as_deref()),
-        label: labelled.label,
-        count: labelled.count,
+        word: word(labeled.label.as_deref()),
+        label: labeled.label,
+        count: labeled.count,
     }
 }
 

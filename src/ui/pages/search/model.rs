@@ -163,7 +163,7 @@ pub struct SearchResults {
     pub total: i64,
     /// The position of the next page; `None` if there are no more jobs.
     pub next: Option<i64>,
-    /// Whether the search stopped at its limit of jobs or time.
+    /// Whether the search stopped at its limit of jobs to read, of work or of time.
     pub is_limited: bool,
     /// The creation time of the last job that was checked.
     pub searched_back_to: Option<i64>,

@@ -67,7 +67,7 @@ pub fn list(view: &RangeView, request: &PageRequest) -> AnyView {
             <ul class="flex flex-col gap-1 [&_a]:underline">{events.collect_view()}</ul>
             <p class="text-muted wrap-anywhere">
                 {view.has_more_events.then(|| format!("Shows the newest {}. ", plural(view.events.len() as i64, "event", "events")))}
-                "Pauses, option changes and bulk operations in the dashboard. Changes through the APIs are not in the audit log."
+                "Pauses, option changes and bulk operations in the dashboard and on the command line. Changes through the APIs are not in the audit log."
             </p>
         </section>
     }

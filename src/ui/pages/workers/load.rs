@@ -11,8 +11,8 @@ use crate::ui::error::PageError;
 use crate::ui::model::worker::WorkerRow;
 use crate::ui::present::worker_row;
 
-/// All workers: those with stalled jobs first, then active ones, then by name. Sorting by activity would move rows
-/// constantly.
+/// All workers: those with stalled jobs first, then active ones, then by name. Sorting by the last activity would move
+/// rows constantly.
 pub async fn load_workers(engine: &Engine) -> Result<Vec<WorkerRow>> {
     let mut workers: Vec<WorkerRow> = engine
         .workers(None)
