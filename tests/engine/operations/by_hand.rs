@@ -6,10 +6,10 @@ use switchyard::engine::{ByHandError, EventKind, SeenJob};
 
 /// The job as an operator sees it now.
 async fn seen(engine: &Engine, id: &str) -> SeenJob {
-    let job = job(engine, id).await;
+    let (job, now) = (job(engine, id).await, engine.now(None));
     SeenJob {
-        state: job.effective_state(engine.now(None)),
-        since: job.since,
+        state: job.effective_state(now),
+        since: job.state_since(now),
         key: job.key,
     }
 }

@@ -158,6 +158,32 @@ async fn only_admins_complete_jobs_by_hand() {
     assert!(list.contains("Complete 1 job"), "{list}");
 }
 
+/// Their state began after the last change of the job.
+#[tokio::test]
+async fn a_stalled_job_and_one_that_became_due_are_completed_by_hand() {
+    let server = Server::with(&with_keys(&[]));
+    let client = server.client();
+    client.set("held-heartbeat", json!(-10)).await.accepted();
+    client.add_ids("held", &["stalled"]).await;
+    server.by("w").pop("held").await;
+    let due = json!({"id": "due", "meta": 1, "delay": 0.01});
+    client.add("mail", due).await;
+    let anna = Browser::at(&server).with_key(ANNA);
+    let complete = "/ui/fn/complete";
+    for (id, state) in [("stalled", "stalled"), ("due", "waiting")] {
+        let page = loop {
+            let page = anna.page(&format!("/ui/jobs/{id}")).await;
+            if hidden(&page, complete, "state") == state {
+                break page;
+            }
+        };
+        let since = hidden(&page, complete, "since");
+        let form = [("id", id), ("state", state), ("since", &*since)];
+        anna.act("complete", &form).await;
+        assert_eq!(client.state(id).await, "complete", "{id}");
+    }
+}
+
 #[tokio::test]
 async fn the_audit_log_names_the_job_of_a_long_form() {
     let server = Server::with(&with_keys(&[]));

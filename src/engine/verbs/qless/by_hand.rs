@@ -21,7 +21,7 @@ use crate::engine::verbs::qless::unfail::requeue_job_after;
 pub struct SeenJob {
     pub key: JobKey,
     pub state: EffectiveState,
-    /// When it entered its stored state.
+    /// When it entered its state: [`Job::state_since`].
     pub since: Time,
 }
 
@@ -85,7 +85,7 @@ impl Engine {
 fn unchanged(work: &UnitOfWork, seen: &SeenJob) -> Result<Job, ByHandError> {
     let job = work.job(&seen.key).ok_or(ByHandError::Missing)?;
     let state = job.effective_state(work.now);
-    if job.since != seen.since || state != seen.state {
+    if job.state_since(work.now) != seen.since || state != seen.state {
         return Err(ByHandError::Changed(state));
     }
     Ok(job.clone())

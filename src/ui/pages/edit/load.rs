@@ -33,13 +33,14 @@ pub async fn load_edit(engine: &Engine, id: &str) -> Result<Option<EditView>> {
     let Some(job) = engine.job(&JobKey::qless(id)).await? else {
         return Ok(None);
     };
-    let row = job_row(engine, &job, engine.now(None));
+    let now = engine.now(None);
+    let row = job_row(engine, &job, now);
     let is_small = job.body.bytes() <= EDITED_BYTES_MAX;
     Ok(Some(EditView {
         form: EditedJob {
             id: id.to_owned(),
             state: row.state.as_str().to_owned(),
-            since: job.since.0.to_string(),
+            since: job.state_since(now).0.to_string(),
             data: is_small.then(|| job.body.into()),
             delay: String::new(),
         },
