@@ -151,8 +151,8 @@ async fn wait_for(
     acquired.map_err(|_| Busy)?.map_err(|_| Busy)
 }
 
-/// Reserves memory for data that exists already, and so occupies memory while it waits. Until then, the data occupies
-/// `place`, if it has one.
+/// Reserves memory for data that exists already, and so occupies memory while it waits. `place` is the permit with
+/// which the data was parsed, if it needed one; it is released before the wait.
 async fn acquire_occupied(
     bytes: usize,
     place: Option<SemaphorePermit<'static>>,
@@ -191,15 +191,30 @@ pub async fn of_request<F: Future>(request: F) -> (F::Output, Reserved) {
 /// # Errors
 /// [`Busy`].
 pub async fn reserve(bytes: usize) -> Result<(), Busy> {
-    if REQUEST.try_with(|_| ()).is_err() {
-        return Ok(());
+    match REQUEST.try_with(|_| ()) {
+        Ok(()) => keep(acquire(bytes).await?),
+        Err(_) => Ok(()),
     }
-    let more = acquire(bytes).await?;
+}
+
+/// Like [`reserve`], for data that has been loaded already, so that only little of it may wait for memory.
+///
+/// # Errors
+/// [`Busy`].
+pub async fn reserve_loaded(bytes: usize) -> Result<(), Busy> {
+    match REQUEST.try_with(|_| ()) {
+        Ok(()) => keep(acquire_occupied(bytes, None).await?),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Keeps the permits until the response of the request of this task has been sent.
+fn keep(more: SemaphorePermit<'static>) -> Result<(), Busy> {
     let kept = REQUEST.try_with(|request| request.reserved.borrow_mut().add(more));
     kept.map_err(|_| Busy)
 }
 
-/// Counts bytes that the request of this task occupies in its parsed form. To be called by what [`parse`] calls.
+/// Counts bytes that the request of this task occupies in its parsed form. [`parse`] reserves them.
 pub fn count(bytes: usize) {
     let add = |request: &RequestMemory| {
         let counted = request.counted.get();
@@ -208,24 +223,22 @@ pub fn count(bytes: usize) {
     REQUEST.try_with(add).ok();
 }
 
-/// Parses `bytes` bytes of the request of this task, and reserves what `parse` has counted with [`count`], if it is more
-/// than [`SMALL_MAX`], until the response has been sent. Few large requests are parsed at the same time, because what
-/// they occupy is known only afterwards.
+/// Runs `work`, which parses `bytes` bytes of the request of this task, and reserves what it has counted with [`count`],
+/// if that is more than [`SMALL_MAX`], until the response has been sent. Few large requests are parsed at the same time,
+/// because what they occupy is known only afterwards.
 ///
 /// # Errors
 /// [`Busy`].
-pub async fn parse<T>(bytes: usize, parse: impl FnOnce() -> T) -> Result<T, Busy> {
+pub async fn parse<T>(bytes: usize, work: impl FnOnce() -> T) -> Result<T, Busy> {
     let place = match bytes > SMALL_MAX {
         true => Some(wait_for(&PARSING, 1).await?),
         false => None,
     };
-    let parsed = parse();
+    let parsed = work();
     let counted = REQUEST.try_with(|request| request.counted.take());
     let counted = counted.unwrap_or_default();
     if counted > SMALL_MAX {
-        let more = acquire_occupied(counted, place).await?;
-        let kept = REQUEST.try_with(|request| request.reserved.borrow_mut().add(more));
-        kept.map_err(|_| Busy)?;
+        keep(acquire_occupied(counted, place).await?)?;
     }
     Ok(parsed)
 }

@@ -45,7 +45,7 @@ fuzz_target!(|data: &[u8]| {
             worker: Some("host-1"),
             failure: Some(("TimeoutError", payload)),
             priority: Some(5.0),
-            tries: Some(0),
+            retries_left: Some(0),
             created: NOW - 60_000_000,
             updated: NOW,
             body,

@@ -42,30 +42,33 @@ impl Engine {
         limit: usize,
         channel: Option<&str>,
     ) -> Result<(Vec<PublishedEvent>, i64)> {
-        self.events_within(READ_BYTES_MAX, after, limit, channel)
+        self.events_within(READ_BYTES_MAX, i64::MAX, after, limit, channel)
             .await
     }
 
-    /// Like [`Engine::events`], for a stream that keeps the events until its client has read them: at most one batch.
+    /// Like [`Engine::events`], for a stream that keeps the events until its client has read them: at most one batch, and
+    /// of the events of a large transaction only the first ones.
     pub async fn events_of_stream(
         &self,
         after: i64,
         limit: usize,
         channel: Option<&str>,
     ) -> Result<(Vec<PublishedEvent>, i64)> {
-        self.events_within(1, after, limit, channel).await
+        self.events_within(1, BATCH_BYTES, after, limit, channel)
+            .await
     }
 
     async fn events_within(
         &self,
         bytes_max: i64,
+        kept_bytes_max: i64,
         after: i64,
         limit: usize,
         channel: Option<&str>,
     ) -> Result<(Vec<PublishedEvent>, i64)> {
         // The statement adds 1.
         let after = after.min(i64::MAX - 1);
-        let (mut found, mut last, mut bytes) = (Vec::new(), after, 0);
+        let (mut found, mut last, mut bytes, mut kept) = (Vec::new(), after, 0, 0);
         while bytes < bytes_max {
             let Some(batch) = self.next_events(last).await? else {
                 // A caller beyond the newest event continues from there, and misses none that came meanwhile.
@@ -78,8 +81,9 @@ impl Engine {
             for event in events(&rows)?.into_iter().filter(|event| event.seq > after) {
                 last = event.seq;
                 if channel.is_none_or(|channel| channel == event.channel) {
+                    kept += i64::try_from(event.data.len()).unwrap_or(i64::MAX);
                     found.push(event);
-                    if found.len() >= limit {
+                    if found.len() >= limit || kept >= kept_bytes_max {
                         return Ok((found, last));
                     }
                 }

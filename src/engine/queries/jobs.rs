@@ -5,7 +5,7 @@ use crate::engine::error::Result;
 use crate::engine::model::job::{Job, JobKey, QueueKey, is_valid_id};
 use crate::engine::model::job_rows;
 use crate::engine::model::job_rows::job_columns;
-use crate::memory::{SMALL_MAX, reserve};
+use crate::memory::{SMALL_MAX, reserve_loaded};
 use crate::store::Statement;
 
 impl Engine {
@@ -21,14 +21,15 @@ impl Engine {
             return Ok(None);
         }
         let statement = Statement::new(JOB, [key.scope.into(), key.id.as_str().into()]);
-        let rows = self.readers().rows(statement).await?;
-        let job = rows.first().map(job_rows::job).transpose()?;
-        let job = job.map(|(job, _)| job);
-        // After it was loaded, because measuring it first would take another statement. The number of readers bounds
-        // the jobs that have not been counted yet.
+        let job = {
+            let rows = self.readers().rows(statement).await?;
+            let job = rows.first().map(job_rows::job).transpose()?;
+            job.map(|(job, _)| job)
+        };
+        // After it was loaded, because measuring it first would take another statement.
         let bytes = job.as_ref().map_or(0, Job::loaded_bytes);
         if bytes > SMALL_MAX {
-            reserve(bytes).await?;
+            reserve_loaded(bytes).await?;
         }
         Ok(job)
     }

@@ -1,6 +1,5 @@
 //! A request: its token, namespace, queue, parameters and body.
-//!
-//! Errors are checked in this order: names, pool, token, parameters, body.
+//! A request is checked in this order: query string, names, pool, token, parameters, body.
 
 use std::collections::HashSet;
 

@@ -46,6 +46,9 @@ pub struct Call {
     has_body: bool,
 }
 
+/// Bytes that a short query parameter occupies: two texts, and their allocations.
+const PAIR_BYTES: usize = size_of::<(String, String)>() + 32;
+
 impl<S: Send + Sync> FromRequest<S> for Call {
     type Rejection = ApiError;
 
@@ -66,7 +69,12 @@ impl<S: Send + Sync> FromRequest<S> for Call {
         drop(parts);
         let body = body.read(BODY_BYTES_MAX).await;
         // Only after the body, which can arrive slowly: the parsed parameters occupy many times their length.
-        let query = request::pairs(&query, ITEMS_MAX + PARAMETERS_MAX);
+        let query = body::parse(query.len(), || {
+            let pairs = request::pairs(&query, ITEMS_MAX + PARAMETERS_MAX);
+            memory::count(pairs.as_ref().map_or(0, Vec::len) * PAIR_BYTES);
+            pairs
+        });
+        let query = query.await?;
         Ok(Call {
             path,
             query: query.map_err(|why| ApiError::bad("query", why.message()))?,

@@ -20,7 +20,7 @@ pub enum Dialect {
     Terse,
     /// qless-py 0.10.0 to 0.11.4: like [`Dialect::Terse`]; also, `put` takes no worker.
     Workerless,
-    /// The fork of qless-php; like [`Dialect::Current`] without the commands that only the fork has.
+    /// The fork of qless-php. Handled like [`Dialect::Current`]: the commands that only the fork has do not exist here.
     Php,
 }
 

@@ -89,7 +89,7 @@ impl Engine {
         let results = budget.allowance.run(move |work| {
             each(&evaluated, |row| match &row.queue {
                 Some(queue) if !row.job.is_expired(now) => {
-                    let facts = seen(&row.job, queue, row.is_tracked, now);
+                    let facts = facts_of(&row.job, queue, row.is_tracked, now);
                     let matches = of.matches_without_payload(&facts, now.0, work)?;
                     Ok(matches != Some(false))
                 }
@@ -145,7 +145,7 @@ impl Engine {
                     };
                     let facts = JobFacts {
                         body: body_of(queue.key.protocol, body),
-                        ..seen(&row.job, queue, row.is_tracked, now)
+                        ..facts_of(&row.job, queue, row.is_tracked, now)
                     };
                     of.matches_with_payload(&facts, now.0, work)
                 })
@@ -223,10 +223,11 @@ pub fn matches(
     now: Time,
     work: &mut Budget,
 ) -> Result<bool, BudgetExceeded> {
-    Ok(!job.is_expired(now) && search.matches(&seen(job, queue, is_tracked, now), now.0, work)?)
+    Ok(!job.is_expired(now)
+        && search.matches(&facts_of(job, queue, is_tracked, now), now.0, work)?)
 }
 
-fn seen<'a>(job: &'a Job, queue: &'a Queue, is_tracked: bool, now: Time) -> JobFacts<'a> {
+fn facts_of<'a>(job: &'a Job, queue: &'a Queue, is_tracked: bool, now: Time) -> JobFacts<'a> {
     let is_record = job.state == State::Record;
     JobFacts {
         id: &job.key.id,

@@ -67,7 +67,8 @@ pub const SUMMARIES: &str = concat!(
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) ORDER BY j.seq DESC"
 );
 
-// All scopes except those of dead Relay jobs, each of which has a scope of its own.
+// The scopes of qless and lmstfy, and those of up to 10,000 Relay and Jobq queues. Without those of dead Relay jobs,
+// each of which has a scope of its own.
 pub const EXACT: &str = concat!(
     "SELECT ",
     job_columns!(brief: "1000"),
