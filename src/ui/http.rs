@@ -148,6 +148,10 @@ pub fn router(state: Dashboard) -> Router {
         .route("/ui/{*rest}", get(missing_page))
         .route("/ui/find", get(find::find))
         .route("/ui/stats.csv", get(exports::statistics_as_csv))
+        .route(
+            "/ui/lmstfy/{namespace}/{name}/job/{id}/body",
+            get(download::body),
+        )
         .route("/ui/stats.json", get(exports::statistics_as_json))
         .layer(middleware::from_fn_with_state(
             state.clone(),
@@ -169,10 +173,6 @@ pub fn router(state: Dashboard) -> Router {
         .route("/ui/logout", post(login::sign_out))
         .route("/ui/namespaces", post(page_forms::create_token))
         .route("/ui/namespaces/{name}", post(page_forms::create_token_in))
-        .route(
-            "/ui/lmstfy/{namespace}/{name}/job/{id}/body",
-            get(download::body),
-        )
         .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
         .merge(payload_forms())
         .layer(middleware::from_fn(markers::remove))

@@ -334,9 +334,12 @@ async fn searches_of_a_guest_wait_for_each_other_or_are_refused() {
             form.len()
         )
     };
+    let mut connections = Vec::new();
+    for _ in 0..300 {
+        connections.push(Connection::to(&server).await);
+    }
     let mut searches = JoinSet::new();
-    for n in 0..300 {
-        let mut connection = Connection::to(&server).await;
+    for (n, mut connection) in connections.into_iter().enumerate() {
         searches.spawn(async move {
             connection.write(&search(n)).await;
             connection.read_to_end().await

@@ -19,13 +19,14 @@ use super::forms::error_page;
 use super::{Dashboard, FORM_BYTES_MAX};
 use crate::auth::{Identity, Role};
 use crate::engine::{Actor, Engine};
-use crate::request::{RequestId, drain};
+use crate::request::{RequestId, count_parameters, drain};
 use crate::ui::access::is_read_function;
 use crate::ui::actions::by_hand::RETRY_BY_HAND;
 use crate::ui::actions::put::PUT;
 use crate::ui::actions::{self, Form, Target};
 use crate::ui::error::PageError;
 use crate::ui::http::PAGE_TIMEOUT;
+use crate::ui::http::guard::PARAMETERS_MAX;
 
 /// The audit entry of an action in progress.
 #[derive(Clone, Debug)]
@@ -89,6 +90,9 @@ pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Ne
         Ok(buffered) => buffered,
         Err(status) => return status.into_response(),
     };
+    if has_too_many_fields(&body) {
+        return error_page(dashboard, info, PageError::Request(too_many_fields())).await;
+    }
     let form = Form::new(request.uri().path(), &body);
     if let Some(why) = invalid(&form, &body, is_cut) {
         record_if_forbidden(&dashboard, &info, &form, least).await;
@@ -162,6 +166,9 @@ pub async fn run_valid(dashboard: Dashboard, request: Request, next: Next) -> Re
         Ok((_, form, _)) if has_nul(&form) => {
             error_page(dashboard, info, PageError::Request(NUL.to_owned())).await
         }
+        Ok((_, form, _)) if has_too_many_fields(&form) => {
+            error_page(dashboard, info, PageError::Request(too_many_fields())).await
+        }
         Ok((request, ..)) => next.run(request).await,
         Err(status) => status.into_response(),
     }
@@ -189,6 +196,15 @@ async fn run_or_forbid(
     } else {
         forbid(dashboard, info, least).await
     }
+}
+
+/// Whether a form has so many fields that they would occupy many times its size.
+fn has_too_many_fields(form: &[u8]) -> bool {
+    count_parameters(form) > PARAMETERS_MAX
+}
+
+fn too_many_fields() -> String {
+    format!("The form has more than {PARAMETERS_MAX} fields.")
 }
 
 /// The error of a form with a NUL.

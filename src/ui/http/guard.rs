@@ -36,7 +36,7 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
 
 /// Parameters that the address of a page can have: a thousand selected jobs, and a few others. The router compares each
 /// name with all before it.
-const PARAMETERS_MAX: usize = 1_100;
+pub const PARAMETERS_MAX: usize = 1_100;
 
 fn has_many_parameters(request: &Request) -> bool {
     let query = request.uri().query().unwrap_or_default();

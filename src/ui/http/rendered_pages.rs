@@ -112,6 +112,8 @@ pub async fn share(State(dashboard): State<Dashboard>, request: Request, next: N
     let base = base.and_then(|base| base.to_str().ok()).map(str::to_owned);
     let now = dashboard.feed.seq();
     let seq = (!is_followed_search(request.uri())).then_some(now);
+    let user = request.extensions().get::<Principal>().cloned();
+    let from = ClientAddress::of(request.extensions());
     let made = next.run(request);
     let pages = &dashboard.rendered_pages;
     match pages.page(key.clone(), seq, now, made).await {
@@ -121,9 +123,13 @@ pub async fn share(State(dashboard): State<Dashboard>, request: Request, next: N
                 (header::CACHE_CONTROL, "no-store"),
                 (header::CONTENT_SECURITY_POLICY, NOTHING_RUNS),
             ];
-            match base.and_then(|base| pages.1.delta(&key, &page, &base)) {
-                Some(delta) => (headers, [(header::CONTENT_TYPE, DELTA)], delta).into_response(),
-                None => (headers, Html(page)).into_response(),
+            if let Some(delta) = base.and_then(|base| pages.1.delta(&key, &page, &base)) {
+                return (headers, [(header::CONTENT_TYPE, DELTA)], delta).into_response();
+            }
+            // Because the whole page will be compressed, also if another request has rendered it.
+            match dashboard.page_slots.take(user.as_ref(), from, false).await {
+                Ok(_slot) => (headers, Html(page)).into_response(),
+                Err(busy) => busy,
             }
         }
         None => StatusCode::SERVICE_UNAVAILABLE.into_response(),

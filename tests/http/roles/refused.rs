@@ -171,3 +171,20 @@ async fn an_invalid_form_cannot_hide_a_forbidden_action() {
         assert!(said.starts_with("Requires the "), "{said}");
     }
 }
+
+#[tokio::test]
+async fn a_form_has_at_most_1_100_fields() {
+    let server = Server::with(&with_keys(&[]));
+    let olga = Browser::at(&server).with_key(OLGA);
+    for (path, first) in [("/ui/fn/track", "id=a"), ("/ui/fn/search", "text=a")] {
+        for (fields, is_refused) in [(1_099, false), (1_100, false), (1_101, true)] {
+            let form = format!("{first}{}", "&x=1".repeat(fields - 1));
+            let request = olga.request(reqwest::Method::POST, path).body(form);
+            let request = request.header("content-type", "application/x-www-form-urlencoded");
+            let response = request.send().await.unwrap();
+            let text = response.text().await.unwrap();
+            let why = "The form has more than 1100 fields.";
+            assert_eq!(text.contains(why), is_refused, "{path} {fields}: {text}");
+        }
+    }
+}
