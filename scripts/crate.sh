@@ -10,7 +10,7 @@ mkdir -p "$crate/source"
 git ls-files -z Cargo.toml Cargo.lock build.rs README.md CHANGELOG.md 'LICENSE-*' src migrations |
     xargs -0 cp --parents --target-directory "$crate/source"
 cp -r target/site "$crate/source/site"
-sed -i 's/^\[features\]$/&\ndefault = ["embed-site", "otlp"]/' "$crate/source/Cargo.toml"
+sed -i 's/^\[features\]$/&\ndefault = ["embed-site", "otlp"]/; /^publish = false$/d' "$crate/source/Cargo.toml"
 # An outer repository ignores this folder, so cargo would package nothing.
 git init --quiet "$crate/source"
 git -C "$crate/source" add --all

@@ -253,7 +253,7 @@ fn done(id: &str) -> String {
     format!("done {id}")
 }
 
-/// Deletes the jobs that are left over, and the queue. Returns the number of jobs.
+/// Deletes the jobs that are left over, and with qless the queue. Returns the number of jobs.
 async fn clean_up(shared: &Shared, workers: usize) -> Result<u64, BenchError> {
     let open = std::mem::take(&mut *shared.open.lock().unwrap_or_else(PoisonError::into_inner));
     let mut removed = 0;

@@ -64,7 +64,7 @@ pub struct Settings {
     pub durability: Durability,
     /// Postgres: do not use SKIP LOCKED.
     pub no_skip_locked: bool,
-    /// SQLite: if a server has the file open, open it alongside that server, briefly.
+    /// SQLite: if a server has the file open, open it alongside that server.
     pub alongside_server: bool,
     /// Names for numbers in statements: with `("running", 4)`, `{running}` expands to 4.
     pub constants: &'static [(&'static str, i64)],

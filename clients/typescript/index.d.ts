@@ -166,7 +166,7 @@ export interface TimeOutItem {
 
 export interface LogItem {
   id: string;
-  /** With `data`, at most 4,096 bytes. */
+  /** Together with `data`, at most 4,096 bytes. */
   message: string;
   /** Has neither `what` nor `when`. Message and data together have at most 4,096 bytes. */
   data?: Record<string, unknown> | null;

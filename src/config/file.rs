@@ -179,7 +179,7 @@ fn unknown(name: &str, definition: &Definition) -> String {
         .max_by(|(one, _), (other, _)| one.total_cmp(other));
     match near {
         Some((_, near)) => format!("unknown key \"{name}\"; did you mean \"{near}\"?"),
-        None => format!("unknown key \"{name}\"; `switchyard config example` lists all keys"),
+        None => format!("unknown key \"{name}\"; docs/configuration.md lists all keys"),
     }
 }
 

@@ -391,7 +391,7 @@ fn shown(arg: &Arg, name: &str, raw: Vec<String>) -> Value {
     match raw {
         _ if is_switch(arg) => Value::Switch,
         // The password of such a URL is its only secret part.
-        raw if ["database", "otlp_endpoint"].contains(&name) => {
+        raw if ["database", "otlp-endpoint"].contains(&name) => {
             Value::One(without_password(&raw.concat()))
         }
         _ if arg.is_hide_env_values_set() => Value::Secret,

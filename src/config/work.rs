@@ -183,7 +183,7 @@ pub struct ProtocolOptions {
     pub retry_state: Option<String>,
     /// Jobq: also claim jobs that another worker has claimed, but not changed for this long, for example because it
     /// crashed. To show that it is still running, the worker then adds an event to the log of its job three times in
-    /// this period [default: never].
+    /// this period, and at least once a minute [default: never].
     #[arg(long, value_parser = duration, value_name = "TIME")]
     pub take_over: Option<Duration>,
 }

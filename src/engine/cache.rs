@@ -165,7 +165,7 @@ impl Engine {
                 return Ok(true);
             }
             // Rarely, because this briefly takes the lock, which can keep a server from starting.
-            if poll % POLLS_PER_HOST_CHECK == 0 && owner.has_closed() {
+            if poll % POLLS_PER_OWNER_CHECK == 0 && owner.has_closed() {
                 return Ok(true);
             }
             sleep(POLL_INTERVAL).await;
@@ -179,7 +179,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const POLLS_MAX: u32 = 500;
 
 /// Checks between two tests whether the server still runs.
-const POLLS_PER_HOST_CHECK: u32 = 50;
+const POLLS_PER_OWNER_CHECK: u32 = 50;
 
 const REVISION: &str = "SELECT revision, last_gone_queue, others_revision FROM state WHERE id = 1";
 

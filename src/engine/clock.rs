@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_does_not_fall_behind_what_the_database_has_said() {
+    fn the_clock_does_not_fall_behind_a_reading_of_the_databases_clock() {
         let clock = Clock::default();
         let later = machine_time() + 60 * MICROS_A_SECOND;
         clock.synchronize(later);

@@ -71,9 +71,9 @@ pub enum JobAction {
     /// Replace a tag of qless jobs with another one.
     #[serde(rename = "rename_tag")]
     RenameTag { from: String, to: String },
-    /// Publish the events of qless jobs.
+    /// Track qless jobs.
     Track,
-    /// Stop publishing them.
+    /// Stop tracking qless jobs.
     Untrack,
     /// End the leases of running qless jobs.
     TimeOut,

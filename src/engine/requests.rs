@@ -70,7 +70,7 @@ impl Engine {
         written(waiting, receiver).await
     }
 
-    /// Queues a request. Returns what waits for room, if there is none.
+    /// Queues a request. If there is no room, returns a future that waits for room and then queues it.
     fn queue_request(
         &self,
         request: WriteRequest,

@@ -194,8 +194,8 @@ pub async fn restore(backup: &Path, address: &str, force: bool) -> Result<Verifi
     })
 }
 
-/// Checks that the file is a sound database of this version or an older one. Returns whether it is of this version.
-/// Errors name the file `of` which it is a copy.
+/// Checks that `copy` is a sound database of this version or an older one. Returns whether it is of this version.
+/// Errors name `of`, the file that was copied.
 async fn verify(copy: &Path, of: &Path) -> Result<bool> {
     let mut connection = connect(copy).await.map_err(|error| BackupError::Damaged {
         path: text(of),

@@ -33,7 +33,7 @@ const READERS: u32 = 8;
 /// response.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long the statements between two round trips of the group may take together. If a single statement takes longer,
+/// How long the statements of one call of [`Connection::run`] may take together. If a single statement takes longer,
 /// the database does not respond.
 const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(4);
 

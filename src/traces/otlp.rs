@@ -230,8 +230,8 @@ pub async fn of_group<F: Future>(span: &Option<GroupSpan>, group: F) -> F::Outpu
     }
 }
 
-/// Links the request of this task to the spans that created the jobs that it has claimed: of each job its
-/// `traceparent`, or an empty text.
+/// Links the request of this task to the spans that created the jobs that it has claimed. `traceparents` has one text
+/// per job, empty for a job without a trace.
 pub fn claimed<I: IntoIterator<Item = String>>(traceparents: impl FnOnce() -> I) {
     if TRACER.get().is_none() {
         return;

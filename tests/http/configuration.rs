@@ -119,7 +119,8 @@ fn what_is_shown_is_a_configuration_file_with_the_same_meaning() {
 fn secrets_are_not_shown() {
     let file = Configured::new(
         "qless-token = \"the-secret-of-qless\"\nui-key = [\"viewer:olga:the-secret-of-olga\"]\n\
-         admin-token = \"the-secret-of-admin\"\ndatabase = \"postgres://me:the-secret-of-db@host/db\"\n",
+         admin-token = \"the-secret-of-admin\"\ndatabase = \"postgres://me:the-secret-of-db@host/db\"\n\
+         otlp-endpoint = \"http://me:the-secret-of-otlp@host:4318\"\n",
     );
     let variables = [("SWITCHYARD_RELAY_TOKEN", "the-secret-of-relay")];
     let arguments = [
@@ -145,6 +146,10 @@ fn secrets_are_not_shown() {
     }
     assert!(
         shown.contains("database = \"postgres://me@host/db\""),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("otlp-endpoint = \"http://me@host:4318"),
         "{shown}"
     );
 }

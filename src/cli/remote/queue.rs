@@ -263,7 +263,7 @@ async fn delete(session: &Session, queue: &QueueName) -> Result<ActionOutcome> {
         }
         Protocol::Lmstfy => session.act(DestroyQueue { queue, back }).await,
         Protocol::Qless | Protocol::Relay => Err(Failure::usage(
-            "only Jobq and lmstfy queues can be deleted; cancel the jobs of this queue, then forget it",
+            "only Jobq and lmstfy queues can be deleted; cancel (qless) or delete (Relay) the jobs of this queue, then forget it",
         )),
     }
 }

@@ -48,7 +48,8 @@ pub enum Report {
 pub enum ReportResult {
     /// The server has recorded it, now or at an earlier attempt.
     Done,
-    /// The API has no such verb, so the job is delivered again when its lease expires.
+    /// The API has no such verb. When the lease expires, the job is delivered again, or dead-lettered if it has no retries
+    /// left.
     LeftToExpire,
     /// Why the worker no longer has the job.
     Lost(String),

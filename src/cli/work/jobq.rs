@@ -18,7 +18,7 @@ use crate::config::ProtocolOptions;
 /// How often to check that no other client has changed the state.
 const CHECK_INTERVAL: Duration = Duration::from_secs(15);
 
-/// How many heartbeats there are in the time after which a job is taken over.
+/// How many heartbeats there are, at least, in the time after which a job is taken over.
 const EVENTS_PER_PERIOD: u32 = 3;
 
 /// The response to a poll that finds nothing.

@@ -162,8 +162,8 @@ pub async fn delete_found(
     Ok(found.len())
 }
 
-/// Deletes the newest jobs, in any state, with their dependencies and dependents: most jobs are newer than
-/// those on which they depend. Returns whether there may be more.
+/// Deletes the newest jobs, in any state, and their rows in `dependencies`. The newest first, because most jobs are
+/// newer than those on which they depend. Returns whether there may be more.
 pub async fn delete_any(
     connection: &mut Connection,
     work: &mut UnitOfWork,

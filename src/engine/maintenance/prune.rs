@@ -197,7 +197,7 @@ WITH slice AS (
 SELECT failure_group, (SELECT count(*) FROM slice), queue FROM slice ORDER BY failure_group DESC, queue DESC LIMIT 1";
 
 // The join with `queues` lets the primary key (kind, queue, day, ...) find the rows.
-// Of other protocols, up to day $7, which is not after day $2.
+// Deletes rows of qless queues up to day $2, and those of other protocols up to day $7, which is not after $2.
 const PRUNE_COUNTERS: &str = "
 DELETE FROM tallies WHERE kind = $1 AND day <= $2 AND slot >= $3 AND (queue, day, slot, server) IN (
     SELECT t.queue, t.day, t.slot, t.server FROM queues AS q CROSS JOIN tallies AS t

@@ -254,8 +254,8 @@ pub struct Job {
     pub priority: f64,
     /// When the job became available; for scheduled and depends, the earliest time at which it can.
     pub ready_at: Time,
-    /// When the job entered the stored state: for a job that became due, when it was put; for a stalled one, when it was
-    /// claimed. See [`Job::state_since`].
+    /// When the job entered the stored state; but for a job that became due, or whose dependencies were completed, when
+    /// it was put. For a stalled one, this is when it was claimed. See [`Job::state_since`].
     pub since: Time,
     /// Present exactly while the job is running.
     pub lease: Option<Lease>,

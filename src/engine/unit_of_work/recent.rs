@@ -217,7 +217,8 @@ impl Runner {
         (!seen.is_empty()).then(|| tasks::save_seen(&seen, self.trust_client_clock))
     }
 
-    /// Notes the workers of a committed transaction, which has saved all of them, or those of earlier transactions.
+    /// Notes the workers of a committed transaction. `saved`: it has saved these and all earlier ones. `stored_recent`:
+    /// it has stored what was deferred, and with it the earlier ones.
     pub fn note_seen(&self, work: &UnitOfWork, saved: bool, stored_recent: bool) {
         let seen = self.recent.seen.lock();
         let mut seen = seen.unwrap_or_else(PoisonError::into_inner);

@@ -53,8 +53,8 @@ pub fn announce_lost_lock(work: &mut UnitOfWork, key: &JobKey, worker: &str) {
     work.events.log(&event);
 }
 
-/// Ends expired leases before jobs of the queue are claimed. Jobs with attempts left are queued again as of the end of
-/// their lease.
+/// Ends expired leases before jobs of the queue are claimed. Jobs with attempts left are queued again; see
+/// [`expire_lease`].
 pub fn expire_leases(work: &mut UnitOfWork, queue: QueueId) {
     let mut back = Vec::new();
     while let Some(key) = work.next_expired_lease(queue) {

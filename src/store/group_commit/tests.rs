@@ -198,7 +198,7 @@ async fn large_requests_without_a_caller_are_skipped_and_make_room() {
 }
 
 #[tokio::test]
-async fn steps_that_are_put_back_come_first_in_order_and_still_count() {
+async fn requests_that_are_put_back_come_first_in_order_and_still_count() {
     let (sender, mut queue) = queue::<CountingRunner>();
     let stop = CancellationToken::new();
     for _ in 0..HEAVY_QUEUED_MAX {
@@ -261,7 +261,7 @@ async fn a_request_waits_until_fewer_than_4096_wait_or_run() {
 }
 
 #[tokio::test]
-async fn steps_that_are_too_large_together_run_later_with_fewer_others() {
+async fn requests_that_are_too_large_together_run_later_with_fewer_others() {
     for (large_max, expected) in [
         (8, vec![vec![256; 8], vec![256; 3]]),
         (1, vec![vec![usize::MAX]; 11]),

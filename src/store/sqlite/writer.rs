@@ -46,9 +46,9 @@ pub struct Connection {
     was_busy: bool,
     /// The files that were opened; `None` for a temporary database.
     files: Option<Files>,
-    /// The disk reserve; `None` for a temporary database or one that is opened briefly.
+    /// The disk reserve; `None` for a temporary database, and with `Settings::alongside_server`.
     reserve: Option<Reserve>,
-    /// `None` for a temporary database or one that is opened briefly: a commit runs a checkpoint if the log is long.
+    /// `None` in the same cases: a commit then runs a checkpoint if the log is long.
     checkpoints: Option<Checkpoints>,
     /// Held while the connection is open; `None` alongside a server, which holds it.
     _lock: Option<File>,
@@ -70,8 +70,8 @@ impl Connection {
         Connection::connect(path, synchronous, Some(lock))
     }
 
-    /// A second connection that writes, alongside the server that has the file open. It is meant for brief use and runs
-    /// no migrations.
+    /// A second connection that writes, alongside the server that has the file open. It is meant for one command and
+    /// runs no migrations.
     pub(in crate::store) async fn open_alongside(path: &Path) -> Result<Connection, StoreError> {
         if !path.is_file() {
             return Err(StoreError::OtherVersion);

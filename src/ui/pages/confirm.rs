@@ -246,10 +246,10 @@ fn effect(action: JobActionKind, view: &ConfirmView) -> Vec<String> {
 /// The field for the argument: a queue, a priority, a tag.
 fn argument(action: JobActionKind, bulk: &OperationRequest, view: &ConfirmView) -> AnyView {
     let (label, kind) = match action {
-        JobActionKind::Move => ("Target queue", "text-cell"),
+        JobActionKind::Move => ("Target queue", "text"),
         JobActionKind::Priority => ("Priority", "number"),
-        JobActionKind::Tag | JobActionKind::Untag => ("Tag", "text-cell"),
-        JobActionKind::RenameTag => ("New tag", "text-cell"),
+        JobActionKind::Tag | JobActionKind::Untag => ("Tag", "text"),
+        JobActionKind::RenameTag => ("New tag", "text"),
         JobActionKind::Retry
         | JobActionKind::Cancel
         | JobActionKind::Track

@@ -24,7 +24,7 @@ pub fn LoginPage() -> impl IntoView {
             let wait = plural(seconds, "second", "seconds");
             (
                 String::new(),
-                Some(format!("Too many failed attempts. Try again in {wait}.")),
+                Some(format!("Too many attempts. Try again in {wait}.")),
             )
         }
     };

@@ -126,7 +126,7 @@ async fn events_that_are_followed_are_committed_with_their_changes_and_in_order(
 }
 
 #[tokio::test]
-async fn what_is_kept_back_is_bounded() {
+async fn what_is_deferred_is_bounded() {
     let folder = TempDir::new().unwrap();
     let engine = open(folder.path()).await;
     let job = || Put {

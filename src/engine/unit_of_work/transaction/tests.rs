@@ -44,7 +44,7 @@ async fn only_one_request_fails(verb: fn(&mut UnitOfWork) -> Result<()>) {
 }
 
 #[tokio::test]
-async fn a_step_that_the_database_refuses_is_refused_alone() {
+async fn a_request_that_the_database_refuses_fails_alone() {
     only_one_request_fails(|work| {
         work.add_statements([Statement::new("INSERT INTO tags (job) VALUES (NULL)", [])]);
         Ok(())

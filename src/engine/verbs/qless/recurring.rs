@@ -155,7 +155,7 @@ impl Engine {
     }
 }
 
-/// IDs of children that [`Engine::run_recurring`] loads, because some may be in use.
+/// IDs of children that [`Engine::run_recurring`] loads in addition to the first one, because some may be in use.
 const RUN_NOW_IDS: i64 = 20;
 
 fn find(work: &UnitOfWork, id: &str) -> Result<Recurring> {

@@ -1,4 +1,4 @@
-//! Track: publishes the events of a job.
+//! Track: publishes the events of a job also on one channel per kind of event.
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -13,7 +13,7 @@ use crate::engine::verbs::qless::tag::need_of_tagged;
 pub const TRACKED_MAX: usize = 10_000;
 
 impl Engine {
-    /// Publishes the events of jobs from now on, and tags the jobs.
+    /// Tracks jobs, and tags them.
     pub async fn track(
         &self,
         jobs: Vec<(JobKey, Vec<String>)>,
