@@ -213,8 +213,8 @@ impl Shared {
         open.extend(ids.iter().cloned());
     }
 
-    /// Replaces the IDs with those that the server generated. Another connection may already have recorded such a job
-    /// as finished.
+    /// Replaces the IDs of this program with the IDs that the server has generated. Another connection may have finished
+    /// such a job already.
     fn replace(&self, ids: &[String], chosen: &[String]) {
         if ids == chosen {
             return;

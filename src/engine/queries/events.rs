@@ -42,7 +42,7 @@ impl Engine {
         limit: usize,
         channel: Option<&str>,
     ) -> Result<(Vec<PublishedEvent>, i64)> {
-        self.events_within(READ_BYTES_MAX, i64::MAX, after, limit, channel)
+        self.events_within(READ_BYTES_MAX, after, limit, channel)
             .await
     }
 
@@ -54,14 +54,12 @@ impl Engine {
         limit: usize,
         channel: Option<&str>,
     ) -> Result<(Vec<PublishedEvent>, i64)> {
-        self.events_within(1, BATCH_BYTES, after, limit, channel)
-            .await
+        self.events_within(BATCH_BYTES, after, limit, channel).await
     }
 
     async fn events_within(
         &self,
         bytes_max: i64,
-        kept_bytes_max: i64,
         after: i64,
         limit: usize,
         channel: Option<&str>,
@@ -83,7 +81,7 @@ impl Engine {
                 if channel.is_none_or(|channel| channel == event.channel) {
                     kept += i64::try_from(event.data.len()).unwrap_or(i64::MAX);
                     found.push(event);
-                    if found.len() >= limit || kept >= kept_bytes_max {
+                    if found.len() >= limit || kept >= bytes_max {
                         return Ok((found, last));
                     }
                 }

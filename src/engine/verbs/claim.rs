@@ -108,8 +108,8 @@ fn is_full(jobs: &[Job]) -> bool {
 }
 
 impl Engine {
-    /// Leases jobs to a worker, in the order described at [`Order`]. Large claims use several transactions. Those that
-    /// have not begun when the caller disconnects lease no jobs.
+    /// Leases jobs to a worker, in the order described at [`Order`]. Large claims use several transactions. If
+    /// the caller disconnects, the remaining transactions lease no jobs.
     pub async fn claim(&self, claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
         self.note_claim(&claim, now);
         let claimed = if claim.order == Order::Ordered && claim.queues.len() > QUEUES_MAX {

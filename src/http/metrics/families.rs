@@ -59,7 +59,7 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// The labels of a queue, or, for `None`, those that the other queues share.
+/// The labels of a queue. For `None`, the labels that all queues without labels of their own share.
 fn labels(queue: Option<&Queue>) -> Labels<'_> {
     queue.map_or(OTHER, Labels::of)
 }

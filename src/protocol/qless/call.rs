@@ -47,7 +47,7 @@ pub struct Call {
 }
 
 /// Bytes that a short query parameter occupies: two texts, and their allocations.
-const PAIR_BYTES: usize = size_of::<(String, String)>() + 32;
+const PAIR_BYTES: usize = size_of::<(String, String)>() + 2 * fields::ALLOCATION_OVERHEAD;
 
 impl<S: Send + Sync> FromRequest<S> for Call {
     type Rejection = ApiError;

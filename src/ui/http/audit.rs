@@ -90,13 +90,10 @@ pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Ne
         Ok(buffered) => buffered,
         Err(status) => return status.into_response(),
     };
-    if has_too_many_fields(&body) {
-        return error_page(dashboard, info, PageError::Request(too_many_fields())).await;
-    }
-    let form = Form::new(request.uri().path(), &body);
-    if let Some(why) = invalid(&form, &body, is_cut) {
+    let form = form_at(request.uri().path(), &body);
+    if let Some(why) = unreadable(&body).or_else(|| invalid(&form, &body, is_cut)) {
         record_if_forbidden(&dashboard, &info, &form, least).await;
-        return error_page(dashboard, info, PageError::Request(why.to_owned())).await;
+        return error_page(dashboard, info, PageError::Request(why)).await;
     }
     let Some((action, target)) = actions::audited(&form) else {
         return run_or_forbid(dashboard, request, info, least, next).await;
@@ -163,13 +160,10 @@ pub async fn run_valid(dashboard: Dashboard, request: Request, next: Next) -> Re
         return StatusCode::REQUEST_TIMEOUT.into_response();
     };
     match buffered {
-        Ok((_, form, _)) if has_nul(&form) => {
-            error_page(dashboard, info, PageError::Request(NUL.to_owned())).await
-        }
-        Ok((_, form, _)) if has_too_many_fields(&form) => {
-            error_page(dashboard, info, PageError::Request(too_many_fields())).await
-        }
-        Ok((request, ..)) => next.run(request).await,
+        Ok((request, form, _)) => match unreadable(&form) {
+            Some(why) => error_page(dashboard, info, PageError::Request(why)).await,
+            None => next.run(request).await,
+        },
         Err(status) => status.into_response(),
     }
 }
@@ -198,32 +192,43 @@ async fn run_or_forbid(
     }
 }
 
+/// The form posted to `path`; without fields if it has too many.
+fn form_at(path: &str, body: &[u8]) -> Form {
+    match has_too_many_fields(body) {
+        true => Form::new(path, &[]),
+        false => Form::new(path, body),
+    }
+}
+
 /// Whether a form has so many fields that they would occupy many times its size.
 fn has_too_many_fields(form: &[u8]) -> bool {
     count_parameters(form) > PARAMETERS_MAX
 }
 
-fn too_many_fields() -> String {
-    format!("The form has more than {PARAMETERS_MAX} fields.")
-}
-
-/// The error of a form with a NUL.
-const NUL: &str = "A field of the form contains a NUL character.";
-
-/// Why a form is rejected before its action runs: it could not be stored, or the log could not name its target.
-/// `is_cut`: the form continues after these fields.
-fn invalid(form: &Form, body: &[u8], is_cut: bool) -> Option<&'static str> {
-    if has_nul(body) {
-        Some(NUL)
-    } else if !form_parts(body).all(has_plain_name) {
-        Some("The name of a field is invalid.")
-    } else if is_cut && form.path() == PUT.path && form.field("queue").is_empty() {
-        Some("The field with the queue must precede the one with the payload.")
-    } else if is_cut && form.path() == RETRY_BY_HAND.path && form.field("id").is_empty() {
-        Some("The field with the ID must precede the one with the payload.")
+/// Why the fields of a form are not read.
+fn unreadable(form: &[u8]) -> Option<String> {
+    if has_nul(form) {
+        Some("A field of the form contains a NUL character.".to_owned())
+    } else if has_too_many_fields(form) {
+        Some(format!("The form has more than {PARAMETERS_MAX} fields."))
     } else {
         None
     }
+}
+
+/// Why a form is rejected before its action runs: the log could not name its target. `is_cut`: the form continues after
+/// these fields.
+fn invalid(form: &Form, body: &[u8], is_cut: bool) -> Option<String> {
+    let why = if !form_parts(body).all(has_plain_name) {
+        "The name of a field is invalid."
+    } else if is_cut && form.path() == PUT.path && form.field("queue").is_empty() {
+        "The field with the queue must precede the one with the payload."
+    } else if is_cut && form.path() == RETRY_BY_HAND.path && form.field("id").is_empty() {
+        "The field with the ID must precede the one with the payload."
+    } else {
+        return None;
+    };
+    Some(why.to_owned())
 }
 
 /// The fields of a form, with their values.

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 use std::mem::discriminant;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::authentication::RequestInfo;
-use crate::request::network_of;
+use super::page_slots::Client;
 
 /// Maximum number of exports of jobs at the same time: of all users, of all clients without credentials, and of one user or,
 /// without credentials, of one address.
@@ -20,24 +19,6 @@ const EXPORTS_OF_CLIENT_MAX: usize = 2;
 /// [`WAIT_MAX`].
 const RATE_MIN: u64 = 16 << 10;
 const WAIT_MAX: Duration = Duration::from_secs(30);
-
-/// Whose exports are counted together.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Client {
-    User(String),
-    /// Without credentials. For IPv6, a network.
-    Guest(IpAddr),
-}
-
-impl Client {
-    fn of(info: &RequestInfo) -> Client {
-        let user = info.principal.as_ref().filter(|it| it.has_credentials());
-        match user {
-            Some(user) => Client::User(user.identity.name.clone()),
-            None => Client::Guest(network_of(info.from)),
-        }
-    }
-}
 
 /// The exports that are running, by client.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +39,7 @@ impl ExportSlots {
     /// # Errors
     /// If none is free.
     pub fn take(&self, info: &RequestInfo) -> Result<ExportSlot, Full> {
-        self.take_for(Client::of(info))
+        self.take_for(Client::of(info.principal.as_ref(), info.from, false))
     }
 
     fn take_for(&self, client: Client) -> Result<ExportSlot, Full> {

@@ -40,14 +40,25 @@ const LOGIN_MAX: usize = 8;
 /// How long a request waits for a slot.
 const WAIT_MAX: Duration = Duration::from_secs(4);
 
-/// Whom a page is for.
+/// Whom a page or an export is for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Client {
+pub enum Client {
     User(String),
     /// Without credentials. For IPv6, a network.
     Guest(IpAddr),
     /// The login page, or an error, for a client without access.
     Login(IpAddr),
+}
+
+impl Client {
+    /// The client of a request. `is_login`: the request is for the login page.
+    pub fn of(user: Option<&Principal>, from: Option<IpAddr>, is_login: bool) -> Client {
+        match user {
+            Some(user) if user.has_credentials() => Client::User(user.identity.name.clone()),
+            Some(_) if !is_login => Client::Guest(network_of(from)),
+            _ => Client::Login(network_of(from)),
+        }
+    }
 }
 
 /// The requests of one client.
@@ -86,12 +97,11 @@ impl PageSlots {
         from: Option<IpAddr>,
         is_login: bool,
     ) -> Result<PageSlot, Response> {
-        let known = user.filter(|user| user.has_credentials());
-        let from = network_of(from);
-        let (client, common) = match (known, user) {
-            (Some(known), _) => (Client::User(known.identity.name.clone()), None),
-            (None, Some(_)) if !is_login => (Client::Guest(from), Some(&self.guests)),
-            _ => (Client::Login(from), Some(&self.login)),
+        let client = Client::of(user, from, is_login);
+        let common = match client {
+            Client::User(_) => None,
+            Client::Guest(_) => Some(&self.guests),
+            Client::Login(_) => Some(&self.login),
         };
         let (request, own) = self.begin(client).ok_or_else(busy)?;
         let waits = async {

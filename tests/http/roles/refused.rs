@@ -187,4 +187,10 @@ async fn a_form_has_at_most_1_100_fields() {
             assert_eq!(text.contains(why), is_refused, "{path} {fields}: {text}");
         }
     }
+    let vera = Browser::at(&server).with_key(VERA);
+    let form = vec![("id", "a"); 1_101];
+    assert_eq!(vera.post("/ui/fn/cancel", &form).await.status(), 400);
+    let entries = vera.audit("?action=cancel").await;
+    assert_eq!(entries.len(), 1, "the action is forbidden, too");
+    assert_eq!(entries[0]["target"], "");
 }

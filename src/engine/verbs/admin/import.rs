@@ -113,7 +113,7 @@ impl Engine {
             .await
     }
 
-    /// Creates the queues that do not exist, and pauses those that are paused in the source.
+    /// Creates each queue that does not exist, and pauses each queue that is paused in the source.
     pub async fn import_queues(&self, queues: Vec<ImportedQueue>) -> Result<()> {
         let add = |work: &mut UnitOfWork, queue: &ImportedQueue| {
             add_queue(work, queue);

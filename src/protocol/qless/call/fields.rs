@@ -14,7 +14,7 @@ use crate::memory;
 use crate::protocol::qless::error::ApiError;
 
 /// Bytes that an allocation occupies beyond what it holds.
-const ALLOCATION_OVERHEAD: usize = 16;
+pub const ALLOCATION_OVERHEAD: usize = 16;
 
 /// The fields of a JSON object, as JSON text. If a name repeats, the last one counts.
 #[derive(Default)]
