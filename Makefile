@@ -23,7 +23,7 @@ target := $(shell uname -m)-unknown-linux-musl
 
 help: ## print this help
 	@sed -n -e 's/^##@ \(.*\)/\n\1/p' -e 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | awk -F'\t' 'NF == 2 { printf "%-16s%s\n", $$1, $$2 } NF != 2'
-	@printf '\nEach target installs the tools it needs. ARGS="…" passes arguments. See CONTRIBUTING.md for details.\n'
+	@printf '\nEach target installs the tools it needs, except cargo-nextest (chaos, soak, stress). ARGS="…" passes arguments. See CONTRIBUTING.md for details.\n'
 
 ##@ Run
 
@@ -58,7 +58,7 @@ static: $(site) ## like package, but the binary needs no library of the system (
 # that take long begin first.
 phases := rust browser postgres unit plain audit cost wasm clients packages size fuzz
 
-test: ## run every check that CI runs, side by side; the output is also in target/test
+test: ## run the checks of .ci/run, side by side; the output is also in target/test
 	@$(MAKE) --no-print-directory -j2 $(site) $(server) fmt
 	@rm -rf target/test && mkdir -p target/test
 	@$(MAKE) --no-print-directory --keep-going -j3 $(phases:%=phase-%); status=$$?; scripts/phase.sh summary; exit $$status

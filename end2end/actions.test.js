@@ -92,14 +92,14 @@ for (const { test, id } of dashboard.modes) {
   });
 
   test("the color scheme can be selected", async (page) => {
-    const choose = async (colours) => {
+    const choose = async (colors) => {
       await page.getByRole("button", { name: "Display", exact: true }).click();
-      await page.getByRole("button", { name: `Theme: ${colours}` }).click();
+      await page.getByRole("button", { name: `Theme: ${colors}` }).click();
       await page.waitForURL("**/ui/workers");
     };
     await page.goto("/ui/workers");
-    for (const [colours, theme] of [["Dark", "dark"], ["Light", "light"], ["Auto", null], ["Light", "light"]]) {
-      await choose(colours);
+    for (const [colors, theme] of [["Dark", "dark"], ["Light", "light"], ["Auto", null], ["Light", "light"]]) {
+      await choose(colors);
       assert.equal(await page.locator("html").getAttribute("data-theme"), theme);
     }
   });

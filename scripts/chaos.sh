@@ -24,9 +24,11 @@ freezes    postgres        SWITCHYARD_FREEZES      10      frozen::a_frozen_serv
 jumps      postgres        SWITCHYARD_JUMPS        60      machine_clock::a_jump_of_one_servers_clock_ends_no_lease
 network    postgres        SWITCHYARD_BREAKS       20      network::connections_ network::responses_ network::a_slow
 failovers  postgres        SWITCHYARD_FAILOVERS    20      network::a_standby_that_takes_over
+patroni    postgres        SWITCHYARD_PATRONI      10      network::a_leader_that_patroni
 polls      sqlite,postgres SWITCHYARD_POLLS        10000   many::idle_long_polls
 slow       sqlite,postgres SWITCHYARD_SLOW_CLIENTS 1000    many::slow_clients
 queues     sqlite,postgres SWITCHYARD_QUEUES       10000   many::many_queues
+long       sqlite,postgres SWITCHYARD_LONG_QUEUE   10000000 many::a_long_queue
 namespaces sqlite,postgres SWITCHYARD_NAMESPACES   50000   many::many_namespaces
 chain      sqlite,postgres SWITCHYARD_CHAIN        10000   many::a_long_chain
 dependents sqlite,postgres SWITCHYARD_DEPENDENTS   1000    many::a_job_with_many_dependents
@@ -58,6 +60,7 @@ while read -r name on variable number tests; do
     for database in ${on//,/ }; do
         [[ ,$databases, == *,$database,* ]] || continue
         log=$folder/$name-$database.log
+        [ "$name" != patroni ] || scripts/unpack.sh patroni
         # shellcheck disable=SC2206 # several names of tests
         command=("$@" --profile chaos --success-output final --no-fail-fast $tests)
         [ "$database" = sqlite ] || command=(scripts/postgres.sh "${command[@]}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Puts programs that some tests need into .tools/NAME/usr, unless they are installed:
 #
-#     unpack.sh prometheus|proxies
+#     unpack.sh prometheus|proxies|patroni
 #
 # They come from Debian's packages, which are only unpacked: installing them would start servers. On other systems, and
 # without the packages, the tests that need them are skipped.
@@ -13,7 +13,12 @@ folder=.tools/$name
 case $name in
 prometheus) packages=(prometheus) files=(bin/promtool bin/prometheus) ;;
 proxies) packages=(nginx caddy) files=(sbin/nginx bin/caddy) ;;
-*) echo "unpack: unknown name $name; known are prometheus and proxies" >&2 && exit 2 ;;
+patroni)
+    packages=(patroni etcd-server)
+    packages+=(python3-{cdiff,click,dateutil,dnspython,etcd,prettytable,psutil,psycopg2,six,urllib3,wcwidth,yaml})
+    files=(bin/patroni bin/etcd)
+    ;;
+*) echo "unpack: unknown name $name; known are prometheus, proxies and patroni" >&2 && exit 2 ;;
 esac
 
 # Whether these files are installed or unpacked.

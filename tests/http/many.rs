@@ -1,5 +1,5 @@
-//! Many idle polls, slow clients, queues, namespaces and dependencies. The tests are short; `make chaos ARGS=many` sets
-//! the numbers of the reliability programme, and shows the figures that they print.
+//! Many idle polls, slow clients, queues, namespaces and dependencies, and a long queue. The tests are short; `make chaos`
+//! sets the numbers of `docs/reliability.md`, and shows the figures that they print.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -60,6 +60,12 @@ async fn longest_hold(server: &Server) -> String {
     });
     let longest = buckets.find(|(_, n)| *n == all);
     longest.expect("a bucket with all").0
+}
+
+/// The median.
+fn p50(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
 }
 
 /// The 99th percentile.
@@ -319,5 +325,93 @@ async fn a_job_with_many_dependents_releases_all_of_them() {
     println!(
         "{count} jobs, dependents of one: released in {:.0} ms, longest hold of the writer {hold} s",
         completed.as_secs_f64() * 1e3
+    );
+}
+
+/// Puts, claims and completes jobs one after the other. Returns how long each took, the waits for others not included.
+async fn cycles(server: &Server, queue: &str, count: usize) -> Vec<Duration> {
+    let worker = server.by("w");
+    let mut times = Vec::new();
+    for _ in 0..count {
+        let began = Instant::now();
+        worker.add(queue, json!({"meta": 1})).await;
+        let claimed = worker.pop(queue).await;
+        let id = claimed["id"].as_str().expect("a job");
+        worker.complete(queue, id).await;
+        times.push(began.elapsed());
+    }
+    times
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_queue_is_claimed_in_order_and_deleted_when_complete() {
+    let count = number("SWITCHYARD_LONG_QUEUE", 4_000);
+    let few = (count / 20).clamp(20, 1_000);
+    let server = Server::with(&["--no-auth"]);
+    cycles(&server, "short", few).await;
+    let short = p50(cycles(&server, "short", few).await);
+    let began = Instant::now();
+    for first in (0..count).step_by(ITEMS) {
+        let job = |n: usize| json!({"id": n.to_string(), "meta": 1});
+        let some = (first..count.min(first + ITEMS)).map(job).collect();
+        put_all(&server, "long", some).await;
+    }
+    let put = began.elapsed();
+    // These claim the oldest jobs of the queue, and add as many at its end.
+    let long = p50(cycles(&server, "long", few).await);
+    let began = Instant::now();
+    let page = format!("http://{}/ui/queues/long", server.address);
+    let page = server.http.get(page).send().await.expect("a response");
+    assert_eq!(page.status(), 200);
+    page.text().await.expect("a text");
+    let page = began.elapsed();
+    // A tenth is completed, in order, and then deleted.
+    server
+        .client()
+        .set("jobs-history-count", json!(count))
+        .await
+        .ok();
+    let (worker, began, mut next) = (server.by("w"), Instant::now(), few);
+    while next < few + count / 10 {
+        let ids = worker.pop_ids("long", ITEMS).await;
+        for id in &ids {
+            assert_eq!(*id, next.to_string());
+            next += 1;
+        }
+        let done: Vec<Value> = ids
+            .iter()
+            .map(|id| json!({"id": id, "meta": null}))
+            .collect();
+        worker.post("/complete/long", json!(done)).await.ok();
+    }
+    let completed = began.elapsed();
+    let began = Instant::now();
+    server
+        .client()
+        .set("jobs-history-count", json!(0))
+        .await
+        .ok();
+    // It takes as long as there are jobs, so it has no limit but that of all tests.
+    let complete =
+        "switchyard_jobs{protocol=\"qless\",namespace=\"\",queue=\"long\",state=\"complete\"}";
+    while Metrics::of(&server).await.value(complete).unwrap_or(0.0) > 0.0 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let deleted = began.elapsed();
+    let waiting = complete.replace("complete", "waiting");
+    let left = Metrics::of(&server).await.value(&waiting);
+    assert_eq!(left, Some((count + few - next) as f64));
+    let rate = |jobs: usize, took: Duration| jobs as f64 / took.as_secs_f64();
+    let hold = longest_hold(&server).await;
+    println!(
+        "{count} jobs, in one queue: put {:.0}, completed {:.0}, deleted {:.0} per second; a cycle {:.1} ms, in a short \
+         queue {:.1} ms; page {:.0} ms, {:.0} MB, longest hold of the writer {hold} s",
+        rate(count, put),
+        rate(next - few, completed),
+        rate(next, deleted),
+        long.as_secs_f64() * 1e3,
+        short.as_secs_f64() * 1e3,
+        page.as_secs_f64() * 1e3,
+        server.memory_mb()
     );
 }

@@ -18,6 +18,7 @@ pub mod log;
 pub mod machine_clock;
 pub mod metrics;
 pub mod pair;
+pub mod patroni;
 pub mod ports;
 pub mod postgres;
 pub mod random;

@@ -84,12 +84,7 @@ impl Postgres {
     }
 
     fn with(disk: Disk) -> Option<Postgres> {
-        let Ok(other) = std::env::var("SWITCHYARD_TEST_POSTGRES_DATA") else {
-            println!("not run: it needs PostgreSQL (scripts/postgres.sh)");
-            return None;
-        };
-        let other = fs::metadata(other).expect("the data of the shared one");
-        let owner = (other.uid(), other.gid());
+        let owner = shared_owner()?;
         let postgres = Postgres {
             folder: owned_folder(owner),
             port: Port::reserve(),
@@ -354,15 +349,25 @@ impl Postgres {
     }
 }
 
+/// The user and group of the server that all tests share; `None` if the tests run on SQLite.
+pub fn shared_owner() -> Option<(u32, u32)> {
+    let Ok(data) = std::env::var("SWITCHYARD_TEST_POSTGRES_DATA") else {
+        println!("not run: it needs PostgreSQL (scripts/postgres.sh)");
+        return None;
+    };
+    let data = fs::metadata(data).expect("the data of the shared one");
+    Some((data.uid(), data.gid()))
+}
+
 /// A folder for the data of a server with this user and group.
-fn owned_folder(owner: (u32, u32)) -> TempDir {
+pub fn owned_folder(owner: (u32, u32)) -> TempDir {
     let folder = TempDir::new().expect("a folder for the data");
     chown(folder.path(), Some(owner.0), Some(owner.1))
         .expect("the owner of the folder can be changed");
     folder
 }
 
-fn is_root() -> bool {
+pub fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0)
 }
 

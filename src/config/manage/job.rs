@@ -73,7 +73,7 @@ pub enum JobCommand {
         #[command(flatten)]
         targets: Targets,
     },
-    /// Track jobs: publish their events and list them on the dashboard.
+    /// Track jobs: publish their events also on channels for tracked jobs, and list them on the dashboard.
     Track(Targets),
     /// Stop tracking jobs.
     Untrack(Targets),

@@ -16,7 +16,7 @@ use crate::engine::tokens::Grant;
 use crate::engine::unit_of_work::{Needs, NextJobs, UnitOfWork};
 use crate::engine::verbs::claim::lease::Claimed;
 use crate::engine::verbs::claim::round_robin::Turns;
-use crate::memory::{SMALL_MAX, reserve};
+use crate::memory::{SMALL_MAX, reserve_loaded};
 use crate::traces;
 
 /// Bytes that the texts of a claim's jobs may have, not counting the last job, because a response must have room for
@@ -188,7 +188,7 @@ impl Engine {
                 claim.queues = round.left;
             }
             // These jobs are leased, so they are returned, but without memory no more are claimed.
-            let is_busy = bytes > SMALL_MAX && Box::pin(reserve(bytes)).await.is_err();
+            let is_busy = bytes > SMALL_MAX && Box::pin(reserve_loaded(bytes)).await.is_err();
             if is_busy
                 || claim.queues.is_empty()
                 || is_all

@@ -35,6 +35,9 @@ const RENDERINGS_MAX: usize = 64;
 /// Maximum size of a page.
 const PAGE_BYTES_MAX: usize = 16 << 20;
 
+/// Larger deltas need a slot, like whole pages; in bytes.
+const SMALL_DELTA_MAX: usize = 32 << 10;
+
 /// The header of a refresh with the ID of the rendering that the browser has; the response is a delta.
 const BASE: &str = "x-switchyard-base";
 
@@ -123,13 +126,19 @@ pub async fn share(State(dashboard): State<Dashboard>, request: Request, next: N
                 (header::CACHE_CONTROL, "no-store"),
                 (header::CONTENT_SECURITY_POLICY, NOTHING_RUNS),
             ];
-            if let Some(delta) = base.and_then(|base| pages.1.delta(&key, &page, &base)) {
-                return (headers, [(header::CONTENT_TYPE, DELTA)], delta).into_response();
+            let delta = base.and_then(|base| pages.1.delta(&key, &page, &base));
+            // A delta to an unknown rendering contains the whole page.
+            let is_small = |delta: &Bytes| delta.len() <= SMALL_DELTA_MAX;
+            if !delta.as_ref().is_some_and(is_small) {
+                // Because much will be compressed, also if another request has rendered it.
+                match dashboard.page_slots.take(user.as_ref(), from, false).await {
+                    Ok(_slot) => {}
+                    Err(busy) => return busy,
+                }
             }
-            // Because the whole page will be compressed, also if another request has rendered it.
-            match dashboard.page_slots.take(user.as_ref(), from, false).await {
-                Ok(_slot) => (headers, Html(page)).into_response(),
-                Err(busy) => busy,
+            match delta {
+                Some(delta) => (headers, [(header::CONTENT_TYPE, DELTA)], delta).into_response(),
+                None => (headers, Html(page)).into_response(),
             }
         }
         None => StatusCode::SERVICE_UNAVAILABLE.into_response(),

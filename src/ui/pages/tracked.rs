@@ -50,7 +50,7 @@ fn page(view: &TrackedView, request: &PageRequest) -> AnyView {
         <h1>"Tracked jobs"</h1>
         <p class="text-muted wrap-anywhere">
             {format!("{}.", plural(n(view.total), "tracked job", "tracked jobs"))} {left_out}
-            " Each change of a tracked job is published as an event, here and through the API."
+            " The puts, claims, expired leases, completions, failures and cancellations of tracked jobs are published as events, here and through the API."
         </p>
         <div class=CARD>
             {bulk::bar(bar, request)}

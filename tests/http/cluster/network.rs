@@ -1,16 +1,18 @@
 //! The network between a server and PostgreSQL breaks under load, or a standby takes over: nothing acknowledged is
 //! lost.
 //!
-//! `SWITCHYARD_BREAKS` sets how often the network breaks, `SWITCHYARD_FAILOVERS` how often a standby takes over.
+//! `SWITCHYARD_BREAKS` sets how often the network breaks, `SWITCHYARD_FAILOVERS` how often a standby takes over, and
+//! `SWITCHYARD_PATRONI` how often Patroni lets one take over.
 
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::time::sleep;
 
 use super::outage::{A_WHILE, FULL, begin_load, end_load, recovered};
 use crate::support::Server;
 use crate::support::link::{Link, Network};
-
+use crate::support::patroni::Patroni;
 use crate::support::postgres::Postgres;
 use crate::support::settings;
 
@@ -77,4 +79,39 @@ async fn a_standby_that_takes_over_has_everything_acknowledged() {
         recovered(&server).await;
     }
     end_load(load, vec![server], &primary.address(), &history).await;
+}
+
+/// Patroni lets the standby take over, in turn after a crash and as for maintenance. A proxy leads to its leader.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_that_patroni_replaces_loses_nothing() {
+    let Some(mut cluster) = Patroni::start().await else {
+        return;
+    };
+    let mut leader = cluster.settled().await;
+    let link = Link::to(cluster.port(leader)).await;
+    let server = Server::at_url(&cluster.address_at(link.port()), FULL);
+    // Otherwise the oldest complete jobs would be deleted during a long run.
+    let kept = json!(10_000_000);
+    server.client().set("jobs-history-count", kept).await.ok();
+    let (history, load) = begin_load(&[&server]);
+    for n in 0..settings::number("SWITCHYARD_PATRONI", 1) {
+        cluster.settled().await;
+        sleep(A_WHILE).await;
+        let is_crash = n % 2 == 0;
+        if is_crash {
+            cluster.crash(leader);
+        } else {
+            cluster.switch_over(leader).await;
+        }
+        let new = cluster.taken_over_from(leader).await;
+        link.leads_to(cluster.port(new));
+        if is_crash {
+            cluster.begin(leader);
+        }
+        leader = new;
+        cluster.settled().await;
+        recovered(&server).await;
+    }
+    let address = cluster.address_at(cluster.port(leader));
+    end_load(load, vec![server], &address, &history).await;
 }
