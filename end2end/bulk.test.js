@@ -78,7 +78,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     }
   });
 
-  test("only selected records of one state can be changed, because no search finds all", async (page) => {
+  test("in the list of one state, all records cannot be chosen, because no search finds them", async (page) => {
     await page.goto(`/ui/jobq/hosts?state=${name('["CREATED"')}`);
     assert.equal(await page.getByRole("radio", { name: /^all/ }).count(), 0);
     await page.goto("/ui/jobq/hosts");
@@ -176,7 +176,7 @@ dashboard.test("keys select jobs, all matching jobs and an action, and the selec
   assert.equal(await all.isChecked(), true);
   await press("*", "m");
   assert.equal(await page.getByRole("radio", { name: "all 3 matching" }).isChecked(), true);
-  // Selecting a row means the rows again.
+  // Selecting a row chooses "selected jobs" again, instead of all that match.
   await press("j", "x", "x");
   assert.equal(await page.getByRole("radio", { name: /^selected jobs/ }).isChecked(), true);
   await press("*", "m", "m");

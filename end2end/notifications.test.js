@@ -29,7 +29,7 @@ async function recorded(context, permission) {
   return shown;
 }
 
-/** Loads the page as soon as refreshes of the overview have this problem, so that it looks for problems. */
+/** Waits until the overview has this problem, and loads a page, which checks for problems. */
 async function look(page, problem) {
   const headers = { "x-switchyard-refresh": "1" };
   const refresh = async (headers) => (await fetch("/ui", { headers })).text();

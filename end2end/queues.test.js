@@ -69,7 +69,7 @@ for (const { test, id } of dashboard.modes) {
     assert.equal((await api.take(queue, "ada")).id, id("parcel"));
   });
 
-  test("queues are paused and resume from their row, selected, and all that match", async (page, api) => {
+  test("queues are paused and resumed: one from its row, the selected ones, and all that match", async (page, api) => {
     const harbor = id("harbor");
     const names = ["east", "north", "west"].map((name) => `${harbor}/${name}`);
     for (const name of names) await api.add(name, {}, `ship of ${name}`);

@@ -22,7 +22,7 @@ async function signIn(page, name, path = "/ui") {
   await page.waitForURL((url) => url.pathname + url.search === path);
 }
 
-/** Signs out with the button of the frame. On a phone, another button opens it. */
+/** Signs out with the button of the frame, which is under "More" on a phone. */
 async function signOut(page) {
   // A page that refreshes while the user signs out would get an error.
   const pause = page.getByRole("button", { name: "Pause live updates" });

@@ -89,7 +89,7 @@ class Clients(unittest.TestCase):
         self.assertIn("ValueError", failure["group"])
         self.assertEqual(self.client.jobs.failed(), {failure["group"]: 1})
 
-    def test_a_worker_is_told_that_it_lost_a_job(self):
+    def test_a_worker_is_notified_of_a_lost_lease(self):
         jid = self.put("Greet")
         job = self.queue.pop()
         # As the workers of the client do.

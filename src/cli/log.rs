@@ -22,7 +22,7 @@ type SetFilter = Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>;
 
 static FILTER: OnceLock<SetFilter> = OnceLock::new();
 
-/// Starts the log, as the options of the subcommand and `RUST_LOG` say. `None` if the command line is wrong.
+/// Starts the log, as the options of the subcommand and `RUST_LOG` say. `None` if the configuration file is wrong.
 pub fn start(subcommand: Option<&Subcommand>) {
     let (monitoring, level) = match subcommand {
         Some(Subcommand::Serve(options)) => (Some(&options.monitoring), Some(&options.log_level)),

@@ -31,7 +31,7 @@ use crate::config::Work;
 /// With `--once` or `--drain`: a job was not completed.
 const NOT_COMPLETED: u8 = 3;
 
-/// Runs until a signal, or with `--once` and `--drain` until there is no more work.
+/// Runs until a signal; with `--once` until one job has run, and with `--drain` until no job is available.
 pub async fn run(options: &Work) -> Result<ExitCode, Box<dyn Error>> {
     options.check()?;
     let client = options.connection.client()?;

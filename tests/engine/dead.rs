@@ -16,7 +16,7 @@ fn enqueue(id: &str) -> Enqueue {
 }
 
 /// Enqueues jobs with these IDs and lets their retries run out.
-async fn die(engine: &Engine, ids: &[String]) {
+async fn dead_letter(engine: &Engine, ids: &[String]) {
     let (queue, before) = (QueueKey::relay("q"), size(engine).await);
     // As many as a request may have that enqueues all or none.
     for part in ids.chunks(1_600) {
@@ -44,7 +44,7 @@ async fn size(engine: &Engine) -> i64 {
 async fn the_oldest_dead_jobs_are_requeued_and_jobs_with_ids_in_use_stay_dead() {
     let (engine, queue) = (engine().await, QueueKey::relay("q"));
     let ids: Vec<String> = (0..2_500).map(|number| format!("j{number:04}")).collect();
-    die(&engine, &ids).await;
+    dead_letter(&engine, &ids).await;
     let taken = ["j0000", "j1000", "j1500"].map(enqueue).to_vec();
     engine.enqueue(taken, Mode::Unique).await.unwrap();
 
@@ -66,7 +66,7 @@ async fn the_oldest_dead_jobs_are_requeued_and_jobs_with_ids_in_use_stay_dead() 
 async fn dead_jobs_with_the_same_id_are_identified_by_number() {
     let (engine, queue) = (engine().await, QueueKey::relay("q"));
     for _ in 0..3 {
-        die(&engine, &["twin".to_owned()]).await;
+        dead_letter(&engine, &["twin".to_owned()]).await;
     }
     let dead = engine.job_page(EffectiveState::Dead, Some(&queue), Place::First, 9, None);
     let dead = dead.await.unwrap().rows;

@@ -137,7 +137,7 @@ const KEYS: &str =
     "viewer:ada:secret-of-ada-0001,viewer:bob:secret-of-bob-0001,viewer:cyd:secret-of-cyd-0001";
 
 #[tokio::test]
-async fn a_user_has_two_exports_and_a_fifth_of_all_waits_its_turn() {
+async fn a_user_has_two_exports_and_a_fifth_of_all_is_rejected() {
     let server = Server::with(&["--ui-key", KEYS]);
     // More than the buffers of a connection hold.
     put(&server, "work", 0..12_000, &"long".repeat(50)).await;

@@ -194,7 +194,7 @@ async fn promtool_accepts_the_metrics_of_queues_with_any_name() {
     promtool(&["check", "metrics"], &metrics.text);
 }
 
-/// The answer in OpenMetrics.
+/// The response in OpenMetrics.
 async fn open_metrics(server: &Server) -> String {
     let url = format!("http://{}/metrics", server.address);
     let accept = "application/openmetrics-text;version=1.0.0,text/plain;q=0.5";
@@ -274,7 +274,7 @@ async fn queues_beyond_the_limit_are_counted_as_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn scrapes_at_the_same_time_share_an_answer() {
+async fn scrapes_at_the_same_time_share_a_response() {
     let server = Server::with(&[]);
     server.client().add_ids("q", &["a"]).await;
     let (http, url) = (
@@ -287,7 +287,7 @@ async fn scrapes_at_the_same_time_share_an_answer() {
     })
     .await;
     let different: HashSet<String> = texts.into_iter().collect();
-    // An answer is made at most once a second.
+    // A response is made at most once a second.
     assert!(different.len() < 50, "{}", different.len());
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::Server;
 
-/// The files, and what the routes that they describe take (`auth/routes.txt`).
+/// The descriptions, and the protections of the routes in each: the third column of `auth/routes.txt`.
 const FILES: [(&str, &[&str]); 5] = [
     ("qless", &["qless"]),
     ("lmstfy", &["namespace"]),
@@ -53,7 +53,7 @@ fn described(description: &Value) -> BTreeMap<String, BTreeSet<String>> {
         .collect()
 }
 
-/// The routes of the server that are not the dashboard's. `auth::rows` holds the list to the router.
+/// The routes of the server that are not the dashboard's. A test of `auth::rows` compares the list with the router.
 fn routes(takes: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http/auth/routes.txt");
     let text = fs::read_to_string(file).unwrap();

@@ -1,4 +1,4 @@
-//! qless over the Redis protocol: the commands of qless-core with the answers of its scripts.
+//! qless over the Redis protocol: the commands of qless-core with the replies of its scripts.
 
 use serde_json::{Value, json};
 

@@ -183,7 +183,7 @@ async fn a_waiting_worker_gets_a_job_however_it_becomes_available() {
     ] {
         let (path, data) = prepare(holder, way).await;
         let name = format!("waits for {way}");
-        // The second queue lists a worker that waits for a paused one.
+        // A claim of a paused queue does not list the worker; the second queue does.
         let wait = format!("/get?queue={way}&queue=idle&wait=60");
         let act = async {
             server.client().wait_until_seen(&name).await;

@@ -152,8 +152,8 @@ impl Client {
     }
 }
 
-fn outcome(answer: Option<&(u16, Value)>) -> Outcome {
-    match answer {
+fn outcome(response: Option<&(u16, Value)>) -> Outcome {
+    match response {
         Some((200, _)) => Outcome::Ok,
         Some((400..500, _)) => Outcome::Refused,
         Some(_) | None => Outcome::Unknown,

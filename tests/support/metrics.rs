@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use super::Server;
 
-/// The samples of an answer: values by name and labels, as they are written.
+/// The samples of a response: values by name and labels, as they are written.
 #[derive(Debug)]
 pub struct Metrics {
     pub text: String,
@@ -55,7 +55,7 @@ impl Metrics {
     }
 }
 
-/// Reads metrics until the condition is true. An answer is reused for a second, so the first can be too old.
+/// Reads metrics until the condition is true. A response is reused for a second, so the first can be too old.
 pub async fn metrics_when(
     server: &Server,
     what: &str,

@@ -265,12 +265,12 @@ impl Relay {
     }
 
     /// Sends a heartbeat for the job's run, without a body.
-    pub async fn beat(&self, job: &Job) -> Reply {
+    pub async fn heartbeat(&self, job: &Job) -> Reply {
         self.send(Method::PATCH, &job.run_path()).await
     }
 
     /// Sends a heartbeat with a state.
-    pub async fn beat_with(&self, job: &Job, state: impl Into<Body>) -> Reply {
+    pub async fn heartbeat_with(&self, job: &Job, state: impl Into<Body>) -> Reply {
         let path = job.run_path();
         self.send_json(Method::PATCH, &path, state).await
     }

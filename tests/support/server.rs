@@ -15,7 +15,7 @@ use super::{Caller, Response, database, template};
 const STOP_MAX: Duration = Duration::from_secs(60);
 
 /// A guard against a missing response: longer than any wait that a test requests.
-const ANSWER_MAX: Duration = Duration::from_secs(120);
+const RESPONSE_MAX: Duration = Duration::from_secs(120);
 
 /// A running server.
 #[derive(Debug)]
@@ -115,7 +115,7 @@ impl Server {
             // Ignores the proxy settings of the environment.
             http: reqwest::Client::builder()
                 .no_proxy()
-                .read_timeout(ANSWER_MAX)
+                .read_timeout(RESPONSE_MAX)
                 .build()
                 .expect("a client"),
             _folder: None,
@@ -239,11 +239,11 @@ impl Server {
         self.kill_under_load(|| {});
     }
 
-    /// Kills the server, and calls `tell` as soon as the signal is sent. Clients that continue after that could call
+    /// Kills the server, and calls `on_kill` as soon as the signal is sent. Clients that continue after that could call
     /// another program that gets the same port.
-    pub fn kill_under_load(&mut self, tell: impl FnOnce()) {
+    pub fn kill_under_load(&mut self, on_kill: impl FnOnce()) {
         self.child.kill().expect("the server can be killed");
-        tell();
+        on_kill();
         self.child.wait().expect("the server is a child");
     }
 }

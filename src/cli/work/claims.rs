@@ -73,8 +73,8 @@ impl Claims {
         }
     }
 
-    /// Works until a signal, or with `--once` and `--drain` until there is no more work. Returns when no program runs
-    /// any more.
+    /// Works until a signal; with `--once` until one job has run, and with `--drain` until no job is available. Returns
+    /// when no program runs any more.
     ///
     /// # Errors
     /// If the server refuses to give jobs, or the program cannot be run.

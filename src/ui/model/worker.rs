@@ -64,7 +64,7 @@ pub struct RunResults {
     pub retried: i64,
     /// Leases that expired or were timed out.
     pub lost: i64,
-    /// Quantiles of the run times of up to 100 completed jobs, in seconds.
+    /// Quantiles of the run times of the last completed jobs, up to 100 of each queue, in seconds.
     pub run_p50: Option<f64>,
     pub run_p95: Option<f64>,
     /// The longest of them.

@@ -75,7 +75,7 @@ pub fn ranges(shown: &str, address: impl Fn(&str) -> String) -> AnyView {
 
 fn groups_and_filter(view: &FailuresView, text: &str, request: &PageRequest) -> AnyView {
     let counted: i64 = view.groups.iter().map(|group| group.count).sum();
-    let groups = i64::try_from(view.groups.len() + view.more).unwrap_or(i64::MAX);
+    let groups = i64::try_from(view.groups.len()).unwrap_or(i64::MAX);
     let address = |range: &str| urls::with_fields("/ui/failures", [("range", range), ("q", text)]);
     view! {
         <p class="text-muted wrap-anywhere">

@@ -64,7 +64,7 @@ pub async fn end_load(load: Load, servers: Vec<Server>, database: &str, history:
 /// Waits until the server responds normally again.
 pub async fn recovered(server: &Server) {
     let works = async {
-        while answered(
+        while is_unavailable(
             server,
             Method::POST,
             "/add/recovered",
@@ -80,7 +80,7 @@ pub async fn recovered(server: &Server) {
 }
 
 /// Sends a request, and checks that the response arrives in time. Returns whether it was 503.
-async fn answered(server: &Server, method: Method, path: &str, data: Option<Value>) -> bool {
+async fn is_unavailable(server: &Server, method: Method, path: &str, data: Option<Value>) -> bool {
     let asked = format!("{method} {path}");
     let body = data.map(|data| json!({"data": data, "host": "w"}).to_string());
     let began = Instant::now();
@@ -139,7 +139,7 @@ async fn a_crash_of_postgres_and_one_of_two_servers_loses_nothing() {
     // Waits until writes are rejected, not only delayed.
     for server in [&third, &other] {
         let add = || Some(json!({"meta": 1}));
-        while !answered(server, Method::POST, "/add/recovered", add()).await {}
+        while !is_unavailable(server, Method::POST, "/add/recovered", add()).await {}
     }
     postgres.start_again();
     recovered(&third).await;
@@ -184,7 +184,7 @@ async fn assert_all_rejected_in_time(server: &Server) {
     ];
     let requests = requests.into_iter().map(|(method, path, data)| async move {
         let asked = format!("{method} {path}");
-        let turned_away = answered(server, method, path, data).await;
+        let turned_away = is_unavailable(server, method, path, data).await;
         assert!(turned_away, "{asked}: done, though there is no database");
     });
     let pages = ["/ui", "/ui/queues", "/health"]
@@ -202,7 +202,7 @@ async fn assert_all_rejected_in_time(server: &Server) {
     );
     // Not concurrently with the other check: only one runs at a time, and the other would be `busy`.
     let repair = Some(json!({"resolve": true}));
-    let turned_away = answered(server, Method::POST, "/check", repair).await;
+    let turned_away = is_unavailable(server, Method::POST, "/check", repair).await;
     assert!(turned_away, "repaired, though there is no database");
 }
 
@@ -303,8 +303,8 @@ async fn a_server_stops_in_time_while_postgres_hangs() {
     let asked = async {
         // Some requests are in progress.
         tokio::join!(
-            answered(&server, Method::GET, "/queues", None),
-            answered(&server, Method::POST, "/add/work", Some(json!({"meta": 1}))),
+            is_unavailable(&server, Method::GET, "/queues", None),
+            is_unavailable(&server, Method::POST, "/add/work", Some(json!({"meta": 1}))),
         );
     };
     asked.await;

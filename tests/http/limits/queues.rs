@@ -202,7 +202,7 @@ async fn relay_enqueues_all_or_nothing_at_the_limit() {
     for queue in ["a", "c", "d"] {
         assert!(!relay.exists(queue, "2").await, "{queue}");
     }
-    relay.beat(&run).await.only(202);
+    relay.heartbeat(&run).await.only(202);
     // One new queue has room, however many jobs name it.
     let one_new = json!([
         relay::new("c", "3"),

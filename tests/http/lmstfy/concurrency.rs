@@ -146,8 +146,8 @@ pub async fn dead_jobs_are_processed_once(clients: &[Lmstfy]) {
         (lmstfy.size("dead").await, lmstfy.dead("dead").await.0),
         (24, 16)
     );
-    let bury = |lmstfy: Lmstfy| async move { lmstfy.delete_dead("dead?limit=1").await };
-    at_once(clients, 10, bury).await;
+    let delete = |lmstfy: Lmstfy| async move { lmstfy.delete_dead("dead?limit=1").await };
+    at_once(clients, 10, delete).await;
     assert_eq!(lmstfy.dead("dead").await.0, 6);
     let counts = at_once(clients, 8, respawn).await;
     assert_eq!(counts.iter().sum::<u64>(), 6, "{counts:?}");

@@ -210,7 +210,7 @@ impl Walk<'_> {
 
     async fn delete_dead(&mut self, name: (&'static str, &'static str)) {
         let limit = 1 + self.below(3);
-        self.log.push(format!("bury {name:?} {limit}"));
+        self.log.push(format!("delete dead {name:?} {limit}"));
         let at = format!("{}?limit={limit}", name.1);
         self.client(name.0).delete_dead(&at).await;
         let dead = &mut self.queue(name).dead;

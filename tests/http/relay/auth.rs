@@ -78,7 +78,7 @@ async fn the_token_protects_all_of_relay_and_nothing_else() {
         for id in ["a", "c"] {
             let job = relay.take("q").await;
             assert_eq!(job.id, id);
-            relay.beat(&job).await.only(202);
+            relay.heartbeat(&job).await.only(202);
             let again = json!([new("q", id)]);
             relay.requeue(&job, "", &again).await.only(202);
         }

@@ -62,7 +62,7 @@ async fn payload_and_state_are_kept_byte_for_byte() {
             assert!(job.state == state(text), "state {text:?}: {:?}", job.state);
         }
         let other = &texts[(number + 1) % texts.len()];
-        relay.beat_with(job, other.clone()).await.only(202);
+        relay.heartbeat_with(job, other.clone()).await.only(202);
         let after = relay.existing_job("q", &job.id).await;
         assert!(
             after.state == state(other),
@@ -82,7 +82,7 @@ async fn whitespace_around_a_state_is_removed() {
     relay.put_ids("q", &["a"]).await;
     let job = relay.take("q").await;
     relay
-        .beat_with(&job, " \r\n\t{ \"a\" : 1 } \n")
+        .heartbeat_with(&job, " \r\n\t{ \"a\" : 1 } \n")
         .await
         .only(202);
     assert_eq!(

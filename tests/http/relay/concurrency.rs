@@ -81,7 +81,7 @@ pub async fn each_job_once(clients: &[Relay]) {
                 let jobs = relay.next("once", 1 + number * 3).await;
                 left.fetch_sub(jobs.len(), Ordering::AcqRel);
                 for job in &jobs {
-                    other.beat_with(job, "1").await.only(202);
+                    other.heartbeat_with(job, "1").await.only(202);
                     other.complete(job).await;
                 }
                 taken.extend(jobs);
@@ -154,7 +154,7 @@ pub async fn one_run_at_a_time(clients: &[Relay]) {
     let now = clients[0].existing_job("turn", "a").await;
     let mut alive = 0;
     for (number, job) in taken.iter().enumerate() {
-        let reply = clients[number % clients.len()].beat(job).await;
+        let reply = clients[number % clients.len()].heartbeat(job).await;
         let expected = if job.run_id == now.run_id { 202 } else { 404 };
         assert_eq!(reply.status, expected, "{reply:?}");
         alive += usize::from(reply.status == 202);

@@ -26,7 +26,10 @@ async fn everything_survives_a_stop_and_a_crash() {
     let later = json!({"run_at": "2100-01-01T00:00:00.123456Z", "max_retries": 7});
     relay.put_with("q", "running", early).await;
     let running = relay.take("q").await;
-    relay.beat_with(&running, "{\"a\":  2.0}").await.only(202);
+    relay
+        .heartbeat_with(&running, "{\"a\":  2.0}")
+        .await
+        .only(202);
     relay
         .put(&json!([
             new("q", "waiting"),
@@ -57,7 +60,7 @@ async fn everything_survives_a_stop_and_a_crash() {
     let relay = client(&server);
     assert_eq!(all(&relay).await, before);
     assert!(!relay.exists("q", "gone").await && !relay.exists("dead", "dead").await);
-    relay.beat(&running).await.only(202);
+    relay.heartbeat(&running).await.only(202);
     let next = json!([new("q", "waiting"), new("q", "running")]);
     relay.requeue(&running, "ignore", &next).await.only(202);
     assert_eq!(relay.next_ids("q", 9).await, ["waiting", "running"]);
@@ -248,7 +251,7 @@ async fn settle(server: &Server, ledger: &Ledger) {
         }
         if let Some(given) = ledger.given.get(id) {
             assert_eq!(job.run_id, given.run_id, "the run continues");
-            relay.beat(given).await.only(202);
+            relay.heartbeat(given).await.only(202);
         }
     }
     // Either a requeued job or its replacement exists: never both, never none.

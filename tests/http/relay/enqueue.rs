@@ -152,7 +152,7 @@ async fn ignore_does_not_affect_the_run() {
     let job = relay.take("q").await;
     let again = json!([with("q", "a", json!({"state": 2}))]);
     relay.enqueue("ignore", &again).await.only(202);
-    relay.beat(&job).await.only(202);
+    relay.heartbeat(&job).await.only(202);
     assert_eq!(relay.next_ids("q", 9).await, [""; 0]);
     relay.complete(&job).await;
     assert!(!relay.exists("q", "a").await);

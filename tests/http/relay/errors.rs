@@ -34,7 +34,7 @@ async fn both_refuse(relay: &Relay, job: &Job, body: impl AsRef<[u8]>, status: u
 async fn assert_nothing_changed(relay: &Relay, job: &Job) {
     assert_eq!(relay.next_ids("q", 100).await, [""; 0]);
     assert_eq!(relay.existing_job("flight", "f").await, *job);
-    relay.beat(job).await.only(202);
+    relay.heartbeat(job).await.only(202);
 }
 
 #[tokio::test]
@@ -154,7 +154,7 @@ async fn nul_is_rejected_everywhere() {
             let jobs = json!([new("q", "good"), with("q", "a", json!({field: value}))]);
             both_refuse(&relay, &job, jobs.to_string(), 422).await;
         }
-        let reply = relay.beat_with(&job, value.to_string()).await;
+        let reply = relay.heartbeat_with(&job, value.to_string()).await;
         reply.assert_rejected(422, &[]);
     }
     for job_with_nul in [new("q\0", "a"), new("q", "\0a")] {
@@ -198,7 +198,7 @@ async fn names_have_at_most_1024_characters() {
         assert!(relay.exists(&fits, &fits).await);
         let taken = relay.take(&fits).await;
         assert_eq!(taken.id, fits);
-        relay.beat(&taken).await.only(202);
+        relay.heartbeat(&taken).await.only(202);
         relay.complete(&taken).await;
         assert_eq!(relay.job(&fits, &fits).await, None);
         let long = letter.repeat(1025);
@@ -321,7 +321,7 @@ async fn a_body_has_at_most_2_mib() {
         relay.complete(&taken).await;
     }
     let state = format!("\"{}\"", "y".repeat(MAX - 2));
-    relay.beat_with(&job, state.clone()).await.only(202);
+    relay.heartbeat_with(&job, state.clone()).await.only(202);
     assert_eq!(relay.existing_job("flight", "f").await.state, Some(state));
     assert_consistent(&server).await;
 }

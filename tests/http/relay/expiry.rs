@@ -91,7 +91,7 @@ async fn a_job_without_retries_left_frees_its_key() {
         assert!(Some(job.created_at) > old, "it is another run");
         old = Some(job.created_at);
         relay.wait_until_gone("q", "a").await;
-        relay.beat(&job).await.assert_rejected(404, &["\"a\""]);
+        relay.heartbeat(&job).await.assert_rejected(404, &["\"a\""]);
         relay.complete(&job).await;
         let jobs = json!([new("q", "b")]);
         relay.requeue(&job, "", &jobs).await.only(202);
@@ -120,7 +120,7 @@ async fn a_timeout_changes_only_the_documented_fields() {
         "run_at": "2022-09-05T04:37:23.123456Z"});
     relay.put_with("q", "a", fields).await;
     let job = relay.take("q").await;
-    relay.beat_with(&job, "{\"step\":  1}").await.only(202);
+    relay.heartbeat_with(&job, "{\"step\":  1}").await.only(202);
     let beaten = relay.existing_job("q", "a").await;
     let after = relay.wait_until_timed_out("q", "a").await;
     let expected = Job {
@@ -130,7 +130,7 @@ async fn a_timeout_changes_only_the_documented_fields() {
     };
     assert_eq!(after, expected);
     relay
-        .beat_with(&job, "2")
+        .heartbeat_with(&job, "2")
         .await
         .assert_rejected(404, &["\"a\""]);
     relay.complete(&job).await;
@@ -148,11 +148,11 @@ async fn a_timeout_changes_only_the_documented_fields() {
     assert_eq!(again, expected);
     // The previous run is no longer valid.
     relay
-        .beat_with(&job, "2")
+        .heartbeat_with(&job, "2")
         .await
         .assert_rejected(404, &["\"a\""]);
     relay.complete(&job).await;
-    relay.beat(&again).await.only(202);
+    relay.heartbeat(&again).await.only(202);
     assert_consistent(&server).await;
 }
 
@@ -187,7 +187,7 @@ async fn waiting_does_not_count_toward_the_timeout() {
     // The time itself is under test.
     tokio::time::sleep(std::time::Duration::from_millis(4_500)).await;
     let job = relay.take("q").await;
-    relay.beat(&job).await.only(202);
+    relay.heartbeat(&job).await.only(202);
     assert_eq!(relay.existing_job("q", "a").await.run_id, job.run_id);
     relay.complete(&job).await;
     assert_consistent(&server).await;

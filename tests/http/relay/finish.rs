@@ -33,7 +33,7 @@ async fn only_the_current_run_can_complete_a_job() {
         relay.complete(&a).await;
         assert_eq!(relay.job("q", "a").await, None);
     }
-    relay.beat(&b).await.only(202);
+    relay.heartbeat(&b).await.only(202);
     assert_eq!(relay.next_ids("q", 9).await, ["waiting"]);
     assert_consistent(&server).await;
 }
@@ -54,14 +54,14 @@ async fn a_key_is_free_after_completion_or_deletion() {
         );
         assert!(created < Some(job.created_at));
         created = Some(job.created_at);
-        relay.beat_with(&job, "1").await.only(202);
+        relay.heartbeat_with(&job, "1").await.only(202);
         match round % 3 {
             0 => relay.complete(&job).await,
             1 => relay.delete("q", "a").await,
             _ => relay.requeue(&job, "", &json!([])).await.only(202),
         }
         assert!(!relay.exists("q", "a").await);
-        relay.beat(&job).await.assert_rejected(404, &["\"a\""]);
+        relay.heartbeat(&job).await.assert_rejected(404, &["\"a\""]);
     }
     assert_consistent(&server).await;
 }
@@ -110,7 +110,7 @@ async fn delete_and_reads_accept_jobs_in_any_state() {
         );
         if id == "running" {
             relay
-                .beat(&running)
+                .heartbeat(&running)
                 .await
                 .assert_rejected(404, &["\"running\""]);
             relay.complete(&running).await;

@@ -18,7 +18,7 @@ async fn heartbeats_keep_a_run_alive() {
     let job = relay.take("q").await;
     // Longer than two timeouts.
     let long = async || {
-        relay.beat(&job).await.only(202);
+        relay.heartbeat(&job).await.only(202);
         let now = relay.existing_job("q", "a").await;
         assert_eq!(now.run_id, job.run_id);
         now.updated_at - job.updated_at > Duration::seconds(9)
@@ -57,8 +57,8 @@ async fn the_body_replaces_the_state_and_an_empty_body_keeps_it() {
         (Some(" null "), None),
     ] {
         let reply = match body {
-            None => relay.beat(&job).await,
-            Some(body) => relay.beat_with(&job, body).await,
+            None => relay.heartbeat(&job).await,
+            Some(body) => relay.heartbeat_with(&job, body).await,
         };
         reply.only(202);
         let after = relay.existing_job("q", "a").await;
@@ -120,10 +120,16 @@ async fn invalid_json_is_400_and_changes_nothing() {
         "\u{feff}1",
         "01",
     ] {
-        relay.beat_with(&job, body).await.assert_rejected(400, &[]);
+        relay
+            .heartbeat_with(&job, body)
+            .await
+            .assert_rejected(400, &[]);
     }
     let latin: &[u8] = b"\"\xe9\"";
-    relay.beat_with(&job, latin).await.assert_rejected(400, &[]);
+    relay
+        .heartbeat_with(&job, latin)
+        .await
+        .assert_rejected(400, &[]);
     assert_eq!(relay.existing_job("q", "a").await, job);
     assert_consistent(&server).await;
 }
@@ -168,7 +174,7 @@ async fn a_heartbeat_requires_the_current_run() {
     assert_eq!(relay.existing_job("q", "a").await, a);
     assert_eq!(relay.existing_job("q", "b").await, b);
     relay.complete(&a).await;
-    relay.beat(&a).await.assert_rejected(404, &["\"a\""]);
+    relay.heartbeat(&a).await.assert_rejected(404, &["\"a\""]);
     assert_consistent(&server).await;
 }
 

@@ -39,7 +39,7 @@ async fn fill(relay: &Relay) {
 /// Checks that all jobs are as [`fill`] created them.
 async fn assert_unchanged(relay: &Relay) {
     let running = relay.existing_job("work", IDS[1]).await;
-    relay.beat(&running).await.only(202);
+    relay.heartbeat(&running).await.only(202);
     assert!(relay.exists("work", IDS[2]).await);
     assert_eq!(relay.next_ids("work", 9).await, [IDS[3], IDS[0]]);
     assert_eq!(relay.next_ids("other", 9).await, ["relay-x", "relay-y"]);

@@ -57,7 +57,7 @@ async fn a_queue_can_have_the_name_jobs() {
     assert!(relay.exists("jobs", "jobs").await);
     let job = relay.take("jobs").await;
     assert_eq!(job.id, "jobs");
-    relay.beat_with(&job, "1").await.only(202);
+    relay.heartbeat_with(&job, "1").await.only(202);
     let next = json!([new("jobs", "next")]);
     relay.requeue(&job, "", &next).await.only(202);
     assert_eq!(relay.next_ids("jobs", 9).await, ["run-id", "next"]);
@@ -82,7 +82,7 @@ async fn names_can_be_empty() {
     let keys: Vec<(&str, &str)> = jobs.iter().map(|job| (&*job.queue, &*job.id)).collect();
     assert_eq!(keys, [("", "a"), ("", ""), ("q", "")]);
     for job in &jobs {
-        relay.beat(job).await.only(202);
+        relay.heartbeat(job).await.only(202);
         relay.complete(job).await;
         assert!(!relay.exists(&job.queue, &job.id).await);
         relay.delete(&job.queue, &job.id).await;

@@ -91,7 +91,7 @@ async fn without_postgres_clients_are_asked_to_retry() {
     // The rejected requests had no effect.
     assert_eq!(relay.existing_job("q", "a").await, job);
     assert!(!relay.exists("q", "x").await);
-    relay.beat(&job).await.only(202);
+    relay.heartbeat(&job).await.only(202);
     assert_eq!(relay.next_ids("q", 9).await, ["b"]);
     relay.complete(&job).await;
     assert_consistent(&server).await;

@@ -29,7 +29,7 @@ async fn changes_on_one_server_apply_to_the_other() {
             assert_eq!(on_one.next_ids("q", 9).await, [""; 0]);
             assert_eq!(on_one.existing_job("q", "a").await, job);
             // A run that started on one server is valid on the other.
-            on_one.beat_with(&job, "2").await.only(202);
+            on_one.heartbeat_with(&job, "2").await.only(202);
             assert_eq!(
                 on_other.existing_job("q", "a").await.state.as_deref(),
                 Some("2")
@@ -41,12 +41,18 @@ async fn changes_on_one_server_apply_to_the_other() {
                 .assert_rejected(409, &["\"x\""]);
             let next = json!([new("q", "b"), new("q", "a")]);
             on_one.requeue(&job, "", &next).await.only(202);
-            on_other.beat(&job).await.assert_rejected(404, &["\"a\""]);
+            on_other
+                .heartbeat(&job)
+                .await
+                .assert_rejected(404, &["\"a\""]);
             let old = on_other.take("q").await;
             assert_eq!(old.id, "b");
             let replaced = json!([with("q", "b", json!({"payload": "new"}))]);
             on_one.enqueue("replace", &replaced).await.only(202);
-            on_other.beat(&old).await.assert_rejected(404, &["\"b\""]);
+            on_other
+                .heartbeat(&old)
+                .await
+                .assert_rejected(404, &["\"b\""]);
             on_other.complete(&old).await;
             assert_eq!(on_other.existing_job("q", "b").await.payload, "\"new\"");
             for job in on_other.next("q", 9).await {
@@ -79,7 +85,10 @@ async fn runs_time_out_on_both_servers() {
         assert_eq!(back.retries_remaining, Some(0));
         for job in &runs {
             let named = format!("\"{}\"", job.id);
-            on_other.beat(job).await.assert_rejected(404, &[&named]);
+            on_other
+                .heartbeat(job)
+                .await
+                .assert_rejected(404, &[&named]);
         }
         // The key is free on both.
         on_other.put_ids("q", &["dies"]).await;
@@ -109,10 +118,10 @@ async fn runs_of_a_killed_server_continue_on_the_other() {
         .await;
     let runs = on_one.next("q", 2).await;
     pair.one.kill();
-    on_other.beat_with(&runs[0], "1").await.only(202);
+    on_other.heartbeat_with(&runs[0], "1").await.only(202);
     assert_eq!(on_other.next_ids("q", 9).await, ["c"]);
     on_other.wait_until_gone("q", "dies").await;
-    on_other.beat(&runs[0]).await.only(202);
+    on_other.heartbeat(&runs[0]).await.only(202);
     on_other.complete(&runs[0]).await;
     assert!(!on_other.exists("q", "a").await);
     assert_consistent(&pair.other).await;

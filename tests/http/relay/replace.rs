@@ -44,14 +44,14 @@ async fn the_run_of_a_replaced_job_has_no_access_to_the_new_one() {
     let relay = client(&server);
     relay.put_ids("q", &["a"]).await;
     let old = relay.take("q").await;
-    relay.beat_with(&old, "1").await.only(202);
+    relay.heartbeat_with(&old, "1").await.only(202);
     let jobs = json!([new("q", "a")]);
     relay.enqueue("replace", &jobs).await.only(202);
     let waiting = relay.existing_job("q", "a").await;
     assert_eq!((waiting.run_id, &waiting.state), (None, &None));
-    relay.beat(&old).await.assert_rejected(404, &["\"a\""]);
+    relay.heartbeat(&old).await.assert_rejected(404, &["\"a\""]);
     relay
-        .beat_with(&old, "2")
+        .heartbeat_with(&old, "2")
         .await
         .assert_rejected(404, &["\"a\""]);
     relay.complete(&old).await;
@@ -63,11 +63,11 @@ async fn the_run_of_a_replaced_job_has_no_access_to_the_new_one() {
     assert_ne!(on_one.run_id, old.run_id);
     for _ in 0..2 {
         relay
-            .beat_with(&old, "3")
+            .heartbeat_with(&old, "3")
             .await
             .assert_rejected(404, &["\"a\""]);
         relay.complete(&old).await;
-        relay.beat(&on_one).await.only(202);
+        relay.heartbeat(&on_one).await.only(202);
     }
     assert_eq!(relay.existing_job("q", "a").await.state, None);
     relay.complete(&on_one).await;

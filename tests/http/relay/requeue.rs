@@ -16,7 +16,7 @@ async fn a_requeue_with_the_same_key_starts_a_new_job() {
     relay.put_with("q", "a", old).await;
     for (step, mode) in MODES.into_iter().enumerate() {
         let before = relay.take("q").await;
-        relay.beat_with(&before, "\"beaten\"").await.only(202);
+        relay.heartbeat_with(&before, "\"beaten\"").await.only(202);
         let next = json!({"timeout": 7, "max_retries": 2, "payload": step});
         let jobs = json!([with("q", "a", next)]);
         relay.requeue(&before, mode, &jobs).await.only(202);
@@ -33,7 +33,10 @@ async fn a_requeue_with_the_same_key_starts_a_new_job() {
             (job.updated_at, job.run_at),
             (job.created_at, job.created_at)
         );
-        relay.beat(&before).await.assert_rejected(404, &["\"a\""]);
+        relay
+            .heartbeat(&before)
+            .await
+            .assert_rejected(404, &["\"a\""]);
         relay.complete(&before).await;
         assert_eq!(relay.existing_job("q", "a").await, job);
     }
@@ -89,7 +92,7 @@ async fn a_requeue_of_an_empty_list_completes_the_job() {
         let job = relay.take("q").await;
         relay.requeue(&job, mode, &json!([])).await.only(202);
         assert!(!relay.exists("q", "a").await, "{mode}");
-        relay.beat(&job).await.assert_rejected(404, &["\"a\""]);
+        relay.heartbeat(&job).await.assert_rejected(404, &["\"a\""]);
     }
     assert_consistent(&server).await;
 }
@@ -123,10 +126,10 @@ async fn a_requeue_with_a_conflict_keeps_the_run() {
             reply.assert_rejected(409, &[&format!("\"{id}\""), "\"q\""]);
             assert_eq!(relay.existing_job("q", "a").await, before, "{jobs}");
         }
-        relay.beat_with(&job, "1").await.only(202);
+        relay.heartbeat_with(&job, "1").await.only(202);
         let after = relay.existing_job("q", "a").await;
         assert_eq!(after.run_id, job.run_id);
-        relay.beat(&running).await.only(202);
+        relay.heartbeat(&running).await.only(202);
     }
     assert!(!relay.exists("q", "x").await);
     assert_consistent(&server).await;
@@ -159,14 +162,14 @@ async fn the_other_modes_resolve_conflicts_as_in_enqueue() {
             "{id}"
         );
     }
-    relay.beat(&b).await.only(202);
+    relay.heartbeat(&b).await.only(202);
     assert_eq!(relay.next_ids("q", 9).await, ["c", "a", "d"]);
     for id in ["a", "b", "c", "d"] {
         relay.delete("q", id).await;
     }
     let (a, b) = set_up().await;
     relay.requeue(&a, "replace", &jobs).await.only(202);
-    relay.beat(&b).await.assert_rejected(404, &["\"b\""]);
+    relay.heartbeat(&b).await.assert_rejected(404, &["\"b\""]);
     let all = relay.next("q", 9).await;
     assert_eq!(all.len(), 4);
     assert!(all.iter().all(|job| job.payload == "\"new\""), "{all:?}");

@@ -131,7 +131,7 @@ async fn every_response_has_a_request_id() {
         .jobs()
         .remove(0);
     see(relay.send(Method::GET, "/queues/q/jobs").await).only(204);
-    see(relay.beat(&job).await).only(202);
+    see(relay.heartbeat(&job).await).only(202);
     for (method, path) in [
         (Method::GET, "/queues/q/jobs/a"),
         (Method::HEAD, "/queues/q/jobs/a"),

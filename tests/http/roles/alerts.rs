@@ -24,7 +24,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// Answers with these heads, and with the last one from then on.
+    /// Responds with these heads, and with the last one from then on.
     async fn start(heads: &'static [&'static str]) -> Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -34,8 +34,8 @@ impl Receiver {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 let request = read(&mut stream).await;
                 let head = heads.get(n).or(heads.last()).unwrap();
-                let answer = format!("HTTP/1.1 {head}\r\nContent-Length: 0\r\n\r\n");
-                stream.write_all(answer.as_bytes()).await.unwrap();
+                let response = format!("HTTP/1.1 {head}\r\nContent-Length: 0\r\n\r\n");
+                stream.write_all(response.as_bytes()).await.unwrap();
                 drop(sender.send(request));
             }
         });
@@ -217,7 +217,7 @@ async fn redirects_are_not_followed_and_their_target_is_not_called() {
 }
 
 #[tokio::test]
-async fn an_endless_answer_ends_the_delivery() {
+async fn an_endless_response_ends_the_delivery() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     tokio::spawn(async move {

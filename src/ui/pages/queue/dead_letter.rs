@@ -428,7 +428,7 @@ mod tests {
     use crate::ui::model::queue_ref::Protocol;
     use crate::ui::page_request::PageRequest;
 
-    fn visit(query: &str) -> PageRequest {
+    fn page_request(query: &str) -> PageRequest {
         PageRequest {
             query: query.to_owned(),
             ..PageRequest::default()
@@ -437,7 +437,7 @@ mod tests {
 
     #[test]
     fn the_address_contains_action_and_selection() {
-        let from_address = |query: &str| from_address(Protocol::Lmstfy, &visit(query));
+        let from_address = |query: &str| from_address(Protocol::Lmstfy, &page_request(query));
         assert_eq!(from_address(""), (None, Selection::Ids(vec![])));
         assert_eq!(
             from_address("of=selected&n=10&do=delete&id=a&id=b"),
@@ -462,7 +462,7 @@ mod tests {
 
     #[test]
     fn requeue_has_one_name_per_protocol() {
-        let action = |protocol, query| from_address(protocol, &visit(query)).0;
+        let action = |protocol, query| from_address(protocol, &page_request(query)).0;
         assert_eq!(
             action(Protocol::Relay, "do=enqueue"),
             Some(DeadJobAction::Requeue)
