@@ -24,7 +24,8 @@ for api in ${APIS:-admin relay lmstfy jobq qless}; do
     server=$!
     for _ in $(seq 200); do grep -q 'listening on' "$work/banner" && break; sleep 0.05; done
     address=$(sed -n 's/^listening on //p' "$work/banner")
-    # The hooks send all requests of lmstfy to this namespace. The token is a header of these requests; schemathesis also # repeats them without it, and checks that they are refused.
+    # The hooks send all requests of lmstfy to this namespace. The token is a header of these requests; schemathesis also
+    # repeats them without it, and checks that they are refused.
     token=$(curl -sSf --noproxy '*' "$address/token/test" -d description=test | sed 's/.*"token":"\([^"]*\)".*/\1/')
     headers=()
     [ "$api" != lmstfy ] || headers=(--header "X-Token: $token")

@@ -1,8 +1,8 @@
 //! Limits the memory that the bodies and responses of all requests occupy together.
 //!
 //! A request reserves memory in its own task: before it keeps more than 64 KiB of a body, when what it has parsed
-//! occupies more than 64 KiB ([`parse`]), and before it loads a large response. Other requests reserve nothing, so they
-//! are never refused.
+//! occupies more than 64 KiB ([`parse`]), before it loads a large response, and after it has loaded a single large job or
+//! claimed large jobs. Other requests reserve nothing, so they are never refused.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -19,7 +19,7 @@ pub const MEMORY_MAX: usize = 256 << 20;
 /// Bodies, parsed requests and responses up to this size, in bytes, reserve nothing.
 pub const SMALL_MAX: usize = 64 << 10;
 
-/// Bytes of complete responses and of parsed requests that wait for memory.
+/// Bytes of complete responses, of parsed requests and of loaded jobs that wait for memory.
 const WAITING_MAX: usize = 64 << 20;
 
 /// Bytes that [`Reserved::grow_to`] reserves at once.
@@ -197,7 +197,7 @@ pub async fn reserve(bytes: usize) -> Result<(), Busy> {
     }
 }
 
-/// Like [`reserve`], for data that has been loaded already, so that only little of it may wait for memory.
+/// Like [`reserve`], for data that has been loaded already. Fails at once if it would wait, and too much such data waits.
 ///
 /// # Errors
 /// [`Busy`].

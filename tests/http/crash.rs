@@ -5,13 +5,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
 use sqlx::ConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 use tempfile::TempDir;
 
 use crate::support::history::History;
-use crate::support::load::{Client, Load, settle};
+use crate::support::load::{Client, Load, keep_complete, settle};
 use crate::support::random::Random;
 use crate::support::{Server, database, settings};
 
@@ -33,9 +32,7 @@ async fn kill_9_under_load_loses_no_acknowledged_job() {
         let mut server = Server::at_url(&database, &[]);
         assert!(server.ready_after < READY_MAX, "{:?}", server.ready_after);
         if kill == 0 {
-            // A long run completes more jobs than are kept by default, and the end looks at all of them.
-            let kept = json!(100_000_000);
-            server.client().set("jobs-history-count", kept).await.ok();
+            keep_complete(&server).await;
         }
         // 0.5 to 2.5 s of load. The times are random on purpose.
         let load_for = Duration::from_millis(500 + random.below(2_000));

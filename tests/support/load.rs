@@ -12,6 +12,12 @@ use tokio::task::JoinSet;
 use super::history::{History, Outcome, Verdict, What};
 use super::{Response, Server};
 
+/// Keeps all complete jobs: a long run completes more than are kept by default, and [`settle`] looks at all of them.
+pub async fn keep_complete(server: &Server) {
+    let kept = json!(100_000_000);
+    server.client().set("jobs-history-count", kept).await.ok();
+}
+
 /// How long a client waits after a rejected call.
 const PAUSE: Duration = Duration::from_millis(20);
 

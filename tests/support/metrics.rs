@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use super::Server;
+use super::programs::program;
 
 /// The samples of a response: values by name and labels, as they are written.
 #[derive(Debug)]
@@ -72,21 +72,9 @@ pub async fn metrics_when(
     last.into_inner().expect("the condition was checked")
 }
 
-/// A program of Prometheus (`promtool`, `prometheus`); `None` if it is not installed.
-pub fn program(name: &str) -> Option<PathBuf> {
-    let installed = concat!(env!("CARGO_MANIFEST_DIR"), "/.tools/prometheus/usr/bin");
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let places = std::env::split_paths(&path).chain([PathBuf::from(installed)]);
-    let found = places.map(|place| place.join(name)).find(|it| it.is_file());
-    if found.is_none() {
-        println!("skipped: {name} is not installed; scripts/unpack.sh prometheus installs it");
-    }
-    found
-}
-
 /// Runs `promtool` with this input. Panics with its output if it finds a problem; does nothing if it is not installed.
 pub fn promtool(arguments: &[&str], input: &str) -> Option<Output> {
-    let mut child = Command::new(program("promtool")?)
+    let mut child = Command::new(program("prometheus", "promtool")?)
         .args(arguments)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stdin(Stdio::piped())

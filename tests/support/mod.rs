@@ -21,6 +21,7 @@ pub mod pair;
 pub mod patroni;
 pub mod ports;
 pub mod postgres;
+pub mod programs;
 pub mod random;
 pub mod raw;
 pub mod redis;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -12,10 +12,8 @@ use tokio::time::{sleep, timeout};
 
 use super::ports::Port;
 use super::postgres::{is_root, owned_folder, shared_owner};
+use super::programs::{program, unpacked};
 use super::server::signal;
-
-/// Where `scripts/unpack.sh patroni` puts the programs.
-const UNPACKED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/.tools/patroni/usr");
 
 /// A guard against a cluster without a leader. A standby takes over 20 s after a crash, which is Patroni's minimum.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -24,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Debug)]
 pub struct Patroni {
     folder: TempDir,
+    /// The program that each member runs.
+    program: PathBuf,
     etcd: Child,
     members: [Member; 2],
     owner: (u32, u32),
@@ -46,16 +46,13 @@ impl Patroni {
     /// or Patroni is not installed.
     pub async fn start() -> Option<Patroni> {
         let owner = shared_owner()?;
-        if !Path::new(UNPACKED).exists() {
-            println!("skipped: Patroni is not installed; scripts/unpack.sh patroni installs it");
-            return None;
-        }
+        let [patroni, etcd] = ["patroni", "etcd"].map(|name| program("patroni", name));
+        let (patroni, mut etcd) = (patroni?, Command::new(etcd?));
         let folder = owned_folder(owner);
         let etcd_ports = [Port::reserve(), Port::reserve()];
         let [clients, peers] = etcd_ports
             .each_ref()
             .map(|port| format!("http://127.0.0.1:{}", port.number));
-        let mut etcd = Command::new(format!("{UNPACKED}/bin/etcd"));
         etcd.arg("--data-dir").arg(folder.path().join("etcd"));
         etcd.args(["--listen-client-urls", &clients]);
         etcd.args(["--advertise-client-urls", &clients]);
@@ -71,6 +68,7 @@ impl Patroni {
         });
         let mut cluster = Patroni {
             folder,
+            program: patroni,
             etcd,
             members,
             owner,
@@ -111,13 +109,10 @@ impl Patroni {
 
     /// Starts Patroni, which starts PostgreSQL.
     pub fn begin(&mut self, member: usize) {
-        let mut patroni = Command::new("/usr/bin/python3");
-        patroni.arg(format!("{UNPACKED}/bin/patroni"));
+        let mut patroni = Command::new(&self.program);
         patroni.arg(self.file(member, "yml"));
-        patroni.env(
-            "PYTHONPATH",
-            format!("{UNPACKED}/lib/python3/dist-packages"),
-        );
+        let packages = unpacked("patroni").join("lib/python3/dist-packages");
+        patroni.env("PYTHONPATH", packages);
         patroni.current_dir(self.folder.path());
         if is_root() {
             patroni.uid(self.owner.0).gid(self.owner.1);
@@ -188,7 +183,7 @@ impl Patroni {
         waited.unwrap_or_else(|_| panic!("the cluster does not settle: {self:?}"))
     }
 
-    fn file(&self, member: usize, extension: &str) -> std::path::PathBuf {
+    fn file(&self, member: usize, extension: &str) -> PathBuf {
         let name = format!("{}.{extension}", self.members[member].name);
         self.folder.path().join(name)
     }

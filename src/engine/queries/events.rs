@@ -46,8 +46,8 @@ impl Engine {
             .await
     }
 
-    /// Like [`Engine::events`], for a stream that keeps the events until its client has read them: at most one batch, and
-    /// of the events of a large transaction only the first ones.
+    /// Like [`Engine::events`], for a stream that keeps the events until its client has read them: a call ends after
+    /// [`BATCH_BYTES`], and of the events of a large transaction it returns only the first ones.
     pub async fn events_of_stream(
         &self,
         after: i64,

@@ -127,14 +127,13 @@ pub async fn share(State(dashboard): State<Dashboard>, request: Request, next: N
                 (header::CONTENT_SECURITY_POLICY, NOTHING_RUNS),
             ];
             let delta = base.and_then(|base| pages.1.delta(&key, &page, &base));
-            // A delta to an unknown rendering contains the whole page.
-            let is_small = |delta: &Bytes| delta.len() <= SMALL_DELTA_MAX;
-            if !delta.as_ref().is_some_and(is_small) {
-                // Because much will be compressed, also if another request has rendered it.
-                match dashboard.page_slots.take(user.as_ref(), from, false).await {
-                    Ok(_slot) => {}
-                    Err(busy) => return busy,
-                }
+            // A delta to an unknown rendering contains the whole page. Much must be compressed, also if another request
+            // has rendered it.
+            let is_large = |delta: &Bytes| delta.len() > SMALL_DELTA_MAX;
+            if delta.as_ref().is_none_or(is_large)
+                && let Err(busy) = dashboard.page_slots.take(user.as_ref(), from, false).await
+            {
+                return busy;
             }
             match delta {
                 Some(delta) => (headers, [(header::CONTENT_TYPE, DELTA)], delta).into_response(),

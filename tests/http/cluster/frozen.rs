@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::Pair;
 use crate::support::history::History;
-use crate::support::load::{Client, Load};
+use crate::support::load::{Client, Load, keep_complete};
 use crate::support::settings;
 
 /// Clients per server; each puts and claims jobs.
@@ -31,6 +31,7 @@ async fn freeze_one_server(options: &[&str]) {
     };
     let lease = json!(LEASE.as_secs());
     pair.one.client().set("heartbeat", lease).await.ok();
+    keep_complete(&pair.one).await;
     let history = Arc::new(History::default());
     let clients = (0..2 * CLIENTS).map(|number| {
         let (server, _) = pair.both()[number % 2];

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::support::history::History;
-use crate::support::load::{Client, Load};
+use crate::support::load::{Client, Load, keep_complete};
 use crate::support::machine_clock::MachineClock;
 use crate::support::pair::Pair;
 use crate::support::{Server, postgres, settings};
@@ -43,6 +43,7 @@ async fn a_jump_of_one_servers_clock_ends_no_lease() {
     let page = format!("http://{}/ui", pair.one.address);
     pair.one.http.get(page).send().await.unwrap();
     assert_eq!(pair.one.by("thief").pop("held").await, Value::Null);
+    keep_complete(&pair.one).await;
     let history = Arc::new(History::default());
     let clients = (0..2 * CLIENTS).map(|number| {
         let (server, _) = pair.both()[number % 2];

@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use serde_json::json;
 use tokio::time::sleep;
 
 use super::outage::{A_WHILE, FULL, begin_load, end_load, recovered};
@@ -28,7 +27,7 @@ async fn break_under_load(network: Network) {
     let address = postgres.address();
     let behind = Server::at_url(&postgres.address_at(link.port()), FULL);
     let beside = Server::at_url(&address, FULL);
-    let (history, load) = begin_load(&[&behind, &beside]);
+    let (history, load) = begin_load(&[&behind, &beside]).await;
     for _ in 0..settings::number("SWITCHYARD_BREAKS", 1) {
         sleep(A_WHILE).await;
         link.becomes(network);
@@ -68,7 +67,7 @@ async fn a_standby_that_takes_over_has_everything_acknowledged() {
     };
     let link = Link::to(primary.port()).await;
     let server = Server::at_url(&primary.address_at(link.port()), FULL);
-    let (history, load) = begin_load(&[&server]);
+    let (history, load) = begin_load(&[&server]).await;
     for _ in 0..settings::number("SWITCHYARD_FAILOVERS", 1) {
         let standby = primary.synchronous_standby().await;
         sleep(A_WHILE).await;
@@ -90,12 +89,8 @@ async fn a_leader_that_patroni_replaces_loses_nothing() {
     let mut leader = cluster.settled().await;
     let link = Link::to(cluster.port(leader)).await;
     let server = Server::at_url(&cluster.address_at(link.port()), FULL);
-    // Otherwise the oldest complete jobs would be deleted during a long run.
-    let kept = json!(10_000_000);
-    server.client().set("jobs-history-count", kept).await.ok();
-    let (history, load) = begin_load(&[&server]);
+    let (history, load) = begin_load(&[&server]).await;
     for n in 0..settings::number("SWITCHYARD_PATRONI", 1) {
-        cluster.settled().await;
         sleep(A_WHILE).await;
         let is_crash = n % 2 == 0;
         if is_crash {

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::assert_consistent;
 use crate::support::history::History;
-use crate::support::load::{Client, Load, settle};
+use crate::support::load::{Client, Load, keep_complete, settle};
 use crate::support::postgres::Postgres;
 use crate::support::{Response, Server, settings};
 
@@ -42,8 +42,9 @@ pub fn clients(servers: &[&Server], history: &Arc<History>) -> Vec<Client> {
     servers.enumerate().map(client).collect()
 }
 
-/// Begins load on these servers.
-pub fn begin_load(servers: &[&Server]) -> (Arc<History>, Load) {
+/// Begins load on these servers of one database.
+pub async fn begin_load(servers: &[&Server]) -> (Arc<History>, Load) {
+    keep_complete(servers[0]).await;
     let history = Arc::new(History::default());
     let clients = clients(servers, &history);
     let load = Load::begin(clients.into_iter(), 0, vec![Vec::new(); CLIENTS]);
@@ -106,7 +107,7 @@ async fn a_postgres_crash_under_load_loses_nothing() {
     };
     let address = postgres.address();
     let server = Server::at_url(&address, FULL);
-    let (history, load) = begin_load(&[&server]);
+    let (history, load) = begin_load(&[&server]).await;
     for _ in 0..settings::number("SWITCHYARD_RESTARTS", 3) {
         sleep(A_WHILE).await;
         postgres.restart();
@@ -123,7 +124,7 @@ async fn a_crash_of_postgres_and_one_of_two_servers_loses_nothing() {
     let address = postgres.address();
     let mut one = Server::at_url(&address, FULL);
     let other = Server::at_url(&address, FULL);
-    let (history, load) = begin_load(&[&one, &other]);
+    let (history, load) = begin_load(&[&one, &other]).await;
     sleep(A_WHILE).await;
     postgres.restart();
     sleep(A_WHILE).await;
@@ -257,7 +258,7 @@ async fn a_hanging_postgres_under_load_loses_nothing() {
         Server::at_url(&address, FULL),
         Server::at_url(&address, FULL),
     );
-    let (history, load) = begin_load(&[&one, &other]);
+    let (history, load) = begin_load(&[&one, &other]).await;
     for still in [1, 8] {
         sleep(A_WHILE).await;
         postgres.freeze();

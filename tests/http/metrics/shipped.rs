@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::lmstfy::eventually;
-use crate::support::metrics::{Metrics, metrics_when, program, promtool};
+use crate::support::metrics::{Metrics, metrics_when, promtool};
 use crate::support::ports::Port;
+use crate::support::programs::program;
 use crate::support::{Server, database};
 
 fn file(path: &str) -> String {
@@ -125,7 +126,7 @@ impl Prometheus {
     /// Starts Prometheus with the alert rules, and lets it read the metrics of the server; `None` if it is not
     /// installed.
     fn of(server: &Server) -> Option<Prometheus> {
-        let program = program("prometheus")?;
+        let program = program("prometheus", "prometheus")?;
         let (folder, port) = (TempDir::new().unwrap(), Port::reserve());
         let rules = concat!(env!("CARGO_MANIFEST_DIR"), "/monitoring/alerts.yml");
         // JSON is YAML.

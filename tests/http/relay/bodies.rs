@@ -66,7 +66,7 @@ async fn payload_and_state_are_kept_byte_for_byte() {
         let after = relay.existing_job("q", &job.id).await;
         assert!(
             after.state == state(other),
-            "beaten {other:?}: {:?}",
+            "after the heartbeat {other:?}: {:?}",
             after.state
         );
         assert!(after.payload == *text, "{text:?}: {:?}", after.payload);

@@ -116,7 +116,7 @@ struct Ledger {
     perhaps_ended: BTreeSet<String>,
     ended: BTreeSet<String>,
     /// Jobs whose state change was acknowledged.
-    beaten: BTreeSet<String>,
+    changed: BTreeSet<String>,
 }
 
 type Notes = Arc<Mutex<Ledger>>;
@@ -170,9 +170,9 @@ async fn consume(relay: Relay, end: Arc<AtomicBool>, notes: Notes) {
             let before = notes.lock().unwrap().given.insert(id.clone(), job);
             assert!(before.is_none(), "{id} was given out twice");
             if number == 0 {
-                let beaten = attempt(&relay, Method::PATCH, &run, &json!(id), 202).await;
-                if beaten.is_some() {
-                    notes.lock().unwrap().beaten.insert(id);
+                let changed = attempt(&relay, Method::PATCH, &run, &json!(id), 202).await;
+                if changed.is_some() {
+                    notes.lock().unwrap().changed.insert(id);
                 }
                 continue;
             }
@@ -246,7 +246,7 @@ async fn settle(server: &Server, ledger: &Ledger) {
     for id in ledger.enqueued.difference(&ledger.perhaps_ended) {
         let job = relay.existing_job("work", id).await;
         assert_eq!(job.payload, json!(id).to_string());
-        if ledger.beaten.contains(id) {
+        if ledger.changed.contains(id) {
             assert_eq!(job.state, Some(json!(id).to_string()));
         }
         if let Some(given) = ledger.given.get(id) {

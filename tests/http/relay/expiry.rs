@@ -121,12 +121,12 @@ async fn a_timeout_changes_only_the_documented_fields() {
     relay.put_with("q", "a", fields).await;
     let job = relay.take("q").await;
     relay.heartbeat_with(&job, "{\"step\":  1}").await.only(202);
-    let beaten = relay.existing_job("q", "a").await;
+    let extended = relay.existing_job("q", "a").await;
     let after = relay.wait_until_timed_out("q", "a").await;
     let expected = Job {
         run_id: None,
         retries_remaining: Some(2),
-        ..beaten
+        ..extended
     };
     assert_eq!(after, expected);
     relay
