@@ -29,11 +29,15 @@ async function recorded(context, permission) {
   return shown;
 }
 
-/** Waits until the overview has this problem, and loads a page, which checks for problems. */
-async function look(page, problem) {
+/**
+ * Loads a page, which checks for problems, when the overview has this one. Until then the tab is blank: a document that
+ * checks meanwhile could show the problem, and end with its notification.
+ */
+async function check(page, url, problem) {
+  await page.goto("about:blank");
   const headers = { "x-switchyard-refresh": "1" };
-  const refresh = async (headers) => (await fetch("/ui", { headers })).text();
-  await waitFor(problem, async () => (await page.evaluate(refresh, headers)).includes(problem));
+  const overview = async () => (await fetch(new URL("/ui", url), { headers })).text();
+  await waitFor(problem, async () => (await overview()).includes(problem));
   await page.goto("/ui/queues");
 }
 
@@ -61,17 +65,17 @@ dashboard.test("a new problem is shown once, and opens its page", async ({ page,
   await waitFor("a first notification", () => shown.length === 1);
   await server.add("mail", {}, "letter");
   await server.post("/pause/mail");
-  await look(page, "mail is paused");
+  await check(page, url, "mail is paused");
   await waitFor("the problem", () => shown.length === 2);
   assert.equal(shown[1].title, `Switchyard on ${new URL(url).host}`);
   assert.match(shown[1].body, /^mail is paused with 1 job waiting/);
-  // Another tab, and another look, show nothing again.
+  // Another tab, and another check, show nothing again.
   const other = await context.newPage();
   await other.goto("/ui");
   await page.close();
   await server.add("post", {}, "card");
   await server.post("/pause/post");
-  await look(other, "post is paused");
+  await check(other, url, "post is paused");
   await waitFor("the other problem", () => shown.length === 3);
   assert.match(shown[2].body, /^post is paused/);
   await other.evaluate(() => window.latest.dispatchEvent(new Event("click")));
