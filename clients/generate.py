@@ -129,8 +129,10 @@ class Types:
 
 class Operation:
     def __init__(self, method, path, definition, shared, types):
-        self.method, self.path, self.summary = method.upper(), path, definition["summary"]
+        self.method, self.path = method.upper(), path
         self.name = NAMES[definition["operationId"]]
+        # The clients do not receive streams.
+        self.summary = "Read events" if self.name == "events" else definition["summary"]
         parameters = shared + definition.get("parameters", [])
         kind = lambda it: types.of(it["schema"], pascal(self.name) + pascal(it["name"]))
         self.segments = [(it["name"], kind(it)) for it in parameters if it["in"] == "path"]

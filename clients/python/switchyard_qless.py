@@ -565,5 +565,5 @@ class Client:
         return self._call("DELETE", ["recurring", id], {})
 
     def events(self, *, after: int | None = None, limit: int | None = None, channel: str | None = None) -> EventsResult:
-        """Read events, or receive them as a stream."""
+        """Read events."""
         return self._call("GET", ["events"], {"after": after, "limit": limit, "channel": channel})

@@ -448,6 +448,6 @@ export class Client {
   /** End a recurring job; the jobs that it has created stay. */
   unrecur(id: string): Promise<unknown>;
 
-  /** Read events, or receive them as a stream. */
+  /** Read events. */
   events(query?: { after?: number; limit?: number; channel?: string }): Promise<EventsResult>;
 }

@@ -34,7 +34,7 @@ pub enum StoreError {
     OtherVersion,
     #[error("the database does not respond")]
     Timeout,
-    /// The statements of a group together took longer than a transaction may.
+    /// The statements of one call of `Connection::run`, or of a read with a time limit, together took too long.
     #[error("the statements of a transaction took too long")]
     Slow,
     /// The commit was sent, but its outcome is unknown.

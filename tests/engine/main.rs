@@ -28,6 +28,7 @@ mod random;
 mod readers;
 mod refusals;
 mod requests;
+mod retries;
 mod rounds;
 mod schedules;
 mod search;
@@ -39,7 +40,6 @@ mod simulation;
 mod slow;
 mod storm;
 mod tokens;
-mod turns;
 mod waits;
 mod worker_results;
 

@@ -70,7 +70,7 @@ async fn undo(engine: &Engine, id: i64) -> Operation {
     ended(engine, id).await
 }
 
-async fn look(engine: &Engine, text: &str) -> Vec<Job> {
+async fn find(engine: &Engine, text: &str) -> Vec<Job> {
     let reach = SearchLimits {
         jobs: 1_000_000,
         scanned: 1_000_000,
@@ -83,7 +83,7 @@ async fn look(engine: &Engine, text: &str) -> Vec<Job> {
 }
 
 async fn count(engine: &Engine, text: &str) -> usize {
-    look(engine, text).await.len()
+    find(engine, text).await.len()
 }
 
 async fn assert_consistent(engine: &Engine) {
@@ -250,7 +250,7 @@ fn rename_tag(from: &str, to: &str) -> JobAction {
 async fn operations_skip_jobs_and_store_the_reason() {
     let engine = open(false).await;
     fill(&engine).await;
-    let shop = look(&engine, "api:lmstfy").await;
+    let shop = find(&engine, "api:lmstfy").await;
     let published: Vec<&str> = shop.iter().map(|job| job.key.id.as_str()).collect();
     for (action, done, reason) in [
         (
@@ -350,7 +350,7 @@ async fn the_error_of_one_job_is_its_skip_reason() {
 async fn operations_on_listed_jobs_ignore_later_jobs() {
     let engine = open(false).await;
     add_many(&engine, "q", 5).await;
-    let jobs = look(&engine, "queue:q").await;
+    let jobs = find(&engine, "queue:q").await;
     let named = vec![jobs[1].seq, jobs[3].seq, jobs[3].seq, i64::MAX - 1, 0];
     engine
         .cancel(vec![jobs[3].key.clone()], None)
@@ -434,7 +434,7 @@ async fn operations_continue_after_a_restart() {
     assert!(retried.done + 1_111 >= 10_000 && retried.done <= 10_000);
     assert_eq!(count(&engine, "state:waiting").await, 10_000 - 1_111);
     // Each job was retried once.
-    for job in look(&engine, "").await {
+    for job in find(&engine, "").await {
         let puts = job.events();
         let puts = puts
             .iter()

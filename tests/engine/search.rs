@@ -9,7 +9,7 @@ use switchyard::search::Search;
 const HOUR: i64 = 3_600_000_000;
 
 /// Searches with this text, with a limit of hours.
-async fn look(
+async fn find(
     engine: &Engine,
     text: &str,
     after: Option<i64>,
@@ -38,7 +38,7 @@ async fn found(engine: &Engine, text: &str) -> Vec<String> {
 
 /// The IDs that a search finds, some hours from now.
 async fn found_in(engine: &Engine, text: &str, hours: i64) -> Vec<String> {
-    let found = look(engine, text, None, patient(), hours).await;
+    let found = find(engine, text, None, patient(), hours).await;
     assert!(!found.is_cut && found.next.is_none(), "{text}");
     let mut ids = ids(&found.jobs);
     ids.sort();
@@ -234,7 +234,7 @@ async fn a_timed_out_job_is_found_where_it_is_listed_and_counted() {
 async fn an_exact_id_is_found_in_every_protocol() {
     let engine = open(false).await;
     fill(&engine).await;
-    let exact = async |text: &str| ids(&look(&engine, text, None, patient(), 0).await.exact);
+    let exact = async |text: &str| ids(&find(&engine, text, None, patient(), 0).await.exact);
     assert_eq!(exact("letter").await, ["letter"]);
     assert_eq!(exact("relayed").await, ["relayed"]);
     assert_eq!(exact("\"1\"").await, ["1"]);
@@ -267,7 +267,7 @@ async fn pages_have_no_gaps_or_duplicates_while_jobs_are_added() {
     ] {
         let (mut after, mut all, mut pages) = (None, Vec::new(), 0);
         loop {
-            let page = look(&engine, text, after, patient(), 0).await;
+            let page = find(&engine, text, after, patient(), 0).await;
             assert!(page.jobs.len() <= 50 && !page.is_cut);
             all.extend(ids(&page.jobs).into_iter().filter(|id| id.starts_with('j')));
             add_to(
@@ -294,7 +294,7 @@ async fn pages_have_no_gaps_or_duplicates_while_jobs_are_added() {
         assert_eq!(all, wanted, "{text}");
         assert!(pages >= 2);
     }
-    let page = look(&engine, "j124", None, patient(), 0).await;
+    let page = find(&engine, "j124", None, patient(), 0).await;
     assert_eq!((page.jobs.len(), page.next), (1, None));
 }
 
@@ -313,7 +313,7 @@ async fn a_search_that_stops_at_a_limit_says_so_and_can_continue() {
     for (text, considered, rest) in [("j000", 101, 21), ("queue:q j000", 100, 20)] {
         let (mut after, mut scanned, mut all) = (None, Vec::new(), Vec::new());
         loop {
-            let found = look(&engine, text, after, short, 0).await;
+            let found = find(&engine, text, after, short, 0).await;
             assert_eq!(found.considered, considered, "{text}");
             assert_eq!(found.is_cut, found.next.is_some());
             scanned.push(found.scanned);
@@ -333,7 +333,7 @@ async fn a_search_that_stops_at_a_limit_says_so_and_can_continue() {
         time: Duration::ZERO,
         ..SearchLimits::default()
     };
-    let found = look(&engine, "nothing", None, hurried, 0).await;
+    let found = find(&engine, "nothing", None, hurried, 0).await;
     assert!((500..2_001).contains(&found.scanned), "{found:?}");
     assert!(found.is_cut && found.next.is_some() && found.scanned_down_to.is_some());
 }
@@ -387,7 +387,7 @@ async fn a_queue_a_class_and_a_state_are_found_below_any_number_of_other_jobs() 
         ("class:Rare rare-3", 1),
         ("class:Nothing", 0),
     ] {
-        let found = look(&engine, text, None, few, 0).await;
+        let found = find(&engine, text, None, few, 0).await;
         assert_eq!(found.jobs.len(), count, "{text}");
         assert!(!found.is_cut && found.next.is_none(), "{text}: {found:?}");
         assert!(found.scanned <= count.max(7), "{text}: {}", found.scanned);
@@ -396,7 +396,7 @@ async fn a_queue_a_class_and_a_state_are_found_below_any_number_of_other_jobs() 
     let mut all = Vec::new();
     let mut after = None;
     loop {
-        let page = look(&engine, "queue:busy", after, patient(), 0).await;
+        let page = find(&engine, "queue:busy", after, patient(), 0).await;
         assert!(!page.is_cut, "{page:?}");
         all.extend(page.jobs.iter().map(|job| job.seq));
         after = page.next;

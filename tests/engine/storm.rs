@@ -240,7 +240,7 @@ impl Actor {
                 .engine
                 .put(queue, puts.collect(), self.name.clone(), None)
                 .await;
-            let Some(done) = self.storm.answer(done) else {
+            let Some(done) = self.storm.response(done) else {
                 // The jobs may exist, so their IDs are not used again before they have ended.
                 on_one.extend(jobs);
                 continue;
@@ -272,13 +272,13 @@ impl Actor {
                     Err(Error::NoSuchJob { .. }) => Ok(()),
                     moved => moved,
                 };
-                let moved = giving.end(self.storm.answer(moved));
+                let moved = giving.end(self.storm.response(moved));
                 self.storm.record.moved(*token, asked, moved.is_some());
             }
             1 => {
                 let giving = self.storm.record.giving_back(Some(*token));
                 let timed_out = self.engine.time_out(vec![key], None).await;
-                giving.end(self.storm.answer(timed_out));
+                giving.end(self.storm.response(timed_out));
             }
             2 => match self.engine.cancel(vec![key], None).await {
                 Ok(()) => {
@@ -304,7 +304,7 @@ impl Actor {
                 ..Claim::of(q(), self.name.clone(), count)
             };
             let claimed = self.engine.claim(claim, None).await;
-            let jobs = self.storm.answer(claimed).unwrap_or_default();
+            let jobs = self.storm.response(claimed).unwrap_or_default();
             if jobs.is_empty() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -333,7 +333,7 @@ impl Actor {
                     reason: None,
                 };
                 let retried = self.engine.retry(vec![retry], holder, None).await;
-                giving.end(self.storm.answer(retried));
+                giving.end(self.storm.response(retried));
             }
             1 => {
                 let (group, message) = ("g".to_owned(), "m".to_owned());
@@ -345,7 +345,7 @@ impl Actor {
                 };
                 let giving = record.giving_back(token);
                 let failed = self.engine.fail(vec![fail], holder, None).await;
-                let failed = self.storm.answer(failed);
+                let failed = self.storm.response(failed);
                 if failed.as_ref().is_none_or(|failed| failed[0].is_ok()) {
                     // Its producer may have moved or canceled it.
                     let ignore_others = |retried: Result<(), Error>| match retried {
@@ -353,7 +353,7 @@ impl Actor {
                         _ => Ok(()),
                     };
                     let retry = async || self.engine.retry_failed(key.clone(), None).await;
-                    while self.storm.answer(ignore_others(retry().await)).is_none() {}
+                    while self.storm.response(ignore_others(retry().await)).is_none() {}
                 }
                 giving.end(failed);
             }
@@ -367,13 +367,13 @@ impl Actor {
                 };
                 let turn = (key, job.body.into(), Some(next));
                 let completed = self.engine.complete(vec![turn], holder, None).await;
-                giving.end(self.storm.answer(completed));
+                giving.end(self.storm.response(completed));
             }
             3 => {
                 let renewed = self
                     .engine
                     .heartbeat(vec![(key.clone(), None)], holder, None);
-                drop(self.storm.answer(renewed.await));
+                drop(self.storm.response(renewed.await));
                 self.complete(key, job.body.into(), token).await;
             }
             // The worker abandons it.
@@ -415,7 +415,7 @@ async fn drain(engines: &[Engine], storm: &Storm, seed: u64) {
     // Children of recurring jobs are created faster than a busy machine completes them.
     for n in 0..RECURRING {
         let id = format!("every-{n}");
-        let gone = async || storm.answer(engines[0].unrecur(&id, None).await);
+        let gone = async || storm.response(engines[0].unrecur(&id, None).await);
         while gone().await.is_none() {}
     }
     records::release(engines, storm).await;

@@ -9,7 +9,7 @@ use crate::support::Server;
 
 /// The results, as pairs of kind and name.
 async fn find(server: &Server, typed: &str) -> Vec<(String, String)> {
-    let found = answer(server, typed).await;
+    let found = groups(server, typed).await;
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let groups = found.as_array().unwrap().iter();
     let named = |group: &Value| {
@@ -20,7 +20,7 @@ async fn find(server: &Server, typed: &str) -> Vec<(String, String)> {
     groups.flat_map(named).collect()
 }
 
-async fn answer(server: &Server, typed: &str) -> Value {
+async fn groups(server: &Server, typed: &str) -> Value {
     let address = format!("http://{}/ui/find", server.address);
     let response = server.http.get(address).query(&[("q", typed)]).send();
     let response = response.await.unwrap();
@@ -76,7 +76,7 @@ async fn queues_of_every_protocol_link_to_their_pages() {
     let publish = format!("http://{}/api/shop/mail?tries=1&ttl=60", server.address);
     let published = server.http.put(publish).body("x").send().await.unwrap();
     assert_eq!(published.status(), 201);
-    let found = answer(&server, "a").await;
+    let found = groups(&server, "a").await;
     let to: Vec<_> = found[0]["items"]
         .as_array()
         .unwrap()
@@ -224,8 +224,8 @@ async fn a_refresh_uses_the_display_settings_of_the_browser() {
     let ask = async |cookie: &str| {
         let address = format!("http://{}/ui/workers", server.address);
         let request = server.http.get(address).header("x-switchyard-refresh", "1");
-        let answer = request.header(COOKIE, cookie).send().await.unwrap();
-        answer.text().await.unwrap()
+        let response = request.header(COOKIE, cookie).send().await.unwrap();
+        response.text().await.unwrap()
     };
     let utc = |page: &str| page.contains(" UTC</time>");
     // All within the second in which a rendering is shared.

@@ -255,7 +255,7 @@ pub struct Job {
     /// When the job became available; for scheduled and depends, the earliest time at which it can.
     pub ready_at: Time,
     /// When the job entered the stored state; but for a job that became due, or whose dependencies were completed, when
-    /// it was put. For a stalled one, this is when it was claimed. See [`Job::state_since`].
+    /// it became scheduled or depends. For a stalled one, this is when it was claimed. See [`Job::state_since`].
     pub since: Time,
     /// Present exactly while the job is running.
     pub lease: Option<Lease>,

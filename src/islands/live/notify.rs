@@ -103,11 +103,11 @@ async fn turn_on(locks: &JsValue) {
     watch(locks);
 }
 
-/// Looks for new problems as soon as no other tab does, until the tab is closed.
+/// Checks for new problems as soon as no other tab does, until the tab is closed.
 fn watch(locks: &JsValue) {
     let on_lock = Closure::once_into_js(|_: JsValue| {
-        look();
-        set_interval(look, INTERVAL);
+        check();
+        set_interval(check, INTERVAL);
         // The tab has the lock as long as this promise is open.
         JsValue::from(Promise::new(&mut |_, _| {}))
     });
@@ -115,7 +115,7 @@ fn watch(locks: &JsValue) {
 }
 
 /// Shows the problems that are not known.
-fn look() {
+fn check() {
     if known().is_none() {
         return;
     }

@@ -65,7 +65,7 @@ impl Shared {
                     reading.on_message(&text);
                 }
             });
-            shared.tell(ASK);
+            shared.post(ASK);
         }
         let is_waiting = locks
             .is_some_and(|locks| shared.channel.is_some() && shared.wait(&locks, &name).is_some());
@@ -104,7 +104,7 @@ impl Shared {
                 };
                 let data = event.data().as_string().unwrap_or_default();
                 let text = format!("{} {data}", event.last_event_id());
-                shared.tell(&text);
+                shared.post(&text);
                 shared.on_event(&text);
                 shared.latest.replace(Some(text));
             });
@@ -112,7 +112,7 @@ impl Shared {
         let shared = Rc::clone(self);
         listen(&source, "error", move |_| {
             shared.latest.take();
-            shared.tell(BROKEN);
+            shared.post(BROKEN);
             (shared.handler)(News::Broken);
         });
         self.source.replace(Some(source));
@@ -132,7 +132,7 @@ impl Shared {
         }
     }
 
-    fn tell(&self, text: &str) {
+    fn post(&self, text: &str) {
         if let Some(channel) = &self.channel {
             channel.post_message(&text.into()).ok();
         }
@@ -145,7 +145,7 @@ impl Shared {
         match (text, self.source.borrow().is_some()) {
             (ASK, true) => {
                 if let Some(latest) = &*self.latest.borrow() {
-                    self.tell(latest);
+                    self.post(latest);
                 }
             }
             (ASK, false) | (_, true) => {}

@@ -7,7 +7,7 @@ use switchyard::query::Query;
 async fn undo_restores_canceled_jobs_unchanged() {
     let engine = open(false).await;
     fill(&engine).await;
-    let before = look(&engine, "").await;
+    let before = find(&engine, "").await;
     assert_eq!(before.len(), 12);
     let operation = run(&engine, JobAction::Cancel, "").await;
     assert_eq!((operation.done, operation.skipped), (12, 0));
@@ -18,10 +18,10 @@ async fn undo_restores_canceled_jobs_unchanged() {
     let undone = undo(&engine, operation.id).await;
     assert_eq!(undone.state, OperationState::Undone);
     assert_eq!((undone.restored, undone.not_restored), (12, 0));
-    assert_same(&before, &look(&engine, "").await);
+    assert_same(&before, &find(&engine, "").await);
     assert_consistent(&engine).await;
     assert_counts(&engine, 0.0).await;
-    assert_eq!(ids(&look(&engine, "tag:vip").await), ["letter"]);
+    assert_eq!(ids(&find(&engine, "tag:vip").await), ["letter"]);
     // The jobs continue: a worker can still use its lease, and dependents are released.
     complete_now(&engine, "host-1", "held").await;
     let claim = Claim::of(QueueKey::qless("mail"), "w", 10);
@@ -114,12 +114,12 @@ async fn operations_respawn_and_requeue_dead_jobs() {
     assert_eq!(skips, [("taken".to_owned(), taken.to_owned())]);
     assert_eq!(count(&engine, "state:waiting").await, 3);
     // Jobs that are still dead can be deleted, and are dead again after the undo.
-    let before = look(&engine, "").await;
+    let before = find(&engine, "").await;
     let operation = run(&engine, JobAction::Cancel, "state:dead").await;
     assert_eq!(operation.done, 1);
     assert_consistent(&engine).await;
     undo(&engine, operation.id).await;
-    assert_same(&before, &look(&engine, "").await);
+    assert_same(&before, &find(&engine, "").await);
     assert_consistent(&engine).await;
     engine.close().await;
 }
@@ -157,7 +157,7 @@ async fn a_poll_finds_a_restored_record_first() {
         let created = engine.create_record(&books, n.to_string(), "null".to_owned());
         created.await.unwrap();
     }
-    let second = look(&engine, "queue:books").await;
+    let second = find(&engine, "queue:books").await;
     let second = second.iter().find(|job| job.key.id == "2").unwrap();
     let canceled = begin(&engine, JobAction::Cancel, Subject::Jobs(vec![second.seq])).await;
     assert_eq!(ended(&engine, canceled).await.done, 1);

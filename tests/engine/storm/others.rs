@@ -27,7 +27,7 @@ impl Actor {
             let publish = self
                 .engine
                 .publish(queue, tokens.iter().map(publish).collect());
-            if self.storm.answer(publish.await).is_some() {
+            if self.storm.response(publish.await).is_some() {
                 tokens.into_iter().for_each(|token| self.storm.begun(token));
             }
         }
@@ -45,7 +45,7 @@ impl Actor {
                 ..Claim::of(queue.clone(), "", 3)
             };
             let claimed = self.engine.claim(claim, None).await;
-            let jobs = self.storm.answer(claimed).unwrap_or_default();
+            let jobs = self.storm.response(claimed).unwrap_or_default();
             if jobs.is_empty() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -93,7 +93,7 @@ impl Actor {
             // Another job with this ID can follow a run that has just ended (see `run`).
             let mode = self.random.one_of(&[Mode::Unique, Mode::Ignore]);
             let enqueued = self.engine.enqueue(vec![job], mode).await;
-            if self.storm.answer(enqueued).is_some() {
+            if self.storm.response(enqueued).is_some() {
                 self.storm.begun(token);
             }
             // The job may exist even after a refusal, so its ID is not used again before it has ended.
@@ -108,7 +108,7 @@ impl Actor {
             let asked = self.storm.record.now();
             let claim = Claim::of(QueueKey::relay(queue), "", 2);
             let claimed = self.engine.claim(claim, None).await;
-            let jobs = self.storm.answer(claimed).unwrap_or_default();
+            let jobs = self.storm.response(claimed).unwrap_or_default();
             if jobs.is_empty() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }

@@ -106,9 +106,9 @@ impl Record {
         self.note(token, |story| story.completed.push(call));
     }
 
-    /// Records the end of a move sent at `asked`. Without an answer, the move may still happen.
-    pub fn moved(&self, token: Token, asked: Duration, is_answered: bool) {
-        let end = if is_answered {
+    /// Records the end of a move sent at `asked`. Without a response, the move may still happen.
+    pub fn moved(&self, token: Token, asked: Duration, has_response: bool) {
+        let end = if has_response {
             self.now()
         } else {
             Duration::MAX
@@ -187,12 +187,12 @@ pub struct GivingBack<'a> {
 }
 
 impl GivingBack<'_> {
-    /// Records the answer. Without one, the job may be released at any later time.
-    pub fn end<T>(self, answer: Option<T>) -> Option<T> {
-        if answer.is_none() {
+    /// Records the response. Without one, the job may be released at any later time.
+    pub fn end<T>(self, response: Option<T>) -> Option<T> {
+        if response.is_none() {
             std::mem::forget(self);
         }
-        answer
+        response
     }
 }
 

@@ -32,7 +32,7 @@ impl Actor {
             let created = self
                 .engine
                 .create_record(&queue, token.to_string(), "null".to_owned());
-            if self.storm.answer(created.await).is_some() {
+            if self.storm.response(created.await).is_some() {
                 self.storm.begun(token);
             }
             tokio::time::sleep(Duration::from_millis(self.random.below(5))).await;
@@ -69,7 +69,7 @@ impl Actor {
                 let giving = self.storm.record.giving_back(Some(token));
                 let (old, new) = (on_one.to_owned(), "null".to_owned());
                 let set = self.engine.advance_record(queue, record.id, old, new).await;
-                if let Some(set) = giving.end(self.storm.answer(set)) {
+                if let Some(set) = giving.end(self.storm.response(set)) {
                     assert!(matches!(set, CompareAndSet::Done(_)), "{set:?}");
                 }
                 return;
@@ -78,13 +78,13 @@ impl Actor {
                 let event = self
                     .engine
                     .append_event(queue, record.id, on_one.to_owned());
-                drop(self.storm.answer(event.await));
+                drop(self.storm.response(event.await));
             }
             _ => {}
         }
         let asked = self.storm.record.now();
         let deleted = self.engine.delete_record(queue, record.id).await;
-        match self.storm.answer(deleted) {
+        match self.storm.response(deleted) {
             Some(existed) => {
                 assert!(existed, "another client deleted the record of a poll");
                 self.storm.record.completed(token, asked);
@@ -95,7 +95,7 @@ impl Actor {
     }
 }
 
-/// Sets the states back that refused calls have left: of polls without an answer, and of records that were not
+/// Sets the states back that refused calls have left: of polls without a response, and of records that were not
 /// deleted. There must be no other clients.
 pub async fn release(engines: &[Engine], storm: &Storm) {
     let taken = Query::parse(TAKEN).unwrap();
@@ -104,7 +104,7 @@ pub async fn release(engines: &[Engine], storm: &Storm) {
         let queue = engine.record_queue(QUEUE).await.unwrap();
         loop {
             let polled = engine.poll_record(&queue, &taken, "null".to_owned()).await;
-            match storm.answer(polled) {
+            match storm.response(polled) {
                 Some(Some(record)) => {
                     let giving = storm.record.giving_back(token_of(&record.payload));
                     giving.end(None::<()>);

@@ -72,7 +72,7 @@ impl Storm {
     ///
     /// # Panics
     /// On other errors, and if the log does not explain the refusal.
-    pub fn answer<T>(&self, result: Result<T, Error>) -> Option<T> {
+    pub fn response<T>(&self, result: Result<T, Error>) -> Option<T> {
         if let Err(Error::Unavailable) = result {
             self.refusals.add();
             return None;
@@ -83,9 +83,9 @@ impl Storm {
     /// Records that a call which would have ended the job was refused.
     ///
     /// # Panics
-    /// As [`Storm::answer`].
+    /// As [`Storm::response`].
     pub fn may_have_ended(&self, token: Option<Token>, error: Error) {
-        self.answer::<()>(Err(error));
+        self.response::<()>(Err(error));
         if let Some(token) = token {
             self.record.may_have_ended(token);
         }
@@ -95,5 +95,5 @@ impl Storm {
 #[test]
 #[should_panic(expected = "nothing was logged")]
 fn a_refusal_that_is_not_logged_fails_the_test() {
-    Storm::default().answer::<()>(Err(Error::Unavailable));
+    Storm::default().response::<()>(Err(Error::Unavailable));
 }
