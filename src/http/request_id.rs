@@ -136,7 +136,7 @@ async fn finish(
     traced: Option<RequestSpan>,
     (mut response, owner, id): (Response, Owner, Option<HeaderValue>),
 ) -> Response {
-    // A stream or a compressed page keeps what was reserved for it.
+    // A stream keeps what was reserved for it.
     if let Some(bytes) = response.body().size_hint().exact()
         && !memory::fits_response(bytes)
         && Box::pin(memory::fit_response(bytes)).await.is_err()

@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod authentication;
 pub mod base_path;
+mod compression;
 mod delta;
 pub mod download;
 mod export_slots;
@@ -37,8 +38,6 @@ use leptos_axum::{
     LeptosRoutes, ResponseOptions, generate_route_list, render_app_async_with_context,
 };
 use tokio_util::sync::CancellationToken;
-use tower_http::CompressionLevel;
-use tower_http::compression::CompressionLayer;
 use tower_http::limit::RequestBodyLimitLayer;
 
 use crate::assets::Assets;
@@ -49,6 +48,7 @@ use crate::redis_clients::Clients;
 use crate::request::{BasePath, Https};
 use crate::ui::display::Display;
 use crate::ui::http::authentication::{Authenticator, Principal};
+use crate::ui::http::compression::compressed;
 use crate::ui::http::export_slots::ExportSlots;
 use crate::ui::http::feed::Feed;
 use crate::ui::http::page_slots::PageSlots;
@@ -73,9 +73,6 @@ const LOGIN_BYTES_MAX: usize = 8 << 10;
 /// Maximum size of a form with a payload or a state: the Jobq API accepts 2 MiB, and percent-encoding can triple the
 /// size.
 const PAYLOAD_FORM_BYTES_MAX: usize = 8 << 20;
-
-/// At this level, Brotli takes about 1 ms per page, and compresses better than gzip at any level.
-const COMPRESSION: CompressionLevel = CompressionLevel::Precise(4);
 
 /// The state of the dashboard's handlers.
 #[derive(Clone, FromRef)]
@@ -193,11 +190,11 @@ pub fn router(state: Dashboard) -> Router {
         // Outside of `share`, so that a shared page is the same for all base paths, except for its curl commands.
         .layer(middleware::from_fn(base_path::add))
         .layer(middleware::from_fn(count_memory));
-    Router::new()
+    let all = Router::new()
         .route("/ui/favicon.svg", get(favicon))
         .route("/ui/pkg/{version}/{name}", get(package_file))
-        .merge(pages)
-        .layer(CompressionLayer::new().quality(COMPRESSION))
+        .merge(pages);
+    compressed(all)
         .layer(middleware::from_fn_with_state(state.clone(), guard::guard))
         .with_state(state)
 }
@@ -223,8 +220,8 @@ async fn limit_time(request: Request, next: Next) -> Response {
     response.unwrap_or_else(|_| database_unavailable())
 }
 
-/// Reserves the memory of a page until it is sent. Compression hides the size of a page from the layers outside. Events
-/// and exports stay streams, which keep only a part in memory.
+/// Reserves the memory of a page until it is compressed or sent. Events and exports stay streams, which keep only a part
+/// in memory.
 async fn count_memory(request: Request, next: Next) -> Response {
     let (parts, body) = next.run(request).await.into_parts();
     let media_type = parts.headers.get(header::CONTENT_TYPE);

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use switchyard::engine::{Fail, JobKey};
 
-use super::{engine, holder, new, open, pop, put, q};
+use super::{add, engine, holder, new, open, pop, put, q};
 
 /// The messages have 6 MiB in total, and several times that as JSON within JSON.
 #[tokio::test]
@@ -61,6 +61,28 @@ async fn events_come_in_order_with_truncated_long_messages() {
     }
     assert_eq!(streamed, all);
     assert_eq!(failures[0]["message"], "\u{1}é".repeat(500));
+}
+
+#[tokio::test]
+async fn a_list_has_at_most_1_mib_of_events() {
+    let engine = open(false).await;
+    let jobs: Vec<_> = (0..5_000).map(|n| new(&format!("{n:0250}"))).collect();
+    add(&engine, &q(), jobs).await;
+    let (mut ids, mut after, mut lists) = (Vec::new(), 0, 0);
+    while after < engine.last_event().await.unwrap() {
+        let (some, last) = engine.events(after, 10_000, Some("log")).await.unwrap();
+        let bytes: usize = some.iter().map(|event| event.data.len()).sum();
+        // The last event may exceed it.
+        assert!(bytes < (1 << 20) + 1_000, "{bytes} bytes");
+        for event in some {
+            let data: Value = serde_json::from_str(&event.data).unwrap();
+            ids.push(data["id"].as_str().unwrap().to_owned());
+        }
+        (after, lists) = (last, lists + 1);
+    }
+    let all = (0..5_000).map(|n| format!("{n:0250}"));
+    assert_eq!(ids, all.collect::<Vec<_>>());
+    assert!(lists > 1);
 }
 
 #[tokio::test]

@@ -256,8 +256,10 @@ async fn lists_load_1000_characters_of_payloads_and_messages() {
         };
         let failed = engine.fail(vec![fail], holder("w"), None).await;
         assert_eq!(failed.unwrap(), [Ok(())]);
-        let (_, listed) = engine.list_failed(&chars.to_string(), PAGE).await.unwrap();
-        let message = &listed[0].failure.as_ref().unwrap().message;
+        let (_, ids) = engine.failed_ids(&chars.to_string(), PAGE).await.unwrap();
+        let keys = [JobKey::qless(&ids[0])];
+        let listed = engine.list_jobs_by_key(&keys).await.unwrap().remove(0);
+        let message = listed.unwrap().failure.unwrap().message;
         assert_eq!(message.chars().count(), expected);
     }
 }

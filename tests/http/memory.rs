@@ -238,3 +238,44 @@ async fn requests_that_are_parsed_at_the_same_time_occupy_little_memory() {
     let more = server.peak_memory_mb() - before;
     assert!(more < 600.0, "{more} MB");
 }
+
+/// Jobs that are loaded while no memory is left wait in it, so only few do.
+#[tokio::test]
+async fn claims_of_large_jobs_wait_for_64_mib_only() {
+    const CLAIMS: usize = 12;
+    let server = with_patience();
+    let client = server.by("w").at(0);
+    // Each claim gets the job, because leases end at once.
+    client.set("work-heartbeat", json!(-1)).await.ok();
+    let large = json!({"id": "large", "meta": "x".repeat(15 << 20), "retries": 1_000});
+    client.add("work", large).await;
+    client.pop("work").await;
+    let uploads = upload(&server, 16, "POST /add/work HTTP/1.1", 16 << 20).await;
+    until_reserved(&server, ALL).await;
+    let mut claims = Vec::new();
+    let mut claimed = 0;
+    while claimed < CLAIMS {
+        let mut claim = Connection::to(&server).await;
+        let request =
+            "GET /get/work?worker=w HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n";
+        claim.write(request).await;
+        claims.push(claim);
+        let before = claimed;
+        while claimed == before {
+            let events = client.get("/events?limit=1000&channel=log").await.ok();
+            let events = events["events"].as_array().unwrap();
+            claimed = events
+                .iter()
+                .filter(|it| it["data"]["event"] == "lock_lost")
+                .count();
+        }
+    }
+    drop(uploads);
+    let statuses = claims
+        .into_iter()
+        .map(async |mut claim| parsed(&claim.read_to_end().await).0);
+    let statuses = join_all(statuses).await;
+    let refused = statuses.iter().filter(|status| **status == 503).count();
+    // Four of them wait, and the last one may find the memory free again.
+    assert!(refused >= CLAIMS - 5, "{statuses:?}");
+}

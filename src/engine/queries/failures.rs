@@ -5,7 +5,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::Job;
 use crate::engine::model::page::{LISTED_MAX, Page};
-use crate::engine::queries::job_lists::{List, jobs, list};
+use crate::engine::queries::job_lists::{List, deep_page_permit, list};
 use crate::store::{Arg, Statement};
 
 /// A failure group.
@@ -39,20 +39,34 @@ impl Engine {
         rows.iter().map(group).collect()
     }
 
+    /// The failure groups with failed jobs, by name, and how many they have; at most 10,000.
+    pub async fn failure_counts(&self) -> Result<Vec<(String, i64)>> {
+        let statement = Statement::new(COUNTS, [(LISTED_MAX as i64).into()]);
+        let rows = self.readers().rows(statement).await?;
+        let count = |row: &crate::store::Row| Ok((row.text(0)?, row.int(1)?));
+        rows.iter().map(count).collect()
+    }
+
     /// The number of failed jobs in `group`, and a page of them, newest failure first.
     ///
     /// # Errors
     /// [`Error::ResponseTooLarge`](crate::engine::Error::ResponseTooLarge).
     pub async fn failed(&self, group: &str, page: Page) -> Result<(i64, Vec<Job>)> {
         let (total, args) = self.failed_with(group, page).await?;
+        let _permit = deep_page_permit(page).await?;
         Ok((total, self.read_whole(&FAILED_WITH, &args).await?))
     }
 
-    /// Like [`Engine::failed`], with shortened texts.
-    pub async fn list_failed(&self, group: &str, page: Page) -> Result<(i64, Vec<Job>)> {
+    /// The IDs of the jobs that [`Engine::failed`] returns.
+    pub async fn failed_ids(&self, group: &str, page: Page) -> Result<(i64, Vec<String>)> {
         let (total, args) = self.failed_with(group, page).await?;
-        let statement = Statement::new(FAILED_WITH.brief, args);
-        Ok((total, jobs(&self.readers().rows(statement).await?)?))
+        let _permit = deep_page_permit(page).await?;
+        let rows = self
+            .readers()
+            .rows(Statement::new(FAILED_WITH.ids, args))
+            .await?;
+        let ids = rows.iter().map(|row| row.text(0));
+        Ok((total, ids.collect::<Result<_, _>>()?))
     }
 
     async fn failed_with(&self, group: &str, page: Page) -> Result<(i64, Vec<Arg>)> {
@@ -71,6 +85,11 @@ SELECT c.failure_group, c.n,
     (SELECT max(j.since) FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = c.failure_group),
     (SELECT substr(j.failure_message, 1, 1000) FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = c.failure_group
      ORDER BY j.since DESC, j.seq DESC LIMIT 1)
+FROM (SELECT failure_group, CAST(sum(n) AS BIGINT) AS n FROM failure_counts GROUP BY failure_group) AS c
+WHERE c.n > 0 ORDER BY c.failure_group LIMIT $1 + 0";
+
+const COUNTS: &str = "
+SELECT c.failure_group, c.n
 FROM (SELECT failure_group, CAST(sum(n) AS BIGINT) AS n FROM failure_counts GROUP BY failure_group) AS c
 WHERE c.n > 0 ORDER BY c.failure_group LIMIT $1 + 0";
 
@@ -109,6 +128,9 @@ SELECT 'group ' || (100000 + n), 1, 1, 1 FROM numbers";
             add.await.unwrap();
             let groups = engine.failures().await.unwrap();
             assert_eq!(groups.len(), listed, "of {to}");
+            let groups = groups.into_iter().map(|group| (group.group, group.count));
+            let counts = engine.failure_counts().await.unwrap();
+            assert_eq!(counts, groups.collect::<Vec<_>>());
         }
         engine.close().await;
     }

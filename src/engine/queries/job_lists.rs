@@ -196,7 +196,7 @@ impl Engine {
 ///
 /// # Errors
 /// [`Error::Busy`].
-async fn deep_page_permit(page: Page) -> Result<Option<SemaphorePermit<'static>>> {
+pub(super) async fn deep_page_permit(page: Page) -> Result<Option<SemaphorePermit<'static>>> {
     if page.offset <= DEEP_OFFSET {
         return Ok(None);
     }

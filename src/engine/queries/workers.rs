@@ -41,7 +41,7 @@ impl Engine {
             .readers()
             .read(vec![
                 Statement::new(WORKERS, [(LISTED_MAX as i64).into()]),
-                Statement::new(HELD, [now.0.into()]),
+                Statement::new(HELD, [now.0.into(), (LISTED_MAX as i64).into()]),
             ])
             .await?;
         let mut answers = answers.into_iter();
@@ -125,10 +125,13 @@ const COUNT: &str = "
 SELECT count(*) FROM (
     SELECT 1 AS one FROM workers WHERE protocol = 'qless' AND last_seen > $1 LIMIT $2 + 0) AS active";
 
-// Running jobs are few, and the index covers all columns of the query.
+// A worker is saved when it claims, so those that hold jobs are in the table. The index on running jobs covers all
+// columns of the query.
 const HELD: &str = "
 SELECT worker, count(CASE WHEN lease_until > $1 THEN 1 END), count(CASE WHEN lease_until <= $1 THEN 1 END)
-FROM jobs WHERE state = {running} AND warned = 0 GROUP BY worker";
+FROM jobs WHERE state = {running} AND warned = 0 AND worker IN (
+    SELECT name FROM workers WHERE protocol = 'qless' ORDER BY last_seen DESC LIMIT $2 + 0
+) GROUP BY worker";
 
 const HELD_BY: &str = concat!(
     "SELECT ",

@@ -113,11 +113,8 @@ async fn list(
 
 pub async fn failed(api: Api, call: Call) -> Outcome {
     api.now(&call.envelope()?)?;
-    let groups = api.engine.failures().await?;
-    let groups: Map<String, Value> = groups
-        .into_iter()
-        .map(|group| (group.group, json!(group.count)))
-        .collect();
+    let groups = api.engine.failure_counts().await?.into_iter();
+    let groups: Map<String, Value> = groups.map(|(group, count)| (group, json!(count))).collect();
     Ok(Results::new(&groups))
 }
 

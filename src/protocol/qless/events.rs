@@ -11,14 +11,14 @@ use axum::response::{IntoResponse, Response};
 use futures::{Stream, stream};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::call::Call;
 use super::error::ApiError;
 use super::response::{Results, number, response};
 use super::{Api, Outcome};
 use crate::auth::Rejected;
-use crate::engine::{EventsFollowed, PublishedEvent};
+use crate::engine::{Error, EventsFollowed, PublishedEvent};
 use crate::metrics::GaugeGuard;
 use crate::protocol::body;
 
@@ -27,6 +27,14 @@ const READY_MAX: usize = 1_000;
 
 /// Maximum number of streams. Each reads the database after every commit.
 const STREAMS_MAX: usize = 1_000;
+
+/// Lists that are read and written at the same time. Until then, the memory of their events is not counted.
+const LISTS_MAX: usize = 8;
+
+static LISTS: Semaphore = Semaphore::const_new(LISTS_MAX);
+
+/// How long a list waits for others.
+const LIST_WAIT_MAX: Duration = Duration::from_secs(2);
 
 static STREAMS: Semaphore = Semaphore::const_new(STREAMS_MAX);
 
@@ -73,6 +81,8 @@ pub async fn events(
 async fn list(api: Api, call: Call) -> Outcome {
     let (after, limit) = (call.number("after")?, call.limit(LIMIT)?);
     api.now(&call.envelope()?)?;
+    let place = timeout(LIST_WAIT_MAX, LISTS.acquire()).await;
+    let _place = place.map_err(|_| Error::Busy)?;
     let (events, last) = api
         .engine
         .events(after.unwrap_or_default(), limit, call.parameter("channel"))
@@ -179,5 +189,46 @@ impl EventStream {
             }
             sleep(BATCH_DELAY).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::body::Body;
+    use axum::extract::Request;
+    use axum::http::StatusCode;
+    use axum::routing::get;
+    use tokio_util::sync::CancellationToken;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::engine::engine_without_tasks;
+    use crate::metrics::Gauge;
+
+    #[tokio::test]
+    async fn a_list_beyond_the_limit_waits_2_s() {
+        let api = Api {
+            engine: engine_without_tasks().await,
+            allow_flush: false,
+            stop: CancellationToken::new(),
+            streams: Gauge::default(),
+        };
+        let routes = Router::new().route("/events", get(events)).with_state(api);
+        let list = async || {
+            let request = Request::get("/events?host=w").body(Body::empty()).unwrap();
+            routes.clone().oneshot(request).await.unwrap().status()
+        };
+        let others = u32::try_from(LISTS_MAX - 1).unwrap();
+        let places = LISTS.acquire_many(others).await.unwrap();
+        assert_eq!(list().await, StatusCode::OK);
+        let last = LISTS.acquire().await.unwrap();
+        tokio::time::pause();
+        let began = tokio::time::Instant::now();
+        assert_eq!(list().await, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(began.elapsed().as_secs(), 2);
+        tokio::time::resume();
+        drop((places, last));
+        assert_eq!(list().await, StatusCode::OK);
     }
 }

@@ -33,7 +33,17 @@ const PAYLOAD: Frame = ("payload", "Payload");
 
 /// The payload of a job, in which the request can find a text.
 pub fn payload(body: &str, request: &PageRequest) -> AnyView {
-    json(body, ALL_BY_API, request)
+    beginning(body, body.len(), request)
+}
+
+/// A payload of this many bytes, of which `body` is what a page shows ([`first`]).
+pub fn beginning(body: &str, bytes: usize, request: &PageRequest) -> AnyView {
+    let wanted = wanted(request);
+    let (inner, matches) = match body.len() < bytes {
+        true => highlighted(body, &wanted),
+        false => formatted(body, &wanted),
+    };
+    searched((body, bytes), ALL_BY_API, inner, &matches, request)
 }
 
 /// The state of a job.
@@ -42,7 +52,7 @@ pub fn state(text: &str) -> AnyView {
         ("state", "State"),
         styles::PAYLOAD,
         formatted(text, "").0,
-        part(first(text), text, ALL_BY_API),
+        part(first(text), text.len(), ALL_BY_API),
     )
 }
 
@@ -50,25 +60,25 @@ pub fn state(text: &str) -> AnyView {
 pub fn json(text: &str, rest: &str, request: &PageRequest) -> AnyView {
     let wanted = wanted(request);
     let (inner, matches) = formatted(text, &wanted);
-    searched(text, rest, inner, &matches, request)
+    searched((text, text.len()), rest, inner, &matches, request)
 }
 
 /// A text without formatting. If it is too long, it is cut, and `rest` says where to find the rest.
 pub fn plain(text: &str, rest: &str, request: &PageRequest) -> AnyView {
     let (inner, matches) = highlighted(first(text), &wanted(request));
-    searched(text, rest, inner, &matches, request)
+    searched((text, text.len()), rest, inner, &matches, request)
 }
 
-/// The text with the form that finds a part of it.
+/// The text, of which there are `bytes` bytes, with the form that finds a part of it.
 fn searched(
-    text: &str,
+    (text, bytes): (&str, usize),
     rest: &str,
     inner: AnyView,
     matches: &Matches,
     request: &PageRequest,
 ) -> AnyView {
-    let part = part(first(text), text, rest);
-    let form = find_form(text.len(), matches, part.is_some(), request);
+    let part = part(first(text), bytes, rest);
+    let form = find_form(bytes, matches, part.is_some(), request);
     view! { {form} {framed(PAYLOAD, styles::PAYLOAD, inner, part)} }.into_any()
 }
 
@@ -127,7 +137,7 @@ pub fn collapsed(text: &str) -> AnyView {
         return view! { <code class="col-start-2 text-muted wrap-anywhere in-[td]:ml-1.5">{text.to_owned()}</code> }.into_any();
     };
     let beginning = text.get(..cut).unwrap_or_default().to_owned();
-    let rest = part(first(text), text, ALL_BY_API);
+    let rest = part(first(text), text.len(), ALL_BY_API);
     view! {
         <details class="inline-block max-w-full align-top [&_summary]:wrap-anywhere">
             <summary><code>{beginning} "…"</code></summary>
@@ -156,18 +166,16 @@ fn framed(
     .into_any()
 }
 
-fn first(text: &str) -> &str {
+/// What a page shows of a text.
+pub fn first(text: &str) -> &str {
     let cut = text.floor_char_boundary(SHOWN_BYTES.min(text.len()));
     text.get(..cut).unwrap_or_default()
 }
 
-fn part(shown: &str, all: &str, rest: &str) -> Option<String> {
-    (shown.len() < all.len()).then(|| {
-        format!(
-            "Showing the first {} of {} bytes. {rest}",
-            shown.len(),
-            all.len()
-        )
+fn part(shown: &str, bytes: usize, rest: &str) -> Option<String> {
+    (shown.len() < bytes).then(|| {
+        let shown = shown.len();
+        format!("Showing the first {shown} of {bytes} bytes. {rest}")
     })
 }
 
@@ -221,7 +229,7 @@ mod tests {
             let text = "x".repeat(bytes);
             let shown = first(&text);
             assert_eq!(shown.len(), expected, "{bytes} bytes");
-            assert_eq!(part(shown, &text, "").is_some(), bytes > 200_000);
+            assert_eq!(part(shown, bytes, "").is_some(), bytes > 200_000);
         }
     }
 

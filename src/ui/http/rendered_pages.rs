@@ -187,10 +187,19 @@ fn key(request: &Request) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU32;
-    use std::sync::atomic::Ordering;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use axum::Router;
+    use axum::body::Body;
+    use axum::middleware;
+    use axum::routing::get;
+    use tokio_util::sync::CancellationToken;
+    use tower::ServiceExt;
 
     use super::*;
+    use crate::assets::Assets;
+    use crate::auth::Auth;
+    use crate::engine::engine_without_tasks;
 
     const FOLLOWED: &str = "/ui/jobs?follow=1";
 
@@ -221,5 +230,66 @@ mod tests {
             page(&format!("/ui/jobs?q={n}"), 2).await;
         }
         assert_eq!(pages.0.lock().unwrap().len(), RENDERINGS_MAX);
+    }
+
+    #[tokio::test]
+    async fn a_refresh_needs_a_slot_unless_it_is_a_small_delta() {
+        let engine = engine_without_tasks().await;
+        let stop = CancellationToken::new();
+        let (auth, clients) = (Auth::default(), Arc::default());
+        let dashboard = Dashboard::new(engine, Assets::load(), &auth, None, false, clients, stop);
+        let rows = Arc::new(AtomicU32::new(0));
+        let page = {
+            let rows = Arc::clone(&rows);
+            async move || {
+                Html(
+                    (0..rows.load(Ordering::Relaxed))
+                        .map(row)
+                        .collect::<String>(),
+                )
+            }
+        };
+        let share = middleware::from_fn_with_state(dashboard.clone(), share);
+        let routes = Router::new().route("/ui", get(page)).layer(share);
+        let refresh = async |base: Option<&str>| {
+            let request = Request::get("/ui").header(REFRESH, "1");
+            let request = match base {
+                Some(base) => request.header(BASE, base),
+                None => request,
+            };
+            let request = request.body(Body::empty()).unwrap();
+            let response = routes.clone().oneshot(request).await.unwrap();
+            let status = response.status();
+            let text = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            (status, String::from_utf8(text.to_vec()).unwrap())
+        };
+        let show = |count: u32| {
+            rows.store(count, Ordering::Relaxed);
+            dashboard.rendered_pages.0.lock().unwrap().clear();
+        };
+        show(10_000);
+        let (status, delta) = refresh(Some("unknown")).await;
+        assert_eq!(status, StatusCode::OK);
+        let (known, _) = delta.split_once('\n').unwrap();
+        let mut slots = Vec::new();
+        for _ in 0..8 {
+            slots.push(dashboard.page_slots.take(None, None, false).await);
+        }
+        assert!(slots.iter().all(Result::is_ok));
+        tokio::time::pause();
+        show(10_001);
+        assert_eq!(refresh(Some(known)).await.0, StatusCode::OK);
+        for base in [None, Some("unknown")] {
+            assert_eq!(refresh(base).await.0, StatusCode::SERVICE_UNAVAILABLE);
+        }
+        show(20_000);
+        let large = refresh(Some(known)).await.0;
+        assert_eq!(large, StatusCode::SERVICE_UNAVAILABLE);
+        drop(slots);
+        assert_eq!(refresh(Some(known)).await.0, StatusCode::OK);
+    }
+
+    fn row(n: u32) -> String {
+        format!("<p>{n}</p>")
     }
 }

@@ -156,8 +156,7 @@ fn queue_form(view: &ConfigView, queue: &str, request: &PageRequest) -> AnyView 
 
 /// Options that the server does not use.
 fn others(view: &ConfigView, request: &PageRequest) -> AnyView {
-    let shown = view.others.iter().take(OPTIONS_SHOWN);
-    let rows = shown
+    let rows = (view.others.iter())
         .map(|setting| row(setting, None, None, request))
         .collect_view();
     view! {
@@ -168,7 +167,7 @@ fn others(view: &ConfigView, request: &PageRequest) -> AnyView {
             {if view.others.is_empty() {
                 empty_note("No other options are set. Clients can store their own options here; the server returns them unchanged.")
             } else {
-                view! { <ul class=OPTIONS>{rows}</ul> {left_out(view.others.len())} }.into_any()
+                view! { <ul class=OPTIONS>{rows}</ul> {left_out(view.others_total)} }.into_any()
             }}
             {allowed(SetOption::PATH, || other_form(request))}
         </section>

@@ -17,7 +17,7 @@ use crate::ui::components::commands::copy;
 use crate::ui::components::forms::{action_button, may_post, shortcut};
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{queue_link, queue_name, tag_link, worker_link};
-use crate::ui::components::payload::payload;
+use crate::ui::components::payload::beginning;
 use crate::ui::components::state::{chip, protocol_badge, state_view};
 use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, EMPTY, NOTICE};
 use crate::ui::components::tables;
@@ -62,7 +62,7 @@ fn page(job: &JobView, request: &PageRequest) -> AnyView {
         {errors::errors_card(row, &job.times.history, request)}
         <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
             {card("facts", "Details", facts(job, request))}
-            {text_card("data", "Payload", job.body.len(), copy("payload".to_owned(), "Copy the payload".to_owned()), payload(&job.body, request))}
+            {text_card("data", "Payload", job.bytes, copy("payload".to_owned(), "Copy the payload".to_owned()), beginning(&job.body, job.bytes, request))}
         </div>
         <section class=CARD_PADDED aria-labelledby="timeline">
             <h2 id="timeline">"Timeline"</h2>

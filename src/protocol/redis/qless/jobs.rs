@@ -12,7 +12,7 @@ use crate::protocol::redis::resp::Reply;
 /// The name of the command in messages.
 pub const PUT: &str = "Put";
 
-/// Maximum number of commands whose jobs go to the engine together, and the size of their bodies in bytes.
+/// Maximum number of commands whose jobs go to the engine together, and the size of their texts in bytes.
 const PUTS_MAX: usize = 100;
 const PUTS_BYTES_MAX: usize = 1 << 20;
 
@@ -38,7 +38,7 @@ impl Puts {
             queue,
             worker,
             now: call.now,
-            bytes: put.body.len(),
+            bytes: text_bytes(&put),
             jobs: vec![put],
         })
     }
@@ -73,6 +73,13 @@ impl Puts {
             Err(error) => vec![refused(&error); count],
         }
     }
+}
+
+/// The memory of the payload, the tags and the dependencies.
+fn text_bytes(put: &Put) -> usize {
+    let lists = [&put.tags, &put.depends].into_iter().flatten();
+    let names = lists.flatten().map(|name| size_of::<String>() + name.len());
+    put.body.len() + names.sum::<usize>()
 }
 
 /// Puts a job that exists.
@@ -209,4 +216,43 @@ pub async fn retry(mut call: Call<'_>) -> Outcome {
 
 fn holder(worker: String, queue: Option<String>) -> LeaseHolder {
     LeaseHolder { worker, queue }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn puts_with_long_texts_go_to_the_engine_in_parts() {
+        let put = |names: usize, of: fn(Vec<String>) -> Put| {
+            let put = of(vec!["a".to_owned(); names]);
+            Puts {
+                dialect: Dialect::Workerless,
+                queue: QueueKey::qless("q"),
+                worker: String::new(),
+                now: None,
+                bytes: text_bytes(&put),
+                jobs: vec![put],
+            }
+        };
+        let is_together = |mut one: Puts, other: Puts| one.add(other).is_none();
+        let kinds: [fn(Vec<String>) -> Put; 3] = [
+            |names| Put {
+                tags: Some(names),
+                ..Put::default()
+            },
+            |names| Put {
+                depends: Some(names),
+                ..Put::default()
+            },
+            |names| Put {
+                body: "a".repeat(25 * names.len()),
+                ..Put::default()
+            },
+        ];
+        for of in kinds {
+            assert!(is_together(put(20_000, of), put(20_000, of)));
+            assert!(!is_together(put(22_000, of), put(22_000, of)));
+        }
+    }
 }

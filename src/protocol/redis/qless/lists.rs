@@ -70,15 +70,12 @@ pub async fn tracked(call: &Call<'_>) -> Outcome {
 /// The failure groups, or the IDs of the jobs of one.
 pub async fn failed(mut call: Call<'_>) -> Outcome {
     let Some(group) = call.arguments.next().filter(|group| !group.is_empty()) else {
-        let groups = call.engine.failures().await?;
-        let groups = groups
-            .into_iter()
-            .map(|group| (group.group, group.count.into()));
+        let groups = call.engine.failure_counts().await?.into_iter();
+        let groups = groups.map(|(group, count)| (group, count.into()));
         return json(&groups.collect::<Map<String, Value>>());
     };
     let page = call.arguments.page()?;
-    let (total, jobs) = call.engine.list_failed(&group, page).await?;
-    let ids: Vec<_> = jobs.into_iter().map(|job| job.key.id).collect();
+    let (total, ids) = call.engine.failed_ids(&group, page).await?;
     total_and_jobs(total, &ids)
 }
 

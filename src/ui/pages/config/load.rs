@@ -7,6 +7,7 @@ use crate::engine::{Config, Engine};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::options::{OF_QUEUE, OF_SERVER, name_of, of_server, queue_of};
+use crate::ui::pages::config::OPTIONS_SHOWN;
 use crate::ui::pages::config::model::{ConfigView, Setting};
 use crate::ui::present::queue_refs;
 
@@ -27,15 +28,20 @@ pub fn load_config(engine: &Engine) -> ConfigView {
         default: defaults.get(option),
     };
     let in_force = |option: &str| Some(setting(option, engine.config().get(option)?));
-    let (mut of_queues, mut others) = (Vec::new(), Vec::new());
+    let (mut of_queues, mut others, mut others_total) = (Vec::new(), Vec::new(), 0);
     for (option, value) in engine.config().all() {
         let row = setting(&option, value);
         if row.default.is_some() && of_server(&option).is_some() {
             continue;
         }
-        match queue_of(&option) {
-            Some(_) => of_queues.push(row),
-            None => others.push(row),
+        if queue_of(&option).is_some() {
+            of_queues.push(row);
+            continue;
+        }
+        // Their values can be long.
+        others_total += 1;
+        if others.len() < OPTIONS_SHOWN {
+            others.push(row);
         }
     }
     ConfigView {
@@ -46,6 +52,7 @@ pub fn load_config(engine: &Engine) -> ConfigView {
             .collect(),
         of_queues,
         others,
+        others_total,
         kinds: OF_QUEUE
             .iter()
             .filter(|option| Config::is_number(&name_of("q", option.name)))

@@ -9,8 +9,10 @@ pub struct ConfigView {
     pub of_server: Vec<Setting>,
     /// Options of queues.
     pub of_queues: Vec<Setting>,
-    /// Options that the server does not use.
+    /// The first 200 options that the server does not use.
     pub others: Vec<Setting>,
+    /// The number of all of them.
+    pub others_total: usize,
     /// The names of the options that a queue can have.
     pub kinds: Vec<String>,
     /// Suggested names of queues.

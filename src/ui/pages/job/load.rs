@@ -6,6 +6,7 @@ use leptos::prelude::*;
 
 use crate::auth::Role;
 use crate::engine::{Engine, Job, JobKey, Result};
+use crate::ui::components::payload::first;
 use crate::ui::context::read_or_missing;
 use crate::ui::error::PageError;
 use crate::ui::pages::job::model::{JobView, Origin, RelatedJob, RelatedJobs};
@@ -30,7 +31,8 @@ pub async fn load_job(engine: &Engine, id: &str) -> Result<Option<JobView>> {
         graph: dependencies::graph(engine, &job).await?,
         row: job_row(engine, &job, now),
         times: times(&job, now),
-        body: job.body.into(),
+        body: job.body.read().map(first).unwrap_or_default().to_owned(),
+        bytes: job.body.bytes(),
         dependencies: related_jobs(engine, &job.dependencies).await?,
         dependents: related_jobs(engine, &job.dependents).await?,
         tracked: engine.known_tracked().contains(id),

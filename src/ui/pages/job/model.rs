@@ -10,8 +10,10 @@ use crate::ui::model::state::EffectiveState;
 pub struct JobView {
     pub row: JobRow,
     pub times: JobTimes,
-    /// The payload as it was put.
+    /// The beginning of the payload as it was put, up to 200,000 bytes.
     pub body: String,
+    /// The size of the payload.
+    pub bytes: usize,
     pub dependencies: RelatedJobs,
     pub dependents: RelatedJobs,
     pub graph: Graph,
