@@ -95,6 +95,29 @@ async fn a_form_with_a_nul_is_refused() {
 }
 
 #[tokio::test]
+async fn pages_and_server_functions_read_200000_bytes_of_a_payload() {
+    let server = Server::with(&[]);
+    for (bytes, shown) in [(199_999, 199_999), (200_000, 200_000), (200_001, 200_000)] {
+        let (id, meta) = (format!("of-{bytes}"), "m".repeat(bytes - 2));
+        let job = json!({"id": id, "meta": meta});
+        server.client().add("work", job).await;
+        let url = format!("http://{}/ui/fn/job", server.address);
+        let request = server.http.post(url).header("content-type", FORM);
+        let request = request.header("accept", "application/json");
+        let request = request.header("sec-fetch-site", "same-origin");
+        let response = request.body(format!("id={id}")).send().await.unwrap();
+        let job: serde_json::Value = response.json().await.unwrap();
+        assert_eq!(job["body"].as_str().unwrap().len(), shown, "{bytes}");
+        assert_eq!(job["bytes"], bytes);
+        let url = format!("http://{}/ui/jobs/{id}", server.address);
+        let page = server.http.get(url).send().await.unwrap();
+        let page = page.text().await.unwrap();
+        let note = format!("Showing the first {shown} of {bytes} bytes.");
+        assert_eq!(page.contains(&note), shown < bytes, "{bytes}");
+    }
+}
+
+#[tokio::test]
 async fn a_payload_of_up_to_1_mib_is_copied_into_a_form() {
     let server = Server::with(&[]);
     for (bytes, is_copied) in [
