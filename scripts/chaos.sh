@@ -28,7 +28,7 @@ patroni    postgres        SWITCHYARD_PATRONI      10      network::a_leader_tha
 polls      sqlite,postgres SWITCHYARD_POLLS        10000   many::idle_long_polls
 slow       sqlite,postgres SWITCHYARD_SLOW_CLIENTS 1000    many::slow_clients
 queues     sqlite,postgres SWITCHYARD_QUEUES       10000   many::many_queues
-long       sqlite,postgres SWITCHYARD_LONG_QUEUE   10000000 many::a_long_queue
+long       sqlite,postgres SWITCHYARD_LONG_QUEUE   10000000 many::jobs_of_a_long_queue
 namespaces sqlite,postgres SWITCHYARD_NAMESPACES   50000   many::many_namespaces
 chain      sqlite,postgres SWITCHYARD_CHAIN        10000   many::a_long_chain
 dependents sqlite,postgres SWITCHYARD_DEPENDENTS   1000    many::a_job_with_many_dependents

@@ -190,11 +190,11 @@ pub fn router(state: Dashboard) -> Router {
         // Outside of `share`, so that a shared page is the same for all base paths, except for its curl commands.
         .layer(middleware::from_fn(base_path::add))
         .layer(middleware::from_fn(count_memory));
-    let all = Router::new()
+    Router::new()
+        // These files exist in compressed forms, too.
         .route("/ui/favicon.svg", get(favicon))
         .route("/ui/pkg/{version}/{name}", get(package_file))
-        .merge(pages);
-    compressed(all)
+        .merge(compressed(pages))
         .layer(middleware::from_fn_with_state(state.clone(), guard::guard))
         .with_state(state)
 }

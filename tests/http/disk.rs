@@ -169,8 +169,8 @@ async fn a_full_disk_rejects_new_jobs_and_lets_workers_finish() {
     assert!(page.contains("The disk is full"));
 
     // Deleted jobs leave free space within the database.
-    let cancelled = jobs.split_off(jobs.len() / 4);
-    worker.post("/cancel", json!(cancelled)).await.ok();
+    let canceled = jobs.split_off(jobs.len() / 4);
+    worker.post("/cancel", json!(canceled)).await.ok();
     recovers(&server).await;
     worker.add_ids("work", &["after"]).await;
 
@@ -228,8 +228,8 @@ async fn a_full_postgres_disk_rejects_new_jobs_and_lets_workers_finish() {
     }
 
     // Postgres reuses the space of deleted jobs after a vacuum.
-    let cancelled = jobs.split_off(jobs.len() / 4);
-    worker.post("/cancel", json!(cancelled)).await.ok();
+    let canceled = jobs.split_off(jobs.len() / 4);
+    worker.post("/cancel", json!(canceled)).await.ok();
     vacuum(&postgres).await;
     recovers(&server).await;
     eventually("a long payload is accepted again", async || {

@@ -242,7 +242,7 @@ async fn a_long_array_is_processed_completely() {
     assert_eq!(done, json!(ids));
 }
 
-/// Long bodies are stored separately from the rest of a job; see `BODY_IN_ROW_MAX`.
+/// Long bodies are stored separately from the rest of a job; see `LONG` in `src/engine/model/body.rs`.
 #[tokio::test]
 async fn bodies_of_any_length_are_returned_after_every_write() {
     let server = Server::start();

@@ -346,7 +346,7 @@ async fn cycles(server: &Server, queue: &str, count: usize) -> Vec<Duration> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_long_queue_is_claimed_in_order_and_deleted_when_complete() {
+async fn jobs_of_a_long_queue_are_claimed_in_order_and_deleted_when_complete() {
     let count = number("SWITCHYARD_LONG_QUEUE", 4_000);
     let few = (count / 20).clamp(20, 1_000);
     let server = Server::with(&["--no-auth"]);
@@ -390,7 +390,7 @@ async fn a_long_queue_is_claimed_in_order_and_deleted_when_complete() {
         .set("jobs-history-count", json!(0))
         .await
         .ok();
-    // It takes as long as there are jobs, so it has no limit but that of all tests.
+    // The time depends on the number of jobs, so there is no limit except that of all tests.
     let complete =
         "switchyard_jobs{protocol=\"qless\",namespace=\"\",queue=\"long\",state=\"complete\"}";
     while Metrics::of(&server).await.value(complete).unwrap_or(0.0) > 0.0 {

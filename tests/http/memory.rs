@@ -239,9 +239,9 @@ async fn requests_that_are_parsed_at_the_same_time_occupy_little_memory() {
     assert!(more < 600.0, "{more} MB");
 }
 
-/// Jobs that are loaded while no memory is left wait in it, so only few do.
+/// Jobs that are loaded while no memory is free occupy it while they wait, so only a few may wait.
 #[tokio::test]
-async fn claims_of_large_jobs_wait_for_64_mib_only() {
+async fn claims_of_large_jobs_that_wait_have_at_most_64_mib() {
     const CLAIMS: usize = 12;
     let server = with_patience();
     let client = server.by("w").at(0);

@@ -18,7 +18,7 @@ async fn a_stop_under_load_is_in_time_and_loses_nothing_acknowledged() {
     let database = folder.path().join("jobs.db");
     let server = Arc::new(Server::on(&database, &[]));
     let mut clients = JoinSet::new();
-    let (sent, mut acknowledgements) = tokio::sync::mpsc::unbounded_channel();
+    let (sent, mut acknowledgments) = tokio::sync::mpsc::unbounded_channel();
     for client in 0..CLIENTS {
         let (server, sent) = (Arc::clone(&server), sent.clone());
         clients.spawn(async move {
@@ -37,14 +37,14 @@ async fn a_stop_under_load_is_in_time_and_loses_nothing_acknowledged() {
     drop(sent);
     let mut acknowledged = BTreeSet::new();
     while acknowledged.len() < 20 * CLIENTS {
-        acknowledged.insert(acknowledgements.recv().await.unwrap());
+        acknowledged.insert(acknowledgments.recv().await.unwrap());
     }
     server.terminate();
     clients.join_all().await;
     let mut server = Arc::into_inner(server).unwrap();
     let status = server.stopped().await;
     assert_eq!(status.code(), Some(0));
-    while let Some(id) = acknowledgements.recv().await {
+    while let Some(id) = acknowledgments.recv().await {
         acknowledged.insert(id);
     }
     let server = Server::on(&database, &[]);

@@ -22,7 +22,7 @@ use crate::support::{Server, database, settings};
 /// The versions that change something beyond new tables and columns; their upgrades are interrupted.
 const INTERRUPTED: [usize; 3] = [1, 8, 15];
 
-/// Longer than `BODY_INLINE_MAX`, from which a body has a row of its own.
+/// Longer than `LONG` in `src/engine/model/body.rs`: a longer body than that has a row of its own.
 const LONG: usize = 20_000;
 
 /// The schema from which long bodies are separate rows, and the one with a table of tags.

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-/// A program in the PATH, or of the packages that `scripts/unpack.sh` unpacks under this name; `None` if it is not
-/// installed.
+/// The program `name` in the PATH, or where `scripts/unpack.sh` has unpacked `package`; `None` if it is not installed.
 pub fn program(package: &str, name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places = std::env::split_paths(&path).chain([unpacked(package).join("bin")]);

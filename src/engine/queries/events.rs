@@ -34,8 +34,8 @@ struct Batch {
 }
 
 impl Engine {
-    /// Up to `limit` events with numbers above `after`, of one channel or of all; fewer if they are many megabytes.
-    /// Also returns the number to continue from.
+    /// Up to `limit` events with numbers above `after`, of one channel or of all; fewer, or none, after
+    /// [`READ_BYTES_MAX`] of all channels. Also returns the number to continue from.
     pub async fn events(
         &self,
         after: i64,

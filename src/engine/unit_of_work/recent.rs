@@ -205,8 +205,8 @@ impl Runner {
         seen.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The statement that saves the workers' activity with this transaction, unless that is deferred. A transaction
-    /// with claims defers nothing, because a worker must have been seen when it claimed its jobs.
+    /// The statement that saves the workers' activity with this transaction, unless that is deferred. With claims, it
+    /// is not, because a worker must have been seen when it claimed its jobs.
     pub fn save_seen(&self, work: &UnitOfWork) -> Option<Statement> {
         let mut deferred = work.counted.deferred.iter();
         if self.defers() && !deferred.any(|(kind, ..)| *kind == Kind::Wait as u8) {

@@ -198,7 +198,7 @@ async fn time_limits_depend_on_the_phase() {
     assert!(connection.received(1));
     assert!(after(1), "a header takes two ticks at most");
     connection.begin_request();
-    assert!(!after(100), "an answer may take any time");
+    assert!(!after(100), "a response may take any time");
     connection.stall();
     assert!(!after(2));
     assert!(after(1), "unless the client does not take it");
@@ -206,7 +206,7 @@ async fn time_limits_depend_on_the_phase() {
     connection.end_request();
     assert!(!after(3));
     connection.sent(1);
-    assert!(!after(3), "the rest of the answer");
+    assert!(!after(3), "the rest of the response");
     assert!(connection.received(1));
     assert!(!after(1), "a header has begun");
     assert!(after(1));

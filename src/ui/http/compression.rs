@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, HttpBody, to_bytes};
@@ -14,10 +15,13 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::task::yield_now;
+use tokio::sync::Semaphore;
+use tokio::task::{JoinHandle, yield_now};
+use tokio::time::timeout;
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
+
+use crate::ui::http::page_slots::busy;
 
 /// At this level, Brotli takes about 1 ms per page, and compresses better than gzip at any level.
 const LEVEL: CompressionLevel = CompressionLevel::Precise(4);
@@ -25,10 +29,14 @@ const LEVEL: CompressionLevel = CompressionLevel::Precise(4);
 /// Bytes that are compressed without a pause.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Complete responses of which a piece is compressed at the same time. The others wait for their turn.
-const TURNS: usize = 2;
+/// Complete responses of more than a piece that are compressed at the same time. The others wait, because each encoder
+/// occupies about 10 MB.
+const TURNS: usize = 4;
 
 static FREE_TURNS: Semaphore = Semaphore::const_new(TURNS);
+
+/// How long a response waits for its turn.
+const WAIT_MAX: Duration = Duration::from_secs(4);
 
 /// Compresses the responses of these routes for clients that accept it.
 pub fn compressed<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
@@ -37,6 +45,16 @@ pub fn compressed<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router
         .layer(CompressionLayer::new().quality(LEVEL))
         .layer(middleware::from_fn(finish))
 }
+
+/// Keeps `slot` until the response is compressed, so that each client has only few that wait for a turn.
+pub fn with_slot(mut response: Response, slot: impl Send + Sync + 'static) -> Response {
+    response.extensions_mut().insert(Slot(Arc::new(slot)));
+    response
+}
+
+#[derive(Clone)]
+#[expect(dead_code, reason = "held until it is dropped")]
+struct Slot(Arc<dyn Send + Sync>);
 
 /// Set if a response turns out to be compressed.
 #[derive(Clone, Debug)]
@@ -53,18 +71,17 @@ async fn split(request: Request, next: Next) -> Response {
     if bytes.is_some_and(|bytes| bytes <= PIECE_BYTES as u64) {
         return response;
     }
-    let compressed = IsCompressed {
-        flag: Arc::default(),
+    let flag = Arc::<AtomicBool>::default();
+    response.extensions_mut().insert(IsCompressed {
+        flag: Arc::clone(&flag),
         is_complete: bytes.is_some(),
-    };
-    response.extensions_mut().insert(compressed.clone());
+    });
     response.map(|body| {
         Body::new(Pieces {
             body,
             rest: Bytes::new(),
-            compressed,
+            is_compressed: flag,
             pause: None,
-            turn: None,
         })
     })
 }
@@ -73,6 +90,7 @@ async fn split(request: Request, next: Next) -> Response {
 /// compressed size is known, and the rest of their memory is released.
 async fn finish(request: Request, next: Next) -> Response {
     let (mut parts, body) = next.run(request).await.into_parts();
+    let _slot = parts.extensions.remove::<Slot>();
     let compressed = parts.extensions.remove::<IsCompressed>();
     let compressed = compressed.filter(|_| parts.headers.contains_key(header::CONTENT_ENCODING));
     let Some(compressed) = compressed else {
@@ -82,6 +100,9 @@ async fn finish(request: Request, next: Next) -> Response {
     if !compressed.is_complete {
         return Response::from_parts(parts, body);
     }
+    let Ok(_turn) = timeout(WAIT_MAX, FREE_TURNS.acquire()).await else {
+        return busy();
+    };
     match to_bytes(body, usize::MAX).await {
         Ok(bytes) => Response::from_parts(parts, Body::from(bytes)),
         Err(error) => {
@@ -96,24 +117,10 @@ struct Pieces {
     body: Body,
     /// What is left of a frame.
     rest: Bytes,
-    compressed: IsCompressed,
-    pause: Option<Pin<Box<dyn Future<Output = Turn> + Send>>>,
-    /// Kept while a piece is compressed.
-    turn: Turn,
-}
-
-type Turn = Option<SemaphorePermit<'static>>;
-
-/// Waits for a turn, and then until all other tasks have run, and tokio has looked for new events. A stream needs no
-/// turn: its client may read slowly.
-async fn pause(needs_turn: bool) -> Turn {
-    let turn = match needs_turn {
-        true => FREE_TURNS.acquire().await.ok(),
-        false => None,
-    };
-    // In this task, it would be over at the next poll, and the encoder polls again as soon as it has flushed.
-    tokio::spawn(yield_now()).await.ok();
-    turn
+    is_compressed: Arc<AtomicBool>,
+    /// A task that ends when all other tasks have run, and tokio has looked for new events. In this task, `yield_now`
+    /// would end at the next poll, and the encoder polls again as soon as it has flushed.
+    pause: Option<JoinHandle<()>>,
 }
 
 impl HttpBody for Pieces {
@@ -125,10 +132,9 @@ impl HttpBody for Pieces {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let this = &mut *self;
-        if !this.compressed.flag.load(Ordering::Relaxed) {
+        if !this.is_compressed.load(Ordering::Relaxed) {
             return Pin::new(&mut this.body).poll_frame(context);
         }
-        this.turn = None;
         if this.rest.is_empty() {
             match ready!(Pin::new(&mut this.body).poll_frame(context)) {
                 Some(Ok(frame)) => match frame.into_data() {
@@ -138,11 +144,8 @@ impl HttpBody for Pieces {
                 end => return Poll::Ready(end),
             }
         }
-        let is_complete = this.compressed.is_complete;
-        let paused = this
-            .pause
-            .get_or_insert_with(|| Box::pin(pause(is_complete)));
-        this.turn = ready!(paused.as_mut().poll(context));
+        let pause = this.pause.get_or_insert_with(|| tokio::spawn(yield_now()));
+        ready!(Pin::new(pause).poll(context)).ok();
         this.pause = None;
         let piece = this.rest.split_to(this.rest.len().min(PIECE_BYTES));
         Poll::Ready(Some(Ok(Frame::data(piece))))
@@ -186,12 +189,60 @@ mod tests {
             .unwrap()
     }
 
+    /// A body that counts how many of its kind are being read.
+    struct Counted {
+        text: Option<Bytes>,
+        is_read: bool,
+        read: Arc<AtomicUsize>,
+        read_max: Arc<AtomicUsize>,
+    }
+
+    impl HttpBody for Counted {
+        type Data = Bytes;
+        type Error = axum::Error;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+            if !self.is_read {
+                self.is_read = true;
+                let read = self.read.fetch_add(1, Ordering::Relaxed) + 1;
+                self.read_max.fetch_max(read, Ordering::Relaxed);
+            }
+            Poll::Ready(self.text.take().map(|text| Ok(Frame::data(text))))
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            SizeHint::with_exact(self.text.as_ref().map_or(0, Bytes::len) as u64)
+        }
+    }
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            if self.is_read {
+                self.read.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+
     #[tokio::test]
-    async fn large_responses_are_compressed_a_few_pieces_at_a_time() {
+    async fn few_large_responses_are_compressed_at_a_time_in_pieces() {
         const RESPONSES: usize = 20;
-        let routes = compressed(Router::new().route("/", get(|| async { text() })));
-        let turns = Arc::new(AtomicUsize::new(0));
-        let others = Arc::clone(&turns);
+        let (read, read_max) = (Arc::default(), Arc::<AtomicUsize>::default());
+        let max = Arc::clone(&read_max);
+        let counted = move || {
+            let body = Counted {
+                text: Some(text()),
+                is_read: false,
+                read: Arc::clone(&read),
+                read_max: Arc::clone(&max),
+            };
+            async { Response::new(Body::new(body)) }
+        };
+        let routes = compressed(Router::new().route("/", get(counted)));
+        let runs = Arc::new(AtomicUsize::new(0));
+        let others = Arc::clone(&runs);
         let other = tokio::spawn(async move {
             loop {
                 others.fetch_add(1, Ordering::Relaxed);
@@ -205,13 +256,38 @@ mod tests {
             let bytes = response.body().size_hint().exact().unwrap();
             assert!(bytes < text().len() as u64 / 10, "{bytes}");
         }
-        // Meanwhile another task runs at least once for each two pieces.
-        let turns = turns.load(Ordering::Relaxed);
-        assert!(
-            turns >= RESPONSES * (BYTES / PIECE_BYTES) / TURNS,
-            "{turns}"
-        );
+        assert_eq!(read_max.load(Ordering::Relaxed), TURNS);
+        // Meanwhile another task runs once for the pieces of all that have a turn.
+        let runs = runs.load(Ordering::Relaxed);
+        assert!(runs >= RESPONSES * (BYTES / PIECE_BYTES) / TURNS, "{runs}");
         other.abort();
+    }
+
+    #[tokio::test]
+    async fn a_slot_is_kept_while_the_response_waits_for_its_turn() {
+        let slots = Arc::new(Semaphore::new(1));
+        let taken = Arc::clone(&slots);
+        let page = async move || {
+            let slot = Arc::clone(&taken).try_acquire_owned().unwrap();
+            with_slot(text().into_response(), slot)
+        };
+        let routes = compressed(Router::new().route("/", get(page)));
+        let turns = FREE_TURNS.acquire_many(u32::try_from(TURNS).unwrap());
+        let turns = turns.await.unwrap();
+        tokio::time::pause();
+        let refused = respond(routes.clone(), "br");
+        let (refused, while_waiting) = tokio::join!(refused, async {
+            tokio::time::sleep(WAIT_MAX / 2).await;
+            slots.available_permits()
+        });
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!((while_waiting, slots.available_permits()), (0, 1));
+        drop(turns);
+        for encoding in ["br", "identity"] {
+            let response = respond(routes.clone(), encoding).await;
+            assert_eq!(response.status(), StatusCode::OK);
+            assert_eq!(slots.available_permits(), 1, "{encoding}");
+        }
     }
 
     #[tokio::test]

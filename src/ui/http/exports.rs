@@ -14,6 +14,7 @@ use super::{Dashboard, unavailable};
 use crate::auth::Role;
 use crate::engine::{AuditEntry, Engine, LISTED_MAX, Result};
 use crate::search::Search;
+use crate::ui::http::compression::with_slot;
 use crate::ui::model::job::JobRow;
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::audit::export::{audit_csv, audit_json};
@@ -150,7 +151,7 @@ async fn jobs(dashboard: Dashboard, info: &RequestInfo, format: JobFormat) -> Re
     let request = PageRequest::with_query(info.uri.query().unwrap_or_default());
     if request.param("of").as_deref() == Some("selected") {
         return match dashboard.export_slots.take(info) {
-            Ok(_slot) => selected_jobs(&dashboard, &request, format).await,
+            Ok(slot) => with_slot(selected_jobs(&dashboard, &request, format).await, slot),
             Err(full) => too_many(full),
         };
     }

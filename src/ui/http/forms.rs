@@ -22,6 +22,7 @@ use crate::ui::actions::input::shortened;
 use crate::ui::cookies;
 use crate::ui::error::PageError;
 use crate::ui::http::authentication::{LOGIN, RequestInfo};
+use crate::ui::http::compression::with_slot;
 use crate::ui::http::page_slots::PageSlot;
 use crate::ui::http::{Dashboard, provide_page_context};
 use crate::ui::page_request::{Flash, PageRequest, page_request};
@@ -208,7 +209,7 @@ pub async fn take_slot(
 
 /// Like [`render`], after waiting.
 pub async fn render_in(
-    _slot: PageSlot,
+    slot: PageSlot,
     dashboard: Dashboard,
     uri: &Uri,
     info: RequestInfo,
@@ -235,7 +236,7 @@ pub async fn render_in(
     if info.https {
         request.extensions_mut().insert(Https);
     }
-    handler(request).await.into_response()
+    with_slot(handler(request).await.into_response(), slot)
 }
 
 /// Redirects to a page, which shows the message.

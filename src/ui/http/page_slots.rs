@@ -1,5 +1,5 @@
-//! Limits how many pages are rendered at the same time. Rendering takes one to some tens of milliseconds on a thread
-//! that also serves all other requests. Without this limit, thousands of connections that each request a page would
+//! Limits how many pages are rendered and compressed at the same time. Both take one to some tens of milliseconds on a
+//! thread that also serves all other requests. Without this limit, thousands of connections that each request a page would
 //! delay every other request by seconds.
 //!
 //! A user, or an address without credentials, has a few slots, so that none waits for the slow pages of another. All
@@ -21,6 +21,7 @@ use tokio::time::timeout;
 
 use super::Dashboard;
 use super::authentication::{LOGIN, Principal};
+use super::compression::with_slot;
 use super::guard::is_safe;
 use crate::request::{ClientAddress, network_of};
 use crate::ui::access::is_read_function;
@@ -158,7 +159,7 @@ impl Drop for CountedRequest {
     }
 }
 
-/// Permits rendering until it is dropped.
+/// Permits rendering and compressing a page until it is dropped.
 #[must_use]
 #[expect(dead_code, reason = "held until it is dropped")]
 pub struct PageSlot(
@@ -166,7 +167,8 @@ pub struct PageSlot(
     CountedRequest,
 );
 
-fn busy() -> Response {
+/// The response if a client must wait too long.
+pub fn busy() -> Response {
     let why = "Too many pages are requested at the same time. Try again in a moment.\n";
     let later = [(header::RETRY_AFTER, "5")];
     (StatusCode::SERVICE_UNAVAILABLE, later, why).into_response()
@@ -192,7 +194,7 @@ pub async fn take_slots(
         .take(user.as_ref(), from, is_login)
         .await
     {
-        Ok(_slot) => next.run(request).await,
+        Ok(slot) => with_slot(next.run(request).await, slot),
         Err(busy) => busy,
     }
 }

@@ -18,6 +18,7 @@ use crate::request::{BasePath, ClientAddress, Https, network_of};
 use crate::ui::cookies;
 use crate::ui::display::Display;
 use crate::ui::http::authentication::Principal;
+use crate::ui::http::compression::with_slot;
 use crate::ui::http::recent_pages::RecentPages;
 use crate::ui::http::{Dashboard, REFRESH};
 use crate::ui::pages::search::is_followed;
@@ -35,7 +36,7 @@ const RENDERINGS_MAX: usize = 64;
 /// Maximum size of a page.
 const PAGE_BYTES_MAX: usize = 16 << 20;
 
-/// Larger deltas need a slot, like whole pages; in bytes.
+/// Bytes of a delta that needs no slot. Larger deltas wait for one, like whole pages.
 const SMALL_DELTA_MAX: usize = 32 << 10;
 
 /// The header of a refresh with the ID of the rendering that the browser has; the response is a delta.
@@ -127,17 +128,20 @@ pub async fn share(State(dashboard): State<Dashboard>, request: Request, next: N
                 (header::CONTENT_SECURITY_POLICY, NOTHING_RUNS),
             ];
             let delta = base.and_then(|base| pages.1.delta(&key, &page, &base));
-            // A delta to an unknown rendering contains the whole page. Much must be compressed, also if another request
-            // has rendered it.
+            // A large response is compressed for each request, also if another one has rendered the page. A delta to an
+            // unknown rendering contains the whole page.
             let is_large = |delta: &Bytes| delta.len() > SMALL_DELTA_MAX;
-            if delta.as_ref().is_none_or(is_large)
-                && let Err(busy) = dashboard.page_slots.take(user.as_ref(), from, false).await
-            {
-                return busy;
-            }
-            match delta {
+            let needs_slot = delta.as_ref().is_none_or(is_large);
+            let response = match delta {
                 Some(delta) => (headers, [(header::CONTENT_TYPE, DELTA)], delta).into_response(),
                 None => (headers, Html(page)).into_response(),
+            };
+            if !needs_slot {
+                return response;
+            }
+            match dashboard.page_slots.take(user.as_ref(), from, false).await {
+                Ok(slot) => with_slot(response, slot),
+                Err(busy) => busy,
             }
         }
         None => StatusCode::SERVICE_UNAVAILABLE.into_response(),

@@ -21,7 +21,7 @@ struct Story {
     deliveries: Vec<Delivery>,
     /// Calls that allow the job to be claimed again, with the time of the response if there was one.
     given_back: Vec<Call>,
-    /// The start and the acknowledgement of each completion.
+    /// The start and the acknowledgment of each completion.
     completed: Vec<Call>,
     /// Moves by other clients: even a complete job waits again after a move.
     moved: Vec<Call>,

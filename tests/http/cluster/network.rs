@@ -80,7 +80,8 @@ async fn a_standby_that_takes_over_has_everything_acknowledged() {
     end_load(load, vec![server], &primary.address(), &history).await;
 }
 
-/// Patroni lets the standby take over, in turn after a crash and as for maintenance. A proxy leads to its leader.
+/// Patroni lets the standby take over: alternately after a crash, and by a switchover as for maintenance. The server
+/// connects through a proxy to the leader.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_that_patroni_replaces_loses_nothing() {
     let Some(mut cluster) = Patroni::start().await else {

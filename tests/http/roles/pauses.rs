@@ -177,7 +177,7 @@ async fn a_queue_resumes_at_the_end_of_its_pause() {
     let shown = server.client().get("/queue/mail").await.ok();
     assert_eq!(shown["paused"], true);
     let worker = server.by("w");
-    // The second queue lists a worker that waits for a paused one.
+    // A claim of a paused queue does not list the worker; the second queue does.
     let poll = worker.get("/get?queue=mail&queue=idle&wait=60");
     let ends = async {
         server.client().wait_until_seen("w").await;
