@@ -30,11 +30,11 @@ async function recorded(context, permission) {
 }
 
 /**
- * Loads a page, which checks for problems, when the overview has this one. Until then the tab is blank: a document that
- * checks meanwhile could show the problem, and end with its notification.
+ * Loads a page, which checks for problems, when the overview has this one. Until then the tab has no page of the
+ * dashboard: one that checks meanwhile could show the problem, and end with its notification.
  */
 async function check(page, url, problem) {
-  await page.goto("about:blank");
+  await page.goto("/health/live");
   const headers = { "x-switchyard-refresh": "1" };
   const overview = async () => (await fetch(new URL("/ui", url), { headers })).text();
   await waitFor(problem, async () => (await overview()).includes(problem));
