@@ -198,7 +198,6 @@ mod tests {
     use axum::body::Body;
     use axum::extract::Request;
     use axum::http::StatusCode;
-    use axum::routing::get;
     use tokio_util::sync::CancellationToken;
     use tower::ServiceExt;
 
@@ -214,7 +213,7 @@ mod tests {
             stop: CancellationToken::new(),
             streams: Gauge::default(),
         };
-        let routes = Router::new().route("/events", get(events)).with_state(api);
+        let routes = Router::new().fallback(events).with_state(api);
         let list = async || {
             let request = Request::get("/events?host=w").body(Body::empty()).unwrap();
             routes.clone().oneshot(request).await.unwrap().status()

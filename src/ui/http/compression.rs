@@ -170,7 +170,6 @@ impl HttpBody for Pieces {
 mod tests {
     use std::sync::atomic::AtomicUsize;
 
-    use axum::routing::get;
     use tower::ServiceExt;
 
     use super::*;
@@ -240,7 +239,7 @@ mod tests {
             };
             async { Response::new(Body::new(body)) }
         };
-        let routes = compressed(Router::new().route("/", get(counted)));
+        let routes = compressed(Router::new().fallback(counted));
         let runs = Arc::new(AtomicUsize::new(0));
         let others = Arc::clone(&runs);
         let other = tokio::spawn(async move {
@@ -271,7 +270,7 @@ mod tests {
             let slot = Arc::clone(&taken).try_acquire_owned().unwrap();
             with_slot(text().into_response(), slot)
         };
-        let routes = compressed(Router::new().route("/", get(page)));
+        let routes = compressed(Router::new().fallback(page));
         let turns = FREE_TURNS.acquire_many(u32::try_from(TURNS).unwrap());
         let turns = turns.await.unwrap();
         tokio::time::pause();
@@ -295,7 +294,7 @@ mod tests {
         let whole = text();
         for (encoding, body) in [("br", whole.slice(..PIECE_BYTES)), ("identity", whole)] {
             let sent = body.clone();
-            let routes = Router::new().route("/", get(|| async { sent }));
+            let routes = Router::new().fallback(|| async { sent });
             let response = respond(compressed(routes), encoding).await;
             let is_compressed = response.headers().contains_key(header::CONTENT_ENCODING);
             assert_eq!(is_compressed, encoding == "br");

@@ -196,7 +196,6 @@ mod tests {
     use axum::Router;
     use axum::body::Body;
     use axum::middleware;
-    use axum::routing::get;
     use tokio_util::sync::CancellationToken;
     use tower::ServiceExt;
 
@@ -254,7 +253,7 @@ mod tests {
             }
         };
         let share = middleware::from_fn_with_state(dashboard.clone(), share);
-        let routes = Router::new().route("/ui", get(page)).layer(share);
+        let routes = Router::new().fallback(page).layer(share);
         let refresh = async |base: Option<&str>| {
             let request = Request::get("/ui").header(REFRESH, "1");
             let request = match base {
