@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 
-use crate::ui::http::page_slots::busy;
+use crate::ui::http::page_slots::{Client, busy};
 
 /// At this level, Brotli takes about 1 ms per page, and compresses better than gzip at any level.
 const LEVEL: CompressionLevel = CompressionLevel::Precise(4);
@@ -29,11 +29,14 @@ const LEVEL: CompressionLevel = CompressionLevel::Precise(4);
 /// Bytes that are compressed without a pause.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Complete responses of more than a piece that are compressed at the same time. The others wait, because each encoder
-/// occupies about 10 MB.
-const TURNS: usize = 4;
+/// Complete responses of more than a piece that are compressed at the same time, for users and for all others. The rest
+/// wait, because each encoder occupies about 10 MB.
+const TURNS: usize = 2;
 
-static FREE_TURNS: Semaphore = Semaphore::const_new(TURNS);
+static TURNS_OF_USERS: Semaphore = Semaphore::const_new(TURNS);
+
+/// Of guests and logins, so that none of them delays a user.
+static TURNS_OF_OTHERS: Semaphore = Semaphore::const_new(TURNS);
 
 /// How long a response waits for its turn.
 const WAIT_MAX: Duration = Duration::from_secs(4);
@@ -46,15 +49,28 @@ pub fn compressed<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router
         .layer(middleware::from_fn(finish))
 }
 
+/// What permits a client to have a response rendered, until it is dropped.
+pub trait Slot: Send + Sync + 'static {
+    fn client(&self) -> &Client;
+}
+
 /// Keeps `slot` until the response is compressed, so that each client has only few that wait for a turn.
-pub fn with_slot(mut response: Response, slot: impl Send + Sync + 'static) -> Response {
-    response.extensions_mut().insert(Slot(Arc::new(slot)));
+pub fn with_slot(mut response: Response, slot: impl Slot) -> Response {
+    response.extensions_mut().insert(HeldSlot(Arc::new(slot)));
     response
 }
 
 #[derive(Clone)]
-#[expect(dead_code, reason = "held until it is dropped")]
-struct Slot(Arc<dyn Send + Sync>);
+struct HeldSlot(Arc<dyn Slot>);
+
+impl HeldSlot {
+    fn turns(&self) -> &'static Semaphore {
+        match self.0.client() {
+            Client::User(_) => &TURNS_OF_USERS,
+            Client::Guest(_) | Client::Login(_) => &TURNS_OF_OTHERS,
+        }
+    }
+}
 
 /// Set if a response turns out to be compressed.
 #[derive(Clone, Debug)]
@@ -90,7 +106,7 @@ async fn split(request: Request, next: Next) -> Response {
 /// compressed size is known, and the rest of their memory is released.
 async fn finish(request: Request, next: Next) -> Response {
     let (mut parts, body) = next.run(request).await.into_parts();
-    let _slot = parts.extensions.remove::<Slot>();
+    let slot = parts.extensions.remove::<HeldSlot>();
     let compressed = parts.extensions.remove::<IsCompressed>();
     let compressed = compressed.filter(|_| parts.headers.contains_key(header::CONTENT_ENCODING));
     let Some(compressed) = compressed else {
@@ -100,7 +116,8 @@ async fn finish(request: Request, next: Next) -> Response {
     if !compressed.is_complete {
         return Response::from_parts(parts, body);
     }
-    let Ok(_turn) = timeout(WAIT_MAX, FREE_TURNS.acquire()).await else {
+    let turns = slot.as_ref().map_or(&TURNS_OF_OTHERS, HeldSlot::turns);
+    let Ok(_turn) = timeout(WAIT_MAX, turns.acquire()).await else {
         return busy();
     };
     match to_bytes(body, usize::MAX).await {
@@ -168,8 +185,10 @@ impl HttpBody for Pieces {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
     use std::sync::atomic::AtomicUsize;
 
+    use tokio::sync::{OwnedSemaphorePermit, SemaphorePermit};
     use tower::ServiceExt;
 
     use super::*;
@@ -262,17 +281,54 @@ mod tests {
         other.abort();
     }
 
+    /// The only slot of a client.
+    #[expect(dead_code, reason = "the permit is held until it is dropped")]
+    struct OnlySlot(Client, OwnedSemaphorePermit);
+
+    impl Slot for OnlySlot {
+        fn client(&self) -> &Client {
+            &self.0
+        }
+    }
+
+    fn guest() -> Client {
+        Client::Guest(IpAddr::V4(Ipv4Addr::LOCALHOST))
+    }
+
+    /// A page that takes the slot.
+    fn page_of(client: Client, slots: &Arc<Semaphore>) -> Router {
+        let slots = Arc::clone(slots);
+        let page = async move || {
+            let slot = Arc::clone(&slots).try_acquire_owned().unwrap();
+            with_slot(text().into_response(), OnlySlot(client.clone(), slot))
+        };
+        compressed(Router::new().fallback(page))
+    }
+
+    async fn take_all(turns: &Semaphore) -> SemaphorePermit<'_> {
+        let all = u32::try_from(TURNS).unwrap();
+        turns.acquire_many(all).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn responses_to_guests_delay_none_to_users() {
+        let slots = Arc::new(Semaphore::new(1));
+        let _turns = take_all(&TURNS_OF_OTHERS).await;
+        tokio::time::pause();
+        for client in [guest(), Client::Login(IpAddr::V4(Ipv4Addr::LOCALHOST))] {
+            let refused = respond(page_of(client, &slots), "br").await;
+            assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        }
+        let ada = Client::User("ada".to_owned());
+        let response = respond(page_of(ada, &slots), "br").await;
+        assert_eq!(response.status(), StatusCode::OK);
+    }
+
     #[tokio::test]
     async fn a_slot_is_kept_while_the_response_waits_for_its_turn() {
         let slots = Arc::new(Semaphore::new(1));
-        let taken = Arc::clone(&slots);
-        let page = async move || {
-            let slot = Arc::clone(&taken).try_acquire_owned().unwrap();
-            with_slot(text().into_response(), slot)
-        };
-        let routes = compressed(Router::new().fallback(page));
-        let turns = FREE_TURNS.acquire_many(u32::try_from(TURNS).unwrap());
-        let turns = turns.await.unwrap();
+        let routes = page_of(guest(), &slots);
+        let turns = take_all(&TURNS_OF_OTHERS).await;
         tokio::time::pause();
         let refused = respond(routes.clone(), "br");
         let (refused, while_waiting) = tokio::join!(refused, async {
@@ -282,6 +338,7 @@ mod tests {
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!((while_waiting, slots.available_permits()), (0, 1));
         drop(turns);
+        tokio::time::resume();
         for encoding in ["br", "identity"] {
             let response = respond(routes.clone(), encoding).await;
             assert_eq!(response.status(), StatusCode::OK);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::authentication::RequestInfo;
+use super::compression::Slot;
 use super::page_slots::Client;
 
 /// Maximum number of exports of jobs at the same time: of all users, of all clients without credentials, and of one user or,
@@ -66,6 +67,12 @@ impl ExportSlots {
 pub struct ExportSlot {
     slots: ExportSlots,
     client: Client,
+}
+
+impl Slot for ExportSlot {
+    fn client(&self) -> &Client {
+        &self.client
+    }
 }
 
 impl Drop for ExportSlot {

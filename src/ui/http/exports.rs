@@ -84,6 +84,13 @@ async fn audit(
     if !info.may(Role::Admin) {
         return forbid(dashboard, info, Role::Admin).await;
     }
+    let slot = dashboard
+        .page_slots
+        .take(info.principal.as_ref(), info.from, false);
+    let slot = match slot.await {
+        Ok(slot) => slot,
+        Err(busy) => return busy,
+    };
     let request = PageRequest::with_query(info.uri.query().unwrap_or_default());
     let query = AuditQuery::of(|name| request.param(name).unwrap_or_default());
     let (entries, more) = match load_export(&dashboard.engine, &query, AUDIT_ENTRIES_MAX).await {
@@ -95,7 +102,7 @@ async fn audit(
     // CSV cannot contain this flag, so a header does.
     let more = HeaderValue::from_static(if more { "true" } else { "false" });
     headers.insert(HeaderName::from_static("x-switchyard-more"), more);
-    (headers, text).into_response()
+    with_slot((headers, text).into_response(), slot)
 }
 
 /// `GET /ui/stats.csv`

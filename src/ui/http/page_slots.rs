@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 use super::Dashboard;
 use super::authentication::{LOGIN, Principal};
-use super::compression::with_slot;
+use super::compression::{Slot, with_slot};
 use super::guard::is_safe;
 use crate::request::{ClientAddress, network_of};
 use crate::ui::access::is_read_function;
@@ -32,8 +32,9 @@ const OWN_MAX: usize = 8;
 /// Requests of one user or address that have or await a slot.
 const OWN_REQUESTS_MAX: usize = 100;
 
-/// Pages that are rendered for all guests at the same time, most of which wait for the database.
-const GUESTS_MAX: usize = 64;
+/// Pages that are rendered for all guests at the same time. Some of them wait for the database; if all were ready at once,
+/// they would delay the page of a user by up to 0.2 s.
+const GUESTS_MAX: usize = 16;
 
 /// Login and error pages that are rendered for clients without access at the same time.
 const LOGIN_MAX: usize = 8;
@@ -113,10 +114,10 @@ impl PageSlots {
             };
             (own, common)
         };
-        let taken = timeout(WAIT_MAX, waits).await.map_err(|_| busy())?;
+        let permits = timeout(WAIT_MAX, waits).await.map_err(|_| busy())?;
         // Otherwise this thread would render the pages of all connections before it runs other requests.
         yield_now().await;
-        Ok(PageSlot(taken, request))
+        Ok(PageSlot { permits, request })
     }
 
     /// Counts a request of the client. `None` if it has too many.
@@ -161,11 +162,17 @@ impl Drop for CountedRequest {
 
 /// Permits rendering and compressing a page until it is dropped.
 #[must_use]
-#[expect(dead_code, reason = "held until it is dropped")]
-pub struct PageSlot(
-    (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>),
-    CountedRequest,
-);
+pub struct PageSlot {
+    #[expect(dead_code, reason = "held until it is dropped")]
+    permits: (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>),
+    request: CountedRequest,
+}
+
+impl Slot for PageSlot {
+    fn client(&self) -> &Client {
+        &self.request.client
+    }
+}
 
 /// The response if a client must wait too long.
 pub fn busy() -> Response {
