@@ -146,7 +146,7 @@ pub struct Options {
     pub no_notify: bool,
     /// Requests carry the client's time. Maintenance then does not touch qless data.
     pub trust_client_clock: bool,
-    /// Empty lmstfy and Relay queues are deleted after this time without activity.
+    /// Empty lmstfy and Relay queues are deleted after this time without activity; 10 minutes by default.
     pub empty_queue_age: Option<Duration>,
     /// Queues with metrics of their own; [`COUNTED_QUEUES`] by default.
     pub counted_queues: Option<usize>,

@@ -2,9 +2,9 @@
 //!
 //! A query is a list of terms `[OP, EXPR, EXPR]`, all of which must hold. An expression is an SQLite expression over
 //! the columns of one job: no subqueries, no other tables, and only the functions in `tree.rs`. SQLite's own grammar
-//! parses it (`parse.rs`); anything else is rejected with its position. It is never turned back into SQL. `eval.rs`
-//! evaluates it for one job at a time, so it behaves the same on every database. A `Budget` bounds the work: each
-//! function that converts, compares or copies a text pays for the bytes first.
+//! parses it (`parse.rs`); anything else is rejected with its position. A query is never turned back into SQL.
+//! `eval.rs` evaluates it for one job at a time, so it behaves the same on every database. A `Budget` bounds the work:
+//! each function that converts, compares or copies a text pays for the bytes first.
 //!
 //! The result is that of SQLite 3.51 for `SELECT (EXPR) OP (EXPR)` over a row whose `id` and `modified` are INTEGER and
 //! whose `payload`, `state` and `events` are TEXT (JSON without whitespace; the state `null` is NULL). `tests/query`
@@ -16,7 +16,7 @@
 //! * JSON is RFC 8259. SQLite's functions also accept JSON5 in computed texts.
 //! * An unpaired surrogate in JSON becomes U+FFFD. A path index beyond 32 bits does not wrap around.
 //! * `x IN ()` is always 0; to the right of `IS`, SQLite sometimes treats it as the keyword FALSE.
-//! * `strftime` and `unixepoch` return the caller's time and accept no other arguments.
+//! * `strftime` and `unixepoch` return the time passed to [`Query::matches`] and accept no other arguments.
 //! * A computed text is at most `TEXT_BYTES_MAX` long; a longer one ends the evaluation with an error.
 
 use std::ops::RangeInclusive;

@@ -26,7 +26,7 @@ pub use pattern::Pattern;
 
 use json::Number;
 use time_condition::TimeCondition;
-pub use time_condition::span;
+pub use time_condition::parse_duration;
 
 /// Maximum length of a search, in characters.
 pub const CHARS_MAX: usize = 1_000;
@@ -114,20 +114,20 @@ enum ValueCondition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Compare {
     Is,
-    Over,
-    Least,
-    Under,
-    Most,
+    Greater,
+    GreaterEqual,
+    Less,
+    LessEqual,
 }
 
 impl Compare {
     fn holds(self, order: Ordering) -> bool {
         match self {
             Compare::Is => order.is_eq(),
-            Compare::Over => order.is_gt(),
-            Compare::Least => order.is_ge(),
-            Compare::Under => order.is_lt(),
-            Compare::Most => order.is_le(),
+            Compare::Greater => order.is_gt(),
+            Compare::GreaterEqual => order.is_ge(),
+            Compare::Less => order.is_lt(),
+            Compare::LessEqual => order.is_le(),
         }
     }
 }

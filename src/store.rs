@@ -71,7 +71,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    fn dialect(self) -> Dialect {
+    fn postgres_dialect(self) -> Dialect {
         Dialect::Postgres {
             skip_locked: !self.no_skip_locked,
         }
@@ -102,7 +102,7 @@ const LONG_READS_MAX: u32 = 2;
 /// How long a long read waits until it may begin.
 const LONG_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// The long reads that may begin. On SQLite, they have connections of their own instead.
+/// The permits for long reads on Postgres. On SQLite, long reads have connections of their own.
 static LONG_READS: Semaphore = Semaphore::const_new(LONG_READS_MAX as usize);
 
 /// The version of the last successful migration.
@@ -307,7 +307,8 @@ impl Readers {
     /// future ends them on SQLite.
     ///
     /// # Errors
-    /// [`StoreError::Slow`] after `time`.
+    /// [`StoreError::Slow`] after `time` on SQLite. An outage ([`StoreError::is_outage`]) if the read cannot begin
+    /// within 5 s.
     pub async fn read_within(
         &self,
         time: Duration,
@@ -377,7 +378,8 @@ impl Readers {
     }
 }
 
-/// Dropping the future does not end the read, which counts until it ends.
+/// Runs a long read on Postgres, as soon as fewer than [`LONG_READS_MAX`] run. Fails with [`StoreError::Timeout`] after
+/// [`LONG_WAIT_MAX`]. Dropping the future does not end the read, which counts until it ends.
 async fn read_long(
     readers: postgres::Readers,
     batch: Vec<Statement>,

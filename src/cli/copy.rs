@@ -12,7 +12,7 @@ pub async fn run(from: &str, to: &str) -> Outcome {
         if progress.is_due(at.of > 0 && at.rows >= at.of) {
             print_notice(&format!(
                 "{} {}: {} of {} rows",
-                at.done, at.table, at.rows, at.of
+                at.phase, at.table, at.rows, at.total
             ));
         }
     };

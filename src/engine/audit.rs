@@ -305,8 +305,9 @@ pub fn drop_old(now: Time) -> Statement {
     Statement::new(DROP_OLD, [oldest.into(), DROPPED_MAX.into()])
 }
 
-/// Statements that find the oldest entries above the quotas: of the actor's name and role, and without a role
-/// [`AUDIT_ENTRIES_OF_NAME_MAX`]; of all with a role [`AUDIT_ENTRIES_MAX`]. Each with changes and without.
+/// Statements that find the oldest entries above the quotas: [`AUDIT_ENTRIES_OF_NAME_MAX`] of the actor's name and
+/// role, and [`AUDIT_ENTRIES_MAX`] of all with a role, each once for changes and once for other entries; and
+/// [`AUDIT_ENTRIES_OF_NAME_MAX`] without a role.
 fn find_surplus(actor: &Actor, now: Time) -> Vec<Statement> {
     let find = |sql, most: i64| Statement::new(sql, [most.into(), DROPPED_MAX.into()]);
     let of_name = |sql| {

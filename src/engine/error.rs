@@ -74,7 +74,8 @@ pub enum Error {
     /// The listed jobs are too large together.
     #[error("the response would exceed {} MiB; request fewer jobs", RESPONSE_BYTES_MAX >> 20)]
     ResponseTooLarge,
-    /// Other requests occupy the memory for large responses. Nothing was changed.
+    /// Other requests occupy the memory for large requests and responses, the permit of a consistency check or of pages
+    /// with a large offset, the subscriptions of long polls, or the next IDs of a recurring job. Nothing was changed.
     #[error("other requests occupy the memory for large requests and responses; try again")]
     Busy,
     /// The token used for the request has been revoked.

@@ -69,7 +69,7 @@ impl SystemTask {
     }
 }
 
-/// A system task as a request to the writer. Its result is the number of jobs it changed or deleted.
+/// A system task as a request to the writer. Its result is [`UnitOfWork::affected`].
 pub struct SystemRequest {
     pub system_task: SystemTask,
     pub affected: usize,
@@ -113,8 +113,8 @@ impl Runner {
                 return Ok(noticed.into_iter().collect());
             }
             SystemTask::Maintain(MaintenanceTask::DeleteEmptyQueues) => {
-                let goes_on = self.empty_queues.check(connection, work).await?;
-                work.affected += usize::from(goes_on);
+                let has_more = self.empty_queues.check(connection, work).await?;
+                work.affected += usize::from(has_more);
             }
             SystemTask::Maintain(MaintenanceTask::DeleteOldOperations) => {
                 work.affected += operations::delete_old(connection, work.now).await?;

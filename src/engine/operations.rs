@@ -1,5 +1,5 @@
 //! Bulk operations: one action on many jobs. Each is a row that is updated with every batch: a batch is one transaction
-//! that applies the action to some hundred jobs and stores the progress, so a restart neither repeats nor skips jobs.
+//! that applies the action to up to 500 jobs and stores the progress, so a restart neither repeats nor skips jobs.
 //! `run.rs` runs operations in the background, `apply.rs` applies the action to one job, and `undo.rs` restores removed
 //! jobs.
 
@@ -94,7 +94,7 @@ impl JobAction {
 /// The jobs an operation applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// All jobs that match the search text, both when the operation is created and when it reaches them.
+    /// All jobs that were added before the operation and match the search text when it reaches them.
     Search(String),
     /// The jobs with these numbers ([`Job::seq`]).
     Jobs(Vec<i64>),

@@ -1,4 +1,5 @@
-//! Read-only queries. They read committed data and never wait for the writer.
+//! Read-only queries of committed data. Queries of statistics or events first have the deferred ones stored, which
+//! waits for the writer for up to 500 ms (`Engine::store_recent`). Other queries never wait for the writer.
 
 use crate::engine::consistency::CheckPermit;
 use crate::engine::queries::tags::TagRanking;
@@ -34,7 +35,7 @@ pub mod tags;
 pub mod tracked;
 pub mod workers;
 
-/// What requests share of the reads that take long.
+/// What requests share so that long reads do not run several times at once: a permit, and a cached ranking.
 #[derive(Debug, Default)]
 pub struct LongReads {
     pub check_permit: CheckPermit,

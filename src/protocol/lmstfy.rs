@@ -18,7 +18,7 @@ use axum::routing::MethodFilter;
 
 use call::Call;
 use consume::{acknowledge, consume, destroy, job, peek, size};
-use dead_letter::{delete, head, respawn};
+use dead_letter::{delete, peek_dead_letter, respawn};
 pub use error::ApiError;
 use publish::{publish, publish_several, republish};
 
@@ -85,7 +85,7 @@ pub fn router(api: Api) -> Router {
         )
         .route(
             &under("deadletter"),
-            on(GET, head)
+            on(GET, peek_dead_letter)
                 .merge(on(PUT, respawn))
                 .merge(on(DELETE, delete)),
         )

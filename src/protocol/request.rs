@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::future::Future;
 use std::ops::Deref;
+use std::str::FromStr;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
@@ -103,8 +104,14 @@ impl Deref for RequestWithBody {
     }
 }
 
-/// Parameters that a query string can have, unless the API reads more.
+/// Maximum number of parameters in a query string, unless the API reads more.
 pub const PARAMETERS_MAX: usize = 100;
+
+/// A decimal number without sign; `None` for any other text.
+pub fn plain_number<N: FromStr>(text: &str) -> Option<N> {
+    let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_plain.then(|| text.parse().ok()).flatten()
+}
 
 /// Why the address of a request cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -363,7 +370,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_has_as_many_bytes_as_it_may() {
+    async fn a_body_up_to_the_limit_is_read() {
         for (length, expected) in [
             (0, Ok(0)),
             (9, Ok(9)),

@@ -68,18 +68,20 @@ async fn list(State(engine): State<Engine>, path: PathParameters<String>, uri: U
         Ok(tokens) => tokens,
         Err(error) => return of_engine(&error),
     };
-    let of_it = tokens.iter().filter(|it| it.namespace == namespace);
+    let in_namespace = tokens.iter().filter(|it| it.namespace == namespace);
     let description = |it: &Token| (it.name.clone(), it.description.as_str().into());
-    let named: Map<String, Value> = of_it.clone().map(description).collect();
+    let named: Map<String, Value> = in_namespace.clone().map(description).collect();
     // An extension of lmstfy's response, so it is returned only on request.
     if !with_details {
         return Json(json!({ "tokens": named })).into_response();
     }
-    let details: Map<String, Value> = of_it.map(|it| (it.name.clone(), detail(it))).collect();
+    let details: Map<String, Value> = in_namespace
+        .map(|it| (it.name.clone(), detail(it)))
+        .collect();
     Json(json!({ "tokens": named, "details": details })).into_response()
 }
 
-/// The details of a token other than its description. The last use is rounded to the hour.
+/// The details of a token other than its description. The last use is rounded down to the hour.
 fn detail(token: &Token) -> Value {
     let iso = |at: Option<Time>| at.map(|at| time::iso(at.0));
     json!({

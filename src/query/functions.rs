@@ -260,7 +260,7 @@ impl<'a> Evaluation<'a, '_> {
         })
     }
 
-    /// The target of a path; `None` if the path is invalid.
+    /// The target of a path; `None` if the path is invalid or NULL.
     fn lookup(
         &mut self,
         json: &Json<'_>,

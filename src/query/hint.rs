@@ -36,6 +36,7 @@ impl<'q> Part<'q> {
         }
     }
 
+    /// The part; without steps, the part of its operand, which can be a chain in parentheses.
     fn inner(self) -> Part<'q> {
         match self.steps {
             [] => Part::of(self.first),

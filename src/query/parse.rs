@@ -154,15 +154,15 @@ impl Reader<'_> {
                 format!("the expression is nested too deeply; the limit is {DEPTH_MAX} levels");
             return Err(self.error(why));
         }
-        let mut done = Vec::new();
+        let mut operators = Vec::new();
         let mut first = expr;
         while let Some(left) = left(first) {
-            done.push(first);
+            operators.push(first);
             first = left;
         }
         let node = self.operand(first, depth)?;
         let mut steps = Vec::new();
-        for expr in done.into_iter().rev() {
+        for expr in operators.into_iter().rev() {
             steps.push(self.step(expr, depth + 1)?);
         }
         if steps.is_empty() {

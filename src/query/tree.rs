@@ -9,7 +9,7 @@ pub enum Node {
     /// `TRUE` or `FALSE`: 1 or 0, except to the right of `IS`, where it tests a condition.
     Boolean(bool),
     Column(Column),
-    /// The caller's time in seconds since 1970, as text (`strftime`) or as a number (`unixepoch`).
+    /// The time of the evaluation in seconds since 1970, as text (`strftime`) or as a number (`unixepoch`).
     Now {
         as_text: bool,
     },

@@ -76,10 +76,10 @@ fn numbered(label: &str, compare: Compare, number: &Number) -> String {
     };
     let sign = match compare {
         Compare::Is => "",
-        Compare::Over => "> ",
-        Compare::Least => "≥ ",
-        Compare::Under => "< ",
-        Compare::Most => "≤ ",
+        Compare::Greater => "> ",
+        Compare::GreaterEqual => "≥ ",
+        Compare::Less => "< ",
+        Compare::LessEqual => "≤ ",
     };
     format!("{label}: {sign}{number}")
 }
@@ -92,10 +92,10 @@ impl TimeCondition {
                 let word = match compare {
                     Compare::Is if text.contains('T') => "at",
                     Compare::Is => "on",
-                    Compare::Over => "after",
-                    Compare::Least => "from",
-                    Compare::Under => "before",
-                    Compare::Most => "until",
+                    Compare::Greater => "after",
+                    Compare::GreaterEqual => "from",
+                    Compare::Less => "before",
+                    Compare::LessEqual => "until",
                 };
                 format!("{word} {text} UTC")
             }
@@ -116,10 +116,10 @@ impl Compare {
     fn of_ages(self) -> &'static str {
         match self {
             Compare::Is => "exactly",
-            Compare::Over => "more than",
-            Compare::Least => "at least",
-            Compare::Under => "less than",
-            Compare::Most => "at most",
+            Compare::Greater => "more than",
+            Compare::GreaterEqual => "at least",
+            Compare::Less => "less than",
+            Compare::LessEqual => "at most",
         }
     }
 }

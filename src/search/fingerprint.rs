@@ -1,6 +1,6 @@
 //! Fingerprints of error messages: messages that differ only in numbers, IDs and quoted texts have the same one.
 
-/// Characters of a message that count.
+/// Maximum number of characters of a message that its fingerprint depends on.
 pub const MESSAGE_CHARS_MAX: usize = 1_000;
 /// Maximum length of the text of a fingerprint, in characters.
 const TEXT_CHARS_MAX: usize = 200;

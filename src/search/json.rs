@@ -1,4 +1,5 @@
-//! Compares the values at paths of a payload exactly: only numbers with a fraction or exponent become floats.
+//! Compares the values at paths of a payload. Integers of up to 128 bits compare exactly with each other; all other
+//! numbers compare as floats.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -11,7 +12,7 @@ use serde_json::value::RawValue;
 use super::{Compare, Pattern, ValueCondition};
 use crate::budget::{Budget, BudgetExceeded};
 
-/// An integer, or a number with a fraction or exponent.
+/// An integer of up to 128 bits, or any other number as a float.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Number {
     Whole(i128),

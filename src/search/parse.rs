@@ -53,7 +53,7 @@ struct Reader<'c> {
     at: usize,
     /// The number of open parentheses.
     depth: usize,
-    /// The number of terms so far, with groups.
+    /// The number of terms so far, including groups.
     terms: usize,
 }
 
@@ -81,10 +81,10 @@ impl Value {
     /// The comparison operator before a number or a time, and the rest.
     fn compared(&self) -> (Compare, bool, &str) {
         let signs = [
-            (">=", Compare::Least),
-            ("<=", Compare::Most),
-            (">", Compare::Over),
-            ("<", Compare::Under),
+            (">=", Compare::GreaterEqual),
+            ("<=", Compare::LessEqual),
+            (">", Compare::Greater),
+            ("<", Compare::Less),
         ];
         let found = signs.into_iter().find_map(|(sign, compare)| {
             let rest = self.text.strip_prefix(sign).filter(|_| !self.quoted)?;
@@ -166,7 +166,7 @@ impl Reader<'_> {
                 return Err(syntax_error(start, start + 3, why));
             }
             let is_negated = self.eat('-');
-            if is_negated && self.is_at_whitespace() {
+            if is_negated && self.is_at_term_end() {
                 let why = "write the minus directly before a term, like -state:complete. To search for a minus, write \"-\"";
                 return Err(syntax_error(start, self.at, why));
             }
@@ -200,7 +200,7 @@ impl Reader<'_> {
         if inner.terms.is_empty() {
             return Err(syntax_error(start, self.at, "the parentheses are empty"));
         }
-        if !self.is_at_whitespace() {
+        if !self.is_at_term_end() {
             let why = "expected a space after the parenthesis";
             return Err(syntax_error(self.at, self.at + 1, why));
         }
@@ -251,7 +251,7 @@ impl Reader<'_> {
     }
 
     /// Whether a term ends here.
-    fn is_at_whitespace(&self) -> bool {
+    fn is_at_term_end(&self) -> bool {
         self.is_at_end() || self.peek().is_some_and(char::is_whitespace)
     }
 
@@ -269,7 +269,7 @@ impl Reader<'_> {
     /// Consumes the characters before the next space or one of `ends`.
     fn until(&mut self, ends: &[char]) -> String {
         let from = self.at;
-        while !self.is_at_whitespace() && self.peek().is_some_and(|c| !ends.contains(&c)) {
+        while !self.is_at_term_end() && self.peek().is_some_and(|c| !ends.contains(&c)) {
             self.at += 1;
         }
         self.text(from, self.at)
@@ -387,7 +387,7 @@ impl Reader<'_> {
             });
         }
         let text = self.quoted(from)?;
-        if !self.is_at_whitespace() {
+        if !self.is_at_term_end() {
             let why = "expected a space after the quote. Write a quote inside quotes as \\\"";
             return Err(syntax_error(self.at, self.at + 1, why));
         }

@@ -22,17 +22,17 @@ impl TimeCondition {
             TimeCondition::Age(compare, age, _) => compare.holds(now.saturating_sub(time).cmp(age)),
             TimeCondition::Date(compare, from, until, _) => match compare {
                 Compare::Is => (*from..*until).contains(&time),
-                Compare::Over => time >= *until,
-                Compare::Least => time >= *from,
-                Compare::Under => time < *from,
-                Compare::Most => time < *until,
+                Compare::Greater => time >= *until,
+                Compare::GreaterEqual => time >= *from,
+                Compare::Less => time < *from,
+                Compare::LessEqual => time < *until,
             },
         }
     }
 
     /// Parses the text after the comparison operator; `None` if it is neither an age nor a date.
     pub fn read(compare: Compare, text: &str) -> Option<TimeCondition> {
-        if let Some(age) = span(text) {
+        if let Some(age) = parse_duration(text) {
             return Some(TimeCondition::Age(compare, age, text.to_owned()));
         }
         let (from, length) = date(text)?;
@@ -46,7 +46,7 @@ impl TimeCondition {
 }
 
 /// Parses a number with a unit (s, m, h, d or w). Returns microseconds.
-pub fn span(text: &str) -> Option<i64> {
+pub fn parse_duration(text: &str) -> Option<i64> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let unit = match unit {
         "s" => SECOND,

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::error::StoreError;
 
 /// How long a command waits for a database that accepts connections and does not respond.
-const PATIENCE: Duration = Duration::from_secs(60);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What replaces a part of a URL that may contain a password.
 const HIDDEN: &str = "…";
@@ -65,12 +65,12 @@ pub fn postgres_options(address: &str) -> Result<PgConnectOptions, StoreError> {
     PgConnectOptions::from_str(&address).map_err(|_| wrong())
 }
 
-/// The one connection of a command that imports or copies.
+/// Opens the only connection of a command that imports or copies. Waits up to 60 s.
 ///
 /// # Errors
 /// If the database cannot be reached or does not respond.
 pub async fn connect_once(options: &PgConnectOptions) -> Result<Box<PgConnection>, StoreError> {
-    let connecting = timeout(PATIENCE, options.connect()).await;
+    let connecting = timeout(CONNECT_TIMEOUT, options.connect()).await;
     Ok(Box::new(connecting.map_err(|_| StoreError::Timeout)??))
 }
 
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_without_slashes_is_refused() {
+    fn an_address_without_slashes_or_of_another_scheme_is_refused() {
         for address in [
             "postgres:user:secret@host/db",
             "postgres:/user@host",

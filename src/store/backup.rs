@@ -14,9 +14,10 @@ use sqlx::{ConnectOptions, Connection as _};
 use tempfile::TempDir;
 
 use super::address::is_postgres;
+use super::file::with_suffix;
 use super::{BUSY_TIMEOUT, StoreError, VERSION, file, migrations, sqlite};
 
-/// Problems that a damaged file reports at most.
+/// Maximum number of problems of one kind that are reported of a damaged file.
 const PROBLEMS_MAX: usize = 10;
 
 /// Why a backup or a restoration failed.
@@ -151,7 +152,7 @@ pub async fn back_up(address: &str, target: &Path) -> Result<VerifiedCopy> {
 }
 
 /// Copies a backup beside the database at `address`, which it is to replace, locks that database, and checks the copy's
-/// integrity. The database is replaced only if `force` is set.
+/// integrity. An existing database is accepted only if `force` is set.
 ///
 /// # Errors
 /// If a server has the database open, or the file is not a sound backup.
@@ -214,7 +215,7 @@ async fn verify(copy: &Path, of: &Path) -> Result<bool> {
         let path = text(of);
         return Err(BackupError::Damaged { path, problems });
     }
-    let newest = migrations::sqlite().iter().map(|step| step.version).max();
+    let newest = migrations::newest(&migrations::sqlite());
     match version {
         Ok(Some(version)) if Some(version) > newest => Err(BackupError::Newer(text(of))),
         Ok(Some(version)) => Ok(Some(version) == newest),
@@ -264,7 +265,7 @@ async fn definitions(
     Ok(rows.into_iter().collect())
 }
 
-/// Those of SQLite and sqlx are left out: they depend on their versions.
+/// Reads tables and indexes, without those of SQLite and sqlx, which depend on the versions of both.
 const DEFINITIONS: &str = "
 SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_master
 WHERE type IN ('table', 'index') AND substr(name, 1, 7) <> 'sqlite_' AND name <> '_sqlx_migrations' LIMIT 1000";
@@ -324,12 +325,6 @@ fn folder_beside(path: &Path) -> Result<TempDir> {
         .permissions(Permissions::from_mode(0o700))
         .tempdir_in(parent)
         .map_err(|error| BackupError::File(text(parent), error))
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 /// Waits until the file is on the disk. Returns its size in bytes.

@@ -149,7 +149,7 @@ pub struct Bound<'a> {
     pub args: Vec<Cow<'a, Arg>>,
 }
 
-/// Binds the arguments of a statement. `capacity` is the number of rows of a table with several rows.
+/// Binds the arguments of a statement. `capacity` is the number of rows of the `VALUES` tables ([`capacity`]).
 pub fn bind<'a>(sql: &'static str, args: &'a [Arg], capacity: usize) -> Bound<'a> {
     let rows = rows(args);
     let set = match rows.map_or(0, Rows::len) {

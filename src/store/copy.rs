@@ -17,7 +17,7 @@ use tables::{Kind, TABLES, Table};
 use value::{Batch, Sum, Value, values};
 
 use super::address::is_postgres;
-use super::{FIRST_TOKEN, StoreError, VERSION, sqlite};
+use super::{FIRST_TOKEN, StoreError, VERSION, migrations, sqlite};
 
 /// Maximum number of rows that an error names per table.
 const NAMED_ROWS_MAX: usize = 10;
@@ -65,10 +65,12 @@ pub enum CopyError {
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// The current phase: `copied` or `verified`.
-    pub done: &'static str,
+    pub phase: &'static str,
     pub table: &'static str,
+    /// Rows so far.
     pub rows: u64,
-    pub of: u64,
+    /// All rows of the table.
+    pub total: u64,
 }
 
 /// A copied table, with the row count and checksum that both sides agree on.
@@ -99,8 +101,8 @@ impl<T, E: Into<StoreError>> OnSide<T> for std::result::Result<T, E> {
 /// batch.
 ///
 /// # Errors
-/// If the databases cannot be copied, or the copy fails. The target then has no rows, unless the error is
-/// [`CopyError::InDoubt`].
+/// If the databases cannot be copied, or the copy fails. No rows were copied then, unless the error is
+/// [`CopyError::InDoubt`], or a connection could not be closed after the commit.
 pub async fn copy(
     from: &str,
     to: &str,
@@ -117,13 +119,13 @@ pub async fn copy(
     let mut target = open(to, TARGET).await?;
     prepare(&mut source, &mut target).await?;
     let mut copied = Vec::with_capacity(TABLES.len());
-    for (table, of) in TABLES.iter().zip(counts) {
+    for (table, total) in TABLES.iter().zip(counts) {
         let sum = read(&mut source, SOURCE, table, Some(&mut target), &mut |rows| {
             on_progress(Progress {
-                done: "copied",
+                phase: "copied",
                 table: table.name,
                 rows,
-                of,
+                total,
             });
         })
         .await?;
@@ -185,7 +187,7 @@ async fn inspect_source(source: &mut CopyDatabase) -> Result<(Vec<u64>, [i64; 3]
     if source.tables().await.on_side(SOURCE)?.is_empty() {
         return Err(CopyError::NotOurs);
     }
-    let expected = source.migrations().iter().map(|step| step.version).max();
+    let expected = migrations::newest(&source.migrations());
     let rows = source.rows(VERSION).await.on_side(SOURCE)?;
     let version = rows.first().map(|row| row.int_or_null(0));
     if version.transpose().on_side(SOURCE)?.flatten() != expected {
@@ -297,7 +299,8 @@ async fn prepare(source: &mut CopyDatabase, target: &mut CopyDatabase) -> Result
         return Err(CopyError::InUse(TARGET));
     }
     refuse_rows(target).await?;
-    target.run(DROP_FIRST_TOKENS).await.on_side(TARGET)
+    let drop_first_token = format!("DELETE FROM tokens WHERE description = '{FIRST_TOKEN}'");
+    target.run(&drop_first_token).await.on_side(TARGET)
 }
 
 /// The names of all copied tables, separated by commas.
@@ -374,13 +377,13 @@ async fn verify(
 ) -> Result<()> {
     let mut wrong = Vec::new();
     for (table, expected) in copied {
-        let (table, of) = (*table, expected.rows);
+        let (table, total) = (*table, expected.rows);
         let found = read(target, TARGET, table, None, &mut |rows| {
             on_progress(Progress {
-                done: "verified",
+                phase: "verified",
                 table: table.name,
                 rows,
-                of,
+                total,
             });
         })
         .await?;
@@ -397,8 +400,6 @@ async fn verify(
         Err(CopyError::Mismatch(wrong))
     }
 }
-
-const DROP_FIRST_TOKENS: &str = "DELETE FROM tokens WHERE description = 'made at the first start'";
 
 const STATE: &str = "SELECT revision, last_event, last_gone_queue FROM state WHERE id = 1";
 

@@ -175,7 +175,7 @@ impl StoreError {
 
 /// Whether an error code concerns the database as a whole and not a statement.
 fn is_system_error(code: &str) -> bool {
-    /// Busy, locked, out of memory, read-only, interrupted, I/O, corrupt, full, cannot open, no database.
+    /// Busy, locked, out of memory, read-only, interrupted, I/O, corrupt, full, cannot open, not a database.
     const SQLITE: [i64; 10] = [5, 6, 7, 8, 9, 10, 11, 13, 14, 26];
     /// Classes: connection, resources, operator intervention, system, internal.
     const POSTGRES: [&str; 5] = ["08", "53", "57", "58", "XX"];

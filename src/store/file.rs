@@ -58,12 +58,17 @@ pub async fn open_or_join(path: &Path) -> Result<(Connection, Option<FileOwner>)
     }
 }
 
+/// The path of a file beside `path`, such as `switchyard.db-wal`.
+pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
 /// Locks the file against other servers, because each server assumes that it is the only writer. Of a link, locks the
 /// file that it names, which need not exist yet.
 pub fn lock(path: &Path) -> Result<File, StoreError> {
-    let mut name = resolved(path).into_os_string();
-    name.push(".lock");
-    let file = private(Path::new(&name))?;
+    let file = private(&with_suffix(&resolved(path), ".lock"))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StoreError::InUse),

@@ -22,7 +22,8 @@ use tokio_util::sync::CancellationToken;
 use super::{Connection, StoreError};
 use crate::traces::{GroupSpan, Trace, of_group};
 
-/// How often a group is run in total when it conflicts with other servers.
+/// How often a single request is run in total when it conflicts with other servers. A larger group runs twice and is
+/// then split ([`attempts_max`]).
 const ATTEMPTS_MAX: u32 = 20;
 
 /// Delay before a group is run again, from the second conflict on; multiplied by the number of attempts.
@@ -38,7 +39,8 @@ const OUTAGE_RETRY_MAX: Duration = Duration::from_secs(2);
 /// Delay between attempts during an outage.
 const OUTAGE_DELAY: Duration = Duration::from_millis(100);
 
-/// How long a slow request is searched for in a group. Finding one among 512 takes nine attempts of 100 ms.
+/// How long a slow request is searched for in a group. Finding one among 512 takes eight attempts of 100 ms, and one
+/// with the normal limit.
 const SEARCH_MAX: Duration = Duration::from_millis(2_500);
 
 /// How the writer runs a group. The engine implements it.
@@ -161,7 +163,7 @@ impl<S: Send + 'static> Writer<S> {
         }
     }
 
-    /// Whether the writer has ended, so that nothing can be written.
+    /// Whether further requests are rejected, because the writer is closing or has ended.
     pub fn has_ended(&self) -> bool {
         self.queue.is_closed()
     }
@@ -205,7 +207,7 @@ async fn write<R: GroupRunner>(
         }
         let began = Instant::now();
         if let Err(error) = connection.restore_reserve_if_possible().await {
-            tracing::warn!(%error, "failed to read the free space of the database");
+            tracing::warn!(%error, "failed to check the disk reserve");
         }
         let count = requests.len();
         let ran = run_and_respond(
@@ -347,7 +349,7 @@ impl SlowSearch {
 /// The outage and the conflict that later groups must take into account.
 #[derive(Default)]
 struct RecentFailures {
-    /// When the outage of the database began that has not ended.
+    /// When the current outage of the database began.
     outage: Option<Instant>,
     /// When a group last conflicted with another server.
     conflict: Option<Instant>,

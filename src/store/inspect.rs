@@ -37,7 +37,8 @@ pub fn database_file(address: &str) -> Option<PathBuf> {
 }
 
 /// Reads facts about the database at `address`; `None` if it has no tables yet. `now` is in microseconds since 1970.
-/// Runs no migrations and creates no file.
+/// Runs no migrations and does not create the database. Beside an SQLite file, the lock file and SQLite's own files can
+/// be created.
 ///
 /// # Errors
 /// If the database cannot be opened or read.
@@ -102,11 +103,7 @@ async fn inspect_with(readers: &Readers, now: i64) -> Result<Option<Inspection>,
         .map(|row| row.text(0))
         .collect::<Result<_, _>>()?;
     let steps: Vec<&str> = migrator.iter().map(|step| step.sql.as_str()).collect();
-    let expected = migrator
-        .iter()
-        .map(|step| step.version)
-        .max()
-        .unwrap_or_default();
+    let expected = migrations::newest(&migrator).unwrap_or_default();
     // An older schema lacks the indexes of later migrations.
     let is_current = info.migration == expected;
     let missing = index_names(&steps)

@@ -47,6 +47,11 @@ pub(super) fn postgres() -> Migrator {
     migrator(&migrations!("postgres"))
 }
 
+/// The version of the last migration.
+pub(super) fn newest(migrator: &Migrator) -> Option<i64> {
+    migrator.iter().map(|step| step.version).max()
+}
+
 fn migrator(files: &[(&'static str, &'static str)]) -> Migrator {
     let migrations = (1..).zip(files).map(|(number, (file, sql))| {
         let (version, description) = file.split_once('_').unwrap_or(("", file));

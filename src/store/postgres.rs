@@ -52,8 +52,8 @@ const READ_TIMEOUT: Duration = Duration::from_secs(4);
 /// transactions, and shorter than Postgres waits before it looks for a deadlock.
 const LOCK_TIMEOUT: &str = "300ms";
 
-/// Postgres ends a transaction that is idle for this long, so that a suspended server does not hold locks that make
-/// other servers exceed [`STATEMENT_TIMEOUT`].
+/// Postgres ends a transaction that is idle for this long, so that a suspended server does not hold its locks for
+/// longer.
 const IDLE_IN_TRANSACTION_MAX: &str = "3s";
 
 /// Planner settings of the writer's connection. All of its statements read few rows through indexes. Plans must not
@@ -117,7 +117,7 @@ impl Connection {
                 "statement_timeout",
                 STATEMENT_TIMEOUT.as_millis().to_string(),
             )]);
-        let send_mode = SendMode::new(address, &options, settings.dialect());
+        let send_mode = SendMode::new(address, &options, settings.postgres_dialect());
         let mut connection = Connection {
             begin: send_mode.begin("BEGIN", READ_STATE),
             begin_exclusive: send_mode.begin("BEGIN", LOCK_AND_READ_STATE),
@@ -146,7 +146,7 @@ impl Connection {
 
     pub(super) async fn migrate(&mut self) -> Result<(), StoreError> {
         if self.send_mode.is_pooled() {
-            return self.is_up_to_date().await;
+            return self.require_current_schema().await;
         }
         let inner = self.inner().await?;
         // A starting server waits until another one has migrated the tables.
@@ -162,8 +162,8 @@ impl Connection {
 
     /// Checks the version of the schema. Migrations cannot run through a pooler, because they need session locks and
     /// prepared statements.
-    async fn is_up_to_date(&mut self) -> Result<(), StoreError> {
-        let last = migrations::postgres().iter().map(|step| step.version).max();
+    async fn require_current_schema(&mut self) -> Result<(), StoreError> {
+        let last = migrations::newest(&migrations::postgres());
         let found = match self.run_text(VERSION.into_sql_str()).await {
             Err(error) if error.is_outage() => return Err(error),
             // The table does not exist yet.
@@ -320,7 +320,7 @@ impl Readers {
         // The database ends a read that this server has given up on.
         let options = options(address, settings.durability)?
             .options([("statement_timeout", READ_TIMEOUT.as_millis().to_string())]);
-        let send_mode = SendMode::new(address, &options, settings.dialect());
+        let send_mode = SendMode::new(address, &options, settings.postgres_dialect());
         let pool = |max| {
             PgPoolOptions::new()
                 .max_connections(max)

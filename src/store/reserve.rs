@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
+use super::file::with_suffix;
+
 /// Sizes of the reserve, in bytes. The first that leaves the same amount of space free is used.
 const BYTES: [u64; 4] = [32 << 20, 16 << 20, 8 << 20, 4 << 20];
 
@@ -56,10 +58,8 @@ impl Reserve {
     }
 
     fn at(path: &Path) -> Reserve {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".reserve");
         Reserve {
-            path: PathBuf::from(name),
+            path: with_suffix(path, ".reserve"),
             bytes: BYTES.into_iter().min().unwrap_or_default(),
             released: None,
         }

@@ -163,7 +163,7 @@ pub enum Row {
     Postgres(PgRow),
 }
 
-/// Reads a column of a row of any kind; of values, with this function.
+/// Reads a column of a row of any kind. `$of_value` converts a column of [`Row::Values`].
 macro_rules! get {
     ($row:expr, $column:expr, $of_value:expr) => {
         match $row {
@@ -239,7 +239,7 @@ impl Row {
         get!(self, column, text)
     }
 
-    /// [`Row::text`] without a copy if possible; the column is null afterwards.
+    /// Like [`Row::text`], but moves the text out of [`Row::Values`] instead of copying it, which leaves null there.
     pub fn take_text(&mut self, column: usize) -> Result<String, StoreError> {
         if let Row::Values(values) = self
             && let Some(value @ Value::Text(_)) = values.get_mut(column)

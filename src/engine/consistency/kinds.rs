@@ -42,7 +42,7 @@ pub const COUNTERS: [&str; 5] = [
 /// The number of the server under which repairs store their changes of counters; real servers have numbers from 0.
 pub const REPAIR_SERVER: i64 = -1;
 
-/// In the order of repair: jobs first, then the counters derived from them.
+/// In the order of repair: queues, jobs, the rows that belong to jobs, the counters derived from them, workers.
 pub const KINDS: [Kind; 16] = [
     Kind {
         name: "queue",

@@ -16,7 +16,7 @@ async fn an_abandoned_check_keeps_its_permit_until_its_statements_have_ended() {
     engine.close().await;
 }
 
-/// A statement of this text, which a test makes.
+/// A statement with this text, which is built at run time.
 fn statement(sql: String, args: Vec<Arg>) -> Statement {
     Statement::new(Box::leak(sql.into_boxed_str()), args)
 }

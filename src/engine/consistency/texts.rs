@@ -54,7 +54,7 @@ impl Engine {
         Ok(found)
     }
 
-    /// Checks the texts of a job: its number, ID, tags, history and version.
+    /// Checks the texts of a job. The row has its number, ID, tags, history and version.
     async fn check_texts(&self, row: &Row, found: &mut Damaged) -> Result<()> {
         let (seq, mut version) = (row.int(0)?, row.int(4)?);
         if job_rows::tags(&row.text(2)?).is_none() {

@@ -150,8 +150,8 @@ fn first(found: Vec<Found>) -> Vec<Found> {
     found.into_iter().take_while(fits).collect()
 }
 
-/// Deletes the first of the jobs that the statement finds, which have no dependencies. Returns how many were to be
-/// deleted.
+/// Deletes the first of the jobs that the statement finds; these must have no dependencies or dependents. Returns how
+/// many it tried to delete; jobs that another server has changed are left.
 pub async fn delete_found(
     connection: &mut Connection,
     work: &mut UnitOfWork,

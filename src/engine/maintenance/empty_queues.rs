@@ -18,7 +18,7 @@ use crate::store::{Connection, Statement, StoreError};
 /// The default time of inactivity after which an empty queue is deleted.
 pub const DEFAULT_AGE: Duration = Duration::from_secs(600);
 
-/// Checks within that time.
+/// Checks within the age after which an empty queue is deleted.
 const CHECKS: u32 = 10;
 
 /// The time between mark and deletion: longer than any transaction.

@@ -13,7 +13,7 @@ use crate::engine::verbs::admin::queues::{PAUSE_BATCH, end_pauses};
 use crate::engine::verbs::leases;
 use crate::store::{Connection, Statement, StoreError};
 
-/// Rows per task and transaction: takes about 20 ms to write, so requests do not wait long.
+/// Rows per task and transaction. Writing that many takes about 20 ms, so requests do not wait long.
 pub const BATCH: i64 = 2_000;
 
 /// Leases expired per transaction.
@@ -48,7 +48,8 @@ pub enum MaintenanceTask {
     DeleteOldOperations,
     /// Deletes tokens that expired long ago.
     DeleteExpiredTokens,
-    /// Deletes old statistics once per day, and aggregates old minutes into hours once per hour.
+    /// Deletes old statistics, audit entries and sessions, and counters that are 0, once per day. Aggregates old
+    /// minutes into hours once per hour.
     CleanUpStatistics,
 }
 

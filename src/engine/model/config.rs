@@ -154,7 +154,7 @@ impl Config {
         }
     }
 
-    /// An option without a default. Its name is not made if no option is set.
+    /// The value of an option without a default. `option` builds its name, and is called only if any option is set.
     fn of_queue(&self, option: impl FnOnce() -> String) -> Option<f64> {
         let set = self.0.read().unwrap_or_else(PoisonError::into_inner);
         match set.is_empty() {

@@ -167,7 +167,7 @@ impl History {
             && self.parse().is_some_and(|events| events.len() > max)
     }
 
-    /// Appends an event. Leaves a text that is not a list unchanged.
+    /// Appends an event. Leaves a text that does not end with `]` unchanged.
     pub fn push(
         &mut self,
         what: EventKind,

@@ -142,7 +142,7 @@ pub const QLESS_SCOPE: i64 = 0;
 /// queue as well, and do not find the job if those differ.
 pub const LMSTFY_SCOPE: i64 = -1;
 
-/// Whether a job may have this ID. Postgres cannot store or search text with NUL.
+/// Whether the database can look up this ID. Postgres cannot store or search text with NUL.
 pub fn is_valid_id(id: &str) -> bool {
     !id.contains('\0')
 }
@@ -254,8 +254,8 @@ pub struct Job {
     pub priority: f64,
     /// When the job became available; for scheduled and depends, the earliest time at which it can.
     pub ready_at: Time,
-    /// When the job entered the stored state; but for a job that became due, or whose dependencies were completed, when
-    /// it became scheduled or depends. For a stalled one, this is when it was claimed. See [`Job::state_since`].
+    /// When the job entered its stored state. Two changes keep the earlier time: a scheduled job that became due, and a
+    /// job whose dependencies were completed. An expired lease does not change it. See [`Job::state_since`].
     pub since: Time,
     /// Present exactly while the job is running.
     pub lease: Option<Lease>,

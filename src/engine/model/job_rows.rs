@@ -457,7 +457,7 @@ FROM rows($1) WHERE jobs.seq = int(0) AND jobs.version = int(1)";
 /// The history, tags and work state of jobs by `seq`.
 pub const TEXTS: &str = "SELECT j.seq, j.history, j.tags, j.work_state FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0)";
 
-/// The number of dependents of jobs by `seq`. The other columns tell the rows from those of the other statements.
+/// The number of dependents of jobs by `seq`. Five columns, so that `take_long_parts` recognizes these rows.
 pub const DEPENDENTS_COUNT: &str = "
 SELECT j.seq, (SELECT count(*) FROM dependencies AS d WHERE d.needs = j.seq), 0, 0, 0
 FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0)";

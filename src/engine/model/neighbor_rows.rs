@@ -18,7 +18,7 @@ FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.te
 /// The number of columns of [`LOAD_CHECKED`]; other rows of jobs have more.
 pub const CHECKED_COLUMNS: usize = 6;
 
-/// The dependents of jobs by `seq`, in order of insertion, and how many dependencies each has, counted up to `$2`.
+/// The dependents of jobs by `seq`, in any order, and how many dependencies each has, counted up to `$2`.
 pub const LOAD_DEPENDENTS: &str = "
 SELECT j.seq, j.scope, j.id, j.state, j.version,
     (SELECT count(*) FROM (SELECT job FROM dependencies WHERE job = j.seq LIMIT $2 + 0) AS c),

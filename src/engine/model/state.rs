@@ -14,8 +14,8 @@ pub enum State {
     Running = 4,
     Failed = 5,
     Complete = 6,
-    /// Taken from its worker (`/timeout`): it is claimed before all waiting jobs. Stored, and named in errors, by
-    /// qless-core's word for it.
+    /// Taken from its worker (`/timeout`): it is claimed before all waiting jobs. Its text is `stalled`, the word of
+    /// qless-core.
     #[serde(rename = "stalled")]
     TimedOut = 7,
     /// Dead-lettered (lmstfy, Relay), because no attempts are left.

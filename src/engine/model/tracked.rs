@@ -64,7 +64,7 @@ impl Tracked {
     }
 }
 
-/// The statement that stores since when a job has been tracked, or that it no longer is (`None`).
+/// The statement that stores when the tracking of a job began, or ends it (`None`).
 pub fn save(id: &str, since: Option<Time>) -> Statement {
     match since {
         Some(since) => Statement::new(ADD, [id.into(), since.0.into()]),

@@ -139,7 +139,7 @@ pub fn skip(row: &Row) -> Result<Skip, StoreError> {
 }
 
 /// Deletes removed jobs that can no longer be restored, and operations that ended long ago or exceed the limit, with
-/// their skips. Scans the few operations, not all removed jobs.
+/// their skips. Scans the few operations, not all removed jobs. Returns the number of deleted removed jobs.
 pub async fn delete_old(connection: &mut Connection, now: Time) -> Result<usize, StoreError> {
     let (over, old) = (now.plus_seconds(-UNDO_GRACE_S), now.plus_seconds(-KEPT_S));
     // Keeps an operation while it can be undone, so that its result stays visible.

@@ -7,6 +7,7 @@ use crate::engine::error::Result;
 use crate::engine::{Engine, Options};
 use crate::store::{DatabaseInfo, Durability, without_password};
 
+/// How and when the engine was opened.
 #[derive(Clone, Debug)]
 pub struct Opened {
     /// The database URL, without a password.

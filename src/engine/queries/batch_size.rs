@@ -1,8 +1,10 @@
 //! Batch sizes of scans: few rows at first, then more, up to about 2 MiB of them.
 
-/// Rows of the first batch, and of any batch. Each has up to four times as many as all before it.
+/// Rows of the first batch. Each later batch has up to four times as many as all before it together.
 const FIRST: usize = 16;
+/// The most rows of a batch.
 const MAX: usize = 1_000;
+/// Bytes of a batch, by the average size of the rows read so far.
 const BYTES: usize = 2 << 20;
 
 /// The rows that a scan has read so far.

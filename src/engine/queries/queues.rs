@@ -71,7 +71,7 @@ impl Counts {
     }
 }
 
-/// Queues after which other tasks run first.
+/// After this many queues, the task yields, so that other tasks can run.
 const QUEUES_AT_ONCE: usize = 2_000;
 
 /// The priorities of a queue in which its oldest waiting job is looked for.
@@ -84,7 +84,7 @@ pub struct QueueCounts {
     /// The pause that lasts at the time of the read.
     pub pause: Option<Pause>,
     /// When the job that has waited longest became available. With more than [`PRIORITIES_MAX`] priorities in the
-    /// queue: of those with the lowest priority numbers, and the highest.
+    /// queue, only jobs with the lowest [`PRIORITIES_MAX`] priority numbers or the highest number count.
     pub oldest_waiting: Option<Time>,
     /// The number of its recurring jobs.
     pub recurring: i64,

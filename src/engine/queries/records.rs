@@ -103,7 +103,7 @@ impl Engine {
     /// Up to `limit` matching records, least recently modified first.
     ///
     /// # Errors
-    /// [`NoSuchQueue`, `TooMuchWork`](Error).
+    /// [`NoSuchQueue`, `TooMuchWork`, `ResponseTooLarge`, `Busy`](Error).
     pub async fn query_records(
         &self,
         queue: &Queue,

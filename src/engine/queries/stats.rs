@@ -27,7 +27,8 @@ impl Default for Durations {
 /// The statistics of one queue on one UTC day.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stats {
-    /// From put (qless) or from availability (lmstfy, Relay) to claim, on the day of the claim.
+    /// From put, retry or the previous claim (qless) or from availability (lmstfy, Relay) to claim, on the day of the
+    /// claim.
     pub wait: Durations,
     /// From claim to completion, on the day of the completion.
     pub run: Durations,

@@ -77,7 +77,7 @@ impl Engine {
     }
 
     fn retry_timer(&self, queues: &[QueueKey], error: &Error) {
-        tracing::error!(%error, "failed to set a wake-up timer");
+        tracing::error!(%error, "failed to read which jobs are available");
         let at = self.now(None).plus_seconds(RETRY_DELAY.as_secs_f64());
         for queue in queues {
             self.subscriptions().available_at(queue, at);
@@ -109,7 +109,8 @@ impl Engine {
         Ok(found)
     }
 
-    /// How many jobs are available at this time, up to some thousands in each queue.
+    /// How many jobs are available at this time in each queue. Counts up to 1,000 each of the jobs that are due,
+    /// waiting or timed out or have an expired lease, and of the recurring jobs with a due child.
     pub(in crate::engine) async fn available(
         &self,
         queues: &[QueueKey],

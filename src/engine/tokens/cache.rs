@@ -50,8 +50,8 @@ impl LastUse {
         }
     }
 
-    /// Records the stored value.
-    fn read(&self, at: i64) {
+    /// Takes over a value that is stored in the database, if it is later.
+    fn merge_stored(&self, at: i64) {
         self.at.fetch_max(at, Ordering::Relaxed);
         self.stored.fetch_max(at, Ordering::Relaxed);
     }
@@ -122,7 +122,7 @@ impl Tokens {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         for ((namespace, hash), last_use) in last_uses(&known) {
             if let Some(at) = stored.get(&(namespace.to_owned(), hash)) {
-                last_use.read(*at);
+                last_use.merge_stored(*at);
             }
         }
         Ok(())

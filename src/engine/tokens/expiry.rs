@@ -6,7 +6,7 @@ use chrono::DateTime;
 
 use crate::engine::clock::Time;
 use crate::engine::tokens::TokenError;
-use crate::search::span;
+use crate::search::parse_duration;
 
 /// The longest lifetime of a token, in days.
 pub const LIFETIME_DAYS_MAX: i64 = 3_650;
@@ -36,7 +36,7 @@ impl FromStr for Expiry {
         if text.len() > TEXT_BYTES_MAX {
             return Err(TokenError::Expiry);
         }
-        if let Some(micros) = span(text) {
+        if let Some(micros) = parse_duration(text) {
             return Ok(Expiry::After(micros));
         }
         let date = DateTime::parse_from_rfc3339(text).map_err(|_| TokenError::Expiry)?;

@@ -35,7 +35,7 @@ pub struct Audit {
     recurring: HashMap<String, Recurring>,
     before: Vec<String>,
     after: Vec<String>,
-    /// The size in bytes of the longer of the two lists.
+    /// An upper bound of the size in bytes of each list: the sum of the longer texts of the items.
     bytes: usize,
     items: i64,
 }

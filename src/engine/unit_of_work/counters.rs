@@ -22,7 +22,7 @@ pub const DAILY_BUCKETS: usize = 148;
 pub enum Kind {
     /// Jobs by state.
     State = 0,
-    /// Seconds from put (qless) or from availability (lmstfy, Relay) to claim.
+    /// Seconds from [`Job::since`] (qless) or from availability (lmstfy, Relay) to claim.
     Wait = 1,
     /// Seconds from claim to completion.
     Run = 2,
@@ -35,6 +35,7 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The kind with this number; `None` for the kinds of the time series.
     pub fn from_code(code: i64) -> Option<Kind> {
         [Kind::State, Kind::Wait, Kind::Run, Kind::Outcome]
             .into_iter()

@@ -84,7 +84,8 @@ impl UnitOfWork {
         batch
     }
 
-    /// The statement that locks the named jobs and their dependencies in the order of all servers, if there are any.
+    /// The statement that locks the named jobs and their dependencies in the order that all servers use; `None` if no
+    /// job is named.
     /// What is read after it cannot be changed by another server before the commit.
     pub fn lock_statement<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Option<Statement> {
         let keys = needs.flat_map(|need| self.keys_of(need));

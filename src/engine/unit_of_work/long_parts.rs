@@ -20,7 +20,7 @@ pub const LONG_PARTS_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of long parts that a transaction loads for claims, not counting the last job.
 const CLAIMED_MAX: usize = 4 * 1024 * 1024;
 
-/// The assumed size of long lists of dependencies and dependents. To read 4,000 IDs takes as long as to read 1 MiB.
+/// The assumed size of long lists of dependencies and dependents. Reading 4,000 IDs takes as long as reading 1 MiB.
 const EDGES_BYTES: usize = 1 << 20;
 
 /// The long parts to read, by the `seq` of their jobs.

@@ -28,7 +28,7 @@ pub struct Needs {
     pub operation: Option<i64>,
     /// Whether to load long bodies of the named jobs, and all texts of recurring jobs.
     pub bodies: bool,
-    /// Whether the verb deletes the named jobs, so that their bodies count towards the size of the transaction.
+    /// Whether the verb deletes the named jobs, so that their bodies count toward the size of the transaction.
     pub deletes: bool,
     /// Approximate number of bytes to write or compare.
     pub bytes: usize,
@@ -42,8 +42,8 @@ pub struct Needs {
     pub replaces_tags: bool,
     /// The verb replaces the dependencies of the named jobs.
     pub replaces_dependencies: bool,
-    /// The verb only checks whether the named jobs exist, unless it adds them. Of existing ones only the state is
-    /// loaded.
+    /// The verb only checks whether the named jobs exist, and may add missing ones. Of existing jobs, only the state
+    /// is loaded.
     pub only_existence: bool,
     /// The verb only reads the named jobs, and needs none of their long parts.
     pub only_checks: bool,

@@ -206,7 +206,7 @@ impl Runner {
     }
 
     /// The statement that saves the workers' activity with this transaction, unless that is deferred. With claims, it
-    /// is not, because a worker must have been seen when it claimed its jobs.
+    /// is not deferred: the consistency check requires that a worker was not last seen before its claims.
     pub fn save_seen(&self, work: &UnitOfWork) -> Option<Statement> {
         let mut deferred = work.counted.deferred.iter();
         if self.defers() && !deferred.any(|(kind, ..)| *kind == Kind::Wait as u8) {

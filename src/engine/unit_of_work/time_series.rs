@@ -7,9 +7,10 @@ use std::sync::LazyLock;
 
 use crate::engine::clock::Time;
 
-/// Microseconds per minute, and minutes per hour.
+/// Microseconds per minute.
 pub const MINUTE_US: i64 = 60_000_000;
 
+/// Minutes per hour.
 pub const HOUR: i64 = 60;
 
 /// The values that stand for the buckets of each decade of durations, in tenths of its power of ten. Each differs by

@@ -212,7 +212,7 @@ impl GroupRunner for Runner {
 }
 
 impl Runner {
-    /// The client's time, if a request has one.
+    /// The time of the transaction: the client's, if a request has one, otherwise the server's.
     fn time_of(&self, requests: &[WriteRequest]) -> Time {
         let now = requests.iter().find_map(|request| request.now);
         now.unwrap_or_else(|| self.clock.now())
@@ -260,8 +260,8 @@ impl Runner {
         })
     }
 
-    /// Deletes old statistics once per day, and aggregates old minutes into hours once per hour. Processes a bounded
-    /// batch of each, and repeats with the next transaction while there is more.
+    /// Deletes what `maintenance/prune.rs` deletes once per day, and aggregates old minutes into hours once per hour.
+    /// Processes a bounded batch of each, and continues in the next transaction while there is more.
     async fn clean_up_statistics(
         &self,
         connection: &mut Connection,

@@ -5,7 +5,7 @@ use crate::engine::unit_of_work::Needs;
 /// Jobs moved out of a list per transaction.
 pub const MOVE_BATCH: usize = 250;
 
-/// Items of one request per transaction: takes about 10 ms to write.
+/// Items of one request per transaction. Writing that many takes about 10 ms.
 pub const EACH_MAX: usize = 250;
 
 /// Limits per transaction on the bytes of the items' bodies, and on their tags and dependencies. One item may exceed
@@ -39,6 +39,7 @@ impl Batches {
         (self.left > 0).then(|| self.left.min(self.max))
     }
 
+    /// Records how many jobs of the batch were found. If the batch was not full, it was the last.
     pub fn found(&mut self, found: usize) {
         let all = self.next().is_some_and(|batch| found >= batch);
         self.left = if all { self.left - found } else { 0 };

@@ -71,7 +71,7 @@ pub fn enter_queue(work: &mut UnitOfWork, key: &JobKey, queue_name: &str, delay:
     }
 }
 
-/// Sets the state of a job that may be claimed, at once, after `delay` seconds, or when its dependencies are complete.
+/// Makes a job available: at once, after `delay` seconds, or when its dependencies are complete.
 pub fn set_available(job: &mut Job, now: Time, delay: f64) {
     job.lease = None;
     job.since = now;

@@ -10,7 +10,7 @@ use crate::engine::{Engine, Options};
 /// The default of [`Options::max_queues`](crate::engine::Options::max_queues).
 pub const MAX_QUEUES: u32 = 100_000;
 
-/// What there are too many of, in [`Error::TooMany`].
+/// The `what` of [`Error::TooMany`] if there are too many queues. Protocols recognize the error by it.
 pub const QUEUES: &str = "queues";
 
 /// The maximum number of queues, and how many of them running requests create.

@@ -11,7 +11,7 @@ use super::error::ApiError;
 use crate::engine::{Engine, Error, Queue, invalid_queue_name_reason};
 use crate::protocol::body::{self, Whole};
 use crate::protocol::common_error::CommonError;
-use crate::protocol::request::RequestWithBody;
+use crate::protocol::request::{RequestWithBody, plain_number};
 use crate::query::{self, Query};
 
 /// Maximum number of jobs in a response.
@@ -105,9 +105,7 @@ impl Call {
     /// # Errors
     /// "No such job", also if the path has no whole number.
     pub fn id(&self) -> Result<i64, ApiError> {
-        let id = self.0.part("id");
-        let is_plain = id.bytes().all(|byte| byte.is_ascii_digit());
-        let number = id.parse().ok().filter(|_| is_plain);
+        let number = plain_number(self.0.part("id"));
         number.ok_or_else(|| self.no_such_job())
     }
 

@@ -11,7 +11,7 @@ use super::Api;
 use super::error::ApiError;
 use crate::auth::Rejected;
 use crate::engine::{Grant, QueueKey};
-use crate::protocol::request::{BodyError, Head, RequestWithBody};
+use crate::protocol::request::{BodyError, Head, RequestWithBody, plain_number};
 
 /// Maximum length of a namespace or queue name, in bytes (API document, The limits on parameters).
 const NAME_BYTES_MAX: usize = 255;
@@ -97,9 +97,7 @@ impl Call {
         let Some(text) = self.request.parameter(name) else {
             return Ok(default);
         };
-        let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let number = text.parse::<u64>().ok().filter(|_| is_plain);
-        let number = number.and_then(|number| N::try_from(number).ok());
+        let number = plain_number::<u64>(text).and_then(|number| N::try_from(number).ok());
         number.ok_or(ApiError::Bad(message))
     }
 }

@@ -12,7 +12,7 @@ use super::publish::TTL_S;
 use super::{Api, Outcome};
 
 /// `GET /api/:namespace/:queue/deadletter`
-pub async fn head(api: Api, call: Call) -> Outcome {
+pub async fn peek_dead_letter(api: Api, call: Call) -> Outcome {
     let queue = call.queue()?;
     let dead = api.engine.dead_letter(&queue).await?;
     Ok(Json(json!({

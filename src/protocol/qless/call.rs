@@ -22,7 +22,7 @@ use crate::budget::UpTo;
 use crate::engine::{NAME_BYTES_MAX, Page, Time};
 use crate::memory;
 use crate::protocol::body;
-use crate::protocol::request::{self, BodyError, BodyReader, PARAMETERS_MAX};
+use crate::protocol::request::{self, BodyError, BodyReader, PARAMETERS_MAX, plain_number};
 use crate::request::ClientAddress;
 
 /// Maximum size of a request body, in bytes.
@@ -131,14 +131,14 @@ impl Call {
     /// The count in the path or in the query, from 1 to [`ITEMS_MAX`]; `None` if there is none.
     pub fn count(&self) -> Result<Option<usize>, ApiError> {
         let text = self.path("count").or_else(|| self.query("count"));
-        text.map(|text| one_to_max("count", digits(text)))
+        text.map(|text| one_to_max("count", plain_number(text)))
             .transpose()
     }
 
     /// `limit` of the query, from 1 to [`ITEMS_MAX`], or `default`.
     pub fn limit(&self, default: usize) -> Result<usize, ApiError> {
         self.query("limit")
-            .map_or(Ok(default), |text| one_to_max("limit", digits(text)))
+            .map_or(Ok(default), |text| one_to_max("limit", plain_number(text)))
     }
 
     /// `wait` of the query: how long to wait for jobs.
@@ -158,7 +158,7 @@ impl Call {
         let Some(text) = self.query(field) else {
             return Ok(None);
         };
-        let number = digits(text).and_then(|number| i64::try_from(number).ok());
+        let number = plain_number(text).and_then(|number| i64::try_from(number).ok());
         number
             .map(Some)
             .ok_or_else(|| ApiError::bad(field, &format!("{field} must be a whole number")))
@@ -183,12 +183,14 @@ impl Call {
     pub fn page(&self) -> Result<Page, ApiError> {
         let number = |field: &'static str, default: usize, max: usize| match self.query(field) {
             None => Ok(default),
-            Some(text) => digits(text).filter(|number| *number <= max).ok_or_else(|| {
-                ApiError::bad(
-                    field,
-                    &format!("{field} must be an integer from 0 to {max}"),
-                )
-            }),
+            Some(text) => plain_number(text)
+                .filter(|number| *number <= max)
+                .ok_or_else(|| {
+                    ApiError::bad(
+                        field,
+                        &format!("{field} must be an integer from 0 to {max}"),
+                    )
+                }),
         };
         Ok(Page {
             offset: number("offset", 0, u32::MAX as usize)?,
@@ -342,11 +344,4 @@ pub fn one_to_max(field: &'static str, number: Option<usize>) -> Result<usize, A
             &format!("{field} must be an integer from 1 to {ITEMS_MAX}"),
         )),
     }
-}
-
-/// A plain decimal number without sign.
-fn digits(text: &str) -> Option<usize> {
-    (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
-        .then(|| text.parse().ok())
-        .flatten()
 }

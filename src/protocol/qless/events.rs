@@ -28,7 +28,7 @@ const READY_MAX: usize = 1_000;
 /// Maximum number of streams. Each reads the database after every commit.
 const STREAMS_MAX: usize = 1_000;
 
-/// Lists that are read and serialized at the same time. The memory of their events is counted only afterwards.
+/// Maximum number of lists that are read and serialized at once. The memory of their events is counted only afterwards.
 const LISTS_MAX: usize = 8;
 
 static LISTS: Semaphore = Semaphore::const_new(LISTS_MAX);

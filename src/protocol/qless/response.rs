@@ -168,7 +168,7 @@ pub struct JobView<'a> {
     pub tracked: &'a Tracked,
     /// The time of the view; it decides whether a lease has expired.
     pub now: Time,
-    /// Set in the response to a claim: the queue's options, which determine the lease.
+    /// The options, from which `cutoff` is read. Set only in the response to a claim, which also has `heartbeat`.
     pub claimed: Option<&'a Config>,
 }
 
@@ -259,7 +259,7 @@ impl Serialize for EventView<'_> {
             EventKind::Put => (Some("q"), None),
             EventKind::Popped => (Some("worker"), None),
             EventKind::Failed => (Some("group"), Some("worker")),
-            // Events of other protocols.
+            // Without further fields. `Note` is handled above; from `DeadLettered` on, they are of other protocols.
             EventKind::TimedOut
             | EventKind::Retried
             | EventKind::Done

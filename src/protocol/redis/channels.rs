@@ -13,6 +13,7 @@ pub fn is_command(name: &str) -> bool {
     kind(name).is_some()
 }
 
+/// What the command subscribes to, and whether it subscribes (true) or unsubscribes.
 fn kind(name: &str) -> Option<(Kind, bool)> {
     Some(match name {
         "SUBSCRIBE" => (Kind::Channel, true),

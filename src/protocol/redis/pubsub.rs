@@ -24,7 +24,8 @@ pub mod pattern;
 /// Maximum number of channels and patterns of one connection.
 pub const SUBSCRIPTIONS_MAX: usize = 1_000;
 
-/// Maximum number of channels of all connections, and of patterns, which each message is compared with.
+/// Maximum number of subscriptions of all connections to channels, and to patterns. Each message is compared with each
+/// pattern.
 const CHANNELS_MAX: usize = 100_000;
 const PATTERNS_MAX: usize = 256;
 
@@ -99,7 +100,7 @@ struct Subscribers {
     of_channel: HashMap<String, BTreeSet<u64>>,
     /// The clients with patterns.
     with_patterns: BTreeSet<u64>,
-    /// The numbers of channels and patterns of all clients.
+    /// The numbers of subscriptions to channels and to patterns, of all clients.
     channels: usize,
     patterns: usize,
     /// Increases with the first subscriber after a time without any. Events of that time are not sent.
@@ -112,7 +113,8 @@ const STEPS_AT_ONCE: usize = 32 << 10;
 /// Steps for a subscription that is added or removed, and for a subscriber that gets a message.
 pub const STEPS_PER_CHANGE: usize = 64;
 
-/// Lets other tasks run after this many steps. After few steps, only once in a while.
+/// Lets other tasks run first if there were more than [`STEPS_AT_ONCE`] steps; otherwise, only when this task has used
+/// up Tokio's cooperative budget.
 pub async fn pace(steps: usize) {
     if steps > STEPS_AT_ONCE {
         tokio::task::yield_now().await;
@@ -124,13 +126,14 @@ pub async fn pace(steps: usize) {
 /// The subscribers of one server.
 pub struct Hub {
     subscribers: Mutex<Subscribers>,
-    /// Whether the events are followed, which costs a read after each commit. False while there is no subscriber.
+    /// Whether the task follows the events of the current epoch, which costs a read after each commit. The first
+    /// subscriber of an epoch resets it.
     follows: AtomicBool,
     waiting: mpsc::Sender<oneshot::Sender<()>>,
 }
 
 impl Hub {
-    /// Starts to follow the events; ends when `stop` is canceled.
+    /// Starts the task that follows the events while there are subscribers, until `stop` is canceled.
     pub fn start(engine: Engine, stop: CancellationToken) -> Arc<Hub> {
         let (waiting, commands) = mpsc::channel(WAITING_MAX);
         let hub = Arc::new(Hub {
@@ -372,7 +375,7 @@ struct Follower {
     epoch: u64,
     /// Set while there are subscribers.
     followed: Option<EventsFollowed>,
-    /// The number of the last event that was sent; `None` before the first that can be read.
+    /// The number of the last event that was sent, or was the last when the epoch began; `None` until it has been read.
     last: Option<i64>,
 }
 
@@ -393,7 +396,7 @@ impl Follower {
         }
     }
 
-    /// Whether to read events from now on, which is the case while there are subscribers.
+    /// Begins or stops following the events. Returns whether to read them from now on: while there are subscribers.
     fn follows(&mut self) -> bool {
         let subscribers = self.hub.lock();
         if subscribers.all.is_empty() {

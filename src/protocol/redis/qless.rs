@@ -223,7 +223,7 @@ fn only<T>(done: Vec<Result<T>>) -> Result<T> {
     done.into_iter().next().ok_or_else(lost)?
 }
 
-/// A number cut to an integer, as Redis does with the numbers of a script.
+/// A number truncated to an integer, as Redis does with the numbers of a script.
 #[expect(clippy::cast_possible_truncation, reason = "the numbers are small")]
 fn integer(number: f64) -> Reply {
     Reply::Integer(number as i64)

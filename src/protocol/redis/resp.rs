@@ -3,6 +3,8 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 
+use crate::protocol::request::plain_number;
+
 /// Maximum size of a command, in bytes.
 pub const COMMAND_BYTES_MAX: usize = 16 << 20;
 
@@ -39,7 +41,7 @@ pub struct Reader {
     searched: usize,
 }
 
-/// Bytes that are no command. The connection ends after the reply that says so.
+/// Bytes that are not a command. The connection ends after the reply that says so.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
@@ -51,7 +53,7 @@ impl Reader {
     /// `is_anonymous` has lower limits.
     ///
     /// # Errors
-    /// If the bytes are no command, or if it is too large.
+    /// If the bytes are not a command, or if the command is too large.
     pub fn next(
         &mut self,
         input: &mut BytesMut,
@@ -191,8 +193,7 @@ fn number(line: &[u8]) -> Option<usize> {
     if digits == "-1" && line.first() == Some(&b'*') {
         return Some(0);
     }
-    let is_plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    is_plain.then(|| digits.parse().ok()).flatten()
+    plain_number(digits)
 }
 
 /// The words of an inline command, which can be quoted. Anything but text ends the connection: a web page can make a
@@ -282,7 +283,7 @@ impl Reply {
         Reply::Error(format!("ERR user_script:1: {words}"))
     }
 
-    /// The length of a list.
+    /// A count, such as the length of a list.
     pub fn integer(count: usize) -> Reply {
         Reply::Integer(i64::try_from(count).unwrap_or(i64::MAX))
     }

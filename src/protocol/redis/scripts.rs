@@ -115,7 +115,8 @@ impl Scripts {
         known.get(sha).copied()
     }
 
-    /// The database has the limit on the number of scripts; beyond it, this forgets all.
+    /// Caches the dialect of a script. At the maximum number of stored scripts, clears the cache first; they are read
+    /// from the database again.
     fn remember(&self, sha: &str, dialect: Dialect) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= crate::engine::SCRIPTS_MAX {

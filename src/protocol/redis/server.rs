@@ -29,7 +29,8 @@ const MESSAGE_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of clients in `CLIENT LIST`.
 const LISTED_MAX: usize = 10_000;
 
-/// Commands that can be part of a transaction.
+/// The commands, except `QUIT`, `RESET`, and those of transactions and channels. Only these can be part of a
+/// transaction.
 const COMMANDS: [&str; 26] = [
     "AUTH",
     "CLIENT",
@@ -66,7 +67,7 @@ pub fn exists(name: &str) -> bool {
 /// The result of a command.
 pub enum Outcome {
     Reply(Reply),
-    /// Jobs that the engine has not been given, because more of them may follow.
+    /// Jobs that have not been passed to the engine yet, because more of them may follow.
     Puts(Puts),
 }
 
@@ -265,7 +266,7 @@ async fn load(session: &Session, script: &str) -> Result<Option<(String, qless::
 /// The steps ([`pace`]) of looking at a queue that is known.
 const STEPS_PER_QUEUE: usize = 64;
 
-/// Reads a key that clients read directly.
+/// Runs a command that reads keys: `ZCARD`, `ZSCORE`, `DBSIZE` or `KEYS`.
 async fn look_up(session: &Session, name: &str, arguments: &[String]) -> Result<Reply, Error> {
     let engine = &session.api.engine;
     match (name, arguments) {

@@ -58,7 +58,7 @@ pub struct Session {
     transaction: Option<Transaction>,
     /// Maximum time from `MULTI` to `EXEC`, and maximum duration of an `EXEC`.
     transaction_time: Duration,
-    /// Jobs of the last commands, which the engine has not been given.
+    /// Jobs of the last `put` commands that have not been passed to the engine yet.
     puts: Option<Puts>,
     /// Whether events of commands since the last flush must be sent before their replies.
     pub(super) has_published: bool,
@@ -200,7 +200,8 @@ impl Session {
         self.reserved.clear();
     }
 
-    /// What follows a command; `None` if its reply goes through the mailbox.
+    /// The outcome of a command, and what happens to the connection. No outcome if the reply goes through the mailbox,
+    /// or if there is none, because the client speaks HTTP.
     async fn outcome_of(
         &mut self,
         name: String,
@@ -310,7 +311,7 @@ impl Session {
         }
     }
 
-    /// Presents a token. The name of a user is ignored: the server has one token for qless.
+    /// Checks the token that the client presents. A user name is ignored: the server has one token for qless.
     pub(super) fn authenticate(&mut self, token: &str) -> Result<(), Reply> {
         let presented = PresentedCredentials::Bearer(Hash::of(token));
         if !self.api.needs_token() {

@@ -12,7 +12,7 @@ use crate::memory::{Busy, Reserved, SMALL_MAX};
 /// Maximum number of commands in a transaction.
 const COMMANDS_MAX: usize = 1_000;
 
-/// Bytes of the replies of a transaction; further commands are not run.
+/// Maximum size of the replies of a transaction, in bytes; beyond it, no further commands are run.
 const REPLIES_BYTES_MAX: usize = 64 << 20;
 
 /// The commands since `MULTI`.
@@ -137,9 +137,11 @@ impl Transaction {
 /// The replies of a transaction that is being run.
 pub struct Replies {
     pub all: Vec<Reply>,
-    /// How many of them have been measured, their size, and that of those for which no memory is reserved.
+    /// How many of them have been measured.
     measured: usize,
+    /// The size of the measured ones.
     bytes: usize,
+    /// The size of the measured ones of at most [`SMALL_MAX`] each, for which no memory is reserved yet.
     small_bytes: usize,
     /// The memory of the small ones beyond [`SMALL_MAX`].
     pub reserved: Reserved,

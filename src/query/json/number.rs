@@ -48,7 +48,7 @@ fn is_zero(exact: &Exact<'_>) -> bool {
     digits(exact).all(|digit| digit == b'0')
 }
 
-/// The digits without trailing zeros; [`digits`] skips leading ones.
+/// The digits without leading and trailing zeros.
 fn significant<'e>(exact: &'e Exact<'_>) -> impl Iterator<Item = u8> + 'e {
     let length = exact.whole.len() + exact.fraction.len();
     let end = digits(exact)

@@ -7,7 +7,7 @@ pub struct Reader<'t> {
     bytes: &'t [u8],
     at: usize,
     /// Whether the entries are wanted. Without them, a text needs no more memory than its depth.
-    has_entries: bool,
+    keeps_entries: bool,
     pub entries: Vec<Entry>,
     /// The arrays and objects that are still open: their entries, and the signs that close them.
     open: Vec<usize>,
@@ -21,11 +21,15 @@ impl Reader<'_> {
     ///
     /// # Errors
     /// Where it is not JSON, or too deep.
-    pub fn read(text: &str, has_entries: bool, depth_max: usize) -> Result<Reader<'_>, Malformed> {
+    pub fn read(
+        text: &str,
+        keeps_entries: bool,
+        depth_max: usize,
+    ) -> Result<Reader<'_>, Malformed> {
         let mut reader = Reader {
             bytes: text.as_bytes(),
             at: 0,
-            has_entries,
+            keeps_entries,
             entries: Vec::new(),
             open: Vec::new(),
             closers: Vec::new(),
@@ -55,7 +59,7 @@ impl Reader<'_> {
     }
 
     fn push(&mut self, kind: Kind, start: usize, end: usize) {
-        if !self.has_entries {
+        if !self.keeps_entries {
             return;
         }
         let next = self.entries.len() + 1;
@@ -97,7 +101,7 @@ impl Reader<'_> {
             _ => (Kind::Object, b'}'),
         };
         self.closers.push(closer);
-        if self.has_entries {
+        if self.keeps_entries {
             self.open.push(self.entries.len());
         }
         self.push(kind, self.at, self.at);
@@ -112,7 +116,7 @@ impl Reader<'_> {
     }
 
     /// After a value: closes the arrays and objects that end here and consumes the comma. True if the document is
-    /// complete.
+    /// complete. With `closes`, an array or object has just begun and is empty, so it must close first.
     fn close_and_continue(&mut self, mut closes: bool) -> Option<bool> {
         loop {
             if !closes {

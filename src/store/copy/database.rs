@@ -19,9 +19,6 @@ use crate::store::{BUSY_TIMEOUT, Row, StoreError, file, migrations};
 /// Rows that SQLite's thread reads ahead. It is small because each row can be large.
 const ROW_BUFFER: usize = 8;
 
-/// Rows per query. They are streamed one by one.
-const PAGE: usize = 10_000;
-
 /// Rows per `INSERT` into SQLite, where each value is a separate argument.
 const SQLITE_ROWS: usize = 50;
 
@@ -68,8 +65,8 @@ impl CopyDatabase {
     ///
     /// # Errors
     /// If the address is invalid or the database cannot be reached.
-    pub async fn postgres(text: &str) -> Result<CopyDatabase, StoreError> {
-        let options = postgres_options(text)?
+    pub async fn postgres(address: &str) -> Result<CopyDatabase, StoreError> {
+        let options = postgres_options(address)?
             .application_name("switchyard copy")
             // The transaction is idle while the other side is read.
             .options([("idle_in_transaction_session_timeout", "0")])
@@ -170,11 +167,15 @@ impl CopyDatabase {
             None => String::new(),
             Some(after) => format!("WHERE ({key}) > ({})", placeholders(1, after.len())),
         };
-        let sql = format!("SELECT {columns} FROM {name} {beyond} ORDER BY {key} LIMIT {PAGE}");
+        let sql = format!(
+            "SELECT {columns} FROM {name} {beyond} ORDER BY {key} LIMIT {}",
+            CopyDatabase::PAGE
+        );
         self.stream(sql, after.unwrap_or_default())
     }
 
-    pub const PAGE: usize = PAGE;
+    /// Rows per query. They are streamed one by one.
+    pub const PAGE: usize = 10_000;
 
     /// Writes the rows.
     ///

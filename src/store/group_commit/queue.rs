@@ -37,7 +37,7 @@ pub struct Sender<S> {
     is_heavy: fn(&S) -> bool,
 }
 
-/// Where the writer takes them.
+/// Where the writer takes the requests from.
 pub struct Queue<R: GroupRunner> {
     requests: mpsc::UnboundedReceiver<R::Request>,
     /// A permit for each further request.
@@ -156,8 +156,8 @@ impl<R: GroupRunner> Queue<R> {
     }
 
     /// The requests of the next group. Together they weigh at most [`WEIGHT_MAX`], unless the first one weighs more.
-    /// Waits for a request. `None` if the queue is closed and empty; an empty group if `stop` is canceled, or if the
-    /// callers of all requests are gone.
+    /// Waits for a request. `None` if the queue is closed and empty; an empty group if `stop` is canceled while it
+    /// waits, or if the callers of all requests are gone.
     pub async fn next_group(&mut self, stop: &CancellationToken) -> Option<Vec<R::Request>> {
         // Read once: with a stop between two reads, the queue would stay open and the `select!` would wait forever.
         let stopping = stop.is_cancelled();

@@ -212,7 +212,7 @@ async fn requests_that_are_put_back_come_first_in_order_and_still_count() {
 }
 
 #[tokio::test]
-async fn a_group_runs_20_times_before_it_is_given_up() {
+async fn a_single_request_runs_20_times_before_it_fails() {
     let mut connection = store().await.connection;
     // The pauses between the runs take no time.
     tokio::time::pause();

@@ -94,8 +94,8 @@ impl Connection {
 
 const SIZE: &str = "SELECT coalesce(pg_relation_size(to_regclass('switchyard_reserve')), 0)";
 
-/// Locks the creation of the reserve. While another server tries to create it, and so occupies the rest of the disk, a
-/// server that has no space waits.
+/// Takes a lock before the reserve is created or dropped. While one server tries to create it, and so occupies the rest
+/// of the disk, another one that finds the disk full waits.
 macro_rules! lock {
     ($($rest:literal),*) => {
         concat!("SELECT pg_advisory_xact_lock(CAST(CAST('state' AS regclass) AS oid)::bigint + 4294967296);", $($rest),*)

@@ -103,7 +103,7 @@ impl Checkpoints {
             let Some(copied) = copied else { return Ok(()) };
             self.is_running = false;
             let copied = succeeded(copied)?;
-            // With fewer pages, the log has started again.
+            // If the log has fewer pages than were copied, it has started again.
             let left = pages.checked_sub(copied);
             if left.is_some_and(|left| left <= LAST_PAGES || pages >= self.max_pages) {
                 return succeeded(checkpoint(writer)).map(drop);
@@ -132,7 +132,7 @@ impl Drop for Checkpoints {
     }
 }
 
-/// The result of a checkpoint whose error is fatal; 0 after another error.
+/// The number of pages that a checkpoint copied; 0 after an error that is not fatal.
 fn succeeded(copied: Result<u32, StoreError>) -> Result<u32, StoreError> {
     match copied {
         Err(error) if !error.is_fatal() => {

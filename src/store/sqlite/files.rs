@@ -8,6 +8,7 @@ use std::path::Path;
 use rustix::fs::{Dev, stat};
 
 use crate::store::StoreError;
+use crate::store::file::with_suffix;
 
 /// The database and its write-ahead log.
 pub struct Files {
@@ -25,9 +26,9 @@ struct Opened {
 impl Files {
     /// The files of the database that was just opened at `path`.
     pub fn of(path: &Path) -> Files {
-        let mut log = path.as_os_str().to_owned();
-        log.push("-wal");
+        let log = with_suffix(path, "-wal");
         let mut database = Opened::at(path);
+        // Remembers the device and inode.
         database.is_unchanged();
         Files {
             database,

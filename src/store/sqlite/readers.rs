@@ -16,6 +16,7 @@ use sqlx::{Arguments, AssertSqlSafe, Either, Executor};
 use super::{PREPARED_BYTES_MAX, options};
 use crate::store::StoreError;
 use crate::store::binding;
+use crate::store::file::with_suffix;
 use crate::store::rows::{Arg, Row, Statement, StatementResult};
 use crate::store::{LONG_READS_MAX, LONG_WAIT_MAX};
 
@@ -59,9 +60,7 @@ impl Readers {
             })
         });
         let pool = pool.connect_with(options).await?;
-        let mut log = path.as_os_str().to_owned();
-        log.push("-wal");
-        let log = PathBuf::from(log);
+        let log = with_suffix(path, "-wal");
         Ok(Readers {
             pool,
             ping,

@@ -40,7 +40,7 @@ pub struct Connection {
     path: PathBuf,
     /// The value of `PRAGMA synchronous`.
     synchronous: &'static str,
-    /// Whether the group reads and writes in one transaction, which begins with its first statement.
+    /// Whether a commit group has begun. Its transaction begins with its first statement.
     in_group: bool,
     /// Whether another process was writing when a transaction wanted to.
     was_busy: bool,
@@ -90,7 +90,7 @@ impl Connection {
             // The table does not exist yet.
             Err(_) => None,
         };
-        if found != migrations::sqlite().iter().map(|step| step.version).max() {
+        if found != migrations::newest(&migrations::sqlite()) {
             return Err(StoreError::OtherVersion);
         }
         Connection::connect(path, "FULL", None)
@@ -135,8 +135,9 @@ impl Connection {
     }
 
     /// Allocates the disk reserve next to the file, and starts the thread of the checkpoints. They begin when the log
-    /// is a quarter of the reserve, and the writer waits for them when it is five eighths, because a checkpoint needs
-    /// as much space as the log, and the log grows as long as a checkpoint fails.
+    /// is a quarter of the reserve, or [`CHECKPOINT_PAGES`] if that is less, and the writer waits for them when it is
+    /// five eighths, because a checkpoint needs as much space as the log, and the log grows as long as a checkpoint
+    /// fails.
     pub(in crate::store) fn allocate_reserve(&mut self) -> Result<(), StoreError> {
         let reserve = Reserve::allocate(&self.path);
         let eighth = u32::try_from(reserve.bytes() / 8 / PAGE_BYTES).unwrap_or(u32::MAX);
@@ -153,7 +154,7 @@ impl Connection {
         self.reserve.as_ref().is_some_and(Reserve::is_released)
     }
 
-    /// Releases the reserve and truncates the log. False if it was released before.
+    /// Releases the reserve and truncates the log. False if there is no reserve, or if it was released before.
     pub(in crate::store) fn release_reserve(&mut self) -> bool {
         let released = self.reserve.as_mut().is_some_and(Reserve::release);
         if released {

@@ -1,5 +1,5 @@
 //! Jobs of earlier versions, which may have more dependencies and dependents than can be added now, and jobs with many
-//! dependents. Rows of the table make them.
+//! dependents. The tests write the rows of these dependencies directly.
 
 use crate::engine::model::job::{JobKey, State};
 use crate::engine::unit_of_work::Needs;
@@ -182,7 +182,7 @@ async fn the_more_dependencies_a_job_gets_the_fewer_dependents_each_may_have() {
     let engine = engine().await;
     let needs = ids("n", 250);
     put(&engine, "q", needs.iter().map(|id| job(id, None)).collect()).await;
-    // Their numbers are those of no jobs.
+    // No jobs have these numbers.
     write(
         &engine,
         "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1599)

@@ -152,7 +152,7 @@ async fn jobs_that_are_only_depended_on_are_loaded_without_texts_and_not_written
     engine.close().await;
 }
 
-/// Each half of the cycle is in another request of the same transaction.
+/// One dependency of the cycle exists; one request adds the other two.
 #[tokio::test]
 async fn a_cycle_through_a_job_that_was_only_depended_on_is_found() {
     let engine = engine().await;
@@ -224,7 +224,7 @@ async fn a_verb_that_only_checks_a_job_sees_its_first_dependents() {
 }
 
 #[tokio::test]
-async fn maintenance_deletes_up_to_32_mib_at_once() {
+async fn maintenance_deletes_32_mib_before_its_last_job_at_once() {
     let engine = engine().await;
     let long_ago = Some(engine.now(None).plus_seconds(-1_000.0));
     let job = Publish {

@@ -122,12 +122,14 @@ pub struct AttemptResult {
 /// The delivery that is added when a rule reports a problem or its end, or when a user requests a test.
 struct NewDelivery<'a> {
     id: &'a str,
+    /// The ID of the delivery that must have ended before this one is sent; empty for none.
     follows: &'a str,
     rule: &'a AlertRule,
     event: &'static str,
     content: &'a str,
     /// The reported problem that the delivery belongs to; empty for a test.
     problem: &'a str,
+    /// The ID under which the problem was reported; empty for a test.
     reported_as: &'a str,
 }
 

@@ -175,8 +175,8 @@ fn claim_from_queue(
     jobs
 }
 
-/// Ends an expired lease; if there is a grace period, only when that has expired too. Whether the job can be leased
-/// now.
+/// Ends an expired lease; if there is a grace period, only when that has expired too. Returns whether the job can be
+/// leased now.
 fn claim_expired(work: &mut UnitOfWork, claim: &Claim, key: &JobKey, queue_name: &str) -> bool {
     let now = work.now;
     let grace_s = match work.config.is_set("grace-period") {

@@ -14,7 +14,7 @@ use crate::engine::verbs::claim::Claim;
 
 impl Engine {
     /// Claims jobs. If there are none, waits until there are, until `wait` has passed, or until the server stops.
-    /// Dropping the future claims no job.
+    /// Dropping the future ends the wait. A claim that runs at that moment still leases its jobs.
     ///
     /// # Errors
     /// [`Error::Busy`] if there are no jobs, and other polls wait for too many queues.

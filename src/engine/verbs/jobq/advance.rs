@@ -24,12 +24,12 @@ pub enum CompareAndSet {
 pub const ATTEMPTS_MAX: usize = 100;
 
 impl Engine {
-    /// Sets the state of a record from `old` to `new`, if it equals `old` as JSON. Both are JSON text without white
-    /// space.
+    /// Sets the state of a record from `old` to `new`, if it equals `old` as JSON. Both are JSON text without
+    /// whitespace.
     ///
     /// # Errors
     /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](Error), and [`Unavailable`](Error::Unavailable) if other clients keep
-    /// writing the same state with different formatting.
+    /// writing the same state with different formatting, or if the comparison has to wait for over 2 s.
     pub async fn advance_record(
         &self,
         queue: &Arc<Queue>,

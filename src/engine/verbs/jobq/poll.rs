@@ -24,7 +24,8 @@ impl Engine {
     /// records.
     ///
     /// # Errors
-    /// [`NoSuchQueue`, `LogFull`, `TooMuchWork`](Error).
+    /// [`NoSuchQueue`, `LogFull`, `TooMuchWork`, `Busy`](Error), and [`Unavailable`](Error::Unavailable) if other
+    /// clients always take the candidate first.
     pub async fn poll_record(
         &self,
         queue: &Queue,
@@ -73,8 +74,8 @@ impl Engine {
     }
 }
 
-/// Sets the state of a record that matched when its last change was at `since`. Every change of a record changes that
-/// time, so an equal time means that it still matches, and the query need not be evaluated in the transaction.
+/// Sets the state of a record if its last change is still that at `since`; otherwise returns `None`. The record matched
+/// when `since` was read, and each change changes that time, so the query need not be evaluated in the transaction.
 ///
 /// # Errors
 /// [`Error::LogFull`].

@@ -48,13 +48,14 @@ impl Engine {
         .await
     }
 
-    /// Publishes a job and returns its ID. Deletes the job `id`, if it exists.
+    /// Publishes a job and returns its ID. Deletes the job `id`, if the queue has it.
     ///
     /// # Errors
     /// [`TooMany`](crate::engine::Error) queues.
     pub async fn republish(&self, queue: QueueKey, id: &str, job: Publish) -> Result<String> {
         let _room = self.reserve_room([&queue])?;
         let key = JobKey::lmstfy(id);
+        // One job in place of the deleted one needs no extra disk space, so `adds_jobs` is not set.
         let mut needs = needs_of_jobs([&key]);
         needs.bytes = job.body.len();
         self.write(needs, None, 1, move |work| {

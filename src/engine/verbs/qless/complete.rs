@@ -60,7 +60,7 @@ impl Engine {
 /// its retries. Its dependents are released only if it does not move on.
 ///
 /// # Errors
-/// Those of [`leased_job`], and [`crate::engine::Error::DependencyCycle`].
+/// Those of [`leased_job`], and [`DependencyCycle`, `TooMany`](crate::engine::Error) dependencies.
 pub fn complete(
     work: &mut UnitOfWork,
     key: &JobKey,

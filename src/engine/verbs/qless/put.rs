@@ -103,7 +103,8 @@ pub fn need_of_put(needs: &mut Needs, job: &Put) {
 }
 
 /// Puts a new job into `queue` on behalf of the worker `client`, or moves the existing job of this ID there, which ends
-/// its lease, resets its retries and undoes its failure. `body` replaces the body of `put`. Returns the ID.
+/// its lease and resets its retries; a failed job no longer counts as failed. `body` replaces the body of `put`.
+/// Returns the ID.
 ///
 /// # Errors
 /// [`Error::DependencyCycle`] if it would depend on itself; [`Error::TooMany`] tags or dependencies.

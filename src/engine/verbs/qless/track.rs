@@ -40,10 +40,10 @@ impl Engine {
     }
 }
 
-/// Tracks and tags a job. Tracking it again has no effect.
+/// Tracks and tags a job. If it is tracked already, only adds the tags.
 ///
 /// # Errors
-/// [`Error::NoSuchJob`], [`Error::TooMany`].
+/// [`Error::NoSuchJob`], [`Error::DamagedTags`], [`Error::TooMany`] tags or tracked jobs.
 pub fn track(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<()> {
     if work.job(key).is_none() {
         return Err(Error::NoSuchJob { id: key.id.clone() });

@@ -44,6 +44,7 @@ pub fn current_run(work: &UnitOfWork, run: &Run) -> Option<JobKey> {
     (lease.id == run.run_id).then_some(key)
 }
 
+/// Counts the run of a job, and deletes the job.
 pub fn end_run(work: &mut UnitOfWork, key: &JobKey) {
     if let Some(job) = work.job(key) {
         let (queue, ran) = (job.queue, work.now.seconds_since(job.since));

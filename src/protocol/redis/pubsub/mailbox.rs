@@ -14,8 +14,8 @@ use crate::protocol::redis::resp::{Reply, Version};
 const MAILBOX_BYTES_MAX: usize = 4 << 20;
 const MAILBOXES_BYTES_MAX: usize = 256 << 20;
 
-/// Size of the messages that may wait for a client even when other clients, which do not read, have reached the limit
-/// of all.
+/// Size of the messages that may wait for a client even if other clients, which do not read, have used up the limit for
+/// all clients.
 const SHARE_BYTES: usize = 64 << 10;
 
 /// Bytes of messages that wait for all clients.

@@ -149,7 +149,7 @@ impl Arguments {
         }
     }
 
-    /// A number of jobs, cut to an integer.
+    /// A number of jobs, truncated to an integer, at most [`ITEMS_MAX`].
     pub fn count(&mut self, default: Option<f64>) -> Result<usize, CommandError> {
         let count = match default {
             Some(default) => self.number_or("count", default)?,
@@ -244,7 +244,7 @@ impl Options {
         self.read(name, Arguments::class)
     }
 
-    /// An integer from `min` to 2³¹ − 1. A fraction is cut.
+    /// An integer from `min` to 2³¹ − 1. A fraction is truncated.
     pub fn integer(&self, name: &'static str, min: i64) -> Result<Option<i64>, CommandError> {
         let Some(number) = self.number(name)? else {
             return Ok(None);
@@ -342,7 +342,7 @@ pub fn number(text: &str) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-/// A number cut to an integer from 0 to `max`.
+/// A number truncated to an integer and limited to 0 to `max`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -43,7 +43,7 @@ impl Puts {
         })
     }
 
-    /// Adds those of the next command. Gives them back if they cannot go together with these.
+    /// Adds the jobs of the next command. Returns them if they cannot go to the engine together with these.
     pub fn add(&mut self, next: Puts) -> Option<Puts> {
         let matches = next.dialect == self.dialect
             && next.queue == self.queue

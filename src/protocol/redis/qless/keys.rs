@@ -20,8 +20,8 @@ pub async fn cardinality(engine: &Engine, key: &str) -> Result<i64> {
     })
 }
 
-/// The score of an entry of such a key: when a recurring job spawns its next child, and when a scheduled job is due, in
-/// seconds.
+/// The score of an entry of such a key: when a recurring job spawns its next child, or when a scheduled job is due, in
+/// seconds since 1970. `None` if there is no such entry.
 pub async fn score(engine: &Engine, key: &str, id: &str) -> Result<Option<f64>> {
     let Some((queue, kind)) = parts(key) else {
         return Ok(None);
