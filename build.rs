@@ -10,10 +10,10 @@ use std::{
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
     let mut list = String::new();
-    // The browser half must not depend on the site that is made from it.
     if env::var_os("CARGO_FEATURE_SSR").is_some() {
         println!("cargo::rustc-env=SWITCHYARD_RUSTC={}", compiler()?);
     }
+    // Implies the feature `ssr`: the browser half must not depend on the site that is built from it.
     if env::var_os("CARGO_FEATURE_EMBED_SITE").is_some() {
         let package = env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
         // A published package contains the site in `site` (scripts/crate.sh).

@@ -131,7 +131,7 @@ async fn send(
     let result = attempt(&delivery, &url, engine.now(None), settings, webhooks).await;
     if !result.is_delivered && result.retry_s.is_none() {
         let (rule, outcome) = (&delivery.rule_name, &result.outcome);
-        tracing::warn!(rule, outcome, "gave up an alert");
+        tracing::warn!(rule, outcome, "gave up on an alert");
     }
     engine.end_alert_attempt(&delivery, result).await
 }

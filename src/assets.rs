@@ -1,7 +1,7 @@
 //! The static files of the dashboard. With the feature `embed-site` the binary contains them (`build.rs`); otherwise
 //! the server reads `target/site`, or `LEPTOS_SITE_ROOT`, at startup.
 //!
-//! Their path `/ui/pkg/<hash of all files>/` lets browsers cache them forever.
+//! The files of the package folder are below `/ui/pkg/<hash of all files>/`, so browsers can cache them for a year.
 
 use std::{
     borrow::Cow,

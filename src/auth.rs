@@ -61,7 +61,8 @@ impl Auth {
         }
     }
 
-    /// Whether the dashboard has keys. A reload cannot change that, because a source of keys cannot become empty.
+    /// Whether the dashboard has keys. A reload cannot change that: files with keys cannot be empty, and a changed
+    /// configuration file that would add the first key or remove the last one is refused.
     pub fn ui_has_keys(&self) -> bool {
         !self.keyring.active().ui.is_empty()
     }
@@ -123,7 +124,7 @@ impl Auth {
         let all = [
             (
                 self.admin_is_open(),
-                "/ui and /token (set --admin-token to require credentials)",
+                "/ui, /token and /metrics (set --admin-token to require credentials)",
             ),
             (
                 !self.admin_is_open() && self.ui_open_as.is_some(),
@@ -457,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn while_a_token_is_rotated_both_open_and_then_the_new_one_only() {
+    fn while_a_token_is_rotated_both_are_accepted_and_then_only_the_new_one() {
         let both = Credentials {
             qless: ["old", "new"].map(Hash::of).into_iter().collect(),
             ..Credentials::default()

@@ -1,4 +1,5 @@
-//! An HTTP client of a Switchyard server, for the subcommands that talk to one.
+//! HTTP clients: of a Switchyard server, for the subcommands that connect to one; of webhooks; and the connector that
+//! the export of traces uses.
 //!
 //! ```ignore
 //! let client = Client::new(&Settings { server: "http://127.0.0.1:3000".to_owned(), ..Settings::default() })?;

@@ -351,7 +351,7 @@ impl Serve {
     /// The server's settings.
     ///
     /// # Errors
-    /// See [`Access::auth`], [`Network::tls`] and [`Network::hsts`].
+    /// See [`Access::auth`], [`Network::tls`], [`Network::hsts`] and [`Alerts::settings`].
     pub fn settings(&self) -> Result<Settings, String> {
         Ok(Settings {
             engine: Options {

@@ -351,6 +351,7 @@ fn random() -> u64 {
     uuid::Uuid::new_v4().as_u64_pair().0 >> 16
 }
 
+/// A random number from 0 to `max - 1`; 0 if `max` is 0.
 fn up_to(max: u64) -> u64 {
     random() % max.max(1)
 }

@@ -135,6 +135,7 @@ pub use crate::store::{DatabaseInfo, Durability, ReaderUse};
 /// The bytes to write or load that add 1 to the weight of a request.
 const BYTES_PER_WEIGHT: usize = 1_024;
 
+/// How an engine is opened.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// `sqlite://FILE`, `sqlite::memory:` or `postgres://USER@HOST/DATABASE`.

@@ -65,20 +65,20 @@ const METRICS_CONNECTIONS: usize = 64;
 /// How long requests for metrics may run after all other requests.
 const METRICS_GRACE: Duration = Duration::from_secs(1);
 
-/// Maximum size of a Relay request body, as in the original.
+/// Maximum size of a Relay request body, in bytes, as in the original.
 pub const RELAY_BODY_MAX: usize = 2 << 20;
 
-/// Maximum size of a Jobq request body; its API document sets no limit.
+/// Maximum size of a Jobq request body, in bytes; its API document sets no limit.
 pub const JOBQ_BODY_MAX: usize = 2 << 20;
 
-/// Maximum size of an lmstfy job body: less than 64 kB (lmstfy's document, The limits on parameters).
+/// Maximum size of an lmstfy job body, in bytes: less than 64 kB (lmstfy's document, The limits on parameters).
 pub const LMSTFY_BODY_MAX: usize = 65_535;
 
 /// The settings of a server.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub engine: Options,
-    /// Whether `/flush` is enabled.
+    /// Whether `/flush`, and `FLUSHALL` and `FLUSHDB` over the Redis protocol, are enabled.
     pub allow_flush: bool,
     pub auth: Auth,
     /// The hosts that requests may name.
@@ -430,7 +430,7 @@ async fn no_such_endpoint(request: Request) -> Response {
     }
 }
 
-/// A panic ends its request, not the server.
+/// Logs a panic, and returns the error response. A panic ends its request, not the server.
 fn panicked() -> Response {
     tracing::error!("a request panicked");
     qless::internal_error().into_response()

@@ -21,7 +21,7 @@ pub mod budget;
 /// The command line: one file per subcommand.
 #[cfg(feature = "ssr")]
 pub mod cli;
-/// An HTTP client of a server, for the command line.
+/// HTTP clients: of a server for the command line, of webhooks for alerts, and the connector for traces.
 #[cfg(feature = "ssr")]
 pub mod client;
 /// The settings, from flags, environment variables and files.

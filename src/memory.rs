@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_complete_response_fits_its_memory_or_is_refused_before_it_is_counted() {
+    async fn a_complete_response_reserves_its_size_or_fails_if_no_memory_is_free() {
         let large = (SMALL_MAX + 1) as u64;
         let (fitted, reserved) = of_request(fit_response(large)).await;
         assert_eq!((fitted, reserved.bytes()), (Ok(()), SMALL_MAX + 1));

@@ -49,7 +49,7 @@ impl Drop for GaugeGuard {
     }
 }
 
-/// How many values were at most each of `N` bounds, and their sum. Values are whole numbers, such as microseconds.
+/// Counts values in buckets with `N` upper bounds, and sums them. Values are whole numbers, such as microseconds.
 #[derive(Debug)]
 pub struct Histogram<const N: usize> {
     bounds: &'static [u64; N],

@@ -35,7 +35,8 @@ pub struct ClientState {
     /// The client's library and its version; empty if it has not sent them.
     pub library: String,
     pub library_version: String,
-    /// The last command, in lower case; that of a script without `EVALSHA`. Empty before the first.
+    /// The last command, in lower case; for `EVALSHA` and `EVAL`, the command of qless-core that the script runs. Empty
+    /// before the first.
     pub command: String,
     /// The number of channels and patterns to which the client is subscribed.
     pub subscriptions: usize,

@@ -1,5 +1,5 @@
-//! The language of the job search (`/ui/jobs`): terms separated by spaces, all of which must hold, and searches with
-//! `OR` between them, in parentheses or not.
+//! The language of the job search (`/ui/jobs`): terms separated by spaces, all of which must hold. `OR` separates
+//! alternatives, and parentheses group them.
 //!
 //! `search/parse.rs` parses it by hand and reports the position of the first error. `search/matching.rs` checks one job
 //! at a time, so a search behaves the same on every database and no user text becomes SQL. [`Search::may_match_queue`],

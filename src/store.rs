@@ -172,7 +172,7 @@ impl Store {
     }
 }
 
-/// The connection that writes. The calls of SQLite's block.
+/// The connection that writes. Its calls block the thread on SQLite.
 pub enum Connection {
     Sqlite(Box<sqlite::Connection>),
     Postgres(Box<postgres::Connection>),

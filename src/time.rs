@@ -182,7 +182,8 @@ pub fn every(interval: i64) -> String {
     }
 }
 
-/// An interval as a number and the seconds of its unit: the largest unit of which it is a whole multiple.
+/// An interval as a number and the seconds of its unit: the largest of day, hour and minute of which it is a whole
+/// multiple, otherwise the second, with a fraction if needed.
 pub fn as_number_and_unit(interval: i64) -> (String, i64) {
     let units = [DAY, HOUR, MINUTE];
     match units.into_iter().find(|unit| interval % unit == 0) {

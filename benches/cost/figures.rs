@@ -71,7 +71,7 @@ impl Figures {
         }
         if self.compiler != committed.compiler {
             println!(
-                "not held to the figures: they are of {}, and this is {}",
+                "not compared: the figures were measured with {}, and this is {}",
                 committed.compiler, self.compiler
             );
             return true;
@@ -85,7 +85,7 @@ impl Figures {
             return true;
         }
         println!(
-            "dearer by more than {TOLERANCE} %: {}. Make it cheaper, or raise the figures in the same change with \
+            "more expensive by over {TOLERANCE} %: {}. Make it cheaper, or raise the figures in the same change with \
              `make cost ARGS=--accept` and say why",
             over_budget.join(", ")
         );

@@ -46,7 +46,7 @@ impl Connection {
         self.send(method, path, body).await?;
         match self.receive().await? {
             (got, response) if got == status => Ok(response),
-            (got, response) => Err(format!("an unexpected answer: {got} {response}").into()),
+            (got, response) => Err(format!("unexpected response: {got} {response}").into()),
         }
     }
 
@@ -96,7 +96,7 @@ impl Connection {
         }
         let body = std::str::from_utf8(self.response.get(head_end..).unwrap_or_default())?;
         if body.len() != length {
-            return Err(format!("more than an answer: {body}").into());
+            return Err(format!("the response is longer than its content-length: {body}").into());
         }
         Ok((status, body))
     }

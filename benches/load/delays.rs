@@ -46,17 +46,17 @@ pub async fn measure(target: &Target) -> Result<Vec<Delay>> {
             let probed = Instant::now();
             light.send("POST", "/add/probe", PROBE).await?;
             // Polls both, so that each makes progress while the other waits for its response.
-            let both = async { light.receive().await.map(|(status, _)| status) };
-            tokio::pin!(both);
+            let probe = async { light.receive().await.map(|(status, _)| status) };
+            tokio::pin!(probe);
             let finished = tokio::select! {
                 biased;
                 response = &mut exchange => {
                     response?;
                     let took = began.elapsed();
-                    both.await?;
+                    probe.await?;
                     Some(took)
                 }
-                status = &mut both => {
+                status = &mut probe => {
                     if status? != 200 {
                         return Err("a small put was refused".into());
                     }

@@ -19,7 +19,7 @@ impl Ledger {
     pub fn added(&mut self, id: &str) -> Result<()> {
         let entry = self.entry(id)?;
         if std::mem::replace(&mut entry.added, true) {
-            return Err(format!("id {id} was made up twice").into());
+            return Err(format!("ID {id} was used twice").into());
         }
         Ok(())
     }
@@ -40,13 +40,13 @@ impl Ledger {
             .find(|(_, entry)| !(entry.added && entry.completed))
         {
             Some((id, Entry { added: true, .. })) => Err(format!("job {id:032x} was lost").into()),
-            Some((id, _)) => Err(format!("job {id:032x} came from nowhere").into()),
+            Some((id, _)) => Err(format!("job {id:032x} was completed but never added").into()),
             None => Ok(()),
         }
     }
 
     fn entry(&mut self, id: &str) -> Result<&mut Entry> {
-        let number = u128::from_str_radix(id, 16).map_err(|_| format!("no made-up id: {id:?}"))?;
+        let number = u128::from_str_radix(id, 16).map_err(|_| format!("not a hexadecimal ID: {id:?}"))?;
         Ok(self.0.entry(number).or_default())
     }
 }

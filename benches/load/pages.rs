@@ -125,7 +125,7 @@ pub async fn tabs(target: &Target, number: usize) -> Result<Tabs> {
 
 /// The CPU use of the server during [`WATCH`], in percent of one core.
 async fn watch(target: &Target) -> Result<f64> {
-    // Until the server has received all requests.
+    // Waits until the server has received all requests.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let (began, cpu) = (Instant::now(), target.cpu()?);
     tokio::time::sleep(WATCH).await;

@@ -102,7 +102,7 @@ pub fn json(rows: &[Row]) -> String {
 /// Prints the table of the delays by the largest requests.
 pub fn print_delays(rows: &[(String, Vec<Delay>)]) {
     println!(
-        "| large request | server | answered after ms | longest wait of a put beside it, ms |"
+        "| large request | server | response after ms | longest wait of a concurrent put, ms |"
     );
     println!("|---|---|---|---|");
     for (name, delays) in rows {
@@ -120,7 +120,7 @@ pub fn print_delays(rows: &[(String, Vec<Delay>)]) {
 /// Prints the table of long polls.
 pub fn print_waiting(rows: &[(String, Option<Delivery>, Option<Idle>)]) {
     println!(
-        "| lmstfy, long polls | delivery p50 | p99 ms | waiting | CPU % | memory MB | of it for those |"
+        "| lmstfy, long polls | delivery p50 | p99 ms | waiting | CPU % | memory MB | of which for long polls |"
     );
     println!("|---|---|---|---|---|---|---|");
     for (name, delivery, idle) in rows {
@@ -164,7 +164,7 @@ pub fn print_queries(rows: &[(String, Queries)]) {
 
 /// Prints the table of open tabs.
 pub fn print_tabs(tabs: &Tabs) {
-    println!("| open tabs, nothing happens | CPU % | of one tab alone | memory of those MB |");
+    println!("| open tabs of an idle server | CPU % | CPU % of a single tab | memory of the tabs, MB |");
     println!("|---|---|---|---|");
     println!(
         "| {} | {:.2} | {:.2} | {:.1} |",

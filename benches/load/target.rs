@@ -65,7 +65,7 @@ impl Target {
             .arg(&name)
             .status()?;
         if !made.success() {
-            return Err("the database could not be made".into());
+            return Err("cannot create the database".into());
         }
         let title = format!(
             "postgres, {servers} server{}",
@@ -117,7 +117,7 @@ impl Target {
             &jobs.to_string(),
         ]);
         let filled = format!("added all {jobs} generated jobs");
-        Target::new("made-up jobs", None, None).start_and_wait_for_line(command, &filled)
+        Target::new("generated jobs", None, None).start_and_wait_for_line(command, &filled)
     }
 
     fn new(name: &str, folder: Option<TempDir>, database: Option<u32>) -> Target {
@@ -153,7 +153,7 @@ impl Target {
                 let (_, address) = line.split_once("listening on http://")?;
                 Some(address.split(['/', ' ']).next()?.to_owned())
             })
-            .ok_or_else(|| format!("{} does not tell its address", self.name))?;
+            .ok_or_else(|| format!("{} did not print its address", self.name))?;
         let serves_redis = command.get_args().any(|it| it == "--redis-listen");
         let mut redis = String::new();
         while serves_redis && redis.is_empty() {
@@ -298,7 +298,7 @@ fn built() -> Result<PathBuf> {
     if server.is_file() {
         return Ok(server);
     }
-    Err(format!("{} is not there; `make build` builds it", server.display()).into())
+    Err(format!("{} does not exist; `make build` builds it", server.display()).into())
 }
 
 /// Ticks per second of the times in `/proc`, 100 on nearly all systems.

@@ -94,7 +94,7 @@ pub async fn idle(target: &Target, wanted: usize) -> Result<Idle> {
         connection.write_all(request.as_bytes()).await?;
         connections.push(connection);
     }
-    // Until the server has received all requests and is idle again.
+    // Waits until the server has received all requests and is idle again.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let (began, cpu) = (Instant::now(), target.cpu()?);
     tokio::time::sleep(WATCH).await;
@@ -114,7 +114,7 @@ async fn all_wait(target: &Target, queues: usize, connections: &[TcpStream]) -> 
     let mut byte = [0];
     for connection in connections {
         if connection.try_read(&mut byte).is_ok() {
-            return Err("somebody did not wait".into());
+            return Err("a consumer got a response before a job was published".into());
         }
     }
     let mut publisher = Connection::open(target.address(0)?).await?;
@@ -126,7 +126,7 @@ async fn all_wait(target: &Target, queues: usize, connections: &[TcpStream]) -> 
     let mut finished = 0;
     while finished < queues {
         if began.elapsed() > WATCH {
-            return Err(format!("{finished} of {queues} jobs came").into());
+            return Err(format!("{finished} of {queues} jobs were delivered").into());
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
         let mut response = [0; 4096];

@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    /// The problems reported after each second, and the ended ones.
+    /// Whether each change reports a problem or its end, and the key of the problem.
     fn reported(changes: &[Change]) -> Vec<(&'static str, String)> {
         let one = |change: &Change| match change {
             Change::Raise(_, it) => ("raised", it.problem.clone()),

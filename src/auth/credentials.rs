@@ -99,7 +99,7 @@ impl ActiveCredentials {
     /// Whether the API has a token of its own.
     pub fn has_token(&self, api: Api) -> bool {
         self.token_of(api)
-            .is_some_and(|token_of| !token_of.is_empty())
+            .is_some_and(|secrets| !secrets.is_empty())
     }
 
     /// Whether the API accepts passwords.

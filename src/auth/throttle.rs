@@ -108,8 +108,8 @@ impl LoginThrottle {
         Ok(())
     }
 
-    /// Whether to log that wrong credentials of this address were rejected. A client that repeats them must not fill
-    /// the log.
+    /// Whether to log that a request of this address was rejected, for example for wrong credentials or a wrong host.
+    /// A client that repeats such requests must not fill the log.
     pub fn may_log(&self, from: Option<IpAddr>) -> bool {
         let key = Key::Logged(network_of(from));
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

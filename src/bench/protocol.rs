@@ -67,11 +67,12 @@ pub struct Queue {
     payload: String,
 }
 
-/// A job of qless or lmstfy, as claimed.
+/// A job, as claimed.
 #[derive(Deserialize)]
 struct Job {
     #[serde(alias = "job_id")]
     id: String,
+    /// Only Relay sends it.
     #[serde(default)]
     run_id: String,
 }
@@ -237,7 +238,7 @@ impl Queue {
         request.send().await.map(drop)
     }
 
-    /// Removes the queue, which is empty, and the workers from qless' lists. The server itself deletes empty queues of
+    /// Removes the queue, which is empty, and the workers from qless's lists. The server itself deletes empty queues of
     /// lmstfy and Relay.
     ///
     /// # Errors

@@ -31,7 +31,7 @@ struct Finding {
     check: &'static str,
     level: Level,
     message: String,
-    /// Details that may contain names of queues and jobs, so that they are not in the bundle.
+    /// Details that may contain names of queues and jobs, so they are neither in the JSON report nor in the bundle.
     details: Vec<String>,
 }
 

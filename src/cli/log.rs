@@ -85,8 +85,8 @@ pub fn set_level(level: &str, log_requests: bool) -> Result<(), String> {
     FILTER.get().map_or(Ok(()), |set| set(filter))
 }
 
-/// Adds the lines of the audit log, and those of requests, if they are logged. The level of other lines does not
-/// matter.
+/// Adds the lines of the audit log, and with `log_requests` those of requests. They are written at every level of the
+/// other lines.
 fn with_requests(filter: EnvFilter, log_requests: bool) -> EnvFilter {
     let filter = with_level(filter, AUDIT_TARGET, LevelFilter::INFO);
     match log_requests {

@@ -94,8 +94,8 @@ async fn show(session: Session, mut terminal: DefaultTerminal, first: Loaded) ->
                 // The terminal is gone.
                 None => Effect::Quit,
             },
-            Some(events) = events.recv() => {
-                match events {
+            Some(event) = events.recv() => {
+                match event {
                     TopEvent::Changed => app.changed(),
                     TopEvent::Lost(failure) => app.connection_lost(&failure),
                     TopEvent::Loaded(view, loaded) => {
@@ -115,8 +115,8 @@ async fn show(session: Session, mut terminal: DefaultTerminal, first: Loaded) ->
         match effect {
             Effect::None => {}
             Effect::Quit => return Ok(()),
-            // A view that was just opened does not wait.
             Effect::Load if is_loading => app.is_stale = true,
+            // A view that was just opened does not wait for the interval.
             Effect::Load => {
                 (is_loading, app.is_stale) = (true, false);
                 tokio::spawn(read(session.clone(), app.view().clone(), sender.clone()));

@@ -16,7 +16,7 @@ use super::{Client, Error, Events, Lines, Response};
 /// The time for a request and its response, unless the request sets another.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum size of a response, in bytes: that of the server's own limit.
+/// Maximum size of a response, in bytes: the server's own limit.
 const RESPONSE_BYTES_MAX: usize = 64 << 20;
 
 /// The header in which lmstfy's clients send their token.

@@ -23,7 +23,7 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 /// only if they are needed.
 ///
 /// # Errors
-/// If there are none.
+/// If certificates cannot be read or are invalid, or if there are none.
 pub fn connector(is_https: bool, ca: Option<&str>) -> Result<Connector, String> {
     let builder = HttpsConnectorBuilder::new();
     let builder = match ca {

@@ -100,8 +100,8 @@ pub struct Access {
     #[arg(long, env = "SWITCHYARD_INSECURE", value_parser = FalseyValueParser::new())]
     pub insecure: bool,
     /// Host name that clients use for this server. Repeatable, or separated by commas. Requests whose host is not an IP
-    /// address, localhost or one of these names get 421. The server checks this on loopback, while an API accepts
-    /// requests without credentials, and if this flag is set.
+    /// address, localhost or one of these names get 421. The server checks this if it listens on loopback, if an API
+    /// accepts requests without credentials, or if this flag is set.
     #[arg(long = "allowed-host", env = "SWITCHYARD_ALLOWED_HOSTS", value_delimiter = ',', value_parser = host)]
     #[arg(value_name = "NAME")]
     pub allowed_hosts: Vec<String>,
@@ -128,7 +128,8 @@ impl Access {
     /// All credentials.
     ///
     /// # Errors
-    /// If a dashboard key is invalid, if there are too many, or if two have the same secret.
+    /// If a dashboard key is invalid, if there are too many, or if the secret of one is also that of another key or of
+    /// the admin.
     pub fn credentials(&self) -> Result<Credentials, String> {
         let mut ui = Vec::new();
         for keys in &self.ui_keys {

@@ -50,7 +50,7 @@ impl Alerts {
     /// The settings, if there is a secret.
     ///
     /// # Errors
-    /// If the secret is too short. clap would print it.
+    /// If the secret is too short. The parser of flags does not check that, because its error would contain the secret.
     pub fn settings(&self, environment: Option<&str>) -> Result<Option<Settings>, String> {
         let key = self
             .alert_secret

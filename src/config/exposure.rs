@@ -164,7 +164,8 @@ impl Access {
         tokens.chain(keys)
     }
 
-    /// The hosts that requests may name. If every API needs credentials, only `--allowed-host` limits them.
+    /// The hosts that requests may name. On a non-loopback address, if every API needs credentials, only
+    /// `--allowed-host` limits them.
     pub fn hosts(&self, listen: SocketAddr, auth: &Auth) -> Hosts {
         let is_limited = is_loopback(listen) || !auth.open_apis(self.no_auth).is_empty();
         self.hosts_of(is_limited)
@@ -184,7 +185,7 @@ impl Access {
         let apis = [
             (
                 !auth.ui_has_keys() && self.ui_open_as.is_none(),
-                "the dashboard and /token (--admin-token or --ui-open-as)",
+                "the dashboard, /token and /metrics (--admin-token or --ui-open-as)",
             ),
             (
                 !auth.has_token(Api::Qless) && !self.open_qless,

@@ -127,7 +127,8 @@ fn not_a_profile() -> String {
     format!("{PROFILES}: expected tables [{PROFILES}.NAME]")
 }
 
-/// The keys of a table, which this definition has, in the order of their lines.
+/// The keys of a table that the definition has, in the order of their lines. Adds a problem for each other key, and
+/// for each wrong value.
 fn keys_of(
     text: &str,
     table: &DeTable<'_>,

@@ -59,7 +59,8 @@ const PERCENTAGES: [(TargetState, usize); 11] = [
     (TargetState::Records, 6),
 ];
 
-/// Coprime to 100, so that 100 consecutive batches visit all shares, in mixed order.
+/// Coprime to 100, so that 100 consecutive batches have each target state as often as its percentage says, in mixed
+/// order.
 const STRIDE: usize = 37;
 
 /// Adds `jobs` jobs, rounded up to whole batches. Reports the number of added jobs to `on_progress` after each batch.

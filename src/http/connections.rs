@@ -1,7 +1,7 @@
 //! The open connections: limits on their number and their time, and the choice of connections to close for a new one.
 //!
 //! A connection records only its phase, as one atomic store. One task checks all connections twice a second and closes
-//! those that exceed a limit, so requests need no timers.
+//! those that exceed a limit, so headers, idle connections and slow readers need no timers.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -57,7 +57,7 @@ pub struct Connection {
     stalled: AtomicU32,
     /// Bytes sent since the client stopped reading.
     sent: AtomicUsize,
-    /// Bytes of a header that have arrived, while it is incomplete.
+    /// Bytes of the current request's header that have arrived. They count until the request ends.
     header: AtomicUsize,
     /// The size of the buffer for what the client sends. It never shrinks.
     buffer: AtomicUsize,

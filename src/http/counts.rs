@@ -19,11 +19,12 @@ const ROUTES_MAX: usize = 512;
 /// Pairs of an API and an error code with counts of their own.
 const ERRORS_MAX: usize = 256;
 
-/// The route of requests to unknown paths, and of those beyond [`ROUTES_MAX`].
+/// The route of requests to unknown paths.
 const NO_ROUTE: &str = "none";
+/// The label of routes, methods, statuses and errors without counts of their own.
 const OTHER: &str = "other";
 
-/// The statuses with counts of their own: all that the server sends.
+/// The statuses with counts of their own. All others are counted together.
 const STATUSES: [u16; 28] = [
     200, 201, 202, 204, 206, 301, 302, 303, 304, 308, 400, 401, 403, 404, 405, 409, 411, 413, 415,
     416, 421, 422, 429, 431, 500, 503, 504, 507,

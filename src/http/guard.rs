@@ -1,5 +1,5 @@
-//! Checks every request before routing: the host that it names, and whether a page of another site caused a browser to
-//! send it.
+//! Checks every request before its handler runs: the host that it names, and whether a page of another site caused a
+//! browser to send it.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -7,11 +7,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Maximum number of connections, regardless of the limit on open files.
 const CONNECTIONS_MAX: usize = 16_384;
 
-/// Bytes of the headers of all connections, not counting the first ones of each.
-const HEADER_BYTES_MAX: usize = 64 << 20;
+/// Maximum size of the headers of all requests together, in bytes, not counting the first 8 KiB of each.
+const ALL_HEADERS_BYTES_MAX: usize = 64 << 20;
 
-/// Bytes of the buffers that connections keep between requests, not counting the first ones of each.
-const BUFFER_BYTES_MAX: usize = 64 << 20;
+/// Maximum size of the buffers of all connections together, in bytes, not counting the first 8 KiB of each.
+const ALL_BUFFERS_BYTES_MAX: usize = 64 << 20;
 
 /// Limits on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +45,8 @@ impl Limits {
             connections,
             per_address: connections.div_ceil(2),
             header: Duration::from_secs(30),
-            header_bytes: HEADER_BYTES_MAX,
-            buffer_bytes: BUFFER_BYTES_MAX,
+            header_bytes: ALL_HEADERS_BYTES_MAX,
+            buffer_bytes: ALL_BUFFERS_BYTES_MAX,
             idle: Duration::from_secs(60),
             body: Duration::from_secs(30),
             stalled: Duration::from_secs(30),

@@ -16,7 +16,7 @@ const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host")
 /// The path that a proxy has removed from the beginning of the address.
 const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
 
-/// A longer chain of hops is malformed.
+/// Maximum number of hops that are read, from the last. A client can add any number before them.
 const HOPS_MAX: usize = 32;
 
 const HOST_BYTES_MAX: usize = 255;

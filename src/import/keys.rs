@@ -5,8 +5,8 @@
 //! are sorted sets of jids; `ql:f:<group>` is a list, `ql:completed` a sorted set, `ql:r:<jid>` a recurring job.
 //!
 //! lmstfy (bitleak/lmstfy, `engine/redis` and `auth/token.go`): `j/<namespace>/<queue>/<id>` is a body,
-//! `q/<namespace>/<queue>` a ready queue, `d/<namespace>/<queue>` a dead letter, `timer_set` holds delayed and running
-//! jobs, `tk/<pool>/<namespace>` tokens, and `m/…` the names of namespaces and queues.
+//! `q/<namespace>/<queue>` a ready queue, `d/<namespace>/<queue>` a dead-letter queue, `timer_set` holds delayed and
+//! running jobs, `tk/<pool>/<namespace>` tokens, and `m/…` the names of namespaces and queues.
 
 use std::collections::{BTreeMap, BTreeSet};
 

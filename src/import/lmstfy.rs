@@ -1,8 +1,8 @@
 //! Translates the keys of lmstfy; `import/keys.rs` describes them.
 //!
-//! An element of a ready queue or a dead letter is Lua's `struct.pack("HHc0", tries, #id, id)`, one of `timer_set` is
-//! `struct.pack("Hc0Hc0HHc0", #namespace, namespace, #queue, queue, tries, #id, id)`, with 16 bits each in
-//! little-endian order. The tries are the remaining ones. The ID is a ULID, whose last four bytes are the delay in
+//! An element of a ready queue or a dead-letter queue is Lua's `struct.pack("HHc0", tries, #id, id)`, one of
+//! `timer_set` is `struct.pack("Hc0Hc0HHc0", #namespace, namespace, #queue, queue, tries, #id, id)`, with 16 bits each
+//! in little-endian order. The tries are the remaining ones. The ID is a ULID, whose last four bytes are the delay in
 //! seconds; with a digit before it, the body is JSON with `body` and `attributes`.
 
 use base64::Engine as _;
@@ -118,7 +118,7 @@ async fn now(redis: &mut Redis) -> Result<Time> {
 
 struct Jobs {
     now: Time,
-    /// When the previous job of the list became available, at the latest. A list is in this order.
+    /// The earliest time at which the previous job of the list can have become available. A list is in this order.
     last: Time,
     /// Entries without a body.
     gone: u64,

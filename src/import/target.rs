@@ -208,10 +208,10 @@ impl<'a> Target<'a> {
         Ok(rows)
     }
 
-    /// Checks that the target's jobs are those of `before` plus the number that was imported.
+    /// Checks that the target has the jobs of `before` and those that were imported, by their numbers.
     ///
     /// # Errors
-    /// If it does not.
+    /// If a number differs.
     pub async fn verify(&self, before: &Rows) -> Result<()> {
         if self.engine.is_none() {
             return Ok(());

@@ -25,8 +25,8 @@ impl<K, V> Table<K, V> {
         }
     }
 
-    /// The entry of a key, of which `key` is a borrowed form: it has the hash of its owned form, as `owned` makes it,
-    /// and `is` compares the two.
+    /// The entry of a key. `key` is its borrowed form, which alone is hashed; `is` compares it with a stored key, and
+    /// `owned` creates the key to store.
     pub fn entry<Q: Hash>(&self, key: &Q, is: impl Fn(&K) -> bool, owned: impl Fn() -> K) -> &(K, V)
     where
         V: Default,

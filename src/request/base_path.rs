@@ -19,7 +19,8 @@ impl BasePath {
     /// Parses a path; `None` for the root. A slash at the end makes no difference.
     ///
     /// # Errors
-    /// If browsers would resolve the path to another one or to another host, or if it needs percent-encoding.
+    /// If it is too long or does not begin with a slash, if browsers would resolve it to another path or host, or if it
+    /// needs percent-encoding.
     pub fn parse(text: &str) -> Result<Option<BasePath>, &'static str> {
         if text.len() > BASE_PATH_BYTES_MAX {
             return Err("must have at most 255 bytes");

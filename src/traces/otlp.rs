@@ -50,7 +50,7 @@ struct Current {
     context: SpanContext,
     /// Spans to link: commit groups, and spans that created claimed jobs.
     links: Mutex<Vec<SpanContext>>,
-    /// The jobs that the request has claimed, and the trace of the last one.
+    /// The number of jobs that the request has claimed, and the trace of the last one.
     claimed: Mutex<(usize, Option<SpanContext>)>,
 }
 
@@ -322,7 +322,7 @@ impl Exporter {
             .build()
             .map_err(|error| why(error.to_string()))?;
         let mut resource = Resource::builder();
-        // `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` have precedence.
+        // `OTEL_SERVICE_NAME` takes precedence. `OTEL_RESOURCE_ATTRIBUTES` only adds attributes.
         if std::env::var_os("OTEL_SERVICE_NAME").is_none() {
             resource = resource.with_service_name(env!("CARGO_PKG_NAME"));
         }

@@ -12,7 +12,7 @@ use crate::store::{Inspection, database_file, inspect, without_password};
 /// Inconsistencies that are listed at most.
 const LISTED_MAX: usize = 5;
 
-/// A difference from the database's clock that is reported, in microseconds.
+/// A difference from the database's clock that is larger than this, in microseconds, is reported.
 const CLOCK_DIFFERENCE_MAX: i64 = 5_000_000;
 
 /// The oldest version that has all features that the migrations use. Tested with PostgreSQL 15.

@@ -41,7 +41,8 @@ impl Feed {
         }
     }
 
-    /// Waits for the next change. The first call after a connection returns at once, because anything may have changed.
+    /// Waits for the next change. A call that has to connect returns as soon as it is connected, because anything may
+    /// have changed.
     ///
     /// # Errors
     /// If the connection fails. The next call waits and connects again.

@@ -165,7 +165,7 @@ pub async fn finished(session: &Session, id: i64) -> Result<Option<OperationView
     Ok(Some(view).filter(|view| has_ended(&view.row)))
 }
 
-/// The text of an operation that has ended, and the error if it did not reach all jobs.
+/// The text of an operation that has ended, and an error if it failed or was stopped.
 pub async fn result_of(session: &Session, id: i64) -> Result<(String, Option<Failure>)> {
     let view = load_with_skips(session, id).await?;
     let failure = match view.row.state {

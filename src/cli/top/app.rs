@@ -48,7 +48,7 @@ pub enum Prompt {
     Filter,
     /// A question that `y` confirms.
     Confirm(String, Action),
-    /// A message until the next key.
+    /// A message until the next key, and whether it reports a success.
     Message(String, bool),
 }
 

@@ -71,7 +71,7 @@ fn title_line(app: &App) -> Line<'static> {
     Line::from(spans)
 }
 
-/// A number in at most 6 characters.
+/// A number in at most 6 characters; empty if it is 0.
 fn short(n: i64) -> String {
     match n {
         0 => String::new(),

@@ -74,7 +74,7 @@ impl Claims {
     }
 
     /// Works until a signal; with `--once` until one job has run, and with `--drain` until no job is available. Returns
-    /// when no program runs any more.
+    /// when no program runs anymore.
     ///
     /// # Errors
     /// If the server refuses to give jobs, or the program cannot be run.

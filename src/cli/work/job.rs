@@ -41,7 +41,7 @@ pub enum Claim {
     },
 }
 
-/// A run of Relay, and what its job has if it is enqueued again; JSON texts.
+/// A run of Relay, and the fields with which its job is enqueued again. `payload` and `state` are JSON texts.
 #[derive(Clone, Debug)]
 pub struct RelayRun {
     pub run_id: String,

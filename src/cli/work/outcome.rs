@@ -18,7 +18,7 @@ const TIME_LIMIT_CODE: u8 = 124;
 /// What a shell adds to the number of a signal that ended a program.
 const SIGNAL_CODE: i32 = 128;
 
-/// What to report to the server.
+/// What the end of a program means for its job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProgramOutcome {
     Complete,

@@ -22,7 +22,7 @@ impl Backoff {
         Backoff { next: FIRST }
     }
 
-    /// Waits before the next attempt, at least for the time that the server asked for, but at most 15 s for it.
+    /// Waits before the next attempt, at least as long as the server asked for, up to 15 s.
     pub async fn pause(&mut self, error: &Error) {
         tokio::time::sleep(self.next(error.retry_after())).await;
     }

@@ -163,7 +163,7 @@ impl Program {
         self.child.wait().await
     }
 
-    /// Waits until what the program has written is read.
+    /// Waits until what the program has written is read, for up to 1 s. Then the rest is dropped.
     pub async fn read_rest(&mut self) {
         let all = async {
             for task in &mut self.tasks {

@@ -46,7 +46,7 @@ struct Fields<'a> {
     tags: Vec<String>,
     retries: Option<i64>,
     remaining: Option<i64>,
-    /// Seconds until a heartbeat is due.
+    /// The length of the lease, in seconds.
     heartbeat: Option<f64>,
 }
 

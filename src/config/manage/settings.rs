@@ -79,6 +79,7 @@ pub enum RemoteToken {
         /// Namespace of the token.
         namespace: String,
         /// Token ID from the list (sha256:…).
+        #[arg(value_name = "TOKEN_ID")]
         name: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Facts about the process, under the names that all Prometheus clients use. They come from Linux' `/proc`; elsewhere
+//! Facts about the process, under the names that all Prometheus clients use. They come from Linux's `/proc`; elsewhere
 //! there are none.
 
 use std::fs;

@@ -34,8 +34,8 @@ pub enum SourceList<'a> {
         queue: &'a str,
         score: f64,
     },
-    /// Waiting: the score is the priority minus the time divided by 10,000,000,000, or infinite for a job that was
-    /// timed out.
+    /// Waiting: the score is `priority - time / 10,000,000,000`, with the time in seconds; infinite for a job that
+    /// was timed out.
     Work {
         queue: &'a str,
         score: f64,

@@ -88,6 +88,7 @@ pub fn payload_body(options: &JobPut, payload: &[u8]) -> Result<(Vec<u8>, Option
     Ok((body, id))
 }
 
+/// The nearest whole number of seconds.
 #[expect(clippy::cast_possible_truncation, reason = "it saturates")]
 pub fn whole(seconds: f64) -> i64 {
     seconds.round() as i64
