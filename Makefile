@@ -48,7 +48,7 @@ deb: $(release) ## build the Debian package, in target/package
 package: $(release) ## create an archive of binary and documents, and its checksum, in target/package
 	@scripts/package.sh
 
-static: $(site) ## like package, but the binary needs no library of the system (Linux, musl); it is tried in an empty directory
+static: $(site) ## like package, but statically linked (Linux, musl); starts the binary in an empty directory
 	@scripts/static.sh $(target)
 	@scripts/package.sh target/$(target)/release/switchyard $(target)
 
@@ -177,10 +177,10 @@ setup: node_modules/.package-lock.json ## install the tools: WebAssembly target,
 bench: $(release) ## measure throughput, latency and CPU time per job, on SQLite and Postgres; ARGS="--help"
 	POSTGRES_OPTIONS="-c fsync=on" scripts/postgres.sh cargo bench --locked --features ssr,embed-site --bench load -- --postgres 1,2 $(ARGS)
 
-reference: $(server) ## write switchyard.example.toml and the reference in docs/configuration.md again
+reference: $(server) ## regenerate switchyard.example.toml and the reference in docs/configuration.md
 	@scripts/reference.sh $(CURDIR)/$(server)
 
-pictures: $(site) $(server) ## take the screenshots of the documentation again, in docs/images
+pictures: $(site) $(server) ## retake the screenshots of the documentation, in docs/images
 	SWITCHYARD=$(CURDIR)/$(server) CHROMIUM="$$(scripts/chromium.sh)" node end2end/pictures.js
 
 book: ## build the documentation as a site, in target/book/html, and check its links

@@ -1,4 +1,4 @@
-// The dashboard with HTTP basic authentication: the browser asks for name and password once.
+// The dashboard with an administrator's name and password: users sign in on the login page; programs get a challenge.
 
 import assert from "node:assert/strict";
 import { live, startDashboard } from "./dashboard.js";
@@ -27,7 +27,7 @@ dashboard.test("a page updates live, and its actions work", async ({ page, url }
 });
 
 dashboard.test(
-  "all of this works without JavaScript",
+  "a failed job can be retried after a sign-in, without JavaScript",
   { javaScriptEnabled: false },
   async ({ page, url }) => {
     const api = client(url);

@@ -75,7 +75,7 @@ export function startDashboard({ args = [], database = "sqlite::memory:" } = {})
         // Without JavaScript, what the page preloads for its script stays unused.
         const unused = contextOptions.javaScriptEnabled === false ? /was preloaded using link preload but not used/ : /^$/;
         const surprises = problems.filter((problem) => !expected?.test(problem) && !unused.test(problem));
-        assert.deepEqual(surprises, [], "the page must log no error and ask no other site");
+        assert.deepEqual(surprises, [], "the page must log no error and send no request to another site");
         if (expected) assert.notEqual(problems.length, 0, `expected a problem like ${expected}`);
       } finally {
         await context.close();

@@ -144,7 +144,7 @@ for (const { test, id } of dashboard.modes) {
   });
 }
 
-dashboard.test("a paused page of a queue shows when somebody else pauses it", async ({ page, url }) => {
+dashboard.test("an open page of a queue shows when another client pauses and resumes it", async ({ page, url }) => {
   const api = client(url);
   await api.add("shared", {}, "one");
   await page.goto("/ui/queues/shared");

@@ -3,8 +3,8 @@
 #
 #     chaos.sh [--database sqlite|postgres] [NAME…] -- COMMAND
 #
-# Without names, all runs of the table below, on both databases. The variable in the environment replaces the number of a
-# run: SWITCHYARD_KILLS=20 chaos.sh kills. COMMAND runs the tests with cargo-nextest. The output of each run is in
+# Without names, all runs of the table below, each on its databases. The variable in the environment replaces the number
+# of a run: SWITCHYARD_KILLS=20 chaos.sh kills. COMMAND runs the tests with cargo-nextest. The output of each run is in
 # target/chaos; at the end, a table shows the result, the time and the figures of each.
 set -uo pipefail
 cd "$(dirname "$0")/.."

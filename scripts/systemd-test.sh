@@ -44,7 +44,7 @@ ln -s null "$root/dev/console"
 mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
 ln -s pts/ptmx "$root/dev/ptmx"
 cp "$work/switchyard.deb" "$root/switchyard.deb"
-# Nothing of this machine starts but journal, temporary files and the like.
+# No service of this machine starts, except basic ones such as the journal and the one that creates temporary files.
 rm -rf "$root"/etc/systemd/system/*.wants "$root"/etc/systemd/network
 echo 0123456789abcdef0123456789abcdef >"$root/etc/machine-id"
 ip link set lo up
@@ -83,7 +83,7 @@ wait_for() {
         if "$@" >/dev/null 2>&1; then return; fi
         sleep 0.1
     done
-    fail "in vain: $*"
+    fail "timed out after $seconds s: $*"
 }
 step() { echo "systemd-test: $*"; }
 
@@ -93,7 +93,7 @@ step "$(inside systemctl --version | head -1) is running"
 inside dpkg -i /switchyard.deb >/dev/null 2>&1 || fail "dpkg -i"
 [ "$(property ActiveState)/$(property SubState)/$(property Type)" = active/running/notify ] || fail "the service is not ready after dpkg -i"
 inside systemctl is-enabled switchyard.service >/dev/null || fail "the service is not enabled"
-request /health >/dev/null || fail "the server is not ready, although systemd was told so"
+request /health >/dev/null || fail "/health does not answer, although the service has reported that it is ready"
 request /add/work -d '{"data": {"id": "kept", "meta": 1}}' >/dev/null
 step "installed, enabled and ready: $(property StatusText)"
 inside systemd-analyze security --threshold=20 switchyard.service | tail -1

@@ -309,7 +309,7 @@ fn only_the_engine_and_the_store_contain_sql() {
 }
 
 #[test]
-fn only_the_clock_reads_the_current_time() {
+fn only_the_clock_reads_the_current_time_for_engine_store_and_protocols() {
     let words = [
         "SystemTime::now",
         "Utc::now",
@@ -371,7 +371,7 @@ fn files_have_fewer_than_500_lines() {
             wrong.push(format!("{}: {lines} lines", source.path));
         }
     }
-    assert_none(&wrong, "a file that long is two");
+    assert_none(&wrong, "split files of 500 lines or more");
 }
 
 /// The configuration of the machine determines the package registries, not the repository.

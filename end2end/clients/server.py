@@ -1,11 +1,11 @@
-"""A server, and waiting. SWITCHYARD names the program."""
+"""Starts the server program that SWITCHYARD names, and waits for conditions."""
 
 import os
 import subprocess
 import threading
 import time
 
-# Failures show that something hangs; nothing is measured.
+# A guard against hanging; no test waits this long.
 PATIENCE_S = 30
 
 

@@ -164,7 +164,7 @@ class Clients(unittest.TestCase):
         run = crash(self.database("crash"), jobs=300, kills=3, worker="both")
         self.assertGreaterEqual(len(run.acknowledged), 300)
 
-    def test_workers_survive_that_the_server_is_killed(self):
+    def test_a_worker_completes_the_jobs_put_before_a_kill_of_the_server(self):
         jids = [self.put("Greet") for _ in range(20)]
         self.server = self.server.restarted()
         self.worker(workers=2)

@@ -127,7 +127,7 @@ class Import(unittest.TestCase):
             work.put("jobs.Greet", {"n": n, "big": "ü"}, jid="w%d" % n, priority=priority, tags=["a", "b%d" % n], retries=3)
         work.put("jobs.Greet", {}, jid="later", delay=3600)
         work.put("jobs.Greet", {}, jid="child", depends=["w0", "w1"])
-        # A second client is another worker.
+        # Each job of this queue but the last is claimed before the next one is put.
         other.put("jobs.Greet", {"x": [1.5, None]}, jid="running")
         other.pop()
         other.put("jobs.Greet", {}, jid="broken", tags=["a"])
@@ -154,7 +154,7 @@ class Import(unittest.TestCase):
             for key in ("tags", "dependencies", "dependents"):
                 job[key] = sorted(job[key] or [])
             job["data"] = json.loads(job["data"])
-            # Newer than this version of qless-core.
+            # The server returns this field; the qless-core of this client does not know it.
             job.pop("spawned_from_jid", None)
             seen[jid] = job
         return seen

@@ -53,7 +53,7 @@ impl Place {
         command.args(more).output().unwrap()
     }
 
-    /// The names of all files except those that servers keep.
+    /// The names of all files except the lock files and disk reserves of servers.
     fn files(&self) -> BTreeSet<String> {
         let files = fs::read_dir(self.folder.path()).unwrap();
         let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
@@ -342,7 +342,7 @@ async fn damaged_and_foreign_files_are_not_restored() {
 }
 
 #[tokio::test]
-async fn a_killed_backup_leaves_no_file_with_its_name() {
+async fn a_killed_backup_leaves_no_incomplete_file_with_its_name() {
     let place = Place::new();
     let server = place.server("jobs.db");
     let jobs: Vec<Value> = (0..2_000)

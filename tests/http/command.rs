@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::support::Server;
 
 #[tokio::test]
-async fn every_option_can_come_from_the_environment() {
+async fn options_can_come_from_the_environment() {
     let folder = TempDir::new().unwrap();
     let database = folder.path().join("from-environment.db");
     let mut command = Server::program();
@@ -57,7 +57,7 @@ async fn an_option_of_the_environment_can_be_false() {
 }
 
 #[test]
-fn help_has_one_line_per_option() {
+fn help_explains_options_and_names_their_variables() {
     let help = Server::program()
         .args(["serve", "--help"])
         .output()

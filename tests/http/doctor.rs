@@ -239,7 +239,7 @@ async fn the_bundle_has_versions_and_counts_but_no_payloads_names_or_secrets() {
 }
 
 #[tokio::test]
-async fn doctor_checks_the_database_of_the_test() {
+async fn doctor_reports_that_a_server_uses_the_database() {
     let folder = TempDir::new().unwrap();
     let database = database::address(&folder.path().join("jobs.db"));
     let server = Server::at_url(&database, &[]);

@@ -109,7 +109,7 @@ mod order;
 mod pause;
 #[cfg(test)]
 mod pgbouncer;
-// Records the writes of the server by a preloaded library.
+// Records the writes of the server with a preloaded library.
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod power;

@@ -1,5 +1,5 @@
-//! Many idle polls, slow clients, queues, namespaces and dependencies, and a long queue. The tests are short; `make chaos`
-//! sets the numbers of `docs/reliability.md`, and shows the figures that they print.
+//! Many idle polls, slow clients, queues, namespaces and dependencies, and a long queue. The tests are short by default;
+//! `make chaos` runs them with the numbers of `docs/reliability.md`, and shows the figures that the tests print.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

@@ -175,7 +175,7 @@ async fn errors_of_older_scripts_do_not_name_the_job() {
 }
 
 #[tokio::test]
-async fn put_without_a_worker_is_the_one_of_qless_py() {
+async fn with_the_script_of_qless_py_put_takes_no_worker_and_requeue_is_unknown() {
     let (_server, address) = server(&[CLOCK]).await;
     let mut redis = Redis::with(&address, WORKERLESS).await;
     assert_eq!(redis.at(1, &["put", "q", "a", "K", "{}", "0"]).await, "a");

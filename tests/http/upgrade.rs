@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use crate::support::random::Random;
 use crate::support::{Server, database, settings};
 
-/// The versions that change something beyond new tables and columns; their upgrades are interrupted.
+/// The schemas from which the upgrades start that are killed: each is followed by migrations that change rows.
 const INTERRUPTED: [usize; 3] = [1, 8, 15];
 
 /// Longer than `LONG` in `src/engine/model/body.rs`: a longer body than that has a row of its own.

@@ -6,7 +6,7 @@
  *   DISK_FAULT  while this file exists, calls fail: its content is the name of the call, "fsync" or "write"
  *
  * A record is four numbers of 64 bits (what, file, offset, length), followed by the data of a write. Files: 0 is the
- * database, 1 its log, 2 any other. Synchronizing is recorded but not done, because the disk is replayed from the
+ * database, 1 its write-ahead log, 2 its rollback journal. Synchronizing is recorded but not done, because replays use the
  * records. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

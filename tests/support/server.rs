@@ -148,7 +148,7 @@ impl Server {
         let line = status.lines().find_map(|line| line.strip_prefix(kind));
         let kb = line.and_then(|line| line.trim().strip_suffix(" kB"));
         let kb = kb.and_then(|kb| kb.trim().parse::<f64>().ok());
-        kb.expect("a size") / 1_000.0
+        kb.expect("a size") * 1.024 / 1_000.0
     }
 
     /// A client without a name, at this time.

@@ -47,7 +47,7 @@ pub fn shell_quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Escapes the content of a `<textarea>`, because Leptos does not.
+/// Escapes the content of a `<textarea>` or a `<title>`, because Leptos does not.
 pub fn escape_textarea(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }

@@ -20,7 +20,7 @@ use crate::ui::pages::about::model::AboutView;
 /// A database response time above this is shown as slow, in microseconds.
 const SLOW_US: i64 = 250_000;
 
-/// The documentation of each protocol.
+/// The directory with the documents of the protocols, in the repository.
 const DOCS: &str = "docs/protocols";
 
 #[component]
@@ -98,7 +98,7 @@ fn database(view: &AboutView) -> Vec<(&'static str, AnyView)> {
     let survives = if view.survives_power {
         "crashes and power losses (full)"
     } else {
-        "crashes of the server (process); a power loss can lose the most recent writes"
+        "crashes of the server (process); a power loss or a crash of Postgres can lose the most recent writes"
     };
     vec![
         ("Type", view.kind.clone().into_any()),

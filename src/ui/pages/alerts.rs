@@ -33,7 +33,7 @@ fn page(view: &AlertsView, request: &PageRequest) -> AnyView {
         <p class=CRUMB><a href="/ui/config">"Configuration"</a></p>
         <h1>"Alerts"</h1>
         <p class="text-muted wrap-anywhere">
-            "An alert rule posts to a webhook when a problem on the overview begins and when it ends. Servers that share a database send each alert once."
+            "An alert rule posts to a webhook when a problem on the overview begins and when it ends. Of the servers that share a database, only the leader sends alerts."
         </p>
         {(!view.is_on).then(off_notice)}
         {rules(&view.rules, request)}

@@ -57,10 +57,12 @@ fn result(view: &CheckView, request: &PageRequest) -> AnyView {
         .into_any();
     }
     let n = i64::try_from(view.total()).unwrap_or(i64::MAX);
+    let is_cut = view.kinds.iter().any(|kind| kind.total >= KIND_MAX);
+    let at_least = if is_cut { "At least " } else { "" };
     view! {
         <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
             <p class="flex flex-wrap items-center gap-2 text-failed">
-                {icon("failed")} <strong>{format!("{} found.", plural(n, "inconsistency", "inconsistencies"))}</strong> {when}
+                {icon("failed")} <strong>{format!("{at_least}{} found.", plural(n, "inconsistency", "inconsistencies"))}</strong> {when}
             </p>
             {repair_dialog(request)}
         </div>

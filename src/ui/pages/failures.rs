@@ -124,7 +124,7 @@ fn groups_and_filter(view: &FailuresView, text: &str, request: &PageRequest) -> 
     .into_any()
 }
 
-/// How many failures are new since the browser's user has seen them.
+/// The notice that some failures are new for the browser, with the button that marks them as seen.
 fn news(view: &FailuresView, request: &PageRequest) -> AnyView {
     let Some(seen) = view.seen.filter(|_| view.new > 0) else {
         return ().into_any();
@@ -201,7 +201,7 @@ fn row(group: &FailingGroup, view: &FailuresView, request: &PageRequest) -> AnyV
     .into_any()
 }
 
-/// The number of jobs, or “more than” the limit of counting.
+/// The number of jobs; above the limit of counting, the limit and a “+”.
 fn at_least(n: i64) -> String {
     match n > FAILURES_COUNTED_MAX {
         true => format!("{}+", time::number(FAILURES_COUNTED_MAX)),

@@ -93,7 +93,7 @@ fn list(view: &OperationsView, request: &PageRequest) -> AnyView {
         ("State", ""),
         ("Jobs", "text-cell mid"),
         ("Started by", "mid"),
-        ("Started", "num"),
+        ("Requested", "num"),
         ("Applied", "num"),
         ("Skipped", "num mid"),
     ];
@@ -190,7 +190,7 @@ fn progress(row: &OperationRow) -> AnyView {
             row.total.max(row.done + row.skipped),
         )
     };
-    // Once it has ended, all jobs are processed or no longer exist.
+    // Once it is done, the jobs that are not processed no longer exist or no longer match.
     let at = if row.state == OperationState::Done {
         of
     } else {
@@ -261,7 +261,7 @@ fn facts(row: &OperationRow, now: i64) -> AnyView {
 fn rate(row: &OperationRow, now: i64) -> Option<i64> {
     let span = row.ended.unwrap_or(now) - row.started?;
     let seen = row.done + row.skipped;
-    // A single batch is too short to measure.
+    // An operation of a single batch starts and ends at the same time.
     (span > 0 && seen > 0).then(|| seen.saturating_mul(1_000_000) / span)
 }
 

@@ -159,7 +159,7 @@ fn problem_list(overview: &OverviewView, request: &PageRequest) -> AnyView {
         .into_any()
 }
 
-/// The states, most important first.
+/// The states, in the order of the tiles and of the columns.
 const STATES: [EffectiveState; 9] = [
     EffectiveState::Running,
     EffectiveState::Waiting,

@@ -200,7 +200,7 @@ pub fn head(
     .into_any()
 }
 
-/// The workers that ask for jobs of the queue; a warning if there are none.
+/// The workers that claimed from the queue last, or a warning if jobs wait and none has tried for over two minutes.
 fn claimants(queue: &QueueRow, request: &PageRequest) -> AnyView {
     if let Some(since) = queue.unclaimed_since(request.now) {
         return view! {
@@ -422,7 +422,7 @@ fn lines(view: &QueueView, request: &PageRequest) -> Vec<(&'static str, String)>
     lines
 }
 
-/// A name in a path of the API.
+/// A name as a segment of a path of the API: without the leading `~` that only addresses of the dashboard have.
 pub fn api_segment(name: &str) -> String {
     let coded = segment(name);
     coded.strip_prefix('~').map_or(coded.clone(), str::to_owned)

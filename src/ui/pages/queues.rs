@@ -130,7 +130,7 @@ pub fn sort(queues: &mut [QueueRow], by: Sort, now: i64) {
     }
 }
 
-/// The columns after the name: heading, class, and sort order.
+/// The columns: heading, class, and sort order.
 const COLUMNS: [(&str, &str, Sort); 11] = [
     ("Queue", "", Sort::Name),
     ("Jobs", "w-[14%] min-w-24 mid", Sort::Need),
@@ -157,8 +157,9 @@ pub fn table(
     sparks: Option<&Sparklines>,
     now: i64,
 ) -> AnyView {
-    let states = |queue: &QueueRow| queue.states().any(|state| state == EffectiveState::Record);
-    let with_records = queues.iter().any(states);
+    let has_records =
+    |queue: &QueueRow| queue.states().any(|state| state == EffectiveState::Record);
+    let with_records = queues.iter().any(has_records);
     let is_selectable = sorted.is_some() && pause::may_select();
     let heads = heads(sorted, with_records, sparks.is_some());
     let heads = if is_selectable {

@@ -34,7 +34,7 @@ use crate::ui::pages::search::model::search_of_queue;
 use crate::ui::urls;
 use crate::ui::urls::encoding::encode;
 
-/// Maximum number of states with a tab of their own; the others are listed under one tab.
+/// Maximum number of states with a tab in the first row; the others are in a section below it that the user can open.
 const TABS: usize = 12;
 
 #[component]
@@ -311,6 +311,7 @@ pub fn example_commands(request: &PageRequest) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// The API call that creates the queue.
 fn make(queue_ref: &QueueRef, request: &PageRequest) -> String {
     let body = format!(r#"{{"name": {}}}"#, json_string(&queue_ref.name));
     let call = curl(request, "GET", "/api/v0/queue");

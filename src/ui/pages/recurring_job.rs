@@ -159,7 +159,7 @@ fn change(view: &RecurringView, request: &PageRequest) -> AnyView {
         return ().into_any();
     }
     let row = &view.row;
-    // With a cron expression, the interval is only a suggestion.
+    // The field is required. With a cron expression, the interval is not used, and the field shows a day.
     let interval = if row.cron.is_empty() {
         row.interval
     } else {

@@ -153,7 +153,7 @@ pub fn is_followed(query: &str) -> bool {
     query.split('&').any(|pair| pair == FOLLOW)
 }
 
-/// The labels of the orders.
+/// The label of an order.
 fn order_label(order: SearchOrder) -> &'static str {
     match order {
         SearchOrder::Newest => "newest first",

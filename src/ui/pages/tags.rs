@@ -104,7 +104,7 @@ fn tag_page(view: &TagView, request: &PageRequest) -> AnyView {
             <h1 class="name">{tag.tag.clone()}</h1>
             {(tag.jobs > 0).then(|| bulk::link_for_all(JobActionKind::RenameTag, &search, "Rename tag…", request))}
         </div>
-        <p class="text-muted wrap-anywhere">{format!("{} this tag. The order is that of tagging.", plural(tag.jobs, "job has", "jobs have"))}</p>
+        <p class="text-muted wrap-anywhere">{format!("{} this tag. Jobs are listed in the order in which they were tagged.", plural(tag.jobs, "job has", "jobs have"))}</p>
         <div class=CARD>
             {bulk::bar(bar, request)}
             {if view.jobs.is_empty() {

@@ -6,7 +6,8 @@ use super::memory::{Key, Model, ModelJob, Outcome, Scope, after};
 use super::qless::no;
 use super::steps::{RecordQueue, RunOf};
 
-/// The limit of a record's log, in bytes. The walk comes no nearer to it than half of its larger events.
+/// The limit of a record's log, in bytes. The model counts bytes only roughly. That is enough, because no log in a walk
+/// ends closer to the limit than half the size of a large event.
 const LOG_BYTES_MAX: usize = 1 << 20;
 
 fn ends(now: i64, ttl_s: u32) -> Option<i64> {

@@ -31,7 +31,7 @@ pub enum Pick {
     TooLong,
 }
 
-/// A Relay run: the last one of this key, or one that never was.
+/// A Relay run: the last one of this key, or one that never existed.
 #[derive(Clone, Debug)]
 pub struct RunOf {
     pub queue: QueueKey,

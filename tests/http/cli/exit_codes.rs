@@ -156,7 +156,7 @@ async fn the_audit_log_records_changes_and_refusals_but_no_reads() {
 }
 
 #[tokio::test]
-async fn a_user_has_a_name_and_a_secret() {
+async fn the_secret_of_one_user_is_rejected_for_another_name() {
     let server = Server::with(&UI_KEYS);
     let cli = Cli::of(&server).with_token(VERA);
     cli.run(&["queue", "list", "--user", "vera"]).ok();

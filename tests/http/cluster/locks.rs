@@ -22,7 +22,7 @@ const ADDING: &str =
 /// The row that each group with events writes.
 const STATE: &str = "SELECT CAST(id AS TEXT) FROM state WHERE id = 1 FOR UPDATE";
 
-/// The begin of each transaction that waits for a lock.
+/// The start of each transaction that waits for a lock.
 const WAITING: &str = "
 SELECT DISTINCT CAST(xact_start AS TEXT) FROM pg_stat_activity
 WHERE datname = current_database() AND wait_event_type = 'Lock'";

@@ -74,7 +74,7 @@ pub async fn each_job_is_claimed_once_by_polls(clients: &[Jobq]) {
         let free = free.clone();
         async move {
             let mut taken = Vec::new();
-            // While others wait for the same job, a poll can find none although jobs are left.
+            // A poller that loses every job it tries ends early; the one that wins continues, so all jobs are taken.
             while let Some(job) = jobq.poll("once", &free, &json!(["TAKEN", poller])).await {
                 taken.push((job.id, poller));
                 assert!(taken.len() <= JOBS, "there is no end of {job:?}");

@@ -147,7 +147,7 @@ async fn many_events_arrive_once_and_in_order() {
 }
 
 #[tokio::test]
-async fn other_channels_are_carried_too() {
+async fn clients_can_publish_and_subscribe_to_channels_of_their_own() {
     let (_server, address) = server(&[]).await;
     let mut redis = Redis::connect(&address).await;
     let mut other = Redis::connect(&address).await;

@@ -21,7 +21,7 @@ async fn a_pop_grants_a_grace_period_of_10_s_unless_the_option_is_set() {
     assert_eq!(redis.at(0, &["config.get", "grace-period"]).await, 10);
     assert_eq!(redis.json(0, &["config.get"]).await["grace-period"], 10);
     assert_eq!(redis.at(60, &["pop", "q", "v", "1"]).await, "{}");
-    // Also for a claim over HTTP, which grants none.
+    // A claim over HTTP grants no grace period itself, but respects the one that the pop has granted.
     let http = server.by("v");
     assert_eq!(http.at(69).pop("q").await, Value::Null);
     assert_eq!(http.at(70).pop("q").await["worker"], "v");

@@ -104,9 +104,9 @@ async fn relay_does_not_show_jobs_of_other_protocols() {
     assert_consistent(&server).await;
 }
 
-/// Jobs with the same name in all three protocols, each of which is completed.
+/// Jobs with the same name in three protocols, each of which is completed.
 #[tokio::test]
-async fn jobs_with_equal_names_in_all_protocols_are_independent() {
+async fn jobs_with_equal_names_in_qless_lmstfy_and_relay_are_independent() {
     let server: Server = start();
     let relay = client(&server);
     let worker = server.by("w");

@@ -39,7 +39,7 @@ async fn programs_may_finish_within_the_grace_time() {
     let mut worker = Worker::start(&server, &folder, "--queue mail --grace 60s", &script);
     folder.wait_for("started").await;
     worker.terminate();
-    // It has received the signal: it no longer claims jobs, and its program still runs.
+    // The worker has received the signal: it claims no more jobs, and its program still runs.
     let said = worker.says("no more jobs are claimed").await;
     assert!(!said.contains("handed a job back"), "{said}");
     folder.write("go", "");

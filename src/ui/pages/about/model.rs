@@ -12,6 +12,7 @@ pub struct AboutView {
     pub kind: String,
     /// The address of the database, without a password.
     pub address: String,
+    /// The size of the database.
     pub bytes: i64,
     /// The number of the last migration.
     pub migration: i64,

@@ -54,7 +54,7 @@ pub struct DeliveryRow {
     pub text: String,
     pub created: i64,
     pub attempts: i64,
-    /// When the next attempt is, unless it has ended.
+    /// The time of the next attempt; `None` if the delivery has ended.
     pub next: Option<i64>,
     pub is_delivered: bool,
     pub outcome: String,

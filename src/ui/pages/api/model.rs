@@ -63,6 +63,7 @@ pub struct ParameterView {
 #[derive(Debug)]
 pub struct ContentView {
     pub media_type: String,
+    /// Whether a request must contain it; false for responses.
     pub is_required: bool,
     pub schema: String,
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Objects within this many others are not expanded.
+/// Values within more objects than this are shown as `…`.
 const DEPTH_MAX: usize = 8;
 
 static NULL: Value = Value::Null;
@@ -67,7 +67,7 @@ fn of_type(kind: &str, schema: &Value, depth: usize) -> String {
     }
 }
 
-/// The limits of a number or a text.
+/// The limits of a number, and the default of any scalar.
 fn limits(schema: &Value) -> String {
     let limits = [
         ("minimum", "≥ "),

@@ -29,7 +29,8 @@ pub async fn audit(query: AuditQuery) -> Result<AuditView, PageError> {
     .await
 }
 
-/// The fields that name an item, by kind. Jobs, recurring jobs and operations can also have a field for the queue.
+/// The kinds of items. The field with the name of the kind contains the name of the item. `queue` is last, because
+/// jobs, recurring jobs and operations can also have a field for their queue.
 const KINDS: [&str; 13] = [
     "mute",
     "operation",
@@ -77,8 +78,8 @@ pub async fn load_audit(engine: &Engine, query: &AuditQuery) -> Result<AuditView
     Ok(view)
 }
 
-/// Texts of an export in bytes, not counting the last batch. JSON can need six bytes for one, and then it still fits a
-/// response.
+/// Maximum size of the texts of an export in bytes, without the last batch. JSON can need six bytes for one of them;
+/// the export still fits into a response then.
 const EXPORT_BYTES_MAX: usize = 8 << 20;
 
 /// Entries of an export that are read at a time.

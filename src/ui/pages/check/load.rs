@@ -3,7 +3,7 @@
 use crate::engine::{Engine, Result};
 use crate::ui::pages::check::model::{CheckView, CheckedKind};
 
-/// Maximum number of reported inconsistencies per kind.
+/// Maximum number of inconsistencies of one kind that the page lists.
 const SENTENCES_SHOWN: usize = 50;
 
 /// Compares all derived data with its source. Reads the whole database.

@@ -25,12 +25,12 @@ pub struct StatsView {
     pub retries: i64,
 }
 
-/// Durations in seconds.
+/// Durations in seconds; the variance is in square seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DurationStats {
     pub total: i64,
     pub mean: f64,
     pub variance: f64,
-    /// The histogram: 60 seconds, 59 minutes, 23 hours, 6 days.
+    /// The counts of the 148 buckets: 60 of a second, then 59 of a minute, 23 of an hour, and 6 of a day.
     pub buckets: Vec<i64>,
 }

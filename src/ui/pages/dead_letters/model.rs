@@ -9,6 +9,7 @@ use crate::ui::model::queue_ref::QueueRef;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeadRow {
     pub queue_ref: QueueRef,
+    /// The number of its dead jobs.
     pub size: i64,
     /// The oldest dead job; `None` if it was removed in the meantime.
     pub oldest: Option<JobRow>,
@@ -22,6 +23,6 @@ pub struct DeadView {
     pub queues: usize,
     /// The number of dead jobs in the matching queues.
     pub jobs: i64,
-    /// The namespaces that have dead jobs.
+    /// The first 200 namespaces that have dead jobs, by name.
     pub namespaces: Vec<String>,
 }

@@ -22,7 +22,7 @@ const DURATIONS: [(i64, &str); 6] = [
     (720, "30 days"),
 ];
 
-/// That the group is muted, why, and until when.
+/// The notice that the group is muted, with the reason and the end.
 pub fn notice(view: &FailingView, request: &PageRequest) -> Option<AnyView> {
     let muted = view.group.muted.as_ref()?;
     let fields = vec![

@@ -261,7 +261,7 @@ pub async fn load_failure(
     })
 }
 
-/// The kind of message with this fingerprint; `None` if the fingerprint is empty.
+/// The kind of message with this fingerprint, without text if no message has it; `None` if the fingerprint is empty.
 fn find_kind(kinds: &[MessageKind], fingerprint: &str) -> Option<MessageKind> {
     if fingerprint.is_empty() {
         return None;

@@ -68,7 +68,7 @@ pub struct FailingView {
     pub width: i64,
     pub spans: Vec<i64>,
     pub is_cut: bool,
-    /// The number of newest jobs that the fields below describe.
+    /// The number of newest jobs that were analyzed for the kinds, queues, workers and sample below.
     pub analyzed: i64,
     /// The kinds of messages, most frequent first.
     pub message_kinds: Vec<MessageKind>,

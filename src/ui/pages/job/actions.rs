@@ -201,7 +201,7 @@ fn time_out(id: &str, worker: &str, request: &PageRequest) -> AnyView {
 
 pub fn remove_dependencies_button(job: &JobView, request: &PageRequest) -> AnyView {
     confirm_dialog(ConfirmDialog {
-        id: "take-off-all".to_owned(),
+        id: "remove-dependencies".to_owned(),
         button: "Remove all…".to_owned(),
         danger: false,
         title: "Remove all dependencies?".to_owned(),

@@ -20,7 +20,7 @@ struct AttemptError {
     attempt: usize,
     when: i64,
     worker: Option<String>,
-    /// `None` for a lease that expired, or an attempt that its worker returned without a reason.
+    /// `None` if the lease expired or was timed out, or if the worker retried the job without a reason.
     group: Option<String>,
     /// `None` if it is not stored.
     message: Option<String>,
@@ -133,7 +133,7 @@ fn error_view(
         Some(group) => {
             view! { <a class="name" href=urls::failure(group)>{group.clone()}</a> }.into_any()
         }
-        None => "no failure reported: the lease expired or was timed out".into_any(),
+        None => "no failure reported: the lease expired, or the job was timed out or retried without a reason".into_any(),
     };
     let older_message = older.and_then(|older| older.message.as_deref());
     let message = error

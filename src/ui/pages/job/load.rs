@@ -15,6 +15,7 @@ use crate::ui::present::{job_row, times};
 /// Maximum number of listed dependencies, and of dependents.
 const RELATED_SHOWN: usize = 50;
 
+/// The job with this ID; `None` if it does not exist.
 pub async fn load_job(engine: &Engine, id: &str) -> Result<Option<JobView>> {
     let now = engine.now(None);
     let Some(job) = engine.job(&JobKey::qless(id)).await? else {

@@ -114,7 +114,7 @@ pub fn body(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-/// The note where to find the rest of a long body.
+/// The note that says where to find the rest of a long body.
 const DOWNLOAD: &str = "Download the body to see all of it.";
 
 fn part(shown: &[u8], all: &[u8]) -> Option<String> {

@@ -55,7 +55,7 @@ pub async fn load_lmstfy_job(
     }))
 }
 
-/// The body of the job, if it is in this queue.
+/// The body of the job, if it is in this queue and its time to live has not ended.
 pub async fn load_body(engine: &Engine, queue: &QueueRef, id: &str) -> Result<Option<Vec<u8>>> {
     let found = engine
         .unexpired_job(&key(queue), &JobKey::lmstfy(id))

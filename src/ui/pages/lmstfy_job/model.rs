@@ -9,6 +9,7 @@ use crate::ui::model::job::{JobRow, JobTimes};
 pub struct LmstfyJobView {
     pub row: JobRow,
     pub times: JobTimes,
+    /// The body.
     pub bytes: Vec<u8>,
     /// The body in base64, as stored.
     pub base64: String,

@@ -39,7 +39,7 @@ pub struct NewToken {
     pub description: String,
     /// The expiry as typed.
     pub expires: String,
-    /// The token, or the reason why it was not created.
+    /// The secret of the new token, or the reason why it was not created.
     pub made: Result<String, String>,
 }
 

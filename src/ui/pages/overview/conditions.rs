@@ -7,7 +7,8 @@ use crate::ui::pages::overview::model::OverviewView;
 use crate::ui::pages::overview::problems;
 use crate::ui::urls;
 
-/// Maximum number of reported problems of one kind: of queues or failure groups, the first ones by name.
+/// Maximum number of reported problems of one kind. Beyond it, only those of the first queues or failure groups by name
+/// are reported.
 pub const CONDITIONS_MAX: usize = 100;
 
 /// A problem that alerts report.

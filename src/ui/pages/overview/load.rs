@@ -60,6 +60,7 @@ fn totals(queues: &[QueueCounts]) -> Vec<(Protocol, Counts)> {
     Protocol::ALL.into_iter().filter_map(total).collect()
 }
 
+/// The failure groups with failed jobs, and their mutes, most jobs first.
 pub async fn load_groups(engine: &Engine) -> Result<Vec<GroupRow>> {
     let mut groups: Vec<GroupRow> = engine
         .failures()

@@ -80,13 +80,13 @@ pub fn problems(overview: &OverviewView, now: i64) -> Vec<Problem> {
     find(overview, now, NAMED_MAX)
 }
 
-/// The problems, with up to `named` queues for each kind.
+/// The problems, with up to `named` queues for each kind; with dead jobs, the queues in `overview.dead`.
 pub fn find(overview: &OverviewView, now: i64, named: usize) -> Vec<Problem> {
     let mut problems = Vec::new();
     let queues = &overview.queues;
     problems.extend(full_disk(&overview.recent));
     let no_workers = no_workers(overview, now);
-    // Says the same about all qless queues.
+    // The problem `NoWorkers` already covers all qless queues.
     let is_named =
         |queue: &&QueueRow| no_workers.is_none() || queue.queue_ref.protocol != Protocol::Qless;
     let unclaimed: Vec<QueueRow> = queues.iter().filter(is_named).cloned().collect();
@@ -100,7 +100,7 @@ pub fn find(overview: &OverviewView, now: i64, named: usize) -> Vec<Problem> {
     problems
 }
 
-/// Queues with waiting jobs for which no worker asks.
+/// Queues with waiting jobs from which no worker claims.
 fn unclaimed_queues(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64, named: usize) {
     let list = EffectiveState::Waiting;
     per_queue(
@@ -162,8 +162,8 @@ fn queue_problems(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64, na
         EffectiveState::Waiting,
         |queue| {
             let wait = now.saturating_sub(queue.oldest_waiting?);
-            let is_new = queue.unclaimed_since(now).is_none();
-            (is_new && !queue.paused && queue.counts.waiting > 0 && wait > LONG_US).then(|| {
+            let is_claimed = queue.unclaimed_since(now).is_none();
+            (is_claimed && !queue.paused && queue.counts.waiting > 0 && wait > LONG_US).then(|| {
                 format!(
                     "{}: oldest job has been waiting {}",
                     queue.queue_ref.label(),

@@ -15,6 +15,8 @@ use crate::ui::present::queue_refs::key;
 use crate::ui::present::workers::activity;
 use crate::ui::present::{queue_row, rows};
 
+/// The queue, and a page of its jobs in the state with the name `list`. `None` if there is no such queue, if it is a
+/// Jobq queue, or if it has no tab for this state.
 pub async fn load_queue(
     engine: &Engine,
     queue_ref: &QueueRef,

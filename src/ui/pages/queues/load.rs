@@ -15,7 +15,7 @@ pub async fn load_queues(engine: &Engine) -> Result<Vec<QueueRow>> {
     ))
 }
 
-/// All queues.
+/// All queues, except forgotten ones that are idle.
 #[server]
 pub async fn queues() -> Result<Vec<QueueRow>, PageError> {
     read(Role::Viewer, async |context| {

@@ -67,11 +67,11 @@ pub fn create(queue_ref: &QueueRef, open: bool) -> AnyView {
         Some(RecordFormError::Create(typed, wrong)) => (typed, Some(wrong)),
         _ => (NewRecord::default(), None),
     };
-    let is_undone = wrong.is_some();
+    let is_rejected = wrong.is_some();
     let RecordFieldErrors { payload, state } = wrong.unwrap_or_default();
     view! {
-        <section id="create" class=CARD_PADDED aria-labelledby="new" data-keep=is_undone.then_some("")>
-            <details open=open || is_undone>
+        <section id="create" class=CARD_PADDED aria-labelledby="new" data-keep=is_rejected.then_some("")>
+            <details open=open || is_rejected>
                 <summary><h2 id="new">"Create job"</h2></summary>
                 <form method="post" action=urls::queue(queue_ref) class=FIELDS>
                     {field(&Field {

@@ -177,7 +177,8 @@ pub fn line_at(text: &str, at: usize) -> (usize, &str, usize) {
     (number, line, column)
 }
 
-/// The place of an error: the index of the term, the index of the element in the term, and the column from 1.
+/// The position of an error, as the page shows it. `term` and `part` (the element of the term) are indices, `column`
+/// counts from 1. `None` if there is no such term.
 fn mark(
     text: &str,
     term: usize,

@@ -27,7 +27,7 @@ pub struct RecordsView {
     pub queue_ref: QueueRef,
     /// The total number of records of the queue.
     pub total: i64,
-    /// The states, most frequent first.
+    /// The most frequent states, up to 200, most frequent first.
     pub states: Vec<StateRow>,
     pub list: RecordList,
 }
@@ -64,7 +64,7 @@ pub struct RecordRow {
     pub state: Option<String>,
     /// The beginning of the payload on one line.
     pub preview: String,
-    /// The number of events; `None` if the log is long.
+    /// The number of events; `None` if the log is longer than a list loads, or cannot be parsed.
     pub events: Option<usize>,
     pub modified: i64,
 }

@@ -25,7 +25,7 @@ pub async fn recurring(id: String) -> Result<RecurringView, PageError> {
 /// Maximum number of children on the page of a recurring job.
 const CHILDREN_SHOWN: i64 = 10;
 
-/// Due times on the page of a recurring job.
+/// Number of due times on the page of a recurring job.
 const RUNS_SHOWN: usize = 5;
 
 /// A recurring job, and its newest children.

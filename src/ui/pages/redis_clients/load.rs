@@ -11,7 +11,8 @@ use crate::ui::error::PageError;
 use crate::ui::model::PAGE_ROWS;
 use crate::ui::pages::redis_clients::model::{RedisClient, RedisClientsView};
 
-/// The clients of this server, in the order in which they connected. Operators only, because addresses are personal.
+/// The clients of this server, in the order in which they connected. Operators only, because addresses are personal
+/// data.
 #[server]
 pub async fn redis_clients(offset: usize) -> Result<RedisClientsView, PageError> {
     read(Role::Operator, async |context| {

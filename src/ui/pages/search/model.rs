@@ -158,8 +158,9 @@ pub struct SearchResults {
     pub sorted: Option<usize>,
     /// Jobs whose ID equals the whole search.
     pub exact: Vec<JobRow>,
+    /// The number of jobs that were read.
     pub searched: usize,
-    /// The approximate number of all jobs.
+    /// The approximate number of jobs that the search has to consider: all, or the ones that its index finds.
     pub total: i64,
     /// The position of the next page; `None` if there are no more jobs.
     pub next: Option<i64>,

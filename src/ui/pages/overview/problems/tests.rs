@@ -203,7 +203,7 @@ fn many_queues_with_the_same_problem_are_summarized() {
 }
 
 #[test]
-fn a_queue_for_which_no_worker_asks_is_a_problem_after_two_minutes() {
+fn a_queue_from_which_no_worker_claims_is_a_problem_after_two_minutes() {
     let waiting = Counts {
         waiting: 2,
         ..Counts::default()

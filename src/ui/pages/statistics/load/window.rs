@@ -38,6 +38,10 @@ pub struct Window {
 }
 
 impl Window {
+    /// The range of a query: a named one, by default the last hour, or a custom one.
+    ///
+    /// # Errors
+    /// Why the range is invalid, as a sentence for the page.
     pub fn of(query: &StatisticsQuery, now: Time) -> std::result::Result<Window, String> {
         if query.from.is_empty() && query.to.is_empty() {
             let known = RANGES.iter().any(|(name, ..)| *name == query.range);
@@ -83,7 +87,8 @@ impl Window {
         }
     }
 
-    /// A custom range, from one minute to another. Rounded to whole hours if only hours are still stored.
+    /// A custom range, from one minute to another, extended to whole spans. A span is at least an hour long if the
+    /// minutes of the range are no longer stored.
     fn between(from: i64, to: i64, now: Time) -> Window {
         let has_minutes = minute(now) - from <= MINUTES_KEPT - HOUR;
         let fits =
@@ -95,6 +100,7 @@ impl Window {
         Window { from, width, count }
     }
 
+    /// The minute after the last span; in the future if that span is in progress.
     pub fn end(&self) -> i64 {
         self.from
             .saturating_add(self.width.saturating_mul(self.count))
@@ -239,7 +245,7 @@ mod tests {
         assert_eq!((found.width, found.count), (1, 60));
         let found = window("", "2026-10-31 03:30", "").unwrap();
         assert_eq!((found.width, found.count), (15, 92));
-        // For yesterday only hours are stored, so the range starts at a full hour.
+        // For the day before yesterday only hours are stored, so the range starts at a full hour.
         let found = window("", "2026-10-30T10:30Z", "2026-10-30T11:10").unwrap();
         assert_eq!((found.width, found.count), (HOUR, 2));
         assert_eq!(found.from % HOUR, 0);
