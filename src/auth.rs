@@ -207,9 +207,7 @@ impl Rejected {
                  --allowed-host NAME"
             }
             Rejected::CrossSite => "the request comes from a page of another site",
-            Rejected::Busy => {
-                "other requests occupy the memory for large requests and responses; try again"
-            }
+            Rejected::Busy => "the server is busy with other requests; try again",
         }
     }
 }

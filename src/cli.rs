@@ -24,7 +24,7 @@ use std::error::Error;
 use std::io::Write;
 use std::num::NonZero;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::config::{ConfigCommand, LoadError, Loaded, Subcommand, Token, load};
 use crate::http::raise_open_files;
@@ -129,6 +129,17 @@ fn try_print(text: &str) -> std::io::Result<()> {
 /// Writes a line to standard error. Ignores a closed pipe.
 fn print_notice(text: &str) {
     drop(writeln!(std::io::stderr(), "{text}"));
+}
+
+/// The current time of this machine, in microseconds since 1970.
+fn now() -> i64 {
+    micros(SystemTime::now())
+}
+
+/// A time in microseconds since 1970; 0 if it is earlier.
+fn micros(time: SystemTime) -> i64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// Limits progress reports to one per second.

@@ -22,6 +22,8 @@ mod peers;
 mod queries;
 mod requests;
 mod subscriptions;
+#[cfg(test)]
+mod test_support;
 mod tokens;
 mod unit_of_work;
 mod verbs;
@@ -61,8 +63,8 @@ pub use model::record::Record;
 pub use model::recurring::{RECURRING_ID_BYTES_MAX, Recurring};
 pub use model::tracked::Tracked;
 pub use operations::{
-    JobAction, LISTED_MAX, NewOperation, Operation, OperationError, OperationEstimate,
-    OperationState, Skip, Subject, UNDO_JOBS_MAX,
+    JobAction, NewOperation, Operation, OperationError, OperationEstimate, OperationState,
+    SELECTED_JOBS_MAX, Skip, Subject, UNDO_JOBS_MAX,
 };
 use peers::Peers;
 use queries::LongReads;
@@ -70,7 +72,7 @@ pub use queries::about::{Opened, ServerInfo};
 pub use queries::busiest::Activity;
 pub use queries::chart_actions::ChartAction;
 pub use queries::dead_letter::DeadLetter;
-pub use queries::due::{Due, HOURS};
+pub use queries::due::{DueByHour, HOURS};
 pub use queries::evaluate::{Allowance, Evaluated};
 pub use queries::events::PublishedEvent;
 pub use queries::failure_times::{FailedJob, FailureTimes, TIMES_MAX};
@@ -85,6 +87,8 @@ pub use queries::series::{SeriesTotals, quantile};
 pub use queries::stats::{Durations, Stats};
 pub use queries::workers::WorkerCounts;
 use subscriptions::Subscriptions;
+#[cfg(test)]
+pub use test_support::engine_without_tasks;
 pub use tokens::expiry::Expiry;
 pub use tokens::{Grant, Token, TokenError, Tokens};
 use unit_of_work::Shared;
@@ -102,7 +106,7 @@ pub use verbs::admin::alerts::{
 pub use verbs::admin::import::{Import, ImportedDependencies, ImportedQueue, ImportedRecurring};
 pub use verbs::admin::mutes::{MUTES_MAX, Mute};
 pub use verbs::admin::queues::NewPause;
-pub use verbs::admin::saved_searches::{SEARCHES_MAX, Saved};
+pub use verbs::admin::saved_searches::{SEARCHES_MAX, SavedSearch};
 pub use verbs::admin::scripts::SCRIPTS_MAX;
 pub use verbs::admin::sessions::{
     SESSION_AGE_S, SESSION_IDLE_S, SESSIONS_MAX, SESSIONS_OF_NAME_MAX, Session,
@@ -450,14 +454,3 @@ const PING: &str = "SELECT 1 AS one FROM state LIMIT 1";
 const HIGHEST_SEQ: &str = "
 SELECT coalesce(max(seq), 0) FROM (SELECT max(seq) AS seq FROM jobs UNION ALL SELECT max(seq) FROM recurring
     UNION ALL SELECT max(id) FROM operations) AS s";
-
-/// An in-memory engine without background tasks.
-#[cfg(test)]
-pub async fn engine_without_tasks() -> Engine {
-    let options = Options {
-        database: "sqlite::memory:".to_owned(),
-        without_tasks: true,
-        ..Options::default()
-    };
-    Engine::open(&options).await.unwrap()
-}

@@ -4,6 +4,7 @@
 mod accept;
 mod connections;
 mod counts;
+mod every_request;
 mod guard;
 mod health;
 mod io;
@@ -14,7 +15,6 @@ mod openapi;
 mod proxies;
 mod redis;
 mod reload;
-mod request_id;
 mod tls;
 #[cfg(feature = "otlp")]
 #[cfg(test)]
@@ -38,10 +38,10 @@ pub use reload::{Reload, hangups, reload_on};
 pub use tls::Tls;
 
 use self::accept::Transport;
+use self::every_request::{EveryRequest, Observer};
 use self::guard::Guard;
 use self::health::Health;
 use self::metrics::{Gauges, Monitor};
-use self::request_id::{EveryRequest, Observer};
 use crate::alerts;
 use crate::assets::Assets;
 use crate::auth::{Auth, Hosts};

@@ -30,7 +30,7 @@ impl Hash {
 
     /// In hexadecimal, as it is stored.
     pub fn hex(&self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(&self.0)
     }
 
     pub fn from_hex(text: &str) -> Option<Hash> {
@@ -84,8 +84,7 @@ impl SigningKey {
         // Keys of all lengths are valid.
         let mac = Hmac::<Sha256>::new_from_slice(self.0.as_bytes());
         let signed = mac.map(|mac| mac.chain_update(text).finalize().into_bytes());
-        let bytes = signed.map(|bytes| bytes.iter().map(|byte| format!("{byte:02x}")).collect());
-        bytes.unwrap_or_default()
+        signed.map(|bytes| hex(&bytes)).unwrap_or_default()
     }
 
     /// The number of characters of the key.
@@ -99,6 +98,10 @@ impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SigningKey(…)")
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The index of the last match. Reads all of them, so that the time does not reveal which one matched.

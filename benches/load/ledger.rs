@@ -46,7 +46,8 @@ impl Ledger {
     }
 
     fn entry(&mut self, id: &str) -> Result<&mut Entry> {
-        let number = u128::from_str_radix(id, 16).map_err(|_| format!("not a hexadecimal ID: {id:?}"))?;
+        let number =
+            u128::from_str_radix(id, 16).map_err(|_| format!("not a hexadecimal ID: {id:?}"))?;
         Ok(self.0.entry(number).or_default())
     }
 }

@@ -16,17 +16,17 @@ const ROUNDS: usize = 200;
 /// Repetitions of the query that reads every job.
 const ROUNDS_OVER_ALL: usize = 5;
 
-const BY_TAG: &str = r#"{"query":[["IS","json_extract(state, '$[0]')","WANTED"]],"limit":100}"#;
+const BY_LABEL: &str = r#"{"query":[["IS","json_extract(state, '$[0]')","WANTED"]],"limit":100}"#;
 const OVER_ALL: &str = r#"{"query":[["=","json_extract(payload, '$.wanted')",true]],"limit":100}"#;
 
 /// Medians, in milliseconds.
 pub struct Queries {
     pub jobs: usize,
-    /// By tag, in the small queue.
+    /// By label, in the small queue.
     pub few_ms: f64,
-    /// By tag, in the large queue.
+    /// By label, in the large queue.
     pub many_ms: f64,
-    /// p99 by tag, in the large queue.
+    /// p99 by label, in the large queue.
     pub many_p99_ms: f64,
     /// In the large queue, by a query that reads every job.
     pub over_all_ms: f64,
@@ -42,8 +42,8 @@ pub async fn measure(target: &Target, jobs: usize) -> Result<Queries> {
     // In turns, so that a disturbance affects both.
     let (mut in_few, mut in_many, mut over_all) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        in_few.push(time_query(&mut connection, &few, BY_TAG).await?);
-        in_many.push(time_query(&mut connection, &many, BY_TAG).await?);
+        in_few.push(time_query(&mut connection, &few, BY_LABEL).await?);
+        in_many.push(time_query(&mut connection, &many, BY_LABEL).await?);
     }
     for _ in 0..ROUNDS_OVER_ALL {
         over_all.push(time_query(&mut connection, &many, OVER_ALL).await?);
@@ -82,9 +82,9 @@ async fn fill(target: &Target, queue: &str, numbers: std::ops::Range<usize>) -> 
         let mut connection = Connection::open(target.address(0)?).await?;
         for number in numbers.clone().skip(first).step_by(FILLING) {
             let wanted = number < WANTED;
-            let tag = if wanted { "WANTED" } else { "OTHER" };
+            let label = if wanted { "WANTED" } else { "OTHER" };
             let body = format!(
-                r#"{{"payload":{{"number":{number},"wanted":{wanted},"host":"node-{number}.example.com"}},"state":["{tag}",{{"node":{number}}}]}}"#
+                r#"{{"payload":{{"number":{number},"wanted":{wanted},"host":"node-{number}.example.com"}},"state":["{label}",{{"node":{number}}}]}}"#
             );
             connection.post(&format!("{queue}/job"), &body).await?;
         }

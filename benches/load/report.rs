@@ -144,7 +144,7 @@ pub fn print_waiting(rows: &[(String, Option<Delivery>, Option<Idle>)]) {
 /// Prints the table of queries.
 pub fn print_queries(rows: &[(String, Queries)]) {
     println!(
-        "| Jobq, a query for 10 jobs | jobs | by tag, of 10 | by tag, of all | p99 | ratio | over all, ms |"
+        "| Jobq, a query for 10 jobs | jobs | by label, of 10 | by label, of all | p99 | ratio | over all, ms |"
     );
     println!("|---|---|---|---|---|---|---|");
     for (name, queries) in rows {
@@ -164,7 +164,9 @@ pub fn print_queries(rows: &[(String, Queries)]) {
 
 /// Prints the table of open tabs.
 pub fn print_tabs(tabs: &Tabs) {
-    println!("| open tabs of an idle server | CPU % | CPU % of a single tab | memory of the tabs, MB |");
+    println!(
+        "| open tabs of an idle server | CPU % | CPU % of a single tab | memory of the tabs, MB |"
+    );
     println!("|---|---|---|---|");
     println!(
         "| {} | {:.2} | {:.2} | {:.1} |",

@@ -298,7 +298,11 @@ fn built() -> Result<PathBuf> {
     if server.is_file() {
         return Ok(server);
     }
-    Err(format!("{} does not exist; `make build` builds it", server.display()).into())
+    Err(format!(
+        "{} does not exist; `make build` builds it",
+        server.display()
+    )
+    .into())
 }
 
 /// Ticks per second of the times in `/proc`, 100 on nearly all systems.

@@ -11,7 +11,7 @@ use std::path::Path;
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 
-use super::{Outcome, config, print};
+use super::{Outcome, config, now, print};
 use crate::config::{Doctor, Loaded};
 use crate::store::Inspection;
 
@@ -73,7 +73,7 @@ impl Level {
 }
 
 pub async fn run(loaded: &Loaded, options: &Doctor) -> Outcome {
-    let now = machine::now();
+    let now = now();
     let mut findings = checks::configuration(&options.serve);
     findings.extend(checks::files(loaded, &options.serve));
     findings.extend(machine::check(&options.serve.database, now));

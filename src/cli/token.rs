@@ -126,6 +126,6 @@ fn line(token: &engine::Token) -> String {
         .collect();
     format!(
         "{}\t{}\t{created}\t{description}\t{expires}\t{used}\n",
-        token.namespace, token.name
+        token.namespace, token.token_id
     )
 }

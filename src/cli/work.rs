@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use api::Api;
-use claims::Claims;
+use claims::Worker;
 use outcome::JobEnd;
 use shutdown::Shutdown;
 
@@ -42,8 +42,8 @@ pub async fn run(options: &Work) -> Result<ExitCode, Box<dyn Error>> {
     }
     program::find(options)?;
     let shutdown = Shutdown::on_signals(options.grace)?;
-    let claims = Arc::new(Claims::new(options.clone(), api, shutdown));
-    let counts = claims.run().await?;
+    let worker = Arc::new(Worker::new(options.clone(), api, shutdown));
+    let counts = worker.run().await?;
     tracing::info!(
         completed = counts.of(JobEnd::Completed),
         retried = counts.of(JobEnd::Retried),

@@ -225,11 +225,10 @@ impl Work {
         if self.api != WorkApi::Lmstfy {
             return Ok(());
         }
-        let ttr = self.protocol.ttr;
-        if ttr.subsec_nanos() != 0 {
+        if self.protocol.ttr.subsec_nanos() != 0 {
             return Err("--ttr: expected whole seconds".to_owned());
         }
-        let most = ttr.saturating_sub(self.kill_after + COMPLETION_RESERVE);
+        let most = self.lmstfy_run_max();
         if most.is_zero() || self.time_limit.is_some_and(|limit| limit > most) {
             return Err(
                 "lmstfy cannot extend the time to run of a job: --ttr must be longer than --time-limit, --kill-after \
@@ -242,14 +241,16 @@ impl Work {
 
     /// The maximum run time of a program.
     pub fn run_max(&self) -> Option<Duration> {
-        let most = self
-            .protocol
-            .ttr
-            .saturating_sub(self.kill_after + COMPLETION_RESERVE);
         match self.api {
-            WorkApi::Lmstfy => Some(self.time_limit.unwrap_or(most)),
+            WorkApi::Lmstfy => Some(self.time_limit.unwrap_or_else(|| self.lmstfy_run_max())),
             WorkApi::Qless | WorkApi::Relay | WorkApi::Jobq => self.time_limit,
         }
+    }
+
+    /// How long a program can run within the time to run of an lmstfy job, which cannot be extended.
+    fn lmstfy_run_max(&self) -> Duration {
+        let reserve = self.kill_after + COMPLETION_RESERVE;
+        self.protocol.ttr.saturating_sub(reserve)
     }
 }
 

@@ -161,12 +161,12 @@ async fn run(engine: &Engine, profile: &QueueProfile, of: Job) {
     };
     let heartbeats = 1 + up_to(profile.heartbeats);
     let silent_after = (up_to(100) < profile.silent).then(|| up_to(heartbeats));
-    for beat in 0..heartbeats {
+    for number in 0..heartbeats {
         tokio::time::sleep(Duration::from_millis(profile.heartbeat_ms)).await;
-        if silent_after == Some(beat) {
+        if silent_after == Some(number) {
             return;
         }
-        let state = format!(r#"{{"step": {}, "of": {heartbeats}}}"#, beat + 1);
+        let state = format!(r#"{{"step": {}, "of": {heartbeats}}}"#, number + 1);
         drop(engine.heartbeat_run(run.clone(), Some(Some(state))).await);
     }
     if profile.retries.is_none() {

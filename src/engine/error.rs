@@ -76,7 +76,7 @@ pub enum Error {
     ResponseTooLarge,
     /// Other requests occupy the memory for large requests and responses, the permit of a consistency check or of pages
     /// with a large offset, the subscriptions of long polls, or the next IDs of a recurring job. Nothing was changed.
-    #[error("other requests occupy the memory for large requests and responses; try again")]
+    #[error("the server is busy with other requests; try again")]
     Busy,
     /// The token used for the request has been revoked.
     #[error("the token was revoked")]

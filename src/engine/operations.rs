@@ -40,7 +40,7 @@ const UNDO_GRACE_S: f64 = 5.0;
 pub const ACTIVE_MAX: i64 = 100;
 
 /// Jobs that are selected one by one.
-pub const LISTED_MAX: usize = 1_000;
+pub const SELECTED_JOBS_MAX: usize = 1_000;
 
 /// Limits of the count that is shown before an operation is confirmed.
 pub const COUNT_LIMITS: SearchLimits = SearchLimits {
@@ -246,9 +246,9 @@ pub enum OperationError {
     #[error("the operation can no longer be undone")]
     TooLate,
     #[error("too many operations are running or queued; the limit is {ACTIVE_MAX}")]
-    TooMany,
-    #[error("too many jobs are selected; the limit is {LISTED_MAX}")]
-    TooLong,
+    TooManyOperations,
+    #[error("too many jobs are selected; the limit is {SELECTED_JOBS_MAX}")]
+    TooManyJobs,
     #[error("the search is invalid: {0}")]
     InvalidSearch(#[from] crate::search::SyntaxError),
     #[error("no jobs are selected")]

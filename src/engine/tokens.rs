@@ -33,10 +33,10 @@ pub const NAMESPACE_BYTES_MAX: usize = 255;
 pub const TOKENS_MAX: usize = 1_000;
 
 /// The prefix of a token's token ID. Secrets contain no colon.
-const NAME_PREFIX: &str = "sha256:";
+const TOKEN_ID_PREFIX: &str = "sha256:";
 
 /// Hex digits of the hash in the token ID.
-const NAME_HEX_DIGITS: usize = 16;
+const TOKEN_ID_HEX_DIGITS: usize = 16;
 
 /// The reserved namespace name.
 pub const RESERVED_NAMESPACE: &str = "v0";
@@ -75,7 +75,7 @@ pub enum TokenError {
 pub struct Token {
     pub namespace: String,
     /// Its token ID, which can be used to revoke it: `sha256:` and the first 16 digits of the hash.
-    pub name: String,
+    pub token_id: String,
     pub description: String,
     pub created_at: Time,
     pub expires_at: Option<Time>,
@@ -101,7 +101,7 @@ impl Grant {
 
 impl fmt::Debug for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Grant({}, {})", self.namespace, name(&self.hash))
+        write!(f, "Grant({}, {})", self.namespace, token_id(&self.hash))
     }
 }
 
@@ -131,8 +131,8 @@ pub struct TokenChange {
 }
 
 impl TokenChange {
-    pub fn name(&self) -> String {
-        name(&self.hash)
+    pub fn token_id(&self) -> String {
+        token_id(&self.hash)
     }
 }
 
@@ -274,10 +274,10 @@ impl Engine {
     }
 }
 
-fn name(hash: &Hash) -> String {
-    let mut name = hash.hex();
-    name.truncate(NAME_HEX_DIGITS);
-    format!("{NAME_PREFIX}{name}")
+fn token_id(hash: &Hash) -> String {
+    let mut digits = hash.hex();
+    digits.truncate(TOKEN_ID_HEX_DIGITS);
+    format!("{TOKEN_ID_PREFIX}{digits}")
 }
 
 /// Seconds that an expired token stays listed.

@@ -167,8 +167,8 @@ pub struct UnitOfWork {
     cut_edges: Vec<(i64, i64, String)>,
     /// Dependents of jobs that are not fully loaded, for cycle detection.
     dependents: HashMap<String, Vec<String>>,
-    /// Whether cycle detection reached its read limit.
-    pub is_cycle_search_incomplete: bool,
+    /// The read limit that cycle detection reached, if any.
+    pub cycle_search_limit: Option<cycles::SearchLimit>,
     /// Up to this number, the dependents of each job that others are going to depend on have been counted.
     pub dependents_counted: usize,
     candidates: HashMap<QueueId, Candidates, RandomState>,
@@ -240,7 +240,7 @@ impl UnitOfWork {
             cut_needs: Vec::new(),
             cut_edges: Vec::new(),
             dependents: HashMap::new(),
-            is_cycle_search_incomplete: false,
+            cycle_search_limit: None,
             dependents_counted: usize::MAX,
             candidates: HashMap::default(),
             oldest: Vec::new(),

@@ -131,7 +131,7 @@ async fn requests_commit_groups_and_statements_are_exported() {
     let engine = Engine::open(&options).await.unwrap();
     let routes = router(&engine, &settings, &CancellationToken::new());
     let sampled = format!("00-{TRACE}-{CLIENT_SPAN}-01");
-    let mut answers = Vec::new();
+    let mut traceparents = Vec::new();
     for [put, claim] in JOBS {
         let put = send(&routes, put, &sampled).await;
         assert!(put.status().is_success(), "{put:?}");
@@ -139,7 +139,7 @@ async fn requests_commit_groups_and_statements_are_exported() {
         let claim = send(&routes, claim, "").await;
         assert_eq!(claim.status(), StatusCode::OK, "{claim:?}");
         let trace = claim.headers().get(TRACEPARENT);
-        answers.push(trace.expect("a trace").to_str().unwrap().to_owned());
+        traceparents.push(trace.expect("a trace").to_str().unwrap().to_owned());
     }
     // The client decided not to record this trace.
     let skipped = "00-11111111111111111111111111111111-2222222222222222-00";
@@ -160,8 +160,8 @@ async fn requests_commit_groups_and_statements_are_exported() {
         panic!("no request")
     };
     assert_eq!((jobs, *unknown), (&NAMES[..], "GET none"));
-    for (names, answer) in NAMES.chunks(2).zip(&answers) {
-        assert_traced(&spans, names, answer);
+    for (names, traceparent) in NAMES.chunks(2).zip(&traceparents) {
+        assert_traced(&spans, names, traceparent);
     }
     let everything = format!("{spans:?}");
     assert!(!everything.contains("hidden"), "{everything}");
@@ -181,12 +181,12 @@ const NAMES: [&str; 8] = [
 
 /// The put continues the trace of its client. The claim has a trace of its own, with a link to the put, and its
 /// response has the put's. Both have a commit group with its statements.
-fn assert_traced(spans: &[Span], names: &[&str], answer: &str) {
+fn assert_traced(spans: &[Span], names: &[&str], traceparent: &str) {
     let find = |name: &str| spans.iter().find(|it| it.name == name).unwrap();
     let (put, claim) = (find(names[0]), find(names[1]));
     assert_eq!(hex(&put.trace_id), TRACE);
     assert_eq!(hex(&put.parent_span_id), CLIENT_SPAN);
-    assert_eq!(answer, format!("00-{TRACE}-{}-01", hex(&put.span_id)));
+    assert_eq!(traceparent, format!("00-{TRACE}-{}-01", hex(&put.span_id)));
     let is_linked = claim.links.iter().any(|it| it.span_id == put.span_id);
     assert!(is_linked, "{claim:?}");
     assert_ne!(claim.trace_id, put.trace_id);

@@ -64,6 +64,9 @@ enum Key<'a> {
 
 impl<'a> Key<'a> {
     fn of(key: &'a str) -> Key<'a> {
+        if let Some(jid) = qless_job_id(key) {
+            return Key::QlessJob(jid);
+        }
         if let Some(rest) = key.strip_prefix("ql:") {
             return Key::of_qless(rest);
         }
@@ -78,14 +81,8 @@ impl<'a> Key<'a> {
         }
     }
 
+    /// A key of qless, without its prefix, that is not a job hash.
     fn of_qless(key: &'a str) -> Key<'a> {
-        if let Some(jid) = key.strip_prefix("j:") {
-            let parts = ["-history", "-dependencies", "-dependents"];
-            return match parts.iter().any(|part| jid.ends_with(part)) {
-                true => Key::Known,
-                false => Key::QlessJob(jid),
-            };
-        }
         if let Some(name) = key.strip_prefix("q:") {
             let lists = LISTS.iter().chain(&["recur"]);
             let mut queue = lists.filter_map(|list| name.strip_suffix(*list)?.strip_suffix('-'));
@@ -100,10 +97,22 @@ impl<'a> Key<'a> {
             "config" | "queues" | "paused_queues" | "failures" | "completed" | "tracked"
             | "workers" | "tags" => Key::Known,
             _ if key.starts_with("s:") => Key::Rest("statistics of qless"),
-            _ if ["r:", "w:", "t:"].iter().any(|it| key.starts_with(it)) => Key::Known,
+            _ if ["j:", "r:", "w:", "t:"]
+                .iter()
+                .any(|it| key.starts_with(it)) =>
+            {
+                Key::Known
+            }
             _ => Key::Rest("other keys"),
         }
     }
+}
+
+/// The jid of a job hash of qless; `None` for all other keys, such as the history of a job.
+pub fn qless_job_id(key: &str) -> Option<&str> {
+    let parts = ["-history", "-dependencies", "-dependents"];
+    let jid = key.strip_prefix("ql:j:")?;
+    (!parts.iter().any(|part| jid.ends_with(part))).then_some(jid)
 }
 
 /// Finds all keys, and counts the jobs that the target already has.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use job::{FIELDS, SourceList};
 
 use super::Result;
-use super::keys::{Keys, LISTS, has_fields};
+use super::keys::{Keys, LISTS, has_fields, qless_job_id};
 use super::redis::{PAGE, Redis, Reply};
 use super::target::{RECURRING, Target};
 use crate::engine::{
@@ -405,10 +405,8 @@ async fn note_unlisted(redis: &mut Redis, keys: &Keys, target: &mut Target<'_>) 
         let (page, next) = redis.scan(&at).await?;
         cursor = next;
         let names = page.iter().filter_map(Reply::text);
-        let jids = names.filter_map(|key| Some(key.strip_prefix("ql:j:")?.to_owned()));
-        let parts = ["-history", "-dependencies", "-dependents"];
-        let jids = jids.filter(|jid| !parts.iter().any(|part| jid.ends_with(part)));
-        let jobs: Vec<JobKey> = jids.map(JobKey::qless).collect();
+        let jobs = names.filter_map(|key| Some(JobKey::qless(qless_job_id(&key)?)));
+        let jobs: Vec<JobKey> = jobs.collect();
         for some in jobs.chunks(PAGE) {
             let found = engine.existing_jobs(some).await?;
             for key in some.iter().filter(|key| !found.contains(*key)) {

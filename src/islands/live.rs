@@ -29,10 +29,11 @@ mod zoom;
 #[cfg(not(feature = "hydrate"))]
 mod wire {
     //! On the server, the island's functions are empty.
-    use super::Link;
+    use super::LiveState;
     use leptos::prelude::RwSignal;
 
-    pub fn start(_: RwSignal<Link>, _: RwSignal<String>, _: RwSignal<String>, _: i64, _: u64) {}
+    pub fn start(_: RwSignal<LiveState>, _: RwSignal<String>, _: RwSignal<String>, _: i64, _: u64) {
+    }
     pub fn set_paused(_: bool) {}
     pub fn show_pending() {}
 }
@@ -45,7 +46,7 @@ use leptos::prelude::*;
     not(feature = "hydrate"),
     expect(dead_code, reason = "the server renders only the first state")
 )]
-pub enum Link {
+pub enum LiveState {
     Connecting,
     Live,
     /// The feed is broken; the page is fetched at intervals until it works again.
@@ -53,22 +54,22 @@ pub enum Link {
     Paused,
 }
 
-impl Link {
+impl LiveState {
     fn word(self) -> &'static str {
         match self {
-            Link::Connecting => "Connecting",
-            Link::Live => "Live",
-            Link::Stale => "Stale",
-            Link::Paused => "Paused",
+            LiveState::Connecting => "Connecting",
+            LiveState::Live => "Live",
+            LiveState::Stale => "Stale",
+            LiveState::Paused => "Paused",
         }
     }
 
     fn about(self) -> &'static str {
         match self {
-            Link::Connecting => "Connecting to the live feed",
-            Link::Live => "Updates after every change, usually within 1 s",
-            Link::Stale => "The live feed is unavailable; retrying",
-            Link::Paused => "Live updates are paused",
+            LiveState::Connecting => "Connecting to the live feed",
+            LiveState::Live => "Updates after every change, usually within 1 s",
+            LiveState::Stale => "The live feed is unavailable; retrying",
+            LiveState::Paused => "Live updates are paused",
         }
     }
 }
@@ -81,11 +82,11 @@ pub fn Live(
     /// The number of the feed's state that the page shows.
     seq: u64,
 ) -> impl IntoView {
-    let link = RwSignal::new(Link::Connecting);
+    let link = RwSignal::new(LiveState::Connecting);
     let clock_warning = RwSignal::new(String::new());
     let pending = RwSignal::new(String::new());
     Effect::new(move |_| wire::start(link, clock_warning, pending, now, seq));
-    let paused = move || link.get() == Link::Paused;
+    let paused = move || link.get() == LiveState::Paused;
     view! {
         <span
             class="group flex items-center gap-1.5 text-sm text-muted data-[link=Stale]:font-semibold data-[link=Stale]:text-stalled unscripted:invisible"

@@ -69,14 +69,14 @@ async fn list(State(engine): State<Engine>, path: PathParameters<String>, uri: U
         Err(error) => return of_engine(&error),
     };
     let in_namespace = tokens.iter().filter(|it| it.namespace == namespace);
-    let description = |it: &Token| (it.name.clone(), it.description.as_str().into());
+    let description = |it: &Token| (it.token_id.clone(), it.description.as_str().into());
     let named: Map<String, Value> = in_namespace.clone().map(description).collect();
     // An extension of lmstfy's response, so it is returned only on request.
     if !with_details {
         return Json(json!({ "tokens": named })).into_response();
     }
     let details: Map<String, Value> = in_namespace
-        .map(|it| (it.name.clone(), detail(it)))
+        .map(|it| (it.token_id.clone(), detail(it)))
         .collect();
     Json(json!({ "tokens": named, "details": details })).into_response()
 }

@@ -339,7 +339,7 @@ impl ActionOutcome {
     }
 
     /// Offers to undo the action, which is an operation.
-    fn or_undo(self, operation: i64) -> ActionOutcome {
+    fn with_undo(self, operation: i64) -> ActionOutcome {
         ActionOutcome {
             undo: Some(operation),
             ..self

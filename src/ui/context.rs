@@ -179,7 +179,7 @@ impl ActionContext {
         self.set_cookie(&cookies::setting(setting, value));
     }
 
-    /// Notes in the browser that its user has seen the failures until this time.
+    /// Notes in the browser that its user has seen the failures until this time, in microseconds since 1970.
     pub fn see_failures(&self, until: i64) {
         self.set_cookie(&cookies::failures_seen(until));
     }
@@ -227,14 +227,15 @@ impl Parts {
     }
 }
 
-/// An error as a sentence: with a capital letter and a full stop.
+/// An error as a sentence: with a capital letter and, unless it is a question, a full stop.
 pub fn sentence(error: &impl fmt::Display) -> String {
     let text = error.to_string();
     let mut chars = text.chars();
-    match chars.next() {
-        Some(first) => format!("{}{}.", first.to_uppercase(), chars.as_str()),
-        None => text,
-    }
+    let Some(first) = chars.next() else {
+        return text;
+    };
+    let end = if text.ends_with(['.', '?']) { "" } else { "." };
+    format!("{}{}{end}", first.to_uppercase(), chars.as_str())
 }
 
 #[cfg(test)]
@@ -245,5 +246,7 @@ mod tests {
     fn an_error_becomes_a_sentence() {
         let error = Error::AlreadyComplete { id: "a".to_owned() };
         assert_eq!(sentence(&error), "Job \"a\" is already complete.");
+        assert_eq!(sentence(&"this is wrong."), "This is wrong.");
+        assert_eq!(sentence(&"longer or shorter?"), "Longer or shorter?");
     }
 }

@@ -187,9 +187,9 @@ pub fn router(state: Dashboard) -> Router {
             state.clone(),
             authentication::authenticate,
         ))
-        // Outside of `share`, so that a shared page is the same for all base paths, except for its curl commands.
+        // Outside of `authenticate`, so that redirects to the login page get the base path, too.
         .layer(middleware::from_fn(base_path::add))
-        .layer(middleware::from_fn(count_memory));
+        .layer(middleware::from_fn(reserve_response_memory));
     Router::new()
         // These files exist in compressed forms, too.
         .route("/ui/favicon.svg", get(favicon))
@@ -206,12 +206,12 @@ fn payload_forms() -> Router<Dashboard> {
         .route("/ui/edit", post(page_forms::retry_by_hand))
         .route("/ui/jobq/{name}", post(page_forms::create_record))
         .route("/ui/jobq/{name}/job/{id}", post(page_forms::change))
-        .layer(middleware::from_fn(forms::count_memory))
+        .layer(middleware::from_fn(forms::reserve_form_memory))
         .layer(DefaultBodyLimit::disable())
         .layer(RequestBodyLimitLayer::new(PAYLOAD_FORM_BYTES_MAX))
 }
 
-/// Limits the total time of a request. Each database read has its own limit, but a page makes several reads.
+/// Limits the total time of a request that only reads. Each database read has its own limit, but a page makes several.
 async fn limit_time(request: Request, next: Next) -> Response {
     if request.method() != Method::GET && !access::is_read_function(request.uri().path()) {
         return next.run(request).await;
@@ -222,11 +222,9 @@ async fn limit_time(request: Request, next: Next) -> Response {
 
 /// Reserves the memory of a page until it is compressed or sent. Events and exports stay streams, which keep only a part
 /// in memory.
-async fn count_memory(request: Request, next: Next) -> Response {
+async fn reserve_response_memory(request: Request, next: Next) -> Response {
     let (parts, body) = next.run(request).await.into_parts();
-    let media_type = parts.headers.get(header::CONTENT_TYPE);
-    let is_page = media_type.is_some_and(|its| its.as_bytes().starts_with(b"text/html"));
-    if !is_page && HttpBody::size_hint(&body).exact().is_none() {
+    if !is_page(&parts.headers) && HttpBody::size_hint(&body).exact().is_none() {
         return Response::from_parts(parts, body);
     }
     let Ok(body) = to_bytes(body, RESPONSE_BYTES_MAX).await else {
@@ -237,6 +235,12 @@ async fn count_memory(request: Request, next: Next) -> Response {
         Ok(()) => Response::from_parts(parts, Body::from(body)),
         Err(memory::Busy) => forms::busy(),
     }
+}
+
+/// Whether a response with these headers is a page.
+fn is_page(headers: &HeaderMap) -> bool {
+    let media_type = headers.get(header::CONTENT_TYPE);
+    media_type.is_some_and(|its| its.as_bytes().starts_with(b"text/html"))
 }
 
 /// Logs an error of the engine, and responds with 503.

@@ -51,13 +51,13 @@ pub const OF_SERVER: [OptionDescription; 9] = [
         name: "jobs-history",
         unit: Unit::Seconds,
         about: "How long a complete job is kept.",
-        effect: "Older complete jobs are permanently deleted within 1 s.",
+        effect: "Older complete jobs are permanently deleted. The deletion begins within 1 s.",
     },
     OptionDescription {
         name: "jobs-history-count",
         unit: Unit::Jobs,
         about: "How many complete jobs are kept, newest first.",
-        effect: "Complete jobs beyond this number are permanently deleted within 1 s.",
+        effect: "Complete jobs beyond this number are permanently deleted. The deletion begins within 1 s.",
     },
     OptionDescription {
         name: "max-job-history",
@@ -126,7 +126,7 @@ pub fn of_queue(name: &str) -> Option<OptionDescription> {
 }
 
 /// Splits the full name of a queue option into the queue and the option.
-pub fn queue_of(option: &str) -> Option<(&str, OptionDescription)> {
+pub fn split_queue_option(option: &str) -> Option<(&str, OptionDescription)> {
     let new = OF_QUEUE.into_iter().find_map(|meaning| {
         let queue = option.strip_suffix(meaning.name)?.strip_suffix('-')?;
         Some((queue, meaning))
@@ -147,7 +147,8 @@ mod tests {
 
     #[test]
     fn an_option_names_its_queue() {
-        let found = |option| queue_of(option).map(|(queue, meaning)| (queue, meaning.name));
+        let found =
+            |option| split_queue_option(option).map(|(queue, meaning)| (queue, meaning.name));
         assert_eq!(found("mail-heartbeat"), Some(("mail", "heartbeat")));
         assert_eq!(found("heartbeat-mail"), Some(("mail", "heartbeat")));
         assert_eq!(

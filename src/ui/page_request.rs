@@ -26,7 +26,7 @@ pub struct PageRequest {
     pub now: i64,
     pub display: Display,
     pub flash: Option<Flash>,
-    /// Until when the user of the browser has seen the failures.
+    /// Until when the user of the browser has seen the failures, in microseconds since 1970.
     pub failures_seen: Option<i64>,
     /// Whether this is the refresh of a live page. The response to a refresh leaves the flash to the next page, and
     /// always has status 200, because browsers log other statuses as errors.

@@ -47,12 +47,8 @@ pub async fn total(engine: &Engine) -> Result<Counts> {
 fn sum(queues: &[QueueCounts]) -> Counts {
     queues
         .iter()
-        .map(counts_of)
+        .map(|queue| queue.counts)
         .fold(Counts::default(), Counts::plus)
-}
-
-pub fn counts_of(queue: &QueueCounts) -> Counts {
-    queue.counts
 }
 
 pub fn times(job: &Job, now: Time) -> JobTimes {

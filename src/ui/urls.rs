@@ -11,6 +11,9 @@ use crate::ui::model::series::StatisticsQuery;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::urls::encoding::{encode, segment};
 
+/// The login page.
+pub const LOGIN: &str = "/ui/login";
+
 /// The page of the failure groups.
 pub const FAILURES: &str = "/ui/failures";
 
@@ -79,8 +82,8 @@ fn with(mut address: String, parameter: &str, value: &str) -> String {
     address
 }
 
-/// The statistics of a queue on a day, by its number since 1970; of today if `None`.
-pub fn stats(queue_ref: &QueueRef, day: Option<i64>) -> String {
+/// The statistics of a queue on a day, in days since 1970; of today if `None`.
+pub fn daily_stats(queue_ref: &QueueRef, day: Option<i64>) -> String {
     let day = day.map_or(String::new(), |day| format!("?day={}", time::date(day)));
     format!("{}/stats{day}", queue(queue_ref))
 }
@@ -138,7 +141,7 @@ pub fn job(queue_ref: &QueueRef, id: &str) -> String {
 }
 
 /// The page of a job in a list.
-pub fn row(job: &JobRow) -> String {
+pub fn listed_job(job: &JobRow) -> String {
     match job.dead_number {
         Some(number) => dead_job(&job.queue_ref, number),
         None => self::job(&job.queue_ref, &job.id),
@@ -203,7 +206,7 @@ pub fn failure(group: &str) -> String {
 }
 
 /// The jobs of a failure group that failed in a range, with this fingerprint.
-pub fn failure_group(group: &str, range: &str, fingerprint: &str) -> String {
+pub fn filtered_failure(group: &str, range: &str, fingerprint: &str) -> String {
     let range = if range == "all" { "" } else { range };
     with_fields(&failure(group), [("range", range), ("fp", fingerprint)])
 }
@@ -225,7 +228,7 @@ pub fn recurring_in(queue: &str) -> String {
     with("/ui/recurring".to_owned(), "?queue=", queue)
 }
 
-/// Maximum length of an address, in bytes.
+/// Maximum length of an address made by [`with_fields`], in bytes, without the fragment.
 const ADDRESS_BYTES_MAX: usize = 8_000;
 
 /// The form for a new recurring job, filled with these values.
@@ -249,7 +252,8 @@ pub fn recurring_form(form: &RecurringForm) -> String {
     with_fields("/ui/recurring", fields) + "#new"
 }
 
-/// The path of a page with a form filled with these values. Omits values that are empty or make the address too long.
+/// The address of a page with these query parameters. Omits values that are empty or would make the address longer than
+/// `ADDRESS_BYTES_MAX`.
 pub fn with_fields<'a>(page: &str, fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut address = page.to_owned();
     let mut mark = '?';

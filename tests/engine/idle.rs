@@ -2,11 +2,26 @@
 
 use std::time::Duration;
 
-use switchyard::engine::{Claim, Engine, Publish, QueueKey};
-use tokio::time::{Instant, sleep};
+use switchyard::engine::{Claim, Engine, ManualClock, Options, Publish, QueueKey, Time};
+use tempfile::TempDir;
 
-/// A longer wait is a hang.
-const PATIENCE: Duration = Duration::from_secs(60);
+const START: Time = Time(1_000_000_000_000);
+
+/// An engine that deletes empty queues after half a second, and its clock.
+async fn open(folder: &TempDir) -> (Engine, ManualClock) {
+    let clock = ManualClock::at(START);
+    let options = Options {
+        empty_queue_age: Some(Duration::from_millis(500)),
+        ..super::pauses::with_clock(&clock, folder)
+    };
+    (Engine::open(&options).await.unwrap(), clock)
+}
+
+/// Runs maintenance this long after the start.
+async fn maintain_after(seconds: f64, engine: &Engine, clock: &ManualClock) {
+    clock.set(START.plus_seconds(seconds));
+    engine.maintain().await.unwrap();
+}
 
 fn queue(name: &str) -> QueueKey {
     QueueKey::lmstfy("ns", name)
@@ -31,7 +46,8 @@ async fn is_known(engine: &Engine, name: &str) -> bool {
 
 #[tokio::test]
 async fn empty_queues_are_deleted_and_others_are_kept() {
-    let engine = super::opened(Duration::from_millis(500)).await;
+    let folder = TempDir::new().unwrap();
+    let (engine, clock) = open(&folder).await;
     let replied = publish(&engine, "replies", 0).await;
     let claim = Claim::of(queue("replies"), "", 1);
     assert_eq!(engine.claim(claim.clone(), None).await.unwrap().len(), 1);
@@ -43,11 +59,12 @@ async fn empty_queues_are_deleted_and_others_are_kept() {
         let gone = engine.acknowledge(queue(name), vec![id]).await.unwrap();
         assert_eq!(gone, 1);
     }
-    let began = Instant::now();
-    while is_known(&engine, "replies").await {
-        assert!(began.elapsed() < PATIENCE, "the empty queue is not deleted");
-        sleep(Duration::from_millis(100)).await;
+    // The first round finds that the queue is empty, the second one marks it, and the third one deletes it.
+    for seconds in [1.0, 2.0, 10.0] {
+        assert!(is_known(&engine, "replies").await);
+        maintain_after(seconds, &engine, &clock).await;
     }
+    assert!(!is_known(&engine, "replies").await);
     for name in ["waits", "sleeps", "paused"] {
         assert!(is_known(&engine, name).await, "{name} is gone");
     }
@@ -60,10 +77,10 @@ async fn empty_queues_are_deleted_and_others_are_kept() {
 
 #[tokio::test]
 async fn a_queue_that_is_used_in_time_is_kept() {
-    let engine = super::opened(Duration::from_millis(500)).await;
+    let folder = TempDir::new().unwrap();
+    let (engine, clock) = open(&folder).await;
     let id = publish(&engine, "q", 0).await;
     engine.acknowledge(queue("q"), vec![id]).await.unwrap();
-    let began = Instant::now();
     let known = async || {
         engine
             .queue(&queue("q"), None)
@@ -73,15 +90,14 @@ async fn a_queue_that_is_used_in_time_is_kept() {
             .queue
     };
     let number = known().await.id;
-    while !known().await.forgotten {
-        assert!(
-            began.elapsed() < PATIENCE,
-            "no server marks the empty queue"
-        );
-        sleep(Duration::from_millis(20)).await;
+    for seconds in [1.0, 2.0] {
+        assert!(!known().await.forgotten);
+        maintain_after(seconds, &engine, &clock).await;
     }
+    assert!(known().await.forgotten);
     publish(&engine, "q", 0).await;
     assert!(!known().await.forgotten);
+    maintain_after(10.0, &engine, &clock).await;
     assert_eq!(known().await.id, number);
     engine.close().await;
 }

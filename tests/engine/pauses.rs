@@ -131,7 +131,8 @@ async fn polls_wake_at_the_end_of_a_pause() {
     pause(&engine, "", Some(soon(3_600.0))).await;
     let early = waiting(&engine);
     assert_eq!(claimed(&engine).await, None);
-    let end = soon(0.5);
+    // Late enough that the pause begins before, even on a busy machine.
+    let end = soon(2.0);
     pause(&engine, "", Some(end)).await;
     let late = waiting(&engine);
     let mut ids = [early.await.unwrap(), late.await.unwrap()];

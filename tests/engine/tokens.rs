@@ -21,7 +21,7 @@ async fn open_at(path: &Path) -> Engine {
 
 async fn names(engine: &Engine) -> Vec<String> {
     let tokens = engine.tokens().await.unwrap();
-    tokens.into_iter().map(|token| token.name).collect()
+    tokens.into_iter().map(|token| token.token_id).collect()
 }
 
 #[tokio::test]
@@ -86,14 +86,14 @@ async fn tokens_are_listed_and_revoked_by_a_public_name() {
     assert_eq!(shown, [("a", ""), ("b", "x")]);
     assert!(tokens[0].created_at.0 > 0);
     // printf %s a-secret-of-20-bytes | sha256sum
-    assert_eq!(tokens[1].name, "sha256:8d175a103b197698");
+    assert_eq!(tokens[1].token_id, "sha256:8d175a103b197698");
     let grant = engine.authenticate_token("a", &secret).await.unwrap();
     let debug = format!("{tokens:?} {grant:?}");
     assert!(
         !debug.contains(&secret) && !debug.contains(SECRET),
         "{debug}"
     );
-    let name = &tokens[1].name;
+    let name = &tokens[1].token_id;
     assert_eq!(engine.authenticate_token("b", name).await.unwrap(), None);
     assert!(!engine.revoke_token("a", name).await.unwrap());
     assert!(
@@ -103,7 +103,7 @@ async fn tokens_are_listed_and_revoked_by_a_public_name() {
             .unwrap()
     );
     assert!(engine.revoke_token("b", name).await.unwrap());
-    assert_eq!(names(&engine).await, [tokens[0].name.clone()]);
+    assert_eq!(names(&engine).await, [tokens[0].token_id.clone()]);
 }
 
 #[tokio::test]

@@ -6,8 +6,8 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
+use crate::support::eventually;
 use crate::support::keys::ADMIN;
-use crate::support::lmstfy::eventually;
 use crate::support::{Server, database, log::Logged};
 
 /// A folder with a configuration file.

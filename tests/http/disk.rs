@@ -9,8 +9,9 @@ use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 use tempfile::TempDir;
 
+use crate::support::eventually;
 use crate::support::jobq::{self, Jobq};
-use crate::support::lmstfy::{Lmstfy, eventually};
+use crate::support::lmstfy::Lmstfy;
 use crate::support::metrics::metrics_when;
 use crate::support::postgres::Postgres;
 use crate::support::relay::{self, Relay};

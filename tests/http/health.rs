@@ -3,7 +3,7 @@
 use reqwest::StatusCode;
 use tokio::net::TcpStream;
 
-use crate::support::lmstfy::eventually;
+use crate::support::eventually;
 use crate::support::metrics::{Metrics, metrics_when};
 use crate::support::postgres::Postgres;
 use crate::support::{Server, raw};

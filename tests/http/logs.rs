@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::support::lmstfy::{Lmstfy, eventually};
+use crate::support::eventually;
+use crate::support::lmstfy::Lmstfy;
 use crate::support::log::Logged;
 
 /// The lines about requests, as JSON.

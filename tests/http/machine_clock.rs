@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::database;
-use crate::support::lmstfy::eventually;
+use crate::support::eventually;
 use crate::support::machine_clock::MachineClock;
 
 /// On Postgres, the clock is the database's (`cluster/machine_clock.rs`).

@@ -8,7 +8,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::support::lmstfy::{Lmstfy, eventually};
+use crate::support::eventually;
+use crate::support::lmstfy::Lmstfy;
 use crate::support::metrics::{Metrics, metrics_when};
 use crate::support::raw::Connection;
 use crate::support::{Server, settings};

@@ -13,7 +13,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use tempfile::TempDir;
 
 use crate::support::disk::Disk;
-use crate::support::lmstfy::eventually;
+use crate::support::eventually;
 use crate::support::random::Random;
 use crate::support::{Server, database, settings};
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{Server, Stream};
 
 /// A guard against a stream without an end; no test waits this long.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn the_stream_has_the_same_events_as_the_list() {

@@ -11,7 +11,7 @@ use std::process::{Output, Stdio};
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::support::lmstfy::eventually;
+use crate::support::eventually;
 use crate::support::pair::Pair;
 use crate::support::{Server, postgres};
 

@@ -3,6 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::support::metrics::wait_until_polling;
 use crate::support::{Caller, Server, ids, raw::Connection};
 
 #[tokio::test]
@@ -254,21 +255,22 @@ async fn all_waiting_workers_get_jobs() {
 #[tokio::test]
 async fn a_worker_that_disconnects_while_waiting_claims_no_job() {
     let server = Server::with(&[]);
+    let mut ghosts = Vec::new();
     for round in 0..5 {
-        let ghost = format!("ghost{round}");
         let mut connection = Connection::to(&server).await;
         let request =
-            format!("GET /get/work?wait=60&host={ghost} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+            format!("GET /get/work{round}?wait=60&host=ghost HTTP/1.1\r\nhost: localhost\r\n\r\n");
         connection.write(request).await;
-        server.client().wait_until_seen(&ghost).await;
-        drop(connection);
-        // The server detects the closed connection before these requests.
-        for _ in 0..5 {
-            server.client().get("/queues").await.ok();
-        }
+        ghosts.push(connection);
+    }
+    wait_until_polling(&server, ghosts.len()).await;
+    drop(ghosts);
+    wait_until_polling(&server, 0).await;
+    for round in 0..5 {
+        let queue = format!("work{round}");
         let id = format!("job{round}");
-        server.client().add_ids("work", &[&id]).await;
-        let job = server.by("w").pop("work").await;
+        server.client().add_ids(&queue, &[&id]).await;
+        let job = server.by("w").pop(&queue).await;
         assert_eq!((&job["id"], &job["worker"]), (&json!(id), &json!("w")));
         let history = job["history"].as_array().unwrap();
         let popped = history.iter().filter(|entry| entry["what"] == "popped");

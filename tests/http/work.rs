@@ -21,7 +21,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use crate::support::lmstfy::eventually;
+use crate::support::eventually;
 use crate::support::{Server, signal};
 
 /// A guard against a worker that does not end; no test waits this long.

@@ -1,14 +1,9 @@
 //! A client of the qless API with a worker name and a time.
 
-use std::time::Duration;
-
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Response, Server, escape};
-
-/// A guard against a worker that never appears; no test waits this long.
-const PATIENCE: Duration = Duration::from_secs(30);
+use super::{Response, Server, escape, eventually};
 
 /// Calls the server as the worker `host` and at the time `now`, if they are set.
 #[derive(Clone, Copy, Debug)]
@@ -151,18 +146,12 @@ impl<'a> Caller<'a> {
     /// Waits until this worker has asked for a job. A worker is listed from its first request for a job, even if it got
     /// none.
     pub async fn wait_until_seen(self, worker: &str) {
-        let seen = async {
-            loop {
-                let workers = self.get("/workers").await.ok();
-                let mut names = workers.as_array().unwrap().iter().map(|seen| &seen["name"]);
-                if names.any(|name| name == worker) {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        let seen = tokio::time::timeout(PATIENCE, seen).await;
-        assert!(seen.is_ok(), "{worker} has not asked for a job");
+        eventually(&format!("{worker} asks for a job"), async || {
+            let workers = self.get("/workers").await.ok();
+            let mut names = workers.as_array().unwrap().iter().map(|seen| &seen["name"]);
+            names.any(|name| name == worker)
+        })
+        .await;
     }
 
     /// Completes a job that this worker has claimed.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Caller, Server, raw};
 
 /// Checks that qless does not show the jobs with these IDs, which are in the queues `work` and `other`. Also checks
-/// that no queue with one of these names (percent-encoded) has a job, and that no event contains one of these words.
+/// that no queue with one of these names has a job, and that no event contains one of these words.
 pub async fn assert_hidden_from_qless<T: AsRef<str>>(
     server: &Server,
     ids: &[T],

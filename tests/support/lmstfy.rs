@@ -15,9 +15,6 @@ pub use reply::{Job, Reply};
 /// A guard against a missing response; no test waits this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often a condition is checked again.
-const AGAIN: Duration = Duration::from_millis(20);
-
 /// A client for one namespace.
 ///
 /// A parameter `at` is the name of a queue, optionally with a query: `work?ttl=5`.
@@ -294,22 +291,6 @@ impl Lmstfy {
         let token = self.token.as_ref();
         token.map_or_else(String::new, |token| format!("x-token: {token}\r\n"))
     }
-
-    /// Waits until the consumers that were started before are waiting. The server accepts connections in order, so it
-    /// has accepted theirs before these.
-    pub async fn wait_until_polling(&self, server: &Server) {
-        for _ in 0..10 {
-            let path = format!("/api/{}/settled/size", self.namespace);
-            let mut connection = Connection::to(server).await;
-            let head = format!(
-                "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{}\r\n",
-                self.header()
-            );
-            connection.write(head).await;
-            let response = timeout(PATIENCE, connection.read_to_end()).await;
-            Reply::parse(path, &response.expect("an answer")).json(200);
-        }
-    }
 }
 
 /// A blocking consume. Dropping it closes the connection.
@@ -356,15 +337,6 @@ fn escape_id(id: &str) -> String {
         id.to_owned()
     } else {
         escape(id)
-    }
-}
-
-/// Waits until the condition is true. Panics after a timeout.
-pub async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
-    let began = Instant::now();
-    while !condition().await {
-        assert!(began.elapsed() < PATIENCE, "not in time: {what}");
-        tokio::time::sleep(AGAIN).await;
     }
 }
 

@@ -62,7 +62,7 @@ pub async fn metrics_when(
     condition: impl Fn(&Metrics) -> bool,
 ) -> Metrics {
     let last = std::cell::RefCell::new(None);
-    super::lmstfy::eventually(what, async || {
+    super::eventually(what, async || {
         let metrics = Metrics::of(server).await;
         let is_true = condition(&metrics);
         last.replace(Some(metrics));
@@ -70,6 +70,16 @@ pub async fn metrics_when(
     })
     .await;
     last.into_inner().expect("the condition was checked")
+}
+
+/// Waits until exactly this number of requests wait for a job. Takes up to 1 s if the metrics were read shortly before,
+/// so tests start all their polls first.
+pub async fn wait_until_polling(server: &Server, count: usize) {
+    let what = format!("{count} requests wait");
+    metrics_when(server, &what, |it| {
+        it.value("switchyard_long_polls") == Some(count as f64)
+    })
+    .await;
 }
 
 /// Runs `promtool` with this input. Panics with its output if it finds a problem; does nothing if it is not installed.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::bearer::{Bearer, reply};
-use super::lmstfy::eventually;
+use super::eventually;
 use super::{Server, escape};
 
 /// Maximum number of jobs of an enqueue in mode `unique`.

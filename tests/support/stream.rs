@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Server;
 
 /// A guard against a stream without events; no test waits this long.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An open stream of `/events`.
 pub struct Stream {

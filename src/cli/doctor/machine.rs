@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Resource, getrlimit};
 use rustix::system::uname;
 use serde_json::{Value, json};
 
 use super::Finding;
+use crate::cli::micros;
 use crate::store::{database_file, folder_of};
 
 /// The clock is wrong if it is earlier: 2026-01-01, in microseconds since 1970.
@@ -22,16 +22,6 @@ const OPEN_FILES_MIN: u64 = 4_096;
 
 /// Free space below which the disk counts as almost full: four times the largest reserve.
 const FREE_MIN: u64 = 128 << 20;
-
-/// The current time, in microseconds since 1970.
-pub fn now() -> i64 {
-    micros(SystemTime::now())
-}
-
-fn micros(time: SystemTime) -> i64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
-}
 
 /// Kernel and architecture.
 pub fn describe() -> Value {

@@ -3,10 +3,9 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use hyper::header::HeaderName;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::{Result, Session};
+use super::{Result, SEC_FETCH_SITE, Session};
 use crate::cli::exit::{Code, Failure};
 use crate::cli::output::printable;
 use crate::cli::{Outcome, print, print_notice, try_print};
@@ -21,8 +20,6 @@ const WAIT_MAX: Duration = Duration::from_secs(15);
 
 /// Minimum time between two outputs of a watched command.
 const INTERVAL: Duration = Duration::from_secs(1);
-
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The feed of a server. Connects again after a failure, with increasing delays.
 pub struct Feed {

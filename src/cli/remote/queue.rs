@@ -5,6 +5,7 @@ use serde_json::json;
 use super::feed::watched;
 use super::rows::{
     ago, job_json, job_table, pause_status, queue_json, queue_name, queue_ref, queue_table,
+    record_table,
 };
 use super::{ActionOutcome, Result, Session};
 use crate::cli::exit::Failure;
@@ -386,18 +387,12 @@ async fn show_records(session: &Session, queue: &QueueName, limit: Limit) -> Res
     for state in &view.states {
         states.row([state.word.clone(), number(state.count)]);
     }
-    let mut table = crate::cli::output::Table::new(&["ID", "STATE", "MODIFIED", "PAYLOAD"]);
-    for row in rows {
-        let state = row.state.unwrap_or_default();
-        table.row([
-            row.id.to_string(),
-            state,
-            ago(Some(row.modified)),
-            row.preview,
-        ]);
-    }
     let about = fields([("queue", name), ("jobs", number(view.total))]);
-    Ok(format!("{about}\n{}\n{}", states.render(), table.render()))
+    Ok(format!(
+        "{about}\n{}\n{}",
+        states.render(),
+        record_table(&rows)
+    ))
 }
 
 /// Whether the name of the queue contains this text, ignoring case.

@@ -1,9 +1,8 @@
 //! The rows of lists, as JSON and as tables. Times in JSON are RFC 3339; tables show them relative to now.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use serde_json::{Value, json};
 
+use crate::cli::now;
 use crate::cli::output::Table;
 use crate::config::QueueName;
 use crate::time::{self, number, relative};
@@ -14,14 +13,7 @@ use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::recurring::RecurringRow;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::model::worker::WorkerRow;
-
-/// The current time of this machine, in microseconds since 1970.
-pub fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
-    })
-}
+use crate::ui::pages::records::model::RecordRow;
 
 /// A time relative to now; empty if there is none.
 pub fn ago(at: Option<i64>) -> String {
@@ -190,6 +182,20 @@ pub fn job_table(rows: &[JobRow]) -> String {
             retries,
             row.tags.join(","),
             job_note(row),
+        ]);
+    }
+    table.render()
+}
+
+/// The records of a Jobq queue.
+pub fn record_table(rows: &[RecordRow]) -> String {
+    let mut table = Table::new(&["ID", "STATE", "MODIFIED", "PAYLOAD"]);
+    for row in rows {
+        table.row([
+            row.id.to_string(),
+            row.state.clone().unwrap_or_default(),
+            ago(Some(row.modified)),
+            row.preview.clone(),
         ]);
     }
     table.render()

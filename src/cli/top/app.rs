@@ -149,27 +149,27 @@ impl App {
         }
     }
 
-    fn has(&self, name: &str) -> bool {
+    fn matches_filter(&self, name: &str) -> bool {
         self.filter.is_empty() || name.to_lowercase().contains(&self.filter.to_lowercase())
     }
 
     /// The queues that match the filter.
     pub fn queues(&self) -> Vec<&QueueRow> {
         let rows = self.loaded.iter().flat_map(|it| &it.overview.queues);
-        rows.filter(|row| self.has(&queue_name(&row.queue_ref)))
+        rows.filter(|row| self.matches_filter(&queue_name(&row.queue_ref)))
             .collect()
     }
 
     /// The failure groups that match the filter.
     pub fn groups(&self) -> Vec<&GroupRow> {
         let rows = self.loaded.iter().flat_map(|it| &it.overview.groups);
-        rows.filter(|row| self.has(&row.group)).collect()
+        rows.filter(|row| self.matches_filter(&row.group)).collect()
     }
 
     /// The workers that match the filter.
     pub fn workers(&self) -> Vec<&WorkerRow> {
         let rows = self.loaded.iter().flat_map(|it| &it.overview.workers);
-        rows.filter(|row| self.has(&row.name)).collect()
+        rows.filter(|row| self.matches_filter(&row.name)).collect()
     }
 
     /// What is loaded, if it belongs to the view that is shown.
@@ -180,7 +180,7 @@ impl App {
     /// The jobs of the view that match the filter.
     pub fn jobs(&self) -> Vec<&JobRow> {
         let rows = self.current().flat_map(|it| &it.jobs);
-        rows.filter(|row| self.has(&row.id)).collect()
+        rows.filter(|row| self.matches_filter(&row.id)).collect()
     }
 
     /// The lines of the view that match the filter.
@@ -188,7 +188,7 @@ impl App {
         let lines = self.current().flat_map(|it| &it.lines);
         lines
             .map(String::as_str)
-            .filter(|line| self.has(line))
+            .filter(|line| self.matches_filter(line))
             .collect()
     }
 

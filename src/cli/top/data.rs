@@ -2,7 +2,7 @@
 
 use super::app::Action;
 use crate::cli::exit::Failure;
-use crate::cli::remote::rows::{now, queue_name};
+use crate::cli::remote::rows::{queue_name, record_table};
 use crate::cli::remote::{Session, begin, change, pause, resume, show_job};
 use crate::config::{Job, JobAction, PauseOptions, QueueName};
 use crate::time::number;
@@ -125,18 +125,11 @@ async fn records(session: &Session, queue_ref: &QueueRef) -> Result<Vec<String>,
         page: PagePlace::default(),
     };
     let view = session.read(call).await?;
-    let mut table = crate::cli::output::Table::new(&["ID", "STATE", "MODIFIED", "PAYLOAD"]);
-    if let RecordList::Page(rows, ..) = view.list {
-        for row in rows {
-            table.row([
-                row.id.to_string(),
-                row.state.unwrap_or_default(),
-                crate::time::relative(row.modified, now()),
-                row.preview,
-            ]);
-        }
-    }
-    Ok(table.render().lines().map(str::to_owned).collect())
+    let rows = match view.list {
+        RecordList::Page(rows, ..) => rows,
+        RecordList::Found(_) | RecordList::Refused(_) | RecordList::Nothing => Vec::new(),
+    };
+    Ok(record_table(&rows).lines().map(str::to_owned).collect())
 }
 
 /// Runs an action. Returns a message for the user.

@@ -9,8 +9,9 @@ use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row, Table, TableState};
 
 use super::app::{App, Prompt};
 use super::data::View;
+use crate::cli::now;
 use crate::cli::output::printable;
-use crate::cli::remote::rows::{ago, now, queue_name};
+use crate::cli::remote::rows::{ago, queue_name};
 use crate::time::{relative, seconds};
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::state::{Counts, EffectiveState};

@@ -8,7 +8,7 @@ use super::app::{Action, App, Effect, Prompt};
 use super::data::{Loaded, View};
 use super::draw::draw;
 use crate::cli::exit::{Code, Failure};
-use crate::cli::remote::rows::now;
+use crate::cli::now;
 use crate::ui::model::failure::GroupRow;
 use crate::ui::model::job::JobRow;
 use crate::ui::model::queue::{PauseDetails, QueueRow};

@@ -26,7 +26,7 @@ const CLAIM_MAX: usize = 25;
 
 /// A worker.
 #[derive(Debug)]
-pub struct Claims {
+pub struct Worker {
     pub options: Work,
     pub api: Api,
     pub shutdown: Shutdown,
@@ -51,14 +51,14 @@ struct Running {
     ended: CancellationToken,
 }
 
-impl Claims {
-    pub fn new(options: Work, api: Api, shutdown: Shutdown) -> Claims {
+impl Worker {
+    pub fn new(options: Work, api: Api, shutdown: Shutdown) -> Worker {
         let slot_count = if options.once { 1 } else { options.concurrency };
         let variables = vec![
             ("SWITCHYARD_API", api.name().to_owned()),
             ("SWITCHYARD_SERVER", options.connection.server.clone()),
         ];
-        Claims {
+        Worker {
             options,
             api,
             shutdown,

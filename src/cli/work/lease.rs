@@ -69,7 +69,7 @@ async fn send_heartbeat(
                         extended.saturating_sub(past),
                     )))
                 }
-                Ok(beat) => Some(beat),
+                Ok(result) => Some(result),
                 Err(error) => {
                     tracing::warn!(queue = job.queue, id = job.id, %error, "a heartbeat failed");
                     backoff.pause(&error).await;
@@ -85,8 +85,8 @@ async fn send_heartbeat(
         };
         tokio::select! {
             biased;
-            beat = attempt => if let Some(beat) = beat {
-                return beat;
+            result = attempt => if let Some(result) = result {
+                return result;
             },
             () = expired => {
                 return HeartbeatResult::Lost("its lease expired, because the server did not respond".to_owned());

@@ -8,7 +8,7 @@ use tokio::time::{sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::api::{Report, ReportResult};
-use super::claims::Claims;
+use super::claims::Worker;
 use super::job::Job;
 use super::lease;
 use super::lines::LineProgram;
@@ -58,7 +58,7 @@ impl Run {
     }
 }
 
-impl Claims {
+impl Worker {
     /// Processes a job. `superseded` is canceled when this worker claims the job again.
     pub async fn process(&self, job: &Job, superseded: &CancellationToken) -> JobEnd {
         let ended = match self.supervise(job, superseded).await {

@@ -232,7 +232,7 @@ SELECT list(c.queue, c.day, sum(counted) - sum(recorded), sum(repaired)),
     'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" has a stored count of ' || sum(recorded)
     || ' still-failed jobs for one day; actual: ' || sum(counted)
 FROM (SELECT queue, day, n AS recorded, 0 AS counted, CASE WHEN server = {repairs} THEN n ELSE 0 END AS repaired
-      FROM tallies WHERE kind = {kind_outcome} AND slot = 1
+      FROM tallies WHERE kind = {kind_outcome} AND slot = {still_failed}
       UNION ALL SELECT queue, (failure_at - (failure_at % 86400000000 + 86400000000) % 86400000000) / 86400000000,
           0, 1, 0 FROM jobs WHERE state = {failed} AND failure_at IS NOT NULL) AS c
 LEFT JOIN queues AS q ON q.id = c.queue
@@ -240,9 +240,9 @@ WHERE EXISTS (SELECT 1 FROM tallies AS t WHERE t.kind = {kind_outcome} AND t.que
 GROUP BY c.queue, c.day HAVING sum(recorded) <> sum(counted) LIMIT 1000",
         repair: "
 INSERT INTO tallies (kind, queue, day, slot, server, n)
-SELECT {kind_outcome}, k.int(0), k.int(1), 1, {repairs}, k.int(2) FROM rows($1) AS k
+SELECT {kind_outcome}, k.int(0), k.int(1), {still_failed}, {repairs}, k.int(2) FROM rows($1) AS k
 WHERE k.int(3) = coalesce((SELECT t.n FROM tallies AS t WHERE t.kind = {kind_outcome} AND t.queue = k.int(0)
-    AND t.day = k.int(1) AND t.slot = 1 AND t.server = {repairs}), 0)
+    AND t.day = k.int(1) AND t.slot = {still_failed} AND t.server = {repairs}), 0)
 ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + excluded.n",
     },
     Kind {
@@ -251,7 +251,7 @@ ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + exclu
 SELECT list(c.kind, c.queue, c.day, sum(counted) - sum(recorded), sum(repaired),
         coalesce(sum(recorded * mean) / nullif(sum(recorded), 0), 0)),
     'queue \"' || coalesce(max(q.name), CAST(c.queue AS TEXT)) || '\" has a stored count of ' || sum(recorded) || ' jobs that '
-    || CASE c.kind WHEN 1 THEN 'waited' ELSE 'ran' END || ' on one day; its histogram has ' || sum(counted)
+    || CASE c.kind WHEN {kind_wait} THEN 'waited' ELSE 'ran' END || ' on one day; its histogram has ' || sum(counted)
 FROM (SELECT kind, queue, day, CASE WHEN slot < 0 THEN n ELSE 0 END AS recorded,
           CASE WHEN slot < 0 THEN 0 ELSE n END AS counted, mean,
           CASE WHEN slot < 0 AND server = {repairs} THEN n ELSE 0 END AS repaired
@@ -260,9 +260,9 @@ LEFT JOIN queues AS q ON q.id = c.queue
 GROUP BY c.kind, c.queue, c.day HAVING sum(recorded) <> sum(counted) LIMIT 1000",
         repair: "
 INSERT INTO tallies (kind, queue, day, slot, server, n, mean, m2)
-SELECT k.int(0), k.int(1), k.int(2), -1, {repairs}, k.int(3), k.real(5), 0 FROM rows($1) AS k
+SELECT k.int(0), k.int(1), k.int(2), {summary}, {repairs}, k.int(3), k.real(5), 0 FROM rows($1) AS k
 WHERE k.int(4) = coalesce((SELECT t.n FROM tallies AS t WHERE t.kind = k.int(0) AND t.queue = k.int(1)
-    AND t.day = k.int(2) AND t.slot = -1 AND t.server = {repairs}), 0)
+    AND t.day = k.int(2) AND t.slot = {summary} AND t.server = {repairs}), 0)
 ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + excluded.n",
     },
     Kind {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::engine::unit_of_work::Needs;
+use crate::engine::test_support::run_sql;
 use crate::engine::{Put, QueueKey, engine_without_tasks};
 use crate::store::Arg;
 
@@ -70,14 +70,6 @@ async fn engine_with_jobs() -> Engine {
     engine
 }
 
-async fn run(engine: &Engine, sql: &'static str) {
-    let write = engine.write(Needs::default(), None, 1, move |work| {
-        work.add_statements([Statement::new(sql, [])]);
-        Ok(())
-    });
-    write.await.unwrap();
-}
-
 async fn repair_once(engine: &Engine, problems: &[Inconsistency]) {
     let repair = SystemTask::Repair(engine.check_parameters(None), problems.into());
     engine.run_system_task(repair).await.unwrap();
@@ -87,8 +79,8 @@ async fn repair_once(engine: &Engine, problems: &[Inconsistency]) {
 #[tokio::test]
 async fn counters_are_repaired_once() {
     let engine = engine_with_jobs().await;
-    run(&engine, "UPDATE tallies SET n = n + 5 WHERE kind = 0").await;
-    run(&engine, "UPDATE tag_counts SET n = n - 1").await;
+    run_sql(&engine, "UPDATE tallies SET n = n + 5 WHERE kind = 0").await;
+    run_sql(&engine, "UPDATE tag_counts SET n = n - 1").await;
     let problems = engine.check(None).await.unwrap();
     assert_eq!(problems.len(), 5, "{problems:?}");
     for _ in 0..2 {
@@ -96,7 +88,7 @@ async fn counters_are_repaired_once() {
         assert_eq!(engine.check(None).await.unwrap(), []);
     }
     // A later difference is repaired in addition to the first.
-    run(
+    run_sql(
         &engine,
         "UPDATE tallies SET n = n - 2 WHERE kind = 0 AND server = 0",
     )
@@ -111,7 +103,7 @@ async fn counters_are_repaired_once() {
 #[tokio::test]
 async fn counters_that_change_between_check_and_repair_are_repaired() {
     let engine = engine_with_jobs().await;
-    run(&engine, "UPDATE tallies SET n = n + 5 WHERE kind = 0").await;
+    run_sql(&engine, "UPDATE tallies SET n = n + 5 WHERE kind = 0").await;
     let problems = engine.check(None).await.unwrap();
     let more = vec![Put {
         body: "1".to_owned(),
@@ -130,7 +122,7 @@ async fn more_problems_than_a_transaction_repairs_are_repaired() {
     let bogus = "INSERT INTO tags (job, tag, tagged_at, id)
 WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 600)
 SELECT 1000000 + n, 'tag ' || n, 1, 'missing' FROM numbers";
-    run(&engine, bogus).await;
+    run_sql(&engine, bogus).await;
     let (found, resolved) = engine.repair(None).await.unwrap();
     assert_eq!(found.len(), resolved);
     assert!(resolved >= 600, "{resolved}");

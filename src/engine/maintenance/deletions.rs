@@ -285,7 +285,7 @@ const FIND_READY: &str = found!(
     UNION ALL
     SELECT seq, version FROM (
         SELECT seq, version FROM jobs WHERE queue = $1 AND state = {running} AND lease_until <= $2 AND remaining > 0
-        ORDER BY lease_until, seq LIMIT $3 + 0 {skip_locked}) AS lost
+        ORDER BY lease_until, seq LIMIT $3 + 0 {skip_locked}) AS expired
 ) AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq AND j.version = c.version LIMIT $3 + 0"
 );
 

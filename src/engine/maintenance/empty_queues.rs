@@ -149,7 +149,8 @@ pub fn drop_queues(queues: &[QueueId]) -> Vec<Statement> {
 // qless queues stay until they are forgotten, Jobq queues until they are deleted.
 const EMPTY: &str = "
 SELECT q.id, CAST(coalesce((SELECT sum(t.n) FROM tallies AS t
-                            WHERE t.kind = {kind_wait} AND t.queue = q.id AND t.slot = -1), 0) AS BIGINT), q.forgotten
+                            WHERE t.kind = {kind_wait} AND t.queue = q.id AND t.slot = {summary}), 0) AS BIGINT),
+    q.forgotten
 FROM queues AS q
 WHERE q.id >= $1 AND q.id <= $2 AND q.protocol <> 'qless' AND (q.protocol <> 'jobq' OR q.forgotten = 1) AND q.paused = 0
     AND coalesce((SELECT sum(t.n) FROM tallies AS t WHERE t.kind = {kind_state} AND t.queue = q.id), 0) = 0
@@ -158,7 +159,9 @@ ORDER BY q.id";
 const DROP: &str = "DELETE FROM queues WHERE forgotten = 1 AND id IN (SELECT int(0) FROM rows($1))";
 
 const DROP_COUNTERS: &str = "
-DELETE FROM tallies WHERE kind IN (0, 1, 2, 3, 4, 5) AND queue IN (SELECT int(0) FROM rows($1))";
+DELETE FROM tallies
+WHERE kind IN ({kind_state}, {kind_wait}, {kind_run}, {kind_outcome}, {kind_minute}, {kind_hour})
+    AND queue IN (SELECT int(0) FROM rows($1))";
 
 /// IDs of deleted queues are not used again.
 const SAVE_LAST_DELETED: &str = "

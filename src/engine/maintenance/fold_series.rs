@@ -105,7 +105,7 @@ RETURNING queue, day, slot, server, n";
 
 const FOLD: &str = "
 INSERT INTO tallies (kind, queue, day, slot, server, n)
-SELECT 5, int(0), int(1), int(2), int(3), int(4) FROM rows($1) WHERE true
+SELECT {kind_hour}, int(0), int(1), int(2), int(3), int(4) FROM rows($1) WHERE true
 ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + excluded.n";
 
 const KEEP_DELETED: &str = "

@@ -36,13 +36,13 @@ fn sample(counts: &[(QueueId, i64)]) -> Vec<(QueueId, i64, i64)> {
     let (largest, others) = counts.split_at(counts.len().min(SAMPLED_QUEUES_MAX));
     let row = |(queue, n): &(QueueId, i64)| (*queue, WAITING, *n);
     let mut rows: Vec<_> = largest.iter().map(row).collect();
-    // The order of all statements that write counters.
-    rows.sort_unstable();
     let others: i64 = others.iter().map(|(_, n)| n).sum();
     if others > 0 {
         rows.push((DELETED_QUEUES, WAITING, others));
     }
     rows.push((DELETED_QUEUES, SAMPLES, 1));
+    // All statements that write counters use this order, so that servers do not deadlock.
+    rows.sort_unstable();
     rows
 }
 

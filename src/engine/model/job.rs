@@ -143,7 +143,7 @@ pub const QLESS_SCOPE: i64 = 0;
 pub const LMSTFY_SCOPE: i64 = -1;
 
 /// Whether the database can look up this ID. Postgres cannot store or search text with NUL.
-pub fn is_valid_id(id: &str) -> bool {
+pub fn can_look_up(id: &str) -> bool {
     !id.contains('\0')
 }
 

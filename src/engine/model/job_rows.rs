@@ -252,7 +252,7 @@ pub fn lines(text: Option<String>) -> Vec<String> {
 
 /// The fields of a job that a row has.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Extent {
+enum WrittenColumns {
     /// The fields that change while a job is processed: by claim, heartbeat or completion.
     Progress,
     /// Also the client's settings and the last failure.
@@ -276,12 +276,12 @@ pub struct Written<'a> {
 /// A job as a flat JSON array. The statements below address its elements by position.
 struct Values<'a> {
     written: &'a Written<'a>,
-    extent: Extent,
+    columns: WrittenColumns,
 }
 
 impl Serialize for Values<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Values { written, extent } = self;
+        let Values { written, columns } = self;
         let Written {
             job,
             before,
@@ -291,12 +291,12 @@ impl Serialize for Values<'_> {
         // Postgres would write a long text again even if it is the same.
         let history = job.history.read();
         let history = history.filter(|_| before.is_none_or(|it| it.history != job.history));
-        let columns = match extent {
-            Extent::Progress => 13,
-            Extent::Settings => 26,
-            Extent::Identity => 31,
+        let count = match columns {
+            WrittenColumns::Progress => 13,
+            WrittenColumns::Settings => 26,
+            WrittenColumns::Identity => 31,
         };
-        let mut row = serializer.serialize_seq(Some(columns))?;
+        let mut row = serializer.serialize_seq(Some(count))?;
         row.serialize_element(&job.seq)?; // 0
         row.serialize_element(version)?;
         row.serialize_element(&job.queue)?;
@@ -311,7 +311,7 @@ impl Serialize for Values<'_> {
         row.serialize_element(&history)?; // 10
         row.serialize_element(&lease.map_or(0, |lease| u8::from(lease.warned)))?;
         row.serialize_element(&job.updated_at)?;
-        if *extent >= Extent::Settings {
+        if *columns >= WrittenColumns::Settings {
             let failure = job.failure.as_ref();
             row.serialize_element(&job.priority)?;
             row.serialize_element(&job.retries)?;
@@ -328,7 +328,7 @@ impl Serialize for Values<'_> {
             row.serialize_element(&job.work_state)?;
             row.serialize_element(&label(job))?; // 25
         }
-        if *extent >= Extent::Identity {
+        if *columns >= WrittenColumns::Identity {
             row.serialize_element(&job.key.scope)?;
             row.serialize_element(&job.key.id)?;
             row.serialize_element(&job.created_at)?;
@@ -355,12 +355,12 @@ fn tags_text(job: &Job) -> Cow<'_, str> {
     }
 }
 
-fn values<'a>(jobs: &'a [Written<'a>], extent: Extent) -> Vec<Values<'a>> {
-    let values = |written| Values { written, extent };
+fn values<'a>(jobs: &'a [Written<'a>], columns: WrittenColumns) -> Vec<Values<'a>> {
+    let values = |written| Values { written, columns };
     jobs.iter().map(values).collect()
 }
 
-/// Whether fields beyond [`Extent::Progress`] differ, so that the whole row must be written.
+/// Whether fields beyond [`WrittenColumns::Progress`] differ, so that the whole row must be written.
 pub fn settings_differ(a: &Job, b: &Job) -> bool {
     a.body != b.body
         || a.expires_at != b.expires_at
@@ -376,12 +376,12 @@ pub fn settings_differ(a: &Job, b: &Job) -> bool {
 
 /// Inserts new jobs, without [`LongBodies`](super::long_bodies::LongBodies).
 pub fn insert(jobs: &[Written<'_>]) -> Vec<Statement> {
-    each_once(INSERT, &values(jobs, Extent::Identity))
+    each_once(INSERT, &values(jobs, WrittenColumns::Identity))
 }
 
 /// Updates jobs of which only the progress has changed.
 pub fn update_progress(jobs: &[Written<'_>]) -> Vec<Statement> {
-    each_once(UPDATE_PROGRESS, &values(jobs, Extent::Progress))
+    each_once(UPDATE_PROGRESS, &values(jobs, WrittenColumns::Progress))
 }
 
 /// Updates dependents of completed jobs, each with the version as read, its state, and when it becomes available.
@@ -391,7 +391,7 @@ pub fn release(jobs: &[(i64, i64, i64, i64)]) -> Vec<Statement> {
 
 /// Updates whole jobs, without [`LongBodies`](super::long_bodies::LongBodies).
 pub fn update(jobs: &[Written<'_>]) -> Vec<Statement> {
-    each_once(UPDATE, &values(jobs, Extent::Settings))
+    each_once(UPDATE, &values(jobs, WrittenColumns::Settings))
 }
 
 /// Increments the versions of jobs that do not change otherwise. Each comes with the version as read.

@@ -27,8 +27,8 @@ pub(crate) use body;
 /// Long bodies to write or delete.
 #[derive(Default)]
 pub struct LongBodies {
-    on: Vec<(i64, Arc<str>)>,
-    off: Vec<(i64,)>,
+    written: Vec<(i64, Arc<str>)>,
+    deleted: Vec<(i64,)>,
 }
 
 impl LongBodies {
@@ -42,21 +42,21 @@ impl LongBodies {
         match (had, has) {
             (Some(before), Some(after)) if before.body == after.body => {}
             (_, Some(job)) => self
-                .on
+                .written
                 .extend(job.body.shared().map(|text| (job.seq, text))),
-            (Some(job), None) => self.off.push((job.seq,)),
+            (Some(job), None) => self.deleted.push((job.seq,)),
             (None, None) => {}
         }
     }
 
     /// The statements that write and delete them. Each body is a parameter of its own, so that no set copies it.
     pub fn statements(self) -> Vec<Statement> {
-        let on = self.on.into_iter();
+        let written = self.written.into_iter();
         let set = |(seq, text): (i64, Arc<str>)| {
             Statement::new(SET_BODY, [seq.into(), Arg::Shared(text)])
         };
-        let off = (!self.off.is_empty()).then(|| delete_bodies(&self.off));
-        off.into_iter().chain(on.map(set)).collect()
+        let deleted = (!self.deleted.is_empty()).then(|| delete_bodies(&self.deleted));
+        deleted.into_iter().chain(written.map(set)).collect()
     }
 }
 

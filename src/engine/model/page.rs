@@ -213,15 +213,15 @@ pub fn page_of_newest<T: Clone>(
     position: impl Fn(&T) -> Position,
 ) -> PageOf<T> {
     let direction = Direction::Descending;
-    let count_from = |row: &T, at: &Position, least| position(row).order(at) >= least;
+    let is_at_or_before = |row: &T, at: &Position, least| position(row).order(at) >= least;
     let rows: Vec<T> = match place {
         Place::First => list.iter().take(limit + 1).cloned().collect(),
         Place::After(at) => {
-            let start = list.partition_point(|row| count_from(row, &at, Ordering::Equal));
+            let start = list.partition_point(|row| is_at_or_before(row, &at, Ordering::Equal));
             list.iter().skip(start).take(limit + 1).cloned().collect()
         }
         Place::Before(at) => {
-            let end = list.partition_point(|row| count_from(row, &at, Ordering::Greater));
+            let end = list.partition_point(|row| is_at_or_before(row, &at, Ordering::Greater));
             let before = list.iter().take(end).rev();
             before.take(limit + 1).cloned().collect()
         }

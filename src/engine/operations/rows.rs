@@ -172,7 +172,7 @@ const LOAD: &str = concat!(
 pub const ACTIVE: &str = concat!(
     "SELECT ",
     columns!(),
-    " FROM operations WHERE stage IN (1, 5) ORDER BY id LIMIT $1 + 0"
+    " FROM operations WHERE stage IN ({operation_running}, {operation_undoing}) ORDER BY id LIMIT $1 + 0"
 );
 
 pub const NEWEST: Pages = Pages {
@@ -191,7 +191,8 @@ pub const NEWEST: Pages = Pages {
 
 pub const COUNT: &str = "SELECT count(*) FROM operations";
 
-pub const COUNT_ACTIVE: &str = "SELECT count(*) FROM operations WHERE stage IN (1, 5)";
+pub const COUNT_ACTIVE: &str =
+    "SELECT count(*) FROM operations WHERE stage IN ({operation_running}, {operation_undoing})";
 
 const ADD: &str = "
 INSERT INTO operations (id, version, created_at, who, action, search, jobs, stage, total, is_least, down_to, done,
@@ -240,13 +241,14 @@ pub const LISTED: &str = concat!(
 const DELETE_OLD_REMOVED: &str = "
 DELETE FROM removed WHERE (operation, n) IN (
     SELECT r.operation, r.n FROM operations AS o CROSS JOIN removed AS r
-    WHERE r.operation = o.id AND o.keeps = 1 AND o.stage NOT IN (1, 5)
+    WHERE r.operation = o.id AND o.keeps = 1 AND o.stage NOT IN ({operation_running}, {operation_undoing})
         AND (o.undo_until IS NULL OR o.undo_until <= $1) LIMIT $2 + 0)";
 
 /// An operation is deleted after the jobs it removed.
 const DELETE_OLD: &str = "
-DELETE FROM operations WHERE stage NOT IN (1, 5) AND id IN (
-    SELECT o.id FROM operations AS o WHERE o.stage NOT IN (1, 5) AND (o.ended_at <= $1 OR o.ended_at <= $2
+DELETE FROM operations WHERE stage NOT IN ({operation_running}, {operation_undoing}) AND id IN (
+    SELECT o.id FROM operations AS o WHERE o.stage NOT IN ({operation_running}, {operation_undoing})
+        AND (o.ended_at <= $1 OR o.ended_at <= $2
         AND o.id < (SELECT min(id) FROM (SELECT id FROM operations ORDER BY id DESC LIMIT $3 + 0) AS newest))
         AND NOT EXISTS (SELECT 1 FROM removed AS r WHERE r.operation = o.id)
     ORDER BY o.id LIMIT $4 + 0)

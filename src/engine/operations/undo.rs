@@ -45,9 +45,8 @@ pub fn restore(
     removed_job: &RemovedJob,
     operation: &Operation,
 ) -> Result<(), String> {
-    let now = work.now;
     let mut job = removed_job.job.clone();
-    if job.is_expired(now) {
+    if job.is_expired(work.now) {
         return Err("the job has expired".to_owned());
     }
     let queue = work.queue(&removed_job.queue);
@@ -72,15 +71,6 @@ pub fn restore(
     job.dependents.clear();
     let key = job.key.clone();
     let unmet = unmet_dependencies(work, &key, &needs).map_err(|error| error.to_string())?;
-    if job.state == State::Depends && unmet.is_empty() {
-        // Its dependencies are complete or gone.
-        job.ready_at = job.ready_at.max(now);
-        job.state = if job.ready_at > now {
-            State::Scheduled
-        } else {
-            State::Waiting
-        };
-    }
     if let (State::Failed, Some(failure)) = (job.state, &job.failure)
         && failure.at.day() > work.last_expired_day("stats-history")
     {
@@ -88,6 +78,8 @@ pub fn restore(
     }
     work.insert(job);
     work.set_dependencies(&key, &unmet);
+    // Its dependencies may be complete or gone by now.
+    release_if_ready(work, &key);
     if removed_job.queue.protocol == Protocol::Qless {
         let (id, queue) = (key.id.as_str(), removed_job.queue.name.as_str());
         work.events.log(&LogEvent::Put { id, queue });

@@ -9,11 +9,11 @@ use crate::store::Statement;
 pub const HOURS: usize = 24;
 
 /// The most scheduled jobs that are read.
-const LOOKED_AT_MAX: i64 = 100_000;
+const JOBS_READ_MAX: i64 = 100_000;
 
 /// The number of jobs that become due in each of the next [`HOURS`] hours.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Due {
+pub struct DueByHour {
     pub by_hour: [i64; HOURS],
     /// If there were too many jobs, the time up to which they were counted.
     pub until: Option<Time>,
@@ -21,12 +21,12 @@ pub struct Due {
 
 impl Engine {
     /// Counts the jobs that become due after `now`.
-    pub async fn count_due_by_hour(&self, now: Option<Time>) -> Result<Due> {
+    pub async fn count_due_by_hour(&self, now: Option<Time>) -> Result<DueByHour> {
         self.refresh_cache().await?;
         let now = self.now(now);
         let end = now.plus_seconds(HOURS as f64 * 3_600.0);
-        let statement = Statement::new(BY_HOUR, [now.0.into(), end.0.into(), LOOKED_AT_MAX.into()]);
-        let mut due = Due::default();
+        let statement = Statement::new(BY_HOUR, [now.0.into(), end.0.into(), JOBS_READ_MAX.into()]);
+        let mut due = DueByHour::default();
         let (mut total, mut last) = (0, None);
         for row in self.readers().rows(statement).await? {
             let (hour, n) = (usize::try_from(row.int(0)?).unwrap_or(HOURS), row.int(1)?);
@@ -36,7 +36,7 @@ impl Engine {
             total += n;
             last = last.max(Some(Time(row.int(2)?)));
         }
-        due.until = last.filter(|_| total >= LOOKED_AT_MAX);
+        due.until = last.filter(|_| total >= JOBS_READ_MAX);
         Ok(due)
     }
 }

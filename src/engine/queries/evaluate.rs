@@ -18,8 +18,8 @@ pub const TIME_MAX: Duration = Duration::from_secs(2);
 const AT_ONCE: usize = 2;
 static RUNNING: Semaphore = Semaphore::const_new(AT_ONCE);
 
-/// Waits for a place to run large work on a blocking thread. `None` if that takes too long.
-pub async fn place() -> Option<SemaphorePermit<'static>> {
+/// Waits for the permit to run large work on a blocking thread. `None` if that takes too long.
+pub async fn blocking_permit() -> Option<SemaphorePermit<'static>> {
     timeout(TIME_MAX, RUNNING.acquire()).await.ok()?.ok()
 }
 
@@ -70,7 +70,7 @@ impl Allowance {
             self.take(before - small.remaining(), begun);
             return here;
         }
-        let Some(permit) = place().await else {
+        let Some(permit) = blocking_permit().await else {
             return given_up();
         };
         let (begun, work) = (Instant::now(), self.work);

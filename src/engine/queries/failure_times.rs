@@ -78,7 +78,7 @@ impl Engine {
     }
 
     /// For each of these failure groups, up to `count` jobs that failed at `from` or later, newest first.
-    pub async fn failing(
+    pub async fn failed_since(
         &self,
         groups: &[&str],
         from: Time,
@@ -91,10 +91,10 @@ impl Engine {
                 (count as i64).into(),
                 (MESSAGE_CHARS_MAX as i64).into(),
             ];
-            Statement::new(FAILING, args)
+            Statement::new(FAILED_SINCE, args)
         };
         let answers = self.readers().read(groups.iter().map(statement).collect());
-        let failing = |row: &Row| {
+        let failed_job = |row: &Row| {
             Ok(FailedJob {
                 seq: row.int(0)?,
                 at: Time(row.int(1)?),
@@ -106,12 +106,12 @@ impl Engine {
         let answers = answers.await?;
         let groups = answers
             .iter()
-            .map(|answer| answer.rows.iter().map(failing).collect());
+            .map(|answer| answer.rows.iter().map(failed_job).collect());
         groups.collect()
     }
 
     /// The number of failed jobs per queue, by failure group; at most 20,000 pairs of group and queue.
-    pub async fn failing_queues(&self) -> Result<HashMap<String, Vec<(QueueId, i64)>>> {
+    pub async fn failed_by_queue(&self) -> Result<HashMap<String, Vec<(QueueId, i64)>>> {
         let mut found: HashMap<String, Vec<(QueueId, i64)>> = HashMap::new();
         for row in self
             .readers()
@@ -150,7 +150,7 @@ SELECT (since - $2) / $3, count(*) FROM (
     SELECT j.since FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = $1 AND j.since >= $2
     ORDER BY j.since DESC LIMIT $4 + 0) AS newest GROUP BY 1";
 
-const FAILING: &str = "
+const FAILED_SINCE: &str = "
 SELECT j.seq, j.since, substr(coalesce(j.failure_message, ''), 1, CAST($4 AS INTEGER)), coalesce(j.failure_worker, ''), j.queue
 FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = $1 AND j.since >= $2
 ORDER BY j.since DESC, j.seq DESC LIMIT $3 + 0";

@@ -50,7 +50,7 @@ impl Engine {
     /// The number of failed jobs in `group`, and a page of them, newest failure first.
     ///
     /// # Errors
-    /// [`Error::ResponseTooLarge`](crate::engine::Error::ResponseTooLarge).
+    /// [`ResponseTooLarge`, `Busy`](crate::engine::Error).
     pub async fn failed(&self, group: &str, page: Page) -> Result<(i64, Vec<Job>)> {
         let (total, args) = self.failed_with(group, page).await?;
         let _permit = deep_page_permit(page).await?;
@@ -58,6 +58,9 @@ impl Engine {
     }
 
     /// The IDs of the jobs that [`Engine::failed`] returns.
+    ///
+    /// # Errors
+    /// [`Error::Busy`](crate::engine::Error::Busy).
     pub async fn failed_ids(&self, group: &str, page: Page) -> Result<(i64, Vec<String>)> {
         let (total, args) = self.failed_with(group, page).await?;
         let _permit = deep_page_permit(page).await?;
@@ -105,7 +108,7 @@ pub const FAILURE_COUNT: &str =
 mod tests {
     use super::*;
     use crate::engine::engine_without_tasks;
-    use crate::engine::unit_of_work::Needs;
+    use crate::engine::test_support::run_statements;
 
     const GROUPS: &str = "
 INSERT INTO failure_counts (failure_group, queue, server, n)
@@ -120,12 +123,8 @@ SELECT 'group ' || (100000 + n), 1, 1, 1 FROM numbers";
             (10_000, 10_000, 10_000),
             (10_001, 10_001, 10_000),
         ] {
-            let add = engine.write(Needs::default(), None, 1, move |work| {
-                let range = [from, to].map(i64::into);
-                work.add_statements([Statement::new(GROUPS, range)]);
-                Ok(())
-            });
-            add.await.unwrap();
+            let range = [from, to].map(i64::into);
+            run_statements(&engine, [Statement::new(GROUPS, range)]).await;
             let groups = engine.failures().await.unwrap();
             assert_eq!(groups.len(), listed, "of {to}");
             let groups = groups.into_iter().map(|group| (group.group, group.count));

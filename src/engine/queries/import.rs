@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::model::job::{JobKey, Protocol, QueueKey, State, is_valid_id};
+use crate::engine::model::job::{JobKey, Protocol, QueueKey, State, can_look_up};
 use crate::store::{Statement, StoreError};
 
 impl Engine {
     /// Those of the keys that a job has. Reads up to a few hundred keys at once.
     pub async fn existing_jobs(&self, keys: &[JobKey]) -> Result<HashSet<JobKey>> {
-        let keys = keys.iter().filter(|key| is_valid_id(&key.id));
+        let keys = keys.iter().filter(|key| can_look_up(&key.id));
         let rows: Vec<_> = keys.map(|key| (key.scope, key.id.as_str())).collect();
         if rows.is_empty() {
             return Ok(HashSet::new());

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, RESPONSE_BYTES_MAX, Result};
-use crate::engine::model::job::{EffectiveState, Job, JobKey, QueueKey, is_valid_id};
+use crate::engine::model::job::{EffectiveState, Job, JobKey, QueueKey, can_look_up};
 use crate::engine::model::job_rows::{self};
 use crate::engine::model::page::Page;
 use crate::memory::{SMALL_MAX, reserve};
@@ -59,7 +59,7 @@ impl Engine {
     /// The jobs with these keys, in this order; `None` for missing ones.
     ///
     /// # Errors
-    /// [`Error::ResponseTooLarge`].
+    /// [`Error::ResponseTooLarge`], [`Error::Busy`].
     pub async fn jobs_by_key(&self, keys: &[JobKey]) -> Result<Vec<Option<Job>>> {
         self.refresh_cache().await?;
         let mut bytes = 0;
@@ -96,7 +96,7 @@ impl Engine {
         let mut seen = HashSet::new();
         let rows: Vec<_> = keys
             .iter()
-            .filter(|key| is_valid_id(&key.id))
+            .filter(|key| can_look_up(&key.id))
             .map(|key| (key.scope, key.id.as_str()))
             .filter(|key| seen.insert(*key))
             .collect();
@@ -106,7 +106,7 @@ impl Engine {
     /// A page of the jobs in a state, of one queue or (only complete and scheduled ones) of all.
     ///
     /// # Errors
-    /// [`Error::ResponseTooLarge`].
+    /// [`Error::ResponseTooLarge`], [`Error::Busy`].
     pub async fn jobs(
         &self,
         state: EffectiveState,
@@ -122,6 +122,9 @@ impl Engine {
     }
 
     /// The IDs of the jobs that [`Engine::jobs`] returns.
+    ///
+    /// # Errors
+    /// [`Error::Busy`].
     pub async fn job_ids(
         &self,
         state: EffectiveState,
@@ -261,7 +264,7 @@ const WAITING_IN: List = list!(
                          ORDER BY w.priority, w.ready_at, w.seq LIMIT $1 + $2) AS waiting
         UNION ALL
         SELECT seq FROM (SELECT t.seq FROM jobs AS t WHERE t.queue = $3 AND t.state = {timed_out}
-                         ORDER BY t.since, t.seq LIMIT $1 + $2) AS taken_away
+                         ORDER BY t.since, t.seq LIMIT $1 + $2) AS timed_out
         UNION ALL
         SELECT seq FROM (SELECT s.seq FROM jobs AS s WHERE s.queue = $3 AND s.state = {scheduled} AND s.ready_at <= $4
                          ORDER BY s.priority, s.ready_at, s.seq LIMIT $1 + $2) AS due

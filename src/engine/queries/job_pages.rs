@@ -42,7 +42,7 @@ macro_rules! pages {
             "SELECT ", job_columns!(brief: "1000"), " FROM (
                 SELECT seq FROM (SELECT t.seq FROM jobs AS t WHERE t.queue = $6 AND t.state = {timed_out}
                     AND (t.since, t.seq) > ($2, $3) AND (t.since, t.seq) < ($4, $5)
-                    ORDER BY t.since", $order, ", t.seq", $order, " LIMIT $1 + 0) AS taken_away
+                    ORDER BY t.since", $order, ", t.seq", $order, " LIMIT $1 + 0) AS timed_out
                 UNION ALL
                 SELECT seq FROM (SELECT w.seq FROM jobs AS w WHERE w.queue = $6 AND w.state = {waiting}
                     AND (w.priority, w.ready_at, w.seq) > ($7, $8, $9) AND (w.priority, w.ready_at, w.seq) < ($10, $11, $12)
@@ -201,7 +201,7 @@ pub fn time_args(range: Range, of: &[Arg]) -> Vec<Arg> {
 }
 
 fn waiting_args(range: Range, of: &[Arg], now: Time) -> Vec<Arg> {
-    let mut args = time_args(taken_away(range), of);
+    let mut args = time_args(timed_out(range), of);
     for at in [range.from, range.to] {
         args.extend([Arg::Real(at.priority), at.time.into(), at.seq.into()]);
     }
@@ -209,8 +209,8 @@ fn waiting_args(range: Range, of: &[Arg], now: Time) -> Vec<Arg> {
     args
 }
 
-/// The part of the range with jobs that were taken from their workers, which precede all others.
-fn taken_away(range: Range) -> Range {
+/// The part of the range with timed-out jobs, which precede all others.
+fn timed_out(range: Range) -> Range {
     let is_among = |at: Position| at.priority.total_cmp(&f64::NEG_INFINITY) == Ordering::Equal;
     Range {
         from: if is_among(range.from) {

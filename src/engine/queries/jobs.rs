@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::model::job::{Job, JobKey, QueueKey, is_valid_id};
+use crate::engine::model::job::{Job, JobKey, QueueKey, can_look_up};
 use crate::engine::model::job_rows;
 use crate::engine::model::job_rows::job_columns;
 use crate::memory::{SMALL_MAX, reserve_loaded};
@@ -17,7 +17,7 @@ impl Engine {
 
     /// Like [`Engine::job`], for callers that have refreshed the cache. Reserves memory for a large job.
     pub(in crate::engine) async fn read_job(&self, key: &JobKey) -> Result<Option<Job>> {
-        if !is_valid_id(&key.id) {
+        if !can_look_up(&key.id) {
             return Ok(None);
         }
         let statement = Statement::new(JOB, [key.scope.into(), key.id.as_str().into()]);

@@ -76,6 +76,6 @@ const HEAD: &str = concat!(
         SELECT seq, at FROM (
             SELECT seq, lease_until AS at FROM jobs WHERE queue = $1 AND state = {running} AND lease_until <= $2
                 AND remaining > 0 AND (expires_at IS NULL OR expires_at > $2)
-            ORDER BY lease_until, seq LIMIT 1) AS lost
+            ORDER BY lease_until, seq LIMIT 1) AS expired
     ) AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq ORDER BY c.at, j.seq LIMIT 1"
 );

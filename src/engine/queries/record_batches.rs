@@ -17,16 +17,9 @@ use crate::store::{Row, Statement, StoreError};
 /// Most scans end with such a batch, and to read the sizes costs as much as to read the records.
 const SMALL_BATCH: usize = 64;
 
-/// A record that was read.
-#[derive(Clone)]
-pub struct Found {
-    pub seq: i64,
-    pub record: Record,
-}
-
 /// A batch of records.
 pub struct Batch {
-    pub records: Vec<Found>,
+    pub records: Vec<Record>,
     /// Whether there are no more records after these.
     pub is_last: bool,
     /// The memory of long records.
@@ -60,7 +53,7 @@ impl Engine {
     ) -> Result<Batch> {
         let sizes = if count <= SMALL_BATCH {
             let rows = self.readers().rows(statement(Part::Short, count)).await?;
-            let records: Vec<Found> = rows.iter().map(found).collect::<Result<_, _>>()?;
+            let records: Vec<Record> = rows.iter().map(record).collect::<Result<_, _>>()?;
             if !records.iter().any(has_omitted_text) {
                 return Ok(Batch {
                     is_last: records.len() < count,
@@ -82,7 +75,7 @@ impl Engine {
             Memory::Needed | Memory::Reserved => Reserved::default(),
         };
         let rows = self.readers().rows(statement(Part::Whole, fitting)).await?;
-        let records = rows.iter().map(found).collect::<Result<_, _>>()?;
+        let records = rows.iter().map(record).collect::<Result<_, _>>()?;
         Ok(Batch {
             records,
             // Fewer sizes than requested: the batch is the last, if all of it fits.
@@ -93,8 +86,7 @@ impl Engine {
 }
 
 /// The texts of a record of [`Part::Short`], each with its size if it was left out.
-fn texts(found: &Found) -> [(&str, Option<usize>); 3] {
-    let record = &found.record;
+fn texts(record: &Record) -> [(&str, Option<usize>); 3] {
     let omitted = |text: &str| text.strip_prefix('<')?.parse().ok();
     let (state, history) = (record.state.as_deref(), record.history.as_text());
     let state = state.unwrap_or_default();
@@ -106,13 +98,13 @@ fn texts(found: &Found) -> [(&str, Option<usize>); 3] {
 }
 
 /// Whether a text of the record was left out.
-fn has_omitted_text(found: &Found) -> bool {
-    texts(found).iter().any(|(_, omitted)| omitted.is_some())
+fn has_omitted_text(record: &Record) -> bool {
+    texts(record).iter().any(|(_, omitted)| omitted.is_some())
 }
 
 /// The size of the record in bytes.
-fn size(found: &Found) -> i64 {
-    let bytes = texts(found).map(|(text, omitted)| omitted.unwrap_or(text.len()));
+fn size(record: &Record) -> i64 {
+    let bytes = texts(record).map(|(text, omitted)| omitted.unwrap_or(text.len()));
     i64::try_from(bytes.iter().sum::<usize>()).unwrap_or(i64::MAX)
 }
 
@@ -158,21 +150,19 @@ pub fn micros(seconds: i64) -> i64 {
     seconds.saturating_mul(1_000_000)
 }
 
-pub fn found(row: &Row) -> Result<Found, StoreError> {
+/// Reads a record.
+pub fn record(row: &Row) -> Result<Record, StoreError> {
     let id = row.text(0)?.parse();
-    Ok(Found {
+    Ok(Record {
         seq: row.int(1)?,
-        record: Record {
-            seq: row.int(1)?,
-            id: id.map_err(|_| StoreError::Corrupt("a record without a number"))?,
-            payload: row.text(2)?,
-            state: row.text_or_null(3)?,
-            history: row
-                .text_or_null(4)?
-                .map_or(History::unread(), History::from_text),
-            modified: Time(row.int(5)?),
-            created_at: Time(row.int(6)?),
-        },
+        id: id.map_err(|_| StoreError::Corrupt("a record without a number"))?,
+        payload: row.text(2)?,
+        state: row.text_or_null(3)?,
+        history: row
+            .text_or_null(4)?
+            .map_or(History::unread(), History::from_text),
+        modified: Time(row.int(5)?),
+        created_at: Time(row.int(6)?),
     })
 }
 

@@ -6,7 +6,7 @@ use crate::engine::model::page::{Direction, PageOf, Pages, Place, Position, Rang
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::Record;
 use crate::engine::queries::job_pages::time_args;
-use crate::engine::queries::record_batches::{found, records};
+use crate::engine::queries::record_batches::{record, records};
 use crate::store::{Arg, Row, Statement};
 
 /// The most labels that are listed; the rarest are left out.
@@ -73,7 +73,7 @@ impl Engine {
             of.push(label.as_str().into());
         }
         let args = |range: Range| time_args(range, &of);
-        let parse = |row: &Row| Ok(found(row)?.record);
+        let parse = |row: &Row| Ok(record(row)?);
         let position = |record: &Record| Position::at(record.modified.0, record.seq);
         let page = self.page_of(list, place, limit, args, parse, position);
         let page = page.await?;

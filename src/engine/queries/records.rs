@@ -12,9 +12,7 @@ use crate::engine::model::queue::Queue;
 use crate::engine::model::record::Record;
 use crate::engine::queries::batch_size::BatchSizer;
 use crate::engine::queries::evaluate::{Allowance, Evaluated};
-use crate::engine::queries::record_batches::{
-    Found, Memory, Part, by_id, is_one, list, micros, next,
-};
+use crate::engine::queries::record_batches::{Memory, Part, by_id, is_one, list, micros, next};
 use crate::engine::verbs::jobq::changes::no_such_queue;
 use crate::memory::{SMALL_MAX, reserve};
 use crate::query::Query;
@@ -70,15 +68,15 @@ struct Remaining {
 
 /// The indexes of the first matching records, up to the limits.
 fn matching(
-    records: &[Found],
+    records: &[Record],
     query: &Query,
     now: Time,
     mut remaining: Remaining,
     budget: &mut Budget,
 ) -> Evaluated<Vec<usize>> {
     let mut found = Vec::new();
-    for (index, row) in records.iter().enumerate() {
-        match matches(&row.record, query, now, budget) {
+    for (index, record) in records.iter().enumerate() {
+        match matches(record, query, now, budget) {
             Err(spent) => {
                 return Evaluated {
                     value: found,
@@ -88,7 +86,7 @@ fn matching(
             Ok(false) => continue,
             Ok(true) => found.push(index),
         }
-        remaining.bytes = remaining.bytes.saturating_sub(row.record.bytes());
+        remaining.bytes = remaining.bytes.saturating_sub(record.bytes());
         if found.len() == remaining.records || remaining.bytes == 0 {
             break;
         }
@@ -110,8 +108,7 @@ impl Engine {
         query: &Query,
         limit: usize,
     ) -> Result<Vec<Record>> {
-        let found = self.find_records(queue, query, limit, usize::MAX).await?;
-        Ok(found.into_iter().map(|found| found.record).collect())
+        self.find_records(queue, query, limit, usize::MAX).await
     }
 
     /// Returns the queue's ID, if it still exists.
@@ -130,13 +127,12 @@ impl Engine {
     /// The record with this ID.
     ///
     /// # Errors
-    /// [`Error::NoSuchQueue`].
+    /// [`Error::NoSuchQueue`], [`Error::Busy`].
     pub async fn record_by_id(&self, queue: &Queue, id: i64) -> Result<Option<Record>> {
         let queue = self.existing_queue_id(queue).await?;
         let by_id = |part, _| by_id(queue, id, part);
         let batch = self.read_batch(1, Memory::Needed, by_id).await?;
         let record = batch.records.into_iter().next();
-        let record = record.map(|found| found.record);
         make_room(0, record.as_ref().map_or(0, Record::bytes)).await?;
         Ok(record)
     }
@@ -144,7 +140,7 @@ impl Engine {
     /// Up to `limit` records with IDs above `after`, by ID; fewer if they are large.
     ///
     /// # Errors
-    /// [`Error::NoSuchQueue`].
+    /// [`Error::NoSuchQueue`], [`Error::Busy`].
     pub async fn records(&self, queue: &Queue, after: i64, limit: usize) -> Result<Records> {
         let id = self.existing_queue_id(queue).await?;
         let mut records: Vec<Record> = Vec::new();
@@ -157,7 +153,7 @@ impl Engine {
             let count = sizer.next().min(limit + 1 - records.len());
             let list = |part, count| list(id, after, count, part);
             let batch = self.read_batch(count, Memory::Reserved, list).await?;
-            for Found { record, .. } in batch.records {
+            for record in batch.records {
                 sizer.count_row(record.bytes());
                 records.push(record);
             }
@@ -190,7 +186,7 @@ impl Engine {
         query: &Query,
         limit: usize,
         bytes_max: usize,
-    ) -> Result<Vec<Found>> {
+    ) -> Result<Vec<Record>> {
         let id = self.existing_queue_id(queue).await?;
         let (now, hint) = (self.now(None), query.hint());
         let (mut all, mut bytes) = (Vec::new(), 0);
@@ -201,17 +197,17 @@ impl Engine {
             // Its memory stays reserved until the records that do not match have been dropped.
             let batch = self.read_batch(sizer.next(), Memory::Needed, next).await?;
             let is_all = batch.is_last || is_one(hint);
-            let rows = batch.records;
-            for row in &rows {
-                after = (row.record.modified.0, row.seq);
-                sizer.count_row(row.record.bytes());
+            let records = batch.records;
+            for record in &records {
+                after = (record.modified.0, record.seq);
+                sizer.count_row(record.bytes());
             }
             let remaining = Remaining {
                 records: limit - all.len(),
                 bytes: bytes_max.min(RESPONSE_BYTES_MAX + 1) - bytes,
             };
-            let (rows, query) = (Arc::new(rows), query.clone());
-            let evaluated = Arc::clone(&rows);
+            let (records, query) = (Arc::new(records), query.clone());
+            let evaluated = Arc::clone(&records);
             let matching = allowance
                 .run(move |budget| matching(&evaluated, &query, now, remaining, budget))
                 .await;
@@ -219,11 +215,11 @@ impl Engine {
                 return Err(too_much(sizer));
             }
             let mut matching = matching.value.into_iter().peekable();
-            let rows = Arc::unwrap_or_clone(rows).into_iter().enumerate();
+            let records = Arc::unwrap_or_clone(records).into_iter().enumerate();
             let before = bytes;
-            for (_, row) in rows.filter(|(index, _)| matching.next_if_eq(index).is_some()) {
-                bytes += row.record.bytes();
-                all.push(row);
+            for (_, record) in records.filter(|(index, _)| matching.next_if_eq(index).is_some()) {
+                bytes += record.bytes();
+                all.push(record);
             }
             if bytes > RESPONSE_BYTES_MAX {
                 return Err(Error::ResponseTooLarge);

@@ -23,7 +23,7 @@ impl Engine {
     /// The recurring jobs of a queue by the time their next child is due.
     ///
     /// # Errors
-    /// [`Error::ResponseTooLarge`](crate::engine::Error::ResponseTooLarge).
+    /// [`ResponseTooLarge`, `Busy`](crate::engine::Error).
     pub async fn recurring_in(&self, queue: &QueueKey, page: Page) -> Result<Vec<Recurring>> {
         self.refresh_cache().await?;
         let Some(queue) = self.known_queues().get(queue) else {

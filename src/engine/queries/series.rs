@@ -293,7 +293,7 @@ WHERE t.kind = {kind_minute} AND t.queue = q.id AND t.day >= $1 AND t.day < $2
     AND (t.slot >= $3 OR (t.slot >= $4 AND t.slot < $5)) GROUP BY 1, 2";
 
 const LAST_DAY: &str =
-    "SELECT max(day) FROM tallies WHERE kind = {kind_outcome} AND slot = 0 AND n > 0";
+    "SELECT max(day) FROM tallies WHERE kind = {kind_outcome} AND slot = {failures} AND n > 0";
 
 const LAST: &str = "
 SELECT max(t.day) FROM (SELECT id FROM queues UNION ALL SELECT 0) AS q CROSS JOIN tallies AS t

@@ -138,19 +138,15 @@ ORDER BY jobs DESC, tag LIMIT $2 + 0 OFFSET $3 + 0";
 mod tests {
     use super::*;
     use crate::engine::engine_without_tasks as engine;
-    use crate::engine::unit_of_work::Needs;
+    use crate::engine::test_support::run_statements;
 
     const ADD: &str = "INSERT INTO tag_counts (tag, server, n)
 WITH RECURSIVE numbers (n) AS (SELECT $1 + 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < $2)
 SELECT 'tag ' || (1000000 - n), 1, n FROM numbers";
 
     async fn add(engine: &Engine, first: i64, last: i64) {
-        let write = engine.write(Needs::default(), None, 1, move |work| {
-            let args = [first.into(), last.into()];
-            work.add_statements([Statement::new(ADD, args)]);
-            Ok(())
-        });
-        write.await.unwrap();
+        let args = [first.into(), last.into()];
+        run_statements(engine, [Statement::new(ADD, args)]).await;
     }
 
     #[tokio::test]

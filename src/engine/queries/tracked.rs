@@ -8,7 +8,7 @@ impl Engine {
     /// The tracked jobs by the time of tracking, and the tracked IDs without a job.
     ///
     /// # Errors
-    /// [`Error::ResponseTooLarge`](crate::engine::Error::ResponseTooLarge).
+    /// [`ResponseTooLarge`, `Busy`](crate::engine::Error).
     pub async fn tracked(&self) -> Result<(Vec<Job>, Vec<String>)> {
         self.refresh_cache().await?;
         let keys = self.tracked_keys();

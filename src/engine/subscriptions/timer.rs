@@ -170,9 +170,9 @@ SELECT k.int(0),
     (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = {scheduled} AND j.ready_at <= $2
                            LIMIT 1000) AS due)
     + (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = {running}
-                             AND j.lease_until <= $2 LIMIT 1000) AS lost)
+                             AND j.lease_until <= $2 LIMIT 1000) AS expired)
     + (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = {waiting} LIMIT 1000) AS waiting)
-    + (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = {timed_out} LIMIT 1000) AS taken)
+    + (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = {timed_out} LIMIT 1000) AS timed_out)
     + (SELECT count(*) FROM (SELECT 1 FROM recurring AS r WHERE r.queue = k.int(0) AND r.next_at <= $2
                              LIMIT 1000) AS children)
 FROM rows($1) AS k";

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use crate::engine::clock::Time;
-use crate::engine::tokens::{Token, TokenChange, TokenDetails, name};
+use crate::engine::tokens::{Token, TokenChange, TokenDetails, token_id};
 use crate::secret::{Hash, last_match};
 use crate::store::{Row, StoreError};
 
@@ -175,7 +175,7 @@ impl Tokens {
     pub fn find(&self, namespace: &str, which: &str) -> Vec<Hash> {
         let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let tokens = tokens.get(namespace).into_iter().flatten();
-        let called = |hash: &Hash| name(hash) == which;
+        let called = |hash: &Hash| token_id(hash) == which;
         tokens.map(|token| token.hash).filter(called).collect()
     }
 
@@ -185,10 +185,10 @@ impl Tokens {
         let mut all = Vec::new();
         for (namespace, tokens) in tokens.iter() {
             let mut tokens: Vec<_> = tokens.iter().collect();
-            tokens.sort_by_key(|token| (token.details.created_at, name(&token.hash)));
+            tokens.sort_by_key(|token| (token.details.created_at, token_id(&token.hash)));
             all.extend(tokens.into_iter().map(|token| Token {
                 namespace: namespace.clone(),
-                name: name(&token.hash),
+                token_id: token_id(&token.hash),
                 description: token.details.description.clone(),
                 created_at: token.details.created_at,
                 expires_at: token.details.expires_at,

@@ -310,7 +310,7 @@ impl UnitOfWork {
             audit.add(1, was.as_ref(), is.as_ref());
         }
         for change in &self.tokens.changes {
-            let (token, namespace) = (change.name(), change.namespace.as_str());
+            let (token, namespace) = (change.token_id(), change.namespace.as_str());
             let token = Some(Item::Token {
                 token: &token,
                 namespace,

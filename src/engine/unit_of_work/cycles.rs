@@ -15,6 +15,29 @@ const LEVELS_MAX: usize = 200;
 /// Steps through dependencies and dependents that the items of a transaction take in memory, if it can be split.
 const STEPS_MAX: usize = 200_000;
 
+/// A limit at which a cycle search ends early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchLimit {
+    Edges,
+    Levels,
+}
+
+impl SearchLimit {
+    fn error(self) -> Error {
+        let (what, max) = match self {
+            SearchLimit::Edges => (
+                "direct and indirect dependents of a job that gets dependencies",
+                EDGES_SEARCHED_MAX,
+            ),
+            SearchLimit::Levels => (
+                "levels of dependents of a job that gets dependencies",
+                LEVELS_MAX,
+            ),
+        };
+        Error::TooMany { what, max }
+    }
+}
+
 /// The direct and indirect dependents of the jobs that get dependencies, read level by level.
 pub struct CycleSearch {
     /// Jobs whose dependents have not been read yet.
@@ -41,7 +64,7 @@ impl CycleSearch {
 
     /// The statement that reads the next level; `None` at the end.
     pub fn next_level(&mut self) -> Option<Statement> {
-        if self.open.is_empty() || self.is_incomplete() {
+        if self.open.is_empty() || self.reached_limit().is_some() {
             return None;
         }
         self.levels_left -= 1;
@@ -50,9 +73,15 @@ impl CycleSearch {
         Some(Statement::of_rows(LOAD_DEPENDENTS, &keys).with(limit))
     }
 
-    /// Whether there are more dependents than the limits allow.
-    pub fn is_incomplete(&self) -> bool {
-        self.edges_left == 0 || (self.levels_left == 0 && !self.open.is_empty())
+    /// The limit at which the search ended early, if any.
+    pub fn reached_limit(&self) -> Option<SearchLimit> {
+        if self.edges_left == 0 {
+            Some(SearchLimit::Edges)
+        } else if self.levels_left == 0 && !self.open.is_empty() {
+            Some(SearchLimit::Levels)
+        } else {
+            None
+        }
     }
 
     /// Whether the items of these requests together take more than [`STEPS_MAX`] steps. Each item that changes the
@@ -92,7 +121,7 @@ impl UnitOfWork {
     /// Fails if `key` would depend on itself, directly or indirectly, after depending on `needs`.
     ///
     /// # Errors
-    /// [`Error::DependencyCycle`]; [`Error::TooMany`] if the job has too many dependents to check.
+    /// [`Error::DependencyCycle`]; [`Error::TooMany`] if the job has too many dependents, or levels of them, to check.
     pub fn check_cycle(&self, key: &JobKey, needs: &[String]) -> Result<()> {
         let needs: HashSet<&str> = needs.iter().map(String::as_str).collect();
         let mut open: Vec<&str> = vec![&key.id];
@@ -118,13 +147,10 @@ impl UnitOfWork {
                 open.extend(read.map(String::as_str));
             }
         }
-        if self.is_cycle_search_incomplete && visited.len() > 1 {
-            return Err(Error::TooMany {
-                what: "direct and indirect dependents of a job that gets dependencies",
-                max: EDGES_SEARCHED_MAX,
-            });
+        match self.cycle_search_limit {
+            Some(limit) if visited.len() > 1 => Err(limit.error()),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 

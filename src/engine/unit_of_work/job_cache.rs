@@ -79,11 +79,11 @@ mod tests {
 
     #[test]
     fn the_work_state_counts_toward_the_cached_size() {
-        let mut held = JobCache::default();
-        held.insert(job("small", 100), 1);
-        held.insert(job("large", JOB_BYTES_MAX), 1);
-        assert!(held.take(&key("small")).is_some());
-        assert!(held.take(&key("large")).is_none());
+        let mut cache = JobCache::default();
+        cache.insert(job("small", 100), 1);
+        cache.insert(job("large", JOB_BYTES_MAX), 1);
+        assert!(cache.take(&key("small")).is_some());
+        assert!(cache.take(&key("large")).is_none());
     }
 
     /// A job whose texts have this total size in bytes.
@@ -96,56 +96,64 @@ mod tests {
 
     #[test]
     fn jobs_of_up_to_16_kib_are_cached() {
-        let mut held = JobCache::default();
+        let mut cache = JobCache::default();
         for (bytes, is_kept) in [(16_383, true), (16_384, true), (16_385, false)] {
-            held.insert(of_bytes("a", bytes), 1);
-            assert_eq!(held.take(&key("a")).is_some(), is_kept, "{bytes} bytes");
+            cache.insert(of_bytes("a", bytes), 1);
+            assert_eq!(cache.take(&key("a")).is_some(), is_kept, "{bytes} bytes");
         }
     }
 
     #[test]
-    fn a_half_holds_4096_jobs() {
-        let mut held = JobCache::default();
+    fn a_generation_holds_4096_jobs() {
+        let mut cache = JobCache::default();
         for n in 1..=3 * 4_096 {
-            held.insert(job(&n.to_string(), 0), 1);
+            cache.insert(job(&n.to_string(), 0), 1);
             // A full generation becomes the old one when the next job is inserted.
             let old = (n - 1) / 4_096 * 4_096;
-            assert_eq!(held.young.len(), n - old, "{n} jobs");
-            assert_eq!(held.old.len(), old.min(4_096), "{n} jobs");
+            assert_eq!(cache.young.len(), n - old, "{n} jobs");
+            assert_eq!(cache.old.len(), old.min(4_096), "{n} jobs");
         }
     }
 
     #[test]
-    fn a_half_holds_32_mib() {
+    fn a_generation_holds_32_mib() {
         let full = (32 << 20) / (16 << 10);
         for left in [1, 0] {
-            let mut held = JobCache::default();
+            let mut cache = JobCache::default();
             for n in 1..full {
-                held.insert(of_bytes(&n.to_string(), 16_384), 1);
+                cache.insert(of_bytes(&n.to_string(), 16_384), 1);
             }
-            held.insert(of_bytes("last", 16_384 - left), 1);
-            assert_eq!((held.young.len(), held.old.len()), (full, 0), "{left} left");
+            cache.insert(of_bytes("last", 16_384 - left), 1);
+            assert_eq!(
+                (cache.young.len(), cache.old.len()),
+                (full, 0),
+                "{left} left"
+            );
             // With one byte left, this job does not fit.
-            held.insert(of_bytes("", 2), 1);
-            assert_eq!((held.young.len(), held.old.len()), (1, full), "{left} left");
+            cache.insert(of_bytes("", 2), 1);
+            assert_eq!(
+                (cache.young.len(), cache.old.len()),
+                (1, full),
+                "{left} left"
+            );
         }
     }
 
     #[test]
     fn a_job_that_outgrows_the_cache_is_removed_from_it() {
-        let mut held = JobCache::default();
-        held.insert(job("grows", 1), 1);
-        held.insert(job("grows", JOB_BYTES_MAX), 2);
-        assert!(held.take(&key("grows")).is_none());
+        let mut cache = JobCache::default();
+        cache.insert(job("grows", 1), 1);
+        cache.insert(job("grows", JOB_BYTES_MAX), 2);
+        assert!(cache.take(&key("grows")).is_none());
     }
 
     #[test]
-    fn both_halves_together_hold_a_bounded_number_of_bytes() {
-        let mut held = JobCache::default();
+    fn both_generations_together_hold_a_bounded_number_of_bytes() {
+        let mut cache = JobCache::default();
         let each = JOB_BYTES_MAX - 100;
         let many = 3 * BYTES_MAX / each;
-        (0..many).for_each(|n| held.insert(job(&n.to_string(), each), 1));
-        let kept = (0..many).filter(|n| held.take(&key(&n.to_string())).is_some());
+        (0..many).for_each(|n| cache.insert(job(&n.to_string(), each), 1));
+        let kept = (0..many).filter(|n| cache.take(&key(&n.to_string())).is_some());
         let kept = kept.count();
         assert!(
             kept >= BYTES_MAX / each && kept * each <= 2 * BYTES_MAX,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use crate::engine::model::job::{
-    Job, JobKey, Protocol, QLESS_SCOPE, QueueId, QueueKey, State, is_valid_id,
+    Job, JobKey, Protocol, QLESS_SCOPE, QueueId, QueueKey, State, can_look_up,
 };
 use crate::engine::model::job_rows::{EDGES_SHORT_MAX, job_columns};
 use crate::engine::model::neighbor_rows;
@@ -30,7 +30,7 @@ impl UnitOfWork {
         let mut operations: Vec<i64> = Vec::new();
         let mut batch = Vec::new();
         for need in needs {
-            let is_missing = |(scope, id): &(i64, &str)| is_valid_id(id) && !self.has(*scope, id);
+            let is_missing = |(scope, id): &(i64, &str)| can_look_up(id) && !self.has(*scope, id);
             let named = self.named_keys(need).filter(is_missing);
             match need.only_existence {
                 true => checked.extend(named),
@@ -89,7 +89,7 @@ impl UnitOfWork {
     /// What is read after it cannot be changed by another server before the commit.
     pub fn lock_statement<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> Option<Statement> {
         let keys = needs.flat_map(|need| self.keys_of(need));
-        let keys: HashSet<_> = keys.filter(|(_, id)| is_valid_id(id)).collect();
+        let keys: HashSet<_> = keys.filter(|(_, id)| can_look_up(id)).collect();
         let keys: Vec<_> = keys.into_iter().collect();
         (!keys.is_empty()).then(|| Statement::of_rows(LOCK_JOBS, &keys))
     }
@@ -460,10 +460,10 @@ const LOAD_NEXT_JOBS: &str = concat!(
     " FROM (
         SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = {running} AND lease_until <= $2
                              AND (expires_at IS NULL OR expires_at > $2)
-                         ORDER BY lease_until, seq LIMIT $3 + 0 {skip_locked}) AS lost
+                         ORDER BY lease_until, seq LIMIT $3 + 0 {skip_locked}) AS expired
         UNION ALL
         SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = {timed_out}
-                         ORDER BY since, seq LIMIT $3 + 0 {skip_locked}) AS taken_away
+                         ORDER BY since, seq LIMIT $3 + 0 {skip_locked}) AS timed_out
         UNION ALL
         SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = {waiting}
                              AND (expires_at IS NULL OR expires_at > $2)

@@ -160,11 +160,11 @@ impl UnitOfWork {
             writes.extend(job_rows::increment_versions(&neighbors));
         }
         writes.extend(bodies.statements());
-        if !tags.off.is_empty() {
-            writes.push(job_rows::remove_tags(&tags.off));
+        if !tags.removed.is_empty() {
+            writes.push(job_rows::remove_tags(&tags.removed));
         }
-        if !tags.on.is_empty() {
-            writes.push(job_rows::add_tags(&tags.on));
+        if !tags.added.is_empty() {
+            writes.push(job_rows::add_tags(&tags.added));
         }
         writes
     }
@@ -327,8 +327,8 @@ WHERE id = 1 AND revision = $2";
 /// Rows of the table `tags` to add or remove.
 #[derive(Default)]
 struct TagRows {
-    on: Vec<(i64, String, i64, String)>,
-    off: Vec<(i64, String)>,
+    added: Vec<(i64, String, i64, String)>,
+    removed: Vec<(i64, String)>,
 }
 
 impl TagRows {
@@ -341,10 +341,11 @@ impl TagRows {
         let Some(job) = after.or(before).filter(|_| had != has) else {
             return;
         };
-        let (gone, come) = (tag::missing(has, had), tag::missing(had, has));
-        self.off.extend(gone.into_iter().map(|tag| (job.seq, tag)));
-        let rows = come.into_iter();
-        self.on
+        let (gone, new) = (tag::missing(has, had), tag::missing(had, has));
+        self.removed
+            .extend(gone.into_iter().map(|tag| (job.seq, tag)));
+        let rows = new.into_iter();
+        self.added
             .extend(rows.map(|tag| (job.seq, tag, now.0, job.key.id.clone())));
     }
 }

@@ -442,7 +442,7 @@ async fn run_named(
         search.loaded(work, &answers)?;
     }
     let searches = |request: &&mut WriteRequest| !request.needs.dependencies.is_empty();
-    if search.is_incomplete() && requests.iter_mut().filter(searches).count() > 1 {
+    if search.reached_limit().is_some() && requests.iter_mut().filter(searches).count() > 1 {
         for request in requests.iter_mut().filter(searches) {
             request.weight = request.weight.max(CYCLE_SEARCH_WEIGHT);
         }
@@ -452,7 +452,7 @@ async fn run_named(
         requests.iter_mut().for_each(WriteRequest::double_weight);
         return Err(StoreError::TransactionTooLarge);
     }
-    work.is_cycle_search_incomplete = search.is_incomplete();
+    work.cycle_search_limit = search.reached_limit();
     work.begin_audit();
     for request in requests
         .iter_mut()

@@ -9,7 +9,7 @@ use leptos::wasm_bindgen::JsCast;
 use web_sys::{Element, Event, HtmlElement, HtmlInputElement, KeyboardEvent};
 
 use super::{palette, rows};
-use crate::islands::browser::{address, listen};
+use crate::islands::browser::{address, listen, query, query_all};
 
 /// Timeout of a two-key shortcut, in milliseconds.
 const SECOND_KEY_MS: f64 = 3_000.0;
@@ -70,7 +70,7 @@ fn on_keydown(event: &KeyboardEvent) {
     }
 }
 
-/// Moves the focus from the last control of an open confirmation to the first, and back. Returns whether it did.
+/// Moves the focus from the last control of an open dialog to the first, or back. Returns whether it did.
 fn keep_focus_in_dialog(backward: bool) -> bool {
     let Some(dialog) = query(".dialog:popover-open") else {
         return false;
@@ -148,20 +148,6 @@ fn is_something_open() -> bool {
     ["dialog[open]", ":popover-open"]
         .iter()
         .any(|open| query(open).is_some())
-}
-
-/// The first element of a selector.
-pub fn query(selector: &str) -> Option<Element> {
-    document().query_selector(selector).ok().flatten()
-}
-
-/// All elements of a selector.
-pub fn query_all(selector: &str) -> Vec<Element> {
-    let Ok(found) = document().query_selector_all(selector) else {
-        return Vec::new();
-    };
-    let found = (0..found.length()).filter_map(|i| found.item(i)?.dyn_into().ok());
-    found.collect()
 }
 
 /// Whether the element is in a row of a list.

@@ -9,8 +9,8 @@ use leptos::task::spawn_local;
 use leptos::wasm_bindgen::{JsCast, JsValue};
 use web_sys::{Element, Event, HtmlDialogElement, HtmlInputElement, KeyboardEvent};
 
-use super::listen::{control, is_in_row, press, query, query_all};
-use crate::islands::browser::{address, fetch, listen};
+use super::listen::{control, is_in_row, press};
+use crate::islands::browser::{address, fetch, listen, query, query_all};
 
 /// How long after the last input the palette queries the server.
 const DEBOUNCE: Duration = Duration::from_millis(120);

@@ -6,8 +6,8 @@ use leptos::prelude::{document, window};
 use leptos::wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement, HtmlInputElement};
 
-use super::listen::{announce, query, query_all};
-use crate::islands::browser::storage;
+use super::listen::announce;
+use crate::islands::browser::{query, query_all, storage};
 
 const ROWS: &str = "main tr[data-key]";
 

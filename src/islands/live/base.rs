@@ -23,9 +23,8 @@ pub fn page(answer: String) -> Option<String> {
     if answer.starts_with('<') {
         return Some(answer);
     }
-    let new = BASE.take();
-    let (_, base) = &new;
-    let (id, page) = applied(&answer, base)?;
+    let (_, base) = BASE.take();
+    let (id, page) = applied(&answer, &base)?;
     BASE.set((id.to_owned(), page.clone()));
     Some(page)
 }

@@ -27,7 +27,7 @@ pub fn start() {
 fn show(event: &Event) -> Option<()> {
     let drawing = chart_at(event)?;
     let chart = drawing.parent_element()?.get_attribute("data-chart")?;
-    let x = position(event, "clientX")?;
+    let x = event_number(event, "clientX")?;
     let area = drawing.get_bounding_client_rect();
     let text = values(&chart, (x - area.left()) / area.width())?;
     let shown = match document().get_element_by_id(ID) {
@@ -44,7 +44,7 @@ fn show(event: &Event) -> Option<()> {
     } else {
         right
     };
-    let top = position(event, "clientY")? - size.height() - DISTANCE;
+    let top = event_number(event, "clientY")? - size.height() - DISTANCE;
     let style = shown.style();
     style
         .set_property("left", &format!("{}px", left.max(0.0)))
@@ -61,7 +61,7 @@ pub fn chart_at(event: &Event) -> Option<Element> {
 }
 
 /// A number of the event, such as a position.
-pub fn position(event: &Event, name: &str) -> Option<f64> {
+pub fn event_number(event: &Event, name: &str) -> Option<f64> {
     Reflect::get(event, &name.into()).ok()?.as_f64()
 }
 

@@ -12,7 +12,7 @@ const KEEP: &str = "data-keep";
 /// Marks elements that a refresh must not change once the user has typed into them.
 const KEEP_TYPED: &str = "data-keep-typed";
 
-/// Marks rows of a list in use that are no longer in it.
+/// Marks rows of a list in use that the new page does not contain.
 const GONE: &str = "data-gone";
 
 /// Lists at which the user points, in which the focus is, or with selected rows.
@@ -98,8 +98,8 @@ impl Refresh {
         }
     }
 
-    /// Matches rows by key, and other nodes by position; where an element was added or removed, the following ones by
-    /// kind. Removes nodes first, so that the others need not move: a moved node loses its focus.
+    /// Matches rows by key, and other nodes by position. After an element that was added or removed, matches nodes by
+    /// kind ([`skip_removed`]). Removes nodes first, so that the others need not move: a moved node loses its focus.
     fn children(&mut self, old: &Element, new: &Element) {
         let wanted: Vec<Node> = list(new);
         let keys: HashSet<String> = wanted.iter().filter_map(key).collect();

@@ -55,7 +55,7 @@ fn add_button(locks: &JsValue) -> Option<()> {
     line.append_child(&button).ok()?;
     panel.append_child(&line).ok()?;
     let stored = button.clone();
-    // Another tab turns them on or off.
+    // Another tab can turn notifications on or off.
     listen(&window(), "storage", move |_| label(&stored));
     let (clicked, locks) = (button.clone(), locks.clone());
     listen(&button, "click", move |_| {
@@ -123,7 +123,7 @@ fn check() {
         let Some(found) = problems().await else {
             return;
         };
-        // They can have been turned off meanwhile.
+        // The user can have turned notifications off meanwhile.
         let Some(known) = known() else { return };
         let is_new = |problem: &&Problem| known.lines().all(|line| line != problem.address);
         for problem in found.iter().filter(is_new) {

@@ -3,9 +3,9 @@
 
 use leptos::prelude::document;
 use leptos::wasm_bindgen::JsCast;
-use web_sys::{Element, Event, HtmlInputElement};
+use web_sys::{Event, HtmlInputElement};
 
-use crate::islands::browser::listen;
+use crate::islands::browser::{listen, query_all};
 
 /// The checkboxes of the rows.
 const ROWS: &str = "main tbody .check-cell input";
@@ -52,20 +52,12 @@ fn show() {
         all.set_indeterminate(selected > 0 && selected < rows.len());
     }
     let text = (selected > 0).then(|| format!(" ({selected})"));
-    for count in elements("[data-selected]") {
+    for count in query_all("[data-selected]") {
         count.set_text_content(text.as_deref());
     }
 }
 
 fn inputs(selector: &str) -> Vec<HtmlInputElement> {
-    let found = elements(selector).into_iter();
+    let found = query_all(selector).into_iter();
     found.filter_map(|it| it.dyn_into().ok()).collect()
-}
-
-fn elements(selector: &str) -> Vec<Element> {
-    let Ok(found) = document().query_selector_all(selector) else {
-        return Vec::new();
-    };
-    let found = (0..found.length()).filter_map(|i| found.item(i)?.dyn_into().ok());
-    found.collect()
 }

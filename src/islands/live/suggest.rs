@@ -3,9 +3,9 @@
 
 use leptos::prelude::document;
 use leptos::wasm_bindgen::JsCast;
-use web_sys::{Element, HtmlInputElement};
+use web_sys::HtmlInputElement;
 
-use crate::islands::browser::listen;
+use crate::islands::browser::{listen, query_all};
 
 /// Holds the suggestion without the terms before it.
 const ONLY: &str = "data-only";
@@ -27,16 +27,7 @@ fn extend(field: &HtmlInputElement) {
     let is_quoted = text.matches('"').count() % 2 == 1;
     let end = text.rfind(' ').filter(|_| !is_quoted);
     let before = end.and_then(|end| text.get(..=end)).unwrap_or_default();
-    let Ok(options) = document().query_selector_all("#suggested option") else {
-        return;
-    };
-    for index in 0..options.length() {
-        let Some(option) = options
-            .item(index)
-            .and_then(|it| it.dyn_into::<Element>().ok())
-        else {
-            continue;
-        };
+    for option in query_all("#suggested option") {
         let only = option.get_attribute(ONLY).or_else(|| {
             let value = option.get_attribute("value")?;
             option.set_attribute(ONLY, &value).ok()?;

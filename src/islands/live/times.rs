@@ -2,9 +2,10 @@
 
 use js_sys::Date;
 use leptos::prelude::document;
-use leptos::wasm_bindgen::{JsCast, JsValue};
+use leptos::wasm_bindgen::JsValue;
 use web_sys::Element;
 
+use crate::islands::browser::query_all;
 use crate::time;
 
 /// Updates all times, given the server's current time in microseconds. UTC times need no update.
@@ -12,14 +13,8 @@ pub fn show(now: i64) {
     let html = document().document_element();
     let clock = html.and_then(|html| html.get_attribute("data-clock"));
     let is_local = clock.as_deref() == Some("local");
-    let Ok(times) = document().query_selector_all("time, [data-t]") else {
-        return;
-    };
-    for node in (0..times.length()).filter_map(|i| times.item(i)) {
-        let Some(element) = node.dyn_ref::<Element>() else {
-            continue;
-        };
-        let Some(moment) = moment_of(element) else {
+    for element in query_all("time, [data-t]") {
+        let Some(moment) = moment_of(&element) else {
             continue;
         };
         let text = match element.get_attribute("data-as").as_deref() {

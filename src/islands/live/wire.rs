@@ -12,11 +12,11 @@ use web_sys::{DomParser, SupportedType};
 
 use super::morph::{IN_USE, Refresh};
 use super::share::{News, Shared};
-use super::{Link, base, copy, hover, notify, select, suggest, times, zoom};
+use super::{LiveState, base, copy, hover, notify, select, suggest, times, zoom};
 use crate::islands::browser::{fetch, listen, storage};
 use crate::time;
 
-/// Milliseconds without an event after which the feed counts as broken. The server sends one every 15 s.
+/// Milliseconds without an event after which the feed counts as broken. The server sends one at least every 15 s.
 const SILENCE_MS: f64 = 35_000.0;
 
 /// Milliseconds between two attempts while the feed is broken.
@@ -27,7 +27,7 @@ const PAUSED: &str = "switchyard-paused";
 
 /// The state of the connection to the feed.
 struct FeedClient {
-    link: RwSignal<Link>,
+    link: RwSignal<LiveState>,
     /// A warning about the device's clock; empty if it is right.
     clock_warning: RwSignal<String>,
     /// The text for changes that a refresh did not apply to lists in use; empty if none.
@@ -54,7 +54,7 @@ thread_local! {
 
 /// Connects to the feed, unless this tab is paused.
 pub fn start(
-    link: RwSignal<Link>,
+    link: RwSignal<LiveState>,
     clock_warning: RwSignal<String>,
     pending: RwSignal<String>,
     now: i64,
@@ -82,7 +82,7 @@ pub fn start(
     zoom::start();
     times::show(client.now());
     if remembered_pause() {
-        link.set(Link::Paused);
+        link.set(LiveState::Paused);
     } else {
         client.connect(false);
     }
@@ -112,9 +112,9 @@ pub fn set_paused(paused: bool) {
     if paused {
         client.disconnect();
         client.pending.set(String::new());
-        client.link.set(Link::Paused);
+        client.link.set(LiveState::Paused);
     } else {
-        client.link.set(Link::Connecting);
+        client.link.set(LiveState::Connecting);
         client.connect(false);
         client.refresh();
     }
@@ -144,7 +144,7 @@ impl FeedClient {
         let stream = Shared::connect(is_alone, move |news| match news {
             News::Event(id, data) => client.on_event(id, data),
             News::Broken => {
-                client.link.set(Link::Stale);
+                client.link.set(LiveState::Stale);
                 // The next response can come from another server, which has its own sequence numbers, so any number
                 // counts as new.
                 client.seq.set(u64::MAX);
@@ -165,10 +165,10 @@ impl FeedClient {
         if let Some(now) = number(data, "now") {
             self.compare_clocks(now - Date::now() * 1000.0);
         }
-        if self.link.get_untracked() == Link::Paused {
+        if self.link.get_untracked() == LiveState::Paused {
             return;
         }
-        self.link.set(Link::Live);
+        self.link.set(LiveState::Live);
         if id != self.seq.get().to_string() {
             self.refresh();
         }
@@ -189,7 +189,7 @@ impl FeedClient {
 
     /// The tab becomes visible or hidden.
     fn on_visibility_change(self: &Rc<Self>) {
-        if self.link.get_untracked() == Link::Paused {
+        if self.link.get_untracked() == LiveState::Paused {
             return;
         }
         if document().hidden() {
@@ -202,7 +202,7 @@ impl FeedClient {
 
     /// Runs once a second: updates times, and replaces a broken feed.
     fn tick(self: &Rc<Self>) {
-        if self.link.get_untracked() == Link::Paused || document().hidden() {
+        if self.link.get_untracked() == LiveState::Paused || document().hidden() {
             return;
         }
         times::show(self.now());
@@ -210,13 +210,15 @@ impl FeedClient {
         // Another tab's stream can be silent because that tab is suspended.
         let is_silent = now - self.last_event_ms.get() > SILENCE_MS;
         if is_silent {
-            self.link.set(Link::Stale);
+            self.link.set(LiveState::Stale);
         }
         let has_pending = !self.pending.with_untracked(String::is_empty);
         if has_pending && matches!(document().query_selector(IN_USE), Ok(None)) {
             self.refresh();
         }
-        if self.link.get_untracked() == Link::Stale && now - self.last_request_ms.get() > RETRY_MS {
+        if self.link.get_untracked() == LiveState::Stale
+            && now - self.last_request_ms.get() > RETRY_MS
+        {
             self.connect(is_silent);
             self.refresh();
         }
@@ -238,7 +240,7 @@ impl FeedClient {
         let client = Rc::clone(self);
         spawn_local(async move {
             if let Ok(html) = fetch_page().await
-                && client.link.get_untracked() != Link::Paused
+                && client.link.get_untracked() != LiveState::Paused
             {
                 client.show(&html);
             }
@@ -286,8 +288,8 @@ impl FeedClient {
     }
 }
 
-/// Fetches this page with any status, because the page of a removed job has status 404. The server sends what has
-/// changed since the last time.
+/// Fetches this page with any status: after the end of the session, the response is the login page with status 401. The
+/// server sends what has changed since the last time.
 async fn fetch_page() -> Result<String, JsValue> {
     let address = window().location().href()?;
     // The first header tells the server to keep the flash for another tab.

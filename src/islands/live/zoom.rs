@@ -8,9 +8,9 @@ use leptos::wasm_bindgen::{JsCast, JsValue};
 use web_sys::{Element, Event, HtmlElement, HtmlInputElement};
 
 use crate::islands::browser::listen;
-use crate::islands::live::hover::{chart_at, position};
+use crate::islands::live::hover::{chart_at, event_number};
 
-/// The form of the range.
+/// The ID of the form with the range.
 const FORM: &str = "range";
 
 /// The ID of the element that shows the selected part.
@@ -47,12 +47,12 @@ pub fn start() {
 
 fn begin(event: &Event) -> Option<()> {
     document().get_element_by_id(FORM)?;
-    if position(event, "button")? != 0.0 {
+    if event_number(event, "button")? != 0.0 {
         return None;
     }
     let chart = chart_at(event)?.get_bounding_client_rect();
     BEGUN.set(Some((
-        position(event, "clientX")?,
+        event_number(event, "clientX")?,
         chart.left(),
         chart.right(),
     )));
@@ -63,7 +63,7 @@ fn begin(event: &Event) -> Option<()> {
 
 /// The ends of the selected part, from left to right.
 fn ends((begun, left, right): (f64, f64, f64), event: &Event) -> Option<(f64, f64)> {
-    let now = position(event, "clientX")?.clamp(left, right);
+    let now = event_number(event, "clientX")?.clamp(left, right);
     Some((begun.min(now), begun.max(now)))
 }
 

@@ -31,7 +31,8 @@ fn target(form: &super::Form) -> Target {
 pub static CREATE_ALERT: Action =
     Action::new("create_alert", CreateAlert::PATH, Role::Admin, target);
 
-/// Creates a rule. `kinds` are names of kinds of problems; an empty list means all kinds.
+/// Creates a rule. `kinds` are names of kinds of problems; an empty list means all kinds. `delay` is how long a problem
+/// must last before the alert, in seconds.
 #[server]
 pub async fn create_alert(
     name: String,

@@ -99,7 +99,7 @@ pub async fn complete(
         let (operation, can_be_undone) = done.map_err(|why| why.to_string())?;
         let outcome = ActionOutcome::from(format!("Job “{id}” completed."));
         Ok(if can_be_undone {
-            outcome.or_undo(operation)
+            outcome.with_undo(operation)
         } else {
             outcome
         })

@@ -216,7 +216,7 @@ fn seconds_to_live(text: &str) -> Result<u32, String> {
     })
 }
 
-/// `1 dead job`, `2 dead jobs`.
+/// A number of jobs of a kind, which ends with a space: `1 dead job`, `2 dead jobs`.
 pub fn jobs_text(n: usize, kind: &str) -> String {
     format!("{n} {kind}{}", if n == 1 { "job" } else { "jobs" })
 }
@@ -244,12 +244,11 @@ fn requeue_message(done: ReenqueueResult, count: usize, queue: &QueueRef) -> Str
         jobs_text(count, "dead ")
     );
     if conflicts > 0 {
-        let (stay, their) = match conflicts {
-            1 => ("stays", "its ID is"),
-            _ => ("stay", "their IDs are"),
+        let (stay, reason) = match conflicts {
+            1 => ("stays", "its ID is used by another job"),
+            _ => ("stay", "their IDs are used by other jobs"),
         };
-        text +=
-            &format!(" {conflicts} {stay} dead because {their} used by another job in the queue.");
+        text += &format!(" {conflicts} {stay} dead because {reason} in the queue.");
     }
     match count.saturating_sub(done + conflicts) {
         0 => {}
@@ -299,7 +298,7 @@ mod tests {
         );
         assert_eq!(
             message(2, 2, 5),
-            "Requeued 2 of 5 dead jobs in mail. 2 stay dead because their IDs are used by another job in the queue. 1 was no longer dead."
+            "Requeued 2 of 5 dead jobs in mail. 2 stay dead because their IDs are used by other jobs in the queue. 1 was no longer dead."
         );
         assert_eq!(
             message(0, 0, 3),

@@ -15,10 +15,7 @@ use crate::ui::pages::search::model::in_quotes;
 use crate::ui::urls;
 
 pub static RETRY_GROUP: Action =
-    Action::new("retry_group", RetryGroup::PATH, Role::Operator, |form| {
-        let group = form.field("group");
-        Target::new(format!("failures {group}"), urls::failure(group))
-    });
+    Action::new("retry_group", RetryGroup::PATH, Role::Operator, target);
 
 /// Starts an operation that retries the failed jobs of a group, and shows its page. `count` is the number on the
 /// button.
@@ -88,7 +85,9 @@ fn check_mute(group: &str, reason: &str, hours: i64) -> Result<(), String> {
         ));
     }
     if !(1..=MUTE_HOURS_MAX).contains(&hours) {
-        return Err(format!("a group is muted for 1 to {MUTE_HOURS_MAX} hours"));
+        return Err(format!(
+            "a group can be muted for 1 to {MUTE_HOURS_MAX} hours"
+        ));
     }
     Ok(())
 }

@@ -58,7 +58,7 @@ pub fn count(field: &str, text: &str) -> Result<i64, String> {
     let count = text.trim().parse::<u32>();
     count
         .map(i64::from)
-        .map_err(|_| format!("{field} must be a whole number, 0 or more"))
+        .map_err(|_| format!("{field} must be a whole number from 0 to {}", u32::MAX))
 }
 
 /// A duration in seconds: a number and the seconds of its unit.

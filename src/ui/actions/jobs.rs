@@ -43,7 +43,7 @@ pub async fn cancel(id: String, back: String, after: String) -> Result<(), PageE
     act(&CANCEL, &back, async |context| {
         let (key, user) = (JobKey::qless(&id), context.user.clone());
         let operation = context.engine.cancel_with_undo(key, user).await?;
-        Ok(ActionOutcome::at(after, format!("Job “{id}” canceled.")).or_undo(operation))
+        Ok(ActionOutcome::at(after, format!("Job “{id}” canceled.")).with_undo(operation))
     })
     .await
 }
@@ -196,8 +196,8 @@ pub static DELETE_JOB: Action =
         Target::job(&form.queue(), form.field("id"))
     });
 
-/// Deletes a job in any state, as the API does. The job has no page afterwards, so the message is shown on the page
-/// `after`.
+/// Deletes a job of lmstfy, Relay or Jobq in any state, as the API does. The job has no page afterwards, so the message
+/// is shown on the page `after`.
 #[server]
 pub async fn delete_job(
     #[server(flatten)] queue: QueueRef,

@@ -1,5 +1,4 @@
-//! Starts, stops and undoes bulk operations. The page `confirm` shows what an operation would
-//! change.
+//! Starts, stops and undoes bulk operations. The page `confirm` shows what an operation would change.
 
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
@@ -54,7 +53,8 @@ pub async fn operate(
     .await
 }
 
-/// Starts the operation if it would still change what the confirmation showed. Returns its ID and the message.
+/// Starts the operation. Returns its ID and the message. Fails if there are no jobs, if the user must type their number
+/// and typed another one, or if there are now more than twice as many as shown or too many to undo.
 pub async fn start(
     engine: &Engine,
     user: &str,

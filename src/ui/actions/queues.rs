@@ -14,7 +14,7 @@ use crate::engine::{
     invalid_queue_name_reason,
 };
 use crate::time;
-use crate::ui::components::basics::plural;
+use crate::ui::components::basics::{number_of, plural};
 use crate::ui::context::ActionContext;
 use crate::ui::dates::{DATETIME_LOCAL, parse_time};
 use crate::ui::error::PageError;
@@ -138,10 +138,10 @@ fn end_text(engine: &Engine, pause: &NewPause) -> String {
 fn selection(form: &Form) -> Target {
     let list = || "/ui/queues".to_owned();
     match (form.field("only"), form.field("of")) {
-        ("", "all") => match (form.field("q"), form.field("state")) {
-            ("", "") => Target::new("all queues".to_owned(), list()),
-            (text, _) => Target::new(format!("all queues that match “{text}”"), list()),
-        },
+        ("", "all") => {
+            let filter = QueueFilter::parse(form.field("q").to_owned(), form.field("state"));
+            Target::new(filter.target(), list())
+        }
         ("", _) => Target::new("the selected queues".to_owned(), list()),
         (only, _) => Target::queue(&queue_at(only)),
     }
@@ -232,15 +232,14 @@ async fn selected(
 
 /// How many queues have been paused or resumed.
 fn done(what: &str, end: &str, changed: usize, selected: &[QueueKey]) -> String {
-    let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-    let all = n(selected.len());
-    let unchanged = all - n(changed);
+    let all = number_of(selected.len());
+    let unchanged = all - number_of(changed);
     match selected {
         [one] => format!("Queue “{}” {what}{end}.", queue_ref(one).label()),
         _ if unchanged == 0 => format!("{} {what}{end}.", plural(all, "queue", "queues")),
         _ => format!(
             "{} {what}{end}; {} unchanged.",
-            plural(n(changed), "queue", "queues"),
+            plural(number_of(changed), "queue", "queues"),
             time::number(unchanged)
         ),
     }

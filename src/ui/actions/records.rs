@@ -93,7 +93,9 @@ async fn set_state(
         Ok((old, new)) => {
             let swap = async {
                 let queue = engine.record_queue(&queue.name).await?;
-                engine.advance_record(&queue, existing(id)?, old, new).await
+                engine
+                    .advance_record(&queue, record_id(id)?, old, new)
+                    .await
             };
             swap.await.map_err(|error| sentence(&error))
         }
@@ -123,7 +125,7 @@ async fn append_event(
         Ok(text) => {
             let append = async {
                 let queue = engine.record_queue(&queue.name).await?;
-                engine.append_event(&queue, existing(id)?, text).await
+                engine.append_event(&queue, record_id(id)?, text).await
             };
             append.await.map_err(|error| sentence(&error))
         }
@@ -144,7 +146,8 @@ pub async fn delete_record(engine: &Engine, queue: &QueueRef, id: &str) -> Resul
     }
 }
 
-fn existing(id: &str) -> Result<i64> {
+/// The ID as a number; a text that is no number is the ID of no record.
+fn record_id(id: &str) -> Result<i64> {
     number(id).ok_or_else(|| Error::NoSuchJob { id: id.to_owned() })
 }
 

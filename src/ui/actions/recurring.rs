@@ -178,9 +178,7 @@ const fn of_one(name: &'static str, path: &'static str) -> Action {
     Action::new(name, path, Role::Operator, |form| target(form.field("id")))
 }
 
-pub static UNRECUR: Action = Action::new("unrecur", Unrecur::PATH, Role::Operator, |form| {
-    target(form.field("id"))
-});
+pub static UNRECUR: Action = of_one("unrecur", Unrecur::PATH);
 
 /// Ends a recurring job. The message is shown on the page `after`.
 #[server]
@@ -206,7 +204,7 @@ async fn cron(form: &RecurringForm, now: Time) -> Result<Option<CronSchedule>, S
     CronSchedule::check(expression, zone, now).await.map(Some)
 }
 
-/// The payload of a form, which is checked.
+/// The payload of a form; `{}` if it is blank. An error if it is not JSON.
 fn body(form: &RecurringForm) -> Result<String, String> {
     let body = optional(&form.data).unwrap_or("{}");
     match serde_json::from_str::<IgnoredAny>(body) {

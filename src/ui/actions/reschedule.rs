@@ -17,8 +17,8 @@ pub static RESCHEDULE: Action =
         Target::job(&queue, &id)
     });
 
-/// Makes a scheduled job, given by [`urls::job_param`](crate::ui::urls::job_param), due after a duration, in units of
-/// `unit` (seconds by default); 0 makes it available now.
+/// Makes a scheduled job, given by [`urls::job_param`](crate::ui::urls::job_param), due after `after` units of `unit`
+/// seconds (1 by default); 0 makes it available now.
 #[server]
 pub async fn reschedule(
     job: String,

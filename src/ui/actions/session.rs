@@ -3,8 +3,9 @@
 
 use super::{Action, Target};
 use crate::auth::Role;
+use crate::ui::urls::LOGIN;
 
-pub static SIGN_IN: Action = Action::new("sign_in", "/ui/login", Role::Viewer, |_| Target::none());
+pub static SIGN_IN: Action = Action::new("sign_in", LOGIN, Role::Viewer, |_| Target::none());
 
 pub static SIGN_OUT: Action =
     Action::new("sign_out", "/ui/logout", Role::Viewer, |_| Target::none());

@@ -1,5 +1,6 @@
-//! Bulk operations: checkboxes, and buttons that lead to the confirmation (`pages/confirm.rs`). Every list of jobs has
-//! them. The island `Live` counts the selected rows (`islands/live/select.rs`).
+//! Bulk operations: checkboxes, and buttons that lead to the confirmation (`pages/confirm.rs`). Lists of jobs have
+//! them, except the children of a recurring job and the dead letters of a queue. The island `Live` counts the selected
+//! rows (`islands/live/select.rs`).
 
 use leptos::prelude::*;
 
@@ -119,7 +120,7 @@ pub fn actions_of(protocol: Option<Protocol>, state: Option<EffectiveState>) -> 
             state.is_none_or(|it| matches!(it, EffectiveState::Failed | EffectiveState::Dead))
         }
         JobActionKind::Cancel => state != Some(EffectiveState::Complete),
-        // On the page of a tag.
+        // Only the page of a tag offers it.
         JobActionKind::RenameTag => false,
         JobActionKind::TimeOut => {
             let is_running = matches!(
@@ -130,7 +131,10 @@ pub fn actions_of(protocol: Option<Protocol>, state: Option<EffectiveState>) -> 
         }
         _ => protocol.is_none_or(|protocol| protocol == Protocol::Qless),
     };
-    JobActionKind::ALL.into_iter().filter(is_possible).collect()
+    JobActionKind::FOR_MANY
+        .into_iter()
+        .filter(is_possible)
+        .collect()
 }
 
 /// The link to the confirmation of an action on all jobs of a search, as a button with these words.
@@ -270,7 +274,7 @@ mod tests {
         assert_eq!(complete.len(), 6);
         // Only running jobs can be timed out.
         let in_some_lists = [JobActionKind::RenameTag, JobActionKind::TimeOut];
-        let mut others = JobActionKind::ALL.to_vec();
+        let mut others = JobActionKind::FOR_MANY.to_vec();
         others.retain(|action| !in_some_lists.contains(action));
         assert_eq!(actions_of(None, None), others);
         let running = of(Protocol::Qless, EffectiveState::Running);

@@ -19,7 +19,7 @@ pub fn button() -> AnyView {
     .into_any()
 }
 
-/// The panel: a form for each setting, and a link to the list of shortcuts.
+/// The panel: a form for each setting except single-key shortcuts, and the button that opens the list of shortcuts.
 pub fn panel(request: &PageRequest) -> AnyView {
     let display = request.display;
     view! {

@@ -220,3 +220,13 @@ pub fn number_field(field: NumberField) -> AnyView {
     }
     .into_any()
 }
+
+/// The units of a duration: length in seconds, and name.
+const UNITS: [(&str, &str); 3] = [("60", "minutes"), ("3600", "hours"), ("86400", "days")];
+
+/// The field for the unit of a duration.
+pub fn unit_select() -> AnyView {
+    let units = UNITS.map(|(seconds, word)| view! { <option value=seconds>{word}</option> });
+    view! { <select name="unit" class="shrink-0" aria-label="Unit">{units.collect_view()}</select> }
+        .into_any()
+}

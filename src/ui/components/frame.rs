@@ -32,9 +32,6 @@ pub type Page = (&'static str, &'static str, &'static str);
 /// The search over all jobs. On a phone, its link is in the top bar.
 const SEARCH: &str = "/ui/jobs";
 
-/// The login page.
-const LOGIN: &str = "/ui/login";
-
 /// The interval of the link that refreshes a page regularly.
 const AUTO_REFRESH_S: u32 = 10;
 
@@ -96,7 +93,7 @@ const BADGE: &str = "ml-auto text-xs font-semibold max-lg:absolute max-lg:top-0.
 #[component]
 pub fn Frame(children: Children) -> impl IntoView {
     let request = page_request();
-    if request.path == LOGIN {
+    if request.path == urls::LOGIN {
         return login_frame(&request, children);
     }
     let more: Vec<Page> = (SECONDARY_PAGES.iter().copied())
@@ -147,11 +144,11 @@ pub fn Frame(children: Children) -> impl IntoView {
 
 /// Links that refresh the page once or regularly, without JavaScript.
 fn refresh_links(request: &PageRequest) -> AnyView {
-    let (address, word) = match request.auto_refresh_s() {
+    let (interval_s, word) = match request.auto_refresh_s() {
         Some(seconds) => (None, format!("Stop refreshing every {seconds} s")),
         None => (Some(AUTO_REFRESH_S), format!("Every {AUTO_REFRESH_S} s")),
     };
-    let address = request.with_auto_refresh(address);
+    let address = request.with_auto_refresh(interval_s);
     view! { <noscript><a class="btn" href=request.here()>"Refresh"</a> <a class="btn" href=address>{word}</a></noscript> }
         .into_any()
 }
@@ -192,18 +189,18 @@ fn identity(request: &PageRequest) -> AnyView {
     let who = view! { <p><span class="name">{name}</span> <span class="text-muted wrap-anywhere">" · " {role}</span></p> };
     match request.method {
         AuthMethod::Open if request.may(Role::Admin) => ().into_any(),
-        AuthMethod::Open | AuthMethod::Key => view! { <div class="mt-2 border-t border-line px-2.5 pt-2.5 wrap-anywhere max-md:pb-2 md:max-lg:px-0.5 md:max-lg:text-xs [&_.btn]:mt-1.5">{who}</div> }.into_any(),
+        AuthMethod::Open | AuthMethod::Key => view! { <div class=IDENTITY>{who}</div> }.into_any(),
         AuthMethod::Session => view! {
-            <div class="mt-2 border-t border-line px-2.5 pt-2.5 wrap-anywhere max-md:pb-2 md:max-lg:px-0.5 md:max-lg:text-xs [&_.btn]:mt-1.5">
+            <div class=IDENTITY>
                 {who}
                 <form method="post" action="/ui/logout"><button type="submit" class="btn">"Sign out"</button></form>
             </div>
         }
         .into_any(),
         AuthMethod::Guest | AuthMethod::Unauthenticated => {
-            let mut address = format!("{LOGIN}?next=");
+            let mut address = format!("{}?next=", urls::LOGIN);
             encode(&request.here(), &mut address);
-            view! { <div class="mt-2 border-t border-line px-2.5 pt-2.5 wrap-anywhere max-md:pb-2 md:max-lg:px-0.5 md:max-lg:text-xs [&_.btn]:mt-1.5">{who} <a class="btn" href=address>"Sign in"</a></div> }
+            view! { <div class=IDENTITY>{who} <a class="btn" href=address>"Sign in"</a></div> }
                 .into_any()
         }
     }

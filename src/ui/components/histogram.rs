@@ -164,7 +164,7 @@ fn ceiling(highest: i64) -> i64 {
     }
 }
 
-/// A number in at most four characters: `999`, `1.2k`, `34k`, `5.6M`.
+/// A number, below a billion in at most four characters: `999`, `1.2k`, `34k`, `5.6M`.
 pub fn short(n: i64) -> String {
     match n {
         ..1_000 => n.to_string(),
@@ -301,6 +301,7 @@ impl Scale {
         .into_any()
     }
 
+    /// The line at the baseline.
     pub fn ground(&self) -> AnyView {
         let y = self.floor.to_string();
         view! { <line class="floor" x1="0" x2="100%" y1=y.clone() y2=y /> }.into_any()

@@ -28,11 +28,11 @@ pub fn quoted_if_blank(name: &str) -> String {
 
 /// A link to the page of a job in a list.
 pub fn job_link(job: &JobRow) -> AnyView {
-    view! { <a class="id" href=urls::row(job)>{quoted_if_blank(&job.id)}</a> }.into_any()
+    view! { <a class="id" href=urls::listed_job(job)>{quoted_if_blank(&job.id)}</a> }.into_any()
 }
 
-/// A link to a queue, with its protocol.
-pub fn queue_name(queue_ref: &QueueRef) -> AnyView {
+/// A link to a queue, and the badge of its protocol.
+pub fn queue_link_with_protocol(queue_ref: &QueueRef) -> AnyView {
     view! { {queue_link(queue_ref)} " " {protocol_badge(queue_ref.protocol)} }.into_any()
 }
 

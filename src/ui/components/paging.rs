@@ -3,6 +3,7 @@
 use leptos::prelude::*;
 
 use crate::time;
+use crate::ui::components::basics::number_of;
 use crate::ui::model::PAGE_ROWS;
 use crate::ui::model::paging::Neighbors;
 use crate::ui::page_request::PageRequest;
@@ -11,7 +12,7 @@ use crate::ui::page_request::PageRequest;
 pub fn paged<'a, T>(request: &PageRequest, path: &str, list: &'a [T]) -> (&'a [T], AnyView) {
     let rest = list.get(request.offset()..).unwrap_or_default();
     let shown = rest.get(..PAGE_ROWS).unwrap_or(rest);
-    let total = i64::try_from(list.len()).unwrap_or(i64::MAX);
+    let total = number_of(list.len());
     (shown, pager(request, path, shown.len(), total))
 }
 
@@ -25,7 +26,7 @@ pub fn key_pager(path: &str, neighbors: &Neighbors, shown: usize, total: i64) ->
         let mark = if path.contains('?') { '&' } else { '?' };
         format!("{path}{mark}{name}={position}")
     };
-    let n = i64::try_from(shown).unwrap_or(i64::MAX);
+    let n = number_of(shown);
     let of = time::number(total);
     // The server does not count the rows before a page. It knows the numbers of the rows at both ends of the list.
     let range = match (shown, is_first, is_last) {
@@ -59,7 +60,7 @@ pub fn pager(request: &PageRequest, path: &str, shown: usize, total: i64) -> Any
         _ if path.contains('?') => format!("{path}&offset={offset}"),
         _ => format!("{path}?offset={offset}"),
     };
-    let end = i64::try_from(offset.saturating_add(shown)).unwrap_or(i64::MAX);
+    let end = number_of(offset.saturating_add(shown));
     // If rows were removed, the last page can be empty. It still needs the link back.
     if offset == 0 && end >= total {
         return ().into_any();
@@ -83,4 +84,25 @@ pub fn pager(request: &PageRequest, path: &str, shown: usize, total: i64) -> Any
         </nav>
     }
     .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_20_rows() {
+        for (rows, on_first, on_second) in [(19, 19, 0), (20, 20, 0), (21, 20, 1)] {
+            let list = vec![(); rows];
+            let shown = |query: &str| {
+                let query = query.to_owned();
+                let request = PageRequest {
+                    query,
+                    ..PageRequest::default()
+                };
+                paged(&request, "/ui/workers", &list).0.len()
+            };
+            assert_eq!((shown(""), shown("offset=20")), (on_first, on_second));
+        }
+    }
 }

@@ -6,7 +6,9 @@ use leptos::server_fn::ServerFn;
 use crate::time;
 use crate::ui::actions::queues::{PauseQueue, PauseQueues, ResumeQueues};
 use crate::ui::components::basics::plural;
-use crate::ui::components::forms::{ConfirmDialog, confirm_dialog_with, hidden, may_post};
+use crate::ui::components::forms::{
+    ConfirmDialog, confirm_dialog_with, hidden, may_post, unit_select,
+};
 use crate::ui::components::state::paused_chip;
 use crate::ui::components::styles::CHOICES;
 use crate::ui::components::time::{ago, exact};
@@ -15,14 +17,11 @@ use crate::ui::model::queue_ref::Protocol;
 use crate::ui::page_request::PageRequest;
 use crate::ui::urls;
 
-/// The form of the checkboxes in the list of queues.
+/// The ID of the form of the checkboxes in the list of queues.
 const SELECTION_FORM: &str = "pause-several";
 
-/// The form of the buttons in the rows of the list.
+/// The ID of the form of the buttons in the rows of the list.
 const ROW_FORM: &str = "pause-row";
-
-/// The units of a duration: length in seconds, and name.
-const UNITS: [(&str, &str); 3] = [("60", "minutes"), ("3600", "hours"), ("86400", "days")];
 
 /// The label of a paused queue, and in the next line who paused it, when it resumes, and the reason.
 pub fn chip(pause: &PauseDetails, now: i64) -> AnyView {
@@ -32,7 +31,8 @@ pub fn chip(pause: &PauseDetails, now: i64) -> AnyView {
     view! { {paused_chip()} {details} }.into_any()
 }
 
-/// Who paused a queue, when it resumes, and the reason.
+/// Who paused a queue, when it resumes, and the reason, with a time that the browser updates. [`PauseDetails::words`] is
+/// the same as plain text.
 pub fn details(pause: &PauseDetails, now: i64) -> AnyView {
     let by = (!pause.by.is_empty()).then(|| format!("by {}", pause.by));
     let until = pause
@@ -68,7 +68,6 @@ fn inputs(id: &str, pause: &PauseDetails) -> AnyView {
         let until = time::iso(until);
         until.get(..16).unwrap_or_default().to_owned()
     });
-    let units = UNITS.map(|(seconds, word)| view! { <option value=seconds>{word}</option> });
     view! {
         <div>
             <label for=field("reason")>"Reason (optional)"</label>
@@ -78,7 +77,7 @@ fn inputs(id: &str, pause: &PauseDetails) -> AnyView {
             <label for=field("duration")>"Resume after (optional)"</label>
             <span class="flex gap-1">
                 <input id=field("duration") name="duration" class="flex-1" type="number" step="any" min="0" autocomplete="off" />
-                <select name="unit" class="shrink-0" aria-label="Unit">{units.collect_view()}</select>
+                {unit_select()}
             </span>
         </div>
         <div class="mt-2">

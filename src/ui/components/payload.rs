@@ -166,12 +166,13 @@ fn framed(
     .into_any()
 }
 
-/// What a page shows of a text.
+/// The beginning of a text that a page shows: at most `SHOWN_BYTES`.
 pub fn first(text: &str) -> &str {
     let cut = text.floor_char_boundary(SHOWN_BYTES.min(text.len()));
     text.get(..cut).unwrap_or_default()
 }
 
+/// The note below a text of which only a part is shown; `rest` says where to find the rest.
 fn part(shown: &str, bytes: usize, rest: &str) -> Option<String> {
     (shown.len() < bytes).then(|| {
         let shown = shown.len();

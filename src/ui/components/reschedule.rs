@@ -6,6 +6,7 @@ use leptos::server_fn::ServerFn;
 use crate::ui::actions::reschedule::Reschedule;
 use crate::ui::components::forms::{
     ConfirmDialog, action_button, confirm_dialog_with, may_post, row_button, row_form, shortcut,
+    unit_select,
 };
 use crate::ui::model::job::JobRow;
 use crate::ui::model::state::EffectiveState;
@@ -35,11 +36,7 @@ fn postpone(job: &JobRow, request: &PageRequest) -> AnyView {
         <label for="postpone-after">"Due in (from now)"</label>
         <span class="flex gap-1">
             <input id="postpone-after" name="after" class="flex-1" type="number" step="any" min="0" required autocomplete="off" />
-            <select name="unit" class="shrink-0" aria-label="Unit">
-                <option value="60">"minutes"</option>
-                <option value="3600">"hours"</option>
-                <option value="86400">"days"</option>
-            </select>
+            {unit_select()}
         </span>
     };
     let dialog = ConfirmDialog {

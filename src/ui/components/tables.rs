@@ -16,7 +16,7 @@ use crate::ui::components::forms::{
     ConfirmDialog, action_button, allowed, confirm_dialog, may_post, shortcut,
 };
 use crate::ui::components::icons::icon;
-use crate::ui::components::links::{queue_name, worker_link};
+use crate::ui::components::links::{queue_link_with_protocol, worker_link};
 use crate::ui::components::pause;
 use crate::ui::components::state::{bar, count_cell, not_applicable_cell};
 use crate::ui::components::time::ago;
@@ -82,13 +82,9 @@ fn queue_cells(queue: &QueueRow, with_records: bool, now: i64) -> AnyView {
         {count(EffectiveState::Failed, "")}
         {count(EffectiveState::Dead, "")}
         {with_records.then(|| count(EffectiveState::Record, ""))}
-        <td class="num wide">{queue.oldest_waiting.filter(|_| counts.waiting > 0).map(|since| waited(since, now))}</td>
+        <td class="num wide">{queue.oldest_waiting.filter(|_| counts.waiting > 0).map(|since| ago(since, now))}</td>
     }
     .into_any()
-}
-
-fn waited(since: i64, now: i64) -> AnyView {
-    ago(since, now)
 }
 
 /// Completed jobs of a queue per minute.
@@ -120,7 +116,7 @@ pub fn queue_rows(
         .map(|queue| {
             let name = view! {
                 <th scope="row">
-                    {queue_name(&queue.queue_ref)} {queue.paused.then(|| pause::chip(&queue.pause, now))}
+                    {queue_link_with_protocol(&queue.queue_ref)} {queue.paused.then(|| pause::chip(&queue.pause, now))}
                 </th>
             };
             // A list, because each absent cell would otherwise add a marker to the page.
@@ -195,7 +191,7 @@ pub fn retry_all_with_prefix(prefix: &str, group: &GroupRow, request: &PageReque
     shortcut("r", confirm_dialog(dialog))
 }
 
-/// That a failure group is muted, and why.
+/// The label of a muted failure group, with the reason as its title; `None` if it is not muted.
 pub fn muted_chip(group: &GroupRow) -> Option<AnyView> {
     let muted = group.muted.as_ref()?;
     let why = format!("Muted by {}: {}", muted.who, muted.reason);
@@ -205,7 +201,7 @@ pub fn muted_chip(group: &GroupRow) -> Option<AnyView> {
     )
 }
 
-/// The failure groups.
+/// The table of failure groups. `full`: with the time of the first failure.
 pub fn groups(groups: &[GroupRow], request: &PageRequest, full: bool) -> AnyView {
     let mut columns = vec![("Failure", ""), ("Jobs", "num")];
     if full {

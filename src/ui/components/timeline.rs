@@ -73,7 +73,7 @@ fn attempts(
             );
         if let (false, Some(attempt)) = (over, attempts.last_mut()) {
             let mut from = entry.when;
-            // Until the lease ended, the job ran.
+            // The job ran until its lease ended.
             if let (EventKind::Popped, EffectiveState::Stalled, Some(end)) =
                 (entry.what, state, times.expires)
             {

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use crate::time;
 use crate::ui::components::basics::plural;
 use crate::ui::components::histogram::{self, Histogram};
-use crate::ui::components::links::{queue_name, worker_link};
+use crate::ui::components::links::{queue_link_with_protocol, worker_link};
 use crate::ui::components::state::count_cell;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE};
 use crate::ui::components::tables;
@@ -30,7 +30,7 @@ pub fn workers(workers: &WorkersInQueues<String>, now: i64) -> AnyView {
 pub fn queues(queues: &WorkersInQueues<QueueRef>, now: i64) -> AnyView {
     let rows = queues.listed.iter().map(|row| {
         let cells = cells(row, queues.since, now);
-        view! { <tr data-key=row.of.label()><th scope="row">{queue_name(&row.of)}</th> {cells}</tr> }
+        view! { <tr data-key=row.of.label()><th scope="row">{queue_link_with_protocol(&row.of)}</th> {cells}</tr> }
     });
     let (rows, head) = (rows.collect_view().into_any(), ("Queue", "Last claim"));
     section("worker-queues", "Queues", head, rows, queues, now)
@@ -141,7 +141,7 @@ pub fn run_times(bars: &[i64], results: &RunResults) -> Option<AnyView> {
     let view = view! {
         <section class=CARD_PADDED aria-labelledby="run-times">
             <h2 id="run-times">"Run times"</h2>
-            <p class="text-muted wrap-anywhere">"The last completed jobs in each queue, at most 100 of a queue."</p>
+            <p class="text-muted wrap-anywhere">"The last completed jobs in each queue, at most 100 per queue."</p>
             {histogram::run_times(&chart, quantiles)}
         </section>
     };

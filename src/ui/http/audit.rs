@@ -155,7 +155,7 @@ pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Ne
 /// sign-out.
 pub async fn run_valid(dashboard: Dashboard, request: Request, next: Next) -> Response {
     let info = RequestInfo::of(&request);
-    // Like the other requests that only read, a client must send it soon.
+    // The form must arrive within the time limit of a page.
     let Ok(buffered) = timeout(PAGE_TIMEOUT, buffer_form(request)).await else {
         return StatusCode::REQUEST_TIMEOUT.into_response();
     };

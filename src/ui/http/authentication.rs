@@ -26,10 +26,8 @@ use crate::ui::http::audit::{self, PendingEntry};
 use crate::ui::http::guard::{self, is_safe};
 use crate::ui::http::rejections::Rejections;
 use crate::ui::http::{Dashboard, REFRESH, forms, login, unavailable};
+use crate::ui::urls::LOGIN;
 use crate::ui::urls::encoding::{encode, is_dashboard_page};
-
-/// The address of the login page.
-pub const LOGIN: &str = "/ui/login";
 
 /// The credentials of the dashboard, and the access without them.
 pub struct Authenticator {
@@ -53,7 +51,7 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// Whether the user has presented credentials. Others have no name.
+    /// Whether the user has presented credentials. All others have the name [`AUDIT_ANONYMOUS`].
     pub fn has_credentials(&self) -> bool {
         matches!(self.method, AuthMethod::Key | AuthMethod::Session)
     }
@@ -317,7 +315,8 @@ async fn reject(dashboard: Dashboard, request: Request) -> Response {
     }
 }
 
-fn accepts(headers: &HeaderMap) -> &str {
+/// The value of the header `Accept`.
+pub fn accepts(headers: &HeaderMap) -> &str {
     let value = headers.get(header::ACCEPT);
     value
         .and_then(|value| value.to_str().ok())

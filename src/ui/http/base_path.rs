@@ -10,6 +10,7 @@ use memchr::{memchr, memchr2, memmem};
 
 use crate::engine::RESPONSE_BYTES_MAX;
 use crate::request::BasePath;
+use crate::ui::http::is_page;
 
 /// The attributes that contain addresses.
 const LINKS: [&[u8]; 4] = [b"href", b"action", b"formaction", b"src"];
@@ -21,8 +22,7 @@ pub async fn add(request: Request, next: Next) -> Response {
     };
     let (mut parts, body) = next.run(request).await.into_parts();
     add_to_headers(&mut parts.headers, &base);
-    let media_type = parts.headers.get(header::CONTENT_TYPE);
-    if !media_type.is_some_and(|its| its.as_bytes().starts_with(b"text/html")) {
+    if !is_page(&parts.headers) {
         return Response::from_parts(parts, body);
     }
     let Ok(page) = to_bytes(body, RESPONSE_BYTES_MAX).await else {

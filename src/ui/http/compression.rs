@@ -29,13 +29,13 @@ const LEVEL: CompressionLevel = CompressionLevel::Precise(4);
 /// Bytes that are compressed without a pause.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Complete responses of more than a piece that are compressed at the same time, for users and for all others. The rest
-/// wait, because each encoder occupies about 10 MB.
+/// Maximum number of complete responses longer than [`PIECE_BYTES`] that are compressed at the same time: for users,
+/// and for all others. The rest wait, because each encoder occupies about 10 MB.
 const TURNS: usize = 2;
 
 static TURNS_OF_USERS: Semaphore = Semaphore::const_new(TURNS);
 
-/// Of guests and logins, so that none of them delays a user.
+/// The turns of responses to guests and to clients without access, so that these do not delay responses to users.
 static TURNS_OF_OTHERS: Semaphore = Semaphore::const_new(TURNS);
 
 /// How long a response waits for its turn.
@@ -49,12 +49,12 @@ pub fn compressed<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router
         .layer(middleware::from_fn(finish))
 }
 
-/// What permits a client to have a response rendered, until it is dropped.
+/// A permit for a response to a client, held until the response is compressed.
 pub trait Slot: Send + Sync + 'static {
     fn client(&self) -> &Client;
 }
 
-/// Keeps `slot` until the response is compressed, so that each client has only few that wait for a turn.
+/// Keeps `slot` until the response is compressed, so that only a few responses of each client wait for a turn.
 pub fn with_slot(mut response: Response, slot: impl Slot) -> Response {
     response.extensions_mut().insert(HeldSlot(Arc::new(slot)));
     response
@@ -102,8 +102,8 @@ async fn split(request: Request, next: Next) -> Response {
     })
 }
 
-/// Compresses complete responses before they are sent, so that no client that reads slowly has a turn. Then their
-/// compressed size is known, and the rest of their memory is released.
+/// Compresses complete responses before they are sent, so that a client that reads slowly does not keep a turn. Then
+/// their compressed size is known, and the rest of their memory is released.
 async fn finish(request: Request, next: Next) -> Response {
     let (mut parts, body) = next.run(request).await.into_parts();
     let slot = parts.extensions.remove::<HeldSlot>();

@@ -11,9 +11,10 @@ use super::authentication::RequestInfo;
 use super::compression::Slot;
 use super::page_slots::Client;
 
-/// Maximum number of exports of jobs at the same time: of all users, of all clients without credentials, and of one user or,
-/// without credentials, of one address.
+/// Maximum number of exports of jobs that run at the same time: of all users together, and of all guests together.
 const EXPORTS_MAX: usize = 4;
+
+/// The same for one user, and for one address of guests.
 const EXPORTS_OF_CLIENT_MAX: usize = 2;
 
 /// Bytes per second that a client must read on average, uncompressed, after it has let the server wait for

@@ -12,7 +12,7 @@ use super::authentication::{RequestInfo, forbid};
 use super::export_slots::{ExportSlot, Full, Pace};
 use super::{Dashboard, unavailable};
 use crate::auth::Role;
-use crate::engine::{AuditEntry, Engine, LISTED_MAX, Result};
+use crate::engine::{AuditEntry, Engine, Result, SELECTED_JOBS_MAX};
 use crate::search::Search;
 use crate::ui::http::compression::with_slot;
 use crate::ui::model::job::JobRow;
@@ -234,9 +234,9 @@ async fn selected_jobs(
                 .to_owned(),
         );
     }
-    if numbers.len() > LISTED_MAX {
+    if numbers.len() > SELECTED_JOBS_MAX {
         return refused(format!(
-            "Too many jobs are selected; the limit is {LISTED_MAX}.\n"
+            "Too many jobs are selected; the limit is {SELECTED_JOBS_MAX}.\n"
         ));
     }
     let jobs = match load_numbered(&dashboard.engine, &numbers).await {

@@ -30,7 +30,8 @@ use crate::ui::present;
 /// Minimum time between two events, and maximum age of the counts.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often the counts are read when there are no writes, because leases expire and scheduled jobs become due.
+/// How long the feed waits for a write after [`INTERVAL`]. Then it reads the counts anyway, because leases expire and
+/// scheduled jobs become due.
 const IDLE_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Maximum time between two events, so that both sides detect a lost connection.
@@ -177,7 +178,7 @@ fn event(kind: &'static str, news: &Snapshot, now: i64) -> Event {
     event.json_data(Data { news, now }).unwrap_or_default()
 }
 
-/// Maximum number of streams per session, per key, or per address of guests.
+/// Maximum number of streams per session, per key, or per address of guests (for IPv6, per network).
 const STREAMS_MAX: usize = 128;
 
 /// The number of open streams per listener.

@@ -71,7 +71,7 @@ async fn results(engine: &Engine, text: &str) -> Result<Vec<Group>> {
         engine.matching_names(text, None)
     )?;
     let jobs = rows(engine, &jobs).into_iter().map(|job| Item {
-        to: urls::row(&job),
+        to: urls::listed_job(&job),
         about: format!("{}, queue {}", job.state.as_str(), job.queue_ref.label()),
         name: job.id,
     });

@@ -21,12 +21,13 @@ use crate::request::{Https, count_parameters};
 use crate::ui::actions::input::shortened;
 use crate::ui::cookies;
 use crate::ui::error::PageError;
-use crate::ui::http::authentication::{LOGIN, RequestInfo};
+use crate::ui::http::authentication::{RequestInfo, accepts};
 use crate::ui::http::compression::with_slot;
 use crate::ui::http::page_slots::PageSlot;
 use crate::ui::http::{Dashboard, provide_page_context};
 use crate::ui::page_request::{Flash, PageRequest, page_request};
 use crate::ui::pages::shell;
+use crate::ui::urls::LOGIN;
 use crate::ui::urls::encoding::is_dashboard_page;
 
 /// Maximum size of the error of a server function.
@@ -54,10 +55,7 @@ pub async fn show_errors(
 
 /// Whether the client is a program that reads errors as JSON, such as the command line.
 fn accepts_only_json(headers: &HeaderMap) -> bool {
-    let accept = headers.get(header::ACCEPT);
-    let accept = accept
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
+    let accept = accepts(headers);
     accept.contains("application/json") && !accept.contains("text/html")
 }
 
@@ -109,11 +107,11 @@ pub fn set_status(response: &mut Response, status: StatusCode) {
     }
 }
 
-/// Fields of a form with a payload; no page has as many.
+/// Maximum number of fields of a form with a payload. The forms of the pages have far fewer.
 const FIELDS_MAX: usize = 1_000;
 
 /// Reserves memory for a form with a payload, as it arrives.
-pub async fn count_memory(request: Request, next: Next) -> Response {
+pub async fn reserve_form_memory(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let (mut form, mut rest) = (BytesMut::new(), body.into_data_stream());
     let mut is_busy = false;

@@ -13,9 +13,10 @@ use crate::ui::actions::session::{SIGN_IN, SIGN_OUT};
 use crate::ui::cookies;
 use crate::ui::http::Dashboard;
 use crate::ui::http::audit::actor;
-use crate::ui::http::authentication::{LOGIN, RequestInfo, session};
+use crate::ui::http::authentication::{RequestInfo, session};
 use crate::ui::http::forms::{self, PageForm};
 use crate::ui::pages::login::model::SignInError;
+use crate::ui::urls::LOGIN;
 use crate::ui::urls::encoding::{encode, is_dashboard_page};
 
 /// The fields of the login form.

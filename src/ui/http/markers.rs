@@ -10,19 +10,19 @@ use memchr::memchr_iter;
 use memchr::memmem::find;
 
 use crate::engine::RESPONSE_BYTES_MAX;
+use crate::ui::http::is_page;
 
 /// Between two nodes, and for a node without content.
 const MARKERS: [&[u8]; 2] = [b"<!>", b"<!--<() />-->"];
 
-/// The ends of an island. Islands contain no others.
+/// The start tag and the end tag of an island. Islands are not nested.
 const ISLAND: &[u8] = b"<leptos-island";
 const ISLAND_END: &[u8] = b"</leptos-island>";
 
 /// Removes the markers of pages. Text cannot contain them, because `<` is escaped.
 pub async fn remove(request: Request, next: Next) -> Response {
     let (mut parts, body) = next.run(request).await.into_parts();
-    let media_type = parts.headers.get(header::CONTENT_TYPE);
-    if !media_type.is_some_and(|its| its.as_bytes().starts_with(b"text/html")) {
+    if !is_page(&parts.headers) {
         return Response::from_parts(parts, body);
     }
     let Ok(page) = to_bytes(body, RESPONSE_BYTES_MAX).await else {

@@ -200,7 +200,7 @@ static SENT: Mutex<VecDeque<[String; 3]>> = Mutex::new(VecDeque::new());
 /// How many of them are remembered.
 const SENT_MAX: usize = 1_000;
 
-/// Whether the form is sent for the first time. Other programs need not send the field.
+/// Whether the form is sent for the first time. Programs other than browsers need not send [`TokenForm::once`].
 fn is_first(user: &str, form: &TokenForm) -> bool {
     if form.once.is_empty() {
         return true;

@@ -20,11 +20,12 @@ use tokio::task::yield_now;
 use tokio::time::timeout;
 
 use super::Dashboard;
-use super::authentication::{LOGIN, Principal};
+use super::authentication::Principal;
 use super::compression::{Slot, with_slot};
 use super::guard::is_safe;
 use crate::request::{ClientAddress, network_of};
 use crate::ui::access::is_read_function;
+use crate::ui::urls::LOGIN;
 
 /// Pages that are rendered for one user, or one address without credentials, at the same time.
 const OWN_MAX: usize = 8;
@@ -32,8 +33,8 @@ const OWN_MAX: usize = 8;
 /// Requests of one user or address that have or await a slot.
 const OWN_REQUESTS_MAX: usize = 100;
 
-/// Pages that are rendered for all guests at the same time. Some of them wait for the database; if all were ready at once,
-/// they would delay the page of a user by up to 0.2 s.
+/// Maximum number of pages that are rendered for all guests at the same time. If none of them waits for the database,
+/// they delay the page of a user by up to 0.2 s.
 const GUESTS_MAX: usize = 16;
 
 /// Login and error pages that are rendered for clients without access at the same time.
@@ -181,8 +182,9 @@ pub fn busy() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, later, why).into_response()
 }
 
-/// Makes each request that reads take a slot: for a page, or to a server function, whose form has arrived already. Other
-/// forms do so where their response is rendered: a form can arrive slowly, and must not occupy a slot meanwhile.
+/// Takes a slot for each request that only reads: for a page, or for a server function, whose form has already arrived.
+/// For other forms, the slot is taken when the response is rendered, because a form can arrive slowly and must not
+/// occupy a slot meanwhile.
 pub async fn take_slots(
     State(dashboard): State<Dashboard>,
     request: Request,

@@ -6,8 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use crate::engine::{Actor, Engine};
 use crate::secret::Hash;
 
-/// Maximum number of audit entries per minute, one per user and action; and of those without a role, such as failed
-/// sign-ins, for which a client can choose the name. Rejections above it share one entry per user.
+/// Maximum number of audit entries per minute, one for each user and action. Entries without a role (failed sign-ins)
+/// have a limit of their own of this size, because clients without credentials cause them. Further rejections share one
+/// entry per user.
 const KINDS_MAX: usize = 200;
 
 /// The action of a shared entry.

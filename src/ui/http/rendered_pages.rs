@@ -20,7 +20,7 @@ use crate::ui::display::Display;
 use crate::ui::http::authentication::Principal;
 use crate::ui::http::compression::with_slot;
 use crate::ui::http::recent_pages::RecentPages;
-use crate::ui::http::{Dashboard, REFRESH};
+use crate::ui::http::{Dashboard, REFRESH, is_page};
 use crate::ui::pages::search::is_followed;
 use crate::ui::urls;
 
@@ -61,8 +61,9 @@ struct Rendering {
 }
 
 impl RenderedPages {
-    /// The page with this key for the state `seq`, or for any recent one. `now` is the current state. Calls `make` to
-    /// render it, unless that rendering exists.
+    /// The page with this key for the state `seq`; for any recent state if that is `None`. `now` is the sequence number
+    /// of the current state. Calls `make` to render the page, unless that rendering exists. `None` if the response of
+    /// `make` is not a page.
     async fn page(
         &self,
         key: String,
@@ -73,9 +74,8 @@ impl RenderedPages {
         let page = self.entry(key, seq, now);
         let made = async {
             let (parts, body) = make.await.into_parts();
-            let media_type = parts.headers.get(header::CONTENT_TYPE);
             // Other responses, such as downloads, can contain what a client has chosen, and never become a page.
-            if !media_type.is_some_and(|its| its.as_bytes().starts_with(b"text/html")) {
+            if !is_page(&parts.headers) {
                 return Err(());
             }
             to_bytes(body, PAGE_BYTES_MAX).await.map_err(drop)
@@ -128,7 +128,7 @@ pub async fn share(State(dashboard): State<Dashboard>, request: Request, next: N
                 (header::CONTENT_SECURITY_POLICY, NOTHING_RUNS),
             ];
             let delta = base.and_then(|base| pages.1.delta(&key, &page, &base));
-            // A large response is compressed for each request, also if another one has rendered the page. A delta to an
+            // A large response is compressed for each request, even if another one has rendered the page. A delta to an
             // unknown rendering contains the whole page.
             let is_large = |delta: &Bytes| delta.len() > SMALL_DELTA_MAX;
             let needs_slot = delta.as_ref().is_none_or(is_large);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct GroupRow {
     pub group: String,
     pub count: i64,
+    /// The times of the oldest and the newest failure.
     pub first: Option<i64>,
     pub last: Option<i64>,
     /// The message of the newest failure.

@@ -15,6 +15,7 @@ pub fn limited(retries: i64) -> Option<i64> {
 /// A job in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobRow {
+    /// The insertion number.
     pub seq: i64,
     pub id: String,
     pub queue_ref: QueueRef,

@@ -33,7 +33,7 @@ pub enum JobActionKind {
 
 impl JobActionKind {
     /// Those for many jobs, in the order of their buttons.
-    pub const ALL: [JobActionKind; 10] = [
+    pub const FOR_MANY: [JobActionKind; 10] = [
         JobActionKind::Retry,
         JobActionKind::Move,
         JobActionKind::Priority,
@@ -66,11 +66,12 @@ impl JobActionKind {
 
     /// Whether it is an action on many jobs, which can be repeated.
     pub fn is_for_many(self) -> bool {
-        JobActionKind::ALL.contains(&self)
+        JobActionKind::FOR_MANY.contains(&self)
     }
 
+    /// The kind with this name; `None` for the kinds that apply to a single job.
     pub fn parse(text: &str) -> Option<JobActionKind> {
-        JobActionKind::ALL
+        JobActionKind::FOR_MANY
             .into_iter()
             .find(|action| action.as_str() == text)
     }
@@ -133,6 +134,7 @@ pub struct OperationRow {
     pub is_minimum: bool,
     pub done: i64,
     pub skipped: i64,
+    /// The numbers of removed jobs that undo has restored, and that it could not restore.
     pub restored: i64,
     pub lost: i64,
     pub created: i64,
@@ -151,6 +153,7 @@ pub struct OperationRow {
 pub struct SkipRow {
     /// The number of the job.
     pub job: i64,
+    /// The queue and the ID of the job, if they are known.
     pub queue_ref: Option<(QueueRef, String)>,
     pub reason: String,
 }

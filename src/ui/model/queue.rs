@@ -13,7 +13,7 @@ const UNCLAIMED_US: i64 = 120_000_000;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PauseDetails {
     pub since: Option<i64>,
-    /// When the queue resumes; `None` if it is paused until it is resumed.
+    /// When the queue resumes; `None` if the pause has no end.
     pub until: Option<i64>,
     pub reason: String,
     /// The user who paused the queue.
@@ -26,7 +26,8 @@ impl PauseDetails {
         self.until.is_none() && self.reason.is_empty() && self.by.is_empty()
     }
 
-    /// Who paused the queue, when it resumes, and why, in a few words.
+    /// Who paused the queue, when it resumes, and why, as plain text for the command line. `details` in
+    /// `components/pause.rs` is the same for pages.
     pub fn words(&self, now: i64) -> String {
         let until = self.until.map(|until| time::relative(until, now));
         let parts = [

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time;
 
-/// The longest time after which a queue is expected to be empty, in minutes: 30 days.
+/// The longest estimate that is shown, in minutes: 30 days.
 const EMPTY_AFTER_MAX: f64 = 43_200.0;
 
 /// Rates that differ by less than this share are about equal.

@@ -10,13 +10,13 @@ use crate::ui::model::queue::PauseDetails;
 pub struct RecurringRow {
     pub id: String,
     pub queue: String,
-    /// The queue is paused, so no children are created.
+    /// Whether its queue is paused, so that no children are created.
     pub paused: bool,
     /// The details of the queue's pause.
     #[serde(default)]
     pub pause: PauseDetails,
     pub klass: Option<String>,
-    /// It creates no children until it is resumed.
+    /// Whether the recurring job is paused: it creates no children until it is resumed.
     #[serde(default)]
     pub held: bool,
     /// The interval in microseconds. Not used with a cron expression.
@@ -29,7 +29,9 @@ pub struct RecurringRow {
     pub zone: String,
     /// The due time of the next child; can be in the past. `i64::MAX` if there is none.
     pub next_due: i64,
+    /// The number of jobs that it has created.
     pub children: i64,
+    /// The maximum number of missed runs for which it creates jobs.
     pub backlog: i64,
     pub priority: f64,
     pub retries: i64,

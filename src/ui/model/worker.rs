@@ -11,7 +11,7 @@ pub struct WorkerRow {
     pub stalled: i64,
 }
 
-/// Whether a worker is active.
+/// When a worker was last seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WorkerActivity {
     /// Within the last minute.

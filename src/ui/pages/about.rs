@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::{card, definitions, loaded, plural};
+use crate::ui::components::basics::{card, definitions, loaded, number_of, plural};
 use crate::ui::components::commands::{api, curl_commands, shell_quote};
 use crate::ui::components::icons::icon;
 use crate::ui::components::state::protocol_badge;
@@ -81,17 +81,13 @@ fn server(view: &AboutView, request: &PageRequest) -> Vec<(&'static str, AnyView
         (
             "Contents",
             view! {
-                <a href="/ui/queues">{plural(size(view.queues), "queue", "queues")}</a> ", "
-                <a href="/ui/workers">{plural(size(view.workers), "worker", "workers")}</a>
+                <a href="/ui/queues">{plural(number_of(view.queues), "queue", "queues")}</a> ", "
+                <a href="/ui/workers">{plural(number_of(view.workers), "worker", "workers")}</a>
             }
             .into_any(),
         ),
         ("License", "MIT or Apache-2.0".into_any()),
     ]
-}
-
-fn size(n: usize) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
 }
 
 fn database(view: &AboutView) -> Vec<(&'static str, AnyView)> {

@@ -9,7 +9,7 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::alerts::{CreateAlert, DeleteAlert, TestAlert};
-use crate::ui::components::basics::{element_id, empty_note, loaded};
+use crate::ui::components::basics::{element_id, empty_note, loaded, number_of};
 use crate::ui::components::forms::{ConfirmDialog, action_button, confirm_dialog, hidden};
 use crate::ui::components::icons::icon;
 use crate::ui::components::styles::{
@@ -85,7 +85,7 @@ fn rule_row(rule: &RuleRow, request: &PageRequest) -> AnyView {
         rule.kinds.join(", ")
     };
     let fields = vec![("name", rule.name.clone()), ("back", request.here())];
-    let reported = i64::try_from(rule.reported).unwrap_or(i64::MAX);
+    let reported = number_of(rule.reported);
     view! {
         <tr data-key=rule.name.clone()>
             <th scope="row" class="text-cell">
@@ -180,7 +180,7 @@ fn reported(view: &AlertsView, now: i64) -> AnyView {
             </tr>
         }
     });
-    let total = i64::try_from(view.reported_total).unwrap_or(i64::MAX);
+    let total = number_of(view.reported_total);
     view! {
         <section class=CARD aria-labelledby="reported">
             <div class=CARD_TITLE>

@@ -6,7 +6,7 @@ pub mod schema;
 use leptos::prelude::*;
 use leptos_meta::Title;
 
-use crate::ui::components::basics::{element_id, plural};
+use crate::ui::components::basics::{element_id, number_of, plural};
 use crate::ui::components::commands::curl;
 use crate::ui::components::error::{NO_PAGE, error_view};
 use crate::ui::components::styles::{CARD, CARD_PADDED, CRUMB, PAYLOAD};
@@ -21,7 +21,7 @@ use crate::ui::urls;
 #[component]
 pub fn ApisPage() -> impl IntoView {
     let rows = apis().iter().map(|api| {
-        let operations = i64::try_from(api.operations.len()).unwrap_or(i64::MAX);
+        let operations = number_of(api.operations.len());
         view! {
             <tr>
                 <th scope="row"><a href=urls::api_reference(api.name)>{api.title.clone()}</a></th>

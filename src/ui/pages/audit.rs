@@ -8,7 +8,7 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::{empty_note, loaded};
+use crate::ui::components::basics::{empty_note, loaded, number_of};
 use crate::ui::components::icons::icon;
 use crate::ui::components::styles::{CARD, EMPTY, FIELDS};
 use crate::ui::components::tables;
@@ -200,7 +200,7 @@ fn changes(row: &AuditRow) -> AnyView {
     }
     let shown = row.changes.iter().take(ITEMS_SHOWN).map(changed_item);
     let hidden = row.changes.get(ITEMS_SHOWN..).unwrap_or_default();
-    let known = i64::try_from(row.changes.len()).unwrap_or(i64::MAX);
+    let known = number_of(row.changes.len());
     // Bulk deletions are stored as one item with a count.
     let is_counted = row
         .changes
@@ -211,7 +211,7 @@ fn changes(row: &AuditRow) -> AnyView {
         <ul class="flex flex-col gap-1.5">{shown.collect_view()}</ul>
         {(!hidden.is_empty())
             .then(|| {
-                let n = i64::try_from(hidden.len()).unwrap_or(i64::MAX);
+                let n = number_of(hidden.len());
                 view! {
                     <details>
                         <summary>{format!("{n} more")}</summary>

@@ -9,7 +9,7 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::database::{CHECK, Repair};
-use crate::ui::components::basics::plural;
+use crate::ui::components::basics::{number_of, plural};
 use crate::ui::components::commands::{api, curl_commands, shell_quote};
 use crate::ui::components::error::error_view;
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog};
@@ -56,7 +56,7 @@ fn result(view: &CheckView, request: &PageRequest) -> AnyView {
         }
         .into_any();
     }
-    let n = i64::try_from(view.total()).unwrap_or(i64::MAX);
+    let n = number_of(view.total());
     let is_cut = view.kinds.iter().any(|kind| kind.total >= KIND_MAX);
     let at_least = if is_cut { "At least " } else { "" };
     view! {
@@ -73,7 +73,7 @@ fn result(view: &CheckView, request: &PageRequest) -> AnyView {
 
 fn kind(kind: &CheckedKind) -> AnyView {
     let id = format!("kind-{}", kind.kind);
-    let n = i64::try_from(kind.total).unwrap_or(i64::MAX);
+    let n = number_of(kind.total);
     let total = if kind.total >= KIND_MAX {
         format!("{} or more inconsistencies", time::number(n))
     } else {

@@ -10,13 +10,13 @@ use leptos_meta::Title;
 use crate::time;
 use crate::ui::access::role_to_read;
 use crate::ui::actions::options::{SetOption, SetQueueOption, UnsetOption};
-use crate::ui::components::basics::{element_id, empty_note, loaded, plural};
+use crate::ui::components::basics::{element_id, empty_note, loaded, number_of, plural};
 use crate::ui::components::commands::{api, curl_commands, shell_quote};
 use crate::ui::components::forms::{action_button, allowed, hidden, may_post, queue_field};
 use crate::ui::components::links::queue_link;
 use crate::ui::components::styles::{CARD, CARD_TITLE, FACTS, FIELDS, OPTIONS};
 use crate::ui::model::queue_ref::QueueRef;
-use crate::ui::options::{OptionDescription, Unit, of_queue, of_server, queue_of};
+use crate::ui::options::{OptionDescription, Unit, of_queue, of_server, split_queue_option};
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::config::model::{ConfigView, Setting};
 use crate::ui::urls;
@@ -70,7 +70,7 @@ fn of_queues(view: &ConfigView, request: &PageRequest) -> AnyView {
     let settings: Vec<_> = view
         .of_queues
         .iter()
-        .filter_map(|setting| Some((setting, queue_of(&setting.option)?)))
+        .filter_map(|setting| Some((setting, split_queue_option(&setting.option)?)))
         .filter(|(_, (queue, _))| only.as_ref().is_none_or(|only| only == queue))
         .collect();
     let list = if settings.is_empty() {
@@ -111,7 +111,7 @@ fn of_queues(view: &ConfigView, request: &PageRequest) -> AnyView {
 /// The note that a list does not show all its options.
 fn left_out(all: usize) -> Option<AnyView> {
     (all > OPTIONS_SHOWN).then(|| {
-        let all = time::number(i64::try_from(all).unwrap_or(i64::MAX));
+        let all = time::number(number_of(all));
         let note = format!("Showing {OPTIONS_SHOWN} of {all} options. The API lists all of them.");
         view! { <p class="border-t border-line px-4 py-3 text-muted">{note}</p> }.into_any()
     })

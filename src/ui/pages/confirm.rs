@@ -9,12 +9,13 @@ use leptos_meta::Title;
 use crate::auth::Role;
 use crate::time;
 use crate::ui::actions::operations::Operate;
-use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::basics::{loaded, number_of, plural};
 use crate::ui::components::forms::{hidden, queue_names};
 use crate::ui::components::icons::icon;
-use crate::ui::components::links::{job_link, queue_name};
+use crate::ui::components::links::{job_link, queue_link_with_protocol};
 use crate::ui::components::state::chip;
 use crate::ui::components::styles::{CRUMB, NOTICE, QUESTION};
+use crate::ui::context;
 use crate::ui::model::job::JobRow;
 use crate::ui::model::operation::{ConfirmView, JobActionKind, OperationRequest};
 use crate::ui::page_request::{PageRequest, page_request};
@@ -97,17 +98,14 @@ fn title(action: JobActionKind, view: &ConfirmView) -> String {
 }
 
 fn no_action(why: &str, back: &str) -> AnyView {
-    let mut chars = why.chars();
-    let first = chars.next().map(|first| first.to_uppercase().to_string());
     let hint = ["no jobs are selected", "no action was given"]
         .contains(&why)
         .then_some("Select jobs in the list, or choose all matching jobs. ");
-    let why = format!("{}{}. ", first.unwrap_or_default(), chars.as_str());
     view! {
         <p class=format!("{NOTICE} text-stalled")>
             {icon("stalled")}
             <span>
-                {why} {hint} <a href=back.to_owned()>"Back to jobs"</a>
+                {context::sentence(&why)} " " {hint} <a href=back.to_owned()>"Back to jobs"</a>
             </span>
         </p>
     }
@@ -299,11 +297,11 @@ fn must_type(view: &ConfirmView, request: &PageRequest) -> AnyView {
 
 /// Samples of the jobs.
 fn samples(view: &ConfirmView) -> AnyView {
-    let shown = i64::try_from(view.samples.len()).unwrap_or(i64::MAX);
+    let shown = number_of(view.samples.len());
     let more = view.jobs - shown;
     let row = |job: &JobRow| {
         view! {
-            <li>{job_link(job)} " " {chip(job.state)} " " {queue_name(&job.queue_ref)} " " <code class="text-muted wrap-anywhere">{job.preview.clone()}</code></li>
+            <li>{job_link(job)} " " {chip(job.list())} " " {queue_link_with_protocol(&job.queue_ref)} " " <code class="text-muted wrap-anywhere">{job.preview.clone()}</code></li>
         }
     };
     view! {

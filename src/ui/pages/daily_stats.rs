@@ -57,19 +57,19 @@ fn days(view: &StatsView) -> AnyView {
     let link = |to_day: i64, word: &'static str, rel: &'static str| {
         let date = time::date(to_day);
         let label = format!("{word}, {date}");
-        view! { <a class="btn" rel=rel href=urls::stats(name, Some(to_day)) aria-label=label>{word}</a> }
+        view! { <a class="btn" rel=rel href=urls::daily_stats(name, Some(to_day)) aria-label=label>{word}</a> }
     };
     view! {
         <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
             <h2>{format!("{}, {}", time::weekday(day), time::date(day))} <span class="text-muted wrap-anywhere">{format!(" UTC{so_far}")}</span></h2>
-            <form method="get" action=urls::stats(name, None) class="flex flex-wrap items-center gap-2">
+            <form method="get" action=urls::daily_stats(name, None) class="flex flex-wrap items-center gap-2">
                 {link(day - 1, "Previous day", "prev")}
                 <label for="day" class="sr-only">"Day"</label>
                 <input id="day" name="day" type="date" value=time::date(day) max=time::date(today) required />
                 <button type="submit" class="btn">"Show"</button>
                 {(day < today).then(|| link(day + 1, "Next day", "next"))}
                 <a href=urls::statistics(&StatisticsQuery { queue: urls::queue_param(name), ..StatisticsQuery::default() })>"Other time ranges"</a>
-                {(day + 1 < today).then(|| view! { <a href=urls::stats(name, None)>"Today"</a> })}
+                {(day + 1 < today).then(|| view! { <a href=urls::daily_stats(name, None)>"Today"</a> })}
             </form>
         </div>
     }

@@ -7,10 +7,10 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::basics::{loaded, number_of, plural};
 use crate::ui::components::bulk;
 use crate::ui::components::exports::search_and_exports;
-use crate::ui::components::links::{job_link, queue_name};
+use crate::ui::components::links::{job_link, queue_link_with_protocol};
 use crate::ui::components::paging::pager;
 use crate::ui::components::styles::{CARD, EMPTY};
 use crate::ui::components::tables;
@@ -38,7 +38,6 @@ pub fn DeadPage() -> impl IntoView {
 }
 
 fn page(view: &DeadView, namespace: &str, queue: &str, request: &PageRequest) -> AnyView {
-    let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     let filtered = !namespace.is_empty() || !queue.is_empty();
     let mut here = "/ui/dead?ns=".to_owned();
     encode(namespace, &mut here);
@@ -64,7 +63,7 @@ fn page(view: &DeadView, namespace: &str, queue: &str, request: &PageRequest) ->
                         {format!(
                             "{} in {}. Dead jobs stay until you respawn, requeue or delete them; dead Relay jobs are deleted after 30 days.",
                             plural(view.jobs, "dead job", "dead jobs"),
-                            plural(n(view.queues), "queue", "queues"),
+                            plural(number_of(view.queues), "queue", "queues"),
                         )}
                     </p>
                 }
@@ -73,7 +72,7 @@ fn page(view: &DeadView, namespace: &str, queue: &str, request: &PageRequest) ->
         {(!view.rows.is_empty() && !filtered)
             .then(|| bulk::all_jobs_bar(SEARCH.to_owned(), &[JobActionKind::Retry, JobActionKind::Cancel], request))}
         <div class=CARD>{list}</div>
-        {pager(request, &here, view.rows.len(), n(view.queues))}
+        {pager(request, &here, view.rows.len(), number_of(view.queues))}
         {(!view.rows.is_empty() && !filtered).then(|| search_and_exports(SEARCH))}
     }
     .into_any()
@@ -118,7 +117,7 @@ fn queue_table(rows: &[DeadRow], request: &PageRequest) -> AnyView {
         let oldest = row.oldest.as_ref();
         view! {
             <tr data-key=list.clone()>
-                <th scope="row">{queue_name(&row.queue_ref)}</th>
+                <th scope="row">{queue_link_with_protocol(&row.queue_ref)}</th>
                 <td class="num text-dead">{time::number(row.size)}</td>
                 <td class="num">{oldest.map(|job| ago(job.state_time, request.now))}</td>
                 <td class="w-[35%] max-w-0 truncate text-muted wide">

@@ -27,7 +27,7 @@ use crate::ui::model::job::JobRow;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::failure::incident::incident;
-use crate::ui::pages::failures::load::{self, FAILURES_COUNTED_MAX};
+use crate::ui::pages::failures::load::{self, ALL, FAILURES_COUNTED_MAX};
 use crate::ui::pages::failures::model::{FailingView, MessageKind};
 use crate::ui::pages::failures::ranges;
 use crate::ui::pages::search::model::in_quotes;
@@ -75,7 +75,7 @@ fn jobs_and_messages(view: &FailingView, request: &PageRequest) -> AnyView {
         .selected_kind
         .as_ref()
         .map_or("", |kind| kind.hash.as_str());
-    let here = urls::failure_group(&group.group, &view.range, fingerprint);
+    let here = urls::filtered_failure(&group.group, &view.range, fingerprint);
     let search = equivalent_search(view);
     let bar = BulkBar {
         search: Some(&search),
@@ -97,7 +97,7 @@ fn jobs_and_messages(view: &FailingView, request: &PageRequest) -> AnyView {
             </div>
         </div>
         {mute::notice(view, request)}
-        {ranges(&view.range, |range| urls::failure_group(&group.group, range, fingerprint))}
+        {ranges(&view.range, |range| urls::filtered_failure(&group.group, range, fingerprint))}
         <section class=CARD_PADDED aria-label="Failures over time">
             {times(view)}
         </section>
@@ -140,11 +140,9 @@ fn equivalent_search(view: &FailingView) -> String {
     if let Some(kind) = &view.selected_kind {
         text.push_str(&format!(" fp:{}", kind.hash));
     }
-    let age = match view.range.as_str() {
-        "1h" | "24h" | "7d" => view.range.as_str(),
-        _ => return text,
-    };
-    text.push_str(&format!(" updated:<{age}"));
+    if view.range != ALL {
+        text.push_str(&format!(" updated:<{}", view.range));
+    }
     text
 }
 
@@ -194,7 +192,7 @@ fn messages(view: &FailingView) -> AnyView {
         );
         view! {
             <li>
-                <a href=urls::failure_group(group, &view.range, fp) class=MESSAGE aria-current=is_selected.then_some("true")>
+                <a href=urls::filtered_failure(group, &view.range, fp) class=MESSAGE aria-current=is_selected.then_some("true")>
                     <span class="shrink-0 font-medium text-failed">{time::number(kind.count)}</span>
                     <span class="min-w-0">{text}</span> {example}
                 </a>
@@ -227,7 +225,7 @@ fn messages(view: &FailingView) -> AnyView {
                     .map(|kind| {
                         view! {
                             " Selected: " <code>{format!("fp:{}", kind.hash)}</code> ". "
-                            <a href=urls::failure_group(group, &view.range, "")>"All messages"</a>
+                            <a href=urls::filtered_failure(group, &view.range, "")>"All messages"</a>
                         }
                     })}
             </p>

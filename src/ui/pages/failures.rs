@@ -9,27 +9,19 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::failures::SeeFailures;
-use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::basics::{loaded, number_of, plural};
 use crate::ui::components::chart::sparkline;
 use crate::ui::components::forms::action_button;
 use crate::ui::components::icons::icon;
-use crate::ui::components::links::queue_name;
+use crate::ui::components::links::queue_link_with_protocol;
 use crate::ui::components::styles::{CARD, EMPTY, NOTICE};
 use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::page_request::{PageRequest, page_request};
-use crate::ui::pages::failures::load::FAILURES_COUNTED_MAX;
+use crate::ui::pages::failures::load::{FAILURES_COUNTED_MAX, RANGES};
 use crate::ui::pages::failures::model::{FailingGroup, FailuresView};
 use crate::ui::urls;
-
-/// The ranges: name in addresses, and label.
-pub const RANGES: [(&str, &str); 4] = [
-    ("1h", "1 hour"),
-    ("24h", "24 hours"),
-    ("7d", "7 days"),
-    ("all", "All"),
-];
 
 /// Maximum number of queues in a row.
 const QUEUES_NAMED: usize = 3;
@@ -66,7 +58,7 @@ fn none(view: &FailuresView, request: &PageRequest) -> AnyView {
 
 /// Links to the ranges. `shown` is the current range, and `address` returns the address for a range.
 pub fn ranges(shown: &str, address: impl Fn(&str) -> String) -> AnyView {
-    let links = RANGES.map(|(name, word)| {
+    let links = RANGES.map(|(name, word, ..)| {
         let current = (shown == name).then_some("true");
         view! { <a class="btn" href=address(name) aria-current=current>{word}</a> }
     });
@@ -75,7 +67,7 @@ pub fn ranges(shown: &str, address: impl Fn(&str) -> String) -> AnyView {
 
 fn groups_and_filter(view: &FailuresView, text: &str, request: &PageRequest) -> AnyView {
     let counted: i64 = view.groups.iter().map(|group| group.count).sum();
-    let groups = i64::try_from(view.groups.len()).unwrap_or(i64::MAX);
+    let groups = number_of(view.groups.len());
     let address = |range: &str| urls::with_fields("/ui/failures", [("range", range), ("q", text)]);
     view! {
         <p class="text-muted wrap-anywhere">
@@ -117,7 +109,7 @@ fn groups_and_filter(view: &FailuresView, text: &str, request: &PageRequest) -> 
         </div>
         {(view.more > 0)
             .then(|| {
-                let more = i64::try_from(view.more).unwrap_or(i64::MAX);
+                let more = number_of(view.more);
                 view! { <p class="text-muted wrap-anywhere">{format!("{} with fewer jobs not shown. Filter to see them.", plural(more, "group", "groups"))}</p> }
             })}
     }
@@ -174,7 +166,7 @@ fn row(group: &FailingGroup, view: &FailuresView, request: &PageRequest) -> AnyV
         _ => view! { <td class="wide">{sparkline(&group.day, "text-failed", &about)}</td> }
             .into_any(),
     };
-    let address = urls::failure_group(&row.group, &view.range, "");
+    let address = urls::filtered_failure(&row.group, &view.range, "");
     view! {
         <tr data-key=row.group.clone()>
             <th scope="row" class="text-cell">
@@ -213,7 +205,7 @@ fn queue_links(queues: &[(QueueRef, i64)]) -> AnyView {
     let shown = queues.iter().take(QUEUES_NAMED);
     let more = queues.len().saturating_sub(QUEUES_NAMED);
     view! {
-        {shown.map(|(queue_ref, _)| view! { <div>{queue_name(queue_ref)}</div> }).collect_view()}
+        {shown.map(|(queue_ref, _)| view! { <div>{queue_link_with_protocol(queue_ref)}</div> }).collect_view()}
         {(more > 0).then(|| view! { <span class="text-muted wrap-anywhere">{format!("and {more} more")}</span> })}
     }
     .into_any()

@@ -12,11 +12,11 @@ use leptos::server_fn::ServerFn;
 use leptos_meta::Title;
 
 use crate::ui::actions::jobs::{RemoveTag, Undepend};
-use crate::ui::components::basics::{card, definitions, loaded, plural, text_card};
+use crate::ui::components::basics::{card, definitions, loaded, number_of, plural, text_card};
 use crate::ui::components::commands::copy;
 use crate::ui::components::forms::{action_button, may_post, shortcut};
 use crate::ui::components::icons::icon;
-use crate::ui::components::links::{queue_link, queue_name, tag_link, worker_link};
+use crate::ui::components::links::{queue_link, queue_link_with_protocol, tag_link, worker_link};
 use crate::ui::components::payload::beginning;
 use crate::ui::components::state::{chip, protocol_badge, state_view};
 use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, EMPTY, NOTICE};
@@ -92,7 +92,7 @@ fn blocked_notice(job: &JobView) -> Option<AnyView> {
     let links = named.iter().map(|id| {
         view! { " " <a class="id" href=urls::qless_job(id)>{(*id).to_owned()}</a> }
     });
-    let n = i64::try_from(failed.len()).unwrap_or(i64::MAX);
+    let n = number_of(failed.len());
     let more = (!more.is_empty()).then(|| format!(" and {} more", more.len()));
     let view = view! {
         <p class=format!("{NOTICE} text-failed")>
@@ -213,7 +213,7 @@ fn related_jobs(
                     {job.and_then(|job| job.klass.clone()).map(|klass| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{klass}</span> })}
                 </th>
                 <td>{job.map(|job| chip(job.list()))}</td>
-                <td class="mid">{job.map(|job| queue_name(&job.queue_ref))}</td>
+                <td class="mid">{job.map(|job| queue_link_with_protocol(&job.queue_ref))}</td>
                 {dependent.map(|(dependent, request)| view! { <td class="w-[1%] text-right whitespace-nowrap">{remove_dependency_button(dependent, &related.id, request)}</td> })}
             </tr>
         }
@@ -226,7 +226,7 @@ fn related_jobs(
             <div class=CARD_TITLE>
                 <h2>{title}</h2>
                 <span class="flex flex-wrap items-center gap-2">
-                    <span class="text-muted wrap-anywhere">{plural(i64::try_from(related_jobs.total).unwrap_or(i64::MAX), "job", "jobs")}</span>
+                    <span class="text-muted wrap-anywhere">{plural(number_of(related_jobs.total), "job", "jobs")}</span>
                     {dependent.filter(|_| related_jobs.total > 1).map(|(dependent, request)| actions::remove_dependencies_button(dependent, request))}
                 </span>
             </div>

@@ -11,6 +11,7 @@ use crate::ui::components::icons::icon;
 use crate::ui::components::styles::{CARD_PADDED, FLASH};
 use crate::ui::page_request::page_request;
 use crate::ui::pages::login::model::SignInError;
+use crate::ui::urls::LOGIN;
 
 #[component]
 pub fn LoginPage() -> impl IntoView {
@@ -36,7 +37,7 @@ pub fn LoginPage() -> impl IntoView {
                 .map(|why| {
                     view! { <p class=format!("{FLASH} text-failed") role="alert">{icon("failed")} <span>{why}</span></p> }
                 })}
-            <form method="post" action="/ui/login">
+            <form method="post" action=LOGIN>
                 {hidden(vec![("next", next)])}
                 <label for="name">"Name"</label>
                 <input

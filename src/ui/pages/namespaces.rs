@@ -9,7 +9,7 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::tokens::RevokeToken;
-use crate::ui::components::basics::{element_id, empty_note, loaded, plural};
+use crate::ui::components::basics::{element_id, empty_note, loaded, number_of, plural};
 use crate::ui::components::commands::{api, commands, copy, curl_commands, shell_quote};
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, hidden};
 use crate::ui::components::icons::icon;
@@ -67,7 +67,6 @@ fn all(view: &NamespacesView, request: &PageRequest) -> AnyView {
 }
 
 fn row(row: &NamespaceRow) -> AnyView {
-    let n = |n: usize| time::number(i64::try_from(n).unwrap_or(i64::MAX));
     let Counts {
         running,
         stalled,
@@ -79,8 +78,8 @@ fn row(row: &NamespaceRow) -> AnyView {
     view! {
         <tr data-key=row.name.clone()>
             <th scope="row"><a class="name" href=urls::namespace(&row.name)>{row.name.clone()}</a></th>
-            <td class="num">{n(row.queues)}</td>
-            <td class="num">{n(row.tokens)}</td>
+            <td class="num">{time::number(number_of(row.queues))}</td>
+            <td class="num">{time::number(number_of(row.tokens))}</td>
             {count_cell(running + stalled, EffectiveState::Running, "mid")}
             {count_cell(waiting, EffectiveState::Waiting, "")}
             {count_cell(scheduled, EffectiveState::Scheduled, "mid")}
@@ -102,14 +101,13 @@ fn one(mut view: NamespaceView, request: &PageRequest) -> AnyView {
     sort(&mut view.queues, Sort::Need, request.now);
     let name = &view.name;
     let dead: i64 = view.queues.iter().map(|queue| queue.counts.dead).sum();
-    let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     let (shown, pages) = paged(request, &urls::namespace(name), &view.queues);
     view! {
         <Title text=format!("Namespace {name}") />
         <p class=CRUMB><a href="/ui/namespaces">"Namespaces"</a></p>
         <h1 class="name">{name.clone()}</h1>
         <p class="text-muted wrap-anywhere">
-            {plural(n(view.queues.len()), "queue", "queues")} " · " {plural(n(view.tokens.len()), "token", "tokens")}
+            {plural(number_of(view.queues.len()), "queue", "queues")} " · " {plural(number_of(view.tokens.len()), "token", "tokens")}
             {(dead > 0)
                 .then(|| {
                     view! { " · " <a class="text-dead" href=urls::dead_in_namespace(name)>{plural(dead, "dead job", "dead jobs")}</a> }

@@ -9,10 +9,10 @@ use leptos_meta::Title;
 use crate::auth::Role;
 use crate::time;
 use crate::ui::actions::operations::{StopOperation, UndoOperation};
-use crate::ui::components::basics::{definitions, loaded, plural};
+use crate::ui::components::basics::{definitions, loaded, number_of, plural};
 use crate::ui::components::forms::hidden;
 use crate::ui::components::icons::icon;
-use crate::ui::components::links::{queue_name, quoted_if_blank};
+use crate::ui::components::links::{queue_link_with_protocol, quoted_if_blank};
 use crate::ui::components::paging::key_pager;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, EMPTY, NOTICE};
 use crate::ui::components::tables;
@@ -76,7 +76,7 @@ fn title(row: &OperationRow) -> String {
 
 /// The jobs of the operation.
 fn subject(row: &OperationRow) -> AnyView {
-    let n = i64::try_from(row.request.jobs.len()).unwrap_or(i64::MAX);
+    let n = number_of(row.request.jobs.len());
     if !row.request.all {
         return plural(n, "selected job", "selected jobs").into_any();
     }
@@ -277,7 +277,7 @@ fn skipped(view: &OperationView) -> AnyView {
             Some((queue_ref, id)) => (
                 view! { <a class="id" href=urls::job(queue_ref, id)>{quoted_if_blank(id)}</a> }
                     .into_any(),
-                queue_name(queue_ref),
+                queue_link_with_protocol(queue_ref),
             ),
             None => (format!("#{}", skip.job).into_any(), "–".into_any()),
         };

@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::{empty_note, loaded};
+use crate::ui::components::basics::{empty_note, loaded, number_of};
 use crate::ui::components::chart::{Chart, Dash, Line, Unit, chart, data_table, per_minute};
 use crate::ui::components::commands::{api, commands, shell_quote};
 use crate::ui::components::icons::icon;
@@ -59,7 +59,7 @@ fn content(mut overview: OverviewView, request: &PageRequest) -> AnyView {
         {problem_list(&overview, request)}
         {count_tiles(&overview.totals)}
         {recent_activity(&overview.recent, request.now)}
-        {by_api(&overview)}
+        {by_protocol(&overview)}
         <div class=CARD>
             {title("Queues", "/ui/queues", overview.queues.len())}
             {table("Queues, problems first", first(&overview.queues, QUEUES_SHOWN), None, None, request.now)}
@@ -100,9 +100,9 @@ fn icon_color(shape: &str) -> &'static str {
     }
 }
 
-fn title(name: &'static str, address: &'static str, there: usize) -> AnyView {
-    let all = format!("All {there}");
-    let label = format!("{name}: all {there}");
+fn title(name: &'static str, address: &'static str, total: usize) -> AnyView {
+    let all = format!("All {total}");
+    let label = format!("{name}: all {total}");
     view! {
         <div class=CARD_TITLE>
             <h2>{name}</h2>
@@ -123,7 +123,7 @@ fn problem_list(overview: &OverviewView, request: &PageRequest) -> AnyView {
     let now = request.now;
     let found = problems(overview, now);
     if found.is_empty() {
-        let queues = i64::try_from(overview.queues.len()).unwrap_or(i64::MAX);
+        let queues = number_of(overview.queues.len());
         return view! {
             <p id="problems" class=HEALTHY>
                 {icon("complete")}
@@ -287,7 +287,7 @@ fn recent_activity(recent: &RecentActivity, now: i64) -> AnyView {
 }
 
 /// The counts of each protocol, if several protocols have queues.
-fn by_api(overview: &OverviewView) -> AnyView {
+fn by_protocol(overview: &OverviewView) -> AnyView {
     if overview.totals.len() < 2 {
         return ().into_any();
     }
@@ -310,11 +310,11 @@ fn by_api(overview: &OverviewView) -> AnyView {
         _ => "",
     };
     let rows = overview.totals.iter().map(|(protocol, counts)| {
-        let of_api = overview
+        let of_protocol = overview
             .queues
             .iter()
             .filter(|queue| queue.queue_ref.protocol == *protocol);
-        let queues = i64::try_from(of_api.count()).unwrap_or(i64::MAX);
+        let queues = number_of(of_protocol.count());
         let cells = STATES.map(|state| match counts.of(state) {
             0 if !protocol.has(state) => not_applicable_cell(*protocol, class(state)),
             n => count_cell(n, state, class(state)),

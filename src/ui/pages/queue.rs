@@ -297,7 +297,7 @@ fn tabs(queue: &QueueRow, here: Tab) -> AnyView {
             {(queue_ref.protocol == Protocol::Qless).then(|| recurring_tab(queue))}
             <a
                 class=if queue_ref.protocol == Protocol::Qless { "tab" } else { "tab ml-auto max-sm:ml-0" }
-                href=urls::stats(queue_ref, None)
+                href=urls::daily_stats(queue_ref, None)
                 aria-current=(here == Tab::Stats).then_some("page")
             >
                 {icon("stats")}

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use leptos::prelude::*;
 use leptos_meta::Title;
 
-use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::basics::{loaded, number_of, plural};
 use crate::ui::components::paging::paged;
 use crate::ui::components::pause;
 use crate::ui::components::styles::{CARD, EMPTY};
@@ -90,6 +90,17 @@ impl QueueFilter {
         label.contains(&self.lower_name) && (!self.problems || has_problem(queue, now))
     }
 
+    /// The queues that it selects, as the audit log names them.
+    pub fn target(&self) -> String {
+        let name = &self.name;
+        match (name.is_empty(), self.problems) {
+            (true, false) => "all queues".to_owned(),
+            (false, false) => format!("all queues that match “{name}”"),
+            (true, true) => "all queues with problems".to_owned(),
+            (false, true) => format!("all queues with problems that match “{name}”"),
+        }
+    }
+
     /// The text of an empty list.
     fn nothing(&self) -> String {
         let name = &self.name;
@@ -158,7 +169,7 @@ pub fn table(
     now: i64,
 ) -> AnyView {
     let has_records =
-    |queue: &QueueRow| queue.states().any(|state| state == EffectiveState::Record);
+        |queue: &QueueRow| queue.states().any(|state| state == EffectiveState::Record);
     let with_records = queues.iter().any(has_records);
     let is_selectable = sorted.is_some() && pause::may_select();
     let heads = heads(sorted, with_records, sparks.is_some());
@@ -232,8 +243,7 @@ fn list(mut queues: Vec<QueueRow>, sparks: &Sparklines, request: &PageRequest) -
     let by = Sort::parse(&request.param("sort").unwrap_or_default());
     let param = |name| request.param(name).unwrap_or_default();
     let wanted = QueueFilter::parse(param("q"), &param("state"));
-    let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-    let there = queues.len();
+    let total = queues.len();
     queues.retain(|queue| wanted.matches(queue, request.now));
     sort(&mut queues, by, request.now);
     let can_pause = |queue: &&QueueRow| queue.queue_ref.protocol != Protocol::Jobq;
@@ -241,11 +251,11 @@ fn list(mut queues: Vec<QueueRow>, sparks: &Sparklines, request: &PageRequest) -
         .fields()
         .map(|(name, value)| (name, value.to_owned()));
     let several = pause::several(
-        n(queues.iter().filter(can_pause).count()),
+        number_of(queues.iter().filter(can_pause).count()),
         filter.to_vec(),
         request,
     );
-    let shown_queues = if there == 0 {
+    let shown_queues = if total == 0 {
         view! { <p class=EMPTY>"No queues yet. " <a href="/ui">"How to add a first job"</a></p> }
             .into_any()
     } else if queues.is_empty() {
@@ -265,13 +275,13 @@ fn list(mut queues: Vec<QueueRow>, sparks: &Sparklines, request: &PageRequest) -
         }
         .into_any()
     };
-    let shown = if queues.len() == there {
-        plural(n(there), "queue", "queues")
+    let shown = if queues.len() == total {
+        plural(number_of(total), "queue", "queues")
     } else {
         format!(
             "{} of {}",
             queues.len(),
-            plural(n(there), "queue", "queues")
+            plural(number_of(total), "queue", "queues")
         )
     };
     view! {

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::time;
-use crate::ui::components::basics::{card, definitions, job_head, loaded, text_card};
+use crate::ui::components::basics::{card, definitions, job_head, loaded, number_of, text_card};
 use crate::ui::components::commands::{copy, curl_commands, shell_quote};
 use crate::ui::components::forms::{delete_dialog, shortcut};
 use crate::ui::components::links::queue_link;
@@ -56,7 +56,7 @@ fn page(record: &RecordView, request: &PageRequest) -> AnyView {
 
 fn facts(record: &RecordView, request: &PageRequest) -> AnyView {
     let moment = |moment: i64| when(moment, request.now);
-    let events = time::number(i64::try_from(record.events).unwrap_or(i64::MAX));
+    let events = time::number(number_of(record.events));
     let facts: [(&str, AnyView); 6] = [
         ("ID", record.id.to_string().into_any()),
         ("Queue", queue_link(&record.queue_ref)),
@@ -72,7 +72,7 @@ fn facts(record: &RecordView, request: &PageRequest) -> AnyView {
 fn left_out(record: &RecordView) -> Option<AnyView> {
     let newest = record.log.len().saturating_sub(1);
     let note = move || {
-        let events = time::number(i64::try_from(record.events).unwrap_or(i64::MAX));
+        let events = time::number(number_of(record.events));
         view! {
             <p class="text-muted wrap-anywhere">{format!("Shows the first and the newest {newest} of {events} entries. The API returns all of them.")}</p>
         }

@@ -11,7 +11,7 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::queues::{CreateQueue, DeleteQueue};
-use crate::ui::components::basics::{empty_note, loaded, plural};
+use crate::ui::components::basics::{empty_note, loaded, number_of, plural};
 use crate::ui::components::bulk::{self, BulkBar};
 use crate::ui::components::commands::{curl, curl_commands, json_string, shell_quote};
 use crate::ui::components::exports::search_and_exports;
@@ -173,7 +173,7 @@ pub fn table(
                     }}
                 </td>
                 <td class="num">{ago(row.modified, request.now)}</td>
-                <td class="num mid">{row.events.map_or("many".to_owned(), |n| time::number(i64::try_from(n).unwrap_or(i64::MAX)))}</td>
+                <td class="num mid">{row.events.map_or("many".to_owned(), |n| time::number(number_of(n)))}</td>
                 <td class="w-[35%] max-w-0 truncate text-muted mid"><code>{row.preview.clone()}</code></td>
             </tr>
         }
@@ -199,7 +199,7 @@ fn tabs(view: &RecordsView, filter: &RecordFilter) -> AnyView {
     let (first, more) = view.states.split_at(TABS.min(view.states.len()));
     // The selected state always has a tab.
     let here = more.iter().find(|state| is_here(state)).map(tab);
-    let n = i64::try_from(more.len()).unwrap_or(i64::MAX);
+    let n = number_of(more.len());
     view! {
         <nav class="flex flex-wrap border-b border-line" aria-label="This queue">
             {tab_of_all(view, filter)}

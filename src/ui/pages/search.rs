@@ -10,13 +10,14 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::time;
-use crate::ui::components::basics::{empty_note, loaded, plural};
+use crate::ui::components::basics::{empty_note, loaded, number_of, plural};
 use crate::ui::components::bulk::{self, BulkBar};
 use crate::ui::components::exports::exports;
 use crate::ui::components::icons::icon;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, NOTICE};
 use crate::ui::components::tables::job_list::{self, JobList};
 use crate::ui::components::time::exact;
+use crate::ui::context::sentence;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::search::model::{
     Outcome, SearchError, SearchOrder, SearchPosition, SearchResults, SearchView, Term,
@@ -256,13 +257,6 @@ fn invalid_search(text: &str, error: &SearchError) -> AnyView {
     .into_any()
 }
 
-fn sentence(why: &str) -> String {
-    let mut chars = why.chars();
-    let first = chars.next().map(|first| first.to_uppercase().to_string());
-    let end = if why.ends_with(['.', '?']) { "" } else { "." };
-    format!("{}{}{end}", first.unwrap_or_default(), chars.as_str())
-}
-
 fn results(
     text: &str,
     found: &SearchResults,
@@ -270,7 +264,7 @@ fn results(
     position: SearchPosition,
 ) -> AnyView {
     let all = found.sorted.unwrap_or(found.jobs.len());
-    let all = i64::try_from(all).unwrap_or(i64::MAX);
+    let all = number_of(all);
     let is_all = position.after.is_none() && found.next.is_none();
     let bar = BulkBar {
         search: Some(text),
@@ -367,7 +361,7 @@ fn empty_text(text: &str, found: &SearchResults, position: SearchPosition) -> An
 
 /// The note that the search stopped at its limit, and how to narrow it.
 fn limit_notice(found: &SearchResults, request: &PageRequest) -> AnyView {
-    let searched = time::number(i64::try_from(found.searched).unwrap_or(i64::MAX));
+    let searched = time::number(number_of(found.searched));
     let searched_back_to = found.searched_back_to.map_or(String::new(), |moment| {
         format!(
             ", back to jobs created {}",
@@ -429,7 +423,7 @@ fn pager(text: &str, found: &SearchResults, position: SearchPosition) -> AnyView
         None => "Newest",
         Some(_) => "First",
     };
-    let jobs = plural(i64::try_from(shown).unwrap_or(i64::MAX), "job", "jobs");
+    let jobs = plural(number_of(shown), "job", "jobs");
     view! {
         <nav class="flex items-center gap-3 text-muted" aria-label="Pagination">
             {(!is_first).then(|| view! { <a class="btn" href=address(text, first)>{first_label}</a> })}
@@ -489,11 +483,5 @@ mod tests {
             ..first
         };
         assert_eq!(address("a", sorted), "/ui/jobs?q=a&sort=priority&offset=50");
-    }
-
-    #[test]
-    fn reasons_are_sentences() {
-        assert_eq!(sentence("this is wrong"), "This is wrong.");
-        assert_eq!(sentence("longer or shorter?"), "Longer or shorter?");
     }
 }

@@ -22,17 +22,9 @@ use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::model::series::{Compare, StatisticsQuery};
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::statistics::charts::{charts, total_texts};
+use crate::ui::pages::statistics::load::RANGES;
 use crate::ui::pages::statistics::model::{RangeView, Zoom};
 use crate::ui::urls;
-
-/// The ranges: name in addresses, and label.
-const RANGES: [(&str, &str); 5] = [
-    ("1h", "1 hour"),
-    ("6h", "6 hours"),
-    ("24h", "24 hours"),
-    ("7d", "7 days"),
-    ("30d", "30 days"),
-];
 
 #[component]
 pub fn StatisticsPage() -> impl IntoView {
@@ -51,7 +43,7 @@ fn page(view: &RangeView, query: &StatisticsQuery, request: &PageRequest) -> Any
     let about = match &view.queue_ref {
         Some(queue_ref) => view! {
             "Queue " {queue_link(queue_ref)} " " {protocol_badge(queue_ref.protocol)} ". "
-            <a href=urls::stats(queue_ref, None)>"Daily statistics and histograms"</a>
+            <a href=urls::daily_stats(queue_ref, None)>"Daily statistics and histograms"</a>
         }
         .into_any(),
         None => "All queues, including deleted queues.".into_any(),
@@ -85,7 +77,7 @@ fn form(view: &RangeView, query: &StatisticsQuery) -> AnyView {
         "" => "1h",
         range => range,
     };
-    let links = RANGES.map(|(name, word)| {
+    let links = RANGES.map(|(name, word, ..)| {
         let address = urls::statistics(&StatisticsQuery {
             range: name.to_owned(),
             from: String::new(),

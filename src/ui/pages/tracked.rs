@@ -9,12 +9,12 @@ use leptos_meta::Title;
 
 use crate::time;
 use crate::ui::actions::jobs::Untrack;
-use crate::ui::components::basics::{empty_note, loaded, plural};
+use crate::ui::components::basics::{empty_note, loaded, number_of, plural};
 use crate::ui::components::bulk::{self, BulkBar};
 use crate::ui::components::commands::{api, curl_commands, shell_quote};
 use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::forms::{action_button, may_post, shortcut};
-use crate::ui::components::links::queue_name;
+use crate::ui::components::links::queue_link_with_protocol;
 use crate::ui::components::state::chip;
 use crate::ui::components::styles::{CARD, CARD_TITLE};
 use crate::ui::components::tables;
@@ -36,20 +36,20 @@ pub fn TrackedPage() -> impl IntoView {
 }
 
 fn page(view: &TrackedView, request: &PageRequest) -> AnyView {
-    let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     let shown = view.jobs.len() + view.missing.len();
     let bar = BulkBar {
         search: Some(SEARCH),
-        all: (shown == view.total).then_some(n(view.jobs.len())),
+        all: (shown == view.total).then_some(number_of(view.jobs.len())),
         shown: view.jobs.len(),
         actions: bulk::actions_of(Some(Protocol::Qless), None),
     };
-    let left_out = (shown < view.total).then(|| format!(" Showing {}.", time::number(n(shown))));
+    let left_out =
+        (shown < view.total).then(|| format!(" Showing {}.", time::number(number_of(shown))));
     view! {
         <Title text="Tracked jobs" />
         <h1>"Tracked jobs"</h1>
         <p class="text-muted wrap-anywhere">
-            {format!("{}.", plural(n(view.total), "tracked job", "tracked jobs"))} {left_out}
+            {format!("{}.", plural(number_of(view.total), "tracked job", "tracked jobs"))} {left_out}
             " The puts, claims, expired leases, completions, failures and cancellations of tracked jobs are published as events, here and through the API."
         </p>
         <div class=CARD>
@@ -88,8 +88,8 @@ fn row(job: &JobRow, last: Option<&Entry>, request: &PageRequest) -> AnyView {
                 <a class="id" href=urls::job(&job.queue_ref, &job.id)>{job.id.clone()}</a>
                 {job.klass.clone().map(|klass| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{klass}</span> })}
             </th>
-            <td>{chip(job.state)}</td>
-            <td class="mid">{queue_name(&job.queue_ref)}</td>
+            <td>{chip(job.list())}</td>
+            <td class="mid">{queue_link_with_protocol(&job.queue_ref)}</td>
             <td class="text-cell mid">
                 {last
                     .map(|entry| {
@@ -124,7 +124,7 @@ fn missing(ids: &[String], request: &PageRequest) -> AnyView {
             </tr>
         }
     });
-    let n = i64::try_from(ids.len()).unwrap_or(i64::MAX);
+    let n = number_of(ids.len());
     view! {
         <section class=CARD aria-labelledby="gone">
             <div class=CARD_TITLE>

@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::ui::access::role_to_read;
-use crate::ui::components::basics::{loaded, plural};
+use crate::ui::components::basics::{loaded, number_of, plural};
 use crate::ui::components::paging::paged;
 use crate::ui::components::styles::{CARD, EMPTY};
 use crate::ui::components::tables;
@@ -40,7 +40,6 @@ pub fn WorkersPage() -> impl IntoView {
             .filter(|worker| worker.activity(request.now) == WorkerActivity::Alive)
             .count();
         let (shown, pages) = paged(&request, "/ui/workers", &workers);
-        let n = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         view! {
             <Title text="Workers" />
             <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
@@ -62,7 +61,7 @@ pub fn WorkersPage() -> impl IntoView {
                     <p class="text-muted wrap-anywhere">
                         {format!(
                             "{} seen recently, {} alive. Alive: active in the last minute; late: in the last 5 minutes; silent: longer ago.",
-                            plural(n(workers.len()), "worker", "workers"),
+                            plural(number_of(workers.len()), "worker", "workers"),
                             alive,
                         )}
                     </p>

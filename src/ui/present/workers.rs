@@ -1,6 +1,7 @@
 //! View models of the workers of a queue and the queues of a worker, and of the trend of a queue.
 
 use crate::engine::{Counts, Engine, QueueKey, Result, RunCounts, WorkerResults};
+use crate::ui::components::basics::number_of;
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::model::queue_trend::QueueTrend;
@@ -59,7 +60,7 @@ fn present<T, U>(
     });
     WorkersInQueues {
         listed: rows.collect(),
-        more: i64::try_from(found.more).unwrap_or(i64::MAX),
+        more: number_of(found.more),
         since: found.since.0,
         is_partial: found.is_partial,
     }

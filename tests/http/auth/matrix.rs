@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::{Credentials, ask, ask_from, status};
 use crate::support::Server;
+use crate::support::eventually;
 use crate::support::keys::{
     ADMIN, ADMIN_LOGIN, ADMIN_TOKEN, API_TOKENS, JOBQ, PASSWORD, QLESS, RELAY,
 };
-use crate::support::lmstfy::eventually;
 
 /// What protects a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use reqwest::Method;
 use tempfile::TempDir;
 
 use super::{Credentials, ask_from, status};
+use crate::support::eventually;
 use crate::support::keys::{ADMIN, QLESS};
-use crate::support::lmstfy::eventually;
 use crate::support::{Server, log::Logged};
 
 /// Flags that read keys from a file, with a path that requires such a key, and the user name if keys have one.

@@ -11,10 +11,10 @@ use serde_json::Value;
 use super::matrix::{read, routes};
 use super::{Credentials, ask, status};
 use crate::support::Server;
+use crate::support::eventually;
 use crate::support::keys::{
     ADMIN, ADMIN_TOKEN, ANNA, API_TOKENS, JOBQ, OLGA, QLESS, RELAY, UI_KEYS, VERA,
 };
-use crate::support::lmstfy::eventually;
 
 /// The sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

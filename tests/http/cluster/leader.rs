@@ -14,7 +14,7 @@ use crate::support::{Server, postgres};
 const TAKEN_OVER: Duration = Duration::from_secs(30);
 
 /// A guard against an event that never happens; no test waits this long.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Time between two checks.
 const PAUSE: Duration = Duration::from_millis(50);

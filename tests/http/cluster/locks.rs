@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use super::Pair;
 
 /// A guard against an event that never happens; no test waits this long.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Time between two checks.
 const PAUSE: Duration = Duration::from_millis(20);

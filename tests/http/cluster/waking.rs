@@ -11,7 +11,7 @@ use super::Pair;
 use crate::support::{Server, Stream, database};
 
 /// A guard against an event that never happens; no test waits this long.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Within this time, notifications would arrive if servers with `--no-notify` sent any.
 const SILENCE: Duration = Duration::from_secs(2);

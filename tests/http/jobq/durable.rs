@@ -12,8 +12,8 @@ use tokio::task::JoinSet;
 
 use super::{assert_consistent, client};
 use crate::support::Server;
+use crate::support::eventually;
 use crate::support::jobq::{Job, Jobq, Reply, What, path, plain};
-use crate::support::lmstfy::eventually;
 
 /// The calls of the clients, and their outcomes.
 #[derive(Debug, Default)]

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{assert_consistent, start_with_queue};
+use crate::support::eventually;
 use crate::support::jobq::{Job, Jobq, What, path, plain};
-use crate::support::lmstfy::eventually;
 
 #[tokio::test]
 async fn events_are_appended_to_the_log_in_order() {

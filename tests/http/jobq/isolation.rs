@@ -40,7 +40,7 @@ async fn qless_does_not_show_jobq_jobs() {
     let server = start();
     let jobq = client(&server);
     let before = fill(&jobq).await;
-    let queues = ["ns", "jobq", "jobq%2Fwork", "jobq%3Awork", "v0"];
+    let queues = ["ns", "jobq", "jobq/work", "jobq:work", "v0"];
     assert_hidden_from_qless(&server, &IDS, &queues, &["jobq-"]).await;
     assert_eq!(everything(&jobq).await, before);
     assert_consistent(&server).await;
@@ -210,7 +210,7 @@ async fn jobq_queues_and_records_do_not_expire() {
     relay.put_ids("work", &["a"]).await;
     relay.delete("work", "a").await;
     let later = async || chrono::Utc::now().timestamp() > job.modified + 2;
-    crate::support::lmstfy::eventually("what is old has gone", later).await;
+    crate::support::eventually("what is old has gone", later).await;
     assert_eq!(jobq.queues().await[0], empty);
     assert_eq!(jobq.all("empty").await, []);
     assert_eq!(jobq.all("work").await, [job]);

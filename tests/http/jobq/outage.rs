@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::{assert_consistent, client};
 use crate::support::Server;
+use crate::support::eventually;
 use crate::support::jobq::{Jobq, ids};
-use crate::support::lmstfy::eventually;
 use crate::support::postgres::Postgres;
 
 /// A guard against a request that waits for the database; no test waits this long.

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{assert_consistent, start_with_queue};
 use crate::support::at_once;
+use crate::support::eventually;
 use crate::support::jobq::{What, plain};
-use crate::support::lmstfy::eventually;
 
 #[tokio::test]
 async fn a_poll_claims_the_least_recently_changed_job() {

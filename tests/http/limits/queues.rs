@@ -3,8 +3,9 @@
 use reqwest::Method;
 use serde_json::json;
 
+use crate::support::eventually;
 use crate::support::jobq::Jobq;
-use crate::support::lmstfy::{Lmstfy, eventually};
+use crate::support::lmstfy::Lmstfy;
 use crate::support::redis::{self, CURRENT, Redis};
 use crate::support::relay::{self, Relay};
 use crate::support::{Caller, Server};

@@ -5,6 +5,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{assert_consistent, client, start};
+use crate::support::metrics::wait_until_polling;
 
 #[tokio::test]
 async fn consuming_from_an_empty_queue_returns_no_job() {
@@ -160,7 +161,7 @@ async fn many_queues_can_be_named() {
     let poll = lmstfy
         .poll(&server, &format!("{}?timeout=30", queues.join(",")))
         .await;
-    lmstfy.wait_until_polling(&server).await;
+    wait_until_polling(&server, 1).await;
     let id = lmstfy.publish(&queues[50], "x").await;
     assert_eq!(poll.take().await.id, id);
 }

@@ -15,7 +15,8 @@ use tokio::task::JoinSet;
 use super::{assert_consistent, client};
 use crate::support::Server;
 use crate::support::bearer::{Received, exchange};
-use crate::support::lmstfy::{Lmstfy, Reply, eventually};
+use crate::support::eventually;
+use crate::support::lmstfy::{Lmstfy, Reply};
 
 /// The responses for one job of each kind.
 async fn all(lmstfy: &Lmstfy, ids: &[String]) -> Vec<Value> {

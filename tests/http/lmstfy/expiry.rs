@@ -1,7 +1,8 @@
 //! Time to live: an expired job no longer exists, in any state.
 
 use super::{assert_consistent, client, start};
-use crate::support::lmstfy::{Lmstfy, eventually};
+use crate::support::eventually;
+use crate::support::lmstfy::Lmstfy;
 
 /// Checks that no endpoint shows the job.
 async fn is_gone(lmstfy: &Lmstfy, queue: &str, id: &str) {

@@ -6,6 +6,7 @@ use super::{assert_consistent, client, start};
 use crate::support::Server;
 use crate::support::isolation::{assert_hidden_from_qless, assert_unchanged_by_qless};
 use crate::support::lmstfy::Lmstfy;
+use crate::support::metrics::wait_until_polling;
 
 #[tokio::test]
 async fn queues_of_the_same_name_in_two_namespaces_are_different() {
@@ -13,10 +14,11 @@ async fn queues_of_the_same_name_in_two_namespaces_are_different() {
     let (one, other) = (Lmstfy::new(&server, "one"), Lmstfy::new(&server, "other"));
     let on_one = one.publish("work", "mine").await;
     let on_other = other.publish("work", "yours").await;
-    let waiting = other.poll(&server, "new?timeout=1").await;
-    one.wait_until_polling(&server).await;
+    let waiting = other.poll(&server, "new?timeout=50").await;
+    wait_until_polling(&server, 1).await;
     one.publish("new", "x").await;
-    waiting.reply().await.no_job();
+    let own = other.publish("new", "y").await;
+    assert_eq!(waiting.take().await.id, own);
     assert_eq!((one.size("work").await, other.size("work").await), (1, 1));
     assert_eq!(one.job("work", &on_other).await, None);
     assert_eq!(one.peek("work").await.expect("a job").id, on_one);
@@ -66,7 +68,7 @@ async fn fill(server: &Server) -> Vec<String> {
 async fn qless_does_not_show_lmstfy_jobs() {
     let server = start();
     let ids = fill(&server).await;
-    let queues = ["ns", "ns%2Fwork", "ns%3Awork", "lmstfy"];
+    let queues = ["ns", "ns/work", "ns:work", "lmstfy"];
     assert_hidden_from_qless(&server, &ids, &queues, &ids).await;
     assert_consistent(&server).await;
 }
@@ -96,12 +98,14 @@ async fn lmstfy_does_not_show_qless_jobs() {
     let server = start();
     let lmstfy = client(&server);
     let worker = server.by("w");
-    let waiting = lmstfy.poll(&server, "work,other?timeout=1").await;
-    lmstfy.wait_until_polling(&server).await;
+    let waiting = lmstfy.poll(&server, "work,other?timeout=50").await;
+    wait_until_polling(&server, 1).await;
     worker.add_ids("work", &["a", "b", "c"]).await;
     worker.pop("work").await;
     worker.fail("a", "dead-letter").await;
-    waiting.reply().await.no_job();
+    let own = lmstfy.publish("other", "x").await;
+    assert_eq!(waiting.take().await.id, own);
+    lmstfy.ack("other", &own).await;
     for namespace in ["ns", "work", "qless", "default"] {
         let lmstfy = Lmstfy::new(&server, namespace);
         assert_eq!(lmstfy.size("work").await, 0);

@@ -4,6 +4,7 @@ use super::client;
 use super::concurrency::{dead_jobs_are_processed_once, each_job_once, one_job_is_consumed_once};
 use super::tokens::{revoke, token};
 use crate::support::lmstfy::Lmstfy;
+use crate::support::metrics::wait_until_polling;
 use crate::support::pair::Pair;
 
 #[tokio::test]
@@ -13,12 +14,15 @@ async fn a_job_that_becomes_ready_wakes_a_consumer_on_the_other_server() {
             return;
         };
         for (round, (here, there)) in pair.both().into_iter().enumerate() {
+            let (on_one, on_other) = (client(here), client(there));
+            let mut polls = Vec::new();
             for way in ["publish", "bulk", "delay", "respawn", "ttr"] {
                 let queue = format!("{way}{round}");
-                let (on_one, on_other) = (client(here), client(there));
-                let mut id = match way {
+                let id = match way {
                     "respawn" => on_other.publish_dead(&queue, "x").await,
                     "ttr" => {
+                        // Last, because this job is ready after 2 s even if the other polls are not waiting yet.
+                        wait_until_polling(here, polls.len()).await;
                         let id = on_other.publish(&format!("{queue}?tries=2"), "x").await;
                         on_other.take(&format!("{queue}?ttr=2")).await;
                         id
@@ -26,7 +30,9 @@ async fn a_job_that_becomes_ready_wakes_a_consumer_on_the_other_server() {
                     _ => String::new(),
                 };
                 let poll = on_one.poll(here, &format!("{queue}?timeout=50")).await;
-                on_one.wait_until_polling(here).await;
+                polls.push((way, queue, id, poll));
+            }
+            for (way, queue, mut id, poll) in polls {
                 match way {
                     "publish" => id = on_other.publish(&queue, "x").await,
                     "bulk" => id = on_other.bulk(&queue, "[1]").await.remove(0),

@@ -4,7 +4,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{assert_consistent, client, start};
-use crate::support::lmstfy::eventually;
+use crate::support::eventually;
 
 #[tokio::test]
 async fn peek_shows_the_next_job_and_consumes_nothing() {

@@ -3,6 +3,7 @@
 use reqwest::Method;
 
 use crate::support::lmstfy::{Lmstfy, Reply};
+use crate::support::metrics::wait_until_polling;
 use crate::support::{Server, escape};
 
 /// Every call with a valid body and its status, for a sequence of calls by an authorized client. `{}` is the namespace.
@@ -263,7 +264,7 @@ async fn a_valid_token_allows_polls() {
     let server = Server::with(&[]);
     let lmstfy = Lmstfy::new(&server, "ns").with_token(&token(&server, "ns").await);
     let poll = lmstfy.poll(&server, "q?timeout=50").await;
-    lmstfy.wait_until_polling(&server).await;
+    wait_until_polling(&server, 1).await;
     let id = lmstfy.publish("q", "x").await;
     assert_eq!(poll.take().await.id, id);
 }

@@ -1,4 +1,5 @@
-//! Blocking consumes. Each uses a connection of its own and waits before anything happens (`wait_until_polling`).
+//! Blocking consumes. Each uses a connection of its own and waits before anything happens (`wait_until_polling`). Tests of
+//! several cases have a namespace for each, so that all polls can start before the first wait.
 
 use std::collections::BTreeSet;
 
@@ -7,6 +8,7 @@ use tokio::task::JoinSet;
 use super::{assert_consistent, client, start};
 use crate::support::Server;
 use crate::support::lmstfy::{Job, Lmstfy};
+use crate::support::metrics::wait_until_polling;
 
 /// Starts `count` consumers that wait.
 async fn crowd(server: &Server, lmstfy: &Lmstfy, at: &str, count: usize) -> JoinSet<Job> {
@@ -14,29 +16,36 @@ async fn crowd(server: &Server, lmstfy: &Lmstfy, at: &str, count: usize) -> Join
     for _ in 0..count {
         crowd.spawn(lmstfy.poll(server, at).await.take());
     }
-    lmstfy.wait_until_polling(server).await;
+    wait_until_polling(server, count).await;
     crowd
 }
 
 #[tokio::test]
 async fn a_waiting_consumer_gets_the_next_job() {
     let server = start();
-    let lmstfy = client(&server);
-    let gone = lmstfy.publish("known", "x").await;
-    lmstfy.ack("known", &gone).await;
-    for at in [
+    let mut polls = Vec::new();
+    for (number, at) in [
         "new?timeout=50",
         "known?timeout=50",
         "other,known?timeout=50",
         "other,newer,another?timeout=50&ttr=5",
         "longest?timeout=4294967295",
-    ] {
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let lmstfy = Lmstfy::new(&server, &format!("ns{number}"));
+        let gone = lmstfy.publish("known", "x").await;
+        lmstfy.ack("known", &gone).await;
+        let poll = lmstfy.poll(&server, at).await;
+        polls.push((lmstfy, at, poll));
+    }
+    wait_until_polling(&server, polls.len()).await;
+    for (lmstfy, at, poll) in polls {
         let queue = at
             .split(['?', ','])
             .nth(usize::from(at.contains(',')))
             .expect("a name");
-        let poll = lmstfy.poll(&server, at).await;
-        lmstfy.wait_until_polling(&server).await;
         let id = lmstfy.publish(&format!("{queue}?tries=3"), at).await;
         let job = poll.take().await;
         assert_eq!((job.queue.as_str(), &job.id, job.text()), (queue, &id, at));
@@ -118,7 +127,7 @@ async fn with_fewer_jobs_than_consumers_the_others_keep_waiting() {
             .unwrap();
         assert!(ids.remove(&job.id));
     }
-    lmstfy.wait_until_polling(&server).await;
+    wait_until_polling(&server, 3).await;
     assert!(waiting.try_join_next().is_none());
     ids.extend(lmstfy.bulk("work", "[1, 2, 3, 4]").await);
     for job in waiting.join_all().await {
@@ -134,20 +143,22 @@ async fn with_fewer_jobs_than_consumers_the_others_keep_waiting() {
 async fn a_waiting_consumer_gets_a_job_however_it_becomes_ready() {
     let server = start();
     let lmstfy = client(&server);
+    let mut polls = Vec::new();
     for way in [
         "publish",
         "bulk",
         "republish",
         "delay",
-        "ttr",
         "respawn",
         "ttr0",
+        "ttr",
     ] {
         // Preparations.
-        let at = format!("{way}?tries=2");
-        let mut id = match way {
+        let id = match way {
             "ttr" => {
-                let id = lmstfy.publish(&at, "x").await;
+                // Last, because this job is ready after 2 s even if the other polls are not waiting yet.
+                wait_until_polling(&server, polls.len()).await;
+                let id = lmstfy.publish("ttr?tries=2", "x").await;
                 lmstfy.take("ttr?ttr=2").await;
                 id
             }
@@ -155,10 +166,11 @@ async fn a_waiting_consumer_gets_a_job_however_it_becomes_ready() {
             "republish" => lmstfy.publish("republish?delay=3600", "x").await,
             _ => String::new(),
         };
-        let poll = lmstfy
-            .poll(&server, &format!("{way}?timeout=50&ttr=0"))
-            .await;
-        lmstfy.wait_until_polling(&server).await;
+        let at = format!("{way}?timeout=50&ttr=0");
+        polls.push((way, id, lmstfy.poll(&server, &at).await));
+    }
+    for (way, mut id, poll) in polls {
+        let at = format!("{way}?tries=2");
         match way {
             "publish" => id = lmstfy.publish(&at, "x").await,
             "bulk" => id = lmstfy.bulk(&at, "[1]").await.remove(0),
@@ -184,16 +196,18 @@ async fn a_waiting_consumer_gets_a_job_however_it_becomes_ready() {
 async fn a_waiting_consume_of_several_jobs_returns_an_array() {
     let server = start();
     let lmstfy = client(&server);
-    for at in ["work?timeout=50&count=2", "idle,work?timeout=50&count=100"] {
-        let poll = lmstfy.poll(&server, at).await;
-        lmstfy.wait_until_polling(&server).await;
+    let (one, other) = (Lmstfy::new(&server, "one"), Lmstfy::new(&server, "other"));
+    let first = one.poll(&server, "work?timeout=50&count=2").await;
+    let second = "idle,work?timeout=50&count=100";
+    let second = other.poll(&server, second).await;
+    let many = lmstfy.poll(&server, "work?timeout=50&count=5").await;
+    wait_until_polling(&server, 3).await;
+    for (lmstfy, namespace, poll) in [(one, "one", first), (other, "other", second)] {
         let id = lmstfy.publish("work", "x").await;
-        let jobs = poll.reply().await.consumed_many("ns");
+        let jobs = poll.reply().await.consumed_many(namespace);
         assert_eq!(jobs.len(), 1);
         assert_eq!(jobs[0].id, id);
     }
-    let many = lmstfy.poll(&server, "work?timeout=50&count=5").await;
-    lmstfy.wait_until_polling(&server).await;
     let ids = lmstfy.bulk("work", "[1, 2, 3]").await;
     let jobs = many.reply().await.consumed_many("ns");
     let got: Vec<String> = jobs.into_iter().map(|job| job.id).collect();
@@ -205,10 +219,14 @@ async fn a_waiting_consume_of_several_jobs_returns_an_array() {
 #[tokio::test]
 async fn a_consumer_of_several_queues_prefers_earlier_queues() {
     let server = start();
-    let lmstfy = client(&server);
+    let mut polls = Vec::new();
     for round in 0..5 {
+        let lmstfy = Lmstfy::new(&server, &format!("ns{round}"));
         let low = lmstfy.poll(&server, "high,low?timeout=50").await;
-        lmstfy.wait_until_polling(&server).await;
+        polls.push((round, lmstfy, low));
+    }
+    wait_until_polling(&server, polls.len()).await;
+    for (round, lmstfy, low) in polls {
         let id = lmstfy.publish("low", "x").await;
         assert_eq!(low.take().await.id, id, "{round}");
         // Both jobs are ready when the consumer starts.
@@ -218,6 +236,7 @@ async fn a_consumer_of_several_queues_prefers_earlier_queues() {
         assert_eq!(lmstfy.take("high,low?timeout=50").await.id, second);
     }
     // Both jobs become due at about the same time. They can be consumed in any order.
+    let lmstfy = client(&server);
     let waiting = crowd(&server, &lmstfy, "high,low?timeout=50", 2).await;
     let mut ids = lmstfy.bulk("low?delay=1", "[1]").await;
     ids.extend(lmstfy.bulk("high?delay=1", "[1]").await);
@@ -235,14 +254,19 @@ async fn a_consumer_of_several_queues_prefers_earlier_queues() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn consumers_with_overlapping_queues_get_each_job_once() {
     let server = start();
-    let lmstfy = client(&server);
-    for _ in 0..5 {
+    let queues = ["a,b", "b,c", "c,a", "a", "b", "c", "c,b,a"];
+    let mut rounds = Vec::new();
+    for round in 0..5 {
+        let lmstfy = Lmstfy::new(&server, &format!("ns{round}"));
         let mut waiting = JoinSet::new();
-        for at in ["a,b", "b,c", "c,a", "a", "b", "c", "c,b,a"] {
+        for at in queues {
             let at = format!("{at}?timeout=50");
             waiting.spawn(lmstfy.poll(&server, &at).await.take());
         }
-        lmstfy.wait_until_polling(&server).await;
+        rounds.push((lmstfy, waiting));
+    }
+    wait_until_polling(&server, rounds.len() * queues.len()).await;
+    for (lmstfy, waiting) in rounds {
         // Each consumer gets a job in any order, because at most four wait for one queue.
         let mut ids = BTreeSet::new();
         for queue in ["a", "b", "c"] {
@@ -259,21 +283,28 @@ async fn consumers_with_overlapping_queues_get_each_job_once() {
     assert_consistent(&server).await;
 }
 
+/// Clients of five namespaces.
+fn clients(server: &Server) -> Vec<Lmstfy> {
+    let namespaces = (0..5).map(|number| format!("ns{number}"));
+    let clients = namespaces.map(|namespace| Lmstfy::new(server, &namespace));
+    clients.collect()
+}
+
 #[tokio::test]
 async fn a_consumer_that_disconnects_gets_no_job() {
     let server = start();
-    let lmstfy = client(&server);
-    for round in 0..5 {
-        let mut ghosts = Vec::new();
+    let clients = clients(&server);
+    let mut ghosts = Vec::new();
+    for lmstfy in &clients {
         for at in ["work?timeout=50", "idle,work?timeout=50&count=5"] {
             ghosts.push(lmstfy.poll(&server, at).await);
         }
-        lmstfy.wait_until_polling(&server).await;
-        drop(ghosts);
-        // The server detects the closed connections before these requests.
-        lmstfy.wait_until_polling(&server).await;
+    }
+    wait_until_polling(&server, ghosts.len()).await;
+    drop(ghosts);
+    wait_until_polling(&server, 0).await;
+    for (round, lmstfy) in clients.iter().enumerate() {
         let id = lmstfy.publish("work?tries=3", "x").await;
-        lmstfy.wait_until_polling(&server).await;
         assert_eq!(lmstfy.size("work").await, 1, "{round}");
         assert_eq!(lmstfy.existing_job("work", &id).await.remain_tries, 3);
         let job = lmstfy.take("work").await;
@@ -285,17 +316,21 @@ async fn a_consumer_that_disconnects_gets_no_job() {
 #[tokio::test]
 async fn jobs_of_disconnected_consumers_go_to_waiting_ones() {
     let server = start();
-    let lmstfy = client(&server);
-    for _ in 0..5 {
-        let mut ghosts = Vec::new();
+    let clients = clients(&server);
+    let (mut ghosts, mut living) = (Vec::new(), Vec::new());
+    for lmstfy in &clients {
         for _ in 0..5 {
             ghosts.push(lmstfy.poll(&server, "work?timeout=50").await);
         }
-        lmstfy.wait_until_polling(&server).await;
-        let living = lmstfy.poll(&server, "work?timeout=50").await;
-        lmstfy.wait_until_polling(&server).await;
-        drop(ghosts);
-        lmstfy.wait_until_polling(&server).await;
+    }
+    wait_until_polling(&server, ghosts.len()).await;
+    for lmstfy in &clients {
+        living.push(lmstfy.poll(&server, "work?timeout=50").await);
+    }
+    wait_until_polling(&server, ghosts.len() + living.len()).await;
+    drop(ghosts);
+    wait_until_polling(&server, living.len()).await;
+    for (lmstfy, living) in clients.iter().zip(living) {
         let id = lmstfy.publish("work?tries=3", "x").await;
         let job = living.take().await;
         assert_eq!((job.id, job.remain_tries), (id, 2));
@@ -315,7 +350,7 @@ async fn a_stop_ends_waiting_consumers_without_a_job() {
     ] {
         polls.push(lmstfy.poll(&server, at).await);
     }
-    lmstfy.wait_until_polling(&server).await;
+    wait_until_polling(&server, polls.len()).await;
     server.terminate();
     for poll in polls {
         poll.reply().await.no_job();
@@ -344,7 +379,7 @@ async fn a_thousand_consumers_can_wait() {
         let at = format!("q{},idle?timeout=4294967295", number % QUEUES);
         waiting.spawn(lmstfy.poll(&server, &at).await.take());
     }
-    lmstfy.wait_until_polling(&server).await;
+    wait_until_polling(&server, each * QUEUES).await;
     let mut ids = BTreeSet::new();
     for queue in 0..QUEUES {
         let mut left = each;

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::lmstfy::eventually;
+use crate::support::eventually;
 use crate::support::metrics::{Metrics, metrics_when, promtool};
 use crate::support::ports::Port;
 use crate::support::programs::program;

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::CLOCK;
-use crate::support::lmstfy::eventually;
+use crate::support::eventually;
 use crate::support::lower_quartile;
 use crate::support::metrics::Metrics;
 use crate::support::redis::{CURRENT, Redis, server};

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::redis::{CURRENT, server};
 
 /// A guard against a message that never comes.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn connect(address: &str, protocol: &str) -> Connection {
     let client = Client::open(format!("redis://{address}/?protocol={protocol}")).unwrap();

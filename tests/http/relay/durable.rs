@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use super::{assert_consistent, client};
 use crate::support::Server;
-use crate::support::lmstfy::eventually;
+use crate::support::eventually;
 use crate::support::relay::{Job, Relay, Reply, new, with};
 
 #[tokio::test]

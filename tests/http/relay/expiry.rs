@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use serde_json::json;
 
 use super::{assert_consistent, client, start};
-use crate::support::lmstfy::eventually;
+use crate::support::eventually;
 use crate::support::relay::{Job, Relay, new, with};
 
 /// Claims the job whenever it is available, until it no longer exists or was claimed `most` times.

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{NO_RUN, assert_consistent, client, start};
-use crate::support::lmstfy::eventually;
+use crate::support::eventually;
 use crate::support::relay::{Job, new, run_path, with};
 
 #[tokio::test]

@@ -50,7 +50,7 @@ async fn qless_does_not_show_relay_jobs() {
     let server = start();
     let relay = client(&server);
     fill(&relay).await;
-    let queues = ["relay", "relay%2Fwork", "relay%3Awork"];
+    let queues = ["relay", "relay/work", "relay:work"];
     assert_hidden_from_qless(&server, &IDS, &queues, &["relay-"]).await;
     assert_unchanged(&relay).await;
     assert_consistent(&server).await;

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{assert_consistent, client};
 use crate::support::Server;
-use crate::support::lmstfy::eventually;
+use crate::support::eventually;
 use crate::support::postgres::Postgres;
 use crate::support::relay::{Job, Relay, new, path};
 

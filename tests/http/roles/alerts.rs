@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::{ADMIN, ANNA, Browser, OLGA, with_keys};
 use crate::support::Server;
-use crate::support::lmstfy::eventually;
+use crate::support::eventually;
 use crate::support::pair::Pair;
 
 const SECRET: &str = "the-secret-that-signs";

@@ -5,7 +5,7 @@ use switchyard::ui::actions::current_name;
 
 use super::audit::{newest, noted, scene};
 use super::{Browser, OLGA, with_keys};
-use crate::support::lmstfy::eventually;
+use crate::support::eventually;
 use crate::support::log::Logged;
 
 #[tokio::test]

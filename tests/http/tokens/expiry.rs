@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::{ask, created, detail, expired, made, pair, printed, refused, status, token};
 use crate::check::break_by_hand;
-use crate::support::lmstfy::eventually;
+use crate::support::eventually;
 use crate::support::{Server, database};
 
 #[tokio::test]

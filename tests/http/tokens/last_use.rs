@@ -5,7 +5,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{ask, detail, expired, made, pair, printed, status};
-use crate::support::lmstfy::eventually;
+use crate::support::eventually;
 use crate::support::{Server, database};
 
 /// The hour of the last use of the token with the description `test`.

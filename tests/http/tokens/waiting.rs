@@ -9,7 +9,7 @@ use super::{ask, created, made, pair, printed};
 use crate::support::{Server, log::Logged};
 
 /// A guard against a poll that does not end; no test waits this long.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Checks that a poll at `at` is rejected at once when `revoke` revokes its token, and that it does not get a later
 /// job.

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{Folder, WAIT, Worker};
 use crate::support::Server;
+use crate::support::eventually;
 use crate::support::jobq::Jobq;
-use crate::support::lmstfy::eventually;
 
 async fn state(jobq: &Jobq, id: i64) -> Value {
     let job = jobq.existing_job("hosts", id).await;
@@ -86,24 +86,27 @@ async fn a_job_of_a_killed_worker_is_taken_over_and_one_that_runs_is_not() {
     jobq.create("hosts").await;
     jobq.put("hosts", &json!(1)).await;
     let script = format!(r#"echo "$SWITCHYARD_ATTEMPT" >> "$DIR/attempts"; {WAIT}"#);
-    let options = "--api jobq --queue hosts --take-over 2s --poll-interval 50ms";
-    let mut killed = Worker::start(&server, &folder, options, &script);
+    let options = "--api jobq --queue hosts --poll-interval 50ms --take-over";
+    let quick = format!("{options} 2s");
+    let mut killed = Worker::start(&server, &folder, &quick, &script);
     folder.wait_for("attempts").await;
     killed.0.kill().await.unwrap();
-    let next = Worker::start(&server, &folder, options, &script);
+    let next = Worker::start(&server, &folder, &quick, &script);
     eventually("it is taken over", async || {
         folder.lines("attempts").len() == 2
     })
     .await;
-    // While the second worker reports, a third one does not get the job.
-    let third = Worker::start(&server, &folder, options, &script);
+    // While the second worker reports, a third one does not get the job. The second one reports every 0.7 s, so it can
+    // be late by seconds; and eight reports take longer than the third one waits for one.
+    let slow = format!("{options} 4s");
+    let third = Worker::start(&server, &folder, &slow, &script);
     let beats = async || {
         let job = jobq.existing_job("hosts", 1).await;
         let beats = job
             .events
             .iter()
             .filter(|event| format!("{event:?}").contains("heartbeat"));
-        beats.count() > 6
+        beats.count() > 7
     };
     eventually("heartbeats", beats).await;
     assert_eq!(folder.lines("attempts"), ["1", "2"]);

@@ -4,18 +4,20 @@ use serde_json::json;
 
 use super::{Folder, WAIT, Worker};
 use crate::support::Server;
-use crate::support::lmstfy::eventually;
+use crate::support::eventually;
 
-/// Sets the lease to one second.
-async fn with_short_leases() -> Server {
+async fn with_leases(seconds: u32) -> Server {
     let server = Server::with(&[]);
-    server.client().set("heartbeat", json!(1)).await.accepted();
+    let set = server.client().set("heartbeat", json!(seconds)).await;
+    set.accepted();
     server
 }
 
 #[tokio::test]
 async fn heartbeats_extend_the_lease_while_the_program_runs() {
-    let (server, folder) = (with_short_leases().await, Folder::new());
+    // Long enough that a worker on a busy machine sends its heartbeats in time.
+    const LEASE_S: u32 = 3;
+    let (server, folder) = (with_leases(LEASE_S).await, Folder::new());
     let client = server.client();
     client.add_ids("mail", &["a"]).await;
     let worker = Worker::start(&server, &folder, "--queue mail --once", WAIT);
@@ -29,22 +31,23 @@ async fn heartbeats_extend_the_lease_while_the_program_runs() {
             .unwrap_or_default()
     };
     let first = expires().await;
-    eventually("heartbeats", async || expires().await > first + 2.0).await;
+    let extended = async || expires().await > first + f64::from(LEASE_S);
+    eventually("heartbeats", extended).await;
     folder.write("go", "");
     worker.ends_with(0).await;
     assert_eq!(client.state("a").await, "complete");
 }
 
-/// Records the signal to end for the test, and ignores it.
-const STUBBORN: &str = r#"trap 'touch "$DIR/signaled"' TERM
+/// Records the signal to end for the test, and ignores it. Starts no program for that, because SIGKILL follows.
+const STUBBORN: &str = r#"trap ': > "$DIR/signaled"' TERM
     touch "$DIR/started"
     while [ -d "$DIR" ]; do sleep 0.02; done"#;
 
 /// A worker that runs a stubborn program for the job `a` of the queue `mail`.
 async fn stubborn_job() -> (Server, Folder, Worker) {
-    let (server, folder) = (with_short_leases().await, Folder::new());
+    let (server, folder) = (with_leases(1).await, Folder::new());
     server.client().add_ids("mail", &["a"]).await;
-    let options = "--queue mail --once --kill-after 200ms";
+    let options = "--queue mail --once --kill-after 2s";
     let worker = Worker::start(&server, &folder, options, STUBBORN);
     folder.wait_for("started").await;
     (server, folder, worker)
@@ -55,6 +58,8 @@ async fn the_program_of_a_job_that_another_worker_got_is_stopped_and_not_complet
     let (server, folder, worker) = stubborn_job().await;
     let client = server.client();
     client.post("/timeout", json!("a")).await.accepted();
+    // The lease of the other worker does not end during the test.
+    client.set("heartbeat", json!(600)).await.accepted();
     assert_eq!(server.by("w2").pop("mail").await["id"], "a");
     let said = worker.ends_with(3).await;
     assert!(folder.has("signaled"), "SIGTERM comes before SIGKILL");
@@ -88,10 +93,11 @@ async fn a_job_that_comes_back_to_its_worker_does_not_run_twice_at_once() {
     // The first run ignores SIGTERM; the second one ends at once.
     let script = r#"if mkdir "$DIR/first" 2> /dev/null; then
             trap '' TERM
+            echo $$ > "$DIR/process"
             touch "$DIR/started"
-            while [ -d "$DIR" ]; do echo x > "$DIR/alive"; sleep 0.02; done
+            while [ -d "$DIR" ]; do sleep 0.02; done
         fi
-        rm -f "$DIR/alive"; sleep 0.2; [ -e "$DIR/alive" ] && touch "$DIR/both""#;
+        kill -0 "$(cat "$DIR/process")" 2> /dev/null && touch "$DIR/both""#;
     let script = format!("{script}; exit 0");
     let options = "--queue mail --concurrency 2 --kill-after 100ms --name w1";
     let worker = Worker::start(&server, &folder, options, &script);

@@ -2,9 +2,10 @@
 
 use super::{Folder, Worker};
 use crate::support::Server;
-use crate::support::lmstfy::{Lmstfy, eventually};
+use crate::support::eventually;
+use crate::support::lmstfy::Lmstfy;
 
-const SHORT: &str = "--api lmstfy --namespace billing --queue mail --ttr 2s --kill-after 100ms";
+const SHORT: &str = "--api lmstfy --namespace billing --queue mail --ttr 4s --kill-after 100ms";
 
 #[tokio::test]
 async fn each_job_is_acknowledged_after_its_program() {
@@ -49,7 +50,9 @@ async fn a_program_is_stopped_before_the_time_to_run_ends_and_its_job_not_acknow
     let id = lmstfy.publish("mail", "x").await;
     let script =
         r#"trap 'touch "$DIR/signaled"; exit 0' TERM; while [ -d "$DIR" ]; do sleep 0.02; done"#;
-    Worker::start(&server, &folder, &format!("{SHORT} --once"), script)
+    // SIGTERM comes after 1 s. The program ends then, so SIGKILL is not due after 2 more seconds.
+    let options = "--api lmstfy --namespace billing --queue mail --ttr 4s --kill-after 2s --once";
+    Worker::start(&server, &folder, options, script)
         .ends_with(3)
         .await;
     assert!(folder.has("signaled"));

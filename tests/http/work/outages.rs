@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::{Folder, WAIT, Worker, command};
 use crate::support::Server;
-use crate::support::lmstfy::eventually;
+use crate::support::eventually;
 use crate::support::ports::Port;
 
 /// A server on this port and database.

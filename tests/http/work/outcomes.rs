@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{Folder, Worker};
 use crate::support::Server;
-use crate::support::lmstfy::eventually;
+use crate::support::eventually;
 
 #[tokio::test]
 async fn exit_codes_complete_retry_and_fail() {
@@ -80,11 +80,14 @@ async fn a_program_over_its_time_limit_is_stopped_with_its_children() {
     let (server, folder) = (Server::with(&[]), Folder::new());
     let client = server.client();
     client.add_ids("mail", &["a"]).await;
-    // Neither the shell nor its child reacts to SIGTERM.
-    let script = r#"trap 'touch "$DIR/signaled"' TERM
-        sh -c 'trap "" TERM; echo $$ > "$DIR/child"; while [ -d "$DIR" ]; do sleep 0.02; done' &
+    // Neither the shell nor its child, which ignores SIGTERM from its start, ends then. The shell starts no program to
+    // record the signal, because SIGKILL follows.
+    let script = r#"trap '' TERM
+        while [ -d "$DIR" ]; do sleep 0.02; done &
+        echo $! > "$DIR/child"
+        trap ': > "$DIR/signaled"' TERM
         while [ -d "$DIR" ]; do sleep 0.02; done"#;
-    let options = "--queue mail --once --time-limit 1s --kill-after 200ms";
+    let options = "--queue mail --once --time-limit 2s --kill-after 1s";
     Worker::start(&server, &folder, options, script)
         .ends_with(3)
         .await;
@@ -97,7 +100,7 @@ async fn a_program_over_its_time_limit_is_stopped_with_its_children() {
     assert_eq!(failure["group"], "time-limit");
     assert_eq!(
         failure["message"],
-        "the program exceeded its time limit of 1 s"
+        "the program exceeded its time limit of 2 s"
     );
     let options = "--queue mail --once --time-limit 100ms --kill-after 100ms --retry-code 124";
     client.add_ids("mail", &["b"]).await;

@@ -131,7 +131,7 @@ async fn once_ends_after_one_job_and_waits_for_it() {
     let (server, folder) = (Server::with(&[]), Folder::new());
     let client = server.client();
     let worker = Worker::start(&server, &folder, "--queue mail --once --name w1", "true");
-    crate::support::lmstfy::eventually("the worker asks", async || {
+    crate::support::eventually("the worker asks", async || {
         let workers = client.get("/workers").await.ok();
         workers
             .as_array()

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{Folder, WAIT, Worker};
 use crate::support::Server;
-use crate::support::lmstfy::eventually;
+use crate::support::eventually;
 use crate::support::relay::{Relay, with};
 
 #[tokio::test]
@@ -64,9 +64,12 @@ async fn a_retry_is_a_new_run_with_one_retry_less() {
 async fn heartbeats_keep_the_run_and_a_replaced_job_stops_its_program() {
     let (server, folder) = (Server::with(&[]), Folder::new());
     let relay = Relay::new(&server);
-    let fields = json!({"timeout": 1, "max_retries": 0});
+    // Long enough that a worker on a busy machine sends its heartbeats in time.
+    const TIMEOUT_S: i64 = 3;
+    let fields = json!({"timeout": TIMEOUT_S, "max_retries": 0});
     relay.put_with("mail", "a", fields).await;
-    let options = "--api relay --queue mail --once --kill-after 200ms";
+    // The program ends when it gets SIGTERM, so SIGKILL is never due.
+    let options = "--api relay --queue mail --once --kill-after 60s";
     let script = format!(r#"trap 'touch "$DIR/signaled"; exit 0' TERM; {WAIT}"#);
     let worker = Worker::start(&server, &folder, options, &script);
     let updated = async || relay.job("mail", "a").await.map(|job| job.updated_at);
@@ -74,7 +77,7 @@ async fn heartbeats_keep_the_run_and_a_replaced_job_stops_its_program() {
     let is_kept = async || {
         updated()
             .await
-            .is_some_and(|at| (at - first).num_milliseconds() > 2_500)
+            .is_some_and(|at| (at - first).num_seconds() > TIMEOUT_S)
     };
     eventually("the run is longer than its timeout", is_kept).await;
     let again = json!([with("mail", "a", json!({"run_at": "2030-01-01T00:00:00Z"}))]);

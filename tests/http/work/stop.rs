@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Folder, WAIT, Worker};
-use crate::support::lmstfy::eventually;
+use crate::support::eventually;
 use crate::support::{Server, signal};
 
 #[tokio::test]

@@ -2,10 +2,10 @@
 
 use crate::engine::maintenance::SystemTask;
 use crate::engine::model::job::JobKey;
+use crate::engine::test_support::read_number;
 use crate::engine::{
     Claim, Engine, Fail, LeaseHolder, Put, QueueKey, engine_without_tasks as engine,
 };
-use crate::store::Statement;
 
 fn job(id: String, depends: &[&str]) -> Put {
     Put {
@@ -29,15 +29,10 @@ async fn part(engine: &Engine) -> usize {
     engine.run_system_task(SystemTask::FlushPart).await.unwrap()
 }
 
-async fn count(engine: &Engine, sql: &'static str) -> i64 {
-    let rows = engine.readers().rows(Statement::new(sql, [])).await;
-    rows.unwrap()[0].int(0).unwrap()
-}
-
 /// Checks that each statement counts no row.
 async fn assert_empty(engine: &Engine, counts: &[&'static str]) {
     for sql in counts {
-        assert_eq!(count(engine, sql).await, 0, "{sql}");
+        assert_eq!(read_number(engine, sql).await, 0, "{sql}");
     }
 }
 
@@ -85,10 +80,10 @@ async fn a_flush_deletes_bounded_parts_and_the_counters_agree_after_each() {
     let engine = engine().await;
     fill(&engine).await;
     assert_eq!(engine.check(None).await.unwrap(), []);
-    let (mut parts, mut before) = (Vec::new(), count(&engine, JOBS).await);
+    let (mut parts, mut before) = (Vec::new(), read_number(&engine, JOBS).await);
     loop {
         let deleted = part(&engine).await;
-        let left = count(&engine, JOBS).await;
+        let left = read_number(&engine, JOBS).await;
         assert_eq!(engine.check(None).await.unwrap(), [], "{left} left");
         assert!(before - left <= 2_000, "{before} jobs, then {left}");
         before = left;

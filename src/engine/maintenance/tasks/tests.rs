@@ -7,6 +7,7 @@ use crate::engine::audit;
 use crate::engine::maintenance::SystemTask;
 use crate::engine::maintenance::deletions::{DeleteJobs, JobSet};
 use crate::engine::model::job::QueueKey;
+use crate::engine::test_support::{read_number, run_statements};
 use crate::engine::unit_of_work::Needs;
 use crate::engine::unit_of_work::time_series::{HOUR, minute};
 use crate::engine::verbs::admin::sessions;
@@ -23,20 +24,6 @@ async fn affected(engine: &Engine, task: MaintenanceTask) -> usize {
         .run_system_task(SystemTask::Maintain(task))
         .await
         .unwrap()
-}
-
-async fn write(engine: &Engine, statements: impl IntoIterator<Item = Statement>) {
-    let statements: Vec<Statement> = statements.into_iter().collect();
-    let write = engine.write(Needs::default(), None, 1, move |work| {
-        work.add_statements(statements.iter().cloned());
-        Ok(())
-    });
-    write.await.unwrap();
-}
-
-async fn count(engine: &Engine, sql: &'static str) -> i64 {
-    let rows = engine.readers().rows(Statement::new(sql, [])).await;
-    rows.unwrap()[0].int(0).unwrap()
 }
 
 /// Publishes jobs with a creation time in the past and a time to live of `ttl_s` seconds (0: no limit).
@@ -169,13 +156,13 @@ async fn the_10000_sessions_used_last_are_kept() {
         (10_001, 10_001, 10_000),
     ] {
         let args = [now.0.into(), from.into(), to.into()];
-        write(&engine, [Statement::new(SESSIONS, args)]).await;
-        write(&engine, sessions::drop_old(now)).await;
-        let left = count(&engine, "SELECT count(*) FROM sessions").await;
+        run_statements(&engine, [Statement::new(SESSIONS, args)]).await;
+        run_statements(&engine, sessions::drop_old(now)).await;
+        let left = read_number(&engine, "SELECT count(*) FROM sessions").await;
         assert_eq!(left, kept, "of {to}");
     }
     let first = "SELECT count(*) FROM sessions WHERE hash = 'hash 1'";
-    assert_eq!(count(&engine, first).await, 0);
+    assert_eq!(read_number(&engine, first).await, 0);
     engine.close().await;
 }
 
@@ -201,13 +188,13 @@ async fn the_newest_100000_audit_entries_are_kept() {
         (100_001, 100_001, 100_000),
     ] {
         let args = [now.0.into(), from.into(), to.into()];
-        write(&engine, [Statement::new(ENTRIES, args)]).await;
+        run_statements(&engine, [Statement::new(ENTRIES, args)]).await;
         drop_surplus(&engine, now).await;
-        let left = count(&engine, "SELECT count(*) FROM audit").await;
+        let left = read_number(&engine, "SELECT count(*) FROM audit").await;
         assert_eq!(left, kept, "of {to}");
     }
     let first = "SELECT count(*) FROM audit WHERE id = 'id 1'";
-    assert_eq!(count(&engine, first).await, 0);
+    assert_eq!(read_number(&engine, first).await, 0);
     engine.close().await;
 }
 
@@ -216,7 +203,7 @@ async fn changes_of_users_are_kept_for_30_days() {
     let engine = engine().await;
     let now = engine.now(None);
     let args = [now.0.into(), 1.into(), 100_010.into()];
-    write(&engine, [Statement::new(ENTRIES, args)]).await;
+    run_statements(&engine, [Statement::new(ENTRIES, args)]).await;
     let age = |seconds: f64| now.plus_seconds(30.0 * 86_400.0 + seconds);
     for (who, at, kept) in [
         ("ada", now, 100_010),
@@ -225,17 +212,17 @@ async fn changes_of_users_are_kept_for_30_days() {
         ("ada", age(5e-6), 100_005),
         ("ada", age(1.0), 100_000),
     ] {
-        write(&engine, [Statement::new(CHANGES, [who.into()])]).await;
+        run_statements(&engine, [Statement::new(CHANGES, [who.into()])]).await;
         drop_surplus(&engine, at).await;
-        let left = count(&engine, "SELECT count(*) FROM audit").await;
+        let left = read_number(&engine, "SELECT count(*) FROM audit").await;
         assert_eq!(left, kept, "{who} {at:?}");
     }
     let more = [now.0.into(), 100_011.into(), 100_020.into()];
-    write(&engine, [Statement::new(ENTRIES, more)]).await;
+    run_statements(&engine, [Statement::new(ENTRIES, more)]).await;
     let who = audit::AUDIT_ANONYMOUS.into();
-    write(&engine, [Statement::new(CHANGES, [who])]).await;
+    run_statements(&engine, [Statement::new(CHANGES, [who])]).await;
     drop_surplus(&engine, now).await;
-    let left = count(&engine, "SELECT count(*) FROM audit").await;
+    let left = read_number(&engine, "SELECT count(*) FROM audit").await;
     assert_eq!(left, 100_000, "without credentials");
     engine.close().await;
 }
@@ -244,11 +231,11 @@ async fn changes_of_users_are_kept_for_30_days() {
 async fn the_newest_100000_events_are_kept() {
     let engine = engine().await;
     let add = "INSERT INTO events (first, n, at, entries) VALUES (1, 1, 0, '[]'), (2, 1, 0, '[]')";
-    write(&engine, [Statement::new(add, [])]).await;
+    run_statements(&engine, [Statement::new(add, [])]).await;
     for (last, kept) in [(99_999_i64, 2), (100_000, 2), (100_001, 1), (100_002, 0)] {
         let number = Statement::new("UPDATE state SET last_event = $1", [last.into()]);
-        write(&engine, [number, events::drop_old()]).await;
-        let left = count(&engine, "SELECT count(*) FROM events").await;
+        run_statements(&engine, [number, events::drop_old()]).await;
+        let left = read_number(&engine, "SELECT count(*) FROM events").await;
         assert_eq!(left, kept, "after event {last}");
     }
     engine.close().await;
@@ -270,10 +257,10 @@ FROM numbers CROSS JOIN (SELECT 1 AS server UNION ALL SELECT 2) AS s",
 async fn a_part_of_the_counts_is_pruned_at_once() {
     let engine = engine().await;
     let add = COUNTS.map(|sql| Statement::new(sql, [10_001.into(), 12_500.into()]));
-    write(&engine, add).await;
+    run_statements(&engine, add).await;
     let left = async || {
-        let tags = count(&engine, "SELECT count(*) FROM tag_counts").await;
-        let failures = count(&engine, "SELECT count(*) FROM failure_counts").await;
+        let tags = read_number(&engine, "SELECT count(*) FROM tag_counts").await;
+        let failures = read_number(&engine, "SELECT count(*) FROM failure_counts").await;
         (tags, failures)
     };
     // 2,000 of the 5,000 rows are read, so 1,000 are deleted. The last part of the tags is not full, so the failures
@@ -299,7 +286,7 @@ async fn a_part_of_the_counts_is_pruned_at_once() {
     }
     // Once a day.
     let add = COUNTS.map(|sql| Statement::new(sql, [20_002.into(), 20_002.into()]));
-    write(&engine, add).await;
+    run_statements(&engine, add).await;
     affected(&engine, MaintenanceTask::CleanUpStatistics).await;
     assert_eq!(left().await, (2_502, 2_502));
     engine.close().await;
@@ -315,11 +302,11 @@ SELECT n, 'qless', '', 'queue ' || n, 0 FROM numbers",
 #[tokio::test]
 async fn the_statistics_of_2000_queues_are_pruned_at_once() {
     let engine = engine().await;
-    write(&engine, OLD_STATISTICS.map(|sql| Statement::new(sql, []))).await;
+    run_statements(&engine, OLD_STATISTICS.map(|sql| Statement::new(sql, []))).await;
     // A part is repeated if as many rows as possible were deleted. The next one begins with its last queue.
     for expected in [2_500, 2_500, 501, 0] {
         affected(&engine, MaintenanceTask::CleanUpStatistics).await;
-        let left = count(
+        let left = read_number(
             &engine,
             "SELECT count(*) FROM tallies WHERE kind = {kind_wait}",
         )
@@ -338,12 +325,15 @@ async fn the_minutes_of_2000_queues_are_aggregated_at_once() {
     let old = minute(engine.now(None)) - 27 * HOUR;
     let [queues, _] = OLD_STATISTICS;
     let minutes = || Statement::new(OLD_MINUTES, [old.into()]);
-    write(&engine, [Statement::new(queues, []), minutes()]).await;
+    run_statements(&engine, [Statement::new(queues, []), minutes()]).await;
     let left = async || {
         let minutes = "SELECT count(*) FROM tallies WHERE kind = {kind_minute}";
         let hours =
             "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM tallies WHERE kind = {kind_hour}";
-        (count(&engine, minutes).await, count(&engine, hours).await)
+        (
+            read_number(&engine, minutes).await,
+            read_number(&engine, hours).await,
+        )
     };
     // A part begins with the last queue of the one before it.
     for expected in [(2_500, 2_000), (501, 3_999), (0, 4_500), (0, 4_500)] {
@@ -351,7 +341,7 @@ async fn the_minutes_of_2000_queues_are_aggregated_at_once() {
         assert_eq!(left().await, expected);
     }
     // Once an hour.
-    write(&engine, [minutes()]).await;
+    run_statements(&engine, [minutes()]).await;
     affected(&engine, MaintenanceTask::CleanUpStatistics).await;
     assert_eq!(left().await, (4_500, 4_500));
     engine.close().await;
@@ -371,13 +361,13 @@ async fn up_to_200_empty_queues_are_deleted_at_once() {
         ..Options::default()
     };
     let engine = Engine::open(&options).await.unwrap();
-    write(&engine, [Statement::new(FORGOTTEN_QUEUES, [])]).await;
+    run_statements(&engine, [Statement::new(FORGOTTEN_QUEUES, [])]).await;
     let mut left = 2_300;
     let mut transactions = 0;
     // The first check notes the queues. They are deleted by a check 5 s later.
     while left > 0 {
         affected(&engine, MaintenanceTask::DeleteEmptyQueues).await;
-        let now_left = count(&engine, "SELECT count(*) FROM queues").await;
+        let now_left = read_number(&engine, "SELECT count(*) FROM queues").await;
         assert!(left - now_left <= 200, "{left} - {now_left}");
         match now_left == left {
             true => tokio::time::sleep(Duration::from_millis(20)).await,
@@ -394,10 +384,10 @@ async fn up_to_1000_old_audit_entries_are_deleted_at_once() {
     let engine = engine().await;
     let old = engine.now(None).plus_seconds(-91.0 * 86_400.0);
     let args = [old.0.into(), 1.into(), 2_500.into()];
-    write(&engine, [Statement::new(ENTRIES, args)]).await;
+    run_statements(&engine, [Statement::new(ENTRIES, args)]).await;
     for expected in [1_500, 500, 0] {
         affected(&engine, MaintenanceTask::CleanUpStatistics).await;
-        let left = count(&engine, "SELECT count(*) FROM audit").await;
+        let left = read_number(&engine, "SELECT count(*) FROM audit").await;
         assert_eq!(left, expected);
     }
     engine.close().await;

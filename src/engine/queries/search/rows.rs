@@ -86,9 +86,8 @@ pub const GROUP_COUNT: &str =
 // Here and below, the unary plus keeps SQLite from scanning all rows in the order of `seq`.
 pub const TAGGED: &str = "SELECT t.job FROM tags AS t WHERE +t.job < $1 AND t.tag = $2 ORDER BY +t.job DESC LIMIT $3 + 0";
 
-// The scope is that of qless jobs.
 pub const TRACKED: &str = "
-SELECT j.seq FROM tracked AS t CROSS JOIN jobs AS j WHERE j.scope = 0 AND j.id = t.id AND +j.seq < $1
+SELECT j.seq FROM tracked AS t CROSS JOIN jobs AS j WHERE j.scope = {qless_scope} AND j.id = t.id AND +j.seq < $1
 ORDER BY +j.seq DESC LIMIT $2 + 0";
 
 pub const FAILED_WITH: &str = "

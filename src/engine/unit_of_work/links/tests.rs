@@ -2,6 +2,7 @@
 //! dependents. The tests write the rows of these dependencies directly.
 
 use crate::engine::model::job::{JobKey, State};
+use crate::engine::test_support::{read_number, run_sql};
 use crate::engine::unit_of_work::Needs;
 use crate::engine::verbs::qless::depend::Depend;
 use crate::engine::{
@@ -29,19 +30,6 @@ fn ids(prefix: &str, count: usize) -> Vec<String> {
 async fn put(engine: &Engine, name: &str, jobs: Vec<Put>) {
     let put = engine.put(queue(name), jobs, String::new(), None).await;
     put.unwrap().into_iter().for_each(|id| drop(id.unwrap()));
-}
-
-async fn write(engine: &Engine, sql: &'static str) {
-    let write = engine.write(Needs::default(), None, 1, move |work| {
-        work.add_statements([Statement::new(sql, [])]);
-        Ok(())
-    });
-    write.await.unwrap();
-}
-
-async fn count(engine: &Engine, sql: &'static str) -> i64 {
-    let rows = engine.readers().rows(Statement::new(sql, [])).await;
-    rows.unwrap()[0].int(0).unwrap()
 }
 
 /// Claims and completes all jobs of the queue in one request. Returns how many.
@@ -86,14 +74,17 @@ async fn a_job_with_more_dependents_than_the_limit_releases_all_of_them() {
             )
             .await;
         }
-        write(
+        run_sql(
             &engine,
             "UPDATE dependencies SET needs = (SELECT seq FROM jobs WHERE id = 'root')",
         )
         .await;
         assert_eq!(complete_all(&engine, "roots").await, 2 + others);
-        assert_eq!(count(&engine, WAITING).await, 3_000);
-        assert_eq!(count(&engine, "SELECT count(*) FROM dependencies").await, 0);
+        assert_eq!(read_number(&engine, WAITING).await, 3_000);
+        assert_eq!(
+            read_number(&engine, "SELECT count(*) FROM dependencies").await,
+            0
+        );
         assert_eq!(engine.check(None).await.unwrap(), []);
         engine.close().await;
     }
@@ -111,7 +102,7 @@ async fn a_job_with_more_dependencies_than_the_limit_keeps_working() {
     .await;
     let some = needs.iter().take(2_000).cloned().collect();
     put(&engine, "q", vec![job("leaf", Some(some))]).await;
-    write(
+    run_sql(
         &engine,
         "INSERT INTO dependencies (job, needs) SELECT (SELECT seq FROM jobs WHERE id = 'leaf'), seq
          FROM jobs WHERE id IN ('n2000', 'n2001')",
@@ -123,13 +114,13 @@ async fn a_job_with_more_dependencies_than_the_limit_keeps_working() {
     assert!(matches!(refused, Err(Error::TooMany { max: 2_000, .. })));
     assert_eq!(complete_all(&engine, "needs").await, 10);
     let left = "SELECT count(*) FROM dependencies";
-    assert_eq!(count(&engine, left).await, 1_992);
+    assert_eq!(read_number(&engine, left).await, 1_992);
     let off = Depend::Off(ids("n", 1_000));
     assert_eq!(depend(&engine, "leaf", off).await, Ok(()));
-    assert_eq!(count(&engine, left).await, 1_002);
+    assert_eq!(read_number(&engine, left).await, 1_002);
     assert_eq!(depend(&engine, "leaf", Depend::OffAll).await, Ok(()));
-    assert_eq!(count(&engine, left).await, 0);
-    assert_eq!(count(&engine, WAITING).await, 1);
+    assert_eq!(read_number(&engine, left).await, 0);
+    assert_eq!(read_number(&engine, WAITING).await, 1);
     assert_eq!(engine.check(None).await.unwrap(), []);
     engine.close().await;
 }
@@ -170,8 +161,11 @@ async fn jobs_with_long_lists_share_transactions_according_to_their_dependents()
     let done = engine.complete(done, holder, None).await.unwrap();
     assert!(done.iter().all(|done| *done == Ok(State::Complete)));
     assert_eq!(commits() - before, 2, "20 jobs each");
-    assert_eq!(count(&engine, WAITING).await, 40 * 101);
-    assert_eq!(count(&engine, "SELECT count(*) FROM dependencies").await, 0);
+    assert_eq!(read_number(&engine, WAITING).await, 40 * 101);
+    assert_eq!(
+        read_number(&engine, "SELECT count(*) FROM dependencies").await,
+        0
+    );
     assert_eq!(engine.check(None).await.unwrap(), []);
     engine.close().await;
 }
@@ -183,7 +177,7 @@ async fn the_more_dependencies_a_job_gets_the_fewer_dependents_each_may_have() {
     let needs = ids("n", 250);
     put(&engine, "q", needs.iter().map(|id| job(id, None)).collect()).await;
     // No jobs have these numbers.
-    write(
+    run_sql(
         &engine,
         "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1599)
          INSERT INTO dependencies (job, needs) SELECT -n, (SELECT seq FROM jobs WHERE id = 'n7') FROM numbers",

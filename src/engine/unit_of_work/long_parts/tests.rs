@@ -4,6 +4,7 @@ use super::*;
 use crate::engine::maintenance::SystemTask;
 use crate::engine::maintenance::tasks::MaintenanceTask;
 use crate::engine::model::job::Protocol;
+use crate::engine::test_support::{read_number, run_sql};
 use crate::engine::{
     Claim, Engine, Enqueue, Error, Mode, Publish, Put, QueueKey, engine_without_tasks as engine,
 };
@@ -25,21 +26,8 @@ async fn put(engine: &Engine, jobs: Vec<Put>) {
     put.unwrap().into_iter().for_each(|id| drop(id.unwrap()));
 }
 
-async fn number(engine: &Engine, sql: &'static str) -> i64 {
-    let rows = engine.readers().rows(Statement::new(sql, [])).await;
-    rows.unwrap()[0].int(0).unwrap()
-}
-
 async fn long_bodies(engine: &Engine) -> i64 {
-    number(engine, "SELECT count(*) FROM long_bodies").await
-}
-
-async fn write(engine: &Engine, sql: &'static str) {
-    let write = engine.write(Needs::default(), None, 1, move |work| {
-        work.add_statements([Statement::new(sql, [])]);
-        Ok(())
-    });
-    write.await.unwrap();
+    read_number(engine, "SELECT count(*) FROM long_bodies").await
 }
 
 async fn body(engine: &Engine, id: &str) -> String {
@@ -53,7 +41,7 @@ async fn a_body_of_more_than_16_kib_has_a_row_of_its_own() {
     for (bytes, rows, in_row) in [(16_384, 0, 16_384), (16_385, 1, 1_011), (20_000, 1, 1_011)] {
         put(&engine, vec![job("a", bytes)]).await;
         assert_eq!(long_bodies(&engine).await, rows, "{bytes} bytes");
-        let stored = number(&engine, "SELECT octet_length(body) FROM jobs").await;
+        let stored = read_number(&engine, "SELECT octet_length(body) FROM jobs").await;
         assert_eq!(stored, in_row, "{bytes} bytes");
         assert_eq!(body(&engine, "a").await, job("a", bytes).body);
     }
@@ -90,7 +78,7 @@ async fn a_short_body_that_looks_like_a_stub_is_kept() {
 async fn verbs_that_change_a_job_neither_read_nor_write_its_long_body() {
     let engine = engine().await;
     put(&engine, vec![job("a", 20_000)]).await;
-    write(&engine, "UPDATE long_bodies SET body = '\"other\"'").await;
+    run_sql(&engine, "UPDATE long_bodies SET body = '\"other\"'").await;
     let key = || JobKey::qless("a");
     let changed = engine.prioritize(vec![(key(), 2.0)], None).await;
     changed.unwrap().remove(0).unwrap();
@@ -109,13 +97,13 @@ async fn a_refused_timeout_writes_nothing() {
     let engine = engine().await;
     put(&engine, vec![job("a", 20)]).await;
     let version = "SELECT version FROM jobs";
-    let before = number(&engine, version).await;
+    let before = read_number(&engine, version).await;
     let refused = engine.time_out(vec![JobKey::qless("a")], None).await;
     assert!(matches!(
         refused.unwrap().remove(0),
         Err(Error::NotRunning { .. })
     ));
-    assert_eq!(number(&engine, version).await, before);
+    assert_eq!(read_number(&engine, version).await, before);
     engine.close().await;
 }
 
@@ -135,18 +123,18 @@ async fn jobs_that_are_only_depended_on_are_loaded_without_texts_and_not_written
     });
     let bytes = bytes.await.unwrap();
     assert!(bytes < 10_000, "{bytes} bytes of 1,000,000");
-    let before = number(&engine, "SELECT CAST(sum(version) AS BIGINT) FROM jobs").await;
+    let before = read_number(&engine, "SELECT CAST(sum(version) AS BIGINT) FROM jobs").await;
     let dependent = Put {
         depends: Some(needs),
         ..job("d", 2)
     };
     put(&engine, vec![dependent]).await;
-    let after = number(
+    let after = read_number(
         &engine,
         "SELECT CAST(sum(version) AS BIGINT) FROM jobs WHERE id <> 'd'",
     );
     assert_eq!(after.await, before);
-    let edges = number(&engine, "SELECT count(*) FROM dependencies").await;
+    let edges = read_number(&engine, "SELECT count(*) FROM dependencies").await;
     assert_eq!(edges, 100);
     assert_eq!(body(&engine, "n7").await, job("n7", 10_000).body);
     engine.close().await;
@@ -287,7 +275,7 @@ async fn a_dead_relay_job_keeps_its_long_body() {
     let claim = Claim::of(queue, "", 1);
     let claimed = engine.claim(claim, later(0.0)).await.unwrap();
     assert_eq!(claimed.len(), 1);
-    write(
+    run_sql(
         &engine,
         "UPDATE jobs SET lease_until = 1 WHERE (seq, version) IN (SELECT seq, version FROM jobs)",
     )
@@ -310,12 +298,12 @@ async fn a_dead_relay_job_keeps_its_long_body() {
 async fn the_check_finds_and_repairs_long_bodies_without_jobs_and_jobs_without_bodies() {
     let engine = engine().await;
     put(&engine, vec![job("a", 20_000), job("b", 20_000)]).await;
-    write(
+    run_sql(
         &engine,
         "INSERT INTO long_bodies (job, body) VALUES (4711, 'x')",
     )
     .await;
-    write(
+    run_sql(
         &engine,
         "DELETE FROM long_bodies WHERE job = (SELECT seq FROM jobs WHERE id = 'b')",
     )

@@ -7,8 +7,8 @@ use crate::engine::model::job::{Job, JobKey, QueueKey};
 use crate::engine::operations::rows;
 use crate::engine::operations::undo::RemovedJob;
 use crate::engine::operations::{
-    ACTIVE_MAX, COUNT_LIMITS, JobAction, LISTED_MAX, NewOperation, Operation, OperationError,
-    OperationEstimate, OperationState, SAMPLES, Subject,
+    ACTIVE_MAX, COUNT_LIMITS, JobAction, NewOperation, Operation, OperationError,
+    OperationEstimate, OperationState, SAMPLES, SELECTED_JOBS_MAX, Subject,
 };
 use crate::engine::queries::search::Hit;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
@@ -28,8 +28,8 @@ impl Engine {
         let mut estimate = OperationEstimate::default();
         let mut newest = Vec::new();
         let search = match subject {
-            Subject::Jobs(numbers) if numbers.len() > LISTED_MAX => {
-                return Ok(Err(OperationError::TooLong));
+            Subject::Jobs(numbers) if numbers.len() > SELECTED_JOBS_MAX => {
+                return Ok(Err(OperationError::TooManyJobs));
             }
             Subject::Jobs(numbers) => {
                 let mut jobs = self.jobs_with_sizes(numbers).await?;
@@ -66,8 +66,8 @@ impl Engine {
     /// [`Error::TooMany`] queues.
     pub async fn start_operation(&self, new: NewOperation) -> Result<Result<i64, OperationError>> {
         match &new.subject {
-            Subject::Jobs(numbers) if numbers.len() > LISTED_MAX => {
-                return Ok(Err(OperationError::TooLong));
+            Subject::Jobs(numbers) if numbers.len() > SELECTED_JOBS_MAX => {
+                return Ok(Err(OperationError::TooManyJobs));
             }
             Subject::Jobs(numbers) if numbers.is_empty() => return Ok(Err(OperationError::NoJobs)),
             Subject::Jobs(_) => {}
@@ -83,7 +83,7 @@ impl Engine {
         let _adding = self.operation_runner().begin_to_add().await;
         let active = self.readers().rows(Statement::new(rows::COUNT_ACTIVE, []));
         if active.await?.first().map_or(Ok(0), |row| row.int(0))? >= ACTIVE_MAX {
-            return Ok(Err(OperationError::TooMany));
+            return Ok(Err(OperationError::TooManyOperations));
         }
         let id = self.write(Needs::default(), None, 1, move |work| {
             let id = work.next_seq();

@@ -9,8 +9,9 @@ use crate::store::Statement;
 /// Saved searches that are kept; saving more deletes the oldest.
 pub const SEARCHES_MAX: i64 = 200;
 
+/// A saved search. `who` saved it last, at the time `at`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Saved {
+pub struct SavedSearch {
     pub name: String,
     pub text: String,
     pub who: String,
@@ -19,10 +20,10 @@ pub struct Saved {
 
 impl Engine {
     /// All saved searches, by name.
-    pub async fn saved_searches(&self) -> Result<Vec<Saved>> {
+    pub async fn saved_searches(&self) -> Result<Vec<SavedSearch>> {
         let rows = self.readers().rows(Statement::new(ALL, [])).await?;
         let saved = |row: &crate::store::Row| {
-            Ok(Saved {
+            Ok(SavedSearch {
                 name: row.text(0)?,
                 text: row.text(1)?,
                 who: row.text(2)?,

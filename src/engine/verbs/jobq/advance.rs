@@ -53,9 +53,11 @@ impl Engine {
             let compare = {
                 let state = Arc::clone(&state);
                 // Held until the end even if the client disconnects. Parsed JSON can occupy much memory.
-                let place = evaluate::place().await.ok_or(Error::Unavailable)?;
+                let permit = evaluate::blocking_permit()
+                    .await
+                    .ok_or(Error::Unavailable)?;
                 move || {
-                    let _place = place;
+                    let _permit = permit;
                     query::are_equal(&state, &old)
                 }
             };

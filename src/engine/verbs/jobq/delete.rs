@@ -28,9 +28,9 @@ impl Engine {
 pub fn delete(work: &mut UnitOfWork, queue: &Queue, id: i64) -> Result<bool> {
     check_queue(work, queue)?;
     let key = key(queue, id);
-    let is_there = work.job(&key).is_some();
-    if is_there {
+    let exists = work.job(&key).is_some();
+    if exists {
         work.remove(&key);
     }
-    Ok(is_there)
+    Ok(exists)
 }

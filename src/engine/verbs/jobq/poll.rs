@@ -6,7 +6,6 @@ use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{Job, JobKey};
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::{Record, key};
-use crate::engine::queries::record_batches::Found;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::jobq::advance::ATTEMPTS_MAX;
 use crate::engine::verbs::jobq::candidates::Candidate;
@@ -65,10 +64,10 @@ impl Engine {
 
     async fn candidates(&self, queue: &Queue, query: &Query) -> Result<Vec<Candidate>> {
         let found = self.find_records(queue, query, CANDIDATES, CANDIDATES_BYTES);
-        let candidate = |found: Found| Candidate {
-            seq: found.seq,
-            id: found.record.id,
-            modified: found.record.modified,
+        let candidate = |record: Record| Candidate {
+            seq: record.seq,
+            id: record.id,
+            modified: record.modified,
         };
         Ok(found.await?.into_iter().map(candidate).collect())
     }

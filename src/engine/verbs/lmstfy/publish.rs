@@ -69,10 +69,10 @@ impl Engine {
 /// Publishes a job and returns its ID, which clients may use as the name of a queue for replies.
 pub fn publish(work: &mut UnitOfWork, queue: &QueueKey, publish: &Publish) -> String {
     let now = work.now;
-    let made_up = generated_id(now);
+    let generated = generated_id(now);
     let id = match publish.versioned {
-        true => format!("{VERSION}{made_up}"),
-        false => made_up,
+        true => format!("{VERSION}{generated}"),
+        false => generated,
     };
     let key = JobKey {
         scope: LMSTFY_SCOPE,

@@ -13,6 +13,7 @@ use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::admin::operations::add_ended_operation;
 use crate::engine::verbs::leases::announce_lost_lock;
 use crate::engine::verbs::lifecycle::leave_queue;
+use crate::engine::verbs::qless::complete::become_complete;
 use crate::engine::verbs::qless::depend::release_dependents;
 use crate::engine::verbs::qless::unfail::requeue_job_after;
 
@@ -128,12 +129,7 @@ fn complete_by_hand(
     if let Some(job) = work.job_mut(key) {
         let note = format!("completed by {who}");
         job.history.push(EventKind::Note, now, Some(&note), None);
-        job.history.push(EventKind::Done, now, None, None);
-        job.failure = None;
-        job.lease = None;
-        job.remaining = job.retries;
-        job.since = now;
-        job.state = State::Complete;
+        become_complete(job, now);
     }
     if let Some(worker) = loser {
         announce_lost_lock(work, key, &worker);

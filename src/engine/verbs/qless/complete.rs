@@ -6,7 +6,7 @@ use crate::engine::error::Result;
 use crate::engine::events::LogEvent;
 use crate::engine::model::body::Body;
 use crate::engine::model::history::EventKind;
-use crate::engine::model::job::{JobKey, QueueKey, State};
+use crate::engine::model::job::{Job, JobKey, QueueKey, State};
 use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::ItemResults;
@@ -78,13 +78,8 @@ pub fn complete(
     let result = RunResult::Completed(ran);
     work.counters.run_ended(queue, &holder.worker, result, now);
     if let Some(job) = work.job_mut(key) {
-        job.history.push(EventKind::Done, now, None, None);
         job.body = body.clone();
-        job.failure = None;
-        job.lease = None;
-        job.remaining = job.retries;
-        job.since = now;
-        job.state = State::Complete;
+        become_complete(job, now);
     }
     let (id, from) = (key.id.as_str(), work.queue_name(queue));
     work.publish_tracked("completed", key);
@@ -106,4 +101,14 @@ pub fn complete(
     }
     enter_queue(work, key, &next.queue.name, next.delay);
     Ok(work.job(key).map_or(State::Waiting, |job| job.state))
+}
+
+/// Completes a job: clears its failure, ends its lease and resets its retries.
+pub fn become_complete(job: &mut Job, now: Time) {
+    job.history.push(EventKind::Done, now, None, None);
+    job.failure = None;
+    job.lease = None;
+    job.remaining = job.retries;
+    job.since = now;
+    job.state = State::Complete;
 }

@@ -46,7 +46,7 @@ impl Engine {
     /// The first `count` jobs in claim order.
     ///
     /// # Errors
-    /// [`Error::ResponseTooLarge`](crate::engine::Error::ResponseTooLarge).
+    /// [`ResponseTooLarge`, `Busy`](crate::engine::Error).
     pub(in crate::engine) async fn next_jobs(
         &self,
         queue: &QueueKey,

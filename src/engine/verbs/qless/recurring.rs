@@ -83,7 +83,7 @@ impl Engine {
     ) -> Result<Recurring> {
         let _room = self.reserve_room(&change.queue)?;
         let id = id.to_owned();
-        let mut needs = recurring(&id);
+        let mut needs = needs_of_recurring(&id);
         needs.bodies = true;
         needs.bytes = change.body.as_ref().map_or(0, String::len);
         needs.tags(&change.tag);
@@ -101,7 +101,7 @@ impl Engine {
     /// [`Error::NoSuchRecurring`].
     pub async fn pause_recurring(&self, id: &str, paused: bool) -> Result<bool> {
         let id = id.to_owned();
-        let mut needs = recurring(&id);
+        let mut needs = needs_of_recurring(&id);
         needs.bodies = true;
         self.write(needs, None, 1, move |work| {
             let mut recurring = find(work, &id)?;
@@ -121,7 +121,7 @@ impl Engine {
     pub async fn run_recurring(&self, id: &str) -> Result<String> {
         let found = self.recurring(id).await?;
         let found = found.ok_or_else(|| Error::NoSuchRecurring { id: id.to_owned() })?;
-        let mut needs = recurring(id);
+        let mut needs = needs_of_recurring(id);
         needs.bodies = true;
         needs.adds_jobs = true;
         needs.bytes = found.body.len();
@@ -163,7 +163,7 @@ fn find(work: &UnitOfWork, id: &str) -> Result<Recurring> {
     found.ok_or_else(|| Error::NoSuchRecurring { id: id.to_owned() })
 }
 
-fn recurring(id: &str) -> Needs {
+fn needs_of_recurring(id: &str) -> Needs {
     Needs {
         recurring: vec![id.to_owned()],
         ..Needs::default()

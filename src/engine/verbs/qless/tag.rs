@@ -112,7 +112,7 @@ pub fn need_of_tagged(needs: &mut Needs, (key, tags): &(JobKey, Vec<String>)) {
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::DamagedTags`], [`Error::TooMany`].
 pub fn tag(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<()> {
-    let new = missing_in_job(find(work, key)?, tags)?;
+    let new = missing_in_job(readable_tags(work, key)?, tags)?;
     if new.is_empty() {
         return Ok(());
     }
@@ -128,7 +128,10 @@ pub fn tag(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<()> {
 /// [`Error::NoSuchJob`], [`Error::DamagedTags`].
 pub fn untag(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<()> {
     let gone: HashSet<&String> = tags.iter().collect();
-    if !find(work, key)?.iter().any(|tag| gone.contains(tag)) {
+    if !readable_tags(work, key)?
+        .iter()
+        .any(|tag| gone.contains(tag))
+    {
         return Ok(());
     }
     if let Some(job) = work.job_mut(key) {
@@ -142,7 +145,7 @@ pub fn untag(work: &mut UnitOfWork, key: &JobKey, tags: &[String]) -> Result<()>
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::DamagedTags`].
 pub fn rename(work: &mut UnitOfWork, key: &JobKey, from: &str, to: &str) -> Result<bool> {
-    let had = find(work, key)?;
+    let had = readable_tags(work, key)?;
     let Some(place) = had.iter().position(|tag| tag == from) else {
         return Ok(false);
     };
@@ -205,7 +208,10 @@ pub fn missing(list: &[String], texts: &[String]) -> Vec<String> {
 }
 
 /// The tags of a job.
-fn find<'w>(work: &'w UnitOfWork, key: &JobKey) -> Result<&'w [String]> {
+///
+/// # Errors
+/// [`Error::NoSuchJob`], [`Error::DamagedTags`].
+fn readable_tags<'w>(work: &'w UnitOfWork, key: &JobKey) -> Result<&'w [String]> {
     let id = || key.id.clone();
     let job = work.job(key).ok_or_else(|| Error::NoSuchJob { id: id() })?;
     match job.damaged_tags {

@@ -1,11 +1,11 @@
-//! Finds a text in a payload as the page shows it. Letters of ASCII match in upper and lower case.
+//! Finds a text in a payload as the page shows it. Ignores the case of ASCII letters.
 
 use std::ops::Range;
 
 use leptos::prelude::*;
 
 use crate::time;
-use crate::ui::components::basics::plural;
+use crate::ui::components::basics::{number_of, plural};
 use crate::ui::page_request::PageRequest;
 
 /// Maximum number of matches that are highlighted; the others are counted.
@@ -29,7 +29,7 @@ pub fn wanted(request: &PageRequest) -> String {
 /// Where a text was found.
 #[derive(Debug, Default, PartialEq)]
 pub struct Matches {
-    /// The first matches, in order, in bytes.
+    /// The byte ranges of the first matches, in order.
     places: Vec<Range<usize>>,
     total: usize,
 }
@@ -41,7 +41,7 @@ impl Matches {
         if wanted.is_empty() {
             return matches;
         }
-        // This keeps the positions.
+        // Lower case in ASCII has the same byte positions as the text.
         let (text, wanted) = (text.to_ascii_lowercase(), wanted.to_ascii_lowercase());
         for (at, found) in text.match_indices(&wanted) {
             if matches.total < HIGHLIGHTS_MAX {
@@ -67,15 +67,14 @@ impl Matches {
         } else {
             ""
         };
-        let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         match self.total {
             0 => format!("No matches{part}"),
             n if n > HIGHLIGHTS_MAX => format!(
                 "{}{part}; the first {} are highlighted",
-                plural(count(n), "match", "matches"),
-                time::number(count(HIGHLIGHTS_MAX))
+                plural(number_of(n), "match", "matches"),
+                time::number(number_of(HIGHLIGHTS_MAX))
             ),
-            n => format!("{}{part}", plural(count(n), "match", "matches")),
+            n => format!("{}{part}", plural(number_of(n), "match", "matches")),
         }
     }
 }

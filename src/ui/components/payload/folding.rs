@@ -48,7 +48,6 @@ pub fn fold(tokens: &[(Token, String)]) -> Option<Vec<Part<'_>>> {
         return None;
     }
     let mut left = FOLDS_MAX;
-    // The first and the last line are the brackets around everything.
     let parts = parts(&lines, LEVELS, &mut left);
     (left < FOLDS_MAX).then_some(parts)
 }

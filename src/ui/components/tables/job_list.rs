@@ -4,10 +4,12 @@ use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
 use crate::ui::actions::jobs::Retry;
-use crate::ui::components::basics::plural;
+use crate::ui::components::basics::{number_of, plural};
 use crate::ui::components::bulk;
 use crate::ui::components::forms::{may_post, row_button, row_form};
-use crate::ui::components::links::{job_link, queue_link, queue_name, tag_link, worker_link};
+use crate::ui::components::links::{
+    job_link, queue_link, queue_link_with_protocol, tag_link, worker_link,
+};
 use crate::ui::components::reschedule;
 use crate::ui::components::state::{chip, not_applicable_cell};
 use crate::ui::components::tables::{head, table};
@@ -18,8 +20,8 @@ use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::PageRequest;
 use crate::ui::urls;
 
-/// Lists load only so many dependencies of a job (`job_columns!(brief)`).
-const LISTED_EDGES_MAX: usize = 100;
+/// Lists load at most this many dependencies of a job (`job_columns!(brief)`); then the number is a lower bound.
+const LISTED_EDGES_MAX: usize = 101;
 
 /// Maximum number of tags of a job in a list; the job's page shows the others.
 const TAGS_LISTED: usize = 20;
@@ -142,7 +144,7 @@ enum RowButtons {
 }
 
 impl RowButtons {
-    /// Those of a list; `None` if the user may not use them.
+    /// Those of a list; `None` if the list has none, or the user may not use them.
     fn of(list: JobList) -> Option<RowButtons> {
         match list {
             JobList::Group | JobList::Queue(EffectiveState::Failed) => {
@@ -196,7 +198,7 @@ fn job_row(
                     .then(|| view! { <span class="mt-0.5 block">{job.tags.iter().take(TAGS_LISTED).map(|tag| tag_link(tag)).collect_view()}</span> })}
             </th>
             {list.of_any_state().then(|| view! { <td>{chip(job.list())}</td> })}
-            {list.of_any_queue().then(|| view! { <td class="mid">{queue_of(list, job)}</td> })}
+            {list.of_any_queue().then(|| view! { <td class="mid">{queue_cell(list, job)}</td> })}
             <td class="num">
                 {matches!(list, JobList::Mixed | JobList::Children | JobList::Found).then(|| view! { <span class="text-muted wrap-anywhere mid">{time_label(job)}</span> })}
                 {ago(job.state_time, now)}
@@ -215,10 +217,10 @@ fn job_row(
 }
 
 /// The queue of a job. Only qless jobs are in failure groups, so these lists do not show the protocol.
-fn queue_of(list: JobList, job: &JobRow) -> AnyView {
+fn queue_cell(list: JobList, job: &JobRow) -> AnyView {
     match list {
         JobList::Group => queue_link(&job.queue_ref),
-        _ => queue_name(&job.queue_ref),
+        _ => queue_link_with_protocol(&job.queue_ref),
     }
 }
 
@@ -257,7 +259,7 @@ fn subject(list: JobList, job: &JobRow) -> AnyView {
             .into_any(),
         JobList::Queue(EffectiveState::Depends) => match job.dependency_count {
             n if n >= LISTED_EDGES_MAX => format!("at least {n} jobs").into_any(),
-            n => plural(i64::try_from(n).unwrap_or(i64::MAX), "job", "jobs").into_any(),
+            n => plural(number_of(n), "job", "jobs").into_any(),
         },
         JobList::Queue(_) | JobList::Worker | JobList::Mixed | JobList::Children | JobList::Due | JobList::Found => {
             job.worker.as_deref().map(worker_link).into_any()

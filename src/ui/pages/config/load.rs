@@ -6,7 +6,7 @@ use crate::auth::Role;
 use crate::engine::{Config, Engine};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
-use crate::ui::options::{OF_QUEUE, OF_SERVER, name_of, of_server, queue_of};
+use crate::ui::options::{OF_QUEUE, OF_SERVER, name_of, of_server, split_queue_option};
 use crate::ui::pages::config::OPTIONS_SHOWN;
 use crate::ui::pages::config::model::{ConfigView, Setting};
 use crate::ui::present::queue_refs;
@@ -34,7 +34,7 @@ pub fn load_config(engine: &Engine) -> ConfigView {
         if row.default.is_some() && of_server(&option).is_some() {
             continue;
         }
-        if queue_of(&option).is_some() {
+        if split_queue_option(&option).is_some() {
             of_queues.push(row);
             continue;
         }

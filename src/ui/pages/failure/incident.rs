@@ -79,7 +79,7 @@ fn markdown(view: &FailingView, origin: &str, now: i64) -> String {
     }
     lines.push(format!(
         "- {origin}{}",
-        urls::failure_group(&group.group, &view.range, fingerprint)
+        urls::filtered_failure(&group.group, &view.range, fingerprint)
     ));
     let failure = view
         .sample

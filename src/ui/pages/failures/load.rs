@@ -14,6 +14,7 @@ use crate::engine::{
     TIMES_MAX, Time, page_of_newest,
 };
 use crate::search::{Fingerprint, MESSAGE_CHARS_MAX};
+use crate::ui::components::basics::number_of;
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::model::failure::GroupRow;
@@ -81,17 +82,50 @@ const KINDS_SHOWN: usize = 20;
 
 const NAMED_MAX: usize = 10;
 
-/// The named ranges: name, length in hours, and number of spans in the chart.
-const RANGES: [(&str, i64, usize); 3] = [("1h", 1, 60), ("24h", 24, 24), ("7d", 168, 42)];
+/// The name of the range without a start.
+pub const ALL: &str = "all";
 
-/// The name of a range, its start (`None` for all), the length of a span in microseconds, and the number of spans.
-fn range(name: &str, now: Time) -> (&'static str, Option<Time>, i64, usize) {
-    let found = RANGES.into_iter().find(|(range, ..)| *range == name);
-    let (name, hours, count) = found.unwrap_or(("all", 24 * 30, 30));
-    let width = hours * HOUR_US / count as i64;
-    let from = now.0.div_euclid(width) * width - width * (count as i64 - 1);
-    let from = Time(from);
-    (name, (name != "all").then_some(from), width, count)
+/// A range: name in addresses, label, hours in the chart, and number of spans in the chart.
+type NamedRange = (&'static str, &'static str, i64, usize);
+
+const ALL_RANGE: NamedRange = (ALL, "All", 24 * 30, 30);
+
+/// The ranges that the pages offer.
+pub const RANGES: [NamedRange; 4] = [
+    ("1h", "1 hour", 1, 60),
+    ("24h", "24 hours", 24, 24),
+    ("7d", "7 days", 168, 42),
+    ALL_RANGE,
+];
+
+/// A range that ends now.
+struct Range {
+    name: &'static str,
+    /// The start of the chart.
+    from: Time,
+    /// The length of a span in microseconds, and the number of spans.
+    width: i64,
+    spans: usize,
+}
+
+impl Range {
+    /// The range with this name, otherwise all.
+    fn named(name: &str, now: Time) -> Range {
+        let found = RANGES.into_iter().find(|(range, ..)| *range == name);
+        let (name, _, hours, spans) = found.unwrap_or(ALL_RANGE);
+        let width = hours * HOUR_US / spans as i64;
+        Range {
+            name,
+            from: Time(now.0.div_euclid(width) * width - width * (spans as i64 - 1)),
+            width,
+            spans,
+        }
+    }
+
+    /// The start of the range; `None` for all.
+    fn since(&self) -> Option<Time> {
+        (self.name != ALL).then_some(self.from)
+    }
 }
 
 /// The failure groups whose name or newest message contains a text, and in which a job failed in the range. Failures
@@ -103,7 +137,8 @@ pub async fn load_failures(
     seen: Option<i64>,
 ) -> Result<FailuresView> {
     let now = engine.now(None);
-    let (name, since, ..) = range(name, now);
+    let range = Range::named(name, now);
+    let since = range.since();
     let mut rows = load_groups(engine).await?;
     let failed = rows.iter().map(|row| row.count).sum();
     let text = text.to_lowercase();
@@ -121,7 +156,7 @@ pub async fn load_failures(
         order.then_with(|| a.row.group.cmp(&b.row.group))
     });
     Ok(FailuresView {
-        range: name.to_owned(),
+        range: range.name.to_owned(),
         seen,
         new: groups.iter().map(|group| group.new).sum(),
         groups,
@@ -167,8 +202,8 @@ async fn load_details(
         None => Vec::new(),
     };
     let first = since.unwrap_or(Time(i64::MIN));
-    let newest = engine.failing(&names, first, LISTED_MESSAGES).await?;
-    let mut queues = engine.failing_queues().await?;
+    let newest = engine.failed_since(&names, first, LISTED_MESSAGES).await?;
+    let mut queues = engine.failed_by_queue().await?;
     let mut allowance = Allowance::new(FINGERPRINT_CHARS_MAX);
     let mut groups = Vec::new();
     let mut of_each = day.into_iter().zip(newest).enumerate();
@@ -182,7 +217,7 @@ async fn load_details(
             new: 0,
             day: day.spans,
             queues: named(engine, queues),
-            analyzed: count(newest.len()),
+            analyzed: number_of(newest.len()),
             top_kind: message_kinds(&newest, &prints).into_iter().next(),
             row,
         });
@@ -199,14 +234,15 @@ pub async fn load_failure(
     place: Place,
 ) -> Result<FailingView> {
     let now = engine.now(None);
-    let (name, since, width, spans) = range(name, now);
+    let range = Range::named(name, now);
     let known = load_groups(engine).await?;
     let row = known.into_iter().find(|row| row.group == group);
-    let from = Time(now.0.div_euclid(width) * width - width * (spans as i64 - 1));
-    let times = engine.failure_times(&[group], from, width, spans).await?;
+    let times = engine
+        .failure_times(&[group], range.from, range.width, range.spans)
+        .await?;
     let times = times.into_iter().next().unwrap_or_default();
-    let first = since.unwrap_or(Time(i64::MIN));
-    let newest = engine.failing(&[group], first, GROUP_JOBS_MAX).await?;
+    let first = range.since().unwrap_or(Time(i64::MIN));
+    let newest = engine.failed_since(&[group], first, GROUP_JOBS_MAX).await?;
     let newest = newest.into_iter().next().unwrap_or_default();
     let mut allowance = Allowance::new(FINGERPRINT_CHARS_MAX);
     let (newest, prints) = fingerprints(newest, &mut allowance).await;
@@ -225,7 +261,7 @@ pub async fn load_failure(
         engine,
         &group,
         &matching,
-        since.is_none() && selected_kind.is_none(),
+        range.since().is_none() && selected_kind.is_none(),
         place,
     )
     .await?;
@@ -234,12 +270,12 @@ pub async fn load_failure(
         None => None,
     };
     Ok(FailingView {
-        range: name.to_owned(),
-        from: from.0,
-        width,
+        range: range.name.to_owned(),
+        from: range.from.0,
+        width: range.width,
         spans: times.spans,
         is_cut: times.is_cut,
-        analyzed: count(newest.len()),
+        analyzed: number_of(newest.len()),
         message_kinds: kinds,
         more_kinds,
         selected_kind,
@@ -305,7 +341,7 @@ async fn page(
         let page = page_of_newest(matching, place, PAGE_ROWS, position);
         let seqs: Vec<i64> = page.rows.iter().map(|job| job.seq).collect();
         let jobs = engine.failed_jobs(&seqs).await?;
-        (count(matching.len()), jobs, neighbors(&page))
+        (number_of(matching.len()), jobs, neighbors(&page))
     };
     let rows = jobs.iter().map(|job| job_row(engine, job, now));
     Ok((total, rows.collect(), next_to))
@@ -386,10 +422,6 @@ fn named(engine: &Engine, mut queues: Vec<(QueueId, i64)>) -> Vec<(QueueRef, i64
         .collect()
 }
 
-fn count(n: usize) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -416,12 +448,13 @@ mod tests {
             ("all", 720),
             ("x", 720),
         ] {
-            let (found, from, width, count) = range(name, now);
-            assert_eq!(found, if name == "x" { "all" } else { name });
-            assert_eq!(width * count as i64, hours * HOUR_US);
-            assert_eq!(from.is_none(), hours == 720);
-            let from = from.unwrap_or(Time(now.0 - width * count as i64 + 1));
-            assert!(from.0 + width * count as i64 > now.0);
+            let range = Range::named(name, now);
+            assert_eq!(range.name, if name == "x" { ALL } else { name });
+            let length = range.width * range.spans as i64;
+            assert_eq!(length, hours * HOUR_US);
+            assert_eq!(range.since().is_none(), hours == 720);
+            let end = range.from.0 + length;
+            assert!(end > now.0 && end - range.width <= now.0);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::ui::model::queue_ref::QueueRef;
 /// The failure groups of a time range.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FailuresView {
-    /// `1h`, `24h`, `7d` or `all`.
+    /// The name of the range.
     pub range: String,
     /// Most jobs first.
     pub groups: Vec<FailingGroup>,

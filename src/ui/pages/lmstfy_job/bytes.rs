@@ -24,50 +24,50 @@ const BASE64_LINE: usize = 76;
 
 /// The formats of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
+enum Format {
     Json,
     Text,
     Hex,
     Base64,
 }
 
-impl Shape {
+impl Format {
     fn as_str(self) -> &'static str {
         match self {
-            Shape::Json => "json",
-            Shape::Text => "text",
-            Shape::Hex => "hex",
-            Shape::Base64 => "base64",
+            Format::Json => "json",
+            Format::Text => "text",
+            Format::Hex => "hex",
+            Format::Base64 => "base64",
         }
     }
 
     fn word(self) -> &'static str {
         match self {
-            Shape::Json => "JSON",
-            Shape::Text => "Text",
-            Shape::Hex => "Hex",
-            Shape::Base64 => "Base64",
+            Format::Json => "JSON",
+            Format::Text => "Text",
+            Format::Hex => "Hex",
+            Format::Base64 => "Base64",
         }
     }
 }
 
 /// The formats that suit the bytes, best first.
-fn shapes(bytes: &[u8], is_json: bool) -> Vec<Shape> {
-    let mut shapes = vec![Shape::Hex, Shape::Base64];
+fn formats(bytes: &[u8], is_json: bool) -> Vec<Format> {
+    let mut formats = vec![Format::Hex, Format::Base64];
     if let Ok(text) = str::from_utf8(bytes) {
         // Bytes with control characters are probably binary.
         let odd = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
         let at = usize::from(text.contains(odd));
-        shapes.insert(at, Shape::Text);
+        formats.insert(at, Format::Text);
     }
     if is_json {
-        shapes.insert(0, Shape::Json);
+        formats.insert(0, Format::Json);
     }
-    shapes
+    formats
 }
 
 /// A link to a format.
-const FORMAT: &str = "min-h-6 rounded-md border border-line px-2 py-px text-sm aria-[current]:border-accent \
+const FORMAT_LINK: &str = "min-h-6 rounded-md border border-line px-2 py-px text-sm aria-[current]:border-accent \
     aria-[current]:bg-hover aria-[current]:font-semibold";
 
 /// A dump keeps its lines.
@@ -80,32 +80,32 @@ pub fn body(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
     if bytes.is_empty() {
         return view! { <p class="text-muted wrap-anywhere">"The body is empty."</p> }.into_any();
     }
-    let shapes = shapes(bytes, job.is_json);
+    let formats = formats(bytes, job.is_json);
     let wanted = request.param("as").unwrap_or_default();
-    let wanted = shapes.iter().find(|shape| shape.as_str() == wanted);
-    let Some(shape) = wanted.or(shapes.first()).copied() else {
+    let wanted = formats.iter().find(|format| format.as_str() == wanted);
+    let Some(format) = wanted.or(formats.first()).copied() else {
         return ().into_any();
     };
     let text = str::from_utf8(bytes).unwrap_or_default();
-    let shown = match shape {
-        Shape::Json => json(text, DOWNLOAD, request),
-        Shape::Text => plain(&visible(text), DOWNLOAD, request),
-        Shape::Hex => {
+    let shown = match format {
+        Format::Json => json(text, DOWNLOAD, request),
+        Format::Text => plain(&visible(text), DOWNLOAD, request),
+        Format::Hex => {
             let some = bytes.get(..HEX_BYTES).unwrap_or(bytes);
             pre(HEX, dump(some).into_any(), part(some, bytes))
         }
-        Shape::Base64 => base64(&job.base64),
+        Format::Base64 => base64(&job.base64),
     };
     let row = &job.row;
-    let mut order = [Shape::Json, Shape::Text, Shape::Hex, Shape::Base64].to_vec();
-    order.retain(|shape| shapes.contains(shape));
+    let mut order = [Format::Json, Format::Text, Format::Hex, Format::Base64].to_vec();
+    order.retain(|format| formats.contains(format));
     let links = order.into_iter().map(|other| {
         let address = format!(
             "{}?as={}",
             urls::job(&row.queue_ref, &row.id),
             other.as_str()
         );
-        view! { <a class=FORMAT href=address aria-current=(other == shape).then_some("true")>{other.word()}</a> }
+        view! { <a class=FORMAT_LINK href=address aria-current=(other == format).then_some("true")>{other.word()}</a> }
     });
     view! {
         <nav class="mb-2 flex flex-wrap gap-1" aria-label="Show the body as">{links.collect_view()}</nav>
@@ -189,11 +189,11 @@ mod tests {
 
     #[test]
     fn bytes_are_shown_in_suitable_formats() {
-        use Shape::{Base64, Hex, Json, Text};
-        assert_eq!(shapes(b"{}", true), [Json, Text, Hex, Base64]);
-        assert_eq!(shapes("über\r\n".as_bytes(), false), [Text, Hex, Base64]);
-        assert_eq!(shapes(b"a\0b", false), [Hex, Text, Base64]);
-        assert_eq!(shapes(&[0xff, 0xfe], false), [Hex, Base64]);
+        use Format::{Base64, Hex, Json, Text};
+        assert_eq!(formats(b"{}", true), [Json, Text, Hex, Base64]);
+        assert_eq!(formats("über\r\n".as_bytes(), false), [Text, Hex, Base64]);
+        assert_eq!(formats(b"a\0b", false), [Hex, Text, Base64]);
+        assert_eq!(formats(&[0xff, 0xfe], false), [Hex, Base64]);
     }
 
     #[test]

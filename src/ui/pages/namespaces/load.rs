@@ -97,7 +97,7 @@ fn of_lmstfy(queues: &[QueueCounts], namespace: Option<&str>) -> Vec<QueueRow> {
 
 fn token_row(token: Token) -> TokenRow {
     TokenRow {
-        name: token.name,
+        name: token.token_id,
         description: token.description,
         created: token.created_at.0,
         expires: token.expires_at.map(|at| at.0),

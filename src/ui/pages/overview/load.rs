@@ -16,7 +16,7 @@ use crate::ui::pages::overview::model::OverviewView;
 use crate::ui::pages::statistics::load::load_recent;
 use crate::ui::pages::workers::load::load_workers;
 use crate::ui::present::queue_refs::queue_ref;
-use crate::ui::present::{counts_of, group_row, listed_queues, queue_row, without_forgotten};
+use crate::ui::present::{group_row, listed_queues, queue_row, without_forgotten};
 
 /// Maximum number of queues with dead jobs on the overview.
 const DEAD_NAMED: usize = 3;
@@ -47,14 +47,16 @@ pub async fn load_overview(engine: &Engine) -> Result<OverviewView> {
 /// The counts of each protocol that has queues.
 fn totals(queues: &[QueueCounts]) -> Vec<(Protocol, Counts)> {
     let total = |protocol: Protocol| {
-        let mut of_api = queues
+        let mut of_protocol = queues
             .iter()
             .filter(|queue| queue_ref(&queue.queue.key).protocol == protocol)
             .peekable();
-        of_api.peek()?;
+        of_protocol.peek()?;
         Some((
             protocol,
-            of_api.map(counts_of).fold(Counts::default(), Counts::plus),
+            of_protocol
+                .map(|queue| queue.counts)
+                .fold(Counts::default(), Counts::plus),
         ))
     };
     Protocol::ALL.into_iter().filter_map(total).collect()

@@ -4,7 +4,7 @@
 mod tests;
 
 use crate::time;
-use crate::ui::components::basics::plural;
+use crate::ui::components::basics::{number_of, plural};
 use crate::ui::components::chart::Unit;
 use crate::ui::model::failure::GroupRow;
 use crate::ui::model::problem::ProblemKind;
@@ -179,7 +179,7 @@ fn failed_groups(overview: &OverviewView) -> Option<Problem> {
     let groups: Vec<&GroupRow> = groups.filter(|group| group.muted.is_none()).collect();
     let failed: i64 = groups.iter().map(|group| group.count).sum();
     (failed > 0).then(|| {
-        let count = i64::try_from(groups.len()).unwrap_or(i64::MAX);
+        let count = number_of(groups.len());
         Problem {
             kind: ProblemKind::Failed,
             queue: None,
@@ -288,7 +288,7 @@ fn dead(problems: &mut Vec<Problem>, overview: &OverviewView, now: i64) {
     problems.extend(named);
     let more = overview.dead_letters.saturating_sub(overview.dead.len());
     if more > 0 {
-        let more = i64::try_from(more).unwrap_or(i64::MAX);
+        let more = number_of(more);
         problems.push(Problem {
             kind: ProblemKind::Dead,
             queue: None,
@@ -381,11 +381,7 @@ fn per_queue(
             shape: icon_of(kind),
             text: format!(
                 "… and {}",
-                plural(
-                    i64::try_from(more).unwrap_or(i64::MAX),
-                    "more queue",
-                    "more queues"
-                )
+                plural(number_of(more), "more queue", "more queues")
             ),
             protocol: None,
             address: format!("/ui/queues?sort={}", list.as_str()),

@@ -10,7 +10,7 @@ use crate::time;
 use crate::ui::actions::dead_letters::{
     DeleteDead, DeleteDeadJobs, Requeue, RequeueJobs, Respawn, RespawnJobs,
 };
-use crate::ui::components::basics::{element_id, plural};
+use crate::ui::components::basics::{element_id, number_of, plural};
 use crate::ui::components::forms::{
     ConfirmDialog, confirm_dialog, confirm_dialog_with, hidden, may_post,
 };
@@ -126,10 +126,7 @@ pub fn confirmation(view: &QueueView, request: &PageRequest) -> AnyView {
     let (count, mut fields) = match &selection {
         Selection::Ids(ids) => {
             let fields = ids.iter().map(|id| ("ids[]", id.clone()));
-            (
-                i64::try_from(ids.len()).unwrap_or(i64::MAX),
-                fields.collect(),
-            )
+            (number_of(ids.len()), fields.collect())
         }
         Selection::Oldest(n) => (size.min(*n), Vec::new()),
         Selection::All => (size, Vec::new()),
@@ -263,7 +260,7 @@ fn samples(selection: &Selection, count: i64, view: &QueueView) -> AnyView {
     if shown.is_empty() {
         return ().into_any();
     }
-    let more = count - i64::try_from(shown.len()).unwrap_or(i64::MAX);
+    let more = count - number_of(shown.len());
     let rows = shown.into_iter().map(|job| {
         view! { <li data-key=job.address_id()>{job_link(job)} " " <code class="text-muted wrap-anywhere">{job.preview.clone()}</code></li> }
     });

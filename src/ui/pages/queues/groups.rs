@@ -2,8 +2,8 @@
 
 use leptos::prelude::*;
 
-use crate::ui::components::basics::plural;
-use crate::ui::components::links::queue_name;
+use crate::ui::components::basics::{number_of, plural};
+use crate::ui::components::links::queue_link_with_protocol;
 use crate::ui::components::paging::paged;
 use crate::ui::components::pause;
 use crate::ui::components::state::{bar, color, counted};
@@ -102,11 +102,11 @@ fn group_row(group: &Group, by: Sort, per_group: usize, now: i64) -> AnyView {
         "" => "Other queues".to_owned(),
         prefix => format!("{prefix}*"),
     };
-    let n = i64::try_from(group.queues.len()).unwrap_or(i64::MAX);
+    let n = number_of(group.queues.len());
     let listed = group.queues.iter().take(per_group).map(|queue| {
         view! {
             <li>
-                {queue_name(&queue.queue_ref)} {queue.paused.then(|| pause::chip(&queue.pause, now))} " "
+                {queue_link_with_protocol(&queue.queue_ref)} {queue.paused.then(|| pause::chip(&queue.pause, now))} " "
                 {counts(&queue.counts)}
             </li>
         }

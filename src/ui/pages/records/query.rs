@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::time;
-use crate::ui::components::basics::{empty_note, plural};
+use crate::ui::components::basics::{empty_note, number_of, plural};
 use crate::ui::components::commands::{commands, escape_textarea, shell_quote};
 use crate::ui::components::icons::icon;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, PAYLOAD, QUESTION};
@@ -116,7 +116,7 @@ pub fn results(queue_ref: &QueueRef, list: &RecordList, request: &PageRequest) -
 }
 
 fn found(queue_ref: &QueueRef, rows: &[RecordRow], request: &PageRequest) -> AnyView {
-    let n = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+    let n = number_of(rows.len());
     let title = match rows.len() {
         0 => "No matching jobs".to_owned(),
         FOUND_MAX => format!("First {n} matching jobs"),

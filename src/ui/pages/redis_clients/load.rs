@@ -6,6 +6,7 @@ use leptos::prelude::*;
 
 use crate::auth::Role;
 use crate::redis_clients::ClientInfo;
+use crate::ui::components::basics::number_of;
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::model::PAGE_ROWS;
@@ -20,7 +21,7 @@ pub async fn redis_clients(offset: usize) -> Result<RedisClientsView, PageError>
         let clients = context.clients.list(offset, PAGE_ROWS).into_iter();
         Ok(RedisClientsView {
             listens: context.clients.listens(),
-            total: i64::try_from(context.clients.count()).unwrap_or(i64::MAX),
+            total: number_of(context.clients.count()),
             clients: clients.map(|client| redis_client(client, now)).collect(),
         })
     })

@@ -16,6 +16,8 @@ use crate::ui::pages::statistics::load::window::{MINUTE_US, Window};
 use crate::ui::pages::statistics::model::{QueueActivity, RangeView};
 use crate::ui::present::queue_refs::{key, queue_ref};
 
+pub use crate::ui::pages::statistics::load::window::RANGES;
+
 /// The statistics of one queue or of all queues.
 #[server]
 pub async fn range(query: StatisticsQuery) -> Result<RangeView, PageError> {

@@ -4,6 +4,7 @@ use leptos::prelude::*;
 
 use crate::auth::Role;
 use crate::engine::{Engine, Job, Result};
+use crate::ui::components::basics::number_of;
 use crate::ui::context::read_or_missing;
 use crate::ui::error::PageError;
 use crate::ui::model::worker::WorkerRow;
@@ -19,8 +20,7 @@ pub async fn load_worker(engine: &Engine, name: &str) -> Result<Option<WorkerVie
     }
     let (running, stalled) = engine.worker(name, None).await?;
     let known = engine.workers(None).await?;
-    let count = |jobs: &[Job]| i64::try_from(jobs.len()).unwrap_or(i64::MAX);
-    let counts = (count(&running), count(&stalled));
+    let counts = (number_of(running.len()), number_of(stalled.len()));
     let jobs: Vec<Job> = running.into_iter().chain(stalled).collect();
     let worker = match known.into_iter().find(|worker| worker.name == name) {
         Some(worker) => worker_row(worker),

@@ -14,13 +14,18 @@ const DAY: i64 = 24 * HOUR;
 /// The shortest period to which the page links, in minutes.
 const SHORTEST: i64 = 5;
 
-/// The named ranges: name, length in minutes, and length of a span in minutes.
-const RANGES: [(&str, i64, i64); 5] = [
-    ("1h", HOUR, 1),
-    ("6h", 6 * HOUR, 5),
-    ("24h", DAY, HOUR),
-    ("7d", 7 * DAY, 2 * HOUR),
-    ("30d", 30 * DAY, 8 * HOUR),
+/// A range: name in addresses, label, length in minutes, and length of a span in minutes.
+type NamedRange = (&'static str, &'static str, i64, i64);
+
+const LAST_HOUR: NamedRange = ("1h", "1 hour", HOUR, 1);
+
+/// The ranges that the page offers.
+pub const RANGES: [NamedRange; 5] = [
+    LAST_HOUR,
+    ("6h", "6 hours", 6 * HOUR, 5),
+    ("24h", "24 hours", DAY, HOUR),
+    ("7d", "7 days", 7 * DAY, 2 * HOUR),
+    ("30d", "30 days", 30 * DAY, 8 * HOUR),
 ];
 
 /// The possible lengths of a span, in minutes. A custom range uses the shortest one that results in at most `SPANS_MAX`
@@ -44,14 +49,16 @@ impl Window {
     /// Why the range is invalid, as a sentence for the page.
     pub fn of(query: &StatisticsQuery, now: Time) -> std::result::Result<Window, String> {
         if query.from.is_empty() && query.to.is_empty() {
-            let known = RANGES.iter().any(|(name, ..)| *name == query.range);
-            return match known || query.range.is_empty() {
-                true => Ok(Window::named(&query.range, now)),
-                false => Err(format!(
-                    "Unknown range “{}”. Use 1h, 6h, 24h, 7d or 30d.",
-                    query.range
-                )),
-            };
+            let names = RANGES.map(|(name, ..)| name);
+            if query.range.is_empty() || names.contains(&query.range.as_str()) {
+                return Ok(Window::named(&query.range, now));
+            }
+            let [others @ .., last] = names;
+            return Err(format!(
+                "Unknown range “{}”. Use {} or {last}.",
+                query.range,
+                others.join(", ")
+            ));
         }
         let from = parse_minute("From", &query.from)?;
         let to = match query.to.is_empty() {
@@ -77,7 +84,7 @@ impl Window {
     /// A named range that ends now.
     pub fn named(name: &str, now: Time) -> Window {
         let range = RANGES.iter().find(|(range, ..)| *range == name);
-        let (_, minutes, width) = range.copied().unwrap_or(("1h", HOUR, 1));
+        let (.., minutes, width) = range.copied().unwrap_or(LAST_HOUR);
         let count = minutes / width;
         let last = minute(now).div_euclid(width) * width;
         Window {
@@ -226,7 +233,7 @@ mod tests {
     #[test]
     fn a_range_ends_with_the_span_in_progress() {
         let now = minute(NOW);
-        for (name, minutes, width) in RANGES {
+        for (name, _, minutes, width) in RANGES {
             let window = window(name, "", "").unwrap();
             assert_eq!(window.width * window.count, minutes, "{name}");
             assert_eq!(window.from % width, 0, "{name}");
@@ -256,7 +263,12 @@ mod tests {
     #[test]
     fn an_invalid_range_is_an_error() {
         for (range, from, to, why) in [
-            ("2h", "", "", "Unknown range “2h”"),
+            (
+                "2h",
+                "",
+                "",
+                "Unknown range “2h”. Use 1h, 6h, 24h, 7d or 30d.",
+            ),
             ("", "yesterday", "", "From “yesterday” is not a valid time"),
             ("", "", "2026-11-01", "From is missing"),
             (
