@@ -191,7 +191,7 @@ from typing import Any, Literal, NotRequired, TypedDict, overload
 
 
 class QlessError(Exception):
-    """The server refused a request, or one item of it. `code` is such as `not_running`; `details` has the rest."""
+    """The server refused a request, or one item of it. `code` is, for example, `not_running`; `details` is the whole error."""
 
     def __init__(self, status: int, details: dict[str, Any]):
         super().__init__(details.get("error") or "status %%d" %% status)
@@ -336,7 +336,7 @@ DECLARATIONS = """// The types of the client of qless over HTTP. Written by clie
 /** The server refused a request, or one item of it. */
 export class QlessError extends Error {
   readonly status: number;
-  /** Such as `not_running`. */
+  /** For example `not_running`. */
   readonly code?: string;
   readonly details: Record<string, unknown>;
 }

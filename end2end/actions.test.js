@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { assertAccessible, flash, live, startDashboard } from "./dashboard.js";
-import { client } from "./client.js";
+import { client, until } from "./client.js";
 
 const dashboard = startDashboard();
 
@@ -30,7 +30,7 @@ for (const { test, id } of dashboard.modes) {
     await flash(page, "Operation started.");
     await page.getByRole("heading", { level: 1, name: "Retry 60 jobs" }).waitFor();
     for (const job of jobs) {
-      while ((await api.job(job)).state !== "waiting") await new Promise((resolve) => setTimeout(resolve, 20));
+      await until(`${job} is waiting`, async () => (await api.job(job)).state === "waiting");
     }
     await page.goto("/ui/operations");
     await page.getByRole("link", { name: "Retry 60 jobs" }).first().waitFor();

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, before } from "node:test";
 import { startReceiver } from "./alert-receiver.js";
 import { startDashboard } from "./dashboard.js";
+import { until } from "./client.js";
 
 const secret = "the-secret-of-the-browser-tests";
 const dashboard = startDashboard({ args: ["--alert-secret", secret] });
@@ -19,11 +20,9 @@ after(() => receiver.stop());
 async function alertOf(page, event, rule) {
   // On a page that stays open without JavaScript, Chromium warns that it does not use the preloaded program.
   await page.goto("about:blank");
-  for (;;) {
-    const found = received.find((alert) => alert.event === event && alert.rule === rule);
-    if (found) return found;
-    await page.waitForTimeout(100);
-  }
+  const found = () => received.find((alert) => alert.event === event && alert.rule === rule);
+  await until(`an alert of ${rule}`, found);
+  return found();
 }
 
 for (const { test, id } of dashboard.modes) {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { live, startDashboard } from "./dashboard.js";
-import { client } from "./client.js";
+import { client, until } from "./client.js";
 
 const dashboard = startDashboard();
 
@@ -35,7 +35,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     assert.equal(await api.job(job), null);
     await page.locator("#flash").getByRole("button", { name: "Undo" }).click();
     await page.locator("#flash").getByText("Undo started.").waitFor();
-    while ((await api.job(job)) === null) await new Promise((resolve) => setTimeout(resolve, 20));
+    await until("the job is restored", async () => (await api.job(job)) !== null);
     assert.deepEqual((await api.job(job)).meta, { card: 7 });
   });
 }

@@ -11,7 +11,7 @@ import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
-import { client, lmstfy } from "./client.js";
+import { client, lmstfy, until } from "./client.js";
 import { flash, live, startServer } from "./dashboard.js";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
@@ -102,6 +102,7 @@ for (const { name, file, flags } of WAYS) {
       const server = await startServer(["serve", "--database", "sqlite::memory:", ...behindProxy, ...flags]);
       const proxy = await startProxy(name, file, server.url);
       const context = await browser.newContext({ baseURL: proxy.url, javaScriptEnabled });
+      context.setDefaultTimeout(TEST_MAX_MS);
       try {
         const page = await context.newPage();
         const problems = watch(page, proxy.url);
@@ -124,11 +125,9 @@ for (const { name, file, flags } of WAYS) {
     const proxy = await startProxy(name, file, server.url);
     try {
       const url = `${proxy.url}${BASE}`;
-      const polls = async (count) => {
-        while (!(await (await fetch(`${url}/metrics`)).text()).includes(`\nswitchyard_long_polls ${count}\n`)) {
-          await new Promise((resolve) => setTimeout(resolve, 20));
-        }
-      };
+      const metrics = async () => (await fetch(`${url}/metrics`)).text();
+      const polls = (count) =>
+        until(`${count} polls`, async () => (await metrics()).includes(`\nswitchyard_long_polls ${count}\n`));
       const hangUp = new AbortController();
       const waiting = fetch(`${url}/api/shop/orders?ttr=600&timeout=600`, { signal: hangUp.signal });
       await polls(1);

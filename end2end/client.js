@@ -1,5 +1,17 @@
 // Clients of the APIs, with the calls that the browser tests need.
 
+/** A guard against a condition that never becomes true; no test waits this long. */
+const PATIENCE_MS = 60_000;
+
+/** Waits until the condition is true. */
+export async function until(what, condition) {
+  const end = Date.now() + PATIENCE_MS;
+  while (!(await condition())) {
+    if (Date.now() > end) throw new Error(`not in time: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
 /** A qless client for the server at `url`. Errors throw. */
 export function client(url) {
   const send = async (method, path, data, host) => {
@@ -66,9 +78,8 @@ export function lmstfy(url, namespace, queue, token) {
         ids.push(await api.publish(body));
         const { job_id: id } = await api.consume({ ttr: 0 });
         if (id !== ids.at(-1)) throw new Error(`took ${id} instead of ${ids.at(-1)}`);
-        while ((await api.deadLetter()).deadletter_size < before + ids.length) {
-          await new Promise((resolve) => setTimeout(resolve, 20));
-        }
+        const count = before + ids.length;
+        await until(`${count} dead`, async () => (await api.deadLetter()).deadletter_size >= count);
       }
       return ids;
     },
@@ -108,7 +119,7 @@ export function relay(url, queue) {
         await api.enqueue(id, JSON.stringify({ dead: id }), { timeout: 0, retries: 0, state: '{"step": 1}' });
         const job = await api.next();
         if (job?.id !== id) throw new Error(`took ${job?.id} instead of ${id}`);
-        while ((await api.job(id)) !== null) await new Promise((resolve) => setTimeout(resolve, 20));
+        await until(`${id} is dead`, async () => (await api.job(id)) === null);
       }
       return ids;
     },

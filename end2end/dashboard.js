@@ -68,6 +68,8 @@ export function startDashboard({ args = [], database = "sqlite::memory:" } = {})
     test(name, { timeout: TEST_MAX_MS }, async () => {
       const { url } = dashboard.server;
       const context = await dashboard.browser.newContext({ baseURL: url, ...contextOptions });
+      // Otherwise each wait has its own limit of 30 s.
+      context.setDefaultTimeout(TEST_MAX_MS);
       try {
         const page = await context.newPage();
         const problems = watch(page, url);
@@ -145,6 +147,29 @@ export const flash = (page, text) => page.locator("#flash").getByText(text).wait
 /** Resolves when the islands of the page are hydrated. */
 export async function live(page) {
   await page.locator("html[data-live]").waitFor({ state: "attached" });
+}
+
+let witnesses = 0;
+
+/**
+ * Resolves when another page of this browser has shown two changes, one after the other. The pages of a browser share
+ * their events, so by then this page has had the time to handle all earlier changes.
+ */
+export async function otherPageHasChanged(page, url) {
+  witnesses += 1;
+  const queue = `witness-${witnesses}`;
+  const add = (id) => client(url).add(queue, {}, `${queue}-${id}`);
+  await add("first");
+  const other = await page.context().newPage();
+  await other.goto(`/ui/queues/${queue}`);
+  await other.locator("[data-link=Live]").waitFor();
+  for (const id of ["second", "third"]) {
+    await add(id);
+    await other.getByRole("link", { name: `${queue}-${id}` }).waitFor();
+  }
+  await other.close();
+  // Other tests count jobs.
+  await client(url).post("/cancel", ["first", "second", "third"].map((id) => `${queue}-${id}`));
 }
 
 /** Fails if axe finds violations on the page, with the descriptions of its rules. */

@@ -1,7 +1,7 @@
 // Jobq in the dashboard: creating queues, records by state and by query, compare-and-set. With and without JavaScript.
 
 import assert from "node:assert/strict";
-import { assertAccessible, assertPresentable, flash, inEachLook, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertAccessible, assertPresentable, flash, inEachLook, live, otherPageHasChanged, screenshot, startDashboard } from "./dashboard.js";
 import { client, jobq, relay } from "./client.js";
 
 const dashboard = startDashboard();
@@ -214,7 +214,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     assert.deepEqual(await api.jobs(), []);
     // Causes a refresh of live pages. The user's input must be kept.
     await jobq(url, "elsewhere").make().catch(() => {});
-    await page.waitForTimeout(javaScriptEnabled ? 2_500 : 0);
+    if (javaScriptEnabled) await otherPageHasChanged(page, url);
     assert.equal(await page.getByLabel("Payload (JSON)").inputValue(), payload);
     await page.getByLabel("State (JSON, optional)").fill(`[${hostile}]`);
     await page.getByRole("button", { name: "Create" }).click();

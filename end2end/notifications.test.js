@@ -1,9 +1,8 @@
 // Notifications of the browser about problems: one for each, from one tab, as long as they are on.
 
 import assert from "node:assert/strict";
-import { setTimeout } from "node:timers/promises";
 import { startDashboard } from "./dashboard.js";
-import { client } from "./client.js";
+import { client, until } from "./client.js";
 
 const dashboard = startDashboard();
 
@@ -37,21 +36,13 @@ async function check(page, url, problem) {
   await page.goto("/health/live");
   const headers = { "x-switchyard-refresh": "1" };
   const overview = async () => (await fetch(new URL("/ui", url), { headers })).text();
-  await waitFor(problem, async () => (await overview()).includes(problem));
+  await until(problem, async () => (await overview()).includes(problem));
   await page.goto("/ui/queues");
 }
 
 async function press(page, name) {
   await page.getByRole("button", { name: "Display", exact: true }).click();
   await page.getByRole("button", { name }).click();
-}
-
-async function waitFor(what, condition) {
-  for (let attempt = 0; attempt < 600; attempt++) {
-    if (await condition()) return;
-    await setTimeout(50);
-  }
-  assert.fail(what);
 }
 
 dashboard.test("a new problem is shown once, and opens its page", async ({ page, context, url }) => {
@@ -62,11 +53,11 @@ dashboard.test("a new problem is shown once, and opens its page", async ({ page,
   await page.goto("/ui/queues");
   await press(page, "Notify me of new problems");
   await page.getByRole("button", { name: "Stop notifications" }).waitFor();
-  await waitFor("a first notification", () => shown.length === 1);
+  await until("a first notification", () => shown.length === 1);
   await server.add("mail", {}, "letter");
   await server.post("/pause/mail");
   await check(page, url, "mail is paused");
-  await waitFor("the problem", () => shown.length === 2);
+  await until("the problem", () => shown.length === 2);
   assert.equal(shown[1].title, `Switchyard on ${new URL(url).host}`);
   assert.match(shown[1].body, /^mail is paused with 1 job waiting/);
   // Another tab, and another check, show nothing again.
@@ -76,7 +67,7 @@ dashboard.test("a new problem is shown once, and opens its page", async ({ page,
   await server.add("post", {}, "card");
   await server.post("/pause/post");
   await check(other, url, "post is paused");
-  await waitFor("the other problem", () => shown.length === 3);
+  await until("the other problem", () => shown.length === 3);
   assert.match(shown[2].body, /^post is paused/);
   await other.evaluate(() => window.latest.dispatchEvent(new Event("click")));
   await other.waitForURL((address) => address.pathname === "/ui/queues/post/waiting");

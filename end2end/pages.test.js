@@ -1,7 +1,7 @@
 // Every page: reachable, readable, accessible, safe with any name, and live.
 
 import assert from "node:assert/strict";
-import { assertAccessible, assertPresentable, inEachLook, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertAccessible, assertPresentable, inEachLook, live, otherPageHasChanged, screenshot, startDashboard } from "./dashboard.js";
 import { client } from "./client.js";
 
 const dashboard = startDashboard();
@@ -242,8 +242,7 @@ dashboard.test("a paused page does not change", async ({ page, url }) => {
   await page.locator("[data-link=Live]").waitFor();
   await page.getByRole("button", { name: "Pause live updates" }).click();
   await api.add("still", {}, "after");
-  // There is no event to wait for: this is the time of two rounds of the feed.
-  await page.waitForTimeout(2_500);
+  await otherPageHasChanged(page, url);
   assert.equal(await page.getByRole("link", { name: "after" }).count(), 0);
   await page.getByRole("button", { name: "Resume live updates" }).click();
   await page.getByRole("link", { name: "after" }).waitFor();

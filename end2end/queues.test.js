@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { flash, live, startDashboard } from "./dashboard.js";
-import { client } from "./client.js";
+import { client, until } from "./client.js";
 
 const dashboard = startDashboard();
 
@@ -189,7 +189,7 @@ for (const { test, id, javaScriptEnabled } of dashboard.modes) {
     await page.getByRole("heading", { name: "Time out 2 jobs?" }).waitFor();
     await page.getByRole("button", { name: "Time out 2 jobs" }).click();
     await flash(page, "Operation started.");
-    while ((await api.job(jobs[1])).state !== "stalled" || (await api.job(jobs[2])).state !== "stalled");
+    for (const job of jobs.slice(1)) await until(`${job} is stalled`, async () => (await api.job(job)).state === "stalled");
     await page.goto(`/ui/workers/${encodeURIComponent(worker)}`);
     await page.getByText("This worker holds no jobs.").waitFor();
     await page.getByText("2 expired or timed out").waitFor();

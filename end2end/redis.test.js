@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { assertPresentable, live, screenshot, startDashboard } from "./dashboard.js";
+import { until } from "./client.js";
 
 const dashboard = startDashboard({
   args: [
@@ -31,8 +32,10 @@ async function redisClient(server, commands) {
 /** Disconnects clients, and waits until the page lists none. */
 async function disconnect(page, clients) {
   for (const client of clients) client.destroy();
-  do await page.goto("/ui/redis");
-  while ((await page.getByText("0 qless clients").count()) === 0);
+  await until("no client is connected", async () => {
+    await page.goto("/ui/redis");
+    return (await page.getByText("0 qless clients").count()) > 0;
+  });
 }
 
 /** A context with the credentials of this person. */

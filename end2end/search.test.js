@@ -1,7 +1,7 @@
 // The search over all jobs: results, invalid searches, pages. With and without JavaScript.
 
 import assert from "node:assert/strict";
-import { assertPresentable, inEachLook, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertPresentable, inEachLook, live, otherPageHasChanged, screenshot, startDashboard } from "./dashboard.js";
 import { client, lmstfy, relay } from "./client.js";
 
 const dashboard = startDashboard({ args: ["--no-auth"] });
@@ -166,7 +166,7 @@ dashboard.test("results do not change on a refresh, and the user's input is kept
   const before = await ids(page);
   assert.deepEqual(before, ["letter-2", "letter-1"]);
   await client(url).add("mail", {}, "letter-3");
-  await page.waitForTimeout(2_500);
+  await otherPageHasChanged(page, url);
   assert.deepEqual(await ids(page), before);
   assert.equal(await page.getByRole("combobox", { name: "Search all jobs" }).inputValue(), "half a ques");
   await page.getByRole("link", { name: "Search again" }).click();

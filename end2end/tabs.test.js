@@ -1,9 +1,8 @@
 // Several tabs of one browser: they share one stream of events, because a browser opens six connections to a server.
 
 import assert from "node:assert/strict";
-import { setTimeout } from "node:timers/promises";
 import { startDashboard } from "./dashboard.js";
-import { client } from "./client.js";
+import { client, until } from "./client.js";
 
 const dashboard = startDashboard();
 
@@ -18,13 +17,10 @@ async function open(context, page, count) {
 
 /** Waits until the server has this many open streams. It notices a moment later that one has ended. */
 async function assertStreams(url, count) {
-  let open;
-  for (let attempt = 0; attempt < 600 && open !== count; attempt++) {
-    if (attempt > 0) await setTimeout(50);
+  await until(`${count} open streams`, async () => {
     const metrics = await (await fetch(`${url}/metrics`)).text();
-    open = Number(/^switchyard_event_streams\{kind="dashboard"\} (\d+)$/m.exec(metrics)[1]);
-  }
-  assert.equal(open, count, "open streams");
+    return Number(/^switchyard_event_streams\{kind="dashboard"\} (\d+)$/m.exec(metrics)[1]) === count;
+  });
 }
 
 /** Adds a job to a new queue. Resolves when all tabs show the queue. */

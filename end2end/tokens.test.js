@@ -1,7 +1,7 @@
 // Namespaces and their tokens: the secret is shown once, and works. With and without JavaScript.
 
 import assert from "node:assert/strict";
-import { assertAccessible, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertAccessible, live, otherPageHasChanged, screenshot, startDashboard } from "./dashboard.js";
 import { client, lmstfy } from "./client.js";
 
 const dashboard = startDashboard();
@@ -27,8 +27,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     if (javaScriptEnabled) {
       // The page continues to update live; the shown secret must stay.
       await live(page);
-      await client(url).add("moving", {}, "letter");
-      await page.waitForTimeout(2_500);
+      await otherPageHasChanged(page, url);
       assert.equal(await page.locator("#secret-text").textContent(), secret);
       await assertAccessible(page);
       await screenshot(page, "token");

@@ -15,7 +15,7 @@ from typing import Any, Literal, NotRequired, TypedDict, overload
 
 
 class QlessError(Exception):
-    """The server refused a request, or one item of it. `code` is such as `not_running`; `details` has the rest."""
+    """The server refused a request, or one item of it. `code` is, for example, `not_running`; `details` is the whole error."""
 
     def __init__(self, status: int, details: dict[str, Any]):
         super().__init__(details.get("error") or "status %d" % status)

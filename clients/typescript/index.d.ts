@@ -3,7 +3,7 @@
 /** The server refused a request, or one item of it. */
 export class QlessError extends Error {
   readonly status: number;
-  /** Such as `not_running`. */
+  /** For example `not_running`. */
   readonly code?: string;
   readonly details: Record<string, unknown>;
 }

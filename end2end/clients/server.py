@@ -6,7 +6,7 @@ import threading
 import time
 
 # A guard against hanging; no test waits this long.
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 def until(condition, patience_s=PATIENCE_S):
@@ -21,14 +21,15 @@ def until(condition, patience_s=PATIENCE_S):
 
 
 class Server:
-    """Serves until it is killed. `port` is that of the listener for the Redis protocol."""
+    """Serves until it is killed. `port` is that of the listener for the Redis protocol, `more` are further arguments."""
 
-    def __init__(self, database, port=0):
+    def __init__(self, database, port=0, more=()):
         self.database = database
+        self.more = more
         self.process = subprocess.Popen(
             [
                 os.environ["SWITCHYARD"], "serve", "--listen", "127.0.0.1:0",
-                "--redis-listen", "127.0.0.1:%d" % port, "--database", database,
+                "--redis-listen", "127.0.0.1:%d" % port, "--database", database, *more,
             ],
             stdout=subprocess.PIPE,
             text=True,
@@ -53,4 +54,4 @@ class Server:
     def restarted(self):
         """Kills the server without warning. Returns its successor, which has the same address."""
         self.kill()
-        return Server(self.database, self.port)
+        return Server(self.database, self.port, self.more)

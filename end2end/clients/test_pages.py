@@ -148,6 +148,8 @@ class TypedClients(WithServer):
         client.unrecur("r")
         self.assertEqual(len(client.events(limit=5)["events"]), 5)
         client.stats("more")
+        client.stats_of("more", "2026-01-01")
+        client.forget_worker("w")
         self.assertEqual(client.cancel(["one", "two", "three"]), ["one", "two", "three"])
         client.forget("more")
         self.assertEqual(client.complete_jobs(limit=10), [])
@@ -179,8 +181,14 @@ console.log("done");
 
     def test_a_token_is_sent(self):
         module = load_python_client()
-        client = module.Client(self.server.http + "/", token="unneeded")
-        self.assertEqual(client.queues(), [])
+        token = "the-token-of-qless-clients"
+        server = Server("sqlite::memory:", more=["--qless-token", token])
+        self.addCleanup(server.kill)
+        self.assertEqual(module.Client(server.http + "/", token=token).queues(), [])
+        for other in (module.Client(server.http), module.Client(server.http, token="another-token-of-clients")):
+            with self.assertRaises(module.QlessError) as error:
+                other.queues()
+            self.assertEqual(error.exception.status, 401)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ pub async fn run(from: &str, to: &str) -> Outcome {
     let started = Instant::now();
     let mut progress = Progress::new();
     let mut report = |at: CopyProgress| {
-        if progress.is_due(at.of > 0 && at.rows >= at.of) {
+        if progress.is_due(at.total > 0 && at.rows >= at.total) {
             print_notice(&format!(
                 "{} {}: {} of {} rows",
                 at.phase, at.table, at.rows, at.total

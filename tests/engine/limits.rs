@@ -203,7 +203,7 @@ async fn an_operation_has_at_most_1000_jobs_and_100_can_be_active() {
     for (jobs, refusal) in [
         (999, None),
         (1_000, None),
-        (1_001, Some(OperationError::TooLong)),
+        (1_001, Some(OperationError::TooManyJobs)),
     ] {
         assert_eq!(operate(jobs).await, (refusal.clone(), refusal), "{jobs}");
     }
@@ -211,7 +211,10 @@ async fn an_operation_has_at_most_1000_jobs_and_100_can_be_active() {
     for active in 2..100 {
         assert_eq!(operate(1).await, (None, None), "beside {active} others");
     }
-    assert_eq!(operate(1).await, (None, Some(OperationError::TooMany)));
+    assert_eq!(
+        operate(1).await,
+        (None, Some(OperationError::TooManyOperations))
+    );
     engine.close().await;
 }
 
@@ -335,6 +338,7 @@ async fn requests_at_the_same_time_share_the_limit_of_operations() {
         engine.start_operation(new).await.unwrap()
     });
     let begun = futures::future::join_all(begun).await;
-    let refused = |it: &&Result<i64, OperationError>| matches!(it, Err(OperationError::TooMany));
+    let refused =
+        |it: &&Result<i64, OperationError>| matches!(it, Err(OperationError::TooManyOperations));
     assert_eq!(begun.iter().filter(refused).count(), 50);
 }

@@ -11,6 +11,8 @@ mod claims;
 mod database;
 mod dead;
 mod events;
+#[path = "../support/eventually.rs"]
+mod eventually;
 #[expect(dead_code, reason = "the tests of the server use the rest")]
 #[path = "../support/history.rs"]
 mod history;
@@ -45,6 +47,7 @@ mod worker_results;
 
 use std::time::Duration;
 
+use eventually::eventually;
 use switchyard::engine::{
     Claim, EffectiveState, Engine, Error, Fail, Job, JobKey, LeaseHolder, NextQueue, Options, Page,
     Put, QueueKey, Retry, State, Time,

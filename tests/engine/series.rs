@@ -5,7 +5,6 @@ use switchyard::engine::{
     Activity, Enqueue, HOUR, HOURS_KEPT, ManualClock, Mode, Publish, Run, SeriesTotals, minute,
     quantile,
 };
-use tokio::time::sleep;
 
 /// The numbers of jobs that were put, claimed, completed and failed.
 fn totals(sums: &SeriesTotals) -> [i64; 4] {
@@ -133,9 +132,8 @@ async fn lmstfy_verbs_are_counted() {
         .acknowledge(queue.clone(), vec![ids[0].clone()])
         .await
         .unwrap();
-    while engine.dead_letter(&queue).await.unwrap().size < 1 {
-        sleep(Duration::from_millis(10)).await;
-    }
+    let is_dead = async || engine.dead_letter(&queue).await.unwrap().size >= 1;
+    eventually("a job is dead", is_dead).await;
     engine
         .acknowledge(queue.clone(), vec![ids[2].clone()])
         .await
@@ -257,9 +255,8 @@ async fn deleting_a_queue_keeps_its_totals() {
     engine.enqueue(vec![job], Mode::Unique).await.unwrap();
     let deleted = engine.delete(queue.clone(), vec!["a".to_owned()]).await;
     assert_eq!(deleted, Ok(1));
-    while engine.queue(&queue, None).await.unwrap().is_some() {
-        sleep(Duration::from_millis(50)).await;
-    }
+    let is_gone = async || engine.queue(&queue, None).await.unwrap().is_none();
+    eventually("the queue is deleted", is_gone).await;
     assert_eq!(lately(&engine, Some(&queue)).await, [0, 0, 0, 0]);
     assert_eq!(lately(&engine, None).await, [1, 0, 0, 0]);
     engine.close().await;

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::Server;
+use crate::support::{Server, eventually};
 
 #[tokio::test]
 async fn get_without_jobs_returns_null_or_an_empty_array() {
@@ -295,13 +295,13 @@ async fn a_delay_ends_by_the_servers_clock() {
         .client()
         .add("work", json!({"id": "a", "meta": 1, "delay": 0.2}))
         .await;
-    let job = loop {
-        let job = server.client().pop("work").await;
-        if job != Value::Null {
-            break job;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    };
+    let job = std::cell::RefCell::new(Value::Null);
+    eventually("the job is due", async || {
+        job.replace(server.client().pop("work").await);
+        *job.borrow() != Value::Null
+    })
+    .await;
+    let job = job.into_inner();
     assert_eq!(job["id"], "a");
     // A busy machine may ask late, so the time of the claim counts, not the time of the response.
     let claimed = job["expires"].as_f64().unwrap() - job["heartbeat"].as_f64().unwrap();

@@ -8,9 +8,8 @@ use serde_json::json;
 use switchyard::engine::{Engine, EventKind, Options, SearchLimits};
 use switchyard::search::Search;
 use tempfile::TempDir;
-use tokio::time::{Instant, sleep};
 
-use crate::support::{HOSTILE_NAMES, Server, database, escape};
+use crate::support::{HOSTILE_NAMES, Server, database, escape, eventually};
 
 /// A longer wait is a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -84,15 +83,14 @@ impl Person<'_> {
 
     /// Waits until the page of an operation contains `says`, and returns the number of a fact.
     async fn fact_once(&self, path: &str, says: &str, fact: &str) -> i64 {
-        let began = Instant::now();
-        loop {
+        let found = std::cell::Cell::new(None);
+        eventually(&format!("the page says {says}"), async || {
             let page = self.page(path).await;
-            if page.contains(says) {
-                return number(&page, fact);
-            }
-            assert!(began.elapsed() < PATIENCE, "{says} never comes");
-            sleep(Duration::from_millis(20)).await;
-        }
+            found.set(page.contains(says).then(|| number(&page, fact)));
+            found.get().is_some()
+        })
+        .await;
+        found.get().expect("a number")
     }
 
     async fn done(&self, path: &str) -> i64 {
@@ -417,38 +415,40 @@ async fn jobs_move_only_to_a_queue_that_has_room() {
 
 #[tokio::test]
 async fn kill_9_during_an_operation_repeats_and_loses_nothing() {
-    const JOBS: usize = 5_000;
+    // If the operation ends before a kill, the test repeats with more jobs.
+    let mut jobs = 5_000;
+    while !is_killed_during_an_operation(jobs).await {
+        jobs *= 2;
+        assert!(
+            jobs < 100_000,
+            "the server was never killed during the operation"
+        );
+    }
+}
+
+/// Kills a server three times while an operation moves this number of jobs. Returns false if it had always ended before.
+async fn is_killed_during_an_operation(jobs: usize) -> bool {
     let folder = TempDir::new().unwrap();
     let database = database::address(&folder.path().join("jobs.db"));
     let mut server = Server::at_url(&database, &[]);
-    add_many(&server, "from", JOBS).await;
-    let typed = JOBS.to_string();
+    add_many(&server, "from", jobs).await;
+    let typed = jobs.to_string();
     let ask = "/ui/confirm?do=move&of=all&q=queue%3Afrom&arg=to";
     let path = Person::at(&server).ask(ask, &[("typed", &typed)]).await;
     let mut in_the_middle = 0;
     for least in [1, 1_000, 2_000] {
-        let began = Instant::now();
-        loop {
+        let done = std::cell::Cell::new(0);
+        eventually("the operation continues", async || {
             let page = Person::at(&server).page(&path).await;
-            let done = number(&page, "Applied");
-            if done >= least {
-                in_the_middle += i32::from(done < JOBS as i64);
-                break;
-            }
-            assert!(
-                began.elapsed() < PATIENCE,
-                "the operation does not continue after {done}"
-            );
-            sleep(Duration::from_millis(5)).await;
-        }
+            done.set(number(&page, "Applied"));
+            done.get() >= least
+        })
+        .await;
+        in_the_middle += i32::from(done.get() < jobs as i64);
         server.kill();
         server = Server::at_url(&database, &[]);
     }
-    assert!(
-        in_the_middle > 0,
-        "the server was killed during the operation"
-    );
-    assert_eq!(Person::at(&server).done(&path).await, JOBS as i64);
+    assert_eq!(Person::at(&server).done(&path).await, jobs as i64);
     assert_eq!(number(&Person::at(&server).page(&path).await, "Skipped"), 0);
     server.stop().await;
     let options = Options {
@@ -457,13 +457,13 @@ async fn kill_9_during_an_operation_repeats_and_loses_nothing() {
     };
     let engine = Engine::open(&options).await.unwrap();
     let reach = SearchLimits {
-        jobs: JOBS + 1,
-        scanned: JOBS + 1,
+        jobs: jobs + 1,
+        scanned: jobs + 1,
         time: PATIENCE,
     };
     let all = Search::parse("queue:to").unwrap();
     let found = engine.search(&all, None, reach, None).await.unwrap();
-    assert_eq!(found.jobs.len(), JOBS);
+    assert_eq!(found.jobs.len(), jobs);
     for job in found.jobs {
         let events = job.events();
         let puts: Vec<_> = events
@@ -474,4 +474,5 @@ async fn kill_9_during_an_operation_repeats_and_loses_nothing() {
     }
     assert_eq!(engine.check(None).await.unwrap(), []);
     engine.close().await;
+    in_the_middle > 0
 }

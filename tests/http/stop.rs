@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
+use crate::support::log::Logged;
 use crate::support::{Server, raw};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -87,15 +88,14 @@ async fn a_request_in_progress_is_completed() {
 
 #[tokio::test]
 async fn idle_connections_do_not_delay_a_stop() {
-    let mut server = Server::with(&[]);
+    let mut logged = Logged::with("warn", &[]);
     // One connection without a request, and one that is kept alive.
-    let _silent = raw::Connection::to(&server).await;
-    let mut idle = raw::Connection::to(&server).await;
+    let _silent = raw::Connection::to(&logged.server).await;
+    let mut idle = raw::Connection::to(&logged.server).await;
     idle.write("GET /queues HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .await;
     idle.read_until("}").await;
-    server.terminate();
-    assert_eq!(server.stopped().await.code(), Some(0));
+    logged.stop_in_time().await;
 }
 
 #[tokio::test]

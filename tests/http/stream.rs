@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::support::log::Logged;
 use crate::support::{Server, Stream};
 
 /// A guard against a stream without an end; no test waits this long.
@@ -130,11 +131,12 @@ async fn invalid_streams_get_the_usual_errors() {
 
 #[tokio::test]
 async fn a_stop_does_not_wait_for_streams() {
-    let server = Server::start();
-    let mut stream = Stream::open(&server, "", None).await;
+    let mut logged = Logged::with("warn", &["--trust-client-clock"]);
+    let server = &logged.server;
+    let mut stream = Stream::open(server, "", None).await;
     server.at(0).add_ids("work", &["a"]).await;
     assert_eq!(stream.jobs(1).await, ["a"]);
-    server.stop().await;
+    logged.stop_in_time().await;
     // The stream ends.
     let rest = async { while let Ok(Some(_)) = stream.response.chunk().await {} };
     let ended = tokio::time::timeout(PATIENCE, rest).await;

@@ -12,7 +12,7 @@ use crate::support::log::Logged;
 use crate::support::raw::Connection;
 use crate::support::relay::new;
 use crate::support::tls::{Pair, Secured};
-use crate::support::{Server, database};
+use crate::support::{Server, database, eventually};
 
 const HEALTH: &str = "GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n";
 const KEYS: [&str; 2] = ["--ui-key", "admin:anna:the-key-of-anna"];
@@ -182,9 +182,8 @@ async fn a_client_must_read_its_response() {
     stalled.write(head).await;
     stalled.read_until("HTTP/1.1 200 ").await;
     // It uses the only slot, so a new handshake succeeds once it is closed.
-    while client.try_connect(&server).await.is_err() {
-        sleep(PAUSE).await;
-    }
+    let connects = async || client.try_connect(&server).await.is_ok();
+    eventually("the slot is free", connects).await;
 }
 
 #[tokio::test]
@@ -227,18 +226,19 @@ async fn a_flood_of_handshakes_does_not_block_other_clients() {
 #[tokio::test]
 async fn a_stop_does_not_wait_for_handshakes() {
     let pair = Pair::new();
-    let server = pair.serve(&[]);
-    let silent = Connection::to(&server).await;
-    is_healthy(&mut pair.client().connect(&server).await).await;
-    server.stop().await;
+    let options = pair.options(&[]);
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let mut logged = Logged::with("warn", &options);
+    let silent = Connection::to(&logged.server).await;
+    is_healthy(&mut pair.client().connect(&logged.server).await).await;
+    logged.stop_in_time().await;
     drop(silent);
 }
 
 /// Waits until the log contains this text.
 async fn logged(server: &Logged, text: &str) {
-    while !server.log().contains(text) {
-        sleep(PAUSE).await;
-    }
+    let says = async || server.log().contains(text);
+    eventually(&format!("the log says {text}"), says).await;
 }
 
 #[tokio::test]
@@ -275,9 +275,8 @@ async fn sighup_replaces_the_certificate_for_new_connections() {
     pair.renew();
     server.reload();
     let third = pair.client();
-    while third.try_connect(server).await.is_err() {
-        sleep(PAUSE).await;
-    }
+    let connects = async || third.try_connect(server).await.is_ok();
+    eventually("the new certificate is used", connects).await;
     is_healthy(&mut old).await;
     // Nothing ever writes to this pipe.
     fs::remove_file(pair.key()).unwrap();

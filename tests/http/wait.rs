@@ -3,6 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::support::log::Logged;
 use crate::support::metrics::wait_until_polling;
 use crate::support::{Caller, Server, ids, raw::Connection};
 
@@ -292,12 +293,13 @@ async fn the_test_clock_wakes_waiting_claims_when_a_job_is_put() {
 
 #[tokio::test]
 async fn a_stop_does_not_wait_for_blocking_claims() {
-    let server = Server::with(&[]);
-    let mut connection = Connection::to(&server).await;
+    let mut logged = Logged::with("warn", &[]);
+    let server = &logged.server;
+    let mut connection = Connection::to(server).await;
     let request = "GET /get/work?wait=60&host=w HTTP/1.1\r\nhost: localhost\r\n\r\n";
     connection.write(request).await;
-    server.client().wait_until_seen("w").await;
-    server.stop().await;
+    wait_until_polling(server, 1).await;
+    logged.stop_in_time().await;
     // The waiting worker gets any response, or is disconnected.
     connection.read_to_end().await;
 }

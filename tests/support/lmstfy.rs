@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use super::raw::Connection;
-use super::{Server, escape};
+use super::{Server, escape, eventually};
 pub use reply::{Job, Reply};
 
 /// A guard against a missing response; no test waits this long.

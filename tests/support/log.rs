@@ -45,6 +45,15 @@ impl Logged {
         std::fs::read_to_string(self.folder.path().join("log")).expect("the log")
     }
 
+    /// Stops the server gracefully. It must not wait until its time for requests in progress is over.
+    pub async fn stop_in_time(&mut self) {
+        self.server.terminate();
+        let status = self.server.stopped().await;
+        let log = self.log();
+        assert!(status.success(), "{status}: {log}");
+        assert!(!log.contains("did not end before shutdown"), "{log}");
+    }
+
     /// The contents of all files in the folder of the database except the log.
     pub fn files(&self) -> Vec<u8> {
         let files = std::fs::read_dir(self.folder.path()).expect("the folder");

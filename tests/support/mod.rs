@@ -5,6 +5,7 @@ mod caller;
 pub mod database;
 #[cfg(target_os = "linux")]
 pub mod disk;
+mod eventually;
 #[expect(dead_code, reason = "the simulation of the engine uses the rest")]
 pub mod history;
 pub mod isolation;
@@ -34,29 +35,12 @@ mod template;
 pub mod tls;
 
 pub use caller::{Caller, STATES, ids, one_in_each_state};
+pub use eventually::eventually;
 pub use response::{Response, meta_text};
 pub use server::{Server, signal};
 pub use stream::Stream;
 
-use std::time::Duration;
-
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
-
-/// A guard against a condition that never becomes true; no test waits this long.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// How often a condition is checked again.
-const AGAIN: Duration = Duration::from_millis(20);
-
-/// Waits until the condition is true. Panics after a timeout.
-pub async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
-    let began = Instant::now();
-    while !condition().await {
-        assert!(began.elapsed() < PATIENCE, "not in time: {what}");
-        sleep(AGAIN).await;
-    }
-}
 
 /// Makes as many calls at once, by these clients in turn, and returns the results.
 pub async fn at_once<C: Clone, T: Send + 'static, F: Future<Output = T> + Send + 'static>(

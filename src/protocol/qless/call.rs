@@ -158,7 +158,7 @@ impl Call {
         let Some(text) = self.query(field) else {
             return Ok(None);
         };
-        let number = plain_number(text).and_then(|number| i64::try_from(number).ok());
+        let number = plain_number::<usize>(text).and_then(|number| i64::try_from(number).ok());
         number
             .map(Some)
             .ok_or_else(|| ApiError::bad(field, &format!("{field} must be a whole number")))

@@ -53,8 +53,8 @@ pub async fn operate(
     .await
 }
 
-/// Starts the operation. Returns its ID and the message. Fails if there are no jobs, if the user must type their number
-/// and typed another one, or if there are now more than twice as many as shown or too many to undo.
+/// Starts the operation. Returns its ID and the message. Fails if there are no jobs; if the user must type their number
+/// and typed another one, or there are now more than twice as many; or if undo was offered and is no longer possible.
 pub async fn start(
     engine: &Engine,
     user: &str,

@@ -36,6 +36,27 @@ const FORMS: &[[&str; 5]] = &[
         "/ui/lmstfy/shop/a%2Fb",
     ],
     [
+        "/ui/fn/pause_queues",
+        "of=all",
+        "pause_queues",
+        "all queues",
+        "/ui/queues",
+    ],
+    [
+        "/ui/fn/pause_queues",
+        "of=all&state=problem",
+        "pause_queues",
+        "all queues with problems",
+        "/ui/queues",
+    ],
+    [
+        "/ui/fn/resume_queues",
+        "of=all&q=MAI&state=problem",
+        "resume_queues",
+        "all queues with problems that match “MAI”",
+        "/ui/queues",
+    ],
+    [
         "/ui/fn/retry_group",
         "group=E",
         "retry_group",

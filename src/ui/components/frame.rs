@@ -89,6 +89,10 @@ const ENVIRONMENT: &str = "mr-auto min-w-0 truncate rounded-sm border px-2 py-px
 const BADGE: &str = "ml-auto text-xs font-semibold max-lg:absolute max-lg:top-0.5 max-lg:left-[calc(50%+12px)] \
     max-md:in-[#more]:static";
 
+/// The name and the role of the user.
+const IDENTITY: &str = "mt-2 border-t border-line px-2.5 pt-2.5 wrap-anywhere max-md:pb-2 md:max-lg:px-0.5 md:max-lg:text-xs \
+    [&_.btn]:mt-1.5";
+
 /// The frame around a page, whose content is `children`.
 #[component]
 pub fn Frame(children: Children) -> impl IntoView {

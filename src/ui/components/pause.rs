@@ -31,8 +31,8 @@ pub fn chip(pause: &PauseDetails, now: i64) -> AnyView {
     view! { {paused_chip()} {details} }.into_any()
 }
 
-/// Who paused a queue, when it resumes, and the reason, with a time that the browser updates. [`PauseDetails::words`] is
-/// the same as plain text.
+/// Who paused a queue, when it resumes, and the reason, with a time that the browser updates.
+/// [`PauseDetails::words`] is the same as plain text.
 pub fn details(pause: &PauseDetails, now: i64) -> AnyView {
     let by = (!pause.by.is_empty()).then(|| format!("by {}", pause.by));
     let until = pause

@@ -8,10 +8,11 @@ use sqlx::postgres::{PgConnection, PgListener};
 use tokio::time::timeout;
 
 use super::Pair;
+use crate::support::metrics::wait_until_polling;
 use crate::support::{Server, Stream, database};
 
-/// A guard against an event that never happens; no test waits this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A guard against an event that never happens; no test waits this long. Shorter than the timeouts of the polls.
+const PATIENCE: Duration = Duration::from_secs(45);
 
 /// Within this time, notifications would arrive if servers with `--no-notify` sent any.
 const SILENCE: Duration = Duration::from_secs(2);
@@ -121,8 +122,7 @@ async fn a_poll_is_served_although_its_notification_was_lost() {
         let there = format!("http://{}/api/shop/{queue}", other.address);
         let waiting = timeout(PATIENCE, one.http.get(here).send());
         let publish = async {
-            one.client().get("/queues").await.ok();
-            tokio::time::sleep(SILENCE).await;
+            wait_until_polling(one, 1).await;
             sqlx::raw_sql(silence).execute(&mut admin).await.unwrap();
             let published = other.http.put(there).body("x").send().await.unwrap();
             assert_eq!(published.status(), 201);

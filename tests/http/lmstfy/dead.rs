@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::{assert_consistent, client, start};
 use crate::support::lmstfy::{Lmstfy, Reply};
@@ -77,22 +78,23 @@ async fn a_respawned_job_has_one_try() {
     lmstfy.wait_until_dead("work", 1).await;
     for (query, ttl) in [
         ("", 86400),
-        ("?ttl=10", 10),
+        ("?ttl=10000", 10_000),
         ("?ttl=0", 0),
-        ("?limit=5&ttl=7", 7),
+        ("?limit=5&ttl=7000", 7_000),
     ] {
+        let respawned = Instant::now();
         let reply = lmstfy.put(&format!("/work/deadletter{query}"), "").await;
         assert_eq!(reply.json(200), json!({"msg": "respawned", "count": 1}));
         assert_eq!(lmstfy.dead("work").await, (0, String::new()));
         assert_eq!(lmstfy.size("work").await, 1);
         let job = lmstfy.existing_job("work", &id).await;
         assert_eq!(job.remain_tries, 1);
-        job.has_just_got(ttl);
+        job.has_got(ttl, respawned);
         // Not its original TTL and tries.
         let job = lmstfy.take("work?ttr=0").await;
         assert_eq!((&job.id, job.text()), (&id, "x"));
         assert_eq!(job.remain_tries, 0);
-        job.has_just_got(ttl);
+        job.has_got(ttl, respawned);
         lmstfy.wait_until_dead("work", 1).await;
     }
     // An acknowledged job is deleted.

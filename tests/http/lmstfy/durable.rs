@@ -11,6 +11,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::{assert_consistent, client};
 use crate::support::Server;
@@ -78,18 +79,31 @@ async fn everything_survives_a_stop_and_a_crash() {
 #[tokio::test]
 async fn timeouts_that_end_while_the_server_is_stopped_take_effect_afterwards() {
     let folder = TempDir::new().expect("a folder");
-    let database = folder.path().join("jobs.db");
-    let mut server = Server::on(&database, &["--no-auth"]);
-    let lmstfy = client(&server);
-    let expires = lmstfy.publish("work?ttl=1", "expires").await;
-    let dies = lmstfy.publish("dies", "dies").await;
-    lmstfy.take("dies?ttr=1").await;
-    let back = lmstfy.publish("back?tries=2", "back").await;
-    lmstfy.take("back?ttr=1").await;
-    let due = lmstfy.publish("due?delay=1", "due").await;
-    server.kill();
+    // If the timeouts end before the server is killed, the test repeats with longer ones.
+    let mut seconds = 1;
+    let (database, [expires, dies, back, due]) = loop {
+        let database = folder.path().join(format!("jobs{seconds}.db"));
+        let mut server = Server::on(&database, &["--no-auth"]);
+        let lmstfy = client(&server);
+        let began = Instant::now();
+        let at = format!("work?ttl={seconds}");
+        let expires = lmstfy.publish(&at, "expires").await;
+        let dies = lmstfy.publish("dies", "dies").await;
+        lmstfy.consume(&format!("dies?ttr={seconds}")).await;
+        let back = lmstfy.publish("back?tries=2", "back").await;
+        lmstfy.consume(&format!("back?ttr={seconds}")).await;
+        let at = format!("due?delay={seconds}");
+        let due = lmstfy.publish(&at, "due").await;
+        server.kill();
+        if began.elapsed() < Duration::from_secs(seconds) {
+            break (database, [expires, dies, back, due]);
+        }
+        seconds *= 2;
+        assert!(seconds < 60, "the server is too slow");
+    };
     // Without a server there is no event to wait for.
-    tokio::time::sleep(Duration::from_millis(1200)).await;
+    let passed = Duration::from_secs(seconds) + Duration::from_millis(200);
+    tokio::time::sleep(passed).await;
     let server = Server::on(&database, &["--no-auth"]);
     let lmstfy = client(&server);
     assert_eq!(lmstfy.job("work", &expires).await, None);

@@ -1,5 +1,7 @@
 //! Time to live: an expired job no longer exists, in any state.
 
+use tokio::time::{Duration, Instant};
+
 use super::{assert_consistent, client, start};
 use crate::support::eventually;
 use crate::support::lmstfy::Lmstfy;
@@ -98,17 +100,31 @@ async fn a_running_job_expires() {
     let server = start();
     let lmstfy = client(&server);
     let life = async |queue: &str, tries: u16| {
-        let id = lmstfy
-            .publish(&format!("{queue}?ttl=2&tries={tries}"), "x")
-            .await;
-        let marker = lmstfy
-            .publish(&format!("{queue}?ttl=0&tries={tries}"), "marker")
-            .await;
-        let jobs = lmstfy.consume_many(&format!("{queue}?ttr=3&count=2")).await;
-        assert_eq!((&jobs[0].id, &jobs[1].id), (&id, &marker));
-        lmstfy.existing_job(queue, &id).await;
+        // If the job expires before it is read, the test repeats with a longer TTL.
+        let mut seconds = 2;
+        let (id, marker) = loop {
+            let began = Instant::now();
+            let publish = async |ttl: u64, body: &'static str| {
+                let at = format!("{queue}?ttl={ttl}&tries={tries}");
+                lmstfy.publish(&at, body).await
+            };
+            let (id, marker) = (publish(seconds, "x").await, publish(0, "marker").await);
+            let at = format!("{queue}?ttr={}&count=2", seconds + 1);
+            let jobs = lmstfy.consume_many(&at).await;
+            let job = lmstfy.job(queue, &id).await;
+            if began.elapsed() < Duration::from_secs(seconds) {
+                assert_eq!((&jobs[0].id, &jobs[1].id), (&id, &marker));
+                assert!(job.is_some(), "expired too early");
+                break (id, marker);
+            }
+            for id in [id, marker] {
+                lmstfy.ack(queue, &id).await;
+            }
+            seconds *= 2;
+            assert!(seconds < 60, "the server is too slow");
+        };
         match queue {
-            "again" => assert_eq!(lmstfy.take("again?timeout=30").await.id, marker),
+            "again" => assert_eq!(lmstfy.take("again?timeout=60").await.id, marker),
             _ => lmstfy.wait_until_dead(queue, 1).await,
         }
         lmstfy.ack(queue, &marker).await;
@@ -156,15 +172,28 @@ async fn a_queue_with_only_expired_jobs_is_skipped() {
 async fn dead_jobs_do_not_expire() {
     let server = start();
     let lmstfy = client(&server);
-    let dead = lmstfy.publish("work?ttl=2", "x").await;
-    assert_eq!(lmstfy.take("work?ttr=0").await.id, dead);
-    lmstfy.wait_until_dead("work", 1).await;
-    let marker = lmstfy.publish("work?ttl=2", "marker").await;
+    // If the job expires before it is dead-lettered, the test repeats with a longer TTL.
+    let mut seconds = 2;
+    let dead = loop {
+        let id = lmstfy.publish(&format!("work?ttl={seconds}"), "x").await;
+        lmstfy.consume("work?ttr=0").await;
+        let is_over =
+            async || lmstfy.dead_size("work").await == 1 || lmstfy.job("work", &id).await.is_none();
+        eventually("the job is dead-lettered or expired", is_over).await;
+        if lmstfy.dead_size("work").await == 1 {
+            break id;
+        }
+        seconds *= 2;
+        assert!(seconds < 60, "the server is too slow");
+    };
+    let marker = format!("work?ttl={seconds}");
+    let marker = lmstfy.publish(&marker, "marker").await;
     lmstfy.wait_until_gone("work", &marker).await;
     assert_eq!(lmstfy.dead("work").await, (1, dead.clone()));
     assert_eq!(lmstfy.existing_job("work", &dead).await.ttl, 0);
+    let respawned = Instant::now();
     assert_eq!(lmstfy.respawn("work").await, 1);
-    lmstfy.take("work").await.has_just_got(86400);
+    lmstfy.take("work").await.has_got(86400, respawned);
     assert_consistent(&server).await;
 }
 
@@ -172,9 +201,25 @@ async fn dead_jobs_do_not_expire() {
 async fn a_respawned_job_has_the_ttl_of_the_respawn() {
     let server = start();
     let lmstfy = client(&server);
-    let id = lmstfy.publish_dead("work", "x").await;
-    assert_eq!(lmstfy.respawn("work?ttl=2").await, 1);
-    lmstfy.existing_job("work", &id).await.has_just_got(2);
+    // If the job expires before it is read, the test repeats with a longer TTL.
+    let mut seconds = 2;
+    let id = loop {
+        let id = lmstfy.publish_dead("work", "x").await;
+        let respawned = Instant::now();
+        let at = format!("work?ttl={seconds}");
+        assert_eq!(lmstfy.respawn(&at).await, 1);
+        if let Some(job) = lmstfy.job("work", &id).await {
+            job.has_got(seconds, respawned);
+            break id;
+        }
+        let passed = respawned.elapsed();
+        assert!(
+            passed.as_secs_f64() >= f64::from(seconds),
+            "expired too early"
+        );
+        seconds *= 2;
+        assert!(seconds < 60, "the server is too slow");
+    };
     lmstfy.wait_until_gone("work", &id).await;
     is_gone(&lmstfy, "work", &id).await;
     assert_consistent(&server).await;
@@ -185,8 +230,19 @@ async fn a_respawned_job_has_the_ttl_of_the_respawn() {
 async fn waiting_consumers_get_no_expired_jobs() {
     let server = start();
     let lmstfy = client(&server);
-    lmstfy.publish("work?ttl=2&tries=5", "x").await;
-    lmstfy.take("work?ttr=3").await;
-    assert_eq!(lmstfy.consume("work?timeout=5").await, None);
+    // If the job expires before it is consumed, the test repeats with a longer TTL.
+    let mut seconds = 2;
+    loop {
+        let at = format!("work?ttl={seconds}&tries=5");
+        lmstfy.publish(&at, "x").await;
+        let at = format!("work?ttr={}", seconds + 1);
+        if lmstfy.consume(&at).await.is_some() {
+            break;
+        }
+        seconds *= 2;
+        assert!(seconds < 60, "the server is too slow");
+    }
+    let at = format!("work?timeout={}", seconds + 3);
+    assert_eq!(lmstfy.consume(&at).await, None);
     assert_consistent(&server).await;
 }

@@ -1,6 +1,7 @@
 //! Parameters: valid numbers, and the errors for invalid ones.
 
 use reqwest::Method;
+use tokio::time::Instant;
 
 use super::{client, start};
 use crate::support::lmstfy::Lmstfy;
@@ -153,12 +154,13 @@ async fn dead_letter_calls_accept_plain_numbers_only() {
     .await;
     assert_eq!(lmstfy.dead("q").await.0, 1);
     let most = "q?limit=9223372036854775807&ttl=4294967295";
+    let respawned = Instant::now();
     assert_eq!(lmstfy.respawn(most).await, 1);
     lmstfy
         .peek("q")
         .await
         .expect("a job")
-        .has_just_got(4_294_967_295);
+        .has_got(4_294_967_295, respawned);
     lmstfy.delete_dead("q?limit=9223372036854775807").await;
 }
 

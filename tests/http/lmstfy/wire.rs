@@ -1,5 +1,7 @@
 //! HTTP details: transfer encodings of bodies, and errors that clients can read.
 
+use tokio::io::AsyncWriteExt;
+
 use super::{client, start};
 use crate::support::Server;
 use crate::support::lmstfy::{Reply, send_whole_body};

@@ -9,6 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::{assert_consistent, client};
 use crate::support::Server;
@@ -71,25 +72,34 @@ async fn everything_survives_a_stop_and_a_crash() {
 #[tokio::test]
 async fn timeouts_that_end_while_the_server_is_stopped_take_effect_afterwards() {
     let folder = TempDir::new().expect("a folder");
-    let database = folder.path().join("jobs.db");
-    let mut server = Server::on(&database, &[]);
-    let relay = client(&server);
-    let at = chrono::Utc::now() + chrono::Duration::seconds(1);
-    relay
-        .put(&json!([
-            with(
-                "q",
-                "back",
-                json!({"timeout": 1, "max_retries": 1, "state": "kept"})
-            ),
-            with("q", "dies", json!({"timeout": 1, "max_retries": 0})),
-            with("q", "due", json!({"run_at": at})),
-        ]))
-        .await;
-    assert_eq!(relay.next_ids("q", 2).await, ["back", "dies"]);
-    server.kill();
+    // If the timeouts end before the server is killed, the test repeats with longer ones.
+    let mut seconds = 1;
+    let database = loop {
+        let database = folder.path().join(format!("jobs{seconds}.db"));
+        let mut server = Server::on(&database, &[]);
+        let relay = client(&server);
+        let began = Instant::now();
+        let at = chrono::Utc::now() + chrono::Duration::seconds(seconds);
+        let back = json!({"timeout": seconds, "max_retries": 1, "state": "kept"});
+        let dies = json!({"timeout": seconds, "max_retries": 0});
+        relay
+            .put(&json!([
+                with("q", "back", back),
+                with("q", "dies", dies),
+                with("q", "due", json!({"run_at": at})),
+            ]))
+            .await;
+        assert_eq!(relay.next_ids("q", 2).await, ["back", "dies"]);
+        server.kill();
+        if began.elapsed().as_secs_f64() < seconds as f64 {
+            break database;
+        }
+        seconds *= 2;
+        assert!(seconds < 60, "the server is too slow");
+    };
     // Without a server there is no event to wait for.
-    tokio::time::sleep(Duration::from_millis(1_300)).await;
+    let passed = Duration::from_millis(300) + Duration::from_secs(seconds.unsigned_abs());
+    tokio::time::sleep(passed).await;
     let server = Server::on(&database, &[]);
     let relay = client(&server);
     relay.wait_until_gone("q", "dies").await;

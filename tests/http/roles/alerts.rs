@@ -49,7 +49,12 @@ impl Receiver {
 
     /// The next body, whose signature must be valid.
     async fn next(&mut self) -> Value {
-        let (head, body) = self.received.recv().await.unwrap();
+        let request = self.received.recv().await.unwrap();
+        Receiver::body(request)
+    }
+
+    /// The body of a request, whose signature must be valid.
+    fn body((head, body): (String, Vec<u8>)) -> Value {
         assert!(
             head.starts_with("POST /concealed-path?token=concealed HTTP/1.1\r\n"),
             "{head}"
@@ -164,7 +169,14 @@ async fn report_once(browser: &Browser, server: &Server, name: &str) {
     assert_eq!(seen["reported"][0]["text"], problem["text"]);
     assert_eq!(seen["rules"][0]["reported"], 1);
     browser.act("unpause_queue", &queue).await;
-    let ended = receiver.next().await;
+    let is_repeated = |body: &Value, first: &Value| {
+        // The server repeats a delivery whose response comes too late.
+        body["id"] == first["id"] && body["attempt"].as_i64() > Some(1)
+    };
+    let mut ended = receiver.next().await;
+    while is_repeated(&ended, &raised) {
+        ended = receiver.next().await;
+    }
     assert_eq!(ended["event"], "ended");
     assert_eq!(ended["problem_id"], raised["problem_id"]);
     assert_eq!(ended["problem"], problem);
@@ -172,7 +184,11 @@ async fn report_once(browser: &Browser, server: &Server, name: &str) {
         view(browser).await["reported"] == json!([])
     })
     .await;
-    assert!(receiver.received.is_empty(), "each is sent once");
+    while let Ok(request) = receiver.received.try_recv() {
+        let more = Receiver::body(request);
+        let is_known = is_repeated(&more, &ended) || is_repeated(&more, &raised);
+        assert!(is_known, "each is sent once: {more}");
+    }
     browser.act("delete_alert", &[("name", "Night")]).await;
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use switchyard::ui::actions::current_name;
 
 use super::{ADMIN, Browser, OLGA, VERA, with_keys};
-use crate::support::Server;
+use crate::support::{Server, eventually};
 
 /// A server, and a browser with all roles.
 pub async fn scene() -> (Server, Browser) {
@@ -104,14 +104,12 @@ async fn changes_of_many_jobs_are_counted_and_the_first_are_named() {
     let consumed = server.http.get(format!("{mail}?count=60&ttr=0"));
     assert_eq!(consumed.send().await.unwrap().status(), 200);
     // Maintenance dead-letters them.
-    loop {
+    eventually("all are dead", async || {
         let size = server.http.get(format!("{mail}/deadletter"));
         let size: Value = size.send().await.unwrap().json().await.unwrap();
-        if size["deadletter_size"] == 60 {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+        size["deadletter_size"] == 60
+    })
+    .await;
     let form = [
         ("protocol", "lmstfy"),
         ("namespace", "shop"),

@@ -1,11 +1,13 @@
 //! A poll whose token is revoked ends without a job.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use reqwest::Method;
 use tokio::time::timeout;
 
 use super::{ask, created, made, pair, printed};
+use crate::support::metrics::{metrics_when, wait_until_polling};
 use crate::support::{Server, log::Logged};
 
 /// A guard against a poll that does not end; no test waits this long.
@@ -14,14 +16,21 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Checks that a poll at `at` is rejected at once when `revoke` revokes its token, and that it does not get a later
 /// job.
 async fn is_turned_away(at: &Server, token: &str, right: &str, revoke: impl AsyncFnOnce()) {
-    let path = format!("/api/ns/work?timeout=60&token={token}");
+    // The previous poll has ended.
+    wait_until_polling(at, 0).await;
+    let path = format!("/api/ns/work?timeout=600&token={token}");
+    let is_over = Cell::new(false);
     let poll = async {
         let poll = timeout(PATIENCE, ask(at, Method::GET, &path)).await;
+        is_over.set(true);
         poll.expect("the poll ends when its token does").0
     };
     let revoking = async {
-        // It is rejected whether it is already waiting or not.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        // A token that expires can end its poll before the metrics show it.
+        metrics_when(at, "the poll waits or has ended", |it| {
+            is_over.get() || it.value("switchyard_long_polls") == Some(1.0)
+        })
+        .await;
         revoke().await;
     };
     let (status, ()) = tokio::join!(poll, revoking);

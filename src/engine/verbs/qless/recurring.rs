@@ -147,7 +147,7 @@ impl Engine {
     /// Deletes a recurring job, if it exists. Its children remain.
     pub async fn unrecur(&self, id: &str, now: Option<Time>) -> Result<()> {
         let id = id.to_owned();
-        self.write(recurring(&id), now, 1, move |work| {
+        self.write(needs_of_recurring(&id), now, 1, move |work| {
             unrecur(work, &id);
             Ok(())
         })
