@@ -5,6 +5,8 @@ pub mod find;
 pub mod folding;
 pub mod formatter;
 
+use std::cell::Cell;
+
 use leptos::prelude::*;
 
 use crate::ui::components::payload::find::{Highlighter, Matches, find_form, wanted};
@@ -20,6 +22,9 @@ const SHOWN_BYTES: usize = 200_000;
 const COLORED_BYTES: usize = 30_000;
 
 const COLORED_TOKENS: usize = 5_000;
+
+/// Bytes of JSON that the texts of one list together format and color. Each colored token is an element of the page.
+const LIST_FORMATTED_BYTES: usize = 30_000;
 
 /// In lists, JSON longer than this many characters is collapsed.
 const INLINE_CHARS_MAX: usize = 120;
@@ -131,17 +136,40 @@ fn is_colored(bytes: usize, tokens: usize) -> bool {
     bytes <= COLORED_BYTES && tokens <= COLORED_TOKENS
 }
 
-/// JSON text in a list: in full if it is short, otherwise collapsed after its beginning.
-pub fn collapsed(text: &str) -> AnyView {
+/// The bytes of JSON that a list may still format.
+pub struct FormatBudget(Cell<usize>);
+
+impl Default for FormatBudget {
+    fn default() -> FormatBudget {
+        FormatBudget(Cell::new(LIST_FORMATTED_BYTES))
+    }
+}
+
+impl FormatBudget {
+    /// Whether the budget is enough for a text of this size, which it then pays for.
+    fn pays_for(&self, bytes: usize) -> bool {
+        let left = self.0.get().checked_sub(bytes);
+        self.0.set(left.unwrap_or_default());
+        left.is_some()
+    }
+}
+
+/// JSON text in a list: in full if it is short, otherwise collapsed after its beginning, and formatted if the budget of
+/// the list is enough.
+pub fn collapsed(text: &str, budget: &FormatBudget) -> AnyView {
     let Some((cut, _)) = text.char_indices().nth(INLINE_CHARS_MAX) else {
         return view! { <code class="col-start-2 text-muted wrap-anywhere in-[td]:ml-1.5">{text.to_owned()}</code> }.into_any();
     };
     let beginning = text.get(..cut).unwrap_or_default().to_owned();
     let rest = part(first(text), text.len(), ALL_BY_API);
+    let whole = match budget.pays_for(text.len()) {
+        true => formatted(text, "").0,
+        false => first(text).to_owned().into_any(),
+    };
     view! {
         <details class="inline-block max-w-full align-top [&_summary]:wrap-anywhere">
             <summary><code>{beginning} "…"</code></summary>
-            <pre class=styles::PAYLOAD tabindex="0" aria-label="Full text">{formatted(text, "").0}</pre>
+            <pre class=styles::PAYLOAD tabindex="0" aria-label="Full text">{whole}</pre>
             {rest.map(|rest| view! { <p class="text-muted wrap-anywhere">{rest}</p> })}
         </details>
     }
@@ -223,6 +251,19 @@ fn pieces_view<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_texts_of_a_list_have_few_colored_tokens_together() {
+        let text = format!("[{}1]", "1,".repeat(2_500));
+        let spans = |texts: usize| {
+            let budget = FormatBudget::default();
+            let shown = (0..texts).map(|_| collapsed(&text, &budget).to_html());
+            shown.collect::<String>().matches("<span").count()
+        };
+        assert!(spans(1) > 4_000);
+        assert!(spans(200) <= LIST_FORMATTED_BYTES, "{}", spans(200));
+        assert_eq!(spans(200), spans(20));
+    }
 
     #[test]
     fn the_first_200000_bytes_of_a_payload_are_shown() {

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use crate::time;
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{queue_link, worker_link};
-use crate::ui::components::payload::collapsed;
+use crate::ui::components::payload::{FormatBudget, collapsed};
 use crate::ui::components::state::color;
 use crate::ui::components::time::exact_millis;
 use crate::ui::model::job::{Entry, EventKind, JobRow, JobTimes};
@@ -239,6 +239,7 @@ fn drawing(attempt: &Attempt, start: i64, whole: i64) -> AnyView {
 /// The history as a list: the time, the time since the previous event, and the event.
 pub fn events(queue_ref: &QueueRef, history: &[Entry]) -> AnyView {
     let mut before: Option<i64> = None;
+    let budget = FormatBudget::default();
     let entries = history
         .iter()
         .map(|entry| {
@@ -248,7 +249,7 @@ pub fn events(queue_ref: &QueueRef, history: &[Entry]) -> AnyView {
                 <li>
                     {exact_millis(entry.when)}
                     <span>{gap}</span>
-                    <div class=(entry.what == EventKind::Note).then_some(NOTE)>{line(entry, queue_ref)}</div>
+                    <div class=(entry.what == EventKind::Note).then_some(NOTE)>{line(entry, queue_ref, &budget)}</div>
                 </li>
             }
         })
@@ -257,8 +258,9 @@ pub fn events(queue_ref: &QueueRef, history: &[Entry]) -> AnyView {
 }
 
 /// An event of a job in `queue_ref`, in words.
-pub fn line(entry: &Entry, queue_ref: &QueueRef) -> AnyView {
+pub fn line(entry: &Entry, queue_ref: &QueueRef, budget: &FormatBudget) -> AnyView {
     let subject = entry.subject.as_deref();
+    let collapsed = |text| collapsed(text, budget);
     let group = |group: &str| {
         view! { <a class="name" href=urls::failure(group)>{group.to_owned()}</a> }.into_any()
     };

@@ -10,6 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::Request;
+use axum::http::response::Parts;
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -55,15 +56,32 @@ pub trait Slot: Send + Sync + 'static {
 }
 
 /// Keeps `slot` until the response is compressed, so that only a few responses of each client wait for a turn.
-pub fn with_slot(mut response: Response, slot: impl Slot) -> Response {
-    response.extensions_mut().insert(HeldSlot(Arc::new(slot)));
-    response
+pub fn with_slot(response: Response, slot: impl Slot) -> Response {
+    HeldSlot::from(slot).keep_with(response)
 }
 
+/// A slot in the extensions of a response.
 #[derive(Clone)]
-struct HeldSlot(Arc<dyn Slot>);
+pub struct HeldSlot(Arc<dyn Slot>);
+
+impl<S: Slot> From<S> for HeldSlot {
+    fn from(slot: S) -> HeldSlot {
+        HeldSlot(Arc::new(slot))
+    }
+}
 
 impl HeldSlot {
+    /// The slot of a response.
+    pub fn take(parts: &mut Parts) -> Option<HeldSlot> {
+        parts.extensions.remove()
+    }
+
+    /// Keeps the slot until the response is compressed.
+    pub fn keep_with(self, mut response: Response) -> Response {
+        response.extensions_mut().insert(self);
+        response
+    }
+
     fn turns(&self) -> &'static Semaphore {
         match self.0.client() {
             Client::User(_) => &TURNS_OF_USERS,
@@ -106,7 +124,7 @@ async fn split(request: Request, next: Next) -> Response {
 /// their compressed size is known, and the rest of their memory is released.
 async fn finish(request: Request, next: Next) -> Response {
     let (mut parts, body) = next.run(request).await.into_parts();
-    let slot = parts.extensions.remove::<HeldSlot>();
+    let slot = HeldSlot::take(&mut parts);
     let compressed = parts.extensions.remove::<IsCompressed>();
     let compressed = compressed.filter(|_| parts.headers.contains_key(header::CONTENT_ENCODING));
     let Some(compressed) = compressed else {

@@ -29,6 +29,24 @@ struct RecentPage {
     deltas: Vec<(String, Bytes)>,
 }
 
+/// The response to a refresh.
+pub enum Delta {
+    /// The differences, which are kept for others.
+    Changes(Bytes),
+    /// The whole page with this ID, because the browser has none, or one that is not kept.
+    Whole(String),
+}
+
+impl Delta {
+    /// The response that leads to `page`. For a whole page, this copies it. `None` if the page is not text.
+    pub fn response(self, page: &Bytes) -> Option<Bytes> {
+        match self {
+            Delta::Changes(delta) => Some(delta),
+            Delta::Whole(id) => Some(delta(&id, "", std::str::from_utf8(page).ok()?).into()),
+        }
+    }
+}
+
 impl RecentPage {
     fn bytes(&self) -> usize {
         let deltas: usize = self.deltas.iter().map(|(_, delta)| delta.len()).sum();
@@ -37,34 +55,33 @@ impl RecentPage {
 }
 
 impl RecentPages {
-    /// The response to a browser that has the rendering `base`: the delta to this page. `None` if the page is not text.
-    pub fn delta(&self, key: &str, page: &Bytes, base: &str) -> Option<Bytes> {
+    /// The delta from the rendering `base`, which a browser has, to this page. `None` if the page is not text.
+    pub fn delta(&self, key: &str, page: &Bytes, base: &str) -> Option<Delta> {
         let id = self.add(key, page);
         let old = {
             let pages = self.lock();
             let is_page = |it: &&RecentPage| it.key == key && it.id == id;
-            let known = pages.iter().find(is_page);
-            let known = known.and_then(|it| it.deltas.iter().find(|(from, _)| from == base));
+            let kept = pages.iter().find(is_page).map(|it| &it.deltas);
+            let known = kept.and_then(|deltas| deltas.iter().find(|(from, _)| from == base));
             if let Some((_, delta)) = known {
-                return Some(delta.clone());
+                return Some(Delta::Changes(delta.clone()));
             }
+            // Deltas that are not kept would each occupy memory.
+            let is_kept = kept.is_some_and(|deltas| deltas.len() < DELTAS_MAX);
             let old = pages.iter().find(|it| it.key == key && it.id == base);
-            old.map(|it| it.page.clone())
+            old.filter(|_| is_kept).map(|it| it.page.clone())
         };
-        let is_known = old.is_some();
-        let old = old.unwrap_or_default();
+        let Some(old) = old else {
+            return Some(Delta::Whole(id));
+        };
         let [old, new] = [&old, page].map(|text| std::str::from_utf8(text).ok());
         let made = Bytes::from(delta(&id, old?, new?));
-        if !is_known {
-            // The whole page, for a browser that has none or an older one.
-            return Some(made);
-        }
         let mut pages = self.lock();
         let page = pages.iter_mut().find(|it| it.key == key && it.id == id);
         if let Some(page) = page.filter(|page| page.deltas.len() < DELTAS_MAX) {
             page.deltas.push((base.to_owned(), made.clone()));
         }
-        Some(made)
+        Some(Delta::Changes(made))
     }
 
     /// Keeps a rendering, unless it is kept. Returns its ID.
@@ -102,8 +119,10 @@ impl RecentPages {
 mod tests {
     use super::*;
 
-    fn text(bytes: &Bytes) -> String {
-        String::from_utf8(bytes.to_vec()).unwrap()
+    /// The response to a browser that has the rendering `base`.
+    fn respond(pages: &RecentPages, key: &str, page: &Bytes, base: &str) -> String {
+        let delta = pages.delta(key, page, base).unwrap();
+        String::from_utf8(delta.response(page).unwrap().to_vec()).unwrap()
     }
 
     #[test]
@@ -114,14 +133,20 @@ mod tests {
             "<p>one long paragraph</p><p>2</p>",
         ]
         .map(Bytes::from);
-        let whole = text(&pages.delta("vera", &one, "none").unwrap());
+        let whole = respond(&pages, "vera", &one, "none");
         let (id, rest) = whole.split_once('\n').unwrap();
-        assert_eq!(rest, format!("+{}\n{}", one.len(), text(&one)));
-        let changed = text(&pages.delta("vera", &two, id).unwrap());
+        assert_eq!(
+            rest,
+            format!("+{}\n<p>one long paragraph</p><p>1</p>", one.len())
+        );
+        let changed = respond(&pages, "vera", &two, id);
         assert!(changed.ends_with("\n=0 25\n+8\n<p>2</p>"), "{changed}");
         // Another user's page can contain what this one may not see.
-        let other = text(&pages.delta("anna", &two, id).unwrap());
-        assert!(other.ends_with(&text(&two)), "{other}");
+        let other = respond(&pages, "anna", &two, id);
+        assert!(
+            other.ends_with("<p>one long paragraph</p><p>2</p>"),
+            "{other}"
+        );
     }
 
     #[test]
@@ -135,7 +160,8 @@ mod tests {
         // Invented bases take no memory.
         let page = Bytes::from("y".repeat(1 << 20));
         for base in 0..DELTAS_MAX {
-            pages.delta("", &page, &base.to_string()).unwrap();
+            let delta = pages.delta("", &page, &base.to_string());
+            assert!(matches!(delta, Some(Delta::Whole(_))));
         }
         let bytes: usize = pages.lock().iter().map(RecentPage::bytes).sum();
         assert!(bytes <= BYTES_MAX, "{bytes}");

@@ -18,8 +18,8 @@ use crate::request::{BasePath, ClientAddress, Https, network_of};
 use crate::ui::cookies;
 use crate::ui::display::Display;
 use crate::ui::http::authentication::Principal;
-use crate::ui::http::compression::with_slot;
-use crate::ui::http::recent_pages::RecentPages;
+use crate::ui::http::compression::HeldSlot;
+use crate::ui::http::recent_pages::{Delta, RecentPages};
 use crate::ui::http::{Dashboard, REFRESH, is_page};
 use crate::ui::pages::search::is_followed;
 use crate::ui::urls;
@@ -62,25 +62,28 @@ struct Rendering {
 
 impl RenderedPages {
     /// The page with this key for the state `seq`; for any recent state if that is `None`. `now` is the sequence number
-    /// of the current state. Calls `make` to render the page, unless that rendering exists. `None` if the response of
-    /// `make` is not a page.
+    /// of the current state. Calls `make` to render the page, unless that rendering exists, and then also returns
+    /// the slot of the response. `None` if the response of `make` is not a page.
     async fn page(
         &self,
         key: String,
         seq: Option<u64>,
         now: u64,
         make: impl Future<Output = Response>,
-    ) -> Option<Bytes> {
+    ) -> Option<(Bytes, Option<HeldSlot>)> {
         let page = self.entry(key, seq, now);
+        let mut slot = None;
         let made = async {
-            let (parts, body) = make.await.into_parts();
+            let (mut parts, body) = make.await.into_parts();
+            slot = HeldSlot::take(&mut parts);
             // Other responses, such as downloads, can contain what a client has chosen, and never become a page.
             if !is_page(&parts.headers) {
                 return Err(());
             }
             to_bytes(body, PAGE_BYTES_MAX).await.map_err(drop)
         };
-        page.get_or_try_init(|| made).await.ok().cloned()
+        let page = page.get_or_try_init(|| made).await.ok().cloned()?;
+        Some((page, slot))
     }
 
     fn entry(&self, key: String, seq: Option<u64>, now: u64) -> Arc<OnceCell<Bytes>> {
@@ -121,28 +124,33 @@ pub async fn share(State(dashboard): State<Dashboard>, request: Request, next: N
     let made = next.run(request);
     let pages = &dashboard.rendered_pages;
     match pages.page(key.clone(), seq, now, made).await {
-        Some(page) => {
+        Some((page, slot)) => {
             // The browser's code reads the page; nothing in it may run as a document.
             let headers = [
                 (header::CACHE_CONTROL, "no-store"),
                 (header::CONTENT_SECURITY_POLICY, NOTHING_RUNS),
             ];
             let delta = base.and_then(|base| pages.1.delta(&key, &page, &base));
-            // A large response is compressed for each request, even if another one has rendered the page. A delta to an
-            // unknown rendering contains the whole page.
-            let is_large = |delta: &Bytes| delta.len() > SMALL_DELTA_MAX;
-            let needs_slot = delta.as_ref().is_none_or(is_large);
+            if let Some(Delta::Changes(changes)) = &delta
+                && changes.len() <= SMALL_DELTA_MAX
+            {
+                let delta = [(header::CONTENT_TYPE, DELTA)];
+                return (headers, delta, changes.clone()).into_response();
+            }
+            // A large response is copied and compressed for each request, even if another one has rendered the page.
+            let slot = match slot {
+                Some(slot) => slot,
+                None => match dashboard.page_slots.take(user.as_ref(), from, false).await {
+                    Ok(slot) => HeldSlot::from(slot),
+                    Err(busy) => return busy,
+                },
+            };
+            let delta = delta.and_then(|delta| delta.response(&page));
             let response = match delta {
                 Some(delta) => (headers, [(header::CONTENT_TYPE, DELTA)], delta).into_response(),
                 None => (headers, Html(page)).into_response(),
             };
-            if !needs_slot {
-                return response;
-            }
-            match dashboard.page_slots.take(user.as_ref(), from, false).await {
-                Ok(slot) => with_slot(response, slot),
-                Err(busy) => busy,
-            }
+            slot.keep_with(response)
         }
         None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
@@ -215,7 +223,11 @@ mod tests {
                 Html(made.to_string()).into_response()
             };
             let shown = (key != FOLLOWED).then_some(seq);
-            pages.page(key.to_owned(), shown, seq, make).await.unwrap()
+            pages
+                .page(key.to_owned(), shown, seq, make)
+                .await
+                .unwrap()
+                .0
         };
         let (a, b) = tokio::join!(page("/ui", 1), page("/ui", 1));
         assert_eq!((&a[..], &b[..]), (&b"0"[..], &b"0"[..]));

@@ -15,6 +15,7 @@ use crate::ui::components::commands::{api, curl_commands, shell_quote};
 use crate::ui::components::exports::search_and_exports;
 use crate::ui::components::forms::{action_button, may_post, shortcut};
 use crate::ui::components::links::queue_link_with_protocol;
+use crate::ui::components::payload::FormatBudget;
 use crate::ui::components::state::chip;
 use crate::ui::components::styles::{CARD, CARD_TITLE};
 use crate::ui::components::tables;
@@ -62,7 +63,8 @@ fn page(view: &TrackedView, request: &PageRequest) -> AnyView {
                     columns.insert(0, bulk::SELECT);
                 }
                 columns.extend(may_post(Untrack::PATH).then_some(("Action", "w-[1%] text-right")));
-                let rows = view.jobs.iter().map(|(job, last)| row(job, last.as_ref(), request)).collect_view();
+                let budget = FormatBudget::default();
+                let rows = view.jobs.iter().map(|(job, last)| row(job, last.as_ref(), &budget, request)).collect_view();
                 tables::table("Tracked jobs", tables::head(&columns), rows.into_any())
             }}
         </div>
@@ -80,7 +82,12 @@ fn page(view: &TrackedView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-fn row(job: &JobRow, last: Option<&Entry>, request: &PageRequest) -> AnyView {
+fn row(
+    job: &JobRow,
+    last: Option<&Entry>,
+    budget: &FormatBudget,
+    request: &PageRequest,
+) -> AnyView {
     view! {
         <tr data-key=job.id.clone()>
             {bulk::may_select(request).then(|| bulk::checkbox(job, request))}
@@ -94,7 +101,7 @@ fn row(job: &JobRow, last: Option<&Entry>, request: &PageRequest) -> AnyView {
                 {last
                     .map(|entry| {
                         view! {
-                            <span class="[&_a]:underline [&>svg]:mr-1.5 [&>svg]:text-muted">{line(entry, &job.queue_ref)}</span>
+                            <span class="[&_a]:underline [&>svg]:mr-1.5 [&>svg]:text-muted">{line(entry, &job.queue_ref, budget)}</span>
                             " "
                             <span class="text-muted wrap-anywhere">{ago(entry.when, request.now)}</span>
                         }
