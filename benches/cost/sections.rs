@@ -29,6 +29,7 @@ const POLLS: usize = 50;
 /// Polls with the same query. The first one searches for candidates, and half a second later another one would search
 /// again. Few enough share a query that all of them take a fraction of that time, even under callgrind on a busy
 /// machine.
+const POLLS_PER_QUERY: usize = 10;
 
 /// Requests before the first section of each kind, which prepare the statements on each database connection and grow
 /// buffers.
