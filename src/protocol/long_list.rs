@@ -103,7 +103,8 @@ mod tests {
             streams: Gauge::default(),
         });
         let status = async |path: &str| {
-            let request = Request::get(path).body(Body::empty()).unwrap();
+            let request = Request::get(format!("{path}?host=w"));
+            let request = request.body(Body::empty()).unwrap();
             let answered = of_request(routes.clone().oneshot(request)).await;
             answered.0.unwrap().status().as_u16()
         };
