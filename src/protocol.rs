@@ -5,6 +5,7 @@ mod body;
 pub mod common_error;
 pub mod jobq;
 pub mod lmstfy;
+mod long_list;
 pub mod qless;
 pub mod redis;
 pub mod relay;

@@ -53,7 +53,10 @@ async fn events_come_in_order_with_truncated_long_messages() {
     assert_eq!(at_once.len(), all.len());
     let (mut streamed, mut after) = (Vec::new(), 0);
     while after < engine.last_event().await.unwrap() {
-        let (some, last) = engine.events_of_stream(after, 10_000, None).await.unwrap();
+        let (some, last) = engine
+            .events_of_stream(256 << 10, after, 10_000, None)
+            .await
+            .unwrap();
         let bytes: usize = some.iter().map(|event| event.data.len()).sum();
         assert!(bytes < 300 << 10, "{bytes} bytes at once");
         after = last;

@@ -14,6 +14,9 @@ pub const OPTION_BYTES_MAX: usize = NAME_BYTES_MAX + "-max-concurrency".len();
 /// The longest value in bytes, as JSON text.
 const VALUE_BYTES_MAX: usize = 4_096;
 
+/// The names and values of all options that are set, in bytes. Several requests read or reload all of them at once.
+pub const OPTIONS_BYTES_MAX: usize = 4 << 20;
+
 /// Options that can be set per queue, as `<queue>-<option>` (a heartbeat also as `heartbeat-<queue>`).
 const PER_QUEUE: [&str; 3] = ["heartbeat", "cutoff", "max-concurrency"];
 
@@ -34,14 +37,39 @@ const APPLICATION: (&str, &str) = ("application", "\"qless\"");
 
 /// The options that were set. Values are JSON text, verbatim.
 #[derive(Debug, Default)]
-pub struct Config(RwLock<BTreeMap<String, String>>);
+pub struct Config(RwLock<Set>);
+
+#[derive(Debug, Default)]
+struct Set {
+    values: BTreeMap<String, String>,
+    /// The size of all names and values.
+    bytes: usize,
+}
+
+impl Set {
+    fn new(values: BTreeMap<String, String>) -> Set {
+        let sizes = values.iter().map(|(option, value)| size(option, value));
+        let bytes = sizes.sum();
+        Set { values, bytes }
+    }
+
+    /// The size of an option that is set; 0 of another one.
+    fn size_of(&self, option: &str) -> usize {
+        let value = self.values.get(option);
+        value.map_or(0, |value| size(option, value))
+    }
+}
+
+fn size(option: &str, value: &str) -> usize {
+    option.len() + value.len()
+}
 
 impl Config {
     /// Replaces the options with the result of [`ALL`].
     pub fn reload(&self, rows: &[Row]) -> Result<(), StoreError> {
         let set = rows.iter().map(|row| Ok((row.text(0)?, row.text(1)?)));
         let set: BTreeMap<_, _> = set.collect::<Result<_, StoreError>>()?;
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = set;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Set::new(set);
         Ok(())
     }
 
@@ -51,6 +79,7 @@ impl Config {
             .0
             .read()
             .unwrap_or_else(PoisonError::into_inner)
+            .values
             .get(option)
             .cloned();
         set.or_else(|| default(option))
@@ -63,6 +92,7 @@ impl Config {
             self.0
                 .read()
                 .unwrap_or_else(PoisonError::into_inner)
+                .values
                 .clone(),
         );
         all
@@ -97,12 +127,22 @@ impl Config {
         self.0
             .read()
             .unwrap_or_else(PoisonError::into_inner)
+            .values
             .contains_key(option)
     }
 
-    pub(in crate::engine) fn count_set(&self) -> usize {
+    /// The number of options that are set, and the size of their names and values.
+    pub fn count_set(&self) -> (usize, usize) {
         let set = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        set.len()
+        (set.values.len(), set.bytes)
+    }
+
+    /// Whether this change is too large: it adds bytes beyond [`OPTIONS_BYTES_MAX`]. Options that exceed it already can
+    /// still become smaller.
+    pub(in crate::engine) fn exceeds_total(&self, option: &str, value: &str) -> bool {
+        let set = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let (old, new) = (set.size_of(option), size(option, value));
+        new > old && set.bytes - old + new > OPTIONS_BYTES_MAX
     }
 
     /// Whether the option's value must be a number.
@@ -148,7 +188,7 @@ impl Config {
 
     fn parse(&self, option: &str) -> Option<f64> {
         let set = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        match set.get(option) {
+        match set.values.get(option) {
             Some(value) => value.parse().ok(),
             None => default_number(option).map(|value| value as f64),
         }
@@ -157,19 +197,23 @@ impl Config {
     /// The value of an option without a default. `option` builds its name, and is called only if any option is set.
     fn of_queue(&self, option: impl FnOnce() -> String) -> Option<f64> {
         let set = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        match set.is_empty() {
+        match set.values.is_empty() {
             true => None,
-            false => set.get(&option())?.parse().ok(),
+            false => set.values.get(&option())?.parse().ok(),
         }
     }
 
     /// Applies a committed change. Returns the qless queue of which more jobs may be claimed now, if any.
     pub fn apply<'a>(&self, option: &'a str, value: Option<String>) -> Option<&'a str> {
         let mut set = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let is_changed = set.get(option) != value.as_ref();
+        let is_changed = set.values.get(option) != value.as_ref();
+        set.bytes -= set.size_of(option);
         match value {
-            Some(value) => set.insert(option.to_owned(), value),
-            None => set.remove(option),
+            Some(value) => {
+                set.bytes += size(option, &value);
+                set.values.insert(option.to_owned(), value)
+            }
+            None => set.values.remove(option),
         };
         let queue = option.strip_suffix("-max-concurrency");
         queue.filter(|_| is_changed)
@@ -177,10 +221,7 @@ impl Config {
 
     /// Forgets all options, after a flush.
     pub fn clear(&self) {
-        self.0
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Set::default();
     }
 }
 
@@ -235,6 +276,18 @@ const UNSET: &str = "DELETE FROM config WHERE option = $1";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_that_are_too_large_together_can_become_smaller() {
+        let config = Config::default();
+        config.apply("old", Some("1".repeat(2 * OPTIONS_BYTES_MAX)));
+        assert_eq!(config.count_set(), (1, 2 * OPTIONS_BYTES_MAX + 3));
+        assert!(config.exceeds_total("new", "1"));
+        assert!(!config.exceeds_total("old", &"2".repeat(2 * OPTIONS_BYTES_MAX - 1)));
+        config.apply("old", None);
+        assert_eq!(config.count_set(), (0, 0));
+        assert!(!config.exceeds_total("new", "1"));
+    }
 
     #[test]
     fn an_option_has_271_bytes_and_a_value_4096() {

@@ -144,6 +144,12 @@ impl Queues {
         (new.len(), inner.by_id.len())
     }
 
+    /// The number of known queues.
+    pub fn count(&self) -> usize {
+        let inner = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        inner.by_id.len()
+    }
+
     pub fn by_id(&self, id: QueueId) -> Option<Arc<Queue>> {
         self.0
             .read()

@@ -47,14 +47,15 @@ impl Engine {
     }
 
     /// Like [`Engine::events`], for a stream that keeps the events until its client has read them: a call ends after
-    /// [`BATCH_BYTES`], and of the events of a large transaction it returns only the first ones.
+    /// `bytes_max`, and of the events of a large transaction it returns only the first ones.
     pub async fn events_of_stream(
         &self,
+        bytes_max: i64,
         after: i64,
         limit: usize,
         channel: Option<&str>,
     ) -> Result<(Vec<PublishedEvent>, i64)> {
-        self.events_within(BATCH_BYTES, after, limit, channel).await
+        self.events_within(bytes_max, after, limit, channel).await
     }
 
     async fn events_within(
@@ -68,7 +69,7 @@ impl Engine {
         let after = after.min(i64::MAX - 1);
         let (mut found, mut last, mut bytes, mut kept) = (Vec::new(), after, 0, 0);
         while bytes < bytes_max {
-            let Some(batch) = self.next_events(last).await? else {
+            let Some(batch) = self.next_events(last, bytes_max.min(BATCH_BYTES)).await? else {
                 // A caller beyond the newest event continues from there, and misses none that came meanwhile.
                 let newest = self.last_event().await?;
                 return Ok((found, last.min(newest)));
@@ -92,8 +93,8 @@ impl Engine {
         Ok((found, last))
     }
 
-    /// The next rows with events after this one, up to a batch.
-    async fn next_events(&self, after: i64) -> Result<Option<Batch>> {
+    /// The next rows with events after this one, up to `bytes_max`, unless the first one has more.
+    async fn next_events(&self, after: i64, bytes_max: i64) -> Result<Option<Batch>> {
         self.store_recent().await;
         let sizes = Statement::new(SIZES, [after.into(), ROWS_READ.into()]);
         let mut batch: Option<Batch> = None;
@@ -108,7 +109,7 @@ impl Engine {
                         bytes,
                     });
                 }
-                Some(batch) if batch.bytes + bytes <= BATCH_BYTES => {
+                Some(batch) if batch.bytes + bytes <= bytes_max => {
                     batch.last = first;
                     batch.end = first + n - 1;
                     batch.bytes += bytes;

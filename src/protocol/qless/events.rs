@@ -25,6 +25,17 @@ use crate::protocol::body;
 /// Maximum number of events that a stream reads at a time.
 const READY_MAX: usize = 1_000;
 
+/// Bytes of events that a stream reads at a time, and keeps until its client has read them.
+const READY_BYTES: i64 = 256 << 10;
+
+/// Maximum number of streams that keep so much at once.
+const FULL_STREAMS_MAX: usize = 128;
+
+static FULL_STREAMS: Semaphore = Semaphore::const_new(FULL_STREAMS_MAX);
+
+/// Bytes that each of the other streams reads at a time. So streams whose clients read nothing occupy little memory.
+const OTHERS_READY_BYTES: i64 = 16 << 10;
+
 /// Maximum number of streams. Each reads the database after every commit.
 const STREAMS_MAX: usize = 1_000;
 
@@ -137,6 +148,7 @@ async fn event_stream(
         channel: call.parameter("channel").map(str::to_owned),
         last: after,
         ready: VecDeque::new(),
+        full: None,
         _open: api.streams.guard(),
         _place: place,
         _followed: followed,
@@ -151,6 +163,8 @@ struct EventStream {
     channel: Option<String>,
     last: i64,
     ready: VecDeque<PublishedEvent>,
+    /// The permit to keep [`READY_BYTES`], while `ready` has events.
+    full: Option<SemaphorePermit<'static>>,
     /// Counts the stream while it is open.
     _open: GaugeGuard,
     _place: SemaphorePermit<'static>,
@@ -171,15 +185,25 @@ impl EventStream {
     async fn next(&mut self) -> Option<PublishedEvent> {
         loop {
             if let Some(event) = self.ready.pop_front() {
+                if self.ready.is_empty() {
+                    self.full = None;
+                }
                 return Some(event);
             }
             self.changes.mark_unchanged();
             let engine = &self.api.engine;
-            let events = engine.events_of_stream(self.last, READY_MAX, self.channel.as_deref());
+            let full = FULL_STREAMS.try_acquire().ok();
+            let bytes = match full {
+                Some(_) => READY_BYTES,
+                None => OTHERS_READY_BYTES,
+            };
+            let channel = self.channel.as_deref();
+            let events = engine.events_of_stream(bytes, self.last, READY_MAX, channel);
             let (events, last) = events.await.ok()?;
             let is_ahead = last > self.last;
             self.last = last;
-            self.ready.extend(events);
+            self.ready = events.into();
+            self.full = full.filter(|_| !self.ready.is_empty());
             if is_ahead {
                 continue;
             }
@@ -204,6 +228,51 @@ mod tests {
     use super::*;
     use crate::engine::engine_without_tasks;
     use crate::metrics::Gauge;
+
+    #[tokio::test]
+    async fn streams_whose_clients_read_nothing_keep_few_events() {
+        let api = Api {
+            engine: engine_without_tasks().await,
+            allow_flush: false,
+            stop: CancellationToken::new(),
+            streams: Gauge::default(),
+        };
+        let (count, bytes_each) = (100, 4_000);
+        for n in 0..count {
+            let (option, value) = (n.to_string(), "1".repeat(bytes_each));
+            api.engine
+                .configure(&option, Some(value), None)
+                .await
+                .unwrap();
+        }
+        let mut streams = Vec::new();
+        for _ in 0..200 {
+            let mut stream = EventStream {
+                changes: api.engine.changes(),
+                channel: None,
+                last: 0,
+                ready: VecDeque::new(),
+                full: None,
+                _open: api.streams.guard(),
+                _place: STREAMS.try_acquire().unwrap(),
+                _followed: api.engine.follow_events(),
+                api: api.clone(),
+            };
+            assert_eq!(stream.next().await.unwrap().seq, 1);
+            streams.push(stream);
+        }
+        let events = streams.iter().flat_map(|stream| &stream.ready);
+        let bytes: usize = events.map(|event| event.data.len()).sum();
+        assert!(bytes < 40 << 20, "{bytes} bytes");
+        // A stream that keeps few still gets all.
+        let mut last = streams.pop().unwrap();
+        for seq in 2..=count {
+            assert_eq!(last.next().await.unwrap().seq, seq);
+        }
+        assert_eq!(FULL_STREAMS.available_permits(), 0);
+        drop(streams);
+        assert_eq!(FULL_STREAMS.available_permits(), FULL_STREAMS_MAX);
+    }
 
     #[tokio::test]
     async fn a_list_beyond_the_limit_waits_2_s() {

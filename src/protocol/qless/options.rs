@@ -2,21 +2,30 @@
 
 use std::collections::BTreeMap;
 
+use serde::ser::{Serialize, Serializer};
+
 use super::call::Call;
 use super::error::ApiError;
 use super::response::Results;
 use super::{Api, Outcome};
 use crate::engine::OPTION_BYTES_MAX;
-use crate::protocol::body;
+use crate::protocol::{body, long_list};
 
 pub async fn options(api: Api, call: Call) -> Outcome {
     api.now(&call.envelope()?)?;
-    let all = api.engine.options().await?.all();
-    let all: BTreeMap<_, _> = all
-        .iter()
-        .map(|(option, value)| (option, body::stored(value)))
-        .collect();
-    Ok(Results::new(&all))
+    let config = api.engine.options().await?;
+    let _permit = long_list::of_options(config).await?;
+    Ok(Results::new(&OptionsView(config.all())))
+}
+
+/// Options with their values. These are parsed while they are serialized, so a long list of them delays no request.
+struct OptionsView(BTreeMap<String, String>);
+
+impl Serialize for OptionsView {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let options = self.0.iter();
+        serializer.collect_map(options.map(|(option, value)| (option, body::stored(value))))
+    }
 }
 
 pub async fn option(api: Api, call: Call) -> Outcome {

@@ -228,3 +228,47 @@ fn only<T>(done: Vec<Result<T>>) -> Result<T> {
 fn integer(number: f64) -> Reply {
     Reply::Integer(number as i64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{QueueKey, engine_without_tasks};
+    use crate::memory::{MEMORY_MAX, of_request, reserve_until_dropped};
+    use crate::protocol::redis::pubsub::pattern::Pattern;
+
+    #[tokio::test]
+    async fn long_lists_reserve_their_memory_before_they_are_built() {
+        let engine = engine_without_tasks().await;
+        for n in 0..100 {
+            let queue = QueueKey::qless(n.to_string());
+            engine.pause(queue, true, None).await.unwrap();
+            let value = "1".repeat(1_000);
+            let option = format!("option-{n}");
+            engine.configure(&option, Some(value), None).await.unwrap();
+        }
+        let is_refused = async |command: &str| {
+            let arguments = vec![command.to_owned(), "0".to_owned()];
+            let running = run(&engine, Dialect::Current, arguments);
+            match of_request(running).await.0 {
+                CommandResult::Reply { reply, .. } => reply.is_try_again(),
+                CommandResult::Puts(_) => false,
+            }
+        };
+        let has_no_keys = async || {
+            let pattern = Pattern::new("*").unwrap();
+            let found = of_request(keys::matching(&engine, &pattern)).await.0;
+            found.is_err_and(|error| error == Error::Busy)
+        };
+        let lists = async || {
+            tokio::join!(
+                is_refused("queues"),
+                is_refused("config.get"),
+                has_no_keys()
+            )
+        };
+        let all = reserve_until_dropped(MEMORY_MAX).await.unwrap();
+        assert_eq!(lists().await, (true, true, true));
+        drop(all);
+        assert_eq!(lists().await, (false, false, false));
+    }
+}

@@ -12,7 +12,6 @@ use super::scripts::{FOREIGN, SCRIPT_BYTES_MAX};
 use super::session::Session;
 use crate::engine::Error;
 use crate::memory::{self, Reserved};
-use crate::protocol::qless::is_listed;
 use crate::redis_clients::{ClientInfo, LIBRARY_BYTES_MAX, NAME_BYTES_MAX};
 
 /// The version of Redis whose behavior clients can expect. Some refuse an old one.
@@ -82,10 +81,13 @@ pub async fn run(session: &mut Session, name: &str, arguments: Vec<String>) -> O
     let outcome = match name {
         "EVALSHA" | "EVALSHA_RO" => eval_sha(session, arguments).await,
         "EVAL" | "EVAL_RO" => eval(session, arguments).await,
-        _ => match run_plain(session, name, arguments).await {
-            Ok(reply) => Ok(fitted(session, reply, Reserved::default()).await.into()),
-            Err(error) => Err(error),
-        },
+        _ => {
+            let running = run_plain(session, name, arguments);
+            match memory::of_request(running).await {
+                (Ok(reply), reserved) => Ok(fitted(session, reply, reserved).await.into()),
+                (Err(error), _) => Err(error),
+            }
+        }
     };
     outcome.unwrap_or_else(|error| {
         let reply = outage(&error).unwrap_or_else(|| Reply::Error(format!("ERR {error}")));
@@ -263,9 +265,6 @@ async fn load(session: &Session, script: &str) -> Result<Option<(String, qless::
 
 // ---- keys ----
 
-/// The steps ([`pace`]) of looking at a queue that is known.
-const STEPS_PER_QUEUE: usize = 64;
-
 /// Runs a command that reads keys: `ZCARD`, `ZSCORE`, `DBSIZE` or `KEYS`.
 async fn look_up(session: &Session, name: &str, arguments: &[String]) -> Result<Reply, Error> {
     let engine = &session.api.engine;
@@ -275,32 +274,13 @@ async fn look_up(session: &Session, name: &str, arguments: &[String]) -> Result<
             Some(score) => Reply::Number(score),
             None => Reply::Null,
         }),
-        ("DBSIZE", _) => {
-            engine.options().await?;
-            let queues = engine.known_queues().unordered();
-            let listed = queues.iter().filter(|queue| is_listed(queue)).count();
-            pace(queues.len() * STEPS_PER_QUEUE).await;
-            Ok(Reply::integer(listed))
-        }
+        ("DBSIZE", _) => Ok(Reply::integer(keys::count(engine).await?)),
         ("KEYS", _) => {
             let pattern = arguments.first().map_or("*", String::as_str);
-            let Some(pattern) = Pattern::new(pattern) else {
-                return Ok(pattern_too_long());
-            };
-            engine.options().await?;
-            let queues = engine.known_queues().unordered();
-            pace(queues.len() * STEPS_PER_QUEUE).await;
-            let queues = queues.iter().filter(|queue| is_listed(queue));
-            let keys = queues.map(|queue| format!("ql:q:{}", queue.key.name));
-            let mut found = Vec::new();
-            for key in keys {
-                let mut steps = 0;
-                if pattern.matches(&key, &mut steps) {
-                    found.push(Reply::Text(key));
-                }
-                pace(steps).await;
+            match Pattern::new(pattern) {
+                Some(pattern) => Ok(keys::matching(engine, &pattern).await?),
+                None => Ok(pattern_too_long()),
             }
-            Ok(Reply::List(found))
         }
         _ => Ok(Reply::wrong_arguments(name)),
     }

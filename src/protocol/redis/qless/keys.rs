@@ -1,6 +1,46 @@
 //! The Redis keys that clients read directly, with values from counts and jobs.
 
 use crate::engine::{EffectiveState, Engine, JobKey, QueueKey, Result};
+use crate::protocol::long_list;
+use crate::protocol::qless::is_listed;
+use crate::protocol::redis::pubsub::pace;
+use crate::protocol::redis::pubsub::pattern::Pattern;
+use crate::protocol::redis::resp::Reply;
+
+/// The steps ([`pace`]) of looking at a queue that is known.
+const STEPS_PER_QUEUE: usize = 64;
+
+/// The number of all keys (`ql:q:<queue>`).
+pub async fn count(engine: &Engine) -> Result<usize> {
+    engine.options().await?;
+    // The list of queues is dropped before the task yields.
+    let (known, listed) = {
+        let queues = engine.known_queues().unordered();
+        let listed = queues.iter().filter(|queue| is_listed(queue));
+        (queues.len(), listed.count())
+    };
+    pace(known * STEPS_PER_QUEUE).await;
+    Ok(listed)
+}
+
+/// The keys that match the pattern.
+pub async fn matching(engine: &Engine, pattern: &Pattern) -> Result<Reply> {
+    engine.options().await?;
+    let _permit = long_list::of_queues(engine).await?;
+    let queues = engine.known_queues().unordered();
+    pace(queues.len() * STEPS_PER_QUEUE).await;
+    let queues = queues.iter().filter(|queue| is_listed(queue));
+    let keys = queues.map(|queue| format!("ql:q:{}", queue.key.name));
+    let mut found = Vec::new();
+    for key in keys {
+        let mut steps = 0;
+        if pattern.matches(&key, &mut steps) {
+            found.push(Reply::Text(key));
+        }
+        pace(steps).await;
+    }
+    Ok(Reply::List(found))
+}
 
 /// The number of entries of a key that clients read directly: `ql:q:<queue>-<kind>`.
 pub async fn cardinality(engine: &Engine, key: &str) -> Result<i64> {

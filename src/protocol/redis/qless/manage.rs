@@ -6,6 +6,7 @@ use super::{Call, Outcome, integer, json, only};
 use crate::engine::{
     Config, Depend, Error, JobKey, NOTE_BYTES_MAX, QueueKey, Result as EngineResult, State,
 };
+use crate::protocol::long_list;
 use crate::protocol::qless::{Fields, TOP_TAG};
 use crate::protocol::redis::resp::Reply;
 
@@ -199,6 +200,7 @@ pub async fn forget_queues(mut call: Call<'_>) -> Outcome {
 pub async fn option(mut call: Call<'_>) -> Outcome {
     let config = call.engine.options().await?;
     let Some(option) = call.arguments.next().filter(|option| !option.is_empty()) else {
+        let _permit = long_list::of_options(config).await?;
         return json(&OptionsView(config));
     };
     let Some(value) = view::option(config, &option) else {
