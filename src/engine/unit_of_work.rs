@@ -128,8 +128,7 @@ pub struct UnitOfWork {
     /// Ticks used so far, 1 µs each; see [`UnitOfWork::next_tick`].
     pub ticks: i64,
     pub spawned: Spawned,
-    /// The number of jobs, queues, tokens, workers or rows that a system task has changed or deleted; for the task that
-    /// deletes empty queues, 1 if queues are left to check.
+    /// How many rows a system task has changed or deleted; for empty queues, 1 if some are left to check.
     pub affected: usize,
     /// Whether any poll waits, so that wake-ups must be collected.
     pub has_subscribers: bool,

@@ -131,14 +131,17 @@ impl Connection {
         headers + added <= self.shared.headers_max
     }
 
-    /// Called before a read into a buffer with room for this many bytes.
-    pub fn reads_into(&self, room: usize) {
+    /// Called before a read into a buffer with room for this many bytes. Returns whether the read may fill it. If there
+    /// are too many large buffers, it may not.
+    #[must_use]
+    pub fn reads_into(&self, room: usize) -> bool {
         let before = self.buffer.load(Ordering::Relaxed);
         if room > before {
             self.buffer.store(room, Ordering::Relaxed);
             let added = large(room) - large(before);
             self.shared.buffers.fetch_add(added, Ordering::Relaxed);
         }
+        large(room) == 0 || self.shared.buffers.load(Ordering::Relaxed) <= self.shared.buffers_max
     }
 
     /// Whether the connection must end after a response, because it would keep a large buffer, and there are too many.

@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -94,6 +94,9 @@ impl AsyncWrite for TrackedSocket {
     }
 }
 
+/// The size of reads while there are too many large buffers, in bytes. Reads that do not fill the buffer let it shrink.
+const SMALL_READ: usize = 4 << 10;
+
 /// What an HTTP connection reads from, decrypted. It records the size of the buffer into which the bytes are read.
 pub struct BufferedStream<'a, S> {
     stream: S,
@@ -112,8 +115,16 @@ impl<S: AsyncRead + Unpin> AsyncRead for BufferedStream<'_, S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.connection.reads_into(buffer.remaining());
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
+        if self.connection.reads_into(buffer.remaining()) {
+            return Pin::new(&mut self.stream).poll_read(cx, buffer);
+        }
+        // hyper grows the buffer only if a read fills it.
+        let room = buffer.initialize_unfilled_to(buffer.remaining().min(SMALL_READ));
+        let mut small = ReadBuf::new(room);
+        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut small))?;
+        let read = small.filled().len();
+        buffer.advance(read);
+        Poll::Ready(Ok(()))
     }
 }
 

@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_texts_of_a_list_have_few_colored_tokens_together() {
-        let text = format!("[{}1]", "1,".repeat(2_500));
+        let text = format!("[{}1]", "1,".repeat(2_400));
         let spans = |texts: usize| {
             let budget = FormatBudget::default();
             let shown = (0..texts).map(|_| collapsed(&text, &budget).to_html());

@@ -65,7 +65,7 @@ impl Model {
     pub fn start_operation(&mut self, action: &JobAction, pick: &Pick) -> Outcome {
         let (mut queue, mut seqs) = (None, BTreeSet::new());
         match pick {
-            Pick::TooLong => return "!TooLong".to_owned(),
+            Pick::TooLong => return "!TooManyJobs".to_owned(),
             Pick::Invalid => return "!InvalidSearch".to_owned(),
             Pick::Queue(name) => queue = Some(name.clone()),
             Pick::Jobs(jobs) => {

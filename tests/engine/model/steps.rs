@@ -228,7 +228,7 @@ pub const REFUSALS: [&str; 26] = [
     "Missing",
     "Ended",
     "TooLate",
-    "TooLong",
+    "TooManyJobs",
     "InvalidSearch",
     "NoJobs",
 ];
