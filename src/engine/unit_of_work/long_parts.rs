@@ -45,6 +45,8 @@ struct WantedParts {
     count: bool,
     /// The body is deleted, not read.
     deletes_body: bool,
+    /// The number of verbs that name the job. Each can copy and return it.
+    verbs: usize,
 }
 
 impl LongParts {
@@ -106,11 +108,14 @@ impl LoadedJob {
 }
 
 impl UnitOfWork {
-    /// The long parts that the verbs need, except for claims. Their size is 0 if there are none and the jobs are small.
-    pub fn long_parts<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> LongParts {
+    /// The long parts that the verbs need, except for claims. Their size counts a job once for each verb that names it; it
+    /// is 0 if there are none and the jobs are small.
+    pub fn long_parts<'a>(&self, needs: impl ExactSizeIterator<Item = &'a Needs>) -> LongParts {
         let mut parts = LongParts::default();
         let has_long_parts = self.jobs.values().any(LoadedJob::has_long_parts);
-        if self.loaded_bytes <= LONG_PARTS_MAX && !has_long_parts {
+        let sizes = self.jobs.values().map(|loaded| loaded.job.loaded_bytes());
+        let copied = sizes.max().unwrap_or_default() * needs.len();
+        if self.loaded_bytes.max(copied) <= LONG_PARTS_MAX && !has_long_parts {
             return parts;
         }
         let key_of = |(scope, id): (i64, &str)| {
@@ -123,6 +128,7 @@ impl UnitOfWork {
             candidates.extend(&need.poll_candidates);
             for key in self.named_keys(need).map(key_of) {
                 let part = wanted.entry(key).or_default();
+                part.verbs += 1;
                 part.body |= need.bodies;
                 part.deletes_body |= need.deletes;
                 let changes = !need.only_checks && !need.only_existence;
@@ -139,6 +145,7 @@ impl UnitOfWork {
             wanted.entry(key.clone()).or_default().texts = true;
         }
         for (key, loaded) in &self.jobs {
+            let before = parts.bytes;
             let part = wanted.get(key).copied();
             let is_candidate = candidates.contains(&loaded.job.seq);
             if part.is_some() || is_candidate {
@@ -148,6 +155,7 @@ impl UnitOfWork {
             part.body |= is_candidate;
             part.texts |= is_candidate;
             parts.add(loaded, part);
+            parts.bytes = before + (parts.bytes - before) * part.verbs.max(1);
         }
         parts
     }

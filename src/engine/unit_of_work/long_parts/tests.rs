@@ -92,6 +92,29 @@ async fn verbs_that_change_a_job_neither_read_nor_write_its_long_body() {
     engine.close().await;
 }
 
+/// Otherwise, hundreds of small requests for one large job would copy it in one transaction.
+#[tokio::test]
+async fn a_large_job_counts_for_each_verb_that_returns_it() {
+    let engine = engine().await;
+    put(&engine, vec![job("a", 1 << 20)]).await;
+    let needs = || Needs {
+        jobs: vec![JobKey::qless("a")],
+        bodies: true,
+        ..Needs::default()
+    };
+    let in_group = async |verbs: usize| {
+        let count = move |work: &mut UnitOfWork| {
+            let all = vec![needs(); verbs];
+            Ok(work.long_parts(all.iter()).bytes)
+        };
+        engine.write(needs(), None, 1, count).await.unwrap()
+    };
+    let one = in_group(1).await;
+    assert!((1 << 20..2 << 20).contains(&one) || one == 0, "{one}");
+    assert!(in_group(100).await > 100 << 20);
+    engine.close().await;
+}
+
 #[tokio::test]
 async fn a_refused_timeout_writes_nothing() {
     let engine = engine().await;

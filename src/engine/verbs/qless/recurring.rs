@@ -52,6 +52,9 @@ pub struct RecurringChange {
     pub untag: Vec<String>,
 }
 
+/// The weight of a change, which returns the recurring job with a payload of up to 1 MiB.
+const CHANGE_WEIGHT: usize = 128;
+
 impl Engine {
     /// Puts recurring jobs into `queue`. Returns each job's ID.
     ///
@@ -88,7 +91,7 @@ impl Engine {
         needs.bytes = change.body.as_ref().map_or(0, String::len);
         needs.tags(&change.tag);
         needs.tags(&change.untag);
-        self.write(needs, now, 1, move |work| {
+        self.write(needs, now, CHANGE_WEIGHT, move |work| {
             change_recurring(work, &id, &change)
         })
         .await
