@@ -171,15 +171,11 @@ pub struct Options {
 
 /// A handle to the engine, optionally acting for a dashboard user ([`Actor`]). Cheap to clone.
 #[derive(Clone)]
-pub struct Engine(Arc<Inner>, Option<Arc<Actor>>, IsForGuest);
-
-/// Whether the engine reads for guests of the dashboard ([`Engine::for_guest`]).
-type IsForGuest = bool;
+pub struct Engine(Arc<Inner>, Option<Arc<Actor>>);
 
 struct Inner {
     writer: Writer<WriteRequest>,
     readers: Readers,
-    guest_readers: Readers,
     shared: Shared,
     clock: Arc<Clock>,
     recent: Arc<Recent>,
@@ -231,7 +227,8 @@ impl Engine {
             .await
             .map_err(|error| Error::Store(error.to_string()))?;
         let peers = Arc::new(Peers::join(&mut store.connection).await?);
-        let (readers, shared) = (store.readers, Shared::default());
+        let readers = store.readers;
+        let shared = Shared::default();
         let clock = Arc::new(Clock::with(options.clock.clone()));
         if let Some(fresh) = readers.status().await? {
             clock.synchronize(fresh.now);
@@ -266,7 +263,6 @@ impl Engine {
         let inner = Arc::new(Inner {
             writer: Writer::start(store.connection, runner, options.writer_on_runtime),
             opened: Opened::with(options, clock.now()),
-            guest_readers: readers.for_guests(),
             readers,
             shared,
             clock,
@@ -290,7 +286,7 @@ impl Engine {
             _scratch: store.scratch,
             file_owner: store.server,
         });
-        let engine = Engine(inner, None, false);
+        let engine = Engine(inner, None);
         if !options.without_tasks && !options.offline {
             engine.start_tasks(options);
         }
@@ -425,16 +421,7 @@ impl Engine {
     }
 
     fn readers(&self) -> &Readers {
-        match self.2 {
-            true => &self.0.guest_readers,
-            false => &self.0.readers,
-        }
-    }
-
-    /// The same engine for a guest of the dashboard: all guests together occupy few of the connections for reading.
-    #[must_use]
-    pub fn for_guest(&self) -> Engine {
-        Engine(Arc::clone(&self.0), self.1.clone(), true)
+        &self.0.readers
     }
 
     fn recent(&self) -> &Arc<Recent> {

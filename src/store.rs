@@ -27,7 +27,6 @@ mod rows;
 mod sqlite;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 pub use address::without_password;
@@ -44,7 +43,7 @@ pub use postgres::Listener;
 pub use relay_table::{RelayRow, RelayTable};
 use reserve::Reserve;
 pub use rows::{Arg, Row, Statement, StatementResult};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::traces::{POSTGRES, SQLITE, StatementSpan};
@@ -283,33 +282,7 @@ pub enum Readers {
     Postgres(postgres::Readers),
 }
 
-/// Maximum number of reads for guests of the dashboard at the same time. The other connections are for users and APIs.
-const GUEST_READS_MAX: usize = 2;
-
-/// The permits for the reads of guests; `None` for all others.
-type GuestPermits = Option<Arc<Semaphore>>;
-
-/// Waits until the read may begin. The permit must be kept until the read ends, even if its caller is gone.
-async fn guest_permit(permits: &GuestPermits) -> Option<SemaphorePermit<'_>> {
-    match permits {
-        Some(permits) => permits.acquire().await.ok(),
-        None => None,
-    }
-}
-
 impl Readers {
-    /// The same connections for guests of the dashboard, who occupy at most [`GUEST_READS_MAX`] of them.
-    #[must_use]
-    pub fn for_guests(&self) -> Readers {
-        let permits = Some(Arc::new(Semaphore::new(GUEST_READS_MAX)));
-        let mut readers = self.clone();
-        match &mut readers {
-            Readers::Sqlite(readers) => readers.permits = permits,
-            Readers::Postgres(readers) => readers.permits = permits,
-        }
-        readers
-    }
-
     /// Runs the statements on one snapshot of the database. Returns one result per statement.
     pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
         let span = StatementSpan::begin(self.database(), || batch.iter().map(|it| it.sql));

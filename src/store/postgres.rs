@@ -1,32 +1,29 @@
 //! Postgres: connections, reconnection after a loss, and notifications.
 
 mod listener;
-mod read_connection;
 mod reserve;
 
 use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
+use sqlx::pool::PoolConnection;
 use sqlx::postgres::{
     PgArguments, PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgQueryResult, PgRow,
 };
 use sqlx::{
-    Arguments, AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor, Row as _,
-    SqlSafeStr, SqlStr,
+    Arguments, AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor, Postgres,
+    Row as _, SqlSafeStr, SqlStr,
 };
 use tokio::time::timeout;
 
 pub use listener::Listener;
 use listener::NOTIFY;
-use read_connection::ReadConnection;
 use reserve::Reserve;
 
 use super::address::postgres_options;
 use super::pooled::SendMode;
 use super::rows::{Arg, Row, Statement, StatementResult};
-use super::{
-    Durability, GuestPermits, Settings, SharedState, StoreError, VERSION, guest_permit, migrations,
-};
+use super::{Durability, Settings, SharedState, StoreError, VERSION, migrations};
 use crate::traces::{POSTGRES, StatementSpan};
 
 /// Maximum number of read-only connections, in addition to the writer's.
@@ -316,7 +313,6 @@ pub struct Readers {
     begin_one: Option<SqlStr>,
     /// Begins a read of several statements.
     begin_several: SqlStr,
-    pub(in crate::store) permits: GuestPermits,
 }
 
 impl Readers {
@@ -339,7 +335,6 @@ impl Readers {
             begin_one: send_mode.is_pooled().then(|| send_mode.begin("BEGIN", "")),
             begin_several: send_mode.begin(SNAPSHOT, ""),
             send_mode,
-            permits: None,
         })
     }
 
@@ -353,7 +348,6 @@ impl Readers {
     pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
         let readers = self.clone();
         let reading = tokio::spawn(async move {
-            let _permit = guest_permit(&readers.permits).await;
             let mut lost = 0;
             loop {
                 let reading = timeout(READ_TIMEOUT, readers.try_read(batch.clone())).await;
@@ -431,6 +425,17 @@ impl Readers {
         };
         if timeout(STATEMENT_TIMEOUT, closing).await.is_err() {
             tracing::warn!("the database did not respond while closing its connections");
+        }
+    }
+}
+
+/// A connection of the pool. Dropping it closes the connection, because it may be in the middle of a transaction.
+struct ReadConnection(Option<PoolConnection<Postgres>>);
+
+impl Drop for ReadConnection {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0.take() {
+            drop(connection.detach());
         }
     }
 }

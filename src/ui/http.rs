@@ -98,14 +98,6 @@ pub struct Dashboard {
 }
 
 impl Dashboard {
-    /// The same dashboard, whose pages read the database as a guest.
-    fn for_guest(&self) -> Dashboard {
-        Dashboard {
-            engine: self.engine.for_guest(),
-            ..self.clone()
-        }
-    }
-
     /// `stop` ends the live feeds when it is canceled.
     pub fn new(
         engine: Engine,
@@ -269,14 +261,7 @@ pub fn provide_page_context(dashboard: &Dashboard) {
     else {
         return;
     };
-    let is_user = request
-        .extensions
-        .get::<Principal>()
-        .is_some_and(Principal::has_credentials);
-    provide_context(match is_user {
-        true => dashboard.clone(),
-        false => dashboard.for_guest(),
-    });
+    provide_context(dashboard.clone());
     let request = page_request(&request, dashboard);
     // From the first visit on, the page can say what is new.
     if request.path == urls::FAILURES

@@ -264,7 +264,7 @@ impl Engine {
     /// they find less; the writer has logged the error.
     pub(in crate::engine) async fn store_recent(&self) {
         if self.recent().is_unsaved.load(Ordering::Acquire) {
-            let engine = Engine(Arc::clone(&self.0), None, false);
+            let engine = Engine(Arc::clone(&self.0), None);
             let stored = engine.run_system_task(SystemTask::StoreRecent);
             drop(tokio::time::timeout(STORE_WAIT_MAX, stored).await);
         }

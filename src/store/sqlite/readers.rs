@@ -18,7 +18,7 @@ use crate::store::StoreError;
 use crate::store::binding;
 use crate::store::file::with_suffix;
 use crate::store::rows::{Arg, Row, Statement, StatementResult};
-use crate::store::{GuestPermits, LONG_READS_MAX, LONG_WAIT_MAX, guest_permit};
+use crate::store::{LONG_READS_MAX, LONG_WAIT_MAX};
 
 /// Maximum number of read-only connections.
 const READERS: u32 = 4;
@@ -35,7 +35,6 @@ pub struct Readers {
     log: PathBuf,
     /// Whether the connections are being closed.
     closing: Arc<AtomicBool>,
-    pub(in crate::store) permits: GuestPermits,
 }
 
 /// Steps of SQLite's virtual machine after which a statement checks whether it must end: about a millisecond.
@@ -68,14 +67,13 @@ impl Readers {
             long,
             log,
             closing,
-            permits: None,
         })
     }
 
     /// Runs the statements on one snapshot of the database. Returns one result per statement. Dropping the future does
     /// not cancel the read, because an unfinished read would leave its snapshot open on the pooled connection.
     pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
-        read_to_end(self.pool.clone(), self.permits.clone(), batch).await
+        read_to_end(self.pool.clone(), batch).await
     }
 
     /// Runs the statements like [`Readers::read`], on connections of their own and for at most `time`. Dropping the
@@ -118,7 +116,7 @@ impl Readers {
 
     /// Runs a statement on the connection for pings.
     pub async fn ping(&self, statement: Statement) -> Result<(), StoreError> {
-        read_to_end(self.ping.clone(), None, vec![statement])
+        read_to_end(self.ping.clone(), vec![statement])
             .await
             .map(drop)
     }
@@ -145,11 +143,9 @@ impl Readers {
 
 async fn read_to_end(
     pool: SqlitePool,
-    permits: GuestPermits,
     batch: Vec<Statement>,
 ) -> Result<Vec<StatementResult>, StoreError> {
     let reading = tokio::spawn(async move {
-        let _permit = guest_permit(&permits).await;
         let mut connection = pool.acquire().await?;
         read_on(&mut connection, batch).await
     });

@@ -30,28 +30,6 @@ async fn long_reads_end_after_their_time_and_when_they_are_dropped() {
     readers.close().await;
 }
 
-#[tokio::test]
-async fn guests_leave_connections_for_others() {
-    let folder = tempfile::tempdir().unwrap();
-    let readers = Readers::open(&folder.path().join("jobs.db")).await.unwrap();
-    let readers = crate::store::Readers::Sqlite(readers);
-    let guests = readers.for_guests();
-    let endless = || {
-        let guests = guests.clone();
-        tokio::spawn(async move { guests.rows(Statement::new(ENDLESS, [])).await })
-    };
-    // More than there are connections.
-    let reads: Vec<_> = (0..2 * readers.usage().max).map(|_| endless()).collect();
-    for _ in 0..10 {
-        let one = readers.rows(Statement::new("SELECT 1", [])).await.unwrap();
-        assert_eq!(one[0].int(0).unwrap(), 1);
-    }
-    readers.close().await;
-    for read in reads {
-        assert!(read.await.unwrap().is_err());
-    }
-}
-
 #[test]
 fn addresses_that_are_no_database_are_refused() {
     for address in [
