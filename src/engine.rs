@@ -171,11 +171,21 @@ pub struct Options {
 
 /// A handle to the engine, optionally acting for a dashboard user ([`Actor`]). Cheap to clone.
 #[derive(Clone)]
-pub struct Engine(Arc<Inner>, Option<Arc<Actor>>);
+pub struct Engine(Arc<Inner>, Option<Arc<Actor>>, ReadsFor);
+
+/// For which clients a handle reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ReadsFor {
+    All,
+    /// Dashboard guests.
+    Guests,
+}
 
 struct Inner {
     writer: Writer<WriteRequest>,
     readers: Readers,
+    /// For the reads of dashboard guests.
+    guest_readers: Readers,
     shared: Shared,
     clock: Arc<Clock>,
     recent: Arc<Recent>,
@@ -227,8 +237,7 @@ impl Engine {
             .await
             .map_err(|error| Error::Store(error.to_string()))?;
         let peers = Arc::new(Peers::join(&mut store.connection).await?);
-        let readers = store.readers;
-        let shared = Shared::default();
+        let (readers, shared) = (store.readers, Shared::default());
         let clock = Arc::new(Clock::with(options.clock.clone()));
         if let Some(fresh) = readers.status().await? {
             clock.synchronize(fresh.now);
@@ -263,6 +272,7 @@ impl Engine {
         let inner = Arc::new(Inner {
             writer: Writer::start(store.connection, runner, options.writer_on_runtime),
             opened: Opened::with(options, clock.now()),
+            guest_readers: readers.for_guests(),
             readers,
             shared,
             clock,
@@ -286,7 +296,7 @@ impl Engine {
             _scratch: store.scratch,
             file_owner: store.server,
         });
-        let engine = Engine(inner, None);
+        let engine = Engine(inner, None, ReadsFor::All);
         if !options.without_tasks && !options.offline {
             engine.start_tasks(options);
         }
@@ -420,8 +430,18 @@ impl Engine {
         &self.0.operation_runner
     }
 
+    /// The same engine for dashboard guests: only a few of their reads run at a time, so that they leave connections for
+    /// users and APIs.
+    #[must_use]
+    pub fn for_guests(&self) -> Engine {
+        Engine(Arc::clone(&self.0), self.1.clone(), ReadsFor::Guests)
+    }
+
     fn readers(&self) -> &Readers {
-        &self.0.readers
+        match self.2 {
+            ReadsFor::All => &self.0.readers,
+            ReadsFor::Guests => &self.0.guest_readers,
+        }
     }
 
     fn recent(&self) -> &Arc<Recent> {

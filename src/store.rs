@@ -27,6 +27,7 @@ mod rows;
 mod sqlite;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use address::without_password;
@@ -43,7 +44,7 @@ pub use postgres::Listener;
 pub use relay_table::{RelayRow, RelayTable};
 use reserve::Reserve;
 pub use rows::{Arg, Row, Statement, StatementResult};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::traces::{POSTGRES, SQLITE, StatementSpan};
@@ -275,6 +276,24 @@ impl Connection {
     }
 }
 
+/// Reads for dashboard guests that run at the same time. There are more connections, so that users and APIs find one.
+const GUEST_READS_MAX: usize = 2;
+
+/// Limits how many reads of a handle and its clones run at the same time.
+#[derive(Clone, Debug, Default)]
+struct ReadPermits(Option<Arc<Semaphore>>);
+
+impl ReadPermits {
+    fn for_guests() -> ReadPermits {
+        ReadPermits(Some(Arc::new(Semaphore::new(GUEST_READS_MAX))))
+    }
+
+    /// Waits for a permit, which the read holds to its end; `None` without a limit.
+    async fn take(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(self.0.as_ref()?).acquire_owned().await.ok()
+    }
+}
+
 /// The read-only connections. They see committed data and never wait for the writer.
 #[derive(Clone)]
 pub enum Readers {
@@ -292,6 +311,18 @@ impl Readers {
         };
         span.end(outcome.is_ok());
         outcome
+    }
+
+    /// A handle for the reads of dashboard guests, of which only a few run at a time.
+    #[must_use]
+    pub fn for_guests(&self) -> Readers {
+        let mut readers = self.clone();
+        let permits = match &mut readers {
+            Readers::Sqlite(readers) => &mut readers.permits,
+            Readers::Postgres(readers) => &mut readers.permits,
+        };
+        *permits = ReadPermits::for_guests();
+        readers
     }
 
     /// The database in traces.

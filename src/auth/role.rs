@@ -50,3 +50,10 @@ pub enum AuthMethod {
     #[default]
     Unauthenticated,
 }
+
+impl AuthMethod {
+    /// Whether the client has presented credentials.
+    pub fn has_credentials(self) -> bool {
+        matches!(self, AuthMethod::Key | AuthMethod::Session)
+    }
+}

@@ -166,7 +166,7 @@ fn truncate(text: &str) -> String {
 impl Engine {
     /// The same engine, acting for `actor`: changes made through it are recorded in the audit log.
     pub fn acting_as(&self, actor: Arc<Actor>) -> Engine {
-        Engine(Arc::clone(&self.0), Some(actor))
+        Engine(Arc::clone(&self.0), Some(actor), self.2)
     }
 
     /// Records whether an action succeeded, and the message that was shown.

@@ -313,6 +313,7 @@ pub struct Readers {
     begin_one: Option<SqlStr>,
     /// Begins a read of several statements.
     begin_several: SqlStr,
+    pub(super) permits: super::ReadPermits,
 }
 
 impl Readers {
@@ -325,8 +326,7 @@ impl Readers {
             PgPoolOptions::new()
                 .max_connections(max)
                 .acquire_timeout(STATEMENT_TIMEOUT)
-                // A test costs as much as most reads, and `read` retries on lost connections.
-                .test_before_acquire(false)
+                .test_before_acquire(false) // It costs as much as most reads; `read` retries.
         };
         let ping = pool(1).connect_lazy_with(options.clone());
         Ok(Readers {
@@ -335,6 +335,7 @@ impl Readers {
             begin_one: send_mode.is_pooled().then(|| send_mode.begin("BEGIN", "")),
             begin_several: send_mode.begin(SNAPSHOT, ""),
             send_mode,
+            permits: super::ReadPermits::default(),
         })
     }
 
@@ -343,12 +344,11 @@ impl Readers {
         (self.pool.size(), self.pool.num_idle(), READERS)
     }
 
-    /// Runs the statements on one snapshot of the database. Returns one result per statement. Dropping the future does
-    /// not cancel the read.
+    /// Runs the statements on one snapshot. Returns one result per statement. Dropping the future does not cancel it.
     pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
-        let readers = self.clone();
+        let (readers, permit) = (self.clone(), self.permits.take().await);
         let reading = tokio::spawn(async move {
-            let mut lost = 0;
+            let (_permit, mut lost) = (permit, 0);
             loop {
                 let reading = timeout(READ_TIMEOUT, readers.try_read(batch.clone())).await;
                 match reading.unwrap_or(Err(StoreError::Timeout)) {
@@ -429,7 +429,7 @@ impl Readers {
     }
 }
 
-/// A connection of the pool. Dropping it closes the connection, because it may be in the middle of a transaction.
+/// A connection of the pool. Dropping it closes it, because it may be in the middle of a transaction.
 struct ReadConnection(Option<PoolConnection<Postgres>>);
 
 impl Drop for ReadConnection {

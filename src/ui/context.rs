@@ -73,7 +73,7 @@ impl PageContext {
     fn new(least: Role) -> Result<PageContext, PageError> {
         let parts = Parts::check(least)?;
         Ok(PageContext {
-            engine: parts.dashboard.engine,
+            engine: parts.dashboard.engine_for(parts.request.method),
             feed: parts.dashboard.feed,
             no_auth: parts.dashboard.no_auth,
             sends_alerts: parts.dashboard.sends_alerts,

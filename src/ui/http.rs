@@ -125,6 +125,14 @@ impl Dashboard {
         }
     }
 
+    /// The engine for what a client reads. Clients without credentials leave connections for users and APIs.
+    pub fn engine_for(&self, method: AuthMethod) -> Engine {
+        match method.has_credentials() {
+            true => self.engine.clone(),
+            false => self.engine.for_guests(),
+        }
+    }
+
     /// Whether to log that a request of a client without credentials was rejected. It must not fill the log.
     fn may_log(&self, from: Option<IpAddr>) -> bool {
         self.authenticator.throttle.may_log(from)

@@ -18,6 +18,7 @@ use std::time::Duration;
 use foldhash::fast::RandomState;
 
 use crate::engine::Engine;
+use crate::engine::ReadsFor;
 use crate::engine::clock::Time;
 use crate::engine::events::{self, UnsavedEvents};
 use crate::engine::maintenance::fold_series::DELETED_QUEUES;
@@ -264,7 +265,7 @@ impl Engine {
     /// they find less; the writer has logged the error.
     pub(in crate::engine) async fn store_recent(&self) {
         if self.recent().is_unsaved.load(Ordering::Acquire) {
-            let engine = Engine(Arc::clone(&self.0), None);
+            let engine = Engine(Arc::clone(&self.0), None, ReadsFor::All);
             let stored = engine.run_system_task(SystemTask::StoreRecent);
             drop(tokio::time::timeout(STORE_WAIT_MAX, stored).await);
         }

@@ -12,8 +12,10 @@ use sqlx::sqlite::{
     SqliteArguments, SqliteConnection, SqlitePool, SqlitePoolOptions, SqliteQueryResult, SqliteRow,
 };
 use sqlx::{Arguments, AssertSqlSafe, Either, Executor};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{PREPARED_BYTES_MAX, options};
+use crate::store::ReadPermits;
 use crate::store::StoreError;
 use crate::store::binding;
 use crate::store::file::with_suffix;
@@ -31,6 +33,7 @@ pub struct Readers {
     ping: SqlitePool,
     /// Connections for reads that a time limit ends.
     long: SqlitePool,
+    pub(in crate::store) permits: ReadPermits,
     /// The write-ahead log.
     log: PathBuf,
     /// Whether the connections are being closed.
@@ -65,6 +68,7 @@ impl Readers {
             pool,
             ping,
             long,
+            permits: ReadPermits::default(),
             log,
             closing,
         })
@@ -73,7 +77,8 @@ impl Readers {
     /// Runs the statements on one snapshot of the database. Returns one result per statement. Dropping the future does
     /// not cancel the read, because an unfinished read would leave its snapshot open on the pooled connection.
     pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
-        read_to_end(self.pool.clone(), batch).await
+        let permit = self.permits.take().await;
+        read_to_end(self.pool.clone(), batch, permit).await
     }
 
     /// Runs the statements like [`Readers::read`], on connections of their own and for at most `time`. Dropping the
@@ -116,7 +121,7 @@ impl Readers {
 
     /// Runs a statement on the connection for pings.
     pub async fn ping(&self, statement: Statement) -> Result<(), StoreError> {
-        read_to_end(self.ping.clone(), vec![statement])
+        read_to_end(self.ping.clone(), vec![statement], None)
             .await
             .map(drop)
     }
@@ -141,11 +146,14 @@ impl Readers {
     }
 }
 
+/// Holds the permit until the read has ended, even if the future is dropped.
 async fn read_to_end(
     pool: SqlitePool,
     batch: Vec<Statement>,
+    permit: Option<OwnedSemaphorePermit>,
 ) -> Result<Vec<StatementResult>, StoreError> {
     let reading = tokio::spawn(async move {
+        let _permit = permit;
         let mut connection = pool.acquire().await?;
         read_on(&mut connection, batch).await
     });

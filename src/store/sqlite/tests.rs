@@ -30,6 +30,31 @@ async fn long_reads_end_after_their_time_and_when_they_are_dropped() {
     readers.close().await;
 }
 
+#[tokio::test]
+async fn reads_for_guests_leave_connections_for_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let readers = Readers::open(&folder.path().join("jobs.db")).await.unwrap();
+    let readers = crate::store::Readers::Sqlite(readers);
+    let guests = readers.for_guests();
+    let endless = || vec![Statement::new(ENDLESS, [])];
+    let reading: Vec<_> = (0..8)
+        .map(|_| {
+            let guests = guests.clone();
+            tokio::spawn(async move { guests.read(endless()).await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    // They have all taken or awaited a permit, and would occupy every connection.
+    let one = Statement::new("SELECT 1", []);
+    let rows = tokio::time::timeout(Duration::from_secs(10), readers.rows(one)).await;
+    let rows = rows.expect("a connection is left").unwrap();
+    assert_eq!(rows[0].int(0).unwrap(), 1);
+    for read in &reading {
+        read.abort();
+    }
+    readers.close().await;
+}
+
 #[test]
 fn addresses_that_are_no_database_are_refused() {
     for address in [

@@ -53,7 +53,7 @@ pub struct Principal {
 impl Principal {
     /// Whether the user has presented credentials. All others have the name [`AUDIT_ANONYMOUS`].
     pub fn has_credentials(&self) -> bool {
-        matches!(self.method, AuthMethod::Key | AuthMethod::Session)
+        self.method.has_credentials()
     }
 }
 

@@ -1,10 +1,11 @@
 //! The body of an lmstfy job as a file. It can contain anything, so the headers keep browsers from displaying it or
 //! guessing its type.
 
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use crate::ui::http::authentication::Principal;
 use crate::ui::http::{Dashboard, unavailable};
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::pages::lmstfy_job::load;
@@ -12,11 +13,12 @@ use crate::ui::pages::lmstfy_job::load;
 /// `GET /ui/lmstfy/{namespace}/{name}/job/{id}/body`
 pub async fn body(
     State(dashboard): State<Dashboard>,
+    Extension(user): Extension<Principal>,
     Path((namespace, name, id)): Path<(String, String, String)>,
 ) -> Response {
     let queue_ref = QueueRef::lmstfy(unescape(&namespace), unescape(&name));
     let id = unescape(&id);
-    let bytes = match load::load_body(&dashboard.engine, &queue_ref, id).await {
+    let bytes = match load::load_body(&dashboard.engine_for(user.method), &queue_ref, id).await {
         Ok(Some(bytes)) => bytes,
         Ok(None) => return (StatusCode::NOT_FOUND, "Job not found.\n").into_response(),
         Err(error) => return unavailable(&error, "failed to read a job body"),

@@ -3,12 +3,12 @@
 use std::io;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, stream};
 
-use super::authentication::{RequestInfo, forbid};
+use super::authentication::{Principal, RequestInfo, forbid};
 use super::export_slots::{ExportSlot, Full, Pace};
 use super::{Dashboard, unavailable};
 use crate::auth::Role;
@@ -106,23 +106,43 @@ async fn audit(
 }
 
 /// `GET /ui/stats.csv`
-pub async fn statistics_as_csv(State(dashboard): State<Dashboard>, uri: Uri) -> Response {
-    statistics(&dashboard, &uri, CSV, statistics_csv).await
+pub async fn statistics_as_csv(
+    State(dashboard): State<Dashboard>,
+    Extension(user): Extension<Principal>,
+    uri: Uri,
+) -> Response {
+    statistics(
+        &dashboard.engine_for(user.method),
+        &uri,
+        CSV,
+        statistics_csv,
+    )
+    .await
 }
 
 /// `GET /ui/stats.json`
-pub async fn statistics_as_json(State(dashboard): State<Dashboard>, uri: Uri) -> Response {
-    statistics(&dashboard, &uri, JSON, statistics_json).await
+pub async fn statistics_as_json(
+    State(dashboard): State<Dashboard>,
+    Extension(user): Extension<Principal>,
+    uri: Uri,
+) -> Response {
+    statistics(
+        &dashboard.engine_for(user.method),
+        &uri,
+        JSON,
+        statistics_json,
+    )
+    .await
 }
 
 async fn statistics(
-    dashboard: &Dashboard,
+    engine: &Engine,
     uri: &Uri,
     file_type: FileType,
     text: fn(&RangeView) -> String,
 ) -> Response {
     let request = PageRequest::with_query(uri.query().unwrap_or_default());
-    let view = match load_range(&dashboard.engine, &request.statistics_query()).await {
+    let view = match load_range(engine, &request.statistics_query()).await {
         Ok(Some(view)) => view,
         Ok(None) => return (StatusCode::NOT_FOUND, "Queue not found.\n").into_response(),
         Err(error) => return unavailable(&error, "failed to read statistics"),

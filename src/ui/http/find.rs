@@ -4,12 +4,13 @@
 use std::collections::BTreeSet;
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::{Extension, Query, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Engine, NAME_BYTES_MAX, Result};
+use crate::ui::http::authentication::Principal;
 use crate::ui::http::{Dashboard, unavailable};
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::present::queue_refs::queue_ref;
@@ -52,8 +53,12 @@ pub struct Parameters {
 }
 
 /// `GET /ui/find?q=…`
-pub async fn find(State(dashboard): State<Dashboard>, Query(query): Query<Parameters>) -> Response {
-    match results(&dashboard.engine, &query.q).await {
+pub async fn find(
+    State(dashboard): State<Dashboard>,
+    Extension(user): Extension<Principal>,
+    Query(query): Query<Parameters>,
+) -> Response {
+    match results(&dashboard.engine_for(user.method), &query.q).await {
         Ok(groups) => ([(header::CACHE_CONTROL, "no-store")], Json(groups)).into_response(),
         Err(error) => unavailable(&error, "failed to read names for search"),
     }

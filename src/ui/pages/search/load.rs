@@ -57,7 +57,7 @@ pub async fn load_searches(engine: &Engine) -> Result<SearchesView> {
     let (saved, tags, groups) = futures::try_join!(
         engine.saved_searches(),
         async { Ok(engine.top_tags(1, page).await.unwrap_or_default()) },
-        engine.failures()
+        engine.failure_counts()
     )?;
     let words = [
         "state:failed",
@@ -74,7 +74,7 @@ pub async fn load_searches(engine: &Engine) -> Result<SearchesView> {
             .map(|(tag, _)| format!("tag:{}", in_quotes(&tag))),
     );
     let groups = groups.into_iter().take(SUGGESTED);
-    suggested.extend(groups.map(|group| format!("group:{}", in_quotes(&group.group))));
+    suggested.extend(groups.map(|(group, _)| format!("group:{}", in_quotes(&group))));
     Ok(SearchesView {
         saved: saved
             .into_iter()
