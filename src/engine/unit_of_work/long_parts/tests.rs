@@ -104,7 +104,7 @@ async fn a_large_job_counts_for_each_verb_that_returns_it() {
     };
     let in_group = async |verbs: usize| {
         let count = move |work: &mut UnitOfWork| {
-            let all = vec![needs(); verbs];
+            let all: Vec<_> = (0..verbs).map(|_| needs()).collect();
             Ok(work.long_parts(all.iter()).bytes)
         };
         engine.write(needs(), None, 1, count).await.unwrap()
