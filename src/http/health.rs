@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Engine, Error, Result};
 
-/// How long checks reuse the result of reading from the database, so that they cost nothing however many there are.
+/// How long `/health/ready` reuses the result of reading from the database, so that its checks cost nothing however
+/// many there are.
 const REUSED_FOR: Duration = Duration::from_secs(1);
 
 /// The time limit for reading from the database. Load balancers commonly wait longer.
@@ -83,9 +84,11 @@ fn response(problem: Option<&'static str>) -> Response {
 
 /// `GET /health`: whether the database responds and is writable.
 async fn health(State(health): State<Health>) -> Response {
-    response(match health.is_reachable().await {
-        false => Some(UNAVAILABLE),
-        true => write_problem(&health.engine),
+    let outcome = health.engine.ping().await;
+    log_outage(&outcome);
+    response(match outcome {
+        Err(_) => Some(UNAVAILABLE),
+        Ok(()) => write_problem(&health.engine),
     })
 }
 
