@@ -12,10 +12,10 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Engine, Error, Result};
+use crate::engine::{Engine, Error};
 
-/// How long `/health/ready` reuses the result of reading from the database, so that its checks cost nothing however
-/// many there are.
+/// How long `/health` and `/health/ready` reuse the result of reading from the database, so that checks, which need no
+/// credentials, cost nothing however many there are.
 const REUSED_FOR: Duration = Duration::from_secs(1);
 
 /// The time limit for reading from the database. Load balancers commonly wait longer.
@@ -53,25 +53,26 @@ impl Health {
             .with_state(self)
     }
 
-    /// Whether the database responds. Checks at the same time share one read.
+    /// Whether the database responds. Checks at the same time share one read, which is also logged once. It continues
+    /// if the client disconnects, so that clients that do so cannot start further reads.
     async fn is_reachable(&self) -> bool {
-        let mut last = self.last.lock().await;
+        let mut last = Arc::clone(&self.last).lock_owned().await;
         if let Some((at, is_reachable)) = *last
             && at.elapsed() < REUSED_FOR
         {
             return is_reachable;
         }
-        let read = timeout(READ_TIMEOUT, self.engine.ping()).await;
-        let outcome = read.unwrap_or(Err(Error::Unavailable));
-        log_outage(&outcome);
-        *last = Some((Instant::now(), outcome.is_ok()));
-        outcome.is_ok()
-    }
-}
-
-fn log_outage(outcome: &Result<()>) {
-    if let Err(error) = outcome {
-        tracing::error!(error = error.detail(), "the database is unavailable");
+        let engine = self.engine.clone();
+        let check = tokio::spawn(async move {
+            let read = timeout(READ_TIMEOUT, engine.ping()).await;
+            let outcome = read.unwrap_or(Err(Error::Unavailable));
+            if let Err(error) = &outcome {
+                tracing::error!(error = error.detail(), "the database is unavailable");
+            }
+            *last = Some((Instant::now(), outcome.is_ok()));
+            outcome.is_ok()
+        });
+        check.await.unwrap_or(false)
     }
 }
 
@@ -84,11 +85,10 @@ fn response(problem: Option<&'static str>) -> Response {
 
 /// `GET /health`: whether the database responds and is writable.
 async fn health(State(health): State<Health>) -> Response {
-    let outcome = health.engine.ping().await;
-    log_outage(&outcome);
-    response(match outcome {
-        Err(_) => Some(UNAVAILABLE),
-        Ok(()) => write_problem(&health.engine),
+    response(if health.is_reachable().await {
+        write_problem(&health.engine)
+    } else {
+        Some(UNAVAILABLE)
     })
 }
 
@@ -116,4 +116,27 @@ fn write_problem(engine: &Engine) -> Option<&'static str> {
         return Some(NOT_WRITABLE);
     }
     engine.is_full().then_some(FULL)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::http::Request;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::engine::engine_without_tasks;
+
+    #[tokio::test]
+    async fn checks_share_one_read_of_the_database() {
+        let health = Health::new(engine_without_tasks().await, CancellationToken::new());
+        // A result that differs from that of another read shows whether there was one.
+        let later = Instant::now() + REUSED_FOR * 3_600;
+        *health.last.lock().await = Some((later, false));
+        for path in ["/health", "/health/ready"] {
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            let answer = health.clone().router().oneshot(request).await.unwrap();
+            assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE, "{path}");
+        }
+    }
 }
