@@ -3,13 +3,14 @@
 //! from the table of roles.
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::auth::{BASIC, RequestOrigin};
 use crate::request::{ClientAddress, Https, count_parameters};
 use crate::ui::http::Dashboard;
+use crate::ui::urls::LOGIN;
 use crate::ui::urls::encoding::is_ambiguous;
 
 /// The headers of every response; pages also have a Content-Security-Policy.
@@ -38,6 +39,20 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
 /// name with all before it.
 pub const PARAMETERS_MAX: usize = 1_100;
 
+/// Bytes of the query string of most pages. A page can repeat its address in each row.
+const QUERY_BYTES_MAX: usize = 16 << 10;
+
+/// Whether the query string is too long for its page. Selected jobs, and the address of the page before, can be longer.
+fn has_long_query(uri: &Uri) -> bool {
+    let path = uri.path();
+    let is_long = ["/ui/confirm", LOGIN, "/ui/jobs.csv", "/ui/jobs.jsonl"].contains(&path);
+    let selects = is_long || path.starts_with("/ui/lmstfy/") && path.ends_with("/dead");
+    !selects
+        && uri
+            .query()
+            .is_some_and(|query| query.len() > QUERY_BYTES_MAX)
+}
+
 fn has_many_parameters(request: &Request) -> bool {
     let query = request.uri().query().unwrap_or_default();
     count_parameters(query.as_bytes()) > PARAMETERS_MAX
@@ -50,6 +65,9 @@ pub async fn guard(State(dashboard): State<Dashboard>, request: Request, next: N
         (StatusCode::NOT_FOUND, "No page at this address.\n").into_response()
     } else if has_many_parameters(&request) {
         let why = "The address has too many parameters.\n";
+        (StatusCode::URI_TOO_LONG, why).into_response()
+    } else if has_long_query(request.uri()) {
+        let why = "The query string of the address is longer than 16 KiB.\n";
         (StatusCode::URI_TOO_LONG, why).into_response()
     } else if is_allowed(&request) {
         next.run(request).await
@@ -117,4 +135,24 @@ fn is_link(headers: &HeaderMap) -> bool {
     };
     let has_origin = headers.contains_key(header::ORIGIN);
     !has_origin && is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pages_with_selected_jobs_accept_a_long_query() {
+        let is_long = |path: &str, bytes: usize| {
+            let uri = format!("{path}?{}", "a".repeat(bytes));
+            has_long_query(&uri.parse().unwrap())
+        };
+        for path in ["/ui/tracked", "/ui/workers/dead", "/ui/dead"] {
+            assert!(!is_long(path, QUERY_BYTES_MAX), "{path}");
+            assert!(is_long(path, QUERY_BYTES_MAX + 1), "{path}");
+        }
+        for path in ["/ui/confirm", "/ui/lmstfy/a/b/dead"] {
+            assert!(!is_long(path, QUERY_BYTES_MAX + 1), "{path}");
+        }
+    }
 }
