@@ -454,6 +454,10 @@ impl Engine {
             return Ok(());
         };
         self.0.clock.synchronize(fresh.now);
+        if fresh.revision <= cache::revision(&self.0.shared) {
+            return Ok(());
+        }
+        let _reloading = self.0.peers.reloading.lock().await;
         let known = cache::revision(&self.0.shared);
         if fresh.revision > known {
             let answers = self.readers().read(cache::since(known)).await?;

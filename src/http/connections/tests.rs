@@ -214,3 +214,19 @@ async fn time_limits_depend_on_the_phase() {
     assert!(!after(3));
     assert!(after(1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn large_buffers_are_filled_only_while_all_together_are_below_the_limit() {
+    let limits = Limits {
+        buffer_bytes: 100 << 10,
+        ..limits(10, 10)
+    };
+    let connections = Connections::new(limits, Gauge::default());
+    let [first, second] = [1, 2].map(|last| connections.admit(address(last)).unwrap());
+    assert!(first.connection.reads_into(64 << 10));
+    assert!(!second.connection.reads_into(64 << 10));
+    assert!(!first.connection.reads_into(128 << 10));
+    assert!(second.connection.reads_into(SMALL), "small buffers");
+    drop(first);
+    assert!(second.connection.reads_into(64 << 10));
+}
