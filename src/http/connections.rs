@@ -1,7 +1,7 @@
 //! The open connections: limits on their number and their time, and the choice of connections to close for a new one.
 //!
 //! A connection records only its phase, as one atomic store. One task checks all connections twice a second and closes
-//! those that exceed a limit, so headers, idle connections and slow readers need no timers.
+//! every one that exceeds a limit, so headers, idle connections and slow readers need no timers.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -208,7 +208,7 @@ impl<'a> Target<'a> {
         Ok(rows)
     }
 
-    /// Checks that the target has the jobs of `before` and those that were imported, by their numbers.
+    /// Checks that the target has as many jobs as `before` and the imported ones together, of each kind.
     ///
     /// # Errors
     /// If a number differs.
