@@ -3,8 +3,6 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 
-use crate::protocol::request::plain_number;
-
 /// Maximum size of a command, in bytes.
 pub const COMMAND_BYTES_MAX: usize = 16 << 20;
 
@@ -193,7 +191,8 @@ fn number(line: &[u8]) -> Option<usize> {
     if digits == "-1" && line.first() == Some(&b'*') {
         return Some(0);
     }
-    plain_number(digits)
+    let is_plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_plain.then(|| digits.parse().ok()).flatten()
 }
 
 /// The words of an inline command, which can be quoted. Anything but text ends the connection: a web page can make a
