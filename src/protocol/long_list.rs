@@ -51,14 +51,22 @@ async fn permit(bytes: usize) -> Result<ListPermit, Error> {
         return Ok(None);
     }
     // The permit first: a list that waits must not keep memory from others.
-    let permit = timeout(WAIT_MAX, PERMITS.acquire()).await;
-    let permit = permit.ok().and_then(Result::ok).ok_or(Error::Busy)?;
+    let permit = wait_for(&PERMITS).await?;
     reserve(bytes).await?;
     Ok(Some(permit))
 }
 
+/// Waits for a permit to build a list, for at most 2 s.
+///
+/// # Errors
+/// [`Error::Busy`].
+pub async fn wait_for(permits: &'static Semaphore) -> Result<SemaphorePermit<'static>, Error> {
+    let permit = timeout(WAIT_MAX, permits.acquire()).await;
+    permit.ok().and_then(Result::ok).ok_or(Error::Busy)
+}
+
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use axum::body::Body;
     use axum::extract::Request;
     use tokio_util::sync::CancellationToken;
@@ -69,6 +77,19 @@ mod tests {
     use crate::memory::{MEMORY_MAX, of_request, reserve_until_dropped, reserved};
     use crate::metrics::Gauge;
     use crate::protocol::qless::{Api, router};
+
+    /// An engine whose lists of queues and options need a permit.
+    pub async fn engine_with_long_lists() -> Engine {
+        let engine = engine_without_tasks().await;
+        for n in 0..100 {
+            let queue = QueueKey::qless(n.to_string());
+            engine.pause(queue, true, None).await.unwrap();
+            let value = "1".repeat(1_000);
+            let option = format!("option-{n}");
+            engine.configure(&option, Some(value), None).await.unwrap();
+        }
+        engine
+    }
 
     #[tokio::test(start_paused = true)]
     async fn two_long_lists_are_built_at_once_and_each_reserves_its_memory_first() {
@@ -88,14 +109,7 @@ mod tests {
 
     #[tokio::test]
     async fn long_lists_over_http_reserve_their_memory_before_they_are_built() {
-        let engine = engine_without_tasks().await;
-        for n in 0..100 {
-            let queue = QueueKey::qless(n.to_string());
-            engine.pause(queue, true, None).await.unwrap();
-            let value = "1".repeat(1_000);
-            let option = format!("option-{n}");
-            engine.configure(&option, Some(value), None).await.unwrap();
-        }
+        let engine = engine_with_long_lists().await;
         let routes = router(Api {
             engine,
             allow_flush: false,

@@ -111,13 +111,18 @@ impl UnitOfWork {
     /// The long parts that the verbs need, except for claims. Their size counts a job once for each verb that names it; it
     /// is 0 if there are none and the jobs are small.
     pub fn long_parts<'a>(&self, needs: impl ExactSizeIterator<Item = &'a Needs>) -> LongParts {
-        let mut parts = LongParts::default();
         let has_long_parts = self.jobs.values().any(LoadedJob::has_long_parts);
         let sizes = self.jobs.values().map(|loaded| loaded.job.loaded_bytes());
         let copied = sizes.max().unwrap_or_default() * needs.len();
         if self.loaded_bytes.max(copied) <= LONG_PARTS_MAX && !has_long_parts {
-            return parts;
+            return LongParts::default();
         }
+        self.counted_parts(needs)
+    }
+
+    /// Like [`UnitOfWork::long_parts`], but also counts small jobs.
+    pub fn counted_parts<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> LongParts {
+        let mut parts = LongParts::default();
         let key_of = |(scope, id): (i64, &str)| {
             let id = id.to_owned();
             JobKey { scope, id }

@@ -484,7 +484,7 @@ fn raise_weights(work: &UnitOfWork, requests: &mut [WriteRequest]) {
     let has_uncounted = work.has_uncounted();
     for request in requests {
         let needs = || std::iter::once(&request.needs);
-        let (long, links) = (work.long_parts(needs()), work.links(needs()));
+        let (long, links) = (work.counted_parts(needs()), work.links(needs()));
         let uncounted = match has_uncounted && !request.needs.dependencies.is_empty() {
             true => CYCLE_SEARCH_WEIGHT,
             false => 0,

@@ -11,16 +11,16 @@ use axum::response::{IntoResponse, Response};
 use futures::{Stream, stream};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::call::Call;
 use super::error::ApiError;
 use super::response::{Results, number, response};
 use super::{Api, Outcome};
 use crate::auth::Rejected;
-use crate::engine::{Error, EventsFollowed, PublishedEvent};
+use crate::engine::{EventsFollowed, PublishedEvent};
 use crate::metrics::GaugeGuard;
-use crate::protocol::body;
+use crate::protocol::{body, long_list};
 
 /// Maximum number of events that a stream reads at a time.
 const READY_MAX: usize = 1_000;
@@ -43,9 +43,6 @@ const STREAMS_MAX: usize = 1_000;
 const LISTS_MAX: usize = 8;
 
 static LISTS: Semaphore = Semaphore::const_new(LISTS_MAX);
-
-/// How long a list waits for others.
-const LIST_WAIT_MAX: Duration = Duration::from_secs(2);
 
 static STREAMS: Semaphore = Semaphore::const_new(STREAMS_MAX);
 
@@ -92,8 +89,7 @@ pub async fn events(
 async fn list(api: Api, call: Call) -> Outcome {
     let (after, limit) = (call.number("after")?, call.limit(LIMIT)?);
     api.now(&call.envelope()?)?;
-    let place = timeout(LIST_WAIT_MAX, LISTS.acquire()).await;
-    let _place = place.map_err(|_| Error::Busy)?;
+    let _place = long_list::wait_for(&LISTS).await?;
     let (events, last) = api
         .engine
         .events(after.unwrap_or_default(), limit, call.parameter("channel"))
@@ -229,14 +225,18 @@ mod tests {
     use crate::engine::engine_without_tasks;
     use crate::metrics::Gauge;
 
-    #[tokio::test]
-    async fn streams_whose_clients_read_nothing_keep_few_events() {
-        let api = Api {
+    async fn api() -> Api {
+        Api {
             engine: engine_without_tasks().await,
             allow_flush: false,
             stop: CancellationToken::new(),
             streams: Gauge::default(),
-        };
+        }
+    }
+
+    #[tokio::test]
+    async fn streams_whose_clients_read_nothing_keep_few_events() {
+        let api = api().await;
         let (count, bytes_each) = (100, 4_000);
         for n in 0..count {
             let (option, value) = (n.to_string(), "1".repeat(bytes_each));
@@ -276,12 +276,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_list_beyond_the_limit_waits_2_s() {
-        let api = Api {
-            engine: engine_without_tasks().await,
-            allow_flush: false,
-            stop: CancellationToken::new(),
-            streams: Gauge::default(),
-        };
+        let api = api().await;
         let routes = Router::new().fallback(events).with_state(api);
         let list = async || {
             let request = Request::get("/events?host=w").body(Body::empty()).unwrap();

@@ -232,20 +232,13 @@ fn integer(number: f64) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{QueueKey, engine_without_tasks};
     use crate::memory::{MEMORY_MAX, of_request, reserve_until_dropped};
+    use crate::protocol::long_list::tests::engine_with_long_lists;
     use crate::protocol::redis::pubsub::pattern::Pattern;
 
     #[tokio::test]
     async fn long_lists_reserve_their_memory_before_they_are_built() {
-        let engine = engine_without_tasks().await;
-        for n in 0..100 {
-            let queue = QueueKey::qless(n.to_string());
-            engine.pause(queue, true, None).await.unwrap();
-            let value = "1".repeat(1_000);
-            let option = format!("option-{n}");
-            engine.configure(&option, Some(value), None).await.unwrap();
-        }
+        let engine = engine_with_long_lists().await;
         let is_refused = async |command: &str| {
             let arguments = vec![command.to_owned(), "0".to_owned()];
             let running = run(&engine, Dialect::Current, arguments);

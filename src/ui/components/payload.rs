@@ -9,6 +9,7 @@ use std::cell::Cell;
 
 use leptos::prelude::*;
 
+use crate::budget::Budget;
 use crate::ui::components::payload::find::{Highlighter, Matches, find_form, wanted};
 use crate::ui::components::payload::folding::{Part, Piece, fold, length};
 use crate::ui::components::payload::formatter::{Token, format};
@@ -137,20 +138,21 @@ fn is_colored(bytes: usize, tokens: usize) -> bool {
 }
 
 /// The bytes of JSON that a list may still format.
-pub struct FormatBudget(Cell<usize>);
+pub struct FormatBudget(Cell<Budget>);
 
 impl Default for FormatBudget {
     fn default() -> FormatBudget {
-        FormatBudget(Cell::new(LIST_FORMATTED_BYTES))
+        FormatBudget(Cell::new(Budget::new(LIST_FORMATTED_BYTES as u64)))
     }
 }
 
 impl FormatBudget {
     /// Whether the budget is enough for a text of this size, which it then pays for.
     fn pays_for(&self, bytes: usize) -> bool {
-        let left = self.0.get().checked_sub(bytes);
-        self.0.set(left.unwrap_or_default());
-        left.is_some()
+        let mut budget = self.0.get();
+        let is_enough = budget.spend(bytes).is_ok();
+        self.0.set(budget);
+        is_enough
     }
 }
 

@@ -111,13 +111,8 @@ pub async fn statistics_as_csv(
     Extension(user): Extension<Principal>,
     uri: Uri,
 ) -> Response {
-    statistics(
-        &dashboard.engine_for(user.method),
-        &uri,
-        CSV,
-        statistics_csv,
-    )
-    .await
+    let engine = dashboard.engine_for(user.method);
+    statistics(&engine, &uri, CSV, statistics_csv).await
 }
 
 /// `GET /ui/stats.json`
@@ -126,13 +121,8 @@ pub async fn statistics_as_json(
     Extension(user): Extension<Principal>,
     uri: Uri,
 ) -> Response {
-    statistics(
-        &dashboard.engine_for(user.method),
-        &uri,
-        JSON,
-        statistics_json,
-    )
-    .await
+    let engine = dashboard.engine_for(user.method);
+    statistics(&engine, &uri, JSON, statistics_json).await
 }
 
 async fn statistics(

@@ -112,6 +112,10 @@ async fn a_large_job_counts_for_each_verb_that_returns_it() {
     let one = in_group(1).await;
     assert!((1 << 20..2 << 20).contains(&one) || one == 0, "{one}");
     assert!(in_group(100).await > 100 << 20);
+    // A request that runs again has its own weight at once.
+    let count = move |work: &mut UnitOfWork| Ok(work.counted_parts([needs()].iter()).bytes);
+    let counted = engine.write(needs(), None, 1, count).await.unwrap();
+    assert!((1 << 20..2 << 20).contains(&counted), "{counted}");
     engine.close().await;
 }
 
