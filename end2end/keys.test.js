@@ -422,9 +422,10 @@ dashboard.test("a hidden page sends no requests, and a paused page does not chan
       Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
       document.dispatchEvent(new Event("visibilitychange"));
     }, hidden);
+  // A refresh may begin until then.
+  await hide(true);
   const asked = [];
   page.on("request", (request) => asked.push(request.url()));
-  await hide(true);
   await api.add("hidden", {}, "hid-2");
   // Another page has received the event by now.
   const other = await page.context().newPage();

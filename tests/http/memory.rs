@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use futures::future::join_all;
+use futures::stream::{FuturesUnordered, StreamExt as _};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -270,11 +271,14 @@ async fn claims_of_large_jobs_that_wait_have_at_most_64_mib() {
                 .count();
         }
     }
-    drop(uploads);
-    let statuses = claims
+    let mut answers: FuturesUnordered<_> = claims
         .into_iter()
-        .map(async |mut claim| parsed(&claim.read_to_end().await).0);
-    let statuses = join_all(statuses).await;
+        .map(async |mut claim| parsed(&claim.read_to_end().await).0)
+        .collect();
+    // All but the four that wait are refused while the uploads occupy the memory.
+    let mut statuses: Vec<_> = answers.by_ref().take(CLAIMS - 4).collect().await;
+    drop(uploads);
+    statuses.extend(answers.collect::<Vec<_>>().await);
     let refused = statuses.iter().filter(|status| **status == 503).count();
     // Four of them wait, and the last one may find the memory free again.
     assert!(refused >= CLAIMS - 5, "{statuses:?}");

@@ -231,7 +231,11 @@ impl FeedClient {
     }
 
     /// Fetches the page and applies the differences; one fetch at a time.
+    /// Fetches the page and shows it. A hidden page does not, because it will when it becomes visible.
     fn refresh(self: &Rc<Self>) {
+        if document().hidden() {
+            return;
+        }
         if self.is_fetching.replace(true) {
             self.must_refetch.set(true);
             return;
