@@ -58,7 +58,7 @@ static: $(site) ## like package, but statically linked (Linux, musl); starts the
 # that take long begin first.
 phases := rust browser postgres unit plain audit cost wasm clients packages size fuzz
 
-test: ## run the checks of .ci/run, side by side; the output is also in target/test
+test: ## run all checks in parallel, as CI does; the output is also in target/test
 	@$(MAKE) --no-print-directory -j2 $(site) $(server) fmt
 	@rm -rf target/test && mkdir -p target/test
 	@$(MAKE) --no-print-directory --keep-going -j3 $(phases:%=phase-%); status=$$?; scripts/phase.sh summary; exit $$status

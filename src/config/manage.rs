@@ -140,8 +140,8 @@ pub enum QueueCommand {
     Resume(QueuesOrAll),
     /// Create Jobq queues (jobq:NAME). Queues of other APIs are created with their first job.
     Create(Queues),
-    /// Remove queues from the lists until a job is put into them. Not paused queues, and not queues with unfinished or
-    /// recurring jobs. Jobq queues cannot be forgotten; delete them.
+    /// Remove queues from the lists until a job is put into them. Refused for Jobq queues (delete them instead), paused
+    /// queues, and queues with unfinished or recurring jobs.
     Forget(Queues),
     /// Delete Jobq queues with all their jobs, or the ready jobs of lmstfy queues.
     Delete {

@@ -31,7 +31,7 @@ pub const PAGE: usize = 200;
 const SCANNED: &str = "1000";
 
 /// How long to wait for a connection, and for each reply.
-const PATIENCE: Duration = Duration::from_secs(60);
+const REDIS_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, thiserror::Error)]
 pub enum RedisError {
@@ -178,7 +178,7 @@ impl Redis {
     pub async fn connect(url: &str) -> Result<Redis> {
         let address = Address::parse(url)?;
         let connecting = TcpStream::connect((address.host.as_str(), address.port));
-        let stream = timeout(PATIENCE, connecting).await;
+        let stream = timeout(REDIS_TIMEOUT, connecting).await;
         let stream = stream.map_err(|_| RedisError::Timeout)??;
         stream.set_nodelay(true)?;
         let mut redis = Redis {
@@ -236,7 +236,7 @@ impl Redis {
                 bytes.extend_from_slice(b"\r\n");
             }
         }
-        let sent = timeout(PATIENCE, self.stream.get_mut().write_all(&bytes)).await;
+        let sent = timeout(REDIS_TIMEOUT, self.stream.get_mut().write_all(&bytes)).await;
         Ok(sent.map_err(|_| RedisError::Timeout)??)
     }
 
@@ -247,7 +247,7 @@ impl Redis {
     pub async fn reply(&mut self) -> Result<Reply> {
         self.left = REPLY_BYTES_MAX;
         self.elements_left = ELEMENTS_BYTES_MAX;
-        let reply = timeout(PATIENCE, Box::pin(self.read(0))).await;
+        let reply = timeout(REDIS_TIMEOUT, Box::pin(self.read(0))).await;
         reply.map_err(|_| RedisError::Timeout)?
     }
 

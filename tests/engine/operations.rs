@@ -13,7 +13,7 @@ use switchyard::engine::{
 use switchyard::search::Search;
 
 /// A longer wait is a hang.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 fn all(text: &str) -> Subject {
     Subject::Search(text.to_owned())
@@ -51,7 +51,7 @@ async fn once(engine: &Engine, id: i64, is_so: impl Fn(&Operation) -> bool) -> O
             changes.changed().await.unwrap();
         }
     };
-    let so = tokio::time::timeout(PATIENCE, so).await;
+    let so = tokio::time::timeout(WAIT_MAX, so).await;
     so.expect("the operation continues")
 }
 
@@ -74,7 +74,7 @@ async fn find(engine: &Engine, text: &str) -> Vec<Job> {
     let reach = SearchLimits {
         jobs: 1_000_000,
         scanned: 1_000_000,
-        time: PATIENCE,
+        time: WAIT_MAX,
     };
     let search = Search::parse(text).unwrap();
     let found = engine.search(&search, None, reach, None).await.unwrap();

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::{database, new, open, q};
 
 /// A longer wait is a hang.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// A job of the queue, if a claim gets one.
 async fn claimed(engine: &Engine) -> Option<String> {
@@ -115,7 +115,7 @@ fn waiting(engine: &Engine) -> tokio::task::JoinHandle<String> {
     let engine = engine.clone();
     tokio::spawn(async move {
         let claim = Claim::of(q(), "w", 1);
-        let jobs = timeout(PATIENCE, engine.claim_or_wait(claim, PATIENCE * 2, None));
+        let jobs = timeout(WAIT_MAX, engine.claim_or_wait(claim, WAIT_MAX * 2, None));
         let jobs = jobs.await.expect("the poll wakes").unwrap();
         jobs[0].key.id.clone()
     })

@@ -17,7 +17,7 @@ async fn minutes(engine: &Engine, from: i64, count: usize) -> Vec<[i64; 4]> {
 }
 
 /// The recent totals of a queue, or of all queues.
-async fn lately(engine: &Engine, queue: Option<&QueueKey>) -> [i64; 4] {
+async fn recent_totals(engine: &Engine, queue: Option<&QueueKey>) -> [i64; 4] {
     let from = minute(engine.now(None)) - 60;
     let series = engine.series(queue, from, 10, 7).await.unwrap();
     totals(
@@ -138,9 +138,9 @@ async fn lmstfy_verbs_are_counted() {
         .acknowledge(queue.clone(), vec![ids[2].clone()])
         .await
         .unwrap();
-    assert_eq!(lately(&engine, Some(&queue)).await, [3, 2, 1, 1]);
+    assert_eq!(recent_totals(&engine, Some(&queue)).await, [3, 2, 1, 1]);
     assert_eq!(engine.respawn(queue.clone(), 9, 0).await.unwrap(), 1);
-    assert_eq!(lately(&engine, Some(&queue)).await, [4, 2, 1, 1]);
+    assert_eq!(recent_totals(&engine, Some(&queue)).await, [4, 2, 1, 1]);
     engine.close().await;
 }
 
@@ -172,15 +172,18 @@ async fn relay_and_jobq_verbs_are_counted() {
         run_id: job.lease.unwrap().id,
     };
     assert!(engine.complete_run(run).await.unwrap());
-    assert_eq!(lately(&engine, Some(&queue)).await, [3, 1, 1, 0]);
+    assert_eq!(recent_totals(&engine, Some(&queue)).await, [3, 1, 1, 0]);
     engine.create_queue("records").await.unwrap();
     let records = engine.record_queue("records").await.unwrap();
     let made = engine.create_record(&records, "1".to_owned(), "2".to_owned());
     let id = made.await.unwrap().id;
     let advanced = engine.advance_record(&records, id, "2".to_owned(), "3".to_owned());
     advanced.await.unwrap();
-    assert_eq!(lately(&engine, Some(&records.key)).await, [1, 0, 0, 0]);
-    assert_eq!(lately(&engine, None).await, [4, 1, 1, 0]);
+    assert_eq!(
+        recent_totals(&engine, Some(&records.key)).await,
+        [1, 0, 0, 0]
+    );
+    assert_eq!(recent_totals(&engine, None).await, [4, 1, 1, 0]);
     engine.close().await;
 }
 
@@ -257,8 +260,8 @@ async fn deleting_a_queue_keeps_its_totals() {
     assert_eq!(deleted, Ok(1));
     let is_gone = async || engine.queue(&queue, None).await.unwrap().is_none();
     eventually("the queue is deleted", is_gone).await;
-    assert_eq!(lately(&engine, Some(&queue)).await, [0, 0, 0, 0]);
-    assert_eq!(lately(&engine, None).await, [1, 0, 0, 0]);
+    assert_eq!(recent_totals(&engine, Some(&queue)).await, [0, 0, 0, 0]);
+    assert_eq!(recent_totals(&engine, None).await, [1, 0, 0, 0]);
     engine.close().await;
 }
 

@@ -250,11 +250,11 @@ impl Actor {
                 self.storm.begun(token);
                 on_one.insert(id, token);
             }
-            self.meddle(&on_one).await;
+            self.act_as_operator(&on_one).await;
         }
     }
 
-    async fn meddle(&mut self, on_one: &HashMap<String, Token>) {
+    async fn act_as_operator(&mut self, on_one: &HashMap<String, Token>) {
         let id = format!("{}-{}", self.name, self.random.below(IDS));
         let Some(token) = on_one
             .get(&id)

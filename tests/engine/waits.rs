@@ -30,7 +30,7 @@ const PROBES: usize = 60;
 const WAIT: Duration = Duration::from_secs(3_600);
 
 /// A guard against a consumer that is never woken.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 const QLESS: [&str; 3] = ["a", "b", "limited"];
 const LMSTFY: [&str; 3] = ["x", "y", "z"];
@@ -90,7 +90,7 @@ async fn a_waiting_consumer_gets_every_available_job() {
         let began = Instant::now();
         let id = put_one(engine, &mut random, format!("probe-{n}")).await;
         let reached = async { while came.recv().await.as_ref() != Some(&id) {} };
-        let reached = timeout(PATIENCE, reached).await;
+        let reached = timeout(WAIT_MAX, reached).await;
         assert!(reached.is_ok(), "no consumer was woken for {id}");
         longest = longest.max(began.elapsed());
     }
@@ -137,7 +137,7 @@ async fn settle(engines: &[Engine]) {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    let settled = timeout(PATIENCE, settled).await;
+    let settled = timeout(WAIT_MAX, settled).await;
     assert!(settled.is_ok(), "jobs are available, but consumers wait");
 }
 

@@ -16,18 +16,18 @@ use crate::support::{Server, Stream, eventually};
 const IMPATIENT: [&str; 2] = ["--connection-timeout", "3"];
 
 /// The time between two bytes of a slow client.
-const DRIBBLE: Duration = Duration::from_millis(50);
+const BYTE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A guard against a server that does not enforce a limit.
 const ATTEMPTS: usize = 400;
 
 /// Sends `bytes` one by one, repeatedly, until the server closes the connection.
-async fn dribble(connection: &mut Connection, bytes: &str) {
+async fn send_slowly(connection: &mut Connection, bytes: &str) {
     for byte in bytes.bytes().cycle() {
         if connection.try_write([byte]).await.is_err() {
             return;
         }
-        sleep(DRIBBLE).await;
+        sleep(BYTE_INTERVAL).await;
     }
 }
 
@@ -67,7 +67,7 @@ async fn a_connection_without_a_complete_header_is_closed() {
     let mut slow = Connection::to(&server).await;
     slow.write("GET /queues HTTP/1.1\r\nhost: 127.0.0.1\r\n")
         .await;
-    dribble(&mut slow, "x-slow: 1\r\n").await;
+    send_slowly(&mut slow, "x-slow: 1\r\n").await;
     assert_eq!(silent.read_to_end().await, "");
     assert_eq!(half.read_to_end().await, "");
 }
@@ -86,7 +86,7 @@ async fn an_idle_connection_is_closed() {
     slow.write("GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
         .await;
     slow.read_until("ok\n").await;
-    let (rest, ()) = tokio::join!(idle.read_to_end(), dribble(&mut slow, "GET"));
+    let (rest, ()) = tokio::join!(idle.read_to_end(), send_slowly(&mut slow, "GET"));
     assert_eq!(rest, "");
 }
 
@@ -127,7 +127,7 @@ async fn a_body_must_arrive_in_time_on_every_route() {
     let mut slow = Connection::to(server).await;
     slow.write("POST /ui/login HTTP/1.1\r\nhost: 127.0.0.1\r\norigin: http://127.0.0.1\r\ncontent-length: 60000\r\n\r\n")
         .await;
-    dribble(&mut slow, "x").await;
+    send_slowly(&mut slow, "x").await;
 }
 
 /// These timeouts do not apply while the client waits for the server.
@@ -213,7 +213,7 @@ async fn at_the_limit_a_new_connection_is_rejected_if_all_are_busy() {
     drop(streams.pop());
     // The server detects the closed connection with a delay.
     while server.try_send(Method::GET, "/health", None).await.is_err() {
-        sleep(DRIBBLE).await;
+        sleep(BYTE_INTERVAL).await;
     }
 }
 
@@ -338,7 +338,7 @@ async fn incomplete_headers_share_64_mib() {
         if closed >= 200 {
             break;
         }
-        sleep(DRIBBLE).await;
+        sleep(BYTE_INTERVAL).await;
     }
     assert!(closed >= 200, "{closed} connections are closed");
     server.client().get("/queues").await.ok();
@@ -379,7 +379,7 @@ async fn large_buffers_of_idle_connections_share_64_mib() {
             break;
         }
         assert!(attempt < ATTEMPTS, "the memory is still occupied");
-        sleep(DRIBBLE).await;
+        sleep(BYTE_INTERVAL).await;
     }
 }
 
@@ -406,6 +406,6 @@ async fn guests_of_one_address_have_up_to_128_event_streams() {
     drop(streams.pop());
     // The server detects the closed connection with a delay.
     while !open([127, 0, 0, 1]).await.1.starts_with("HTTP/1.1 200 ") {
-        sleep(DRIBBLE).await;
+        sleep(BYTE_INTERVAL).await;
     }
 }

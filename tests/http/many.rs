@@ -126,7 +126,7 @@ async fn idle_long_polls_need_no_cpu_time_and_little_memory() {
 }
 
 /// A client that sends a byte now and then: of the head of a request, or of its body.
-async fn dribble(mut connection: Connection, in_body: bool) -> bool {
+async fn send_slowly(mut connection: Connection, in_body: bool) -> bool {
     let head = "POST /add/work HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n";
     connection.write(head).await;
     if in_body {
@@ -141,8 +141,8 @@ async fn dribble(mut connection: Connection, in_body: bool) -> bool {
     }
 }
 
-/// Times of requests of honest clients.
-async fn honest(server: &Server, count: usize) -> Vec<Duration> {
+/// Durations of the requests of ordinary clients.
+async fn measure_requests(server: &Server, count: usize) -> Vec<Duration> {
     let mut clients = JoinSet::new();
     for client in 0..4 {
         let (http, address) = (server.http.clone(), server.address.clone());
@@ -150,7 +150,7 @@ async fn honest(server: &Server, count: usize) -> Vec<Duration> {
             let mut times = Vec::new();
             for n in 0..count / 4 {
                 let began = Instant::now();
-                let request = http.post(format!("http://{address}/add/honest"));
+                let request = http.post(format!("http://{address}/add/mail"));
                 let body = json!({"data": {"id": format!("{client}-{n}"), "meta": 1}});
                 let request = request.header("content-type", "application/json");
                 let response = request.body(body.to_string()).send().await;
@@ -164,19 +164,19 @@ async fn honest(server: &Server, count: usize) -> Vec<Duration> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_clients_do_not_keep_honest_ones_from_working() {
+async fn slow_clients_do_not_keep_others_from_working() {
     let slow = number("SWITCHYARD_SLOW_CLIENTS", 100);
-    let requests = number("SWITCHYARD_HONEST_REQUESTS", 400);
+    let requests = number("SWITCHYARD_MEASURED_REQUESTS", 400);
     allow_files();
     let server = Server::with(&["--no-auth"]);
-    honest(&server, requests).await;
-    let alone = p99(honest(&server, requests).await);
+    measure_requests(&server, requests).await;
+    let alone = p99(measure_requests(&server, requests).await);
     let mut clients = JoinSet::new();
     for n in 0..slow {
-        clients.spawn(dribble(Connection::to(&server).await, n % 2 == 0));
+        clients.spawn(send_slowly(Connection::to(&server).await, n % 2 == 0));
     }
-    let beside = p99(honest(&server, requests).await);
-    let again = p99(honest(&server, requests).await);
+    let beside = p99(measure_requests(&server, requests).await);
+    let again = p99(measure_requests(&server, requests).await);
     clients.shutdown().await;
     eventually("the connections are closed", async || {
         let metrics = Metrics::of(&server).await;

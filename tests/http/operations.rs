@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::support::{HOSTILE_NAMES, Server, database, escape, eventually};
 
 /// A longer wait is a hang.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// A user with a browser.
 struct Person<'a> {
@@ -459,7 +459,7 @@ async fn is_killed_during_an_operation(jobs: usize) -> bool {
     let reach = SearchLimits {
         jobs: jobs + 1,
         scanned: jobs + 1,
-        time: PATIENCE,
+        time: WAIT_MAX,
     };
     let all = Search::parse("queue:to").unwrap();
     let found = engine.search(&all, None, reach, None).await.unwrap();

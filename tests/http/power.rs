@@ -136,7 +136,7 @@ async fn a_power_loss_keeps_everything_acknowledged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_durability_process_a_power_loss_keeps_a_consistent_past() {
+async fn with_durability_process_a_power_loss_keeps_a_consistent_earlier_state() {
     if database::postgres().is_some() {
         return;
     }
@@ -208,7 +208,7 @@ async fn a_failed_write_is_not_acknowledged_and_later_ones_succeed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_stops_when_a_file_of_its_database_is_taken_away() {
+async fn a_server_stops_when_a_file_of_its_database_is_moved() {
     if database::postgres().is_some() {
         return;
     }

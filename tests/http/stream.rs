@@ -8,7 +8,7 @@ use crate::support::log::Logged;
 use crate::support::{Server, Stream};
 
 /// A guard against a stream without an end; no test waits this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn the_stream_has_the_same_events_as_the_list() {
@@ -65,7 +65,7 @@ async fn a_stream_continues_where_another_ended() {
 }
 
 #[tokio::test]
-async fn no_event_is_missed_or_duplicated_where_past_and_present_meet() {
+async fn no_event_is_missed_or_duplicated_between_stored_and_new_events() {
     let server = Server::start();
     let names: Vec<String> = (0..300).map(|index| format!("j{index}")).collect();
     let add = async {
@@ -139,6 +139,6 @@ async fn a_stop_does_not_wait_for_streams() {
     logged.stop_in_time().await;
     // The stream ends.
     let rest = async { while let Ok(Some(_)) = stream.response.chunk().await {} };
-    let ended = tokio::time::timeout(PATIENCE, rest).await;
+    let ended = tokio::time::timeout(WAIT_MAX, rest).await;
     assert!(ended.is_ok());
 }

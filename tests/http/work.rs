@@ -25,7 +25,7 @@ use crate::support::eventually;
 use crate::support::{Server, signal};
 
 /// A guard against a worker that does not end; no test waits this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Waits until the test creates the file `go`. Ends with the test, too.
 const WAIT: &str = r#"while [ -d "$DIR" ] && [ ! -e "$DIR/go" ]; do sleep 0.02; done;"#;
@@ -92,7 +92,7 @@ impl Worker {
     async fn says(&mut self, text: &str) -> String {
         let stderr = self.0.stderr.as_mut().expect("a pipe");
         let mut said = String::new();
-        let found = timeout(PATIENCE, async {
+        let found = timeout(WAIT_MAX, async {
             while !said.contains(text) {
                 let mut chunk = [0; 1024];
                 let read = stderr.read(&mut chunk).await.unwrap();
@@ -107,7 +107,7 @@ impl Worker {
 
     /// Waits until the worker has ended. Returns its exit code and what it wrote.
     async fn ended(self) -> (i32, Output) {
-        let output = timeout(PATIENCE, self.0.wait_with_output()).await;
+        let output = timeout(WAIT_MAX, self.0.wait_with_output()).await;
         let output = output.expect("the worker ends").unwrap();
         (output.status.code().expect("an exit code"), output)
     }

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::Server;
 
 /// A guard against a missing response; no test waits this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// A response as received.
 #[derive(Debug)]
@@ -148,6 +148,6 @@ pub async fn exchange(asked: &str, request: RequestBuilder) -> reqwest::Result<R
             asked: asked.to_owned(),
         })
     };
-    let received = timeout(PATIENCE, exchange).await;
+    let received = timeout(WAIT_MAX, exchange).await;
     received.unwrap_or_else(|_| panic!("{asked} hangs"))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// A guard against a condition that never becomes true; no test waits this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// How often a condition is checked again.
 const AGAIN: Duration = Duration::from_millis(20);
@@ -14,7 +14,7 @@ const AGAIN: Duration = Duration::from_millis(20);
 pub async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
     let began = Instant::now();
     while !condition().await {
-        assert!(began.elapsed() < PATIENCE, "not in time: {what}");
+        assert!(began.elapsed() < WAIT_MAX, "not in time: {what}");
         sleep(AGAIN).await;
     }
 }

@@ -137,7 +137,7 @@ async fn pass(
         if count == 0 {
             return Ok(());
         }
-        let network = state.wait_for(|state| !keeps_back(state.network, bytes));
+        let network = state.wait_for(|state| !withholds(state.network, bytes));
         let Ok(network) = network.await.map(|state| state.network) else {
             return Ok(());
         };
@@ -148,7 +148,7 @@ async fn pass(
     }
 }
 
-fn keeps_back(network: Network, bytes: Bytes) -> bool {
+fn withholds(network: Network, bytes: Bytes) -> bool {
     match network {
         Network::Silent => true,
         Network::OneWay => bytes == Bytes::Responses,

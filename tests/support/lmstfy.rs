@@ -13,7 +13,7 @@ use super::{Server, escape, eventually};
 pub use reply::{Job, Reply};
 
 /// A guard against a missing response; no test waits this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// A client for one namespace.
 ///
@@ -303,7 +303,7 @@ pub struct Poll {
 
 impl Poll {
     pub async fn reply(mut self) -> Reply {
-        let response = timeout(PATIENCE, self.connection.read_to_end()).await;
+        let response = timeout(WAIT_MAX, self.connection.read_to_end()).await;
         let response = response.unwrap_or_else(|_| panic!("{} hangs", self.asked));
         Reply::parse(self.asked, &response)
     }
@@ -358,6 +358,6 @@ pub async fn send_whole_body(server: &Server, method: &str, path: &str, body: &[
         }
         connection.read_to_end().await
     };
-    let response = timeout(PATIENCE, exchange()).await;
+    let response = timeout(WAIT_MAX, exchange()).await;
     Reply::parse(asked.clone(), &response.expect("an answer"))
 }

@@ -16,7 +16,7 @@ use super::programs::{program, unpacked};
 use super::server::signal;
 
 /// A guard against a cluster without a leader. A standby takes over 20 s after a crash, which is Patroni's minimum.
-const PATIENCE: Duration = Duration::from_secs(120);
+const WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// A cluster of two servers. Its programs end when it is dropped.
 #[derive(Debug)]
@@ -179,7 +179,7 @@ impl Patroni {
                 sleep(Duration::from_millis(50)).await;
             }
         };
-        let waited = timeout(PATIENCE, wait).await;
+        let waited = timeout(WAIT_MAX, wait).await;
         waited.unwrap_or_else(|_| panic!("the cluster does not settle: {self:?}"))
     }
 

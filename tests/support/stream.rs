@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Server;
 
 /// A guard against a stream without events; no test waits this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// An open stream of `/events`.
 pub struct Stream {
@@ -47,7 +47,7 @@ impl Stream {
     }
 
     async fn read(&mut self) {
-        let chunk = tokio::time::timeout(PATIENCE, self.response.chunk()).await;
+        let chunk = tokio::time::timeout(WAIT_MAX, self.response.chunk()).await;
         let chunk = chunk
             .expect("the stream sends a chunk")
             .expect("the stream is open");

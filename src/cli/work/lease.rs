@@ -58,11 +58,11 @@ async fn send_heartbeat(
     until: Option<Instant>,
 ) -> HeartbeatResult {
     let mut backoff = Backoff::new();
-    let patience = interval(length).max(Duration::from_secs(1));
+    let heartbeat_timeout = interval(length).max(Duration::from_secs(1));
     loop {
         let sent = Instant::now();
         let attempt = async {
-            match api.heartbeat(job, patience).await {
+            match api.heartbeat(job, heartbeat_timeout).await {
                 Ok(HeartbeatResult::Extended(Some(extended))) => {
                     let past = sent.elapsed();
                     Some(HeartbeatResult::Extended(Some(

@@ -13,7 +13,7 @@ use super::job::{Claim, Job, Lease};
 use crate::client::{Client, Error, Method, Request};
 
 /// Added to the time that a long poll takes.
-const PATIENCE: Duration = Duration::from_secs(15);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Maximum number of jobs of a consume.
 const COUNT_MAX: usize = 100;
@@ -52,7 +52,7 @@ impl Lmstfy {
             .query("timeout", &wait.as_secs())
             .query("ttr", &self.ttr.as_secs())
             .query("count", &count.min(COUNT_MAX))
-            .timeout(wait + PATIENCE)
+            .timeout(wait + RESPONSE_TIMEOUT)
             .send()
             .await;
         let received = Instant::now();

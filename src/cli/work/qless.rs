@@ -14,7 +14,7 @@ use super::job::{Claim, Job};
 use crate::client::{Client, Error, Response};
 
 /// Added to the time that a long poll takes.
-const PATIENCE: Duration = Duration::from_secs(15);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The statuses of a job that this worker does not run: it does not exist, or another worker has it.
 const LOST: [u16; 2] = [404, 409];
@@ -70,7 +70,7 @@ impl Qless {
         wait: Duration,
     ) -> Result<Vec<Job>, Error> {
         let data = json!({"queues": queues, "count": count, "wait": wait.as_secs_f64()});
-        let request = self.client.post(["get"]).timeout(wait + PATIENCE);
+        let request = self.client.post(["get"]).timeout(wait + RESPONSE_TIMEOUT);
         let response = request
             .json(&json!({"host": self.name, "data": data}))
             .send()
@@ -218,7 +218,7 @@ impl Qless {
 
     /// `/timeout` does not use up a retry, but does not check the worker either; so a heartbeat goes first.
     async fn hand_back(&self, job: &Job) -> Result<ReportResult, Error> {
-        match self.heartbeat(job, PATIENCE).await? {
+        match self.heartbeat(job, RESPONSE_TIMEOUT).await? {
             HeartbeatResult::Lost(why) => return Ok(ReportResult::Lost(why)),
             HeartbeatResult::Extended(_) => {}
         }

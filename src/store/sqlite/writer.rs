@@ -181,11 +181,11 @@ impl Connection {
         if let Some(checkpoints) = &mut self.checkpoints {
             checkpoints.wait();
         }
-        let patience = BUSY_TIMEOUT.as_millis().to_string();
+        let busy_timeout = BUSY_TIMEOUT.as_millis().to_string();
         for (pragma, value) in [
             ("busy_timeout", "0"),
             ("wal_checkpoint", "TRUNCATE"),
-            ("busy_timeout", &patience),
+            ("busy_timeout", &busy_timeout),
         ] {
             if let Err(error) = self.inner.pragma_update(None, pragma, value) {
                 tracing::warn!(%error, pragma, "failed to checkpoint the write-ahead log");

@@ -52,7 +52,7 @@ async fn undo_skips_jobs_that_can_no_longer_be_restored() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, gone).await.unwrap();
+    tokio::time::timeout(WAIT_MAX, gone).await.unwrap();
     let undone = undo(&engine, operation.id).await;
     assert_eq!((undone.restored, undone.not_restored), (7, 3));
     let skips = why(&engine, operation.id).await;
@@ -104,7 +104,7 @@ async fn operations_respawn_and_requeue_dead_jobs() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, dead).await.unwrap();
+    tokio::time::timeout(WAIT_MAX, dead).await.unwrap();
     let again = vec![enqueueing("orders", "taken")];
     engine.enqueue(again, Mode::Unique).await.unwrap();
     let operation = run(&engine, JobAction::Retry, "state:dead").await;

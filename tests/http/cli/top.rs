@@ -17,7 +17,7 @@ use crate::support::Server;
 use crate::support::keys::{UI_KEYS, VERA};
 
 /// A guard against a screen that never appears; no test waits this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// The program in its terminal.
 struct Terminal {
@@ -77,7 +77,7 @@ impl Terminal {
         let (parser, changed) = &*self.screen;
         let parser = parser.lock().unwrap();
         let (parser, waited) = changed
-            .wait_timeout_while(parser, PATIENCE, |it| !is(it.screen()))
+            .wait_timeout_while(parser, WAIT_MAX, |it| !is(it.screen()))
             .unwrap();
         assert!(
             !waited.timed_out(),
@@ -99,7 +99,7 @@ impl Terminal {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            assert!(began.elapsed() < PATIENCE, "the program does not end");
+            assert!(began.elapsed() < WAIT_MAX, "the program does not end");
             std::thread::sleep(Duration::from_millis(5));
         };
         self.until("the main screen", |screen| {

@@ -11,7 +11,7 @@ use super::Cli;
 use crate::support::Server;
 
 /// A guard against a missing line; no test waits this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 struct Watched {
     child: Child,
@@ -37,7 +37,7 @@ impl Watched {
     /// The next line of JSON for which `is` holds.
     fn until(&self, is: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let line = self.lines.recv_timeout(PATIENCE).expect("a line");
+            let line = self.lines.recv_timeout(WAIT_MAX).expect("a line");
             let value: Value = serde_json::from_str(&line).unwrap();
             if is(&value) {
                 return value;

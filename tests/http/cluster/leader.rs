@@ -14,7 +14,7 @@ use crate::support::{Server, postgres};
 const TAKEN_OVER: Duration = Duration::from_secs(30);
 
 /// A guard against an event that never happens; no test waits this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Time between two checks.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -62,7 +62,7 @@ impl Looker {
                 sleep(PAUSE).await;
             }
         };
-        timeout(PATIENCE, renewed).await.expect("there is a leader")
+        timeout(WAIT_MAX, renewed).await.expect("there is a leader")
     }
 }
 
@@ -88,7 +88,7 @@ async fn assert_maintained(server: &Server, looker: &mut Looker, round: u32) {
             sleep(PAUSE).await;
         }
     };
-    timeout(PATIENCE, kept).await.expect("maintenance runs");
+    timeout(WAIT_MAX, kept).await.expect("maintenance runs");
     work.pop("later").await;
 }
 
@@ -98,7 +98,7 @@ async fn pair_led_by_first() -> Option<(Pair, Looker, String)> {
     let one = Server::at_url(&database, &[]);
     let mut looker = Looker::at(&database).await;
     let first = looker
-        .wait_for_leader(PATIENCE, |name| !name.is_empty())
+        .wait_for_leader(WAIT_MAX, |name| !name.is_empty())
         .await;
     let other = Server::at_url(&database, &[]);
     let pair = Pair {

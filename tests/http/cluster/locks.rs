@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use super::Pair;
 
 /// A guard against an event that never happens; no test waits this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Time between two checks.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -41,7 +41,7 @@ async fn wait_for_second_attempt(database: &str) {
             sleep(PAUSE).await;
         }
     };
-    timeout(PATIENCE, retried).await.expect("a second attempt");
+    timeout(WAIT_MAX, retried).await.expect("a second attempt");
 }
 
 #[tokio::test]

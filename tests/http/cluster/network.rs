@@ -44,7 +44,7 @@ async fn connections_that_are_cut_lose_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_that_fall_silent_lose_nothing() {
+async fn connections_that_transmit_nothing_lose_nothing() {
     break_under_load(Network::Silent).await;
 }
 

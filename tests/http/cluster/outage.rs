@@ -23,7 +23,7 @@ const LEASE: Duration = Duration::from_secs(60);
 const ANSWERED: Duration = Duration::from_secs(60);
 
 /// A guard against a server that does not recover; no test waits this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// How long there is load between failures.
 pub const A_WHILE: Duration = Duration::from_millis(1_500);
@@ -76,7 +76,7 @@ pub async fn recovered(server: &Server) {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    let works = tokio::time::timeout(PATIENCE, works).await;
+    let works = tokio::time::timeout(WAIT_MAX, works).await;
     assert!(works.is_ok(), "the server does not recover");
 }
 
@@ -91,11 +91,11 @@ async fn is_unavailable(server: &Server, method: Method, path: &str, data: Optio
     if response.status == 200 {
         return false;
     }
-    turned_away(response);
+    assert_unavailable(response);
     true
 }
 
-fn turned_away(response: Response) {
+fn assert_unavailable(response: Response) {
     assert!(response.headers.contains_key("retry-after"), "{response:?}");
     response.checked().assert_rejected(503, "unavailable");
 }
@@ -185,8 +185,8 @@ async fn assert_all_rejected_in_time(server: &Server) {
     ];
     let requests = requests.into_iter().map(|(method, path, data)| async move {
         let asked = format!("{method} {path}");
-        let turned_away = is_unavailable(server, method, path, data).await;
-        assert!(turned_away, "{asked}: done, though there is no database");
+        let is_rejected = is_unavailable(server, method, path, data).await;
+        assert!(is_rejected, "{asked}: done, though there is no database");
     });
     let pages = ["/ui", "/ui/queues", "/health"]
         .into_iter()
@@ -203,8 +203,8 @@ async fn assert_all_rejected_in_time(server: &Server) {
     );
     // Not concurrently with the other check: only one runs at a time, and the other would be `busy`.
     let repair = Some(json!({"resolve": true}));
-    let turned_away = is_unavailable(server, Method::POST, "/check", repair).await;
-    assert!(turned_away, "repaired, though there is no database");
+    let is_rejected = is_unavailable(server, Method::POST, "/check", repair).await;
+    assert!(is_rejected, "repaired, though there is no database");
 }
 
 /// Checks that every request is rejected in time while the database is unavailable, and that the server recovers. The

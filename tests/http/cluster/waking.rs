@@ -12,7 +12,7 @@ use crate::support::metrics::wait_until_polling;
 use crate::support::{Server, Stream, database};
 
 /// A guard against an event that never happens; no test waits this long. Shorter than the timeouts of the polls.
-const PATIENCE: Duration = Duration::from_secs(45);
+const WAIT_MAX: Duration = Duration::from_secs(45);
 
 /// Within this time, notifications would arrive if servers with `--no-notify` sent any.
 const SILENCE: Duration = Duration::from_secs(2);
@@ -31,7 +31,7 @@ async fn polls_wake(pair: &Pair) {
             };
             let worker = one.by(&name);
             // The poll's own timeout is longer, so a response within the guard means that it was woken.
-            let poll = timeout(PATIENCE, worker.get(&path));
+            let poll = timeout(WAIT_MAX, worker.get(&path));
             let (put, woken) = tokio::join!(put, poll);
             let woken = woken.unwrap_or_else(|_| panic!("{queue}: not woken"));
             assert_eq!(woken.ok()["id"], put);
@@ -69,7 +69,7 @@ async fn a_poll_on_one_server_wakes_at_the_end_of_a_pause_that_began_on_the_othe
         // A claim of a paused queue alone would not list the worker.
         let path = format!("/get?queue={queue}&queue=idle&wait=60");
         let worker = other.by(&name);
-        let (woken, ()) = tokio::join!(timeout(PATIENCE, worker.get(&path)), paused);
+        let (woken, ()) = tokio::join!(timeout(WAIT_MAX, worker.get(&path)), paused);
         assert_eq!(woken.expect("the poll wakes").ok()["id"], id);
         let shown = one.client().get(&format!("/queue/{queue}")).await.ok();
         assert_eq!(shown["paused"], false);
@@ -94,7 +94,7 @@ async fn a_poll_on_one_server_is_woken_when_a_concurrency_limit_is_raised_on_the
         };
         let path = format!("/get/{queue}?wait=60");
         let worker = other.by(&name);
-        let (woken, ()) = tokio::join!(timeout(PATIENCE, worker.get(&path)), raised);
+        let (woken, ()) = tokio::join!(timeout(WAIT_MAX, worker.get(&path)), raised);
         assert_eq!(woken.expect("the poll wakes").ok()["meta"], 2);
     }
 }
@@ -120,7 +120,7 @@ async fn a_poll_is_served_although_its_notification_was_lost() {
         let queue = format!("lost{round}");
         let here = format!("http://{}/api/shop/{queue}?timeout=50", one.address);
         let there = format!("http://{}/api/shop/{queue}", other.address);
-        let waiting = timeout(PATIENCE, one.http.get(here).send());
+        let waiting = timeout(WAIT_MAX, one.http.get(here).send());
         let publish = async {
             wait_until_polling(one, 1).await;
             sqlx::raw_sql(silence).execute(&mut admin).await.unwrap();
@@ -157,7 +157,7 @@ async fn servers_notify_each_other_unless_disabled() {
                 word = listener.recv() => word.unwrap(),
             }
         };
-        let patience = if is_notified { PATIENCE } else { SILENCE };
+        let patience = if is_notified { WAIT_MAX } else { SILENCE };
         assert_eq!(timeout(patience, heard).await.is_ok(), is_notified);
     }
 }
@@ -184,11 +184,11 @@ async fn live_pages_of_one_server_show_changes_on_the_other() {
             return;
         };
         let mut feed = feed(&pair.one).await;
-        let shown = timeout(PATIENCE, feed_shows(&mut feed, 0)).await;
+        let shown = timeout(WAIT_MAX, feed_shows(&mut feed, 0)).await;
         assert!(shown.is_ok(), "the first event has the current counts");
         for n in 1..=3 {
             pair.other.client().add("work", json!({"meta": 1})).await;
-            let shown = timeout(PATIENCE, feed_shows(&mut feed, n)).await;
+            let shown = timeout(WAIT_MAX, feed_shows(&mut feed, n)).await;
             assert!(shown.is_ok(), "{options:?}: {n} jobs are not shown");
         }
     }

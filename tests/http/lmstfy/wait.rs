@@ -11,13 +11,13 @@ use crate::support::lmstfy::{Job, Lmstfy};
 use crate::support::metrics::wait_until_polling;
 
 /// Starts `count` consumers that wait.
-async fn crowd(server: &Server, lmstfy: &Lmstfy, at: &str, count: usize) -> JoinSet<Job> {
-    let mut crowd = JoinSet::new();
+async fn start_consumers(server: &Server, lmstfy: &Lmstfy, at: &str, count: usize) -> JoinSet<Job> {
+    let mut polls = JoinSet::new();
     for _ in 0..count {
-        crowd.spawn(lmstfy.poll(server, at).await.take());
+        polls.spawn(lmstfy.poll(server, at).await.take());
     }
     wait_until_polling(server, count).await;
-    crowd
+    polls
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn one_job_wakes_one_of_many_consumers() {
     const MANY: usize = 20;
     let server = start();
     let lmstfy = client(&server);
-    let mut waiting = crowd(&server, &lmstfy, "work?timeout=50", MANY).await;
+    let mut waiting = start_consumers(&server, &lmstfy, "work?timeout=50", MANY).await;
     for left in (0..MANY).rev() {
         let id = lmstfy.publish("work", "x").await;
         let job = waiting
@@ -83,7 +83,7 @@ async fn many_waiting_consumers_get_one_job_each() {
     let lmstfy = client(&server);
     let many = format!("[{}]", vec!["1"; MANY].join(","));
     for round in 0..3 {
-        let waiting = crowd(&server, &lmstfy, "work?timeout=50", MANY).await;
+        let waiting = start_consumers(&server, &lmstfy, "work?timeout=50", MANY).await;
         let mut ids: Vec<String> = match round {
             0 => lmstfy.bulk("work", many.clone()).await,
             // Published while others are consumed.
@@ -117,7 +117,7 @@ async fn many_waiting_consumers_get_one_job_each() {
 async fn with_fewer_jobs_than_consumers_the_others_keep_waiting() {
     let server = start();
     let lmstfy = client(&server);
-    let mut waiting = crowd(&server, &lmstfy, "work?timeout=50", 5).await;
+    let mut waiting = start_consumers(&server, &lmstfy, "work?timeout=50", 5).await;
     let mut ids: BTreeSet<String> = lmstfy.bulk("work", "[1, 2]").await.into_iter().collect();
     for _ in 0..2 {
         let job = waiting
@@ -237,7 +237,7 @@ async fn a_consumer_of_several_queues_prefers_earlier_queues() {
     }
     // Both jobs become due at about the same time. They can be consumed in any order.
     let lmstfy = client(&server);
-    let waiting = crowd(&server, &lmstfy, "high,low?timeout=50", 2).await;
+    let waiting = start_consumers(&server, &lmstfy, "high,low?timeout=50", 2).await;
     let mut ids = lmstfy.bulk("low?delay=1", "[1]").await;
     ids.extend(lmstfy.bulk("high?delay=1", "[1]").await);
     let mut got: Vec<String> = waiting

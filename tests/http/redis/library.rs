@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::redis::{CURRENT, server};
 
 /// A guard against a message that never comes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 fn connect(address: &str, protocol: &str) -> Connection {
     let client = Client::open(format!("redis://{address}/?protocol={protocol}")).unwrap();
@@ -20,7 +20,7 @@ async fn redis_rs_connects_runs_commands_and_subscribes() {
     let (_server, address) = server(&[]).await;
     for protocol in ["resp2", "resp3"] {
         let mut subscriber = connect(&address, protocol);
-        subscriber.set_read_timeout(Some(PATIENCE)).unwrap();
+        subscriber.set_read_timeout(Some(WAIT_MAX)).unwrap();
         let mut channel = subscriber.as_pubsub();
         channel.subscribe("ql:log").unwrap();
         let mut connection = connect(&address, protocol);

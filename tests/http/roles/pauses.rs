@@ -9,7 +9,7 @@ use super::{Browser, OLGA, VERA};
 use crate::support::Server;
 
 /// A longer wait is a hang.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// The row of a queue in the list that the command line reads.
 async fn row(browser: &Browser, queue: &str) -> Value {
@@ -183,7 +183,7 @@ async fn a_queue_resumes_at_the_end_of_its_pause() {
         server.client().wait_until_seen("w").await;
         pause("0.2").await;
     };
-    let (job, ()) = tokio::join!(tokio::time::timeout(PATIENCE, poll), ends);
+    let (job, ()) = tokio::join!(tokio::time::timeout(WAIT_MAX, poll), ends);
     assert_eq!(job.expect("the poll wakes").ok()["id"], "a");
     let shown = server.client().get("/queue/mail").await.ok();
     assert_eq!(shown["paused"], false);

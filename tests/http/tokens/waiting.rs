@@ -11,17 +11,17 @@ use crate::support::metrics::{metrics_when, wait_until_polling};
 use crate::support::{Server, log::Logged};
 
 /// A guard against a poll that does not end; no test waits this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Checks that a poll at `at` is rejected at once when `revoke` revokes its token, and that it does not get a later
 /// job.
-async fn is_turned_away(at: &Server, token: &str, right: &str, revoke: impl AsyncFnOnce()) {
+async fn assert_poll_rejected(at: &Server, token: &str, right: &str, revoke: impl AsyncFnOnce()) {
     // The previous poll has ended.
     wait_until_polling(at, 0).await;
     let path = format!("/api/ns/work?timeout=600&token={token}");
     let is_over = Cell::new(false);
     let poll = async {
-        let poll = timeout(PATIENCE, ask(at, Method::GET, &path)).await;
+        let poll = timeout(WAIT_MAX, ask(at, Method::GET, &path)).await;
         is_over.set(true);
         poll.expect("the poll ends when its token does").0
     };
@@ -45,13 +45,13 @@ async fn a_poll_ends_when_its_token_is_revoked() {
     let logged = Logged::with("warn", &[]);
     let server = &logged.server;
     let (token, right) = (made(server, "ns").await, made(server, "ns").await);
-    is_turned_away(server, &token, &right, async || {
+    assert_poll_rejected(server, &token, &right, async || {
         let path = format!("/token/ns/{token}");
         assert_eq!(ask(server, Method::DELETE, &path).await.0, 204);
     })
     .await;
     let token = created(&logged.database, &["ns"]);
-    is_turned_away(server, &token, &right, async || {
+    assert_poll_rejected(server, &token, &right, async || {
         printed(&logged.database, &["revoke", "ns", &token]);
     })
     .await;
@@ -70,7 +70,7 @@ async fn a_poll_ends_when_its_token_expires() {
     for options in [&[][..], &["--trust-client-clock"]] {
         let server = Server::with(options);
         let (token, right) = (expiring(&server).await, made(&server, "ns").await);
-        is_turned_away(&server, &token, &right, async || {}).await;
+        assert_poll_rejected(&server, &token, &right, async || {}).await;
     }
     let Some(pair) = pair() else {
         return;
@@ -78,7 +78,7 @@ async fn a_poll_ends_when_its_token_expires() {
     let right = made(&pair.one, "ns").await;
     for (here, there) in pair.both() {
         let token = expiring(here).await;
-        is_turned_away(there, &token, &right, async || {}).await;
+        assert_poll_rejected(there, &token, &right, async || {}).await;
     }
 }
 
@@ -90,13 +90,13 @@ async fn a_poll_on_another_server_ends_too() {
     let right = made(&pair.one, "ns").await;
     for (here, there) in pair.both() {
         let token = made(here, "ns").await;
-        is_turned_away(there, &token, &right, async || {
+        assert_poll_rejected(there, &token, &right, async || {
             let path = format!("/token/ns/{token}");
             assert_eq!(ask(here, Method::DELETE, &path).await.0, 204);
         })
         .await;
         let token = created(&pair.database, &["ns"]);
-        is_turned_away(there, &token, &right, async || {
+        assert_poll_rejected(there, &token, &right, async || {
             printed(&pair.database, &["revoke", "ns", &token]);
         })
         .await;

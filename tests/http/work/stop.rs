@@ -91,7 +91,7 @@ async fn a_second_signal_ends_the_grace_time() {
     let mut status = None;
     while status.is_none() {
         worker.terminate();
-        let wait = tokio::time::timeout(super::PATIENCE / 100, worker.0.wait());
+        let wait = tokio::time::timeout(super::WAIT_MAX / 100, worker.0.wait());
         status = wait.await.ok();
     }
     assert_eq!(status.unwrap().unwrap().code(), Some(0));

@@ -51,8 +51,8 @@ async fn counts(engine: &Engine) -> (i64, i64) {
     (of(EffectiveState::Waiting), of(EffectiveState::Running))
 }
 
-/// The numbers of jobs that were put and claimed lately.
-async fn lately(engine: &Engine) -> (i64, i64) {
+/// The numbers of jobs that were put and claimed in the last hour.
+async fn recent_totals(engine: &Engine) -> (i64, i64) {
     let from = minute(engine.now(None)) - 60;
     let spans = engine.series(Some(&queue()), from, 10, 7).await.unwrap();
     let all = spans
@@ -74,15 +74,19 @@ async fn a_crash_loses_statistics_and_events_but_no_counts() {
     put_and_claim(&engine).await;
     let (_copied, after) = crashed(folder.path()).await;
     assert_eq!(counts(&after).await, (1, 2));
-    assert_eq!(lately(&after).await, (0, 0));
+    assert_eq!(recent_totals(&after).await, (0, 0));
     assert_eq!(after.last_event().await.unwrap(), 0);
     assert_eq!(workers(&after).await, [("w".to_owned(), 2)]);
     assert_eq!(after.check(None).await.unwrap(), []);
     after.close().await;
     // Readers of the running engine find everything.
-    assert_eq!(lately(&engine).await, (3, 2));
+    assert_eq!(recent_totals(&engine).await, (3, 2));
     let (_copied, after) = crashed(folder.path()).await;
-    assert_eq!(lately(&after).await, (3, 2), "it was stored for the reader");
+    assert_eq!(
+        recent_totals(&after).await,
+        (3, 2),
+        "it was stored for the reader"
+    );
     assert!(after.last_event().await.unwrap() > 0);
     after.close().await;
     engine.close().await;
@@ -95,7 +99,7 @@ async fn a_stop_loses_nothing() {
     put_and_claim(&engine).await;
     engine.close().await;
     let engine = open(folder.path()).await;
-    assert_eq!(lately(&engine).await, (3, 2));
+    assert_eq!(recent_totals(&engine).await, (3, 2));
     assert!(engine.last_event().await.unwrap() > 0);
     assert_eq!(engine.count_workers().await.unwrap(), 1);
     assert_eq!(engine.check(None).await.unwrap(), []);

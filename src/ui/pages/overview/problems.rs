@@ -320,7 +320,7 @@ fn no_workers(overview: &OverviewView, now: i64) -> Option<Problem> {
         queue: None,
         shape: "stalled",
         text: format!(
-            "{}, but no qless worker has claimed in the last minute",
+            "{}, but no qless worker has been active in the last minute",
             plural(waiting, "waiting job", "waiting jobs")
         ),
         protocol: None,

@@ -56,7 +56,7 @@ fn waiting_without_workers_is_the_first_problem() {
     let found = problems(&overview, 1_000_000);
     assert_eq!(
         found[0].text,
-        "3 waiting jobs, but no qless worker has claimed in the last minute"
+        "3 waiting jobs, but no qless worker has been active in the last minute"
     );
     assert_eq!(found[1].text, "1 job stalled in mail");
     assert_eq!(found[1].address, "/ui/queues/mail/stalled");
