@@ -18,7 +18,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::client::Webhooks;
-use crate::engine::{AlertDelivery, Engine, Error};
+use crate::engine::{AlertDelivery, Engine, Error, keep_running};
 use crate::secret::SigningKey;
 use crate::ui::pages::overview::conditions::conditions;
 use crate::ui::pages::overview::load::load_overview;
@@ -49,12 +49,15 @@ pub fn start(engine: &Engine, settings: Option<&Settings>, stop: &CancellationTo
         return;
     };
     let (checked, stopped) = (engine.clone(), stop.clone());
-    tokio::spawn(async move { stopped.run_until_cancelled(run_checks(checked)).await });
+    tokio::spawn(async move {
+        let checks = keep_running("alerts", || run_checks(checked.clone()));
+        stopped.run_until_cancelled(checks).await
+    });
     let (sending, stopped) = (engine.clone(), stop.clone());
     tokio::spawn(async move {
-        stopped
-            .run_until_cancelled(run_deliveries(sending, settings))
-            .await
+        let deliveries = || run_deliveries(sending.clone(), settings.clone());
+        let deliveries = keep_running("deliveries of alerts", deliveries);
+        stopped.run_until_cancelled(deliveries).await
     });
 }
 

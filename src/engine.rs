@@ -8,6 +8,7 @@
 //! clock is used. The engine knows neither HTTP nor any protocol's JSON.
 
 mod audit;
+mod background;
 mod cache;
 pub mod claimants;
 mod clock;
@@ -41,6 +42,8 @@ pub use audit::{
     AUDIT_ANONYMOUS, AUDIT_DAYS_MAX, AUDIT_DAYS_MIN, AUDIT_ENTRIES_MAX, AUDIT_ENTRIES_OF_NAME_MAX,
     AUDIT_TARGET, AUDIT_TEXT_BYTES_MAX, Actor, AuditEntry, AuditFilter,
 };
+pub use background::keep_running;
+use cache::Shared;
 use claimants::Claimants;
 pub use clock::{Clock, ManualClock, Time};
 pub use consistency::Inconsistency;
@@ -91,7 +94,6 @@ use subscriptions::Subscriptions;
 pub use test_support::engine_without_tasks;
 pub use tokens::expiry::Expiry;
 pub use tokens::{Grant, Token, TokenError, Tokens};
-use unit_of_work::Shared;
 use unit_of_work::commit_times::CommitTimes;
 pub use unit_of_work::counters::{Summary, daily_bucket, daily_bucket_end};
 use unit_of_work::job_cache::JobCache;
@@ -305,22 +307,29 @@ impl Engine {
 
     /// Starts the background tasks.
     fn start_tasks(&self, options: &Options) {
-        self.spawn_task(self.clone().run_maintenance());
-        self.spawn_task(self.clone().run_wake_up_timer());
-        self.spawn_task(self.clone().run_operations());
+        self.spawn_task("maintenance", Engine::run_maintenance);
+        self.spawn_task("long polls", Engine::run_wake_up_timer);
+        self.spawn_task("operations", Engine::run_operations);
         if !self.readers().is_shared() {
             return;
         }
-        self.spawn_task(self.clone().poll_peers());
+        self.spawn_task("changes of other servers", Engine::poll_peers);
         if !options.no_notify {
-            self.spawn_task(self.clone().notify_peers());
-            self.spawn_task(self.clone().listen_to_peers());
+            self.spawn_task("notifications to other servers", Engine::notify_peers);
+            self.spawn_task("notifications of other servers", Engine::listen_to_peers);
         }
     }
 
-    fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let stop = self.0.stop.clone();
-        tokio::spawn(async move { stop.run_until_cancelled(task).await });
+    fn spawn_task<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        name: &'static str,
+        task: fn(Engine) -> F,
+    ) {
+        let engine = self.clone();
+        tokio::spawn(async move {
+            let running = keep_running(name, || task(engine.clone()));
+            engine.0.stop.run_until_cancelled(running).await;
+        });
     }
 
     /// Ends all long polls now, without jobs.
@@ -355,6 +364,13 @@ impl Engine {
     /// Whether the disk is full, so that new jobs are refused.
     pub fn is_full(&self) -> bool {
         self.0.writer.is_full()
+    }
+
+    /// The current time, which is not before the time of anything that any server has committed before this call. The
+    /// clocks of servers that share a database differ by the time that a reading of its clock takes.
+    async fn shared_now(&self) -> Result<Time> {
+        self.refresh_cache().await?;
+        Ok(self.now(None))
     }
 
     /// Whether requests carry the client's time.

@@ -3,24 +3,33 @@
 //! servers, or `switchyard token`, change any of it.
 
 use std::collections::HashSet;
-use std::sync::PoisonError;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::sleep;
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::model::config;
+use crate::engine::model::config::{self, Config};
 use crate::engine::model::job::QueueId;
-use crate::engine::model::queue;
+use crate::engine::model::queue::{self, Queues};
 use crate::engine::model::recurring;
+use crate::engine::model::tracked::{self, Tracked};
 use crate::engine::subscriptions::Subscriptions;
-use crate::engine::tokens;
-use crate::engine::unit_of_work::Shared;
+use crate::engine::tokens::{self, Tokens};
 use crate::engine::unit_of_work::transaction::Runner;
-
-use crate::engine::model::tracked;
 use crate::store::{Connection, Statement, StatementResult, StoreError};
+
+/// The caches, shared by all transactions and reads of a server.
+#[derive(Clone, Default)]
+pub struct Shared {
+    pub queues: Arc<Queues>,
+    pub config: Arc<Config>,
+    pub tracked: Arc<Tracked>,
+    pub tokens: Arc<Tokens>,
+    /// The database revision that the caches above have at least reached.
+    pub revision: Arc<Mutex<i64>>,
+}
 
 /// The statements that read everything. The revision is read first, so the rest is at least as new as the revision.
 pub fn all() -> Vec<Statement> {

@@ -69,16 +69,28 @@ impl SystemTask {
     }
 }
 
-/// A system task as a request to the writer. Its result is [`UnitOfWork::affected`].
+/// A system task as a request to the writer.
 pub struct SystemRequest {
     pub system_task: SystemTask,
+    pub done: Done,
+    pub sender: oneshot::Sender<Result<Done>>,
+}
+
+/// What a system task has done.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Done {
+    /// As [`UnitOfWork::affected`].
     pub affected: usize,
-    pub sender: oneshot::Sender<Result<usize>>,
+    /// As [`UnitOfWork::leaves_jobs`].
+    pub leaves_jobs: bool,
 }
 
 impl Task for SystemRequest {
     fn run(&mut self, work: &mut UnitOfWork) {
-        self.affected = work.affected;
+        self.done = Done {
+            affected: work.affected,
+            leaves_jobs: work.leaves_jobs,
+        };
     }
 
     fn system_task(&self) -> Option<SystemTask> {
@@ -86,7 +98,7 @@ impl Task for SystemRequest {
     }
 
     fn respond(self: Box<Self>, outcome: Result<()>) {
-        drop(self.sender.send(outcome.map(|()| self.affected)));
+        drop(self.sender.send(outcome.map(|()| self.done)));
     }
 }
 
@@ -227,8 +239,8 @@ impl Engine {
                 continue;
             }
             for _ in 0..BATCHES_MAX {
-                match self.run_system_task(SystemTask::Maintain(task)).await {
-                    Ok(jobs) if task.may_have_more(jobs) => {}
+                match self.submit_system_task(SystemTask::Maintain(task)).await {
+                    Ok(done) if done.leaves_jobs || task.may_have_more(done.affected) => {}
                     _ => break,
                 }
             }

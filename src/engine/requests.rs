@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
-use crate::engine::maintenance::{SystemRequest, SystemTask};
+use crate::engine::maintenance::{Done, SystemRequest, SystemTask};
 use crate::engine::unit_of_work::transaction::{Verb, WriteRequest};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::{BYTES_PER_WEIGHT, Engine, write_timeout};
@@ -49,14 +49,23 @@ impl Engine {
         }
     }
 
+    /// Runs a system task. Returns [`UnitOfWork::affected`].
     pub(in crate::engine) async fn run_system_task(
         &self,
         system_task: SystemTask,
     ) -> Result<usize> {
+        let done = self.submit_system_task(system_task).await?;
+        Ok(done.affected)
+    }
+
+    pub(in crate::engine) async fn submit_system_task(
+        &self,
+        system_task: SystemTask,
+    ) -> Result<Done> {
         let (sender, receiver) = oneshot::channel();
         let task = Box::new(SystemRequest {
             system_task,
-            affected: 0,
+            done: Done::default(),
             sender,
         });
         let waiting = self.queue_request(WriteRequest {

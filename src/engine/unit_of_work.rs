@@ -23,10 +23,11 @@ pub mod time_series;
 pub mod transaction;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
+use crate::engine::cache::Shared;
 use crate::engine::clock::Time;
 use crate::engine::events::Events;
 use crate::engine::metrics::CountedEvents;
@@ -37,7 +38,7 @@ use crate::engine::model::queue::{Queue, Queues};
 use crate::engine::model::recurring::Recurring;
 use crate::engine::model::tracked::Tracked;
 use crate::engine::operations::OperationChanges;
-use crate::engine::tokens::{TokenChanges, Tokens};
+use crate::engine::tokens::TokenChanges;
 use crate::engine::unit_of_work::counters::Counters;
 use crate::engine::unit_of_work::recent::Deferred;
 use crate::engine::unit_of_work::spawn::Spawned;
@@ -102,17 +103,6 @@ struct Candidates {
     is_cut: bool,
 }
 
-/// State shared by all transactions of a server.
-#[derive(Clone, Default)]
-pub struct Shared {
-    pub queues: Arc<Queues>,
-    pub config: Arc<Config>,
-    pub tracked: Arc<Tracked>,
-    pub tokens: Arc<Tokens>,
-    /// The database revision that the caches above have at least reached.
-    pub revision: Arc<Mutex<i64>>,
-}
-
 /// The loaded jobs, and everything else that the transaction writes.
 pub struct UnitOfWork {
     /// The time of the transaction.
@@ -130,6 +120,8 @@ pub struct UnitOfWork {
     pub spawned: Spawned,
     /// How many rows a system task has changed or deleted; for empty queues, 1 if some are left to check.
     pub affected: usize,
+    /// Whether a maintenance task has left jobs to its next transaction, because of their size.
+    pub leaves_jobs: bool,
     /// Whether any poll waits, so that wake-ups must be collected.
     pub has_subscribers: bool,
     /// What is stored later.
@@ -217,6 +209,7 @@ impl UnitOfWork {
             ticks: 0,
             spawned: Spawned::default(),
             affected: 0,
+            leaves_jobs: false,
             has_subscribers,
             deferred: Deferred::default(),
             revision: None,

@@ -14,6 +14,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::limits::Limits;
+use crate::engine::keep_running;
 use crate::metrics::{Gauge, GaugeGuard};
 use crate::request::network;
 
@@ -370,7 +371,9 @@ impl Connections {
             opened: Arc::default(),
             gauge,
         });
-        tokio::spawn(watch(Arc::downgrade(&connections), Ticks::of(&limits)));
+        let (watched, ticks) = (Arc::downgrade(&connections), Ticks::of(&limits));
+        let watch = move || watch(Weak::clone(&watched), ticks);
+        tokio::spawn(keep_running("limits of connections", watch));
         connections
     }
 

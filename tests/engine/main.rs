@@ -7,6 +7,7 @@ mod bodies;
 mod bounds;
 mod chains;
 mod claims;
+mod clocks;
 #[path = "../support/database.rs"]
 mod database;
 mod dead;
@@ -18,6 +19,9 @@ mod eventually;
 mod history;
 mod idle;
 mod limits;
+#[expect(dead_code, reason = "the tests of the server use the rest")]
+#[path = "../support/link.rs"]
+mod link;
 mod links;
 mod long_parts;
 mod model;

@@ -5,19 +5,23 @@ use std::collections::HashMap;
 use crate::engine::clock::Time;
 use crate::engine::maintenance::deletions;
 use crate::engine::model::job::JobKey;
-use crate::engine::model::job_rows::job_columns;
+use crate::engine::model::job_rows::{job_bytes, job_columns};
 use crate::engine::tokens::EXPIRED_BATCH;
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::long_parts::LONG_PARTS_MAX;
 use crate::engine::verbs::admin::queues::{PAUSE_BATCH, end_pauses};
 use crate::engine::verbs::leases;
-use crate::store::{Connection, Statement, StoreError};
+use crate::store::{Connection, Row, Statement, StoreError};
 
 /// Rows per task and transaction. Writing that many takes about 20 ms, so requests do not wait long.
 pub const BATCH: i64 = 2_000;
 
 /// Leases expired per transaction.
 const EXPIRE_BATCH: i64 = 500;
+
+/// Bytes of jobs that are promoted, or whose leases expire, per transaction, not counting the last job: SQLite writes
+/// the whole row of a job with each change.
+const MOVED_BYTES_MAX: i64 = 4 << 20;
 
 /// The maintenance tasks. Each runs in a transaction of its own, so that a failing or slow one does not hold up the
 /// others, and processes a bounded number of rows. Except for `CleanUpStatistics`, it runs again at once while there
@@ -136,8 +140,8 @@ pub async fn run_task(
     let find = match task {
         MaintenanceTask::PromoteDue => {
             let clients = i64::from(trust_client_clock);
-            let promote = Statement::new(PROMOTE, [now.0.into(), batch, clients.into()]);
-            return promote_due(connection, work, promote).await;
+            let due = Statement::new(DUE, [now.0.into(), batch, clients.into()]);
+            return promote_due(connection, work, due).await;
         }
         MaintenanceTask::ExpireLeases => {
             let expired = Statement::new(EXPIRED_LEASES, [now.0.into(), batch]);
@@ -171,12 +175,43 @@ pub async fn run_task(
         .map(drop)
 }
 
-/// Moves the due jobs that `promote` finds to waiting.
+/// The numbers and versions of the jobs that `find` finds; of large ones, only the first, and the next run of the task
+/// continues.
+async fn find_to_move(
+    connection: &mut Connection,
+    work: &mut UnitOfWork,
+    find: Statement,
+) -> Result<Vec<(i64, i64)>, StoreError> {
+    let answers = connection.run(vec![find]).await?;
+    let rows = answers.iter().flat_map(|answer| &answer.rows);
+    let read = |row: &Row| Ok(((row.int(0)?, row.int(1)?), row.int(2)?));
+    let found = rows.map(read).collect::<Result<Vec<_>, StoreError>>()?;
+    let (count, mut bytes) = (found.len(), 0);
+    let fits = |(_, size): &((i64, i64), i64)| {
+        let fits = bytes < MOVED_BYTES_MAX;
+        bytes += size;
+        fits
+    };
+    let first: Vec<_> = found
+        .into_iter()
+        .take_while(fits)
+        .map(|(job, _)| job)
+        .collect();
+    work.leaves_jobs = first.len() < count;
+    Ok(first)
+}
+
+/// Moves the due jobs that `due` finds to waiting.
 async fn promote_due(
     connection: &mut Connection,
     work: &mut UnitOfWork,
-    promote: Statement,
+    due: Statement,
 ) -> Result<(), StoreError> {
+    let jobs = find_to_move(connection, work, due).await?;
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let promote = Statement::of_rows(PROMOTE, &jobs);
     let answers = connection.run(vec![promote]).await?;
     for row in answers.iter().flat_map(|answer| &answer.rows) {
         work.count_promoted(row.int(0)?, 1);
@@ -192,7 +227,12 @@ async fn expire_leases(
     work: &mut UnitOfWork,
     expired: Statement,
 ) -> Result<(), StoreError> {
-    let answers = connection.run(vec![expired]).await?;
+    let jobs = find_to_move(connection, work, expired).await?;
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let load = Statement::of_rows(LOAD_EXPIRED, &jobs);
+    let answers = connection.run(vec![load]).await?;
     let rows = answers.iter().flat_map(|answer| &answer.rows);
     let mut keys = rows
         .map(|row| work.add_row(row))
@@ -202,6 +242,7 @@ async fn expire_leases(
     };
     while long_parts(&keys, work).bytes > LONG_PARTS_MAX && keys.len() > 1 {
         keys.truncate(keys.len() / 2);
+        work.leaves_jobs = true;
     }
     let long = long_parts(&keys, work).statements();
     if !long.is_empty() {
@@ -231,21 +272,34 @@ pub fn save_seen(seen: &HashMap<String, Time>, trust_client_clock: bool) -> Stat
 // after waiting for a row lock, Postgres checks again only the condition outside the subselect, and a changed row has
 // another version.
 
-const PROMOTE: &str = "
-UPDATE jobs SET state = {waiting}, version = version + 1 WHERE state = {scheduled} AND (seq, version) IN (
-    SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
+/// Due jobs: number, version, size.
+const DUE: &str = concat!(
+    "SELECT j.seq, j.version, ",
+    job_bytes!(row),
+    " FROM queues AS q CROSS JOIN jobs AS j
     WHERE j.queue = q.id AND j.state = {scheduled} AND j.ready_at <= $1 AND (q.protocol <> 'qless' OR $3 = 0)
-    LIMIT $2 + 0 {skip_locked:j})
+    LIMIT $2 + 0 {skip_locked:j}"
+);
+
+const PROMOTE: &str = "
+UPDATE jobs SET state = {waiting}, version = version + 1
+WHERE state = {scheduled} AND (seq, version) IN (SELECT int(0), int(1) FROM rows($1))
 RETURNING queue";
 
-/// Not qless, where a worker may continue after its lease has expired until another one claims the job.
+/// Jobs whose leases have expired: number, version, size. Not of qless, where a worker may continue after its lease has
+/// expired until another one claims the job.
 const EXPIRED_LEASES: &str = concat!(
+    "SELECT j.seq, j.version, ",
+    job_bytes!(row),
+    " FROM queues AS q CROSS JOIN jobs AS j
+    WHERE q.protocol <> 'qless' AND j.queue = q.id AND j.state = {running} AND j.lease_until <= $1
+    LIMIT $2 + 0 {skip_locked:j}"
+);
+
+const LOAD_EXPIRED: &str = concat!(
     "SELECT ",
     job_columns!(short),
-    " FROM (SELECT j.seq, j.version FROM queues AS q CROSS JOIN jobs AS j
-            WHERE q.protocol <> 'qless' AND j.queue = q.id AND j.state = {running} AND j.lease_until <= $1
-            LIMIT $2 + 0 {skip_locked:j}) AS c
-    CROSS JOIN jobs AS j WHERE j.seq = c.seq AND j.version = c.version"
+    " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) AND j.version = k.int(1)"
 );
 
 const FORGET_WORKERS: &str = "

@@ -85,6 +85,13 @@ macro_rules! job_bytes {
              + coalesce(octet_length(j.work_state), 0) + coalesce(octet_length(j.failure_message), 0)
              + coalesce(octet_length(j.klass), 0) + coalesce(octet_length(j.attributes), 0) AS BIGINT)")
     };
+    // The size of its row, without a long body, which is a row of its own: about what SQLite writes when the job
+    // changes.
+    (row) => {
+        "CAST(octet_length(j.body) + octet_length(j.history) + octet_length(j.tags)
+             + coalesce(octet_length(j.work_state), 0) + coalesce(octet_length(j.failure_message), 0)
+             + coalesce(octet_length(j.klass), 0) + coalesce(octet_length(j.attributes), 0) AS BIGINT)"
+    };
     // With its dependencies and dependents. Each counts as an ID of the greatest length, because to read the IDs would
     // cost as much as to load the job.
     (with_edges) => {

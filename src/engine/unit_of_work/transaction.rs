@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use crate::engine::BYTES_PER_WEIGHT;
-use crate::engine::cache;
+use crate::engine::cache::{self, Shared};
 use crate::engine::clock::{Clock, Time};
 use crate::engine::error::{Error, Result};
 use crate::engine::events;
@@ -31,7 +31,7 @@ use crate::engine::unit_of_work::long_parts::LONG_PARTS_MAX;
 use crate::engine::unit_of_work::recent::{Recent, Unsaved};
 use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::transaction::claims::run_claims;
-use crate::engine::unit_of_work::{Audit, InsertionNumbers, Shared, UnitOfWork};
+use crate::engine::unit_of_work::{Audit, InsertionNumbers, UnitOfWork};
 use crate::store::{Connection, GroupRunner, Statement, StoreError};
 use crate::traces::Trace;
 pub use request::{Task, Verb, WriteRequest};

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::AuthMethod;
-use crate::engine::{Engine, Result};
+use crate::engine::{Engine, Result, keep_running};
 use crate::request::network;
 use crate::secret::Hash;
 use crate::ui::http::Dashboard;
@@ -76,7 +76,8 @@ impl Feed {
         }));
         let task = feed.clone();
         tokio::spawn(async move {
-            stop.run_until_cancelled(task.run()).await;
+            let running = keep_running("live feed", || task.clone().run());
+            stop.run_until_cancelled(running).await;
         });
         feed
     }
@@ -104,7 +105,7 @@ impl Feed {
         Ok(counts)
     }
 
-    async fn run(&self) {
+    async fn run(self) {
         let mut changes = self.0.engine.changes();
         loop {
             while self.0.news.receiver_count() == 0 {

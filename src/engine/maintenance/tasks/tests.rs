@@ -7,7 +7,7 @@ use crate::engine::audit;
 use crate::engine::maintenance::SystemTask;
 use crate::engine::maintenance::deletions::{DeleteJobs, JobSet};
 use crate::engine::model::job::QueueKey;
-use crate::engine::test_support::{read_number, run_statements};
+use crate::engine::test_support::{read_number, run_sql, run_statements};
 use crate::engine::unit_of_work::Needs;
 use crate::engine::unit_of_work::time_series::{HOUR, minute};
 use crate::engine::verbs::admin::sessions;
@@ -136,6 +136,58 @@ async fn up_to_500_expired_leases_are_returned_at_once() {
             count - first
         );
         engine.destroy(queue()).await.unwrap();
+    }
+    engine.close().await;
+}
+
+/// Gives each job a row of this size.
+const GROW: &str = "
+UPDATE jobs SET work_state = substr(hex(zeroblob(1048576)), 1, $1 - octet_length(body) - octet_length(history)
+    - octet_length(tags) - coalesce(octet_length(klass), 0) - coalesce(octet_length(attributes), 0))
+WHERE (seq, version) IN (SELECT seq, version FROM jobs)";
+
+/// How many of ten jobs with rows of this size one transaction of the task processes, and whether the task continues.
+async fn large_jobs(engine: &Engine, task: MaintenanceTask, size: i64) -> (usize, bool) {
+    publish_long_ago(engine, 10, 0).await;
+    let claim = Claim {
+        lease_s: Some(1.0),
+        ..Claim::of(queue(), "", 10)
+    };
+    engine.claim(claim, long_ago(engine)).await.unwrap();
+    run_statements(engine, [Statement::new(GROW, [size.into()])]).await;
+    if task == MaintenanceTask::PromoteDue {
+        run_sql(engine, MAKE_DUE).await;
+    }
+    let run = async || {
+        let done = engine.submit_system_task(SystemTask::Maintain(task)).await;
+        done.map(|done| (done.affected, done.leaves_jobs)).unwrap()
+    };
+    let first = run().await;
+    let mut left = 10 - first.0;
+    while left > 0 {
+        let (more, leaves_jobs) = run().await;
+        left -= more;
+        assert_eq!(leaves_jobs, left > 0, "{left} are left");
+    }
+    engine.flush().await.unwrap();
+    first
+}
+
+const MAKE_DUE: &str = "
+UPDATE jobs SET state = {scheduled}, lease_id = NULL, lease_until = NULL, worker = NULL
+WHERE (seq, version) IN (SELECT seq, version FROM jobs)";
+
+#[tokio::test]
+async fn jobs_of_4_mib_are_promoted_at_once_or_expire_at_once() {
+    let engine = engine().await;
+    for task in [MaintenanceTask::PromoteDue, MaintenanceTask::ExpireLeases] {
+        // The last job may exceed the limit.
+        for (size, expected) in [(1_048_575, 5), (1_048_576, 4), (1_048_577, 4)] {
+            let done = large_jobs(&engine, task, size).await;
+            assert_eq!(done, (expected, true), "{task:?}, {size} bytes each");
+        }
+        // A single job may be larger.
+        assert_eq!(large_jobs(&engine, task, 2_000_000).await, (3, true));
     }
     engine.close().await;
 }

@@ -19,7 +19,7 @@ impl Engine {
     }
 
     async fn delete_in_batches(&self, queue: QueueKey, set: JobSet, count: usize) -> Result<usize> {
-        let until = self.now(None);
+        let until = self.shared_now().await?;
         let mut done = 0;
         while done < count {
             let what = DeleteJobs {

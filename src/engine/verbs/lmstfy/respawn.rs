@@ -14,7 +14,7 @@ impl Engine {
     /// Respawns up to `count` dead jobs of the queue, oldest first, each with one attempt and a time to live of `ttl_s`
     /// seconds (0: no limit). Returns how many. Large numbers are split over several transactions.
     pub async fn respawn(&self, queue: QueueKey, count: usize, ttl_s: u32) -> Result<usize> {
-        let until = self.now(None);
+        let until = self.shared_now().await?;
         let mut batches = Batches::of(count, MOVE_BATCH);
         while let Some(batch) = batches.next() {
             let oldest = Oldest::Dead {

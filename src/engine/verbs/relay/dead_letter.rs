@@ -74,7 +74,7 @@ impl Engine {
         queue: QueueKey,
         count: usize,
     ) -> Result<ReenqueueResult> {
-        let until = self.now(None);
+        let until = self.shared_now().await?;
         let mut batches = Batches::of(count, MOVE_BATCH);
         let (mut all, mut after) = (ReenqueueResult::default(), None);
         while let Some(batch) = batches.next() {
