@@ -159,6 +159,8 @@ pub struct Options {
     pub counted_queues: Option<usize>,
     /// Requests that would create more queues fail; [`MAX_QUEUES`] by default.
     pub max_queues: Option<u32>,
+    /// Bytes of the rows of dependents that a transaction releases; 4 MiB by default.
+    pub released_bytes_max: Option<usize>,
     /// Opened for one command, while a server may have the database open: no background tasks run.
     pub without_tasks: bool,
     /// Opened for one command that needs the database for itself: no server may have it open, and no background tasks
@@ -239,7 +241,7 @@ impl Engine {
             .await
             .map_err(|error| Error::Store(error.to_string()))?;
         let peers = Arc::new(Peers::join(&mut store.connection).await?);
-        let (readers, shared) = (store.readers, Shared::default());
+        let (readers, shared) = (store.readers, Shared::new(options.released_bytes_max));
         let clock = Arc::new(Clock::with(options.clock.clone()));
         if let Some(fresh) = readers.status().await? {
             clock.synchronize(fresh.now);

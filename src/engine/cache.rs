@@ -20,7 +20,7 @@ use crate::engine::tokens::{self, Tokens};
 use crate::engine::unit_of_work::transaction::Runner;
 use crate::store::{Connection, Statement, StatementResult, StoreError};
 
-/// The caches, shared by all transactions and reads of a server.
+/// The caches and settings, shared by all transactions and reads of a server.
 #[derive(Clone, Default)]
 pub struct Shared {
     pub queues: Arc<Queues>,
@@ -29,6 +29,17 @@ pub struct Shared {
     pub tokens: Arc<Tokens>,
     /// The database revision that the caches above have at least reached.
     pub revision: Arc<Mutex<i64>>,
+    /// [`Options::released_bytes_max`](crate::engine::Options).
+    pub released_bytes_max: Option<usize>,
+}
+
+impl Shared {
+    pub fn new(released_bytes_max: Option<usize>) -> Shared {
+        Shared {
+            released_bytes_max,
+            ..Shared::default()
+        }
+    }
 }
 
 /// The statements that read everything. The revision is read first, so the rest is at least as new as the revision.

@@ -5,6 +5,7 @@ pub mod empty_queues;
 pub mod flush;
 pub mod fold_series;
 pub mod prune;
+pub mod releases;
 pub mod sample_waiting;
 pub mod tasks;
 
@@ -32,6 +33,8 @@ pub enum SystemTask {
     StoreRecent,
     /// A maintenance task. Only the leader runs it.
     Maintain(MaintenanceTask),
+    /// Releases a bounded batch of the dependents of the completed job with this number.
+    ReleaseDependents(i64),
     /// Deletes a bounded part of everything.
     FlushPart,
     /// Deletes all jobs, queues, options and statistics. Tokens, sessions, alert rules and the audit log remain.
@@ -111,6 +114,9 @@ impl Runner {
         work: &mut UnitOfWork,
     ) -> Result<Vec<Statement>, StoreError> {
         match system_task {
+            SystemTask::ReleaseDependents(seq) => {
+                releases::release(connection, work, Some(*seq)).await?;
+            }
             SystemTask::FlushPart => flush::part(connection, work).await?,
             SystemTask::Flush => return Ok(flush::everything()),
             SystemTask::Repair(parameters, problems) => {
@@ -173,6 +179,7 @@ impl Runner {
             | SystemTask::Run(_)
             | SystemTask::Maintain(_)
             | SystemTask::FlushPart
+            | SystemTask::ReleaseDependents(_)
             | SystemTask::DeleteJobs(_) => {}
         }
         Ok(())
@@ -239,7 +246,10 @@ impl Engine {
                 continue;
             }
             for _ in 0..BATCHES_MAX {
-                match self.submit_system_task(SystemTask::Maintain(task)).await {
+                match self
+                    .submit_system_task(SystemTask::Maintain(task), None)
+                    .await
+                {
                     Ok(done) if done.leaves_jobs || task.may_have_more(done.affected) => {}
                     _ => break,
                 }

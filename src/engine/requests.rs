@@ -54,13 +54,15 @@ impl Engine {
         &self,
         system_task: SystemTask,
     ) -> Result<usize> {
-        let done = self.submit_system_task(system_task).await?;
+        let done = self.submit_system_task(system_task, None).await?;
         Ok(done.affected)
     }
 
+    /// Runs a system task, at the client's time if it applies.
     pub(in crate::engine) async fn submit_system_task(
         &self,
         system_task: SystemTask,
+        now: Option<Time>,
     ) -> Result<Done> {
         let (sender, receiver) = oneshot::channel();
         let task = Box::new(SystemRequest {
@@ -70,7 +72,7 @@ impl Engine {
         });
         let waiting = self.queue_request(WriteRequest {
             needs: Needs::default(),
-            now: None,
+            now,
             weight: 1,
             task,
             actor: self.1.clone(),

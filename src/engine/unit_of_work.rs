@@ -17,6 +17,7 @@ pub mod long_parts;
 pub mod needs;
 mod queues;
 pub mod recent;
+pub mod releases;
 pub mod save;
 pub mod spawn;
 pub mod time_series;
@@ -150,12 +151,10 @@ pub struct UnitOfWork {
     removed: Vec<(Job, i64)>,
     /// Dependencies `(job, needs)` to add (true) or remove.
     edges: HashMap<(i64, i64), bool, RandomState>,
-    /// Jobs of which all dependencies are removed, before others are added.
-    cut_jobs: Vec<(i64,)>,
-    /// Jobs of which all dependents are removed, before others are added.
-    cut_needs: Vec<(i64,)>,
-    /// Dependencies to remove on jobs that are not loaded: job, and scope and ID of the other one.
-    cut_edges: Vec<(i64, i64, String)>,
+    /// What else is removed, before dependencies are added.
+    cuts: dependencies::Cuts,
+    /// Completed jobs whose dependents are released in later transactions.
+    pub releases: releases::Releases,
     /// Dependents of jobs that are not fully loaded, for cycle detection.
     dependents: HashMap<String, Vec<String>>,
     /// The read limit that cycle detection reached, if any.
@@ -228,9 +227,8 @@ impl UnitOfWork {
             loaded_bytes: 0,
             removed: Vec::new(),
             edges: HashMap::default(),
-            cut_jobs: Vec::new(),
-            cut_needs: Vec::new(),
-            cut_edges: Vec::new(),
+            cuts: dependencies::Cuts::default(),
+            releases: releases::Releases::new(shared.released_bytes_max),
             dependents: HashMap::new(),
             cycle_search_limit: None,
             dependents_counted: usize::MAX,

@@ -132,6 +132,8 @@ mod redis;
 #[cfg(test)]
 mod relay;
 #[cfg(test)]
+mod releases;
+#[cfg(test)]
 mod request_id;
 #[cfg(test)]
 mod requeue;

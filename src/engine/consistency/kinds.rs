@@ -99,7 +99,7 @@ SELECT list(d.job, d.needs),
          WHEN n.state = {complete} THEN 'job \"' || j.id || '\" depends on \"' || n.id || '\", which is complete'
          ELSE 'job \"' || j.id || '\" has a dependency on \"' || n.id || '\" but is not in state depends' END
 FROM dependencies AS d LEFT JOIN jobs AS j ON j.seq = d.job LEFT JOIN jobs AS n ON n.seq = d.needs
-WHERE j.id IS NULL OR n.id IS NULL OR n.state = {complete} OR j.state <> {depends} LIMIT 1000",
+WHERE d.needs > 0 AND (j.id IS NULL OR n.id IS NULL OR n.state = {complete} OR j.state <> {depends}) LIMIT 1000",
         repair: "
 DELETE FROM dependencies WHERE (job, needs) IN (
     SELECT k.int(0), k.int(1) FROM rows($1) AS k

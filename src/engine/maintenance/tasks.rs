@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::engine::clock::Time;
-use crate::engine::maintenance::deletions;
+use crate::engine::maintenance::{deletions, releases};
 use crate::engine::model::job::JobKey;
 use crate::engine::model::job_rows::{job_bytes, job_columns};
 use crate::engine::tokens::EXPIRED_BATCH;
@@ -30,6 +30,9 @@ const MOVED_BYTES_MAX: i64 = 4 << 20;
 pub enum MaintenanceTask {
     /// Changes due jobs from scheduled to waiting.
     PromoteDue,
+    /// Releases the dependents of completed jobs that were too large for the transactions of the completions, and whose
+    /// server has stopped or whose client has disconnected.
+    ReleaseDependents,
     /// Removes pauses that have ended.
     EndPauses,
     /// Ends expired leases, except for qless.
@@ -58,8 +61,9 @@ pub enum MaintenanceTask {
 }
 
 impl MaintenanceTask {
-    const ALL: [MaintenanceTask; 13] = [
+    const ALL: [MaintenanceTask; 14] = [
         MaintenanceTask::PromoteDue,
+        MaintenanceTask::ReleaseDependents,
         MaintenanceTask::EndPauses,
         MaintenanceTask::ExpireLeases,
         MaintenanceTask::DeleteExpired,
@@ -121,6 +125,7 @@ impl MaintenanceTask {
             | MaintenanceTask::EmptyDeletedQueues
             | MaintenanceTask::DeleteOldComplete
             | MaintenanceTask::DeleteSurplusComplete
+            | MaintenanceTask::ReleaseDependents
             // Reports whether queues are left to check.
             | MaintenanceTask::DeleteEmptyQueues => jobs > 0,
             _ => i64::try_from(jobs).is_ok_and(|jobs| jobs >= self.batch()),
@@ -154,6 +159,9 @@ pub async fn run_task(
             let forgotten: u64 = answers.iter().map(|answer| answer.affected).sum();
             work.affected += usize::try_from(forgotten).unwrap_or(usize::MAX);
             return Ok(());
+        }
+        MaintenanceTask::ReleaseDependents => {
+            return releases::release(connection, work, None).await;
         }
         MaintenanceTask::DeleteExpired => deletions::expired(now),
         MaintenanceTask::DeleteOldDead => deletions::old_dead(now),

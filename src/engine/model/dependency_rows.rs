@@ -1,4 +1,8 @@
 //! Writes sets of dependencies.
+//!
+//! A row `(job, needs)` with a negative `needs` is a *satisfied* dependency: the job with the number `-needs` was
+//! completed, and its dependents are released in later transactions (`maintenance/releases.rs`). All that reads the
+//! dependencies of a job ignores it.
 
 use crate::store::Statement;
 
@@ -22,6 +26,11 @@ pub fn remove_all_dependents(jobs: &[(i64,)]) -> Statement {
     Statement::of_rows(REMOVE_ALL_DEPENDENTS, jobs)
 }
 
+/// Adds a satisfied dependency for each dependent of jobs.
+pub fn satisfy_all_dependents(jobs: &[(i64,)]) -> Statement {
+    Statement::of_rows(SATISFY_ALL_DEPENDENTS, jobs)
+}
+
 /// Removes dependencies on jobs that are not loaded: job, and scope and ID of the other one.
 pub fn remove_dependencies_on(edges: &[(i64, i64, String)]) -> Statement {
     Statement::of_rows(REMOVE_DEPENDENCIES_ON, edges)
@@ -39,6 +48,11 @@ const REMOVE_ALL_DEPENDENCIES: &str =
 
 const REMOVE_ALL_DEPENDENTS: &str =
     "DELETE FROM dependencies WHERE needs IN (SELECT int(0) FROM rows($1))";
+
+const SATISFY_ALL_DEPENDENTS: &str = "
+INSERT INTO dependencies (job, needs)
+SELECT d.job, -d.needs FROM rows($1) AS k CROSS JOIN dependencies AS d WHERE d.needs = k.int(0)
+ON CONFLICT (job, needs) DO NOTHING";
 
 const REMOVE_DEPENDENCIES_ON: &str = "
 DELETE FROM dependencies WHERE (job, needs) IN (

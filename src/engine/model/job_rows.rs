@@ -39,7 +39,7 @@ macro_rules! job_columns {
          j.version, j.warned, j.spawned_from, j.expires_at, CAST(NULL AS TEXT), j.timeout_s, CAST(NULL AS TEXT),
          j.updated_at,
          (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM (SELECT needs FROM dependencies WHERE job = j.seq
-            LIMIT 100) AS d JOIN jobs AS o ON o.seq = d.needs),
+            AND needs > 0 LIMIT 100) AS d JOIN jobs AS o ON o.seq = d.needs),
          (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM (SELECT job FROM dependencies WHERE needs = j.seq
             LIMIT 100) AS d JOIN jobs AS o ON o.seq = d.job)")
     };
@@ -60,17 +60,17 @@ macro_rules! job_columns {
          j.expires_at, j.attributes, j.timeout_s, ", $state, ", j.updated_at")
     };
     (some_edges) => {
-        "CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE job = j.seq) THEN
+        "CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE job = j.seq AND needs > 0) THEN
             (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM (SELECT needs FROM dependencies WHERE job = j.seq
-                LIMIT 101) AS d JOIN jobs AS o ON o.seq = d.needs) END,
+                AND needs > 0 LIMIT 101) AS d JOIN jobs AS o ON o.seq = d.needs) END,
          CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE needs = j.seq) THEN
             (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM (SELECT job FROM dependencies WHERE needs = j.seq
                 LIMIT 101) AS d JOIN jobs AS o ON o.seq = d.job) END"
     };
     (edges) => {
-        "CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE job = j.seq) THEN
+        "CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE job = j.seq AND needs > 0) THEN
             (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
-                JOIN jobs AS o ON o.seq = d.needs WHERE d.job = j.seq) END,
+                JOIN jobs AS o ON o.seq = d.needs WHERE d.job = j.seq AND d.needs > 0) END,
          CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE needs = j.seq) THEN
             (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM dependencies AS d
                 JOIN jobs AS o ON o.seq = d.job WHERE d.needs = j.seq) END"

@@ -5,7 +5,7 @@ use crate::engine::clock::Time;
 use crate::engine::model::body::Body;
 use crate::engine::model::history::History;
 use crate::engine::model::job::{Job, JobKey, State};
-use crate::engine::model::job_rows::Omitted;
+use crate::engine::model::job_rows::{Omitted, job_bytes};
 use crate::store::{Row, StoreError};
 
 /// Pairs of scope and ID: the states of the jobs, and how many dependents each has, counted up to `$2`.
@@ -21,9 +21,24 @@ pub const CHECKED_COLUMNS: usize = 6;
 /// The dependents of jobs by `seq`, in any order, and how many dependencies each has, counted up to `$2`.
 pub const LOAD_DEPENDENTS: &str = "
 SELECT j.seq, j.scope, j.id, j.state, j.version,
-    (SELECT count(*) FROM (SELECT job FROM dependencies WHERE job = j.seq LIMIT $2 + 0) AS c),
+    (SELECT count(*) FROM (SELECT job FROM dependencies WHERE job = j.seq AND needs > 0 LIMIT $2 + 0) AS c),
     d.needs, j.queue, j.priority, j.ready_at, j.since, j.remaining
 FROM rows($1) AS k CROSS JOIN dependencies AS d CROSS JOIN jobs AS j WHERE d.needs = k.int(0) AND j.seq = d.job";
+
+/// Jobs in state depends by `seq`, with the columns of [`LOAD_DEPENDENTS`].
+pub const LOAD_DEPENDING: &str = "
+SELECT j.seq, j.scope, j.id, j.state, j.version,
+    (SELECT count(*) FROM (SELECT job FROM dependencies WHERE job = j.seq AND needs > 0 LIMIT 1) AS c),
+    j.seq, j.queue, j.priority, j.ready_at, j.since, j.remaining
+FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) AND j.state = {depends}";
+
+/// The size in bytes of the rows of the dependents of jobs by `seq`.
+pub const DEPENDENTS_BYTES: &str = concat!(
+    "SELECT d.needs, CAST(sum(",
+    job_bytes!(row),
+    ") AS BIGINT) FROM rows($1) AS k CROSS JOIN dependencies AS d CROSS JOIN jobs AS j
+    WHERE d.needs = k.int(0) AND j.seq = d.job GROUP BY d.needs"
+);
 
 /// A job and its version from a row of [`LOAD_CHECKED`].
 pub fn checked(row: &Row) -> Result<(Job, i64, Omitted), StoreError> {

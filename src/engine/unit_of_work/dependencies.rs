@@ -2,9 +2,22 @@
 
 use std::collections::HashSet;
 
+use crate::engine::model::dependency_rows;
 use crate::engine::model::job::JobKey;
 use crate::engine::unit_of_work::{Extent, UnitOfWork};
 use crate::engine::verbs::qless::tag;
+use crate::store::Statement;
+
+/// Dependencies to remove that [`UnitOfWork::edges`] does not name.
+#[derive(Default)]
+pub struct Cuts {
+    /// Jobs of which all dependencies are removed.
+    jobs: Vec<(i64,)>,
+    /// Jobs of which all dependents are removed.
+    needs: Vec<(i64,)>,
+    /// Dependencies on jobs that are not loaded: job, and scope and ID of the other one.
+    edges: Vec<(i64, i64, String)>,
+}
 
 impl UnitOfWork {
     /// Removes a job and its dependencies in both directions.
@@ -42,7 +55,7 @@ impl UnitOfWork {
         let (seq, scope) = (job.seq, key.scope);
         let removes_all = is_complete && job.dependencies.is_empty();
         if removes_all {
-            self.cut_jobs.push((seq,));
+            self.cuts.jobs.push((seq,));
         }
         for id in gone.iter().cloned() {
             self.forget_dependent(seq, key, JobKey { scope, id }, removes_all);
@@ -80,17 +93,20 @@ impl UnitOfWork {
         }
     }
 
-    /// Removes the dependencies on this job, and returns its former dependents. Its version stays, because only its
-    /// list of dependents has changed.
+    /// Removes the dependencies on this job, and returns those of its former dependents that are loaded. Its version
+    /// stays, because only its list of dependents has changed.
     pub fn take_dependents(&mut self, key: &JobKey) -> Vec<JobKey> {
         let Some(loaded) = self.jobs.get_mut(key) else {
             return Vec::new();
         };
         let seq = loaded.job.seq;
         let ids = std::mem::take(&mut loaded.job.dependents);
-        let removes_all = loaded.extent == Extent::Whole && !loaded.omitted.edges;
-        if removes_all && !ids.is_empty() {
-            self.cut_needs.push((seq,));
+        let later = self.releases.is_later(seq);
+        let removes_all = later || (loaded.extent == Extent::Whole && !loaded.omitted.edges);
+        if later {
+            self.releases.defer(seq);
+        } else if removes_all && !ids.is_empty() {
+            self.cuts.needs.push((seq,));
         }
         let scope = key.scope;
         let dependents: Vec<_> = ids.into_iter().map(|id| JobKey { scope, id }).collect();
@@ -117,6 +133,47 @@ impl UnitOfWork {
         loaded.is_some_and(|it| !it.job.dependencies.is_empty() || it.omitted.dependencies > 0)
     }
 
+    /// The statements that write the changed dependencies.
+    pub fn dependency_writes(&mut self) -> Vec<Statement> {
+        let (added, cut) = self.edges.drain().partition::<Vec<_>, _>(|(_, add)| *add);
+        let edges = |edges: Vec<((i64, i64), bool)>| {
+            let mut edges: Vec<_> = edges.into_iter().map(|(edge, _)| edge).collect();
+            edges.sort_unstable();
+            edges
+        };
+        let (added, cut) = (edges(added), edges(cut));
+        let mut cuts = std::mem::take(&mut self.cuts);
+        let mut later = self.releases.take_deferred();
+        for jobs in [&mut cuts.jobs, &mut cuts.needs, &mut later] {
+            jobs.sort_unstable();
+            jobs.dedup();
+        }
+        cuts.edges.sort_unstable();
+        let mut writes = Vec::new();
+        if !cuts.jobs.is_empty() {
+            writes.push(dependency_rows::remove_all_dependencies(&cuts.jobs));
+        }
+        if !cuts.needs.is_empty() {
+            writes.push(dependency_rows::remove_all_dependents(&cuts.needs));
+        }
+        if !cuts.edges.is_empty() {
+            writes.push(dependency_rows::remove_dependencies_on(&cuts.edges));
+        }
+        if !cut.is_empty() {
+            writes.push(dependency_rows::remove_dependencies(&cut));
+        }
+        // After the others, so that what this transaction removes is not released, and before those that it adds: the
+        // job may have been put again.
+        if !later.is_empty() {
+            writes.push(dependency_rows::satisfy_all_dependents(&later));
+            writes.push(dependency_rows::remove_all_dependents(&later));
+        }
+        if !added.is_empty() {
+            writes.push(dependency_rows::add_dependencies(&added));
+        }
+        writes
+    }
+
     /// Removes a dependency `(job, needs)`. `removes_all` if a statement for all dependencies or dependents of a job
     /// removes it.
     fn remove_edge(&mut self, edge: (i64, i64), removes_all: bool) {
@@ -138,7 +195,7 @@ impl UnitOfWork {
             // Its version does not show that its dependents have changed.
             self.forget_cached(need.clone());
             if !removes_all {
-                self.cut_edges.push((seq, need.scope, need.id));
+                self.cuts.edges.push((seq, need.scope, need.id));
             }
             return;
         };

@@ -184,8 +184,9 @@ impl UnitOfWork {
         let completed = jobs.into_iter();
         let completed =
             completed.filter(|job| named.contains(&(job.key.scope, job.key.id.as_str())));
-        let completed: Vec<_> = completed.map(|job| (job.seq,)).collect();
+        let mut completed: Vec<_> = completed.map(|job| (job.seq,)).collect();
         let counted = completed.len() as i64 + 1;
+        completed.retain(|(seq,)| !self.releases.is_later(*seq));
         (!completed.is_empty())
             .then(|| Statement::of_rows(neighbor_rows::LOAD_DEPENDENTS, &completed).with(counted))
     }
@@ -244,6 +245,20 @@ impl UnitOfWork {
             }
         }
         Ok(())
+    }
+
+    /// Adds jobs as loaded by [`neighbor_rows::LOAD_DEPENDING`].
+    pub fn add_depending(
+        &mut self,
+        answers: &[StatementResult],
+    ) -> Result<Vec<JobKey>, StoreError> {
+        let mut keys = Vec::new();
+        for row in answers.iter().flat_map(|answer| &answer.rows) {
+            let (_, job, version, omitted) = neighbor_rows::dependent(row)?;
+            keys.push(job.key.clone());
+            self.add_loaded_job(job, version, omitted, Extent::Dependent);
+        }
+        Ok(keys)
     }
 
     pub(super) fn load_recurring(&mut self, row: &Row) -> Result<(), StoreError> {

@@ -5,7 +5,6 @@ use crate::engine::events::UnsavedEvents;
 use crate::engine::maintenance::empty_queues;
 use crate::engine::metrics::CountedEvents;
 use crate::engine::model::config;
-use crate::engine::model::dependency_rows;
 use crate::engine::model::job::{Job, JobKey, QueueId, State};
 use crate::engine::model::job_rows::{self, Written};
 use crate::engine::model::long_bodies::LongBodies;
@@ -51,36 +50,7 @@ impl UnitOfWork {
             }
         }
         let mut writes = self.rows_of(&jobs);
-        let (added, cut) = self.edges.drain().partition::<Vec<_>, _>(|(_, add)| *add);
-        let edges = |edges: Vec<((i64, i64), bool)>| {
-            let mut edges: Vec<_> = edges.into_iter().map(|(edge, _)| edge).collect();
-            edges.sort_unstable();
-            edges
-        };
-        let (added, cut) = (edges(added), edges(cut));
-        let mut cut_jobs = std::mem::take(&mut self.cut_jobs);
-        cut_jobs.sort_unstable();
-        cut_jobs.dedup();
-        if !cut_jobs.is_empty() {
-            writes.push(dependency_rows::remove_all_dependencies(&cut_jobs));
-        }
-        let mut cut_needs = std::mem::take(&mut self.cut_needs);
-        cut_needs.sort_unstable();
-        cut_needs.dedup();
-        if !cut_needs.is_empty() {
-            writes.push(dependency_rows::remove_all_dependents(&cut_needs));
-        }
-        let mut cut_edges = std::mem::take(&mut self.cut_edges);
-        cut_edges.sort_unstable();
-        if !cut_edges.is_empty() {
-            writes.push(dependency_rows::remove_dependencies_on(&cut_edges));
-        }
-        if !cut.is_empty() {
-            writes.push(dependency_rows::remove_dependencies(&cut));
-        }
-        if !added.is_empty() {
-            writes.push(dependency_rows::add_dependencies(&added));
-        }
+        writes.extend(self.dependency_writes());
         writes.extend(self.recurring_writes());
         for loaded in jobs {
             let rewritten = i64::from(loaded.before.is_some());

@@ -29,6 +29,7 @@ use crate::engine::unit_of_work::job_cache::JobCache;
 use crate::engine::unit_of_work::links::LINKS_MAX;
 use crate::engine::unit_of_work::long_parts::LONG_PARTS_MAX;
 use crate::engine::unit_of_work::recent::{Recent, Unsaved};
+use crate::engine::unit_of_work::releases;
 use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::transaction::claims::run_claims;
 use crate::engine::unit_of_work::{Audit, InsertionNumbers, UnitOfWork};
@@ -431,11 +432,7 @@ async fn run_named(
         let answers = connection.read(long).await?;
         work.take_long_parts(answers)?;
     }
-    let needs = requests.iter().map(|request| &request.needs);
-    if let Some(dependents) = work.dependents_statement(needs) {
-        let answers = connection.read(vec![dependents]).await?;
-        work.take_dependents_loaded(&answers)?;
-    }
+    releases::load_dependents(connection, work, requests).await?;
     let mut search = CycleSearch::from(work, requests.iter().map(|request| &request.needs));
     while let Some(level) = search.next_level() {
         let answers = connection.read(vec![level]).await?;

@@ -81,6 +81,8 @@ impl Driver {
             writer_on_runtime: true,
             clock: Some(clock.clone()),
             empty_queue_age: Some(std::time::Duration::from_secs(30)),
+            // About one dependent: the others are released in later transactions.
+            released_bytes_max: Some(200),
             ..Options::default()
         };
         Driver {

@@ -159,7 +159,9 @@ async fn large_jobs(engine: &Engine, task: MaintenanceTask, size: i64) -> (usize
         run_sql(engine, MAKE_DUE).await;
     }
     let run = async || {
-        let done = engine.submit_system_task(SystemTask::Maintain(task)).await;
+        let done = engine
+            .submit_system_task(SystemTask::Maintain(task), None)
+            .await;
         done.map(|done| (done.affected, done.leaves_jobs)).unwrap()
     };
     let first = run().await;

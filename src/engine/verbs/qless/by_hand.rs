@@ -77,8 +77,14 @@ impl Engine {
             replaces_dependencies: true,
             ..Needs::default()
         };
-        let complete = move |work: &mut UnitOfWork| Ok(complete_by_hand(work, &seen, &who));
-        self.write(needs, None, 1, complete).await
+        let complete = move |work: &mut UnitOfWork| {
+            let done = complete_by_hand(work, &seen, &who);
+            Ok((done, work.releases_later(&seen.key)))
+        };
+        let (done, later) = self.write(needs, None, 1, complete).await?;
+        self.release_dependents(later.into_iter().collect(), None)
+            .await;
+        Ok(done)
     }
 }
 

@@ -49,10 +49,18 @@ impl Engine {
                 None => needs.releases_dependents = true,
             }
         };
-        self.apply_in_batches(jobs.collect(), now, need, move |work, (key, body, next)| {
-            complete(work, key, &holder, body, next.as_ref())
-        })
-        .await
+        let verb = move |work: &mut UnitOfWork,
+                         (key, body, next): &(JobKey, Body, Option<NextQueue>)| {
+            let state = complete(work, key, &holder, body, next.as_ref())?;
+            Ok((state, work.releases_later(key)))
+        };
+        let done = self
+            .apply_in_batches(jobs.collect(), now, need, verb)
+            .await?;
+        let later = done.iter().flatten().filter_map(|(_, later)| *later);
+        self.release_dependents(later.collect(), now).await;
+        let states = done.into_iter().map(|done| done.map(|(state, _)| state));
+        Ok(states.collect())
     }
 }
 

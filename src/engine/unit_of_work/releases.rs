@@ -1,0 +1,124 @@
+//! Decides which completed jobs release their dependents in the same transaction.
+//!
+//! A change of a job writes its whole row, with a history of up to 1 MiB, and a job can have 2,000 dependents. If those
+//! of a transaction are larger than 4 MiB together, only the smallest are released in it. The dependencies of the
+//! others become satisfied ones (`model/dependency_rows.rs`), without a change of the dependents, and
+//! `maintenance/releases.rs` releases these in later transactions.
+
+use std::collections::HashSet;
+
+use crate::engine::model::job::{Job, JobKey};
+use crate::engine::model::neighbor_rows;
+use crate::engine::unit_of_work::transaction::WriteRequest;
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
+use crate::store::{Connection, Statement, StatementResult, StoreError};
+
+/// Bytes of the rows of dependents that a transaction releases.
+pub const RELEASED_BYTES_MAX: usize = 4 << 20;
+
+/// The size in bytes that no row of a job exceeds: its history has up to 1 MiB, all its other texts less.
+const ROW_BYTES_MAX: usize = 2 << 20;
+
+/// Completed jobs whose dependents are released in later transactions.
+pub struct Releases {
+    /// Bytes of the rows of dependents that this transaction may release.
+    pub bytes_max: usize,
+    /// Jobs whose dependents are too large.
+    later: HashSet<i64>,
+    /// Those of these jobs that verbs have completed.
+    deferred: Vec<(i64,)>,
+}
+
+impl Releases {
+    pub fn new(bytes_max: Option<usize>) -> Releases {
+        Releases {
+            bytes_max: bytes_max.unwrap_or(RELEASED_BYTES_MAX),
+            later: HashSet::new(),
+            deferred: Vec::new(),
+        }
+    }
+
+    /// Whether the dependents of this job are released later if the job is completed.
+    pub fn is_later(&self, seq: i64) -> bool {
+        !self.later.is_empty() && self.later.contains(&seq)
+    }
+
+    /// Notes that the dependents of this job are to be released later.
+    pub fn defer(&mut self, seq: i64) {
+        self.deferred.push((seq,));
+    }
+
+    /// The jobs whose dependents are to be released later.
+    pub fn take_deferred(&mut self) -> Vec<(i64,)> {
+        std::mem::take(&mut self.deferred)
+    }
+}
+
+impl UnitOfWork {
+    /// The number of this job, if its dependents are released later.
+    pub fn releases_later(&self, key: &JobKey) -> Option<i64> {
+        let seq = self.job(key)?.seq;
+        self.releases.is_later(seq).then_some(seq)
+    }
+
+    /// The statement that reads the size of the dependents of the jobs that verbs complete, if they can be too large.
+    fn dependents_bytes_statement<'a>(
+        &self,
+        needs: impl Iterator<Item = &'a Needs>,
+    ) -> Option<Statement> {
+        let has_dependents = |job: &&Job| !job.dependents.is_empty();
+        let jobs = self.jobs.values().map(|loaded| &loaded.job);
+        let jobs: Vec<&Job> = jobs.filter(has_dependents).collect();
+        let dependents = jobs.iter().map(|job| job.dependents.len());
+        if dependents.sum::<usize>() * ROW_BYTES_MAX <= self.releases.bytes_max {
+            return None;
+        }
+        let releasing = needs.filter(|needs| needs.releases_dependents);
+        let named: HashSet<_> = releasing.flat_map(|needs| self.named_keys(needs)).collect();
+        let is_named = |job: &&Job| named.contains(&(job.key.scope, job.key.id.as_str()));
+        let completed = jobs.into_iter().filter(is_named).map(|job| (job.seq,));
+        let completed: Vec<_> = completed.collect();
+        (!completed.is_empty())
+            .then(|| Statement::of_rows(neighbor_rows::DEPENDENTS_BYTES, &completed))
+    }
+
+    /// Stores the result of [`UnitOfWork::dependents_bytes_statement`]: the smallest are released in this transaction.
+    fn take_dependents_bytes(&mut self, answers: &[StatementResult]) -> Result<(), StoreError> {
+        let rows = answers.iter().flat_map(|answer| &answer.rows);
+        let sizes = rows.map(|row| Ok((row.int(1)?, row.int(0)?)));
+        let mut sizes = sizes.collect::<Result<Vec<_>, StoreError>>()?;
+        sizes.sort_unstable();
+        let max = i64::try_from(self.releases.bytes_max).unwrap_or(i64::MAX);
+        let mut all = 0_i64;
+        for (bytes, seq) in sizes {
+            all = all.saturating_add(bytes);
+            if all > max {
+                self.releases.later.insert(seq);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Loads the dependents of the jobs that the verbs complete, unless they are too large to be released in this
+/// transaction.
+pub async fn load_dependents(
+    connection: &mut Connection,
+    work: &mut UnitOfWork,
+    requests: &mut [WriteRequest],
+) -> Result<(), StoreError> {
+    let needs = requests.iter().map(|request| &request.needs);
+    if let Some(bytes) = work.dependents_bytes_statement(needs) {
+        let answers = connection.read(vec![bytes]).await?;
+        work.take_dependents_bytes(&answers)?;
+    }
+    let needs = requests.iter().map(|request| &request.needs);
+    if let Some(dependents) = work.dependents_statement(needs) {
+        let answers = connection.read(vec![dependents]).await?;
+        work.take_dependents_loaded(&answers)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
