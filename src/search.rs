@@ -24,6 +24,7 @@ pub use fingerprint::{Fingerprint, MESSAGE_CHARS_MAX};
 pub use matching::{Body, JobFacts};
 pub use pattern::Pattern;
 
+use crate::budget::Budget;
 use json::Number;
 use time_condition::TimeCondition;
 pub use time_condition::parse_duration;
@@ -105,10 +106,17 @@ enum Condition {
 /// The condition on a value of the payload.
 #[derive(Debug, Clone, PartialEq)]
 enum ValueCondition {
-    /// Text or number that matches the pattern.
-    Matches(Pattern),
+    /// Text or number that matches the pattern, or is the same number.
+    Matches(Pattern, Option<Number>),
     /// Number that compares this way with the given one.
     Number(Compare, Number),
+}
+
+impl ValueCondition {
+    fn of(pattern: Pattern) -> ValueCondition {
+        let number = pattern.exact().and_then(Number::read);
+        ValueCondition::Matches(pattern, number)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,10 +193,12 @@ impl Search {
 
     /// Whether jobs of this queue can match.
     pub fn may_match_queue(&self, api: &str, namespace: &str, queue: &str) -> bool {
+        // Names are short, and a pattern needs no more steps than the name has bytes.
+        let matches = |pattern: &Pattern, name| pattern.matches(name, &mut Budget::unlimited());
         let decide = |condition: &Condition| match condition {
             Condition::Api(apis) => Some(apis.contains(&api)),
-            Condition::Namespace(pattern) => Some(pattern.matches(namespace)),
-            Condition::Queue(pattern) => Some(pattern.matches(queue)),
+            Condition::Namespace(pattern) => matches(pattern, namespace).ok(),
+            Condition::Queue(pattern) => matches(pattern, queue).ok(),
             _ => None,
         };
         self.decided(&decide) != Some(false)

@@ -47,7 +47,7 @@ impl Condition {
             Condition::Fingerprint(hash) => format!("failure fingerprint: {hash}"),
             Condition::Payload(pattern) => format!("payload: {}", pattern.to_text()),
             Condition::Any(all) => alternatives(all),
-            Condition::Data(path, ValueCondition::Matches(pattern)) => {
+            Condition::Data(path, ValueCondition::Matches(pattern, _)) => {
                 named(&format!("data.{}", path.join(".")), pattern)
             }
             Condition::Data(path, ValueCondition::Number(compare, number)) => {

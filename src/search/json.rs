@@ -9,7 +9,7 @@ use serde::de::{
 };
 use serde_json::value::RawValue;
 
-use super::{Compare, Pattern, ValueCondition};
+use super::{Compare, ValueCondition};
 use crate::budget::{Budget, BudgetExceeded};
 
 /// An integer of up to 128 bits, or any other number as a float.
@@ -98,7 +98,23 @@ impl<'r> PayloadReader<'r> {
 
     /// Spends `work`, or ends the reading with an error.
     fn spend<E: de::Error>(&mut self, work: usize) -> Result<(), E> {
-        self.work.spend(work).map_err(|exceeded| {
+        let spent = self.work.spend(work);
+        self.or_end(spent)
+    }
+
+    /// Whether a value, or any element of an array, meets the condition.
+    fn meets_or_contains<E: de::Error>(
+        &mut self,
+        text: &str,
+        condition: &ValueCondition,
+    ) -> Result<bool, E> {
+        let meets = meets_or_contains(text, condition, self.work);
+        self.or_end(meets)
+    }
+
+    /// Ends the reading with an error if the budget is exceeded.
+    fn or_end<T, E: de::Error>(&mut self, result: Result<T, BudgetExceeded>) -> Result<T, E> {
+        result.map_err(|exceeded| {
             self.exceeded = Some(exceeded);
             E::custom(exceeded)
         })
@@ -136,7 +152,10 @@ impl<'de> DeserializeSeed<'de> for ValueVisitor<'_, '_> {
                 .conditions
                 .get(term)
                 .map(|(_, condition)| *condition);
-            let is_match = condition.is_some_and(|condition| meets_or_contains(text, condition));
+            let is_match = match condition {
+                Some(condition) => self.reader.meets_or_contains(text, condition)?,
+                None => false,
+            };
             self.reader.set_match(term, is_match);
         }
         if self.terms.is_empty() {
@@ -268,71 +287,84 @@ impl Visitor<'_> for Key<'_, '_> {
 }
 
 /// Whether a value, or any element of an array, meets the condition.
-fn meets_or_contains(text: &str, condition: &ValueCondition) -> bool {
-    if text.starts_with('[') && !is_anything(condition) {
-        return AnyElement(condition)
-            .deserialize(&mut serde_json::Deserializer::from_str(text))
-            .unwrap_or(false);
+fn meets_or_contains(
+    text: &str,
+    condition: &ValueCondition,
+    work: &mut Budget,
+) -> Result<bool, BudgetExceeded> {
+    if !text.starts_with('[') || is_anything(condition) {
+        return meets(text, condition, work);
     }
-    meets(text, condition)
+    let mut any = AnyElement {
+        condition,
+        work,
+        found: Ok(false),
+    };
+    let read = any.deserialize(&mut serde_json::Deserializer::from_str(text));
+    Ok(any.found? && read.is_ok())
 }
 
 /// Whether an element of an array meets the condition.
-struct AnyElement<'a>(&'a ValueCondition);
+struct AnyElement<'a> {
+    condition: &'a ValueCondition,
+    work: &'a mut Budget,
+    found: Result<bool, BudgetExceeded>,
+}
 
-impl<'de> DeserializeSeed<'de> for AnyElement<'_> {
-    type Value = bool;
+impl<'de> DeserializeSeed<'de> for &mut AnyElement<'_> {
+    type Value = ();
 
-    fn deserialize<D: Deserializer<'de>>(self, array: D) -> Result<bool, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, array: D) -> Result<(), D::Error> {
         array.deserialize_seq(self)
     }
 }
 
-impl<'de> Visitor<'de> for AnyElement<'_> {
-    type Value = bool;
+impl<'de> Visitor<'de> for &mut AnyElement<'_> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an array")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<bool, A::Error> {
-        let mut found = false;
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
         while let Some(value) = array.next_element::<&RawValue>()? {
-            found = found || meets(value.get(), self.0);
+            if self.found == Ok(false) {
+                self.found = meets(value.get(), self.condition, self.work);
+            }
         }
-        Ok(found)
+        Ok(())
     }
 }
 
 fn is_anything(condition: &ValueCondition) -> bool {
-    matches!(condition, ValueCondition::Matches(pattern) if pattern.is_any())
+    matches!(condition, ValueCondition::Matches(pattern, _) if pattern.is_any())
 }
 
 /// Whether a value meets the condition.
-fn meets(value: &str, condition: &ValueCondition) -> bool {
+fn meets(
+    value: &str,
+    condition: &ValueCondition,
+    work: &mut Budget,
+) -> Result<bool, BudgetExceeded> {
     let value = value.trim();
     let number = || match value.as_bytes().first() {
         Some(b'-' | b'0'..=b'9') => Number::read(value),
         _ => None,
     };
-    match condition {
-        ValueCondition::Number(compare, than) => {
-            number().is_some_and(|number| number.satisfies(*compare, than))
-        }
-        ValueCondition::Matches(pattern) if pattern.is_any() => true,
-        ValueCondition::Matches(pattern) => match value.as_bytes().first() {
-            Some(b'"') => {
-                serde_json::from_str::<String>(value).is_ok_and(|text| pattern.matches(&text))
-            }
+    let is_number = |compare, than| number().is_some_and(|number| number.satisfies(compare, than));
+    Ok(match condition {
+        ValueCondition::Number(compare, than) => is_number(*compare, than),
+        ValueCondition::Matches(pattern, _) if pattern.is_any() => true,
+        ValueCondition::Matches(pattern, than) => match value.as_bytes().first() {
+            Some(b'"') => match serde_json::from_str::<String>(value) {
+                Ok(text) => pattern.matches(&text, work)?,
+                Err(_) => false,
+            },
             Some(b'{' | b'[') | None => false,
-            Some(_) => pattern.matches(value) || is_same_number(number(), pattern),
+            Some(_) => {
+                pattern.matches(value, work)?
+                    || (than.as_ref()).is_some_and(|than| is_number(Compare::Is, than))
+            }
         },
-    }
-}
-
-fn is_same_number(number: Option<Number>, pattern: &Pattern) -> bool {
-    let condition = pattern.exact().and_then(Number::read);
-    number
-        .zip(condition)
-        .is_some_and(|(number, condition)| number.satisfies(Compare::Is, &condition))
+    })
 }

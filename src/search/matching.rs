@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::json::{self, Number};
-use super::{Condition, Fingerprint, MESSAGE_CHARS_MAX, Search};
+use super::{Condition, Fingerprint, MESSAGE_CHARS_MAX, Pattern, Search};
 use crate::budget::{Budget, BudgetExceeded};
 
 /// The properties of a job that a search checks. Times are in microseconds since 1970.
@@ -96,11 +96,36 @@ impl Search {
         now: i64,
         work: &mut Budget,
     ) -> Result<bool, BudgetExceeded> {
+        let results = self.payload_results(job.body, work)?;
+        self.matches_with_results(job, now, &results, work)
+    }
+
+    /// Which of the conditions on the payload hold. Reads the payload once.
+    ///
+    /// # Errors
+    /// [`BudgetExceeded`].
+    pub fn payload_results(
+        &self,
+        body: Body<'_>,
+        work: &mut Budget,
+    ) -> Result<Vec<bool>, BudgetExceeded> {
         let mut conditions = Vec::new();
         self.add_payload_conditions(&mut conditions);
-        let body = job.body.text(work)?;
-        let results = payload_results(&body, &conditions, work)?;
-        let mut evaluation = Evaluation::new(job, now, Some(&results));
+        payload_results(&body.text(work)?, &conditions, work)
+    }
+
+    /// Whether the job with these results of [`Search::payload_results`] matches.
+    ///
+    /// # Errors
+    /// [`BudgetExceeded`].
+    pub fn matches_with_results(
+        &self,
+        job: &JobFacts<'_>,
+        now: i64,
+        results: &[bool],
+        work: &mut Budget,
+    ) -> Result<bool, BudgetExceeded> {
+        let mut evaluation = Evaluation::new(job, now, Some(results));
         Ok(self.evaluate(&mut evaluation, work)? == Some(true))
     }
 
@@ -160,9 +185,11 @@ fn payload_results(
     for condition in conditions {
         results.push(match condition {
             Condition::Payload(pattern) => {
-                // Paid for by each term, because each searches the text.
-                work.spend(body.len())?;
-                pattern.matches_part(lower.get_or_insert_with(|| body.to_ascii_lowercase()))
+                if lower.is_none() {
+                    work.spend(body.len())?;
+                }
+                let lower = lower.get_or_insert_with(|| body.to_ascii_lowercase());
+                pattern.matches_part(lower, work)?
             }
             _ => of_paths.next().unwrap_or_default(),
         });
@@ -218,8 +245,9 @@ struct Message<'a> {
 
 impl Message<'_> {
     fn lower(&mut self, work: &mut Budget) -> Result<&str, BudgetExceeded> {
-        // Paid for by each term, because each searches the text.
-        work.spend(self.text.len())?;
+        if self.lower.is_none() {
+            work.spend(self.text.len())?;
+        }
         let lower = || self.text.to_ascii_lowercase();
         Ok(self.lower.get_or_insert_with(lower))
     }
@@ -274,33 +302,34 @@ impl Condition {
         let whole = |number: Option<i64>| number.map(|number| Number::Whole(number.into()));
         Ok(match self {
             Condition::Word { pattern, .. } => {
-                work.spend(job.id.len() + job.class.map_or(0, str::len))?;
-                pattern.matches_prefix(&job.id.to_ascii_lowercase())
-                    || job
-                        .class
-                        .is_some_and(|class| pattern.matches_part(&class.to_ascii_lowercase()))
+                let class = job.class.unwrap_or_default();
+                work.spend(job.id.len() + class.len())?;
+                pattern.matches_prefix(&job.id.to_ascii_lowercase(), work)?
+                    || job.class.is_some()
+                        && pattern.matches_part(&class.to_ascii_lowercase(), work)?
             }
             Condition::State(states) => states.contains(&job.state),
             Condition::Api(apis) => apis.contains(&job.api),
-            Condition::Namespace(pattern) => pattern.matches(job.namespace),
-            Condition::Queue(pattern) => pattern.matches(job.queue),
-            Condition::Class(pattern) => {
-                work.spend(job.class.map_or(0, str::len))?;
-                job.class.is_some_and(|class| pattern.matches(class))
-            }
+            Condition::Namespace(pattern) => pattern.matches(job.namespace, work)?,
+            Condition::Queue(pattern) => pattern.matches(job.queue, work)?,
+            Condition::Class(pattern) => matches_some(pattern, job.class, work)?,
             Condition::Tag(pattern) => {
-                work.spend(job.tags.iter().map(String::len).sum())?;
-                job.tags.iter().any(|tag| pattern.matches(tag))
+                for tag in job.tags {
+                    if pattern.matches(tag, work)? {
+                        return Ok(true);
+                    }
+                }
+                false
             }
-            Condition::Worker(pattern) => job.worker.is_some_and(|worker| pattern.matches(worker)),
+            Condition::Worker(pattern) => matches_some(pattern, job.worker, work)?,
             Condition::Tracked(values) => {
                 values.contains(&if job.is_tracked { "yes" } else { "no" })
             }
             Condition::FailureGroup(pattern) => {
-                job.failure.is_some_and(|(group, _)| pattern.matches(group))
+                matches_some(pattern, job.failure.map(|(group, _)| group), work)?
             }
             Condition::FailureMessage(pattern) => {
-                job.failure.is_some() && pattern.matches_part(message.lower(work)?)
+                job.failure.is_some() && pattern.matches_part(message.lower(work)?, work)?
             }
             Condition::Fingerprint(hash) => job.failure.is_some() && message.hash(work)? == hash,
             Condition::Payload(_) | Condition::Any(_) | Condition::Data(..) => false,
@@ -314,4 +343,13 @@ impl Condition {
             Condition::Updated(time) => time.holds(job.updated, now),
         })
     }
+}
+
+/// Whether there is a text, and the pattern matches it.
+fn matches_some(
+    pattern: &Pattern,
+    text: Option<&str>,
+    work: &mut Budget,
+) -> Result<bool, BudgetExceeded> {
+    text.map_or(Ok(false), |text| pattern.matches(text, work))
 }

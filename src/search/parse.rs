@@ -484,7 +484,7 @@ impl Reader<'_> {
             let number = Number::read(rest).ok_or_else(|| value.error(why))?;
             ValueCondition::Number(compare, number)
         } else {
-            ValueCondition::Matches(value.pattern())
+            ValueCondition::of(value.pattern())
         };
         Ok(Condition::Data(path, condition))
     }

@@ -1,9 +1,11 @@
 //! Patterns with `*`.
 
+use crate::budget::{Budget, BudgetExceeded};
+
 /// A text in which `*` matches any characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
-    /// The texts between the stars.
+    /// The texts between the stars. Only the first and the last one may be empty.
     parts: Vec<String>,
 }
 
@@ -15,11 +17,16 @@ impl Pattern {
         }
     }
 
-    /// A text in which each `*` matches any characters.
+    /// A text in which each `*` matches any characters. Several of them in a row match the same as one.
     pub fn with_stars(text: &str) -> Pattern {
-        Pattern {
-            parts: text.split('*').map(str::to_owned).collect(),
-        }
+        let mut parts: Vec<String> = text.split('*').map(str::to_owned).collect();
+        let (mut index, last) = (0, parts.len() - 1);
+        parts.retain(|part| {
+            let is_end = index == 0 || index == last;
+            index += 1;
+            is_end || !part.is_empty()
+        });
+        Pattern { parts }
     }
 
     /// The pattern with ASCII letters in lower case.
@@ -43,51 +50,62 @@ impl Pattern {
         self.parts.len() > 1 && self.parts.iter().all(String::is_empty)
     }
 
-    /// Whether the pattern matches the text.
-    pub fn matches(&self, text: &str) -> bool {
-        self.matches_at(text, false, false)
+    /// Whether the pattern matches the text. Like the other two, pays for each byte of the text, and for each part that
+    /// it looks for.
+    pub fn matches(&self, text: &str, work: &mut Budget) -> Result<bool, BudgetExceeded> {
+        self.matches_at(text, false, false, work)
     }
 
     /// Whether the pattern matches the start of the text.
-    pub fn matches_prefix(&self, text: &str) -> bool {
-        self.matches_at(text, false, true)
+    pub fn matches_prefix(&self, text: &str, work: &mut Budget) -> Result<bool, BudgetExceeded> {
+        self.matches_at(text, false, true, work)
     }
 
     /// Whether the pattern matches a part of the text.
-    pub fn matches_part(&self, text: &str) -> bool {
-        self.matches_at(text, true, true)
+    pub fn matches_part(&self, text: &str, work: &mut Budget) -> Result<bool, BudgetExceeded> {
+        self.matches_at(text, true, true, work)
     }
 
     /// `before` and `after`: whether further text may precede and follow the match.
-    fn matches_at(&self, text: &str, before: bool, after: bool) -> bool {
+    fn matches_at(
+        &self,
+        text: &str,
+        before: bool,
+        after: bool,
+        work: &mut Budget,
+    ) -> Result<bool, BudgetExceeded> {
+        work.spend(1 + text.len())?;
         let Some((first, others)) = self.parts.split_first() else {
-            return true;
+            return Ok(true);
         };
         let Some((last, between)) = others.split_last() else {
-            return match (before, after) {
+            return Ok(match (before, after) {
                 (false, false) => text == first,
                 (false, true) => text.starts_with(first.as_str()),
                 (true, false) => text.ends_with(first.as_str()),
                 (true, true) => text.contains(first.as_str()),
-            };
+            });
         };
-        let behind = |text| str::split_once(text, first.as_str()).map(|(_, rest)| rest);
         let rest = if before {
-            behind(text)
+            text_after(text, first)
         } else {
             text.strip_prefix(first.as_str())
         };
+        let Some(mut rest) = rest else {
+            return Ok(false);
+        };
         // The leftmost match leaves the most text for the remaining parts.
-        let rest = between.iter().try_fold(rest, |rest, part| {
-            let rest = rest?.split_once(part.as_str());
-            rest.map(|(_, rest)| Some(rest))
-        });
-        rest.flatten().is_some_and(|rest| {
-            if after {
-                rest.contains(last.as_str())
-            } else {
-                rest.ends_with(last.as_str())
+        for part in between {
+            work.spend(1)?;
+            match text_after(rest, part) {
+                Some(after) => rest = after,
+                None => return Ok(false),
             }
+        }
+        Ok(if after {
+            rest.contains(last.as_str())
+        } else {
+            rest.ends_with(last.as_str())
         })
     }
 
@@ -97,9 +115,22 @@ impl Pattern {
     }
 }
 
+/// The text after the first occurrence of `part`. A longer part is not prepared for a search, so that the work depends
+/// on the text alone.
+fn text_after<'t>(text: &'t str, part: &str) -> Option<&'t str> {
+    if part.len() > text.len() {
+        return None;
+    }
+    text.split_once(part).map(|(_, rest)| rest)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn matches(pattern: &Pattern, text: &str) -> bool {
+        pattern.matches(text, &mut Budget::unlimited()).unwrap()
+    }
 
     #[test]
     fn a_star_matches_any_text() {
@@ -118,22 +149,51 @@ mod tests {
             ("*ab", "aab", true),
             ("日*語", "日本語", true),
             ("**", "x", true),
+            ("**", "", true),
+            ("a***b", "a-b", true),
+            ("a***b", "ab", true),
+            ("***b", "ab", true),
+            ("***b", "ba", false),
+            ("a***", "ab", true),
         ] {
-            assert_eq!(
-                Pattern::with_stars(pattern).matches(text),
-                fits,
-                "{pattern} {text}"
-            );
+            let compiled = Pattern::with_stars(pattern);
+            assert_eq!(matches(&compiled, text), fits, "{pattern} {text}");
         }
-        assert!(!Pattern::literal("a*").matches("ab"));
-        assert!(Pattern::literal("a*").matches("a*"));
+        assert!(!matches(&Pattern::literal("a*"), "ab"));
+        assert!(matches(&Pattern::literal("a*"), "a*"));
     }
 
     #[test]
     fn a_pattern_can_match_a_prefix_or_a_substring() {
         let pattern = Pattern::with_stars("Se*d");
-        assert!(pattern.matches_prefix("Send::Mail") && !pattern.matches_prefix("Mail::Send"));
-        assert!(pattern.matches_part("Mail::Sends") && !pattern.matches_part("Mail::Sen"));
-        assert!(Pattern::with_stars("a*a").matches_part("xaya"));
+        let is_prefix = |text| pattern.matches_prefix(text, &mut Budget::unlimited());
+        let is_part = |text| pattern.matches_part(text, &mut Budget::unlimited());
+        assert_eq!(is_prefix("Send::Mail"), Ok(true));
+        assert_eq!(is_prefix("Mail::Send"), Ok(false));
+        assert_eq!(is_part("Mail::Sends"), Ok(true));
+        assert_eq!(is_part("Mail::Sen"), Ok(false));
+        let pattern = Pattern::with_stars("a*a");
+        let is_part = pattern.matches_part("xaya", &mut Budget::unlimited());
+        assert_eq!(is_part, Ok(true));
+    }
+
+    #[test]
+    fn each_part_and_each_byte_is_paid_for() {
+        let spent = |pattern: &str, text: &str| {
+            let mut work = Budget::new(10_000);
+            Pattern::with_stars(pattern)
+                .matches(text, &mut work)
+                .unwrap();
+            10_000 - work.remaining()
+        };
+        assert_eq!(spent("mail", "mail"), 5);
+        assert_eq!(spent("*a*b*c*", "abc"), 7);
+        assert_eq!(spent(&"a*".repeat(500), &"a".repeat(1_000)), 1_500);
+        // Many stars in a row are one.
+        assert_eq!(spent(&"*".repeat(1_000), ""), 1);
+        assert_eq!(spent(&format!("{}a", "*".repeat(999)), ""), 1);
+        let mut work = Budget::new(5);
+        let matches = Pattern::with_stars("*a*b*c*").matches("abc", &mut work);
+        assert_eq!(matches, Err(BudgetExceeded::Work));
     }
 }

@@ -428,6 +428,32 @@ fn each_term_pays_for_the_text_it_looks_through() {
 }
 
 #[test]
+fn a_pattern_pays_for_each_element_and_tag_it_looks_at() {
+    let body = format!("{{\"a\": [{}0]}}", r#""aaaaaaaa", "#.repeat(10_000));
+    let tags = vec![String::new(); 100];
+    let job = JobFacts {
+        body: Body::Json(&body),
+        tags: &tags,
+        ..job()
+    };
+    let spent = |text: &str| {
+        let search = Search::parse(text).unwrap();
+        let mut work = Budget::new(10_000_000);
+        assert_eq!(search.matches(&job, NOW, &mut work), Ok(false), "{text}");
+        10_000_000 - work.remaining()
+    };
+    let one = spent("data.a:*b");
+    assert!(one >= 9 * 10_000, "{one}");
+    // Many stars in a row are one.
+    assert_eq!(spent(&format!("data.a:{}b", "*".repeat(900))), one);
+    let nine = spent(&format!("data.a:{}*b", "a*".repeat(8)));
+    assert!(nine >= one + 7 * 10_000, "{nine}");
+    assert!(spent("tag:*b") >= 100);
+    let stars = format!("tag:{}b", "*".repeat(900));
+    assert_eq!(spent(&stars), spent("tag:*b"));
+}
+
+#[test]
 fn overlapping_payload_paths_match_independently() {
     let job = |body: &'static str| JobFacts {
         body: Body::Json(body),
