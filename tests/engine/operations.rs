@@ -448,3 +448,21 @@ async fn operations_continue_after_a_restart() {
     assert_consistent(&engine).await;
     engine.close().await;
 }
+
+/// The payloads are matched outside the transaction, whose own budget they would exceed.
+#[tokio::test]
+async fn jobs_with_long_payloads_and_many_terms_match() {
+    let engine = open(false).await;
+    let body = |n: usize| format!("\"{} end{n}\"", "x".repeat(100_000));
+    let jobs = (0..40).map(|n| Put {
+        body: body(n),
+        ..new(&format!("long-{n}"))
+    });
+    add_to(&engine, "long", jobs.collect()).await;
+    let mut terms: Vec<String> = (0..30).map(|n| format!("-payload:absent{n}")).collect();
+    terms.push("payload:end".to_owned());
+    let done = run(&engine, JobAction::Cancel, &terms.join(" ")).await;
+    assert_eq!(why(&engine, done.id).await, []);
+    assert_eq!((done.state, done.done), (OperationState::Done, 40));
+    assert_consistent(&engine).await;
+}

@@ -9,6 +9,9 @@ use crate::engine::operations::Skip;
 pub const BATCH: usize = 500;
 pub const BATCH_BYTES: i64 = 4 << 20;
 
+/// How often a job may change between the match of its payload and the transaction.
+const CHANGES_MAX: usize = 10;
+
 /// A job found for an operation.
 #[derive(Clone)]
 pub struct Target {
@@ -38,6 +41,8 @@ pub struct Lookahead {
     pub next: Option<i64>,
     /// The most jobs of a batch.
     batch_max: usize,
+    /// How often the first job has changed since its payload was matched.
+    changes: usize,
 }
 
 impl Lookahead {
@@ -47,6 +52,7 @@ impl Lookahead {
             targets,
             next,
             batch_max: BATCH,
+            changes: 0,
         }
     }
 
@@ -66,9 +72,29 @@ impl Lookahead {
     /// Puts back a batch whose jobs were too large for one transaction, so that smaller ones follow. `from` is the
     /// operation's `processed_down_to`.
     pub fn put_back(&mut self, batch: &[Target], from: i64) {
-        self.from = from;
         self.batch_max = (batch.len() / 2).max(1);
-        for target in batch.iter().rev() {
+        self.return_all(batch, from);
+    }
+
+    /// Puts back the jobs of a batch after the first `processed` ones, to match their payloads again. `from` is the
+    /// operation's `processed_down_to` before the batch.
+    pub fn look_again(&mut self, batch: &[Target], processed: usize, from: i64) {
+        let (done, rest) = batch.split_at(processed.min(batch.len()));
+        self.changes = match done {
+            [] => self.changes + 1,
+            _ => 0,
+        };
+        self.return_all(rest, done.last().map_or(from, |target| target.seq));
+    }
+
+    /// Whether the first job has changed too often.
+    pub fn gives_up(&self) -> bool {
+        self.changes >= CHANGES_MAX
+    }
+
+    fn return_all(&mut self, targets: &[Target], from: i64) {
+        self.from = from;
+        for target in targets.iter().rev() {
             self.targets.push_front(target.clone());
         }
     }

@@ -1,6 +1,6 @@
 //! Runs bulk operations, in one task on the server that leads maintenance. It looks ahead for matching jobs and
-//! processes them in batches, taking turns between a few operations and sharing the writer with other requests. The
-//! transaction checks again whether each job still matches.
+//! processes them in batches (`batch.rs`), taking turns between a few operations and sharing the writer with other
+//! requests. The transaction checks again whether each job still matches.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -9,16 +9,14 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, MutexGuard, Notify};
 
-use crate::budget::Budget;
 use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
-use crate::engine::model::job::{Job, JobKey, Protocol, QLESS_SCOPE};
+use crate::engine::model::job::JobKey;
+use crate::engine::operations::batch::Batch;
 use crate::engine::operations::lookahead::{BATCH, Lookahead, Target};
 use crate::engine::operations::undo::{self, RemovedJob};
-use crate::engine::operations::{
-    JOBS_MAX, Operation, OperationState, Subject, UNDO_BYTES_MAX, UNDO_JOBS_MAX, apply, rows,
-};
-use crate::engine::queries::search::{Hit, SearchLimits, matches};
+use crate::engine::operations::{Operation, OperationState, Subject, rows};
+use crate::engine::queries::search::{Hit, SearchLimits};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::search::Search;
 use crate::store::{Row, Statement};
@@ -32,12 +30,6 @@ const LOOKAHEAD_LIMITS: SearchLimits = SearchLimits {
     scanned: 250_000,
     time: Duration::from_secs(1),
 };
-
-/// The work, in steps and bytes, to check whether the jobs of a batch still match, while other writes wait.
-const MATCH_WORK_MAX: u64 = 50_000_000;
-
-const GONE: &str = "the job no longer exists";
-const CHANGED: &str = "the job changed and no longer matches the search";
 
 /// Signals that there may be work, and whether this server leads.
 #[derive(Default)]
@@ -65,17 +57,6 @@ impl OperationRunner {
     pub fn is_leader(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.is_leader)
     }
-}
-
-/// The work of one transaction.
-struct Batch {
-    id: i64,
-    /// The version of the operation's row as read. If it has changed, nothing is done.
-    version: i64,
-    search: Option<Search>,
-    targets: Vec<Target>,
-    processed_down_to: i64,
-    is_last: bool,
 }
 
 impl Engine {
@@ -161,10 +142,18 @@ impl Engine {
             found.from = found.next.unwrap_or_default().min(found.from);
         }
         let is_last = is_all && found.next.is_none();
+        let payloads = match &search {
+            Some(search) if search.needs_body() => {
+                Some(self.match_payloads_of(search, &targets).await?)
+            }
+            _ => None,
+        };
         let batch = Batch {
             id,
             version,
             search,
+            payloads,
+            gives_up: found.gives_up(),
             targets,
             processed_down_to: found.from,
             is_last,
@@ -178,11 +167,16 @@ impl Engine {
                 found.put_back(&batch.targets, operation.processed_down_to);
                 ahead.insert(id, found);
             }
-            done => {
-                if done? && !is_all {
+            done => match done? {
+                Some(processed) if processed < batch.targets.len() => {
+                    found.look_again(&batch.targets, processed, operation.processed_down_to);
                     ahead.insert(id, found);
                 }
-            }
+                Some(_) if !is_all => {
+                    ahead.insert(id, found);
+                }
+                _ => {}
+            },
         }
         Ok(())
     }
@@ -284,182 +278,4 @@ impl Engine {
         });
         ended.await.map(drop)
     }
-}
-
-impl Batch {
-    fn needs(&self, operation: &Operation) -> Needs {
-        let mut needs = Needs {
-            operation: Some(self.id),
-            bodies: true,
-            deletes: operation.action.removes(),
-            divisible: self.targets.len() > 1,
-            ..Needs::default()
-        };
-        let targets = self.targets.iter();
-        for (key, queue) in targets.filter_map(|target| target.key_and_queue.as_ref()) {
-            needs.jobs.push(key.clone());
-            // A dead Relay job that is enqueued again gets this key, which may be in use.
-            if queue.protocol == Protocol::Relay && key.scope < QLESS_SCOPE {
-                needs.in_queues.push((queue.clone(), key.id.clone()));
-            }
-        }
-        needs
-    }
-
-    /// Runs the batch. Returns false if the operation has changed since it was read.
-    fn run(&self, work: &mut UnitOfWork) -> bool {
-        let now = work.now;
-        let Some((operation, version)) = work.operations.get(self.id) else {
-            return false;
-        };
-        if version != self.version || operation.state != OperationState::Running {
-            return false;
-        }
-        let mut operation = operation.clone();
-        operation.started_at.get_or_insert(now);
-        match self.run_each(work, &mut operation) {
-            Some(error) => {
-                operation.end(OperationState::Failed, now);
-                operation.error = Some(error);
-            }
-            None => {
-                operation.processed_down_to = self.processed_down_to;
-                if self.is_last {
-                    operation.end(OperationState::Done, now);
-                }
-            }
-        }
-        work.operations.set(operation);
-        true
-    }
-
-    /// Applies the action to each job. Returns the reason if the operation must end.
-    fn run_each(&self, work: &mut UnitOfWork, operation: &mut Operation) -> Option<String> {
-        // Jobs are canceled after their dependents that are canceled too.
-        let mut open: Vec<&Target> = self.targets.iter().collect();
-        let removes = operation.action.removes();
-        let mut budget = Budget::new(MATCH_WORK_MAX);
-        loop {
-            let (later, now): (Vec<&Target>, Vec<&Target>) = open
-                .iter()
-                .partition(|target| removes && has_dependents(work, target));
-            // The remaining jobs have dependents outside the batch: apply the action anyway.
-            let now = if now.is_empty() { &later } else { &now };
-            for target in now {
-                let error = self.run_one(work, operation, target, &mut budget);
-                if error.is_some() {
-                    return error;
-                }
-            }
-            if now.len() == open.len() {
-                return None;
-            }
-            open = later;
-        }
-    }
-
-    /// Applies the action to a job, or records why it was skipped. Returns the reason if the operation must end.
-    fn run_one(
-        &self,
-        work: &mut UnitOfWork,
-        operation: &mut Operation,
-        target: &Target,
-        budget: &mut Budget,
-    ) -> Option<String> {
-        if operation.done + operation.skipped >= JOBS_MAX {
-            return Some("The operation stopped at its limit of 10,000,000 jobs.".to_owned());
-        }
-        let removed = match self.removed_job(work, operation, target) {
-            Ok(removed) => removed,
-            Err(error) => return Some(error),
-        };
-        match self.apply(work, operation, target, budget) {
-            Ok(()) => {
-                if let Some((removed, bytes)) = removed {
-                    let text = removed.as_text();
-                    work.operations
-                        .keep_removed(operation.id, operation.done, text);
-                    operation.removed_bytes += bytes;
-                }
-                operation.done += 1;
-            }
-            Err(reason) => {
-                work.operations
-                    .skip(operation.id, operation.skipped, target.skip(reason));
-                operation.skipped += 1;
-            }
-        }
-        None
-    }
-
-    /// The job before its removal, and its size in bytes, if it is to be kept for undo.
-    fn removed_job(
-        &self,
-        work: &UnitOfWork,
-        operation: &Operation,
-        target: &Target,
-    ) -> Result<Option<(RemovedJob, i64)>, String> {
-        let job = target
-            .key_and_queue
-            .as_ref()
-            .and_then(|(key, _)| work.job(key));
-        let Some(job) = job.filter(|_| operation.keeps_removed) else {
-            return Ok(None);
-        };
-        let texts = [
-            &*job.body,
-            job.history.as_text(),
-            job.work_state.as_deref().unwrap_or_default(),
-        ];
-        let bytes: i64 = texts.iter().map(|text| text.len() as i64).sum();
-        // More jobs than were counted, although undo was promised for all.
-        if operation.done >= UNDO_JOBS_MAX || operation.removed_bytes + bytes > UNDO_BYTES_MAX {
-            return Err(
-                "Stopped: more jobs matched than were counted, and undo cannot cover them. The jobs processed so far are \
-                 canceled; the others are unchanged."
-                    .to_owned(),
-            );
-        }
-        let queue = work.queue_key(job.queue).ok_or(GONE)?;
-        let job = job.clone();
-        Ok(Some((RemovedJob { queue, job }, bytes)))
-    }
-
-    fn apply(
-        &self,
-        work: &mut UnitOfWork,
-        operation: &Operation,
-        target: &Target,
-        budget: &mut Budget,
-    ) -> Result<(), String> {
-        let (key, _) = target.key_and_queue.as_ref().ok_or(GONE)?;
-        // Another job may have its ID by now.
-        let job = work
-            .job(key)
-            .filter(|job| job.seq == target.seq)
-            .ok_or(GONE)?;
-        let queue = work.queue_by_id(job.queue).ok_or(GONE)?;
-        let is_expunged = queue.forgotten && queue.key.protocol == Protocol::Jobq;
-        if is_expunged || job.is_expired(work.now) {
-            return Err(GONE.to_owned());
-        }
-        if let Some(search) = &self.search {
-            let is_tracked = key.scope == QLESS_SCOPE && work.is_tracked(&key.id);
-            match matches(search, job, &queue, is_tracked, work.now, budget) {
-                Ok(true) => {}
-                Ok(false) => return Err(CHANGED.to_owned()),
-                Err(spent) => return Err(format!("cannot be compared with the search: {spent}")),
-            }
-        }
-        apply::apply(work, &operation.action, key, &queue)
-    }
-}
-
-/// Whether other jobs depend on this one.
-fn has_dependents(work: &UnitOfWork, target: &Target) -> bool {
-    let job = target
-        .key_and_queue
-        .as_ref()
-        .and_then(|(key, _)| work.job(key));
-    job.is_some_and(|job: &Job| !job.dependents.is_empty())
 }

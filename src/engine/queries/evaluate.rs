@@ -7,6 +7,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use crate::budget::{Budget, BudgetExceeded};
+use crate::engine::error::{Error, Result};
 
 /// Work that runs inline, which takes well under 1 ms. A batch that exceeds it starts again on a blocking thread.
 const INLINE_WORK: u64 = 100_000;
@@ -50,7 +51,11 @@ impl Allowance {
 
     /// Evaluates within the remaining allowance, and subtracts what was used. May call `evaluate` twice. Time spent on
     /// the database between two calls does not count.
-    pub async fn run<T, F>(&mut self, evaluate: F) -> Evaluated<T>
+    ///
+    /// # Errors
+    /// [`Error::Busy`], if other evaluations occupy the blocking threads for too long. Nothing has been evaluated then,
+    /// so the caller must not mistake it for a limit of its own.
+    pub async fn run<T, F>(&mut self, evaluate: F) -> Result<Evaluated<T>>
     where
         T: Default + Send + 'static,
         F: Fn(&mut Budget) -> Evaluated<T> + Send + 'static,
@@ -60,7 +65,7 @@ impl Allowance {
             spent: Some(BudgetExceeded::Time),
         };
         if self.time.is_zero() {
-            return given_up();
+            return Ok(given_up());
         }
         let begun = Instant::now();
         let mut small = Budget::new(self.work.min(INLINE_WORK));
@@ -68,11 +73,9 @@ impl Allowance {
         let here = evaluate(&mut small);
         if here.spent.is_none() || self.work <= INLINE_WORK {
             self.take(before - small.remaining(), begun);
-            return here;
+            return Ok(here);
         }
-        let Some(permit) = blocking_permit().await else {
-            return given_up();
-        };
+        let permit = blocking_permit().await.ok_or(Error::Busy)?;
         let (begun, work) = (Instant::now(), self.work);
         let mut budget = Budget::new(work).with_deadline(begun + self.time);
         let run = move || {
@@ -82,10 +85,10 @@ impl Allowance {
             (result, budget.remaining())
         };
         let Ok((result, left)) = tokio::task::spawn_blocking(run).await else {
-            return given_up();
+            return Ok(given_up());
         };
         self.take(work - left, begun);
-        result
+        Ok(result)
     }
 
     fn take(&mut self, work: u64, begun: Instant) {
@@ -119,7 +122,7 @@ mod tests {
                 spent: budget.spend(work).err(),
                 value: Some(std::thread::current().id()),
             });
-            let done = done.await;
+            let done = done.await.unwrap();
             assert_eq!(done.spent, None);
             assert_eq!(done.value == Some(here), is_here, "{work}");
             assert_eq!(allowance.work, 1_000_000 - work as u64);
@@ -146,7 +149,7 @@ mod tests {
                     }
                     Evaluated { value: (), spent }
                 };
-                Allowance::new(1_000_000).run(evaluate).await
+                Allowance::new(1_000_000).run(evaluate).await.map(drop)
             });
             while RUNNING.available_permits() > permits || running.load(Ordering::SeqCst) < expected
             {
@@ -155,21 +158,24 @@ mod tests {
             assert_eq!(running.load(Ordering::SeqCst), expected);
         }
         is_over.store(true, Ordering::SeqCst);
-        tasks.join_all().await;
+        for done in tasks.join_all().await {
+            done.unwrap();
+        }
     }
 
     #[tokio::test]
     async fn an_allowance_ends_with_its_work_and_its_time() {
         let mut allowance = Allowance::new(300_000);
-        assert_eq!(allowance.run(spending(200_000)).await.spent, None);
-        let done = allowance.run(spending(200_000)).await;
+        let done = allowance.run(spending(200_000)).await.unwrap();
+        assert_eq!(done.spent, None);
+        let done = allowance.run(spending(200_000)).await.unwrap();
         assert_eq!(done.spent, Some(BudgetExceeded::Work));
         let mut late = Allowance {
             work: 300_000,
             time: Duration::ZERO,
         };
         for work in [1, 200_000] {
-            let done = late.run(spending(work)).await;
+            let done = late.run(spending(work)).await.unwrap();
             assert_eq!(done.spent, Some(BudgetExceeded::Time), "{work}");
         }
     }

@@ -210,7 +210,7 @@ impl Engine {
             let evaluated = Arc::clone(&records);
             let matching = allowance
                 .run(move |budget| matching(&evaluated, &query, now, remaining, budget))
-                .await;
+                .await?;
             if matching.spent.is_some() {
                 return Err(too_much(sizer));
             }

@@ -11,14 +11,13 @@ use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
-use crate::engine::error::Result;
+use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{Job, Protocol, QueueId};
 use crate::engine::model::queue::Queue;
 use crate::engine::queries::batch_size::BatchSizer;
 use crate::search::Search;
 use crate::store::{Row, Statement, StoreError};
 
-pub use matching::matches;
 use matching::{ScanBudget, ScannedJob};
 use plan::Source;
 use rows::{BY_SEQ, EXACT, NEXT, SIZE, SUMMARIES, scanned_job};
@@ -142,7 +141,14 @@ impl Engine {
             // One more than requested, to see whether there are more.
             let more = (limits.jobs - scan.hits).saturating_add(1);
             let results = self.match_jobs(search, &rows, now, more, &mut budget);
-            let results = results.await?;
+            let results = match results.await {
+                // What has been found so far is a result. The next search continues behind it.
+                Err(Error::Busy) if scan.found.scanned > 0 => {
+                    scan.cut();
+                    break;
+                }
+                results => results?,
+            };
             if !scan.add(&rows, &results, limits.jobs, on_match) {
                 break;
             }

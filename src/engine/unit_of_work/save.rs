@@ -23,6 +23,12 @@ use std::collections::HashMap;
 const NEW: i64 = 1;
 
 impl UnitOfWork {
+    /// The version of the job in the database, if this transaction has not changed it so far.
+    pub fn unchanged_version(&self, key: &JobKey) -> Option<i64> {
+        let loaded = self.jobs.get(key)?;
+        loaded.version.filter(|_| loaded.before.is_none())
+    }
+
     /// Counts `n` due jobs of the queue that were promoted from scheduled to waiting.
     pub fn count_promoted(&mut self, queue: QueueId, n: u64) {
         let n = n as i64;

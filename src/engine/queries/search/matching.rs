@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::budget::{Budget, BudgetExceeded};
+use crate::budget::BudgetExceeded;
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
@@ -77,6 +77,9 @@ impl ScanBudget {
 impl Engine {
     /// Whether each of these jobs matches, in their order. The result is shorter if the search has found `wanted` jobs
     /// or has reached its limits.
+    ///
+    /// # Errors
+    /// [`Busy`](crate::engine::Error::Busy), if other evaluations take too long.
     pub(in crate::engine) async fn match_jobs(
         &self,
         search: &Search,
@@ -96,7 +99,7 @@ impl Engine {
                 _ => Ok(false),
             })
         });
-        let mut matching = results.await.value;
+        let mut matching = results.await?.value;
         let messages = rows.iter().filter_map(|row| row.job.failure.as_ref());
         budget.bytes += messages.map(|it| it.message.len()).sum::<usize>();
         if search.needs_body() {
@@ -150,7 +153,7 @@ impl Engine {
                     of.matches_with_payload(&facts, now.0, work)
                 })
             });
-            let results = results.await;
+            let results = results.await?;
             for (position, (index, _)) in batch.iter().enumerate() {
                 match (results.value.get(position), matching.get_mut(*index)) {
                     (Some(is_match), Some(slot)) => {
@@ -185,10 +188,10 @@ impl Engine {
 }
 
 /// Matches the items in order until the budget is spent.
-fn each<T>(
+pub fn each<T, R>(
     items: &[T],
-    mut matches_item: impl FnMut(&T) -> Result<bool, BudgetExceeded>,
-) -> Evaluated<Vec<bool>> {
+    mut matches_item: impl FnMut(&T) -> Result<R, BudgetExceeded>,
+) -> Evaluated<Vec<R>> {
     let mut results = Vec::with_capacity(items.len());
     for item in items {
         match matches_item(item) {
@@ -207,27 +210,16 @@ fn each<T>(
     }
 }
 
-fn body_of(protocol: Protocol, body: &str) -> Body<'_> {
+/// The payload of a job as a search reads it.
+pub fn body_of(protocol: Protocol, body: &str) -> Body<'_> {
     match protocol {
         Protocol::Lmstfy => Body::Base64(body),
         Protocol::Qless | Protocol::Relay | Protocol::Jobq => Body::Json(body),
     }
 }
 
-/// Whether the job matches. A job whose time to live has ended does not.
-pub fn matches(
-    search: &Search,
-    job: &Job,
-    queue: &Queue,
-    is_tracked: bool,
-    now: Time,
-    work: &mut Budget,
-) -> Result<bool, BudgetExceeded> {
-    Ok(!job.is_expired(now)
-        && search.matches(&facts_of(job, queue, is_tracked, now), now.0, work)?)
-}
-
-fn facts_of<'a>(job: &'a Job, queue: &'a Queue, is_tracked: bool, now: Time) -> JobFacts<'a> {
+/// The properties of a job that a search checks.
+pub fn facts_of<'a>(job: &'a Job, queue: &'a Queue, is_tracked: bool, now: Time) -> JobFacts<'a> {
     let is_record = job.state == State::Record;
     JobFacts {
         id: &job.key.id,

@@ -209,7 +209,7 @@ async fn load_details(
     let mut of_each = day.into_iter().zip(newest).enumerate();
     for row in rows {
         let (index, (day, newest)) = of_each.next().unwrap_or_default();
-        let (newest, prints) = fingerprints(newest, &mut allowance).await;
+        let (newest, prints) = fingerprints(newest, &mut allowance).await?;
         let queues = queues.remove(&row.group).unwrap_or_default();
         let in_range = |times: &FailureTimes| times.spans.iter().sum();
         groups.push(FailingGroup {
@@ -245,7 +245,7 @@ pub async fn load_failure(
     let newest = engine.failed_since(&[group], first, GROUP_JOBS_MAX).await?;
     let newest = newest.into_iter().next().unwrap_or_default();
     let mut allowance = Allowance::new(FINGERPRINT_CHARS_MAX);
-    let (newest, prints) = fingerprints(newest, &mut allowance).await;
+    let (newest, prints) = fingerprints(newest, &mut allowance).await?;
     let mut kinds = message_kinds(&newest, &prints);
     let selected_kind = find_kind(&kinds, fingerprint);
     let matching: Vec<&FailedJob> = newest
@@ -351,7 +351,7 @@ async fn page(
 async fn fingerprints(
     jobs: Vec<FailedJob>,
     allowance: &mut Allowance,
-) -> (Vec<FailedJob>, Vec<Fingerprint>) {
+) -> Result<(Vec<FailedJob>, Vec<Fingerprint>)> {
     let jobs = Arc::new(jobs);
     let evaluate = {
         let jobs = Arc::clone(&jobs);
@@ -372,10 +372,10 @@ async fn fingerprints(
             }
         }
     };
-    let prints = allowance.run(evaluate).await.value;
+    let prints = allowance.run(evaluate).await?.value;
     let mut jobs = Arc::unwrap_or_clone(jobs);
     jobs.truncate(prints.len());
-    (jobs, prints)
+    Ok((jobs, prints))
 }
 
 /// The kinds of messages, most frequent first, then newest first.
