@@ -103,6 +103,20 @@ impl Config {
     /// # Errors
     /// [`Error::BadOption`].
     pub fn check(option: &str, value: &str) -> Result<()> {
+        Config::check_sizes(option, value)?;
+        let bad = |why: String| Err(Error::BadOption { why });
+        let is_number = || value.parse::<f64>().is_ok_and(f64::is_finite);
+        if Config::is_number(option) && !is_number() {
+            return bad(format!("the option {option} must be a number"));
+        }
+        Ok(())
+    }
+
+    /// Checks the sizes of an option and its value, so that a long value is refused before it is copied or parsed.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`].
+    pub fn check_sizes(option: &str, value: &str) -> Result<()> {
         let bad = |why: String| Err(Error::BadOption { why });
         if option.is_empty() || option.len() > OPTION_BYTES_MAX {
             return bad(format!(
@@ -111,10 +125,6 @@ impl Config {
         }
         if value.len() > VALUE_BYTES_MAX {
             return bad(format!("the value must not exceed {VALUE_BYTES_MAX} bytes"));
-        }
-        let is_number = || value.parse::<f64>().is_ok_and(f64::is_finite);
-        if Config::is_number(option) && !is_number() {
-            return bad(format!("the option {option} must be a number"));
         }
         Ok(())
     }

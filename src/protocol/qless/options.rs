@@ -8,7 +8,7 @@ use super::call::Call;
 use super::error::ApiError;
 use super::response::Results;
 use super::{Api, Outcome};
-use crate::engine::OPTION_BYTES_MAX;
+use crate::engine::{Config, OPTION_BYTES_MAX};
 use crate::protocol::{body, long_list};
 
 pub async fn options(api: Api, call: Call) -> Outcome {
@@ -46,6 +46,7 @@ pub async fn set_option(api: Api, call: Call) -> Outcome {
     );
     let (now, data) = (api.now(&envelope)?, envelope.data()?);
     let value = data.get();
+    Config::check_sizes(option, value)?;
     let unset = value == "null";
     api.engine
         .configure(option, (!unset).then(|| value.to_owned()), now)

@@ -16,7 +16,7 @@ use self::arguments::{Arguments, number};
 use self::error::CommandError;
 pub use self::jobs::Puts;
 use self::view::{JobView, Table};
-use super::resp::Reply;
+use super::resp::{Reply, repeated};
 pub use super::scripts::Dialect;
 use crate::engine::{Engine, Error, Job, Result, Time};
 use crate::protocol::body;
@@ -124,7 +124,7 @@ pub async fn run(engine: &Engine, dialect: Dialect, arguments: Vec<String>) -> C
     };
     let known = area(&command).filter(|_| dialect != Dialect::Workerless || command != "requeue");
     let Some(area) = known else {
-        return CommandResult::refused(&format!("Unknown command {command}"));
+        return CommandResult::refused(&format!("Unknown command {}", repeated(&command)));
     };
     let Some(now) = arguments.next().as_deref().and_then(number) else {
         return CommandResult::refused("Arg \"now\" missing or not a number: nil");
@@ -187,7 +187,10 @@ async fn dispatch(command: &str, call: Call<'_>) -> Outcome {
         "recur.update" => recurring::change(call).await,
         "recur.tag" => recurring::tag(call).await,
         "recur.untag" => recurring::untag(call).await,
-        command => Err(CommandError::Script(format!("Unknown command {command}"))),
+        command => {
+            let command = repeated(command);
+            Err(CommandError::Script(format!("Unknown command {command}")))
+        }
     }
 }
 

@@ -298,7 +298,10 @@ impl Reply {
         match self {
             Reply::Status(text) => line(b'+', text, output),
             // A line end would end the reply.
-            Reply::Error(text) => line(b'-', &text.replace(['\r', '\n'], " "), output),
+            Reply::Error(text) => {
+                let text = beginning(text, ERROR_BYTES_MAX);
+                line(b'-', &text.replace(['\r', '\n'], " "), output);
+            }
             Reply::Integer(number) => line(b':', &number.to_string(), output),
             Reply::Text(text) => {
                 line(b'$', &text.len().to_string(), output);
@@ -324,6 +327,24 @@ impl Reply {
     }
 }
 
+/// The longest line of an error, in bytes.
+const ERROR_BYTES_MAX: usize = 1_024;
+
+/// The characters that an error repeats of an argument.
+const REPEATED_CHARS_MAX: usize = 128;
+
+/// What an error repeats of an argument.
+pub fn repeated(argument: &str) -> &str {
+    let end = argument.char_indices().nth(REPEATED_CHARS_MAX);
+    end.and_then(|(end, _)| argument.get(..end))
+        .unwrap_or(argument)
+}
+
+/// Whole characters from the beginning of a text, up to `max` bytes.
+fn beginning(text: &str, max: usize) -> &str {
+    text.get(..text.floor_char_boundary(max)).unwrap_or(text)
+}
+
 fn line(kind: u8, text: &str, output: &mut Vec<u8>) {
     output.push(kind);
     output.extend_from_slice(text.as_bytes());
@@ -340,6 +361,32 @@ fn list(kind: u8, items: &[Reply], version: Version, output: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_has_up_to_1024_bytes_and_no_line_end() {
+        let encoded = |text: String| {
+            let mut output = Vec::new();
+            Reply::Error(text).encode(Version::Resp3, &mut output);
+            String::from_utf8(output).unwrap()
+        };
+        for (bytes, kept) in [(1_023, 1_023), (1_024, 1_024), (1_025, 1_024)] {
+            assert_eq!(
+                encoded("x".repeat(bytes)),
+                format!("-{}\r\n", "x".repeat(kept))
+            );
+        }
+        // A character is not divided.
+        let odd = format!("x{}", "é".repeat(600));
+        assert_eq!(encoded(odd), format!("-x{}\r\n", "é".repeat(511)));
+        assert_eq!(encoded("a\r\nb".to_owned()), "-a  b\r\n");
+    }
+
+    #[test]
+    fn an_error_repeats_up_to_128_characters_of_an_argument() {
+        for (chars, kept) in [(0, 0), (127, 127), (128, 128), (129, 128)] {
+            assert_eq!(repeated(&"é".repeat(chars)), "é".repeat(kept));
+        }
+    }
 
     #[test]
     fn only_arguments_that_have_arrived_count() {

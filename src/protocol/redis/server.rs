@@ -7,7 +7,7 @@ use super::outage;
 use super::pubsub::pace;
 use super::pubsub::pattern::{PATTERN_BYTES_MAX, Pattern};
 use super::qless::{self, CommandResult, Puts, keys};
-use super::resp::{Reply, Version};
+use super::resp::{Reply, Version, repeated};
 use super::scripts::{FOREIGN, SCRIPT_BYTES_MAX};
 use super::session::Session;
 use crate::engine::Error;
@@ -170,7 +170,7 @@ fn without_database(
         ("PUBSUB", [word, rest @ ..]) => pubsub(session, &word.to_ascii_uppercase(), rest, steps),
         _ if exists(name) => Reply::wrong_arguments(name),
         _ => {
-            let name: String = name.to_ascii_lowercase().chars().take(128).collect();
+            let name = repeated(name).to_ascii_lowercase();
             Reply::Error(format!("ERR unknown command '{name}'"))
         }
     }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::pubsub::{STEPS_PER_CHANGE, pace};
 use super::qless::Puts;
-use super::resp::{Command, Reply, Version};
+use super::resp::{Command, Reply, Version, repeated};
 use super::server::Outcome;
 use super::transaction::{Replies, Transaction};
 use super::{Mailbox, RedisApi, channels, server};
@@ -220,7 +220,7 @@ impl Session {
             && !SUBSCRIBED.contains(&name.as_str())
             && self.is_subscribed()
         {
-            let name = name.to_ascii_lowercase();
+            let name = repeated(&name).to_ascii_lowercase();
             return refused(&format!(
                 "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed \
                  in this context"

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::resp::{COMMAND_BYTES_MAX, Command, Reply};
+use super::resp::{COMMAND_BYTES_MAX, Command, Reply, repeated};
 use super::server;
 use crate::memory::{Busy, Reserved, SMALL_MAX};
 
@@ -85,6 +85,7 @@ impl Transaction {
 
     async fn try_add(&mut self, name: String, command: Command) -> Result<(), String> {
         if !server::exists(&name) {
+            let name = repeated(&name);
             return Err(format!("ERR {name} cannot be part of a transaction"));
         }
         if self.discarded.is_some() {

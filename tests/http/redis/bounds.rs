@@ -53,6 +53,41 @@ async fn the_group_of_a_retry_is_a_name() {
 }
 
 #[tokio::test]
+async fn an_error_repeats_up_to_128_characters_of_an_argument() {
+    let (_server, address) = server(&[]).await;
+    let mut redis = Redis::with(&address, CURRENT).await;
+    for (chars, kept) in [(127, 127), (128, 128), (129, 128), (1_000_000, 128)] {
+        let (long, cut) = ("é".repeat(chars), "é".repeat(kept));
+        for (command, words) in [
+            (&[&*long][..], format!("Unknown command {cut}")),
+            (
+                &["jobs", &long, "q"],
+                format!("Jobs(): Unknown type \"{cut}\""),
+            ),
+            (
+                &["track", &long, "a"],
+                format!("Track(): Unknown action \"{cut}\""),
+            ),
+            (
+                &["recur", "q", "a", "K", "{}", &long, "60", "0"],
+                format!("Recur(): schedule type \"{cut}\" unknown"),
+            ),
+        ] {
+            let expected = json!({"error": format!("ERR user_script:1: {words}")});
+            assert_eq!(redis.at(1, command).await, expected, "{chars}");
+        }
+    }
+    // Each of these characters has 6 bytes as JSON. The text is refused before it is written in this form.
+    let set = ["config.set", "x", &"\u{1}".repeat(1_000_000)];
+    let refused = redis.at(1, &set).await;
+    let words = "config.set(): the value must not exceed 4096 bytes";
+    assert_eq!(
+        refused,
+        json!({"error": format!("ERR user_script:1: {words}")})
+    );
+}
+
+#[tokio::test]
 async fn nul_and_long_channels_and_messages_are_refused() {
     let (_server, address) = server(&[]).await;
     let mut redis = Redis::with(&address, CURRENT).await;

@@ -15,6 +15,9 @@ impl Engine {
         value: Option<String>,
         now: Option<Time>,
     ) -> Result<()> {
+        if let Some(value) = &value {
+            Config::check(option, value)?;
+        }
         let option = option.to_owned();
         self.write(Needs::default(), now, 1, move |work| {
             configure(work, &option, value.clone())

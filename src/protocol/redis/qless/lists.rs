@@ -8,7 +8,7 @@ use super::{Call, Outcome, json};
 use crate::engine::{Durations, EffectiveState, QueueKey, Time};
 use crate::protocol::long_list;
 use crate::protocol::qless::{counts, is_listed, length as length_of, number, worker_view};
-use crate::protocol::redis::resp::Reply;
+use crate::protocol::redis::resp::{Reply, repeated};
 
 pub async fn job(mut call: Call<'_>) -> Outcome {
     let key = call.arguments.job()?;
@@ -40,9 +40,9 @@ pub async fn jobs(mut call: Call<'_>) -> Outcome {
         return Ok(Reply::List(ids.collect()));
     }
     match EffectiveState::parse(&state) {
-        Some(EffectiveState::Failed | EffectiveState::Complete) | None => {
-            Err(call.arguments.bad(&format!("Unknown type \"{state}\"")))
-        }
+        Some(EffectiveState::Failed | EffectiveState::Complete) | None => Err(call
+            .arguments
+            .bad(&format!("Unknown type \"{}\"", repeated(&state)))),
         Some(effective_state) => ids_in(&mut call, effective_state, Some(queue)).await,
     }
 }

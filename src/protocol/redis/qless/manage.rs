@@ -8,7 +8,7 @@ use crate::engine::{
 };
 use crate::protocol::long_list;
 use crate::protocol::qless::{Fields, TOP_TAG};
-use crate::protocol::redis::resp::Reply;
+use crate::protocol::redis::resp::{Reply, repeated};
 
 /// Default number of failures that `unfail` moves (qless-core, Unfail).
 const UNFAIL: f64 = 25.0;
@@ -136,7 +136,10 @@ pub async fn track(mut call: Call<'_>) -> Outcome {
             only(call.engine.untrack(vec![key], call.now).await?)?;
             Ok(Reply::text(if was_tracked { "1" } else { "0" }))
         }
-        _ => Err(call.arguments.bad(&format!("Unknown action \"{command}\""))),
+        _ => {
+            let words = format!("Unknown action \"{}\"", repeated(&command));
+            Err(call.arguments.bad(&words))
+        }
     }
 }
 
@@ -215,6 +218,7 @@ pub async fn option(mut call: Call<'_>) -> Outcome {
 pub async fn set_option(mut call: Call<'_>) -> Outcome {
     let option = call.arguments.required("option")?;
     let value = call.arguments.required("value")?;
+    Config::check_sizes(&option, &value)?;
     // The engine keeps JSON texts; over HTTP, a number is one.
     let is_number =
         Config::is_number(&option) && serde_json::from_str::<serde_json::Number>(&value).is_ok();

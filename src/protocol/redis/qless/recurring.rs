@@ -4,7 +4,7 @@ use super::error::CommandError;
 use super::view::{RecurringView, Table, priority};
 use super::{Arguments, Call, Outcome, json, only};
 use crate::engine::{RECURRING_ID_BYTES_MAX, Recur, RecurringChange};
-use crate::protocol::redis::resp::Reply;
+use crate::protocol::redis::resp::{Reply, repeated};
 
 pub async fn recur(mut call: Call<'_>) -> Outcome {
     let arguments = &mut call.arguments;
@@ -18,7 +18,7 @@ pub async fn recur(mut call: Call<'_>) -> Outcome {
     let body = arguments.json("data")?;
     let kind = arguments.required("spec")?;
     if kind != "interval" {
-        return Err(arguments.bad(&format!("schedule type \"{kind}\" unknown")));
+        return Err(arguments.bad(&format!("schedule type \"{}\" unknown", repeated(&kind))));
     }
     let interval_s = arguments.seconds("interval")?;
     let offset_s = arguments.seconds("offset")?;
@@ -74,7 +74,7 @@ pub async fn change(mut call: Call<'_>) -> Outcome {
     let id = call.arguments.name("jid")?;
     let options = call.arguments.options()?;
     if let Some(unknown) = options.given().find(|name| !OPTIONS.contains(name)) {
-        let words = format!("Unrecognized option \"{unknown}\"");
+        let words = format!("Unrecognized option \"{}\"", repeated(unknown));
         return Err(call.arguments.bad(&words));
     }
     let interval_s = options.seconds("interval")?;
