@@ -107,6 +107,11 @@ fn groups_and_filter(view: &FailuresView, text: &str, request: &PageRequest) -> 
                 groups_table(view, request)
             }}
         </div>
+        {(view.unchecked > 0)
+            .then(|| {
+                let unchecked = plural(number_of(view.unchecked), "group", "groups");
+                view! { <p class="text-muted wrap-anywhere">{format!("{unchecked} with fewer jobs not compared with the filter: their messages are too long.")}</p> }
+            })}
         {(view.more > 0)
             .then(|| {
                 let more = number_of(view.more);

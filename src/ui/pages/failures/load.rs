@@ -77,6 +77,9 @@ const GROUP_JOBS_MAX: usize = 10_000;
 /// s.
 const FINGERPRINT_CHARS_MAX: u64 = (GROUP_JOBS_MAX * MESSAGE_CHARS_MAX) as u64;
 
+/// Maximum size of the names and newest messages of groups that a filter is compared with, in bytes.
+const FILTERED_BYTES_MAX: u64 = 16 << 20;
+
 /// Maximum number of kinds of messages, and of queues and workers, on the page of a group.
 const KINDS_SHOWN: usize = 20;
 
@@ -141,12 +144,8 @@ pub async fn load_failures(
     let since = range.since();
     let mut rows = load_groups(engine).await?;
     let failed = rows.iter().map(|row| row.count).sum();
-    let text = text.to_lowercase();
-    let holds = |word: &str| word.to_lowercase().contains(&text);
-    rows.retain(|row| {
-        let is_late = since.is_none_or(|since| row.last >= Some(since.0));
-        is_late && (holds(&row.group) || row.message.as_deref().is_some_and(holds))
-    });
+    rows.retain(|row| since.is_none_or(|since| row.last >= Some(since.0)));
+    let (mut rows, unchecked) = filtered(rows, text, FILTERED_BYTES_MAX).await?;
     let more = rows.len().saturating_sub(GROUPS_MAX);
     rows.truncate(GROUPS_MAX);
     let mut groups = load_details(engine, rows, since, now).await?;
@@ -161,12 +160,50 @@ pub async fn load_failures(
         new: groups.iter().map(|group| group.new).sum(),
         groups,
         more,
+        unchecked,
         failed,
         last: match failed {
             0 => engine.last_failure().await?.map(|at| at.0),
             _ => None,
         },
     })
+}
+
+/// The groups whose name or newest message contains the text, in any case, and how many were not compared with it.
+async fn filtered(
+    rows: Vec<GroupRow>,
+    text: &str,
+    bytes_max: u64,
+) -> Result<(Vec<GroupRow>, usize)> {
+    if text.is_empty() {
+        return Ok((rows, 0));
+    }
+    let rows = Arc::new(rows);
+    let evaluate = {
+        let (rows, text) = (Arc::clone(&rows), text.to_lowercase());
+        let holds = move |word: &str| word.to_lowercase().contains(&text);
+        move |budget: &mut Budget| {
+            let mut matches = Vec::with_capacity(rows.len());
+            let mut spent = None;
+            for row in rows.iter() {
+                let message = row.message.as_deref().unwrap_or_default();
+                if let Err(exceeded) = budget.spend(row.group.len() + message.len()) {
+                    spent = Some(exceeded);
+                    break;
+                }
+                matches.push(holds(&row.group) || holds(message));
+            }
+            Evaluated {
+                value: matches,
+                spent,
+            }
+        }
+    };
+    let matches = Allowance::new(bytes_max).run(evaluate).await?.value;
+    let unchecked = rows.len() - matches.len();
+    let rows = Arc::unwrap_or_clone(rows).into_iter().zip(matches);
+    let matching = rows.filter_map(|(row, is_match)| is_match.then_some(row));
+    Ok((matching.collect(), unchecked))
 }
 
 /// Counts the failures after `seen`.
@@ -423,38 +460,4 @@ fn named(engine: &Engine, mut queues: Vec<(QueueId, i64)>) -> Vec<(QueueRef, i64
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kinds_are_sorted_by_frequency_then_by_age() {
-        let newest = ["c", "no 1", "b", "no 22", "b 'x'"].map(Fingerprint::of);
-        let found: Vec<_> = message_kinds(&[], &newest)
-            .into_iter()
-            .map(|kind| (kind.text, kind.count))
-            .collect();
-        let expected = [("no ·", 2), ("c", 1), ("b", 1), ("b ·", 1)];
-        assert_eq!(found, expected.map(|(text, n)| (text.to_owned(), n)));
-        assert_eq!(counts(["a", "b", "b"].into_iter()), [("b", 2), ("a", 1)]);
-    }
-
-    #[test]
-    fn ranges_end_with_the_span_in_progress() {
-        let now = Time(1_793_500_000_000_000);
-        for (name, hours) in [
-            ("1h", 1),
-            ("24h", 24),
-            ("7d", 168),
-            ("all", 720),
-            ("x", 720),
-        ] {
-            let range = Range::named(name, now);
-            assert_eq!(range.name, if name == "x" { ALL } else { name });
-            let length = range.width * range.spans as i64;
-            assert_eq!(length, hours * HOUR_US);
-            assert_eq!(range.since().is_none(), hours == 720);
-            let end = range.from.0 + length;
-            assert!(end > now.0 && end - range.width <= now.0);
-        }
-    }
-}
+mod tests;

@@ -16,6 +16,9 @@ pub struct FailuresView {
     pub groups: Vec<FailingGroup>,
     /// The number of further groups.
     pub more: usize,
+    /// The number of groups that were not compared with the text of the filter.
+    #[serde(default)]
+    pub unchecked: usize,
     /// The number of failed jobs in all groups.
     pub failed: i64,
     /// The approximate time of the last failure, if one is stored.
