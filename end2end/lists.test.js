@@ -1,4 +1,4 @@
-// Live lists: rows stay in their places while somebody uses them. Long and hostile names.
+// Live pages: rows stay in their places while somebody uses them, and buttons stay what they are. Long and hostile names.
 
 import assert from "node:assert/strict";
 import { assertPresentable, live, startDashboard } from "./dashboard.js";
@@ -45,6 +45,19 @@ dashboard.test("a list does not move while the focus is in it, and follows when 
   await page.getByRole("main").focus();
   await row(page, "m").waitFor();
   assert.deepEqual(await ids(page), ["m", "l"]);
+});
+
+dashboard.test("a button that has the focus does not become another one", async ({ page, url }) => {
+  const api = client(url);
+  await api.add("buttons", {}, "but-1");
+  await api.take("buttons", "ada");
+  await page.goto("/ui/jobs/but-1");
+  await live(page);
+  await page.getByRole("button", { name: "Track job but-1" }).focus();
+  await api.post("/fail", { id: "but-1", group: "Lost", message: "no answer" }, "ada");
+  await page.getByRole("button", { name: "Retry job but-1" }).waitFor();
+  const focused = await page.evaluate(() => document.activeElement.getAttribute("aria-label"));
+  assert.ok([null, "Track job but-1"].includes(focused), focused);
 });
 
 let filled = false;

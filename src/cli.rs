@@ -29,7 +29,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::config::{ConfigCommand, LoadError, Loaded, Subcommand, Token, load};
 use crate::http::raise_open_files;
 use exit::Failure;
-use output::printable;
+use output::{printable, printable_lines};
 
 /// The result of a subcommand.
 type Outcome = Result<(), Box<dyn Error>>;
@@ -77,7 +77,8 @@ async fn run(loaded: Loaded) -> ExitCode {
                 failure.exit_code()
             }
             None => {
-                tracing::error!("{error}");
+                // It can contain text of a database or of an imported Redis server.
+                tracing::error!("{}", printable_lines(&error.to_string()));
                 ExitCode::FAILURE
             }
         },

@@ -236,6 +236,24 @@ class Import(unittest.TestCase):
         ):
             self.assertIn(text, report)
 
+    def test_texts_and_numbers_that_no_api_accepts_are_cut(self):
+        source = self.fill_qless().redis
+        failure = {"group": "SmtpError", "message": "m" * 100_000, "when": 1_700_000_000, "worker": "w" * 1_000_000}
+        source.hset("ql:j:broken", "failure", json.dumps(failure))
+        source.hset("ql:j:w0", "spawned_from_jid", "s" * 1_000_000)
+        source.lset("ql:j:w0-history", 0, json.dumps([1_700_000_000, "put", {"q": "q" * 1_000_000}]))
+        source.hset("ql:r:again", "count", str(2**63 - 1))
+        source.zadd("ql:q:work-recur", {"again": int(time.time()) - 1})
+        self.run_import()
+        moved = qless.Client(self.serve().url)
+        failure = json.loads(moved("get", "broken"))["failure"]
+        self.assertEqual((len(failure["message"]), len(failure["worker"])), (65_536, 255))
+        job = json.loads(moved("get", "w0"))
+        self.assertFalse(job["spawned_from_jid"])
+        self.assertEqual(len(job["history"][0]["q"]), 255)
+        jids = [job.jid for job in moved.queues["work"].pop(10)]
+        self.assertIn("again-%d" % 2**62, jids)
+
     def test_a_running_server_and_a_wrong_source_are_refused(self):
         server = self.serve()
         self.assertIn("another server has this database open", self.run_import(status=1))

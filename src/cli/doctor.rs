@@ -11,6 +11,7 @@ use std::path::Path;
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 
+use super::output::printable;
 use super::{Outcome, config, now, print};
 use crate::config::{Doctor, Loaded};
 use crate::store::Inspection;
@@ -107,9 +108,11 @@ fn show(finding: &Finding) {
         message,
         details,
     } = finding;
+    // Names in the database, and messages of Postgres, can be of other people.
+    let message = printable(message);
     print(&format!("{:<8} {check:<14} {message}\n", level.name()));
     for detail in details {
-        print(&format!("{:<23} {detail}\n", ""));
+        print(&format!("{:<23} {}\n", "", printable(detail)));
     }
 }
 

@@ -11,6 +11,9 @@ use super::Response;
 /// Maximum length of a server's message in an error, in characters.
 const MESSAGE_CHARS_MAX: usize = 500;
 
+/// Maximum length of an error's body that is parsed, in bytes.
+const PARSED_BYTES_MAX: usize = 1 << 20;
+
 /// Why a request failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
@@ -33,7 +36,7 @@ pub enum Error {
         code: Option<String>,
         /// How long to wait before the next attempt.
         retry_after: Option<Duration>,
-        /// The whole body, if it is JSON.
+        /// The whole body, if it is JSON of up to 1 MiB.
         body: Box<Value>,
     },
     /// The response is not what the API returns, so the address is probably not that of a Switchyard server.
@@ -64,7 +67,10 @@ impl Error {
 
     /// The error of a response that reports one.
     pub(super) fn refused(response: &Response) -> Error {
-        let body: Value = serde_json::from_slice(response.body()).unwrap_or_default();
+        let body = Some(response.body()).filter(|body| body.len() <= PARSED_BYTES_MAX);
+        let body: Value = body
+            .and_then(|body| serde_json::from_slice(body).ok())
+            .unwrap_or_default();
         let text = |key: &str| body.get(key).and_then(Value::as_str);
         let message = text("error").or_else(|| text("msg"));
         let message = message.map_or_else(|| response.text(), str::to_owned);

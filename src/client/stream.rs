@@ -97,9 +97,15 @@ pub struct Events {
 #[derive(Debug, Default)]
 struct Partial {
     name: String,
-    data: Vec<String>,
-    bytes: usize,
+    /// Each line of it, and a line feed.
+    data: String,
     id: Option<String>,
+}
+
+impl Partial {
+    fn bytes(&self) -> usize {
+        self.name.len() + self.data.len() + self.id.as_ref().map_or(0, String::len)
+    }
 }
 
 impl Events {
@@ -119,7 +125,7 @@ impl Events {
             if let Some(event) = self.partial.add(&String::from_utf8_lossy(&line)) {
                 return Ok(Some(event));
             }
-            if self.partial.bytes > LINE_BYTES_MAX {
+            if self.partial.bytes() > LINE_BYTES_MAX {
                 return Err(self.lines.unexpected("an event has more than 16 MiB"));
             }
         }
@@ -131,17 +137,14 @@ impl Partial {
     /// Adds a line. Returns the event that it ends.
     fn add(&mut self, line: &str) -> Option<Event> {
         if line.is_empty() {
-            let Partial { name, data, id, .. } = std::mem::take(self);
+            let Partial { name, mut data, id } = std::mem::take(self);
             self.id.clone_from(&id);
-            if data.is_empty() {
-                return None;
-            }
+            data.pop()?;
             let name = if name.is_empty() {
                 "message".to_owned()
             } else {
                 name
             };
-            let data = data.join("\n");
             return Some(Event { name, data, id });
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
@@ -149,8 +152,8 @@ impl Partial {
         match field {
             "event" => value.clone_into(&mut self.name),
             "data" => {
-                self.bytes += value.len();
-                self.data.push(value.to_owned());
+                self.data.push_str(value);
+                self.data.push('\n');
             }
             "id" => self.id = Some(value.to_owned()),
             // Comments, and fields that this client does not use.
@@ -176,5 +179,21 @@ mod tests {
             id: Some("7".to_owned()),
         };
         assert_eq!(events, [event("put", "one\ntwo"), event("message", "")]);
+    }
+
+    #[test]
+    fn each_line_counts_towards_the_size_of_an_event() {
+        let mut partial = Partial::default();
+        for line in [
+            "data",
+            "data:",
+            "data: ab",
+            "event: put",
+            "id: 7",
+            ": a comment",
+        ] {
+            partial.add(line);
+        }
+        assert_eq!(partial.bytes(), "\n\nab\n".len() + "put".len() + "7".len());
     }
 }

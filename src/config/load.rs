@@ -155,8 +155,15 @@ pub fn load(words: Vec<OsString>) -> Result<Loaded, LoadError> {
         ),
         false => (read.serve, serve),
     };
-    let used = given.iter().filter(|given| is_free(given, &leaf, found));
-    let used: Vec<FileOption> = used.cloned().collect();
+    let free = given.iter().filter(|given| is_free(given, &leaf, found));
+    let mut used: Vec<FileOption> = free.cloned().collect();
+    // The credentials of a profile are for its own server.
+    if is_client(&leaf)
+        && given.iter().any(|it| it.name == SERVER)
+        && !used.iter().any(|it| it.name == SERVER)
+    {
+        used.retain(|it| !CREDENTIALS.contains(&it.name.as_str()));
+    }
     // Behind the names of the subcommands.
     let mut all = words.clone();
     let place = (depth + 1).min(all.len());
@@ -181,6 +188,10 @@ fn is_client(leaf: &Definition) -> bool {
 
 /// The ID of the option that names a profile.
 const PROFILE: &str = "profile";
+
+/// The key of a profile with its server, and those with its credentials.
+const SERVER: &str = "server";
+const CREDENTIALS: [&str; 3] = ["token", "token-file", "user"];
 
 /// The keys of the profile that a flag or the environment names. Without a name, those of the profile `default`, which
 /// need not exist.

@@ -237,6 +237,9 @@ pub async fn import_rest(redis: &mut Redis, keys: &Keys, target: &mut Target<'_>
     note_unlisted(redis, keys, target).await
 }
 
+/// Dependencies that are collected before they are written, apart from those of the last job.
+const DEPENDENCIES_MAX: usize = 2_000;
+
 async fn import_dependencies(
     redis: &mut Redis,
     queue: &str,
@@ -256,11 +259,16 @@ async fn import_dependencies(
             .map(|key| vec!["SMEMBERS", key.as_str()])
             .collect();
         redis.send(&commands).await?;
-        let mut jobs = Vec::new();
+        let (mut jobs, mut count) = (Vec::new(), 0);
         for id in jids {
             let needs = redis.reply().await?.list();
-            let needs = needs.iter().filter_map(Reply::text).collect();
+            let needs: Vec<String> = needs.iter().filter_map(Reply::text).collect();
+            count += needs.len();
             jobs.push(ImportedDependencies { id, needs });
+            if count >= DEPENDENCIES_MAX {
+                count = 0;
+                target.dependencies(std::mem::take(&mut jobs)).await?;
+            }
         }
         if !jobs.is_empty() {
             target.dependencies(jobs).await?;

@@ -352,7 +352,11 @@ impl Redis {
         let name = if reversed { "ZREVRANGE" } else { "ZRANGE" };
         let (start, end) = (start.to_string(), (start + PAGE - 1).to_string());
         let reply = self.call(&[name, key, &start, &end, "WITHSCORES"]).await?;
-        let mut replies = reply.list().into_iter();
+        let replies = reply.list();
+        if replies.len() > 2 * PAGE {
+            return Err(RedisError::Protocol);
+        }
+        let mut replies = replies.into_iter();
         let mut page = Vec::new();
         while let (Some(member), Some(score)) = (replies.next(), replies.next()) {
             page.push((member, score.number().ok_or(RedisError::Protocol)?));

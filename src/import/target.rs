@@ -162,8 +162,10 @@ impl<'a> Target<'a> {
         let protocol = Protocol::Qless.name();
         self.report.count(protocol, RECURRING).found += 1;
         let id = import.recurring.id.clone();
+        let class = import.recurring.klass.as_ref();
         let wrong = name("its ID", &id, RECURRING_ID_BYTES_MAX)
             .or_else(|| name("its queue", &import.queue.name, NAME_BYTES_MAX))
+            .or_else(|| name("its class", class?, NAME_BYTES_MAX))
             .or_else(|| names("a tag", &import.recurring.tags));
         if let Some(reason) = wrong {
             self.report.skip(protocol, RECURRING, &id, reason);

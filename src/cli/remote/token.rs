@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Result, Session};
 use crate::cli::exit::{Code, Failure};
-use crate::cli::output::{Table, json_line};
+use crate::cli::output::{Table, json_line, printable};
 use crate::cli::{Outcome, print, print_notice};
 use crate::config::RemoteToken;
 use crate::time::{self, utc};
@@ -47,7 +47,7 @@ pub async fn run(command: &RemoteToken) -> Outcome {
                 return Ok(());
             }
             print_notice("token (it is not shown again, because only its hash is stored):");
-            print(&format!("{token}\n"));
+            print(&format!("{}\n", printable(token)));
             Ok(())
         }
         RemoteToken::List { remote, namespace } => {

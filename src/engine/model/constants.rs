@@ -2,15 +2,15 @@
 
 use crate::engine::consistency::REPAIR_SERVER;
 use crate::engine::model::body::LONG;
-use crate::engine::model::job::{CLASS_BYTES_MAX, QLESS_SCOPE, State};
+use crate::engine::model::job::{CLASS_BYTES_MAX, NAME_BYTES_MAX, QLESS_SCOPE, State};
 use crate::engine::operations::OperationState;
 use crate::engine::unit_of_work::counters::{Kind, Outcome, SUMMARY_SLOT};
 use crate::engine::unit_of_work::time_series;
 
 /// The numbers of states, of kinds and slots of counters, of slots of the time series, of states of operations, and of
 /// the scope of qless jobs, the number under which repairs change counters, the size of long texts, and the maximum
-/// length of a class, by the names that statements use.
-pub static CONSTANTS: [(&str, i64); 30] = [
+/// lengths of a class and of a name, by the names that statements use.
+pub static CONSTANTS: [(&str, i64); 31] = [
     ("waiting", State::Waiting as i64),
     ("scheduled", State::Scheduled as i64),
     ("depends", State::Depends as i64),
@@ -41,6 +41,7 @@ pub static CONSTANTS: [(&str, i64); 30] = [
     ("repairs", REPAIR_SERVER),
     ("long", LONG as i64),
     ("class", CLASS_BYTES_MAX as i64),
+    ("name", NAME_BYTES_MAX as i64),
 ];
 
 #[cfg(test)]

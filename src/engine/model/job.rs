@@ -343,11 +343,13 @@ impl Job {
             &self.attributes,
             &self.klass,
             &self.damaged_tags,
+            &self.spawned_from,
         ];
         let optional: usize = optional.into_iter().flatten().map(String::len).sum();
         let lists = [&self.tags, &self.dependencies, &self.dependents];
         let lists: usize = lists.into_iter().flatten().map(String::len).sum();
-        let failure = self.failure.as_ref().map_or(0, |it| it.message.len());
+        let failure = self.failure.as_ref();
+        let failure = failure.map_or(0, |it| it.message.len() + it.worker.len());
         let id = self.key.id.len();
         id + self.body.bytes() + self.history.as_text().len() + optional + lists + failure
     }

@@ -34,9 +34,10 @@ macro_rules! job_columns {
          j.lease_until, j.retries, j.remaining, substr(j.klass, 1, {class}),
          CASE WHEN octet_length(j.tags) <= {long} THEN j.tags ELSE '[]' END,
          CASE WHEN octet_length(j.history) <= {long} THEN j.history ELSE '[]' END, j.failure_group,
-         substr(j.failure_message, 1, ", $message, "), j.failure_worker, j.failure_at,
+         substr(j.failure_message, 1, ", $message, "), substr(j.failure_worker, 1, {name}), j.failure_at,
          ", $crate::engine::model::long_bodies::body!(start), ", j.created_at,
-         j.version, j.warned, j.spawned_from, j.expires_at, CAST(NULL AS TEXT), j.timeout_s, CAST(NULL AS TEXT),
+         j.version, j.warned, substr(j.spawned_from, 1, {name}), j.expires_at, CAST(NULL AS TEXT), j.timeout_s,
+         CAST(NULL AS TEXT),
          j.updated_at,
          (SELECT string_agg(o.id, '\n' ORDER BY o.seq) FROM (SELECT needs FROM dependencies WHERE job = j.seq
             AND needs > 0 LIMIT 100) AS d JOIN jobs AS o ON o.seq = d.needs),
@@ -83,6 +84,7 @@ macro_rules! job_bytes {
     () => {
         concat!("CAST(", $crate::engine::model::long_bodies::body!(bytes), " + octet_length(j.history) + octet_length(j.tags)
              + coalesce(octet_length(j.work_state), 0) + coalesce(octet_length(j.failure_message), 0)
+             + coalesce(octet_length(j.failure_worker), 0) + coalesce(octet_length(j.spawned_from), 0)
              + coalesce(octet_length(j.klass), 0) + coalesce(octet_length(j.attributes), 0) AS BIGINT)")
     };
     // The size of its row, without a long body, which is a row of its own: about what SQLite writes when the job

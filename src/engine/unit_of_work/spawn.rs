@@ -32,7 +32,7 @@ fn ids_of_children(planned: &Planned) -> impl Iterator<Item = String> {
         .unwrap_or(i64::MAX)
         .saturating_mul(2);
     let due = &planned.due;
-    (1..=ids).map(|n| format!("{}-{}", due.id, due.children_count + n))
+    (1..=ids).map(|n| format!("{}-{}", due.id, due.children_count.saturating_add(n)))
 }
 
 /// Bytes of the children's bodies, tags and classes that a transaction creates; one child may exceed it.
@@ -90,8 +90,8 @@ pub fn spawn(
     let now = work.now;
     skip_missed(recurring, now);
     let mut children = Vec::new();
-    let last =
-        recurring.children_count + i64::try_from(count).unwrap_or(i64::MAX).saturating_mul(2);
+    let ids = i64::try_from(count).unwrap_or(i64::MAX).saturating_mul(2);
+    let last = recurring.children_count.saturating_add(ids);
     while recurring.next_at <= now && children.len() < count && recurring.children_count < last {
         recurring.children_count += 1;
         let id = format!("{}-{}", recurring.id, recurring.children_count);

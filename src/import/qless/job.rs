@@ -5,7 +5,8 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::engine::{
-    EventKind, Failure, History, Import, Job, Lease, NAME_BYTES_MAX, QueueKey, State, Time,
+    EventKind, Failure, History, Import, Job, Lease, NAME_BYTES_MAX, NOTE_BYTES_MAX, QueueKey,
+    State, Time,
 };
 use crate::import::redis::Reply;
 
@@ -148,7 +149,7 @@ pub fn translate(
     let job = &mut import.job;
     job.klass = klass.text().filter(|klass| !klass.is_empty());
     job.priority = priority(priority_text);
-    job.retries = integer(retries).unwrap_or_default();
+    job.retries = integer(retries).unwrap_or_default().max(-1);
     job.remaining = integer(remaining).unwrap_or(job.retries).max(-1);
     job.tags = tags(tags_text);
     job.spawned_from = spawned_from.text().filter(|jid| !jid.is_empty());
@@ -297,12 +298,12 @@ fn history_facts(first: &Reply, events: &[Reply]) -> HistoryFacts {
         let history = &mut past.history;
         match what.as_str() {
             "put" => {
-                history.push(EventKind::Put, when, known.q.as_deref(), None);
+                history.push(EventKind::Put, when, cut(known.q.as_ref()), None);
                 past.put = Some(when);
                 past.queue = known.q.or(past.queue);
             }
             "popped" => {
-                history.push(EventKind::Popped, when, known.worker.as_deref(), None);
+                history.push(EventKind::Popped, when, cut(known.worker.as_ref()), None);
                 past.popped = Some(when);
             }
             "timed-out" => {
@@ -310,14 +311,23 @@ fn history_facts(first: &Reply, events: &[Reply]) -> HistoryFacts {
                 past.timed_out = Some(when);
             }
             "failed" => {
-                let (group, worker) = (known.group.as_deref(), known.worker.as_deref());
+                let (group, worker) = (cut(known.group.as_ref()), cut(known.worker.as_ref()));
                 history.push(EventKind::Failed, when, group, worker);
             }
             "done" => history.push(EventKind::Done, when, None, None),
-            note => history.push(EventKind::Note, when, Some(note), object),
+            note => {
+                let object = object.filter(|object| object.len() <= NOTE_BYTES_MAX);
+                let note = note.get(..note.floor_char_boundary(NOTE_BYTES_MAX));
+                history.push(EventKind::Note, when, note, object);
+            }
         }
     }
     past
+}
+
+/// The beginning of a name in the history.
+fn cut(name: Option<&String>) -> Option<&str> {
+    name?.get(..name?.floor_char_boundary(NAME_BYTES_MAX))
 }
 
 fn stored_failure(failure: &Reply) -> Option<Failure> {

@@ -1,5 +1,6 @@
 //! Applies the differences between two trees to the first one. Equal nodes are not touched, so focus, selection, open
-//! elements and typed text are kept. The rows of a list that is in use stay in their places.
+//! elements and typed text are kept. The rows of a list that is in use stay in their places. A form never becomes that
+//! of another action.
 
 use std::collections::HashSet;
 
@@ -144,6 +145,12 @@ impl Refresh {
     }
 
     fn one(&mut self, old: &Node, new: &Node) {
+        if is_other_form(old, new) {
+            if let Some(parent) = old.parent_node() {
+                parent.replace_child(new, old).ok();
+            }
+            return;
+        }
         match (old.dyn_ref::<Element>(), new.dyn_ref::<Element>()) {
             (Some(old), Some(new)) => self.element(old, new),
             _ => {
@@ -186,6 +193,18 @@ fn kind(node: &Node) -> (String, Option<String>) {
     let element = node.dyn_ref::<Element>();
     let class = element.and_then(|element| element.get_attribute("class"));
     (node.node_name(), class)
+}
+
+/// Whether these are forms of different actions. One must not become the other: a button that has the focus would then
+/// do something else than the user means.
+fn is_other_form(old: &Node, new: &Node) -> bool {
+    let action = |node: &Node| {
+        let form = node
+            .dyn_ref::<Element>()
+            .filter(|_| node.node_name() == "FORM")?;
+        form.get_attribute("action")
+    };
+    action(old) != action(new)
 }
 
 /// The key of a node among its siblings.

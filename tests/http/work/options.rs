@@ -26,6 +26,15 @@ async fn a_profile_of_the_configuration_file_names_server_and_token() {
         .ends_with(1)
         .await;
     assert!(said.contains("server answered 401"), "{said}");
+    // Another server does not get the credentials of the profile.
+    let options = format!(
+        "--queue mail --drain --config {file} --profile test --server http://{}",
+        server.address
+    );
+    let said = Worker::run(command(&folder, &options, "true"))
+        .ends_with(1)
+        .await;
+    assert!(said.contains("server answered 401"), "{said}");
     let options = format!("--queue mail --drain --config {file} --profile tset");
     let said = Worker::run(command(&folder, &options, "true"))
         .ends_with(1)

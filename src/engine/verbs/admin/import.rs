@@ -10,15 +10,21 @@ use crate::engine::maintenance::SystemTask;
 use crate::engine::maintenance::tasks::save_seen;
 use crate::engine::model::body::Body;
 use crate::engine::model::job::{
-    Failure, Job, JobKey, LMSTFY_SCOPE, Protocol, QLESS_SCOPE, QueueKey, State,
+    Failure, Job, JobKey, LMSTFY_SCOPE, NAME_BYTES_MAX, Protocol, QLESS_SCOPE, QueueKey, State,
+    wrong_name,
 };
 use crate::engine::model::queue::{Pause, Queue};
 use crate::engine::model::recurring::Recurring;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::ItemResults;
 use crate::engine::verbs::qless::depend::{release_if_ready, unmet_dependencies};
+use crate::engine::verbs::qless::fail::MESSAGE_BYTES_MAX;
+use crate::engine::verbs::qless::recurring::check_body;
 use crate::engine::verbs::qless::tag;
 use crate::engine::verbs::qless::track::TRACKED_MAX;
+
+/// The number of children that an imported recurring job has had at most, which leaves room to count further ones.
+const CHILDREN_MAX: i64 = i64::MAX / 2;
 
 /// A job to import. Its insertion number, queue and dependencies are set when it is added.
 #[derive(Clone, Debug)]
@@ -40,6 +46,24 @@ impl Import {
         };
         Import { queue, job }
     }
+
+    /// Cuts the texts that no API would accept, so that lists and claims can rely on their limits: those of the
+    /// failure, and the history. Forgets a job from which it was made if that has no valid ID.
+    fn cut_texts(&mut self) {
+        let job = &mut self.job;
+        if let Some(failure) = &mut job.failure {
+            cut(&mut failure.group, NAME_BYTES_MAX);
+            cut(&mut failure.worker, NAME_BYTES_MAX);
+            cut(&mut failure.message, MESSAGE_BYTES_MAX);
+        }
+        let is_valid = |id: &String| wrong_name(id, NAME_BYTES_MAX).is_none();
+        job.spawned_from = job.spawned_from.take().filter(is_valid);
+        job.history.shorten(usize::MAX);
+    }
+}
+
+fn cut(text: &mut String, bytes_max: usize) {
+    text.truncate(text.floor_char_boundary(bytes_max));
 }
 
 /// The dependencies of an imported job.
@@ -66,11 +90,13 @@ pub struct ImportedQueue {
 }
 
 impl Engine {
-    /// Adds jobs. Returns for each whether it was added; a job whose key exists is not.
+    /// Adds jobs. Returns for each whether it was added; a job whose key exists is not. Texts of a failure or history
+    /// that are longer than an API would accept are cut.
     ///
     /// # Errors
     /// For each job: [`TooMany`](crate::engine::Error::TooMany) tags.
-    pub async fn import_jobs(&self, jobs: Vec<Import>) -> ItemResults<bool> {
+    pub async fn import_jobs(&self, mut jobs: Vec<Import>) -> ItemResults<bool> {
+        jobs.iter_mut().for_each(Import::cut_texts);
         let need = |needs: &mut Needs, import: &Import| {
             match import.queue.protocol {
                 Protocol::Qless | Protocol::Lmstfy => needs.job(&import.job.key),
@@ -101,7 +127,11 @@ impl Engine {
             .await
     }
 
-    /// Adds recurring jobs. Returns for each whether it was added; one whose ID exists is not.
+    /// Adds recurring jobs. Returns for each whether it was added; one whose ID exists is not. Numbers that an API would
+    /// not accept are replaced by the nearest ones that it would.
+    ///
+    /// # Errors
+    /// For each recurring job: [`TooMany`](crate::engine::Error::TooMany) tags or bytes.
     pub async fn import_recurring(&self, recurring: Vec<ImportedRecurring>) -> ItemResults<bool> {
         let need = |needs: &mut Needs, import: &ImportedRecurring| {
             needs.recurring.push(import.recurring.id.clone());
@@ -200,10 +230,15 @@ fn add_recurring(work: &mut UnitOfWork, import: &ImportedRecurring) -> Result<bo
     if work.recurring(&import.recurring.id).is_some() {
         return Ok(false);
     }
+    check_body(&import.recurring.body)?;
+    let tags = tag::of_new_job(&import.recurring.tags)?;
     let recurring = Recurring {
         seq: work.next_seq(),
         queue: work.get_or_create_queue(&import.queue),
-        tags: tag::of_new_job(&import.recurring.tags)?,
+        tags,
+        children_count: import.recurring.children_count.clamp(0, CHILDREN_MAX),
+        backlog: import.recurring.backlog.max(0),
+        retries: import.recurring.retries.max(-1),
         ..import.recurring.clone()
     };
     work.set_recurring(&import.recurring.id, Some(recurring));

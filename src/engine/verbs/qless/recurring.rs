@@ -209,7 +209,11 @@ pub fn recur(work: &mut UnitOfWork, queue: &QueueKey, recur: &Recur) -> Result<S
     Ok(id)
 }
 
-fn check_body(body: &str) -> Result<()> {
+/// Checks the length of the children's payload.
+///
+/// # Errors
+/// [`Error::TooMany`] bytes.
+pub fn check_body(body: &str) -> Result<()> {
     match body.len() {
         0..=BODY_BYTES_MAX => Ok(()),
         _ => Err(Error::TooMany {
