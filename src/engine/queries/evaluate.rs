@@ -163,6 +163,18 @@ mod tests {
         }
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn without_a_free_thread_nothing_is_evaluated() {
+        let _all = RUNNING.acquire_many(2).await.unwrap();
+        let mut allowance = Allowance::new(1_000_000);
+        // Small work needs no thread.
+        let done = allowance.run(spending(100_000)).await.unwrap();
+        assert_eq!(done.spent, None);
+        let refused = allowance.run(spending(100_001)).await.map(|done| done.spent);
+        assert_eq!(refused, Err(Error::Busy));
+        assert_eq!(allowance.work, 900_000);
+    }
+
     #[tokio::test]
     async fn an_allowance_ends_with_its_work_and_its_time() {
         let mut allowance = Allowance::new(300_000);
