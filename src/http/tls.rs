@@ -1,13 +1,19 @@
 //! TLS: the certificate that the server presents, its reload, and the handshake at the beginning of a connection.
 
-use std::fmt;
-use std::io;
-use std::sync::{Arc, PoisonError, RwLock};
+#[cfg(test)]
+mod tests;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, sink};
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::task::Poll;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy, sink};
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::yield_now;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::rustls::crypto::ring;
@@ -40,9 +46,9 @@ pub struct Tls {
     certificate: String,
     key: String,
     current: RwLock<Arc<ServerConfig>>,
-    /// Limits the concurrent first steps of handshakes, which compute signatures, to one per thread that serves
-    /// connections. With more, a flood of handshakes would delay all requests.
-    starting: Semaphore,
+    /// Limits the concurrent steps of handshakes, which compute signatures, to one per thread that serves connections.
+    /// With more, a flood of handshakes would delay all requests.
+    steps: Semaphore,
 }
 
 impl fmt::Debug for Tls {
@@ -65,7 +71,7 @@ impl Tls {
             current: RwLock::new(read_pair(certificate, key, read_file)?),
             certificate: certificate.to_owned(),
             key: key.to_owned(),
-            starting: Semaphore::new(threads),
+            steps: Semaphore::new(threads),
         }))
     }
 
@@ -88,16 +94,52 @@ impl Tls {
     ///
     /// # Errors
     /// If the client disconnects, or if no protocol version or cipher is shared; the client then receives an alert.
-    pub async fn accept(&self, stream: TrackedSocket) -> io::Result<TlsStream<TrackedSocket>> {
+    pub async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
         let start = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
-        let accept = {
-            let _permit = self.starting.acquire().await.map_err(io::Error::other)?;
-            // Lets pending requests run before the next signature.
-            yield_now().await;
-            start.into_stream(self.current())
-        };
-        accept.await
+        let permit = self.step().await?;
+        let mut handshake = pin!(start.into_stream(self.current()));
+        let mut polled = poll_once(handshake.as_mut()).await;
+        drop(permit);
+        // The client chooses the message to which the server responds with a signature: after a HelloRetryRequest it
+        // is the second ClientHello. So each step of the handshake needs a permit.
+        loop {
+            if let Poll::Ready(outcome) = polled {
+                return outcome;
+            }
+            woken().await;
+            let _permit = self.step().await?;
+            polled = poll_once(handshake.as_mut()).await;
+        }
     }
+
+    /// Waits for a permit for one step of a handshake.
+    async fn step(&self) -> io::Result<SemaphorePermit<'_>> {
+        let permit = self.steps.acquire().await.map_err(io::Error::other)?;
+        // Lets pending requests run before the next signature.
+        yield_now().await;
+        Ok(permit)
+    }
+}
+
+/// Polls the future once, with the waker of the task.
+async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
+    poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
+}
+
+/// Waits until something wakes the task, such as a future that was polled before.
+async fn woken() {
+    let mut is_waiting = false;
+    poll_fn(|_| {
+        if is_waiting {
+            return Poll::Ready(());
+        }
+        is_waiting = true;
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Whether the client sends a plain HTTP request. Waits for the first byte, without consuming it.
@@ -166,29 +208,5 @@ fn malformed(path: &str, what: &str, error: &PemError) -> String {
     match error {
         PemError::NoItemsFound => format!("the TLS file {path} holds no {what} in PEM format"),
         _ => format!("the TLS file {path} is not valid PEM"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    #[test]
-    fn a_chain_has_up_to_16_certificates() {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let folder = tempfile::TempDir::new().unwrap();
-        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-        let (chain, key) = (path("cert.pem"), path("key.pem"));
-        fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-        for (count, is_read) in [(1, true), (15, true), (16, true), (17, false)] {
-            fs::write(&chain, made.cert.pem().repeat(count)).unwrap();
-            assert_eq!(
-                read_pair(&chain, &key, read_file).is_ok(),
-                is_read,
-                "{count}"
-            );
-        }
     }
 }
