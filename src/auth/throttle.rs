@@ -4,7 +4,7 @@
 //! same address. They also count per address, with a higher limit, because a client can invent names. Correct
 //! credentials reset both counts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -32,17 +32,29 @@ const LOGGED_MAX: u32 = 10;
 
 const COUNTERS_MAX: usize = 10_000;
 
+/// Expired counters that are removed for each new one. With two, they become fewer, however many there are.
+const EXPIRED_AT_ONCE: usize = 2;
+
 /// Counts failures and sign-ins of the last minute.
 #[derive(Debug, Default)]
-pub struct LoginThrottle(Mutex<HashMap<Key, Counter>>);
+pub struct LoginThrottle(Mutex<Counters>);
+
+/// All counters. Requests without credentials add counters, so no step depends on how many there are.
+#[derive(Debug, Default)]
+struct Counters {
+    by_key: HashMap<Key, Counter>,
+    /// The keys of the counters by their number, so the oldest counter is first.
+    by_age: BTreeMap<u64, Key>,
+    next: u64,
+}
 
 /// What a counter counts: failures or logged rejections of an address, or failures or sign-ins of a name (its hash)
 /// from an address.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Address(IpAddr),
-    Name(IpAddr, String),
-    SignIn(IpAddr, String),
+    Name(IpAddr, [u8; 32]),
+    SignIn(IpAddr, [u8; 32]),
     Logged(IpAddr),
 }
 
@@ -57,6 +69,7 @@ pub enum CredentialSource {
 
 #[derive(Debug)]
 struct Counter {
+    number: u64,
     since: Instant,
     n: u32,
 }
@@ -74,14 +87,14 @@ impl LoginThrottle {
         check: impl FnOnce() -> Option<T>,
     ) -> Result<Option<T>, Duration> {
         let from = network_of(from);
-        let keys = [Key::Address(from), Key::Name(from, name.hex())];
+        let keys = [Key::Address(from), Key::Name(from, name.bytes())];
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let name_max = match source {
             CredentialSource::Form => FORM_FAILURES_MAX,
             CredentialSource::Header => HEADER_FAILURES_MAX,
         };
         let waits = keys.iter().zip([ADDRESS_FAILURES_MAX, name_max]);
-        if let Some(wait) = waits.filter_map(|(key, max)| wait(&all, key, max)).max() {
+        if let Some(wait) = waits.filter_map(|(key, max)| all.wait(key, max)).max() {
             return Err(wait);
         }
         if let Some(found) = check() {
@@ -90,7 +103,7 @@ impl LoginThrottle {
             }
             return Ok(Some(found));
         }
-        keys.into_iter().for_each(|key| count(&mut all, key));
+        keys.into_iter().for_each(|key| all.count(key));
         Ok(None)
     }
 
@@ -99,12 +112,12 @@ impl LoginThrottle {
     /// # Errors
     /// How long the client has to wait, if it signs in too often.
     pub fn sign_in(&self, from: Option<IpAddr>, name: Hash) -> Result<(), Duration> {
-        let key = Key::SignIn(network_of(from), name.hex());
+        let key = Key::SignIn(network_of(from), name.bytes());
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(wait) = wait(&all, &key, SIGN_INS_MAX) {
+        if let Some(wait) = all.wait(&key, SIGN_INS_MAX) {
             return Err(wait);
         }
-        count(&mut all, key);
+        all.count(key);
         Ok(())
     }
 
@@ -113,44 +126,63 @@ impl LoginThrottle {
     pub fn may_log(&self, from: Option<IpAddr>) -> bool {
         let key = Key::Logged(network_of(from));
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if wait(&all, &key, LOGGED_MAX).is_some() {
+        if all.wait(&key, LOGGED_MAX).is_some() {
             return false;
         }
-        count(&mut all, key);
+        all.count(key);
         true
     }
 }
 
-/// The time until the counter restarts, if it is at its limit.
-fn wait(all: &HashMap<Key, Counter>, key: &Key, max: u32) -> Option<Duration> {
-    let counter = all.get(key).filter(|counter| counter.n >= max)?;
-    let wait = WINDOW.checked_sub(counter.since.elapsed())?;
-    (!wait.is_zero()).then_some(wait)
-}
-
-fn count(all: &mut HashMap<Key, Counter>, key: Key) {
-    if all.len() >= COUNTERS_MAX && !all.contains_key(&key) {
-        make_room(all);
+impl Counters {
+    /// The time until the counter restarts, if it is at its limit.
+    fn wait(&self, key: &Key, max: u32) -> Option<Duration> {
+        let counter = self.by_key.get(key).filter(|counter| counter.n >= max)?;
+        let wait = WINDOW.checked_sub(counter.since.elapsed())?;
+        (!wait.is_zero()).then_some(wait)
     }
-    let new = || Counter {
-        since: Instant::now(),
-        n: 0,
-    };
-    let counter = all.entry(key).or_insert_with(new);
-    if counter.since.elapsed() >= WINDOW {
-        *counter = new();
-    }
-    counter.n += 1;
-}
 
-/// Removes expired counters, or else the oldest one.
-fn make_room(all: &mut HashMap<Key, Counter>) {
-    all.retain(|_, counter| counter.since.elapsed() < WINDOW);
-    if all.len() >= COUNTERS_MAX {
-        let first = all.iter().min_by_key(|(_, counter)| counter.since);
-        if let Some(first) = first.map(|(key, _)| key.clone()) {
-            all.remove(&first);
+    fn count(&mut self, key: Key) {
+        if let Some(counter) = self.by_key.get_mut(&key)
+            && counter.since.elapsed() < WINDOW
+        {
+            counter.n += 1;
+            return;
         }
+        self.remove(&key);
+        self.make_room();
+        let counter = Counter {
+            number: self.next,
+            since: Instant::now(),
+            n: 1,
+        };
+        self.by_age.insert(counter.number, key);
+        self.by_key.insert(key, counter);
+        self.next += 1;
+    }
+
+    fn remove(&mut self, key: &Key) {
+        if let Some(counter) = self.by_key.remove(key) {
+            self.by_age.remove(&counter.number);
+        }
+    }
+
+    /// Removes some expired counters, and the oldest one if there are too many.
+    fn make_room(&mut self) {
+        for _ in 0..EXPIRED_AT_ONCE {
+            let Some(oldest) = self.oldest() else {
+                return;
+            };
+            let is_expired = |counter: &Counter| counter.since.elapsed() >= WINDOW;
+            if self.by_key.len() >= COUNTERS_MAX || self.by_key.get(&oldest).is_some_and(is_expired)
+            {
+                self.remove(&oldest);
+            }
+        }
+    }
+
+    fn oldest(&self) -> Option<Key> {
+        self.by_age.first_key_value().map(|(_, key)| *key)
     }
 }
 
@@ -274,8 +306,44 @@ mod tests {
             tokio::time::advance(Duration::from_millis(1)).await;
         }
         let known = throttle.0.lock().unwrap();
-        assert_eq!(known.len(), 10_000);
+        assert_eq!(known.by_key.len(), 10_000);
+        assert_eq!(known.by_age.len(), 10_000);
         let first = Key::Address(IpAddr::from(0_u32.to_be_bytes()));
-        assert!(!known.contains_key(&first));
+        assert!(!known.by_key.contains_key(&first));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_counter_removes_at_most_two_expired_ones() {
+        let throttle = LoginThrottle::default();
+        let log = |n: u32| throttle.may_log(Some(n.to_be_bytes().into()));
+        let known = || {
+            let known = throttle.0.lock().unwrap();
+            assert_eq!(known.by_key.len(), known.by_age.len());
+            known.by_key.len()
+        };
+        assert!((0..10_000).all(log));
+        assert!(log(0), "known");
+        assert_eq!(known(), 10_000);
+        tokio::time::advance(WINDOW).await;
+        for n in 1..=5_000 {
+            assert!(log((1 << 20) + n));
+            assert_eq!(known(), 10_000 - usize::try_from(n).unwrap());
+        }
+        assert!(log(2 << 20));
+        assert_eq!(known(), 5_001, "no counter has expired");
+        tokio::time::advance(WINDOW).await;
+        assert!(log(2 << 20), "restarted");
+        assert_eq!(known(), 4_999);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn correct_credentials_remove_both_counters() {
+        let throttle = LoginThrottle::default();
+        for _ in 0..3 {
+            assert_eq!(attempt(&throttle, "192.0.2.1", "ada", false), Ok(None));
+            assert_eq!(attempt(&throttle, "192.0.2.1", "ada", true), Ok(Some(())));
+            let known = throttle.0.lock().unwrap();
+            assert!(known.by_key.is_empty() && known.by_age.is_empty());
+        }
     }
 }
