@@ -221,7 +221,9 @@ fn payload_forms() -> Router<Dashboard> {
 
 /// Limits the total time of a request that only reads. Each database read has its own limit, but a page makes several.
 async fn limit_time(request: Request, next: Next) -> Response {
-    if request.method() != Method::GET && !access::is_read_function(request.uri().path()) {
+/// A `HEAD` request takes as long as a `GET` request.
+async fn limit_time(request: Request, next: Next) -> Response {
+    if !guard::is_safe(request.method()) && !access::is_read_function(request.uri().path()) {
         return next.run(request).await;
     }
     let response = tokio::time::timeout(PAGE_TIMEOUT, next.run(request)).await;
@@ -380,4 +382,32 @@ async fn package_file(
 
 async fn favicon(State(assets): State<Assets>, headers: HeaderMap) -> Response {
     assets.public_file("favicon.svg", &headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use tower::ServiceExt;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_that_only_read_have_a_time_limit() {
+        let never = || std::future::pending::<Response>();
+        let routes = Router::new()
+            .fallback(never)
+            .layer(middleware::from_fn(limit_time));
+        for (method, is_limited) in [
+            (Method::GET, true),
+            (Method::HEAD, true),
+            (Method::POST, false),
+        ] {
+            let request = Request::builder().method(&method).uri("/ui/queues");
+            let request = request.body(Body::empty()).unwrap();
+            let response = routes.clone().oneshot(request);
+            let ended = tokio::time::timeout(2 * PAGE_TIMEOUT, response).await;
+            let status = ended.map(|response| response.unwrap().status());
+            let expected = is_limited.then_some(StatusCode::SERVICE_UNAVAILABLE);
+            assert_eq!(status.ok(), expected, "{method}");
+        }
+    }
 }
