@@ -7,8 +7,6 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde::de::{self, Deserialize, Deserializer, Unexpected, Visitor};
 use serde_json::value::RawValue;
-use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::task::block_in_place;
 
 use crate::engine::{Error, RESPONSE_BYTES_MAX};
 use crate::memory;
@@ -72,7 +70,7 @@ pub fn text(value: &impl Serialize) -> Result<String, Error> {
 /// [`Error::ResponseTooLarge`].
 pub fn text_after(start: &str, value: &impl Serialize) -> Result<String, Error> {
     text_up_to(SMALL, start, value)
-        .or_else(|_| in_place(|| text_up_to(RESPONSE_BYTES_MAX, start, value)))
+        .or_else(|_| memory::in_place(|| text_up_to(RESPONSE_BYTES_MAX, start, value)))
 }
 
 /// Calls `work` to parse or write JSON of `bytes` bytes. If that is much, the runtime moves the other tasks of this
@@ -81,7 +79,7 @@ pub fn process<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes <= SMALL {
         work()
     } else {
-        in_place(work)
+        memory::in_place(work)
     }
 }
 
@@ -98,14 +96,6 @@ pub async fn parse<T>(bytes: usize, work: impl FnOnce() -> T) -> Result<T, Error
 /// JSON as it was stored. It was validated when it was received. `None` if a newer version has stored something else.
 pub fn stored(text: &str) -> Option<&RawValue> {
     process(text.len(), || serde_json::from_str(text).ok())
-}
-
-fn in_place<T>(work: impl FnOnce() -> T) -> T {
-    // `block_in_place` panics on a runtime with a single thread.
-    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => block_in_place(work),
-        _ => work(),
-    }
 }
 
 fn text_up_to(max: usize, start: &str, value: &impl Serialize) -> Result<String, Error> {

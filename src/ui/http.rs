@@ -12,6 +12,7 @@ pub mod feed;
 pub mod find;
 pub mod forms;
 pub mod guard;
+mod large_forms;
 pub mod login;
 mod markers;
 pub mod page_forms;
@@ -220,7 +221,6 @@ fn payload_forms() -> Router<Dashboard> {
 }
 
 /// Limits the total time of a request that only reads. Each database read has its own limit, but a page makes several.
-async fn limit_time(request: Request, next: Next) -> Response {
 /// A `HEAD` request takes as long as a `GET` request.
 async fn limit_time(request: Request, next: Next) -> Response {
     if !guard::is_safe(request.method()) && !access::is_read_function(request.uri().path()) {

@@ -13,6 +13,7 @@ use super::export_slots::{ExportSlot, Full, Pace};
 use super::{Dashboard, unavailable};
 use crate::auth::Role;
 use crate::engine::{AuditEntry, Engine, Result, SELECTED_JOBS_MAX};
+use crate::memory;
 use crate::search::Search;
 use crate::ui::http::compression::with_slot;
 use crate::ui::model::job::JobRow;
@@ -97,7 +98,9 @@ async fn audit(
         Ok(found) => found,
         Err(error) => return unavailable(&error, "failed to read the audit log"),
     };
-    let text = text(&entries, more);
+    // Up to tens of MiB.
+    let text = memory::in_place(|| text(&entries, more));
+    drop(entries);
     let mut headers = file_type.headers(if more { "audit-newest" } else { "audit" });
     // CSV cannot contain this flag, so a header does.
     let more = HeaderValue::from_static(if more { "true" } else { "false" });

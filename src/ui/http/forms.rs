@@ -23,6 +23,7 @@ use crate::ui::cookies;
 use crate::ui::error::PageError;
 use crate::ui::http::authentication::{RequestInfo, accepts};
 use crate::ui::http::compression::with_slot;
+use crate::ui::http::large_forms::process;
 use crate::ui::http::page_slots::PageSlot;
 use crate::ui::http::{Dashboard, provide_page_context};
 use crate::ui::page_request::{Flash, PageRequest, page_request};
@@ -139,8 +140,9 @@ pub async fn reserve_form_memory(request: Request, next: Next) -> Response {
     if count_parameters(&form) > FIELDS_MAX {
         return (StatusCode::BAD_REQUEST, "The form has too many fields.\n").into_response();
     }
-    next.run(Request::from_parts(parts, Body::from(form.freeze())))
-        .await
+    let bytes = form.len();
+    let request = Request::from_parts(parts, Body::from(form.freeze()));
+    process(bytes, next.run(request)).await
 }
 
 /// The status of a form that could not be read.

@@ -15,6 +15,7 @@ use super::authentication::{RequestInfo, forbid};
 use super::forms::{
     PageForm, redirect_with_message, redirect_with_undo, render, render_in, set_status, take_slot,
 };
+use super::large_forms::Rejected;
 use crate::ui::actions::by_hand::{self, RETRY_BY_HAND};
 use crate::ui::actions::database::CHECK;
 use crate::ui::actions::put::PUT;
@@ -102,14 +103,14 @@ pub async fn retry_by_hand(
 }
 
 /// Shows the page of a form with what was typed, and why it was rejected.
-async fn show_rejected<R: Clone + Send + Sync + 'static>(
+async fn show_rejected(
     dashboard: Dashboard,
     info: RequestInfo,
-    rejected: R,
+    rejected: impl Rejected,
 ) -> Response {
     // The error can quote the payload, which must not appear in the audit log.
     info.set_outcome(false, "The form was rejected.");
-    let uri = info.uri.clone();
+    let (uri, rejected) = (info.uri.clone(), rejected.limited());
     render(dashboard, &uri, info, move || {
         provide_context(rejected.clone());
     })
@@ -174,7 +175,7 @@ async fn show_record_error(
         RecordFormError::Append { .. } => "Event not added.",
     };
     info.set_outcome(false, outcome);
-    let uri: Uri = info.uri.clone();
+    let (uri, form_error) = (info.uri.clone(), form_error.limited());
     render(dashboard, &uri, info, move || {
         provide_context(form_error.clone());
     })

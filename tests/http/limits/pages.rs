@@ -141,6 +141,32 @@ async fn a_payload_of_up_to_1_mib_is_copied_into_a_form() {
 }
 
 #[tokio::test]
+async fn a_rejected_form_shows_1_mib_of_its_text() {
+    let server = Server::with(&[]);
+    let job = json!({"id": "a", "meta": 1});
+    server.client().add("work", job).await;
+    for (path, field) in [("/ui/put", "queue=q"), ("/ui/edit", "id=a")] {
+        // The other field has one byte.
+        for (bytes, shown) in [
+            ((1 << 20) - 2, (1 << 20) - 2),
+            ((1 << 20) - 1, (1 << 20) - 1),
+            (1 << 20, (1 << 20) - 1),
+            (2 << 20, (1 << 20) - 1),
+        ] {
+            let form = format!("{field}&data={}", "%3C".repeat(bytes));
+            let url = format!("http://{}{path}", server.address);
+            let request = server.http.post(url).header("content-type", FORM);
+            let request = request.header("sec-fetch-site", "same-origin").body(form);
+            let page = request.send().await.unwrap().text().await.unwrap();
+            assert_eq!(page.matches("&lt;").count(), shown, "{path}: {bytes} bytes");
+            assert!(page.contains("role=\"alert\""), "{path}: {bytes} bytes");
+            let says_so = page.contains("The form shows only the first 1 MiB");
+            assert_eq!(says_so, shown < bytes, "{path}: {bytes} bytes");
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_page_of_the_options_shows_200_of_each_kind_and_200_characters_of_a_value() {
     let server = Server::with(&[]);
     let client = server.by("w");

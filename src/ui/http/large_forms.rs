@@ -1,0 +1,208 @@
+//! Forms with long texts: they are parsed and rendered without delaying other requests, and a page that shows a rejected
+//! form again contains only so much of it.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use axum::response::Response;
+use futures::future::poll_fn;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::forms::busy;
+use crate::memory;
+use crate::ui::actions::input::shortened;
+use crate::ui::pages::edit::model::RejectedEdit;
+use crate::ui::pages::put::model::RejectedJob;
+use crate::ui::pages::records::model::{Conflict, RecordFieldErrors, RecordFormError};
+
+/// Maximum number of large forms that are processed at the same time.
+const AT_ONCE: usize = 2;
+
+static PROCESSING: Semaphore = Semaphore::const_new(AT_ONCE);
+
+/// How long a large form waits until it is processed.
+const WAIT_MAX: Duration = Duration::from_secs(4);
+
+/// Maximum size of the text of a rejected form that its page shows, in bytes.
+const RETURNED_BYTES_MAX: usize = 1 << 20;
+
+/// Maximum number of characters of an error, which can quote a field.
+const WHY_CHARS_MAX: usize = 1_000;
+
+/// The note on the page if the form was longer.
+const CUT: &str = " The form shows only the first 1 MiB of the text that was sent.";
+
+/// Processes a form of this size: parses it, and renders the response. Each step of a large one takes milliseconds, so
+/// meanwhile the runtime moves the other tasks of the thread to another thread.
+pub async fn process(bytes: usize, response: impl Future<Output = Response>) -> Response {
+    if bytes <= memory::SMALL_MAX {
+        return response.await;
+    }
+    let Ok(_permit) = timeout(WAIT_MAX, PROCESSING.acquire()).await else {
+        return busy();
+    };
+    let mut response = pin!(response);
+    poll_fn(|context| memory::in_place(|| response.as_mut().poll(context))).await
+}
+
+/// A rejected form that its page shows again.
+pub trait Rejected: Clone + Send + Sync + 'static {
+    /// Limits the text that the page shows, and adds a note to the error if it shows only the beginning.
+    #[must_use]
+    fn limited(self) -> Self;
+}
+
+impl Rejected for RejectedJob {
+    fn limited(self) -> Self {
+        let RejectedJob { mut typed, why } = self;
+        let is_cut = cut([
+            &mut typed.queue,
+            &mut typed.id,
+            &mut typed.klass,
+            &mut typed.priority,
+            &mut typed.retries,
+            &mut typed.delay,
+            &mut typed.tags,
+            &mut typed.depends,
+            &mut typed.data,
+        ]);
+        let why = with_note(&why, is_cut);
+        RejectedJob { typed, why }
+    }
+}
+
+impl Rejected for RejectedEdit {
+    fn limited(self) -> Self {
+        let RejectedEdit { mut typed, why } = self;
+        let fields = [
+            &mut typed.id,
+            &mut typed.state,
+            &mut typed.since,
+            &mut typed.delay,
+        ];
+        let is_cut = cut(fields.into_iter().chain(&mut typed.data));
+        let why = with_note(&why, is_cut);
+        RejectedEdit { typed, why }
+    }
+}
+
+impl Rejected for RecordFormError {
+    fn limited(self) -> Self {
+        match self {
+            RecordFormError::Create(mut typed, wrong) => {
+                let is_cut = cut([&mut typed.state, &mut typed.payload]);
+                let RecordFieldErrors { payload, state } = wrong;
+                let of_state = is_cut && payload.is_none();
+                let wrong = RecordFieldErrors {
+                    payload: payload.map(|why| with_note(&why, is_cut)),
+                    state: state.map(|why| with_note(&why, of_state)),
+                };
+                RecordFormError::Create(typed, wrong)
+            }
+            RecordFormError::Advance {
+                mut old,
+                mut new,
+                why,
+            } => {
+                let is_cut = cut([&mut old, &mut new]);
+                let why = with_note(&why, is_cut);
+                RecordFormError::Advance { old, new, why }
+            }
+            RecordFormError::Conflict(Conflict {
+                mut shown,
+                mut now,
+                mut wanted,
+            }) => match cut([&mut shown, &mut now, &mut wanted]) {
+                false => RecordFormError::Conflict(Conflict { shown, now, wanted }),
+                // The page could not offer to set the state anyway: its form would send only the beginnings.
+                true => RecordFormError::Advance {
+                    old: shown,
+                    new: wanted,
+                    why: with_note("It has changed since you loaded the page.", true),
+                },
+            },
+            RecordFormError::Append { mut event, why } => {
+                let is_cut = cut([&mut event]);
+                let why = with_note(&why, is_cut);
+                RecordFormError::Append { event, why }
+            }
+        }
+    }
+}
+
+fn with_note(why: &str, is_cut: bool) -> String {
+    let why = shortened(why, WHY_CHARS_MAX);
+    why + if is_cut { CUT } else { "" }
+}
+
+/// Cuts the fields to [`RETURNED_BYTES_MAX`] together. Returns whether they were longer.
+fn cut<'a>(fields: impl IntoIterator<Item = &'a mut String>) -> bool {
+    let (mut left, mut is_cut) = (RETURNED_BYTES_MAX, false);
+    for field in fields {
+        if field.len() > left {
+            field.truncate(field.floor_char_boundary(left));
+            is_cut = true;
+        }
+        left -= field.len();
+    }
+    is_cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::pages::put::model::NewJob;
+
+    #[test]
+    fn a_rejected_form_shows_up_to_1_mib_and_says_so() {
+        for (bytes, shown, is_cut) in [
+            (RETURNED_BYTES_MAX - 5, RETURNED_BYTES_MAX - 5, false),
+            (RETURNED_BYTES_MAX - 4, RETURNED_BYTES_MAX - 4, false),
+            (RETURNED_BYTES_MAX - 3, RETURNED_BYTES_MAX - 4, true),
+            (RETURNED_BYTES_MAX * 7, RETURNED_BYTES_MAX - 4, true),
+        ] {
+            let typed = NewJob {
+                queue: "work".to_owned(),
+                data: "<".repeat(bytes),
+                ..NewJob::default()
+            };
+            let why = "Why.".to_owned();
+            let limited = RejectedJob { typed, why }.limited();
+            assert_eq!(limited.typed.queue, "work");
+            assert_eq!(limited.typed.data.len(), shown);
+            let why = if is_cut {
+                format!("Why.{CUT}")
+            } else {
+                "Why.".to_owned()
+            };
+            assert_eq!(limited.why, why);
+        }
+    }
+
+    #[test]
+    fn characters_are_not_cut() {
+        let mut text = "é".repeat(RETURNED_BYTES_MAX);
+        let mut rest = "rest".to_owned();
+        text.insert(0, 'e');
+        assert!(cut([&mut text, &mut rest]));
+        assert_eq!((text.len(), &*rest), (RETURNED_BYTES_MAX - 1, "r"));
+    }
+
+    #[test]
+    fn a_conflict_of_long_states_cannot_be_overridden() {
+        let state = "1".repeat(RETURNED_BYTES_MAX / 3);
+        let conflict = |now: &str| {
+            let conflict = Conflict {
+                shown: state.clone(),
+                now: now.to_owned(),
+                wanted: state.clone(),
+            };
+            RecordFormError::Conflict(conflict).limited()
+        };
+        assert!(matches!(conflict(&state), RecordFormError::Conflict(_)));
+        let long = format!("{state}22");
+        let limited = conflict(&long);
+        assert!(matches!(&limited, RecordFormError::Advance { why, .. } if why.ends_with(CUT)));
+    }
+}
