@@ -249,6 +249,20 @@ impl Engine {
         Ok(self.known_tokens().all(self.now(None)))
     }
 
+    /// The tokens of a namespace, by creation time. Expired ones are included until maintenance deletes them.
+    pub async fn tokens_of(&self, namespace: &str) -> Result<Vec<Token>> {
+        self.refresh_cache().await?;
+        self.read_token_uses_of(namespace).await?;
+        Ok(self.known_tokens().of(namespace, self.now(None)))
+    }
+
+    /// The namespaces that have tokens, by name, and how many each has. Expired ones are included until maintenance
+    /// deletes them.
+    pub async fn token_counts(&self) -> Result<Vec<(String, usize)>> {
+        self.refresh_cache().await?;
+        Ok(self.known_tokens().counts())
+    }
+
     /// The grant for a namespace if the secret is a valid token of it. Servers that share a database read its revision
     /// first, so a revoked token is rejected everywhere at once.
     pub async fn authenticate_token(&self, namespace: &str, secret: &str) -> Result<Option<Grant>> {

@@ -64,20 +64,18 @@ async fn list(State(engine): State<Engine>, path: PathParameters<String>, uri: U
         Err(why) => return error_response(StatusCode::BAD_REQUEST, why),
     };
     let with_details = parameters.contains(&("details".to_owned(), "true".to_owned()));
-    let tokens = match engine.tokens().await {
+    let tokens = match engine.tokens_of(&namespace).await {
         Ok(tokens) => tokens,
         Err(error) => return of_engine(&error),
     };
-    let in_namespace = tokens.iter().filter(|it| it.namespace == namespace);
     let description = |it: &Token| (it.token_id.clone(), it.description.as_str().into());
-    let named: Map<String, Value> = in_namespace.clone().map(description).collect();
+    let named: Map<String, Value> = tokens.iter().map(description).collect();
     // An extension of lmstfy's response, so it is returned only on request.
     if !with_details {
         return Json(json!({ "tokens": named })).into_response();
     }
-    let details: Map<String, Value> = in_namespace
-        .map(|it| (it.token_id.clone(), detail(it)))
-        .collect();
+    let details = tokens.iter().map(|it| (it.token_id.clone(), detail(it)));
+    let details: Map<String, Value> = details.collect();
     Json(json!({ "tokens": named, "details": details })).into_response()
 }
 

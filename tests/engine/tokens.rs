@@ -25,6 +25,33 @@ async fn names(engine: &Engine) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn a_namespace_lists_only_its_own_tokens() {
+    let engine = engine().await;
+    for (namespace, count) in [("a", 2), ("b", 3)] {
+        for n in 0..count {
+            let secret = Some(format!("secret-of-{namespace}-number-{n}"));
+            let made = engine.create_token(namespace, "", secret).await;
+            let secret = made.unwrap();
+            engine
+                .authenticate_token(namespace, &secret)
+                .await
+                .unwrap()
+                .unwrap();
+        }
+    }
+    let all = engine.tokens().await.unwrap();
+    for namespace in ["a", "b", "c", ""] {
+        let own = engine.tokens_of(namespace).await.unwrap();
+        let expected = all.iter().filter(|token| token.namespace == namespace);
+        assert!(own.iter().eq(expected), "{namespace}");
+        assert!(own.iter().all(|token| token.last_used_at.is_some()));
+    }
+    let counts = engine.token_counts().await.unwrap();
+    assert_eq!(counts, [("a".to_owned(), 2), ("b".to_owned(), 3)]);
+    engine.close().await;
+}
+
+#[tokio::test]
 async fn a_token_is_valid_in_its_namespace_until_revoked() {
     let engine = engine().await;
     let one = engine.create_token("ns", "for ada", None).await.unwrap();

@@ -115,14 +115,17 @@ impl Tokens {
 
     /// Applies the result of [`crate::engine::tokens::last_use::STORED`], which other servers may have stored.
     pub fn reload_uses(&self, rows: &[Row]) -> Result<(), StoreError> {
-        let mut stored = HashMap::with_capacity(rows.len());
+        let mut stored: HashMap<String, HashMap<[u8; 32], i64>> = HashMap::new();
         for row in rows {
-            stored.insert((row.text(0)?, hash(row, 1)?.bytes()), row.int(2)?);
+            let uses = stored.entry(row.text(0)?).or_default();
+            uses.insert(hash(row, 1)?.bytes(), row.int(2)?);
         }
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        for ((namespace, hash), last_use) in last_uses(&known) {
-            if let Some(at) = stored.get(&(namespace.to_owned(), hash)) {
-                last_use.merge_stored(*at);
+        for (namespace, uses) in stored {
+            for token in known.get(&namespace).into_iter().flatten() {
+                if let Some(at) = uses.get(&token.hash.bytes()) {
+                    token.last_use.merge_stored(*at);
+                }
             }
         }
         Ok(())
@@ -182,21 +185,22 @@ impl Tokens {
     /// All tokens, by namespace and creation time.
     pub fn all(&self, now: Time) -> Vec<Token> {
         let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let mut all = Vec::new();
-        for (namespace, tokens) in tokens.iter() {
-            let mut tokens: Vec<_> = tokens.iter().collect();
-            tokens.sort_by_key(|token| (token.details.created_at, token_id(&token.hash)));
-            all.extend(tokens.into_iter().map(|token| Token {
-                namespace: namespace.clone(),
-                token_id: token_id(&token.hash),
-                description: token.details.description.clone(),
-                created_at: token.details.created_at,
-                expires_at: token.details.expires_at,
-                is_expired: token.details.is_expired(now),
-                last_used_at: token.last_use.get(),
-            }));
-        }
-        all
+        let listed = |(namespace, tokens): (&String, &Vec<_>)| listed(namespace, tokens, now);
+        tokens.iter().flat_map(listed).collect()
+    }
+
+    /// The tokens of the namespace, by creation time.
+    pub fn of(&self, namespace: &str, now: Time) -> Vec<Token> {
+        let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let tokens = tokens.get(namespace);
+        tokens.map_or_else(Vec::new, |tokens| listed(namespace, tokens, now))
+    }
+
+    /// The namespaces that have tokens, by name, and how many each has, including expired ones.
+    pub fn counts(&self) -> Vec<(String, usize)> {
+        let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let count = |(namespace, tokens): (&String, &Vec<_>)| (namespace.clone(), tokens.len());
+        tokens.iter().map(count).collect()
     }
 
     /// Up to `count` tokens that expired at or before `by`.
@@ -259,6 +263,22 @@ impl Tokens {
             known.remove(&namespace);
         }
     }
+}
+
+/// The tokens of a namespace, by creation time.
+fn listed(namespace: &str, tokens: &[CachedToken], now: Time) -> Vec<Token> {
+    let listed = tokens.iter().map(|token| Token {
+        namespace: namespace.to_owned(),
+        token_id: token_id(&token.hash),
+        description: token.details.description.clone(),
+        created_at: token.details.created_at,
+        expires_at: token.details.expires_at,
+        is_expired: token.details.is_expired(now),
+        last_used_at: token.last_use.get(),
+    });
+    let mut listed: Vec<Token> = listed.collect();
+    listed.sort_by(|a, b| (a.created_at, &a.token_id).cmp(&(b.created_at, &b.token_id)));
+    listed
 }
 
 fn hash(row: &Row, column: usize) -> Result<Hash, StoreError> {

@@ -33,9 +33,19 @@ impl Engine {
         let stored = self.readers().rows(Statement::new(STORED, [])).await?;
         Ok(self.known_tokens().reload_uses(&stored)?)
     }
+
+    /// Like [`Engine::read_token_uses`], for the tokens of a namespace.
+    pub(in crate::engine) async fn read_token_uses_of(&self, namespace: &str) -> Result<()> {
+        let statement = Statement::new(STORED_OF, [namespace.into()]);
+        let stored = self.readers().rows(statement).await?;
+        Ok(self.known_tokens().reload_uses(&stored)?)
+    }
 }
 
 pub const STORED: &str = "SELECT namespace, hash, used_at FROM tokens WHERE used_at > 0";
+
+const STORED_OF: &str =
+    "SELECT namespace, hash, used_at FROM tokens WHERE namespace = $1 AND used_at > 0";
 
 // Skips tokens that were revoked meanwhile, and later ones with the same secret.
 const SAVE: &str = "

@@ -13,11 +13,13 @@ use crate::ui::components::basics::{element_id, empty_note, loaded, number_of, p
 use crate::ui::components::commands::{api, commands, copy, curl_commands, shell_quote};
 use crate::ui::components::forms::{ConfirmDialog, confirm_dialog, hidden};
 use crate::ui::components::icons::icon;
-use crate::ui::components::paging::paged;
+use crate::ui::components::paging::{key_pager, paged};
 use crate::ui::components::state::count_cell;
 use crate::ui::components::styles::{CARD, CARD_PADDED, CARD_TITLE, CRUMB, FIELDS, FLASH, NOTICE};
 use crate::ui::components::tables;
 use crate::ui::components::time::{ago, exact};
+use crate::ui::model::PAGE_ROWS;
+use crate::ui::model::paging::{Neighbors, PagePlace};
 use crate::ui::model::state::{Counts, EffectiveState};
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::namespaces::model::{
@@ -182,7 +184,42 @@ fn made(namespace: &str, description: &str, secret: String, request: &PageReques
     .into_any()
 }
 
+/// A page of the tokens of a namespace, which are sorted by creation time and ID, and the positions of its neighbors. A
+/// position is that of a token: its creation time and its ID.
+fn page_of<'a>(tokens: &'a [TokenRow], place: &PagePlace) -> (&'a [TokenRow], Neighbors) {
+    let position = |text: &str| {
+        let (created, name) = text.split_once('-')?;
+        Some((created.parse::<i64>().ok()?, name.to_owned()))
+    };
+    let order = |token: &TokenRow, (created, name): &(i64, String)| {
+        (token.created, &token.name).cmp(&(*created, name))
+    };
+    let start = match (position(&place.after), position(&place.before)) {
+        (Some(after), _) => tokens.partition_point(|token| order(token, &after).is_le()),
+        (_, Some(before)) => tokens
+            .partition_point(|token| order(token, &before).is_lt())
+            .saturating_sub(PAGE_ROWS),
+        _ => 0,
+    };
+    // If the last tokens were revoked, the page shows those before them.
+    let start = match start < tokens.len() {
+        true => start,
+        false => tokens.len().saturating_sub(PAGE_ROWS),
+    };
+    let rest = tokens.get(start..).unwrap_or_default();
+    let shown = rest.get(..PAGE_ROWS).unwrap_or(rest);
+    let text = |token: &TokenRow| format!("{}-{}", token.created, token.name);
+    let neighbors = Neighbors {
+        previous: shown.first().filter(|_| start > 0).map(text),
+        next: shown.last().filter(|_| rest.len() > PAGE_ROWS).map(text),
+    };
+    (shown, neighbors)
+}
+
 fn tokens(view: &NamespaceView, request: &PageRequest) -> AnyView {
+    let (shown, neighbors) = page_of(&view.tokens, &request.page());
+    let path = urls::namespace(&view.name);
+    let total = number_of(view.tokens.len());
     let columns = [
         ("Description", ""),
         ("Created", "num mid"),
@@ -191,7 +228,7 @@ fn tokens(view: &NamespaceView, request: &PageRequest) -> AnyView {
         ("Token ID", "mid"),
         ("Action", "w-[1%] text-right"),
     ];
-    let rows = view.tokens.iter().map(|token| {
+    let rows = shown.iter().map(|token| {
         view! {
             <tr data-key=token.name.clone()>
                 <th scope="row" class="text-cell">{token.description.clone()}</th>
@@ -219,6 +256,7 @@ fn tokens(view: &NamespaceView, request: &PageRequest) -> AnyView {
             } else {
                 tables::table("Tokens of this namespace", tables::head(&columns), rows.collect_view().into_any())
             }}
+            {key_pager(&path, &neighbors, shown.len(), total)}
         </section>
     }
     .into_any()
@@ -361,4 +399,64 @@ fn curl(name: &str, request: &PageRequest) -> AnyView {
             format!("curl -X DELETE {}", call("/sha256:…")),
         ),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tokens of which several were created at the same time.
+    fn tokens(count: usize) -> Vec<TokenRow> {
+        let token = |n: usize| TokenRow {
+            name: format!("sha256:{n:016x}"),
+            description: String::new(),
+            created: number_of(n / 7),
+            expires: None,
+            expired: false,
+            last_used: None,
+        };
+        (0..count).map(token).collect()
+    }
+
+    #[test]
+    fn each_token_is_on_one_page() {
+        for count in [0, 1, 19, 20, 21, 40, 41, 1_000] {
+            let all = tokens(count);
+            let (mut place, mut seen, mut pages) = (PagePlace::default(), Vec::new(), 0);
+            loop {
+                let (shown, neighbors) = page_of(&all, &place);
+                assert_eq!(neighbors.previous.is_none(), seen.is_empty());
+                if let Some(previous) = neighbors.previous {
+                    let before = PagePlace {
+                        before: previous,
+                        ..PagePlace::default()
+                    };
+                    assert_eq!(page_of(&all, &before).0, &all[seen.len() - 20..seen.len()]);
+                }
+                seen.extend_from_slice(shown);
+                pages += 1;
+                match neighbors.next {
+                    Some(next) => place = PagePlace::after(next),
+                    None => break,
+                }
+            }
+            assert_eq!(seen, all);
+            assert_eq!(pages, count.div_ceil(20).max(1));
+        }
+    }
+
+    #[test]
+    fn a_page_whose_tokens_were_revoked_shows_those_before() {
+        let all = tokens(45);
+        let (_, neighbors) = page_of(&all, &PagePlace::default());
+        let next = PagePlace::after(neighbors.next.unwrap());
+        let (shown, neighbors) = page_of(&all[..20], &next);
+        assert_eq!((shown, neighbors), (&all[..20], Neighbors::default()));
+        let (shown, neighbors) = page_of(&all[..15], &PagePlace::after("5-x".to_owned()));
+        assert_eq!((shown, neighbors), (&all[..15], Neighbors::default()));
+        assert_eq!(
+            page_of(&all, &PagePlace::after("x".to_owned())).0,
+            &all[..20]
+        );
+    }
 }

@@ -35,15 +35,15 @@ pub async fn namespace(name: String) -> Result<NamespaceView, PageError> {
 
 /// All namespaces that have a queue or a token, by name.
 pub async fn load_namespaces(engine: &Engine, open: bool) -> Result<NamespacesView> {
-    let (queues, tokens) = futures::try_join!(engine.queues(None), engine.tokens())?;
+    let (queues, tokens) = futures::try_join!(engine.queues(None), engine.token_counts())?;
     let mut rows = Rows::new();
     for queue in of_lmstfy(&queues, None) {
         let row = row(&mut rows, &queue.queue_ref.namespace);
         row.queues += 1;
         row.counts = row.counts.plus(queue.counts);
     }
-    for token in &tokens {
-        row(&mut rows, &token.namespace).tokens += 1;
+    for (namespace, count) in &tokens {
+        row(&mut rows, namespace).tokens = *count;
     }
     Ok(NamespacesView {
         rows: rows.into_values().collect(),
@@ -71,12 +71,11 @@ pub async fn load_namespace(
     if !is_valid_name(name) {
         return Ok(None);
     }
-    let (queues, tokens) = futures::try_join!(engine.queues(None), engine.tokens())?;
-    let tokens = tokens.into_iter().filter(|token| token.namespace == name);
+    let (queues, tokens) = futures::try_join!(engine.queues(None), engine.tokens_of(name))?;
     Ok(Some(NamespaceView {
         name: name.to_owned(),
         queues: of_lmstfy(&queues, Some(name)),
-        tokens: tokens.map(token_row).collect(),
+        tokens: tokens.into_iter().map(token_row).collect(),
         open,
     }))
 }
