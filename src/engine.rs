@@ -135,7 +135,7 @@ pub use verbs::relay::enqueue::{Enqueue, Mode};
 
 pub use worker_results::{RunCounts, WorkerResults};
 
-use crate::store::{self, Readers, Statement, Store, Writer};
+use crate::store::{self, LimitedReaders, Readers, Statement, Store, Writer};
 pub use crate::store::{DatabaseInfo, Durability, ReaderUse};
 
 /// The bytes to write or load that add 1 to the weight of a request.
@@ -188,8 +188,8 @@ enum ReadsFor {
 struct Inner {
     writer: Writer<WriteRequest>,
     readers: Readers,
-    /// For the reads of dashboard guests.
-    guest_readers: Readers,
+    /// For reads of which only a few run at a time.
+    limited_readers: LimitedReaders,
     shared: Shared,
     clock: Arc<Clock>,
     recent: Arc<Recent>,
@@ -276,7 +276,7 @@ impl Engine {
         let inner = Arc::new(Inner {
             writer: Writer::start(store.connection, runner, options.writer_on_runtime),
             opened: Opened::with(options, clock.now()),
-            guest_readers: readers.for_guests(),
+            limited_readers: LimitedReaders::of(&readers),
             readers,
             shared,
             clock,
@@ -458,8 +458,13 @@ impl Engine {
     fn readers(&self) -> &Readers {
         match self.2 {
             ReadsFor::All => &self.0.readers,
-            ReadsFor::Guests => &self.0.guest_readers,
+            ReadsFor::Guests => &self.0.limited_readers.guests,
         }
+    }
+
+    /// For the lookups of sessions, which leave connections for all other reads.
+    fn session_readers(&self) -> &Readers {
+        &self.0.limited_readers.sessions
     }
 
     fn recent(&self) -> &Arc<Recent> {

@@ -279,13 +279,17 @@ impl Connection {
 /// Reads for dashboard guests that run at the same time. There are more connections, so that users and APIs find one.
 const GUEST_READS_MAX: usize = 2;
 
+/// Lookups of sessions that run at a time. Each takes a fraction of a millisecond, on Postgres a round trip.
+const SQLITE_SESSION_READS_MAX: usize = 1;
+const POSTGRES_SESSION_READS_MAX: usize = 2;
+
 /// Limits how many reads of a handle and its clones run at the same time.
 #[derive(Clone, Debug, Default)]
 struct ReadPermits(Option<Arc<Semaphore>>);
 
 impl ReadPermits {
-    fn for_guests() -> ReadPermits {
-        ReadPermits(Some(Arc::new(Semaphore::new(GUEST_READS_MAX))))
+    fn limited(reads: usize) -> ReadPermits {
+        ReadPermits(Some(Arc::new(Semaphore::new(reads))))
     }
 
     /// Waits for a permit, which the read holds to its end; `None` without a limit.
@@ -299,6 +303,21 @@ impl ReadPermits {
 pub enum Readers {
     Sqlite(sqlite::Readers),
     Postgres(postgres::Readers),
+}
+
+/// Handles of which only a few reads run at a time.
+pub struct LimitedReaders {
+    pub guests: Readers,
+    pub sessions: Readers,
+}
+
+impl LimitedReaders {
+    pub fn of(readers: &Readers) -> LimitedReaders {
+        LimitedReaders {
+            guests: readers.for_guests(),
+            sessions: readers.for_sessions(),
+        }
+    }
 }
 
 impl Readers {
@@ -316,12 +335,26 @@ impl Readers {
     /// A handle for the reads of dashboard guests, of which only a few run at a time.
     #[must_use]
     pub fn for_guests(&self) -> Readers {
+        self.limited(GUEST_READS_MAX)
+    }
+
+    /// A handle for the lookups of sessions. Strangers can cause them with invented cookies.
+    #[must_use]
+    pub fn for_sessions(&self) -> Readers {
+        self.limited(match self {
+            Readers::Sqlite(_) => SQLITE_SESSION_READS_MAX,
+            Readers::Postgres(_) => POSTGRES_SESSION_READS_MAX,
+        })
+    }
+
+    /// A handle of which only so many reads run at a time.
+    fn limited(&self, reads: usize) -> Readers {
         let mut readers = self.clone();
         let permits = match &mut readers {
             Readers::Sqlite(readers) => &mut readers.permits,
             Readers::Postgres(readers) => &mut readers.permits,
         };
-        *permits = ReadPermits::for_guests();
+        *permits = ReadPermits::limited(reads);
         readers
     }
 

@@ -32,15 +32,24 @@ async fn long_reads_end_after_their_time_and_when_they_are_dropped() {
 
 #[tokio::test]
 async fn reads_for_guests_leave_connections_for_others() {
+    leave_connections(crate::store::Readers::for_guests).await;
+}
+
+#[tokio::test]
+async fn lookups_of_sessions_leave_connections_for_others() {
+    leave_connections(crate::store::Readers::for_sessions).await;
+}
+
+async fn leave_connections(limited: fn(&crate::store::Readers) -> crate::store::Readers) {
     let folder = tempfile::tempdir().unwrap();
     let readers = Readers::open(&folder.path().join("jobs.db")).await.unwrap();
     let readers = crate::store::Readers::Sqlite(readers);
-    let guests = readers.for_guests();
+    let limited = limited(&readers);
     let endless = || vec![Statement::new(ENDLESS, [])];
     let reading: Vec<_> = (0..8)
         .map(|_| {
-            let guests = guests.clone();
-            tokio::spawn(async move { guests.read(endless()).await })
+            let limited = limited.clone();
+            tokio::spawn(async move { limited.read(endless()).await })
         })
         .collect();
     tokio::task::yield_now().await;

@@ -1,12 +1,19 @@
 //! Dashboard sessions. The database stores a hash of each session's secret, so sessions survive restarts and are valid
 //! on every server, but cannot be used by a reader of the database.
 
+use std::time::Duration;
+
+use tokio::time::timeout;
+
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::unit_of_work::Needs;
 use crate::secret::Hash;
 use crate::store::{Statement, StoreError};
+
+/// How long the lookup of a session takes at most, including the wait for others.
+const LOOKUP_MAX: Duration = Duration::from_secs(4);
 
 /// Seconds without use after which a session ends.
 pub const SESSION_IDLE_S: i64 = 12 * 3_600;
@@ -71,10 +78,9 @@ impl Engine {
     /// The session whose secret has this hash, unless it has ended.
     pub async fn session(&self, hash: Hash, now: Option<Time>) -> Result<Option<Session>> {
         let at = self.now(now);
-        let rows = self
-            .readers()
-            .rows(Statement::new(READ, [hash.hex().into()]));
-        let rows = rows.await?;
+        let statement = Statement::new(READ, [hash.hex().into()]);
+        let reading = timeout(LOOKUP_MAX, self.session_readers().rows(statement));
+        let rows = reading.await.map_err(|_| StoreError::Timeout)??;
         let Some(row) = rows.first() else {
             return Ok(None);
         };
