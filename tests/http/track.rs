@@ -174,3 +174,31 @@ async fn a_tracked_job_without_retries_left_has_a_failed_event() {
     let said = worker.get("/events?channel=failed").await.ok();
     assert_eq!(said["events"].as_array().map(Vec::len), Some(1), "{said}");
 }
+
+#[tokio::test]
+async fn the_page_of_tracked_jobs_has_one_form_with_a_button_per_job() {
+    let server = Server::with(&[]);
+    let client = server.by("w");
+    client.add_ids("work", &["a", "b&c"]).await;
+    for id in ["a", "b&c"] {
+        client.post("/track", json!(id)).await.ok();
+    }
+    let url = format!("http://{}/ui/tracked", server.address);
+    let page = server.http.get(&url).send().await.unwrap();
+    let page = page.text().await.unwrap();
+    assert_eq!(page.matches("/ui/fn/untrack").count(), 1, "{page}");
+    for value in ["a", "b&amp;c"] {
+        let button = format!("form=\"untrack\" name=\"id\" value=\"{value}\"");
+        assert_eq!(page.matches(&button).count(), 1, "{value}: {page}");
+    }
+    // What a browser sends for the button.
+    let request = server
+        .http
+        .post(format!("http://{}/ui/fn/untrack", server.address));
+    let request = request.header("sec-fetch-site", "same-origin");
+    let form = [("back", "/ui/tracked"), ("id", "b&c")];
+    let answer = request.form(&form).send().await.unwrap();
+    assert!(!answer.status().is_client_error(), "{answer:?}");
+    let tracked = client.get("/tracked").await.ok();
+    assert_eq!(tracked["jobs"].as_array().unwrap().len(), 1, "{tracked}");
+}

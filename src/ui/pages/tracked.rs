@@ -13,7 +13,7 @@ use crate::ui::components::basics::{empty_note, loaded, number_of, plural};
 use crate::ui::components::bulk::{self, BulkBar};
 use crate::ui::components::commands::{api, curl_commands, shell_quote};
 use crate::ui::components::exports::search_and_exports;
-use crate::ui::components::forms::{action_button, may_post, shortcut};
+use crate::ui::components::forms::{may_post, row_button, row_form};
 use crate::ui::components::links::queue_link_with_protocol;
 use crate::ui::components::payload::FormatBudget;
 use crate::ui::components::state::chip;
@@ -26,6 +26,9 @@ use crate::ui::model::queue_ref::Protocol;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::tracked::model::{TrackedEvent, TrackedView};
 use crate::ui::urls;
+
+/// The ID of the form of all buttons.
+const UNTRACK_FORM: &str = "untrack";
 
 /// The search that finds these jobs.
 const SEARCH: &str = "tracked:yes";
@@ -53,6 +56,7 @@ fn page(view: &TrackedView, request: &PageRequest) -> AnyView {
             {format!("{}.", plural(number_of(view.total), "tracked job", "tracked jobs"))} {left_out}
             " The puts, claims, expired leases, completions, failures and cancellations of tracked jobs are published as events, here and through the API."
         </p>
+        {may_post(Untrack::PATH).then(|| row_form(UNTRACK_FORM, Untrack::PATH, vec![("back", request.here())]))}
         <div class=CARD>
             {bulk::bar(bar, request)}
             {if view.jobs.is_empty() {
@@ -69,7 +73,7 @@ fn page(view: &TrackedView, request: &PageRequest) -> AnyView {
             }}
         </div>
         {(!view.jobs.is_empty()).then(|| search_and_exports(SEARCH))}
-        {(!view.missing.is_empty()).then(|| missing(&view.missing, request))}
+        {(!view.missing.is_empty()).then(|| missing(&view.missing))}
         {events(view, request)}
         {curl_commands(vec![
                     ("List tracked jobs", format!("curl {}", shell_quote(&api(request, "/tracked")))),
@@ -107,19 +111,24 @@ fn row(
                         }
                     })}
             </td>
-            {may_post(Untrack::PATH).then(|| view! { <td class="w-[1%] text-right whitespace-nowrap">{untrack(&job.id, request)}</td> })}
+            {may_post(Untrack::PATH).then(|| view! { <td class="w-[1%] text-right whitespace-nowrap">{untrack(&job.id)}</td> })}
         </tr>
     }
     .into_any()
 }
 
-fn untrack(id: &str, request: &PageRequest) -> AnyView {
-    let fields = vec![("id", id.to_owned()), ("back", request.here())];
+fn untrack(id: &str) -> AnyView {
     let about = format!("Untrack job {id}");
-    shortcut("t", action_button(Untrack::PATH, fields, "Untrack", about))
+    row_button(
+        UNTRACK_FORM,
+        ("id", id.to_owned()),
+        "Untrack",
+        about,
+        Some("t"),
+    )
 }
 
-fn missing(ids: &[String], request: &PageRequest) -> AnyView {
+fn missing(ids: &[String]) -> AnyView {
     let acts = may_post(Untrack::PATH);
     let mut columns = vec![("Job", "")];
     columns.extend(acts.then_some(("Action", "w-[1%] text-right")));
@@ -127,7 +136,7 @@ fn missing(ids: &[String], request: &PageRequest) -> AnyView {
         view! {
             <tr data-key=id.clone()>
                 <th scope="row"><span class="id">{id.clone()}</span></th>
-                {acts.then(|| view! { <td class="w-[1%] text-right whitespace-nowrap">{untrack(id, request)}</td> })}
+                {acts.then(|| view! { <td class="w-[1%] text-right whitespace-nowrap">{untrack(id)}</td> })}
             </tr>
         }
     });
