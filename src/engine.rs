@@ -79,7 +79,7 @@ pub use queries::due::{DueByHour, HOURS};
 pub use queries::evaluate::{Allowance, Evaluated};
 pub use queries::events::PublishedEvent;
 pub use queries::failure_times::{FailedJob, FailureTimes, TIMES_MAX};
-pub use queries::failures::FailureGroup;
+pub use queries::failures::{FailureGroup, FailureTotals};
 pub use queries::names::Names;
 pub use queries::queue_workers::{QueueActivity, QueueRates, WorkerInQueue, WorkersInQueues};
 pub use queries::queues::{Counts, QueueCounts};

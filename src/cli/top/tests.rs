@@ -83,6 +83,7 @@ fn loaded() -> Loaded {
                 group("Timeout", "no answer\nfrom smtp"),
                 group("Other", "x"),
             ],
+            failures: None,
             workers: vec![WorkerRow {
                 name: "worker-1".to_owned(),
                 last_seen: now(),

@@ -6,7 +6,7 @@ use crate::engine::error::Result;
 use crate::engine::model::job::Job;
 use crate::engine::model::page::{LISTED_MAX, Page};
 use crate::engine::queries::job_lists::{List, deep_page_permit, list};
-use crate::store::{Arg, Statement};
+use crate::store::{Arg, Row, Statement, StoreError};
 
 /// A failure group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,14 @@ pub struct FailureGroup {
     pub message: Option<String>,
 }
 
+/// How many failure groups have failed jobs, and how many of these groups and jobs are not muted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FailureTotals {
+    pub groups: i64,
+    pub unmuted_groups: i64,
+    pub unmuted_jobs: i64,
+}
+
 impl Engine {
     /// The failure groups with failed jobs, by name; at most 10,000.
     pub async fn failures(&self) -> Result<Vec<FailureGroup>> {
@@ -27,23 +35,37 @@ impl Engine {
             .readers()
             .rows(Statement::new(FAILURES, [(LISTED_MAX as i64).into()]))
             .await?;
-        let group = |row: &crate::store::Row| {
-            Ok(FailureGroup {
-                group: row.text(0)?,
-                count: row.int(1)?,
-                first: row.int_or_null(2)?.map(Time),
-                last: row.int_or_null(3)?.map(Time),
-                message: row.text_or_null(4)?,
-            })
-        };
         rows.iter().map(group).collect()
+    }
+
+    /// Up to `limit` failure groups, those with the most failed jobs first, and the totals of all groups.
+    pub async fn largest_failures(
+        &self,
+        limit: usize,
+    ) -> Result<(Vec<FailureGroup>, FailureTotals)> {
+        let batch = vec![
+            Statement::new(LARGEST, [(limit as i64).into()]),
+            Statement::new(TOTALS, [self.now(None).0.into()]),
+        ];
+        let mut results = self.readers().read(batch).await?.into_iter();
+        let mut rows = || results.next().map(|it| it.rows).unwrap_or_default();
+        let (groups, totals) = (rows(), rows());
+        let totals = totals.first().map_or(Ok(FailureTotals::default()), |row| {
+            Ok::<_, StoreError>(FailureTotals {
+                groups: row.int(0)?,
+                unmuted_groups: row.int(1)?,
+                unmuted_jobs: row.int(2)?,
+            })
+        });
+        let groups: Result<_> = groups.iter().map(group).collect();
+        Ok((groups?, totals?))
     }
 
     /// The failure groups with failed jobs, by name, and how many they have; at most 10,000.
     pub async fn failure_counts(&self) -> Result<Vec<(String, i64)>> {
         let statement = Statement::new(COUNTS, [(LISTED_MAX as i64).into()]);
         let rows = self.readers().rows(statement).await?;
-        let count = |row: &crate::store::Row| Ok((row.text(0)?, row.int(1)?));
+        let count = |row: &Row| Ok((row.text(0)?, row.int(1)?));
         rows.iter().map(count).collect()
     }
 
@@ -82,6 +104,16 @@ impl Engine {
     }
 }
 
+fn group(row: &Row) -> Result<FailureGroup> {
+    Ok(FailureGroup {
+        group: row.text(0)?,
+        count: row.int(1)?,
+        first: row.int_or_null(2)?.map(Time),
+        last: row.int_or_null(3)?.map(Time),
+        message: row.text_or_null(4)?,
+    })
+}
+
 const FAILURES: &str = "
 SELECT c.failure_group, c.n,
     (SELECT min(j.since) FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = c.failure_group),
@@ -90,6 +122,25 @@ SELECT c.failure_group, c.n,
      ORDER BY j.since DESC, j.seq DESC LIMIT 1)
 FROM (SELECT failure_group, CAST(sum(n) AS BIGINT) AS n FROM failure_counts GROUP BY failure_group) AS c
 WHERE c.n > 0 ORDER BY c.failure_group LIMIT $1 + 0";
+
+// The limit is inside, so that the times and messages of only these groups are read.
+const LARGEST: &str = "
+SELECT c.failure_group, c.n,
+    (SELECT min(j.since) FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = c.failure_group),
+    (SELECT max(j.since) FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = c.failure_group),
+    (SELECT substr(j.failure_message, 1, 1000) FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = c.failure_group
+     ORDER BY j.since DESC, j.seq DESC LIMIT 1)
+FROM (SELECT g.failure_group, g.n
+      FROM (SELECT failure_group, CAST(sum(n) AS BIGINT) AS n FROM failure_counts GROUP BY failure_group) AS g
+      WHERE g.n > 0 ORDER BY g.n DESC, g.failure_group LIMIT $1 + 0) AS c
+ORDER BY c.n DESC, c.failure_group";
+
+const TOTALS: &str = "
+SELECT count(*), CAST(coalesce(sum(c.unmuted), 0) AS BIGINT), CAST(coalesce(sum(c.unmuted * c.n), 0) AS BIGINT)
+FROM (SELECT g.n, CASE WHEN EXISTS (
+            SELECT 1 FROM mutes AS m WHERE m.failure_group = g.failure_group AND m.until_at > $1) THEN 0 ELSE 1 END AS unmuted
+      FROM (SELECT failure_group, CAST(sum(n) AS BIGINT) AS n FROM failure_counts GROUP BY failure_group) AS g
+      WHERE g.n > 0) AS c";
 
 const COUNTS: &str = "
 SELECT c.failure_group, c.n
@@ -130,6 +181,44 @@ SELECT 'group ' || (100000 + n), 1, 1, 1 FROM numbers";
             let groups = groups.into_iter().map(|group| (group.group, group.count));
             let counts = engine.failure_counts().await.unwrap();
             assert_eq!(counts, groups.collect::<Vec<_>>());
+        }
+        engine.close().await;
+    }
+
+    #[tokio::test]
+    async fn the_largest_failure_groups_are_listed_with_the_totals_of_all() {
+        let engine = engine_without_tasks().await;
+        let none = engine.largest_failures(3).await.unwrap();
+        assert_eq!(none, (vec![], FailureTotals::default()));
+        let range = [1_i64, 9].map(i64::into);
+        run_statements(&engine, [Statement::new(GROUPS, range)]).await;
+        // Of another queue, so these groups have more jobs than the others.
+        let more = "INSERT INTO failure_counts (failure_group, queue, server, n) VALUES ('group 100005', 2, 1, 2), ('group 100007', 2, 1, 1), ('group 100003', 2, 1, -1)";
+        run_statements(&engine, [Statement::new(more, [])]).await;
+        engine
+            .mute("group 100007", "known", "ada", 1)
+            .await
+            .unwrap();
+        for limit in [0, 1, 2, 3, 8, 9] {
+            let (groups, totals) = engine.largest_failures(limit).await.unwrap();
+            let groups: Vec<_> = groups.iter().map(|it| (&*it.group, it.count)).collect();
+            let expected = [
+                ("group 100005", 3),
+                ("group 100007", 2),
+                ("group 100001", 1),
+                ("group 100002", 1),
+                ("group 100004", 1),
+                ("group 100006", 1),
+                ("group 100008", 1),
+                ("group 100009", 1),
+            ];
+            assert_eq!(groups, expected[..limit.min(8)]);
+            let expected = FailureTotals {
+                groups: 8,
+                unmuted_groups: 7,
+                unmuted_jobs: 9,
+            };
+            assert_eq!(totals, expected);
         }
         engine.close().await;
     }

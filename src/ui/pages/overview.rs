@@ -54,6 +54,7 @@ pub fn OverviewPage() -> impl IntoView {
 
 fn content(mut overview: OverviewView, request: &PageRequest) -> AnyView {
     sort(&mut overview.queues, Sort::Need, request.now);
+    let failures = usize::try_from(overview.failure_totals().groups).unwrap_or_default();
     view! {
         <h1>"Overview"</h1>
         {problem_list(&overview, request)}
@@ -66,7 +67,7 @@ fn content(mut overview: OverviewView, request: &PageRequest) -> AnyView {
         </div>
         <div class="grid grid-cols-2 items-start gap-4 empty:hidden max-lg:grid-cols-1">
             <div class=CARD>
-                {title("Failures", "/ui/failures", overview.groups.len())}
+                {title("Failures", "/ui/failures", failures)}
                 {if overview.groups.is_empty() {
                     empty_note("No failed jobs.")
                 } else {

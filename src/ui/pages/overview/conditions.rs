@@ -102,6 +102,7 @@ mod tests {
             queues,
             totals: vec![],
             groups,
+            failures: None,
             workers: vec![],
             dead: vec![],
             dead_letters: 0,

@@ -5,26 +5,29 @@ use std::collections::HashMap;
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Engine, QueueCounts, Result};
+use crate::engine::{self, Engine, FailureGroup, QueueCounts, Result};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::model::failure::{GroupRow, MutedFailures};
 use crate::ui::model::queue_ref::Protocol;
 use crate::ui::model::state::Counts;
 use crate::ui::pages::dead_letters::load;
-use crate::ui::pages::overview::model::OverviewView;
+use crate::ui::pages::overview::model::{FailureTotals, OverviewView};
 use crate::ui::pages::statistics::load::load_recent;
 use crate::ui::pages::workers::load::load_workers;
 use crate::ui::present::queue_refs::queue_ref;
 use crate::ui::present::{group_row, listed_queues, queue_row, without_forgotten};
 
+/// Maximum number of failure groups that the overview loads, and that alerts report.
+const GROUPS_MAX: usize = 1_000;
+
 /// Maximum number of queues with dead jobs on the overview.
 const DEAD_NAMED: usize = 3;
 
 pub async fn load_overview(engine: &Engine) -> Result<OverviewView> {
-    let (queues, groups, workers, recent) = futures::try_join!(
+    let (queues, (groups, failures), workers, recent) = futures::try_join!(
         listed_queues(engine),
-        load_groups(engine),
+        load_largest_groups(engine),
         load_workers(engine),
         load_recent(engine)
     )?;
@@ -37,6 +40,11 @@ pub async fn load_overview(engine: &Engine) -> Result<OverviewView> {
         totals: totals(&queues),
         queues: without_forgotten(queues.iter().map(queue_row)),
         groups,
+        failures: Some(FailureTotals {
+            groups: failures.groups,
+            unmuted_groups: failures.unmuted_groups,
+            unmuted_jobs: failures.unmuted_jobs,
+        }),
         workers,
         dead_letters: dead_queues.len(),
         dead: load::rows(engine, dead_queues, 0, DEAD_NAMED).await?,
@@ -64,12 +72,19 @@ fn totals(queues: &[QueueCounts]) -> Vec<(Protocol, Counts)> {
 
 /// The failure groups with failed jobs, and their mutes, most jobs first.
 pub async fn load_groups(engine: &Engine) -> Result<Vec<GroupRow>> {
-    let mut groups: Vec<GroupRow> = engine
-        .failures()
-        .await?
-        .into_iter()
-        .map(group_row)
-        .collect();
+    let mut groups = with_mutes(engine, engine.failures().await?).await?;
+    groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.group.cmp(&b.group)));
+    Ok(groups)
+}
+
+/// The failure groups with the most failed jobs, and their mutes, and the totals of all groups.
+async fn load_largest_groups(engine: &Engine) -> Result<(Vec<GroupRow>, engine::FailureTotals)> {
+    let (groups, totals) = engine.largest_failures(GROUPS_MAX).await?;
+    Ok((with_mutes(engine, groups).await?, totals))
+}
+
+async fn with_mutes(engine: &Engine, groups: Vec<FailureGroup>) -> Result<Vec<GroupRow>> {
+    let mut groups: Vec<GroupRow> = groups.into_iter().map(group_row).collect();
     let mutes = match groups.is_empty() {
         true => Vec::new(),
         false => engine.mutes().await?,
@@ -87,7 +102,6 @@ pub async fn load_groups(engine: &Engine) -> Result<Vec<GroupRow>> {
             });
         }
     }
-    groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.group.cmp(&b.group)));
     Ok(groups)
 }
 

@@ -177,31 +177,30 @@ fn queue_problems(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64, na
 fn failed_groups(overview: &OverviewView) -> Option<Problem> {
     let groups = overview.groups.iter();
     let groups: Vec<&GroupRow> = groups.filter(|group| group.muted.is_none()).collect();
-    let failed: i64 = groups.iter().map(|group| group.count).sum();
-    (failed > 0).then(|| {
-        let count = number_of(groups.len());
-        Problem {
-            kind: ProblemKind::Failed,
-            queue: None,
-            shape: "failed",
-            text: format!(
-                "{} in {}",
-                plural(failed, "failed job", "failed jobs"),
-                plural(count, "group", "groups")
-            ),
-            protocol: None,
-            address: "/ui/failures".to_owned(),
-            since: groups
-                .iter()
-                .filter_map(|group| group.first)
-                .min()
-                .map(|first| ("first", first)),
-            pause: None,
-            remedy: match groups.as_slice() {
-                [group] => Some(SuggestedAction::RetryGroup((*group).clone())),
-                _ => None,
-            },
-        }
+    let totals = overview.failure_totals();
+    (totals.unmuted_jobs > 0).then(|| Problem {
+        kind: ProblemKind::Failed,
+        queue: None,
+        shape: "failed",
+        text: format!(
+            "{} in {}",
+            plural(totals.unmuted_jobs, "failed job", "failed jobs"),
+            plural(totals.unmuted_groups, "group", "groups")
+        ),
+        protocol: None,
+        address: "/ui/failures".to_owned(),
+        since: groups
+            .iter()
+            .filter_map(|group| group.first)
+            .min()
+            .map(|first| ("first", first)),
+        pause: None,
+        remedy: match groups.as_slice() {
+            [group] if totals.unmuted_groups == 1 => {
+                Some(SuggestedAction::RetryGroup((*group).clone()))
+            }
+            _ => None,
+        },
     })
 }
 

@@ -14,6 +14,7 @@ fn overview(queues: Vec<QueueRow>, workers: Vec<WorkerRow>) -> OverviewView {
         queues,
         totals: vec![],
         groups: vec![],
+        failures: None,
         workers,
         dead: vec![],
         dead_letters: 0,
