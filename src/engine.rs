@@ -462,11 +462,6 @@ impl Engine {
         }
     }
 
-    /// For the lookups of sessions, which leave connections for all other reads.
-    fn session_readers(&self) -> &Readers {
-        &self.0.limited_readers.sessions
-    }
-
     fn recent(&self) -> &Arc<Recent> {
         &self.0.recent
     }

@@ -79,7 +79,9 @@ impl Engine {
     pub async fn session(&self, hash: Hash, now: Option<Time>) -> Result<Option<Session>> {
         let at = self.now(now);
         let statement = Statement::new(READ, [hash.hex().into()]);
-        let reading = timeout(LOOKUP_MAX, self.session_readers().rows(statement));
+        // Leaves connections for all other reads.
+        let readers = &self.0.limited_readers.sessions;
+        let reading = timeout(LOOKUP_MAX, readers.rows(statement));
         let rows = reading.await.map_err(|_| StoreError::Timeout)??;
         let Some(row) = rows.first() else {
             return Ok(None);
