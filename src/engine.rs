@@ -247,7 +247,7 @@ impl Engine {
             clock.synchronize(fresh.now);
         }
         let subscriptions = Arc::new(Subscriptions::default());
-        let reloaded = cache::reload(&shared, &subscriptions, readers.read(cache::all()).await?)?;
+        cache::load(&shared, &readers).await?;
         let highest = readers.rows(Statement::new(HIGHEST_SEQ, [])).await?;
         let (recent, changes) = (Arc::<Recent>::default(), watch::Sender::new(0));
         let operation_runner = operations::OperationRunner::default();
@@ -265,10 +265,8 @@ impl Engine {
             peers: Arc::clone(&peers),
             is_leader: operation_runner.is_leader(),
             last_seq: highest.first().map_or(Ok(0), |row| row.int(0))?,
-            revision: reloaded.revision,
             has_reported_revision: false,
             transactions: 0,
-            recurring_in: reloaded.recurring_in,
             statistics_cleanup: StatisticsCleanup::default(),
             job_cache: JobCache::default(),
             empty_queues: EmptyQueues::after(options.empty_queue_age.unwrap_or(DEFAULT_AGE)),
@@ -368,13 +366,6 @@ impl Engine {
         self.0.writer.is_full()
     }
 
-    /// The current time, which is not before the time of anything that any server has committed before this call. The
-    /// clocks of servers that share a database differ by the time that a reading of its clock takes.
-    async fn shared_now(&self) -> Result<Time> {
-        self.refresh_cache().await?;
-        Ok(self.now(None))
-    }
-
     /// Whether requests carry the client's time.
     pub fn trusts_client_clock(&self) -> bool {
         self.0.trust_client_clock
@@ -464,28 +455,6 @@ impl Engine {
 
     fn recent(&self) -> &Arc<Recent> {
         &self.0.recent
-    }
-
-    /// Reloads cached data that other servers have changed.
-    async fn refresh_cache(&self) -> Result<()> {
-        let Some(fresh) = self.readers().status().await? else {
-            return Ok(());
-        };
-        self.0.clock.synchronize(fresh.now);
-        if fresh.revision <= cache::revision(&self.0.shared) {
-            return Ok(());
-        }
-        let _reloading = self.0.peers.reloading.lock().await;
-        let known = cache::revision(&self.0.shared);
-        if fresh.revision > known {
-            let answers = self.readers().read(cache::since(known)).await?;
-            if cache::apply_changes(&self.0.shared, known, &answers)?.is_some() {
-                return Ok(());
-            }
-            let answers = self.readers().read(cache::all()).await?;
-            cache::reload(&self.0.shared, self.subscriptions(), answers)?;
-        }
-        Ok(())
     }
 }
 

@@ -1,24 +1,32 @@
 //! Data that every request needs and that the server therefore caches: queues, options, tracked jobs, tokens, and which
-//! queues have recurring jobs. The cache is reloaded when the database's revision changes, which happens when other
-//! servers, or `switchyard token`, change any of it.
+//! queues have recurring jobs. The database has a revision, which each change of these data increments, and for each
+//! kind of data the revision of its last change. So a server that knows an earlier revision reads the kinds that have
+//! changed since ([`Refresh`]), and of queues only those that were written or deleted.
+//!
+//! On a shared database, a transaction that changes cached data commits only if the revision is still the one that this
+//! server knew at the beginning. So when the change is applied to the caches, they contain all earlier changes, and an
+//! older read cannot replace it.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+pub mod refresh;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::sleep;
 
 use crate::engine::Engine;
+use crate::engine::cache::refresh::Refresh;
+use crate::engine::clock::Time;
 use crate::engine::error::Result;
-use crate::engine::model::config::{self, Config};
+use crate::engine::model::config::Config;
 use crate::engine::model::job::QueueId;
-use crate::engine::model::queue::{self, Queues};
-use crate::engine::model::recurring;
-use crate::engine::model::tracked::{self, Tracked};
+use crate::engine::model::queue::{Queue, Queues};
+use crate::engine::model::tracked::Tracked;
 use crate::engine::subscriptions::Subscriptions;
-use crate::engine::tokens::{self, Tokens};
+use crate::engine::tokens::{TokenChange, Tokens};
 use crate::engine::unit_of_work::transaction::Runner;
-use crate::store::{Connection, Statement, StatementResult, StoreError};
+use crate::store::{Connection, Readers, Statement, StoreError};
 
 /// The caches and settings, shared by all transactions and reads of a server.
 #[derive(Clone, Default)]
@@ -27,10 +35,25 @@ pub struct Shared {
     pub config: Arc<Config>,
     pub tracked: Arc<Tracked>,
     pub tokens: Arc<Tokens>,
-    /// The database revision that the caches above have at least reached.
-    pub revision: Arc<Mutex<i64>>,
+    /// Queues that have or had recurring jobs.
+    recurring_in: Arc<Mutex<Arc<HashSet<QueueId>>>>,
+    /// The database revision that the caches above have at least reached. Held while a change is applied.
+    revision: Arc<Mutex<i64>>,
     /// [`Options::released_bytes_max`](crate::engine::Options).
     pub released_bytes_max: Option<usize>,
+}
+
+/// What a transaction changes in the caches.
+#[derive(Default)]
+pub struct CacheChanges {
+    /// Whether everything except for tokens is deleted.
+    pub flushes: bool,
+    pub queues: Vec<Queue>,
+    pub deleted_queues: Vec<QueueId>,
+    pub settings: Vec<(String, Option<String>)>,
+    pub tracking: HashMap<String, Option<Time>>,
+    pub tokens: Vec<TokenChange>,
+    pub recurring_in: HashSet<QueueId>,
 }
 
 impl Shared {
@@ -40,105 +63,71 @@ impl Shared {
             ..Shared::default()
         }
     }
-}
 
-/// The statements that read everything. The revision is read first, so the rest is at least as new as the revision.
-pub fn all() -> Vec<Statement> {
-    [
-        REVISION,
-        queue::ALL,
-        config::ALL,
-        tracked::ALL,
-        tokens::ALL,
-        recurring::QUEUES,
-    ]
-    .map(|sql| Statement::new(sql, []))
-    .into()
-}
-
-/// The statements that read the changes after a revision, provided that only queues have changed.
-pub fn since(revision: i64) -> Vec<Statement> {
-    vec![
-        Statement::new(REVISION, []),
-        Statement::new(queue::SINCE, [revision.into()]),
-    ]
-}
-
-/// Applies the result of [`since`]. `None` if more than queues has changed: the caller must reload everything.
-pub fn apply_changes(
-    shared: &Shared,
-    since: i64,
-    answers: &[StatementResult],
-) -> Result<Option<i64>, StoreError> {
-    let [state, queues] = answers else {
-        return Err(StoreError::Corrupt("no state"));
-    };
-    let state = state.rows.first().ok_or(StoreError::Corrupt("no state"))?;
-    let (revision, others) = (state.int(0)?, state.int(2)?);
-    if others > since {
-        return Ok(None);
+    /// The database revision of the caches. Their data is at least as new.
+    pub fn revision(&self) -> i64 {
+        *self.lock()
     }
-    let mut known = shared
-        .revision
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
-    if revision >= *known {
-        shared.queues.update(&queues.rows)?;
+
+    fn lock(&self) -> MutexGuard<'_, i64> {
+        self.revision.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues that have or had recurring jobs, now.
+    pub fn recurring_in(&self) -> Arc<HashSet<QueueId>> {
+        Arc::clone(&self.lock_recurring_in())
+    }
+
+    fn lock_recurring_in(&self) -> MutexGuard<'_, Arc<HashSet<QueueId>>> {
+        self.recurring_in
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Applies what a transaction has changed and committed with a new revision, unless a refresh has already read it.
+    /// `began_with` is the revision at the beginning, if the database is shared. Returns the qless queues of which more
+    /// jobs may be claimed now.
+    pub fn apply(&self, changes: CacheChanges, began_with: Option<i64>) -> Vec<String> {
+        let mut known = self.lock();
+        let revision = began_with.unwrap_or(*known) + 1;
+        let is_known = *known >= revision;
+        let mut limited = Vec::new();
+        for (option, value) in changes.settings {
+            let queue = match is_known {
+                true => Config::limited_queue(&option),
+                false => self.config.apply(&option, value),
+            };
+            limited.extend(queue.map(str::to_owned));
+        }
+        if is_known {
+            return limited;
+        }
+        if changes.flushes {
+            self.queues.clear();
+            self.config.clear();
+            self.tracked.clear();
+            *self.lock_recurring_in() = Arc::default();
+        }
+        for queue in changes.queues {
+            self.queues.add(queue);
+        }
+        for (id, since) in changes.tracking {
+            self.tracked.apply(&id, since);
+        }
+        for change in changes.tokens {
+            self.tokens.apply(change);
+        }
+        let deleted = changes.deleted_queues;
+        if !changes.recurring_in.is_empty() || !deleted.is_empty() {
+            let mut recurring_in = self.lock_recurring_in();
+            let recurring_in = Arc::make_mut(&mut recurring_in);
+            recurring_in.extend(changes.recurring_in);
+            recurring_in.retain(|id| !deleted.contains(id));
+        }
+        deleted.into_iter().for_each(|id| self.queues.remove(id));
         *known = revision;
+        limited
     }
-    Ok(Some(revision))
-}
-
-/// The database revision of the cache. Its data is at least as new.
-pub fn revision(shared: &Shared) -> i64 {
-    *shared
-        .revision
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The result of [`reload`].
-pub struct Reloaded {
-    pub revision: i64,
-    /// The queues with recurring jobs.
-    pub recurring_in: HashSet<QueueId>,
-}
-
-/// Replaces the cache with the result of [`all`], unless the cache has a later revision: concurrent reads may finish
-/// out of order.
-pub fn reload(
-    shared: &Shared,
-    subscriptions: &Subscriptions,
-    answers: Vec<StatementResult>,
-) -> Result<Reloaded, StoreError> {
-    let mut answers = answers.into_iter().map(|answer| answer.rows);
-    let mut next = || answers.next().unwrap_or_default();
-    let state = next();
-    let state = state.first().ok_or(StoreError::Corrupt("no state"))?;
-    let (revision, last_deleted_queue) = (state.int(0)?, state.int(1)?);
-    let (queues, config, tracked, tokens) = (next(), next(), next(), next());
-    let recurring_in: Result<_, StoreError> = next().iter().map(|row| row.int(0)).collect();
-    let mut known = shared
-        .revision
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
-    let mut tokens_differ = false;
-    if revision >= *known {
-        shared.queues.reload(&queues, last_deleted_queue)?;
-        shared.config.reload(&config)?;
-        shared.tracked.reload(&tracked)?;
-        tokens_differ = shared.tokens.reload(&tokens)?;
-        *known = revision;
-    }
-    drop(known);
-    if tokens_differ {
-        // A poll whose token was revoked must check again.
-        subscriptions.wake_all();
-    }
-    Ok(Reloaded {
-        revision,
-        recurring_in: recurring_in?,
-    })
 }
 
 impl Runner {
@@ -158,16 +147,61 @@ impl Runner {
         let row = row.ok_or(StoreError::Corrupt("no state"))?;
         let (revision, noticed) = (row.int(0)?, row.int(1)?);
         let is_first = !std::mem::replace(&mut self.has_reported_revision, true);
-        if revision != self.revision {
-            self.reload_cache(connection).await?;
+        if revision != self.shared.revision() {
+            self.refresh(connection, Refresh::of_everything()).await?;
         } else if !is_first || noticed >= revision {
             return Ok(None);
         }
-        Ok(Some(Statement::new(NOTICED, [self.revision.into()])))
+        let noticed = self.shared.revision().into();
+        Ok(Some(Statement::new(NOTICED, [noticed])))
+    }
+
+    /// Reads what has changed, or everything, and applies it to the caches.
+    pub(in crate::engine) async fn refresh(
+        &mut self,
+        connection: &mut Connection,
+        mut refresh: Refresh,
+    ) -> Result<(), StoreError> {
+        while let Some(statements) = refresh.next_statements() {
+            refresh.take(connection.read(statements).await?)?;
+        }
+        refresh.apply(&self.shared, &self.subscriptions)
     }
 }
 
 impl Engine {
+    /// Applies what other servers have changed in cached data.
+    pub(in crate::engine) async fn refresh_cache(&self) -> Result<()> {
+        let shared = &self.0.shared;
+        // Before the database is read: a lower revision that is read afterwards means that it has lost commits.
+        let known = shared.revision();
+        let Some(fresh) = self.readers().status().await? else {
+            return Ok(());
+        };
+        self.0.clock.synchronize(fresh.now);
+        if fresh.revision == known {
+            return Ok(());
+        }
+        let _refreshing = self.0.peers.refreshing.lock().await;
+        let now_known = shared.revision();
+        // Another read has applied it.
+        if known < fresh.revision && fresh.revision <= now_known {
+            return Ok(());
+        }
+        let mut refresh = Refresh::since(now_known);
+        while let Some(statements) = refresh.next_statements() {
+            refresh.take(self.readers().read(statements).await?)?;
+        }
+        Ok(refresh.apply(shared, self.subscriptions())?)
+    }
+
+    /// The current time, which is not before the time of anything that any server has committed before this call. The
+    /// clocks of servers that share a database differ by the time that a reading of its clock takes.
+    pub(in crate::engine) async fn shared_now(&self) -> Result<Time> {
+        self.refresh_cache().await?;
+        Ok(self.now(None))
+    }
+
     /// Waits until the server that also has the database open, if any, has applied our changes. Returns false if it has
     /// not within 10 s.
     pub async fn wait_until_noticed(&self) -> Result<bool> {
@@ -194,6 +228,15 @@ impl Engine {
     }
 }
 
+/// Reads everything when the server starts.
+pub async fn load(shared: &Shared, readers: &Readers) -> Result<(), StoreError> {
+    let mut refresh = Refresh::of_everything();
+    while let Some(statements) = refresh.next_statements() {
+        refresh.take(readers.read(statements).await?)?;
+    }
+    refresh.apply(shared, &Subscriptions::default())
+}
+
 /// Interval and number of checks by [`Engine::wait_until_noticed`]. Maintenance runs twice per second.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const POLLS_MAX: u32 = 500;
@@ -201,8 +244,9 @@ const POLLS_MAX: u32 = 500;
 /// Checks between two tests whether the server still runs.
 const POLLS_PER_OWNER_CHECK: u32 = 50;
 
-const REVISION: &str = "SELECT revision, last_gone_queue, others_revision FROM state WHERE id = 1";
-
 const STATE: &str = "SELECT revision, noticed FROM state WHERE id = 1";
 
 const NOTICED: &str = "UPDATE state SET noticed = $1 WHERE id = 1";
+
+#[cfg(test)]
+mod tests;

@@ -15,12 +15,12 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::engine::Engine;
+use crate::engine::cache::refresh::REVISE;
 use crate::engine::clock::Time;
 use crate::engine::consistency::kinds::{CHANGING_JOBS, COUNTERS, KINDS, Kind, READING_TAGS};
 use crate::engine::error::{Error, Result};
 use crate::engine::maintenance::SystemTask;
 use crate::engine::model::damage;
-use crate::engine::unit_of_work::REVISE;
 use crate::store::{Connection, Statement, StoreError};
 
 pub use kinds::REPAIR_SERVER;
@@ -178,7 +178,7 @@ pub async fn repair(
     parameters: CheckParameters,
     problems: &[Inconsistency],
 ) -> Result<(), StoreError> {
-    let revise = || vec![Statement::new(REVISE, [])];
+    let revise = || REVISE.map(|sql| Statement::new(sql, [])).into();
     // Locks a row, so that two servers repair counters one after the other, and the second sees what the first did.
     let are_counters = problems.iter().any(is_counter);
     if are_counters {

@@ -16,6 +16,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::engine::Engine;
+use crate::engine::cache::refresh::Refresh;
 use crate::engine::consistency;
 use crate::engine::error::Result;
 use crate::engine::maintenance::tasks::MaintenanceTask;
@@ -118,7 +119,10 @@ impl Runner {
                 releases::release(connection, work, Some(*seq)).await?;
             }
             SystemTask::FlushPart => flush::part(connection, work).await?,
-            SystemTask::Flush => return Ok(flush::everything()),
+            SystemTask::Flush => {
+                work.flushes = true;
+                return Ok(flush::everything());
+            }
             SystemTask::Repair(parameters, problems) => {
                 consistency::repair(connection, *parameters, problems).await?;
                 work.audit_repair(problems.len());
@@ -161,17 +165,11 @@ impl Runner {
         connection: &mut Connection,
     ) -> Result<(), StoreError> {
         match system_task {
-            SystemTask::Flush => {
-                self.shared.queues.clear();
-                self.shared.config.clear();
-                self.shared.tracked.clear();
-                self.recurring_in.clear();
-                self.job_cache.clear();
-            }
+            SystemTask::Flush => self.job_cache.clear(),
             SystemTask::Repair(_, problems) => {
                 self.job_cache.clear();
                 if consistency::change_queues(problems) {
-                    self.reload_cache(connection).await?;
+                    self.refresh(connection, Refresh::of_everything()).await?;
                 }
             }
             SystemTask::CheckPeers

@@ -52,8 +52,8 @@ pub struct Peers {
     /// Queues whose changes have not been announced yet, and the signal that there are some.
     changed_queues: Mutex<BTreeSet<QueueId>>,
     changed: Notify,
-    /// Held while a read reloads the caches, so that others wait for its result instead of doing the same.
-    pub reloading: tokio::sync::Mutex<()>,
+    /// Held while a read refreshes the caches, so that others wait for its result instead of doing the same.
+    pub refreshing: tokio::sync::Mutex<()>,
 }
 
 impl Peers {

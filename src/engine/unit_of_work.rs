@@ -47,7 +47,6 @@ use crate::store::{Row, Statement, StoreError};
 use crate::traces::Trace;
 pub use audited::Audit;
 pub use needs::{Needs, NextJobs, Oldest};
-pub use save::REVISE;
 
 /// A loaded job.
 struct LoadedJob {
@@ -123,6 +122,8 @@ pub struct UnitOfWork {
     pub affected: usize,
     /// Whether a maintenance task has left jobs to its next transaction, because of their size.
     pub leaves_jobs: bool,
+    /// Whether a flush deletes everything that is cached, except for tokens.
+    pub flushes: bool,
     /// Whether any poll waits, so that wake-ups must be collected.
     pub has_subscribers: bool,
     /// What is stored later.
@@ -166,7 +167,7 @@ pub struct UnitOfWork {
     recurring: HashMap<String, LoadedRecurring>,
     /// Reserved IDs for new records.
     numbers: HashMap<QueueId, VecDeque<i64>, RandomState>,
-    /// Queues to which a recurring job was added.
+    /// Queues to which a recurring job was added or moved.
     recurring_in: HashSet<QueueId>,
     /// What metrics count after the commit; known once the writes have been made.
     counted: CountedEvents,
@@ -209,6 +210,7 @@ impl UnitOfWork {
             spawned: Spawned::default(),
             affected: 0,
             leaves_jobs: false,
+            flushes: false,
             has_subscribers,
             deferred: Deferred::default(),
             revision: None,
@@ -434,7 +436,11 @@ impl UnitOfWork {
     /// Sets or deletes a recurring job.
     pub fn set_recurring(&mut self, id: &str, recurring: Option<Recurring>) {
         if let Some(recurring) = &recurring {
-            self.recurring_in.insert(recurring.queue);
+            // A queue with a stored recurring job is known to all servers.
+            let before = self.recurring(id).map(|before| before.queue);
+            if before != Some(recurring.queue) {
+                self.recurring_in.insert(recurring.queue);
+            }
             self.available_at(recurring.queue, recurring.next_at);
         }
         let loaded = self

@@ -406,7 +406,11 @@ const STATE: &str = "SELECT revision, last_event, last_gone_queue FROM state WHE
 // The new revision is higher than that of either database, so that every server reloads its caches.
 const SET_STATE: &str = "
 UPDATE state SET revision = CASE WHEN revision > $1 THEN revision ELSE $1 END + 1, last_event = $2,
-    others_revision = CASE WHEN revision > $1 THEN revision ELSE $1 END + 1, last_gone_queue = $3 WHERE id = 1";
+    deleted_queues_revision = CASE WHEN revision > $1 THEN revision ELSE $1 END + 1,
+    config_revision = CASE WHEN revision > $1 THEN revision ELSE $1 END + 1,
+    tracked_revision = CASE WHEN revision > $1 THEN revision ELSE $1 END + 1,
+    tokens_revision = CASE WHEN revision > $1 THEN revision ELSE $1 END + 1,
+    recurring_revision = CASE WHEN revision > $1 THEN revision ELSE $1 END + 1, last_gone_queue = $3 WHERE id = 1";
 
 const IDENTITY: &str = "
 SELECT current_database() || '/' || current_schema() || '/' || CAST(pg_postmaster_start_time() AS TEXT)";

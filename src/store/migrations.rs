@@ -32,6 +32,7 @@ macro_rules! migrations {
             "0021_alerts"
             "0022_mutes"
             "0023_recurring_due"
+            "0024_cache_revisions"
         )
     };
     ($folder:literal: $($file:literal)*) => {

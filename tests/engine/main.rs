@@ -5,6 +5,7 @@
 mod alerts;
 mod bodies;
 mod bounds;
+mod caches;
 mod chains;
 mod claims;
 mod clocks;

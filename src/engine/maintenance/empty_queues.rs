@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use crate::engine::cache::refresh::list_deleted;
 use crate::engine::clock::Time;
 use crate::engine::model::job::QueueId;
 use crate::engine::model::queue::Queue;
@@ -132,18 +133,25 @@ impl UnitOfWork {
     }
 }
 
-/// The statements that delete queues and their counters.
-pub fn drop_queues(queues: &[QueueId]) -> Vec<Statement> {
+/// The statements that delete queues and their counters. If other servers use the database, lists them for these with
+/// the new revision.
+pub fn drop_queues(queues: &[QueueId], revision: Option<i64>) -> Vec<Statement> {
     if queues.is_empty() {
         return Vec::new();
     }
     let rows: Vec<_> = queues.iter().map(|id| (*id,)).collect();
-    vec![
+    let mut writes = vec![
         Statement::of_rows(DROP, &rows).exactly(rows.len()),
         fold_series::keep_deleted_queues(&rows),
         Statement::of_rows(DROP_COUNTERS, &rows),
         Statement::of_rows(SAVE_LAST_DELETED, &rows),
-    ]
+    ];
+    writes.extend(
+        revision
+            .into_iter()
+            .flat_map(|revision| list_deleted(&rows, revision)),
+    );
+    writes
 }
 
 // qless queues stay until they are forgotten, Jobq queues until they are deleted.

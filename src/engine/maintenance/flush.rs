@@ -1,9 +1,10 @@
 //! Deletes all jobs, queues, options and statistics, of all protocols, most of it in bounded transactions, so that other
 //! requests are served meanwhile.
 
+use crate::engine::cache::refresh::FORGET_DELETED;
 use crate::engine::maintenance::deletions;
 use crate::engine::maintenance::tasks::BATCH;
-use crate::engine::unit_of_work::{REVISE, UnitOfWork};
+use crate::engine::unit_of_work::UnitOfWork;
 use crate::store::{Connection, Statement, StoreError};
 
 /// Deletes a bounded part: jobs, or rows of one table that can become long. `work.affected` is the number of deleted
@@ -29,7 +30,7 @@ pub async fn part(connection: &mut Connection, work: &mut UnitOfWork) -> Result<
 
 /// The statements that delete the rest: jobs, queues, options, statistics, events and operations.
 pub fn everything() -> Vec<Statement> {
-    let all = ALL.iter().chain([&REVISE]);
+    let all = ALL.iter().chain([&FORGET_DELETED]);
     all.map(|sql| Statement::new(sql, [])).collect()
 }
 

@@ -225,8 +225,12 @@ impl Config {
             }
             None => set.values.remove(option),
         };
-        let queue = option.strip_suffix("-max-concurrency");
-        queue.filter(|_| is_changed)
+        Config::limited_queue(option).filter(|_| is_changed)
+    }
+
+    /// The qless queue whose number of running jobs the option limits, if any.
+    pub fn limited_queue(option: &str) -> Option<&str> {
+        option.strip_suffix("-max-concurrency")
     }
 
     /// Forgets all options, after a flush.

@@ -101,7 +101,19 @@ impl Inner {
         if let Some(before) = before.filter(|before| before.key != queue.key) {
             self.by_key.remove(&before.key);
         }
-        self.by_key.insert(queue.key.clone(), queue);
+        let replaced = self.by_key.insert(queue.key.clone(), Arc::clone(&queue));
+        // A deleted queue had the same name.
+        if let Some(replaced) = replaced.filter(|replaced| replaced.id != queue.id) {
+            self.forget(&replaced);
+        }
+    }
+
+    /// Removes a queue by its ID, but not the name, which another queue may have now.
+    fn forget(&mut self, queue: &Queue) {
+        if let Some(end) = queue.paused_until() {
+            self.ends.remove(&(end, queue.id));
+        }
+        self.by_id.remove(&queue.id);
     }
 }
 
@@ -202,10 +214,8 @@ impl Queues {
     pub fn remove(&self, id: QueueId) {
         let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
         inner.last = inner.last.max(id);
-        if let Some(queue) = inner.by_id.remove(&id) {
-            if let Some(end) = queue.paused_until() {
-                inner.ends.remove(&(end, id));
-            }
+        if let Some(queue) = inner.by_id.get(&id).cloned() {
+            inner.forget(&queue);
             inner.by_key.remove(&queue.key);
         }
     }

@@ -362,8 +362,15 @@ pub const ALL_PAGES: Pages = Pages {
     ),
 };
 
-/// The queues that have recurring jobs.
-pub const QUEUES: &str = "SELECT DISTINCT queue FROM recurring";
+/// The queues that have recurring jobs. Each step looks up the next queue in an index, so that its cost does not depend
+/// on the number of recurring jobs.
+pub const QUEUES: &str = "
+WITH RECURSIVE found (queue) AS (
+    SELECT min(queue) FROM recurring
+    UNION ALL
+    SELECT (SELECT min(r.queue) FROM recurring AS r WHERE r.queue > found.queue) FROM found
+    WHERE found.queue IS NOT NULL)
+SELECT queue FROM found WHERE queue IS NOT NULL";
 
 const SAVE: &str = "
 INSERT INTO recurring (id, seq, queue, next_at, interval, made, backlog, priority, retries, klass, tags,

@@ -1,5 +1,6 @@
 //! Writes what the verbs of a transaction have changed, with one statement per kind of row.
 
+use crate::engine::cache::CacheChanges;
 use crate::engine::clock::Time;
 use crate::engine::events::UnsavedEvents;
 use crate::engine::maintenance::empty_queues;
@@ -8,9 +9,8 @@ use crate::engine::model::config;
 use crate::engine::model::job::{Job, JobKey, QueueId, State};
 use crate::engine::model::job_rows::{self, Written};
 use crate::engine::model::long_bodies::LongBodies;
-use crate::engine::model::queue::{self, Queue};
+use crate::engine::model::queue;
 use crate::engine::model::recurring;
-use crate::engine::tokens::TokenChange;
 use crate::engine::unit_of_work::{Extent, LoadedJob, UnitOfWork};
 use crate::engine::verbs::qless::tag;
 use crate::store::Statement;
@@ -209,7 +209,11 @@ impl UnitOfWork {
             let revision = self.revision.unwrap_or_default() + 1;
             writes.push(queue::save(self.changed_queues.values(), revision));
         }
-        writes.extend(empty_queues::drop_queues(&self.deleted_queues));
+        let new_revision = self.revision.map(|revision| revision + 1);
+        writes.extend(empty_queues::drop_queues(
+            &self.deleted_queues,
+            new_revision,
+        ));
         let save =
             |(option, value): &(String, Option<String>)| config::save(option, value.as_deref());
         writes.extend(self.settings.iter().map(save));
@@ -242,46 +246,36 @@ impl UnitOfWork {
         self.deferred.published.is_some()
     }
 
-    /// The statement that increments the revision if data that other servers cache has changed.
-    fn revision_write(&self) -> Option<Statement> {
-        let others = i64::from(self.changes_other_caches());
-        let queues = !self.changed_queues.is_empty();
-        if others == 0 && !queues {
-            return None;
-        }
-        Some(match self.revision {
-            // Queue rows are written whole, so no other server may have changed one since they were read.
-            Some(revision) if queues || !self.deleted_queues.is_empty() => {
-                Statement::new(REVISE_UNCHANGED, [others.into(), revision.into()]).exactly(1)
-            }
-            _ => Statement::new(REVISE, []),
-        })
-    }
-
     /// Whether data that servers cache has changed.
     pub fn changes_cache(&self) -> bool {
-        !self.changed_queues.is_empty() || self.changes_other_caches()
+        !self.changed_queues.is_empty() || self.cache_changes().contains(&true)
     }
 
-    /// Whether cached data other than queues has changed.
-    fn changes_other_caches(&self) -> bool {
-        !(self.deleted_queues.is_empty()
-            && self.settings.is_empty()
-            && self.tracking.is_empty()
-            && self.tokens.changes.is_empty()
-            && self.recurring_in.is_empty())
+    /// Whether cached data other than changed queues has changed: deleted queues, options, tracked jobs, tokens, queues
+    /// with recurring jobs.
+    pub fn cache_changes(&self) -> [bool; 5] {
+        [
+            self.flushes || !self.deleted_queues.is_empty(),
+            self.flushes || !self.settings.is_empty(),
+            self.flushes || !self.tracking.is_empty(),
+            !self.tokens.changes.is_empty(),
+            self.flushes || !self.recurring_in.is_empty(),
+        ]
     }
 
     /// The result that the writer applies after the commit.
     pub fn into_committed(self) -> Committed {
         Committed {
-            changed_queues: self.changed_queues.into_values().collect(),
-            deleted_queues: self.deleted_queues,
+            caches: CacheChanges {
+                flushes: self.flushes,
+                queues: self.changed_queues.into_values().collect(),
+                deleted_queues: self.deleted_queues,
+                settings: self.settings,
+                tracking: self.tracking,
+                tokens: self.tokens.changes,
+                recurring_in: self.recurring_in,
+            },
             cache_updates: self.cache_updates,
-            settings: self.settings,
-            tracking: self.tracking,
-            tokens: self.tokens.changes,
-            recurring_in: self.recurring_in.into_iter().collect(),
             counted: self.counted,
             events: self.deferred.published,
             wake_ups: self.wake_ups,
@@ -290,15 +284,6 @@ impl UnitOfWork {
         }
     }
 }
-
-/// Makes the servers on the database reload their caches.
-pub const REVISE: &str =
-    "UPDATE state SET revision = revision + 1, others_revision = revision + 1 WHERE id = 1";
-
-const REVISE_UNCHANGED: &str = "
-UPDATE state SET revision = revision + 1,
-    others_revision = CASE WHEN $1 = 1 THEN revision + 1 ELSE others_revision END
-WHERE id = 1 AND revision = $2";
 
 /// Rows of the table `tags` to add or remove.
 #[derive(Default)]
@@ -328,14 +313,9 @@ impl TagRows {
 
 /// See [`UnitOfWork::into_committed`].
 pub struct Committed {
-    pub changed_queues: Vec<Queue>,
-    pub deleted_queues: Vec<QueueId>,
+    pub caches: CacheChanges,
     /// In order: the last entry for a key applies.
     pub cache_updates: Vec<(JobKey, Option<(Job, i64)>)>,
-    pub settings: Vec<(String, Option<String>)>,
-    pub tracking: HashMap<String, Option<Time>>,
-    pub tokens: Vec<TokenChange>,
-    pub recurring_in: Vec<QueueId>,
     /// What metrics count.
     pub counted: CountedEvents,
     /// Events that are stored later.

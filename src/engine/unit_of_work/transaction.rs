@@ -3,7 +3,6 @@
 pub mod claims;
 pub mod request;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -11,7 +10,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use crate::engine::BYTES_PER_WEIGHT;
-use crate::engine::cache::{self, Shared};
+use crate::engine::cache::refresh::Refresh;
+use crate::engine::cache::{CacheChanges, Shared};
 use crate::engine::clock::{Clock, Time};
 use crate::engine::error::{Error, Result};
 use crate::engine::events;
@@ -20,7 +20,7 @@ use crate::engine::maintenance::empty_queues::EmptyQueues;
 use crate::engine::maintenance::prune::{self, Progress};
 use crate::engine::maintenance::{deletions, fold_series};
 use crate::engine::metrics::Metrics;
-use crate::engine::model::job::{JobKey, QueueId, QueueKey};
+use crate::engine::model::job::{JobKey, QueueKey};
 use crate::engine::peers::Peers;
 use crate::engine::subscriptions::Subscriptions;
 use crate::engine::unit_of_work::commit_times::CommitTimes;
@@ -63,14 +63,10 @@ pub struct Runner {
     /// Whether this server leads maintenance.
     pub is_leader: Arc<AtomicBool>,
     pub last_seq: i64,
-    /// The revision of the caches.
-    pub revision: i64,
     /// Whether the revision has been reported since the start.
     pub has_reported_revision: bool,
     /// The number of committed transactions.
     pub transactions: u64,
-    /// Queues that have or had recurring jobs.
-    pub recurring_in: HashSet<QueueId>,
     pub statistics_cleanup: StatisticsCleanup,
     pub job_cache: JobCache,
     pub empty_queues: EmptyQueues,
@@ -124,7 +120,7 @@ impl GroupRunner for Runner {
         let has_subscribers = self.subscriptions.any() || self.peers.any();
         let mut work = UnitOfWork::new(now, &self.shared, has_subscribers, insertion_numbers);
         work.audit = Audit::of_first(requests);
-        work.revision = self.peers.is_shared().then_some(self.revision);
+        work.revision = self.peers.is_shared().then(|| self.shared.revision());
         let system_task = requests.iter().find_map(|it| it.task.system_task());
         self.begin_deferring(&mut work);
         let stores_recent = self.stores_recent(&work, system_task.as_ref());
@@ -159,7 +155,6 @@ impl GroupRunner for Runner {
             writes.push(events::drop_old());
         }
         let flush = matches!(system_task, Some(SystemTask::Flush));
-        let revised = flush || work.changes_cache();
         writes.extend(work.final_writes(self.peers.number));
         let written = !writes.is_empty() || work.has_deferred_events();
         let save_seen = match written || system_task.is_some() {
@@ -176,10 +171,6 @@ impl GroupRunner for Runner {
         }
         if let Some(system_task) = &system_task {
             self.after_system_task(system_task, connection).await?;
-        }
-        // With a shared database, the next transaction notices the new revision, and reloads the caches.
-        if revised && !self.peers.is_shared() {
-            self.revision += 1;
         }
         if let Some(cleanup) = statistics_cleanup {
             self.statistics_cleanup = cleanup;
@@ -233,11 +224,11 @@ impl Runner {
         }
         self.load_cached_jobs(work, requests);
         let writes = run_named(connection, work, requests).await?;
-        let (shared, recurring_in) = (self.peers.is_shared(), &self.recurring_in);
-        run_claims(connection, work, requests, writes, recurring_in, shared).await
+        let (shared, recurring_in) = (self.peers.is_shared(), self.shared.recurring_in());
+        run_claims(connection, work, requests, writes, &recurring_in, shared).await
     }
 
-    /// Begins a transaction and reloads caches that other servers' changes have made stale. Returns the sequence of
+    /// Begins a transaction and applies what other servers have changed in cached data. Returns the sequence of
     /// insertion numbers: with several servers, derived from the clock and the server's number.
     async fn begin(
         &mut self,
@@ -251,8 +242,9 @@ impl Runner {
             });
         };
         self.clock.synchronize(fresh.now);
-        if self.revision != fresh.revision {
-            self.update_cache(connection).await?;
+        let known = self.shared.revision();
+        if known != fresh.revision {
+            self.refresh(connection, Refresh::since(known)).await?;
         }
         let by_clock = fresh.now.saturating_mul(SERVERS_MAX) + self.peers.number % SERVERS_MAX;
         Ok(InsertionNumbers {
@@ -286,28 +278,6 @@ impl Runner {
         Ok(cleanup)
     }
 
-    /// Reloads what has changed in the cached data.
-    async fn update_cache(&mut self, connection: &mut Connection) -> Result<(), StoreError> {
-        let answers = connection.read(cache::since(self.revision)).await?;
-        match cache::apply_changes(&self.shared, self.revision, &answers)? {
-            Some(revision) => self.revision = revision,
-            None => self.reload_cache(connection).await?,
-        }
-        Ok(())
-    }
-
-    /// Reloads all cached data.
-    pub(in crate::engine) async fn reload_cache(
-        &mut self,
-        connection: &mut Connection,
-    ) -> Result<(), StoreError> {
-        let answers = connection.read(cache::all()).await?;
-        let reloaded = cache::reload(&self.shared, &self.subscriptions, answers)?;
-        self.revision = reloaded.revision;
-        self.recurring_in = reloaded.recurring_in;
-        Ok(())
-    }
-
     /// Adds the cached ones among the named jobs.
     fn load_cached_jobs(&mut self, work: &mut UnitOfWork, requests: &[WriteRequest]) {
         if self.peers.is_shared() {
@@ -325,12 +295,29 @@ impl Runner {
         }
     }
 
+    fn apply_to_caches(&mut self, changes: CacheChanges, began_with: Option<i64>) {
+        if !changes.settings.is_empty() {
+            // Retention options may have changed.
+            self.statistics_cleanup.pruned = None;
+        }
+        for id in &changes.deleted_queues {
+            self.unsaved.delete_queue(*id);
+        }
+        let tokens_differ = !changes.tokens.is_empty();
+        for queue in self.shared.apply(changes, began_with) {
+            self.subscriptions.wake(&QueueKey::qless(queue), usize::MAX);
+        }
+        if tokens_differ {
+            self.subscriptions.wake_all();
+        }
+    }
+
     /// Applies a committed transaction to the caches, wakes polls, and signals the change.
     fn apply_committed(&mut self, mut work: UnitOfWork, stored_recent: bool, written: bool) {
         if work.ticks > 0 {
             self.clock.advance_to(work.next_tick());
         }
-        let now = work.now;
+        let (now, began_with, revised) = (work.now, work.revision, work.changes_cache());
         let finished = work.into_committed();
         self.last_seq = finished.last_seq;
         let deferred = &finished.counted.deferred;
@@ -344,29 +331,9 @@ impl Runner {
                 }
             }
         }
-        for (option, value) in finished.settings {
-            // Retention options may have changed.
-            self.statistics_cleanup.pruned = None;
-            if let Some(queue) = self.shared.config.apply(&option, value) {
-                self.subscriptions.wake(&QueueKey::qless(queue), usize::MAX);
-            }
+        if revised {
+            self.apply_to_caches(finished.caches, began_with);
         }
-        for queue in finished.changed_queues {
-            self.shared.queues.add(queue);
-        }
-        for id in finished.deleted_queues {
-            self.shared.queues.remove(id);
-            self.unsaved.delete_queue(id);
-        }
-        for (id, since) in finished.tracking {
-            self.shared.tracked.apply(&id, since);
-        }
-        if !finished.tokens.is_empty() {
-            let tokens = finished.tokens.into_iter();
-            tokens.for_each(|change| self.shared.tokens.apply(change));
-            self.subscriptions.wake_all();
-        }
-        self.recurring_in.extend(finished.recurring_in);
         let queue = |id| self.shared.queues.by_id(id);
         for (queue, n) in finished
             .wake_ups

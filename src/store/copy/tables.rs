@@ -1,5 +1,6 @@
 //! The copied tables and their columns. Not copied: `_sqlx_migrations`, which the migrations fill; `servers` and
-//! `leader`, which servers fill; and `state`, which is updated separately.
+//! `leader`, which servers fill; `deleted_queues`, whose revisions are those of one database; and `state`, which is
+//! updated separately.
 
 use Kind::{Int, Real, Text};
 
@@ -354,7 +355,13 @@ mod tests {
     use super::*;
 
     /// Tables that are not copied.
-    const OTHERS: [&str; 4] = ["_sqlx_migrations", "leader", "servers", "state"];
+    const OTHERS: [&str; 5] = [
+        "_sqlx_migrations",
+        "deleted_queues",
+        "leader",
+        "servers",
+        "state",
+    ];
 
     #[tokio::test]
     async fn every_table_of_the_migrations_is_copied_with_all_its_columns() {
