@@ -126,6 +126,7 @@ impl MaintenanceTask {
             | MaintenanceTask::DeleteOldComplete
             | MaintenanceTask::DeleteSurplusComplete
             | MaintenanceTask::ReleaseDependents
+            | MaintenanceTask::DeleteOldOperations
             // Reports whether queues are left to check.
             | MaintenanceTask::DeleteEmptyQueues => jobs > 0,
             _ => i64::try_from(jobs).is_ok_and(|jobs| jobs >= self.batch()),

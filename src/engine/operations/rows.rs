@@ -17,6 +17,9 @@ const KEPT_S: f64 = 30.0 * 86_400.0;
 const BATCH: i64 = 10_000;
 const DELETE_BATCH: i64 = 10;
 
+/// Bytes of removed jobs that are deleted per transaction, not counting the last one.
+const BYTES_MAX: i64 = 32 << 20;
+
 /// Columns of an operation. Other rows that a transaction reads have other numbers of columns.
 pub const COLUMNS: usize = 21;
 
@@ -146,7 +149,10 @@ pub async fn delete_old(connection: &mut Connection, now: Time) -> Result<usize,
     let young = now.plus_seconds(-UNDO_S);
     let limits = [old.0, young.0, KEPT_MAX, DELETE_BATCH];
     let batch = vec![
-        Statement::new(DELETE_OLD_REMOVED, [over.0.into(), BATCH.into()]),
+        Statement::new(
+            DELETE_OLD_REMOVED,
+            [over.0.into(), BATCH.into(), BYTES_MAX.into()],
+        ),
         Statement::new(DELETE_OLD, limits.map(Into::into)),
     ];
     let answers = connection.run(batch).await?;
@@ -240,9 +246,12 @@ pub const LISTED: &str = concat!(
 
 const DELETE_OLD_REMOVED: &str = "
 DELETE FROM removed WHERE (operation, n) IN (
-    SELECT r.operation, r.n FROM operations AS o CROSS JOIN removed AS r
-    WHERE r.operation = o.id AND o.keeps = 1 AND o.stage NOT IN ({operation_running}, {operation_undoing})
-        AND (o.undo_until IS NULL OR o.undo_until <= $1) LIMIT $2 + 0)";
+    SELECT r.operation, r.n FROM (
+        SELECT f.operation, f.n, sum(f.bytes) OVER (ORDER BY f.operation, f.n ROWS UNBOUNDED PRECEDING) - f.bytes AS before
+        FROM (SELECT r.operation, r.n, octet_length(r.job) AS bytes FROM operations AS o CROSS JOIN removed AS r
+              WHERE r.operation = o.id AND o.keeps = 1 AND o.stage NOT IN ({operation_running}, {operation_undoing})
+                  AND (o.undo_until IS NULL OR o.undo_until <= $1) ORDER BY r.operation, r.n LIMIT $2 + 0) AS f) AS r
+    WHERE r.before < $3)";
 
 /// An operation is deleted after the jobs it removed.
 const DELETE_OLD: &str = "
@@ -256,3 +265,6 @@ RETURNING id";
 
 const DELETE_SKIPS: &str = "
 DELETE FROM operation_skips WHERE operation IN (SELECT int(0) FROM rows($1))";
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use crate::engine::model::neighbor_rows;
 use crate::engine::model::recurring::{self, Due};
 use crate::engine::operations;
 use crate::engine::unit_of_work::{
-    Candidates, Extent, LoadedRecurring, Needs, Oldest, UnitOfWork, WantedJobs,
+    Candidates, Extent, LoadedRecurring, Needs, UnitOfWork, WantedJobs,
 };
 use crate::engine::verbs::qless::depend::DEPENDENTS_MAX;
 use crate::store::{Row, Statement, StatementResult, StoreError};
@@ -144,24 +144,6 @@ impl UnitOfWork {
             id: id.to_owned(),
         };
         !self.jobs.is_empty() && self.jobs.contains_key(&key())
-    }
-
-    /// The statement that reads the oldest jobs of a list, if its queue exists.
-    fn loading_oldest(&self, oldest: &Oldest) -> Option<Statement> {
-        let count = |count: &usize| (*count as i64).into();
-        Some(match oldest {
-            Oldest::Failed { group, count: max } => {
-                Statement::new(LOAD_FAILURES, [group.as_str().into(), count(max)])
-            }
-            Oldest::Dead {
-                queue,
-                count: max,
-                until,
-            } => {
-                let queue = self.queue(queue)?.id;
-                Statement::new(LOAD_DEAD, [queue.into(), count(max), until.0.into()])
-            }
-        })
     }
 
     /// The statement that reads the dependents of the jobs that verbs complete, if any.
@@ -444,18 +426,6 @@ const LOAD_CANDIDATES: &str = concat!(
 const RESERVE_NUMBERS: &str = "
 UPDATE queues SET last_number = last_number + k.int(1) FROM rows($1) AS k
 WHERE queues.id = k.int(0) AND queues.forgotten = 0 RETURNING queues.id, queues.last_number";
-
-const LOAD_FAILURES: &str = concat!(
-    "SELECT ",
-    job_columns!(short),
-    " FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = $1 ORDER BY j.since, j.seq LIMIT $2 + 0"
-);
-
-const LOAD_DEAD: &str = concat!(
-    "SELECT ",
-    job_columns!(short),
-    " FROM jobs AS j WHERE j.queue = $1 AND j.state = {dead} AND j.since <= $3 ORDER BY j.since, j.seq LIMIT $2 + 0"
-);
 
 /// The number of jobs of a queue that run with an unexpired lease.
 const RUNNING: &str =

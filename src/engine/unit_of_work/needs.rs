@@ -2,7 +2,11 @@
 
 use crate::engine::clock::Time;
 use crate::engine::model::job::{JobKey, QueueId, QueueKey};
+use crate::engine::model::job_rows::{job_bytes, job_columns};
+use crate::engine::unit_of_work::UnitOfWork;
+use crate::engine::verbs::batches::MOVED_BYTES_MAX;
 use crate::engine::verbs::qless::depend::has_too_many;
+use crate::store::Statement;
 
 /// What a verb loads into the [`UnitOfWork`](crate::engine::unit_of_work::UnitOfWork), and how much it may change.
 #[derive(Debug, Default)]
@@ -96,3 +100,42 @@ pub struct NextJobs {
     /// Whether to load them even if the queue is paused.
     pub include_paused: bool,
 }
+
+impl UnitOfWork {
+    /// The statement that reads the oldest jobs of a list, if its queue exists.
+    pub fn loading_oldest(&self, oldest: &Oldest) -> Option<Statement> {
+        let count = |count: &usize| (*count as i64).into();
+        Some(match oldest {
+            Oldest::Failed { group, count: max } => {
+                let bytes = (MOVED_BYTES_MAX as i64).into();
+                Statement::new(LOAD_FAILURES, [group.as_str().into(), count(max), bytes])
+            }
+            Oldest::Dead {
+                queue,
+                count: max,
+                until,
+            } => {
+                let queue = self.queue(queue)?.id;
+                Statement::new(LOAD_DEAD, [queue.into(), count(max), until.0.into()])
+            }
+        })
+    }
+}
+
+/// Up to `$2` jobs, and those beyond 4 MiB of rows only if the ones before are smaller together.
+const LOAD_FAILURES: &str = concat!(
+    "SELECT ",
+    job_columns!(short),
+    " FROM (SELECT f.seq, sum(f.bytes) OVER (ORDER BY f.since, f.seq ROWS UNBOUNDED PRECEDING) - f.bytes AS before
+            FROM (SELECT j.seq, j.since, ",
+    job_bytes!(row),
+    " AS bytes FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = $1
+                  ORDER BY j.since, j.seq LIMIT $2 + 0) AS f) AS c
+    CROSS JOIN jobs AS j WHERE c.before < $3 AND j.seq = c.seq ORDER BY j.since, j.seq"
+);
+
+const LOAD_DEAD: &str = concat!(
+    "SELECT ",
+    job_columns!(short),
+    " FROM jobs AS j WHERE j.queue = $1 AND j.state = {dead} AND j.since <= $3 ORDER BY j.since, j.seq LIMIT $2 + 0"
+);

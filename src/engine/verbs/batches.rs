@@ -5,6 +5,9 @@ use crate::engine::unit_of_work::Needs;
 /// Jobs moved out of a list per transaction.
 pub const MOVE_BATCH: usize = 250;
 
+/// Bytes of the rows of jobs moved out of a list per transaction, without the last job.
+pub const MOVED_BYTES_MAX: usize = 4 << 20;
+
 /// Items of one request per transaction. Writing that many takes about 10 ms.
 pub const EACH_MAX: usize = 250;
 
@@ -37,6 +40,17 @@ impl Batches {
     /// The size of the next batch; `None` at the end.
     pub fn next(&self) -> Option<usize> {
         (self.left > 0).then(|| self.left.min(self.max))
+    }
+
+    /// Records how many jobs of the batch were found, of which `bytes` were loaded. If these are about
+    /// [`MOVED_BYTES_MAX`], there may be more jobs.
+    pub fn found_with_bytes(&mut self, found: usize, bytes: usize) {
+        // The database counts the bytes of quotes and stubs, too.
+        if found == 0 || bytes < MOVED_BYTES_MAX / 2 {
+            return self.found(found);
+        }
+        self.left = self.left.saturating_sub(found);
+        self.done += found;
     }
 
     /// Records how many jobs of the batch were found. If the batch was not full, it was the last.
@@ -83,6 +97,12 @@ mod tests {
         let mut batches = Batches::of(1_000, MOVE_BATCH);
         batches.found(249);
         assert_eq!((batches.next(), batches.done), (None, 249));
+        // Unless its jobs are large.
+        let mut batches = Batches::of(260, MOVE_BATCH);
+        batches.found_with_bytes(5, 4 << 20);
+        assert_eq!((batches.next(), batches.done), (Some(250), 5));
+        batches.found_with_bytes(249, 1_000);
+        assert_eq!((batches.next(), batches.done), (None, 254));
     }
 
     #[test]
