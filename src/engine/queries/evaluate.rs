@@ -170,7 +170,10 @@ mod tests {
         // Small work needs no thread.
         let done = allowance.run(spending(100_000)).await.unwrap();
         assert_eq!(done.spent, None);
-        let refused = allowance.run(spending(100_001)).await.map(|done| done.spent);
+        let refused = allowance
+            .run(spending(100_001))
+            .await
+            .map(|done| done.spent);
         assert_eq!(refused, Err(Error::Busy));
         assert_eq!(allowance.work, 900_000);
     }

@@ -214,6 +214,15 @@ impl UnitOfWork {
         for row in answers.iter().flat_map(|answer| &answer.rows) {
             let (needs, job, version, mut omitted) = neighbor_rows::dependent(row)?;
             lists.entry(needs).or_default().push(job.key.id.clone());
+            let known = self.jobs.get_mut(&job.key);
+            // Of a job with many dependencies, which another verb names, only the first have been loaded.
+            if let Some(known) = known
+                && known.extent == Extent::Whole
+                && known.omitted.edges
+                && known.job.dependencies.len() > EDGES_SHORT_MAX
+            {
+                known.omitted.dependencies = omitted.dependencies;
+            }
             let known = self.jobs.get(&job.key);
             if known.is_none_or(|known| known.extent == Extent::Checked) {
                 omitted.dependents = known.map_or(0, |known| known.omitted.dependents);

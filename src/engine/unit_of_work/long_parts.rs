@@ -139,7 +139,9 @@ impl UnitOfWork {
                 let changes = !need.only_checks && !need.only_existence;
                 part.texts |= changes;
                 // The dependents of a completed job are loaded by a statement of their own.
-                let completes = need.releases_dependents && need.dependencies.is_empty();
+                let completes = need.releases_dependents
+                    && need.dependencies.is_empty()
+                    && !need.replaces_dependencies;
                 part.edges |= changes && !need.keeps_edges && !completes;
             }
             for id in &need.dependencies {

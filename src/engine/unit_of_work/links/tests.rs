@@ -1,12 +1,14 @@
 //! Jobs of earlier versions, which may have more dependencies and dependents than can be added now, and jobs with many
 //! dependents. The tests write the rows of these dependencies directly.
 
+use crate::engine::model::body::Body;
 use crate::engine::model::job::{JobKey, State};
 use crate::engine::test_support::{read_number, run_sql};
-use crate::engine::unit_of_work::Needs;
+use crate::engine::unit_of_work::{Needs, UnitOfWork};
+use crate::engine::verbs::qless::complete::complete;
 use crate::engine::verbs::qless::depend::Depend;
 use crate::engine::{
-    Claim, Engine, Error, LeaseHolder, Put, QueueKey, engine_without_tasks as engine,
+    Claim, Engine, Error, LeaseHolder, Put, QueueKey, SeenJob, engine_without_tasks as engine,
 };
 use crate::store::Statement;
 
@@ -196,5 +198,64 @@ async fn the_more_dependencies_a_job_gets_the_fewer_dependents_each_may_have() {
     put(&engine, "q", needs.iter().map(each).collect()).await;
     let fewer = needs.iter().take(200).cloned().collect();
     put(&engine, "q", vec![job("fewer", Some(fewer))]).await;
+    engine.close().await;
+}
+
+/// Of a job that another verb names, only the first 101 dependencies are loaded.
+#[tokio::test]
+async fn a_job_is_not_released_by_the_first_of_many_dependencies() {
+    let engine = engine().await;
+    let needs = ids("n", 150);
+    let all = needs.iter().map(|id| job(id, None)).collect();
+    put(&engine, "needs", all).await;
+    put(&engine, "q", vec![job("leaf", Some(needs.clone()))]).await;
+    let claimed = engine.claim(Claim::of(queue("needs"), "w", 150), None);
+    assert_eq!(claimed.await.unwrap().len(), 150);
+    for (some, expected) in [(&needs[..101], 0), (&needs[101..], 1)] {
+        let some: Vec<_> = some.iter().map(JobKey::qless).collect();
+        let named = some.iter().cloned().chain([JobKey::qless("leaf")]);
+        let needs = Needs {
+            jobs: named.collect(),
+            releases_dependents: true,
+            keeps_edges: true,
+            ..Needs::default()
+        };
+        let complete_all = move |work: &mut UnitOfWork| {
+            let holder = LeaseHolder {
+                worker: "w".to_owned(),
+                queue: None,
+            };
+            let body = Body::from("1".to_owned());
+            let done = some
+                .iter()
+                .map(|key| complete(work, key, &holder, &body, None));
+            done.collect::<Result<Vec<_>, Error>>()
+        };
+        engine.write(needs, None, 1, complete_all).await.unwrap();
+        assert_eq!(read_number(&engine, WAITING).await, expected);
+    }
+    assert_eq!(engine.check(None).await.unwrap(), []);
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn a_job_that_is_completed_by_hand_keeps_none_of_its_many_dependencies() {
+    let engine = engine().await;
+    let needs = ids("n", 150);
+    let all = needs.iter().map(|id| job(id, None)).collect();
+    put(&engine, "needs", all).await;
+    put(&engine, "q", vec![job("leaf", Some(needs))]).await;
+    let leaf = engine.job(&JobKey::qless("leaf")).await.unwrap().unwrap();
+    let now = engine.now(None);
+    let seen = SeenJob {
+        state: leaf.effective_state(now),
+        since: leaf.state_since(now),
+        key: leaf.key,
+    };
+    let done = engine.complete_by_hand(seen, "admin".to_owned()).await;
+    assert!(matches!(done, Ok(Ok((_, true)))), "{done:?}");
+    let left = "SELECT count(*) FROM dependencies";
+    assert_eq!(read_number(&engine, left).await, 0);
+    assert_eq!(engine.check(None).await.unwrap(), []);
     engine.close().await;
 }
