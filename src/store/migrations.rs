@@ -33,6 +33,7 @@ macro_rules! migrations {
             "0022_mutes"
             "0023_recurring_due"
             "0024_cache_revisions"
+            "0025_long_texts_last"
         )
     };
     ($folder:literal: $($file:literal)*) => {
@@ -72,7 +73,21 @@ fn migrator(files: &[(&'static str, &'static str)]) -> Migrator {
 mod tests {
     use std::fs;
 
+    use sqlx::Connection;
+    use sqlx::sqlite::SqliteConnection;
+
     use super::*;
+
+    /// SQLite reads through a long text to reach the columns after it.
+    #[tokio::test]
+    async fn the_long_texts_of_a_job_are_its_last_columns() {
+        let mut database = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+        sqlite().run(&mut database).await.unwrap();
+        let columns = sqlx::query_scalar("SELECT name FROM pragma_table_info('jobs') ORDER BY cid");
+        let columns: Vec<String> = columns.fetch_all(&mut database).await.unwrap();
+        let long = ["body", "tags", "failure_message", "work_state", "history"];
+        assert!(columns.ends_with(&long.map(str::to_owned)), "{columns:?}");
+    }
 
     #[test]
     fn every_file_of_the_folders_is_a_migration_with_the_version_of_its_name() {

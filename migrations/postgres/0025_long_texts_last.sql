@@ -1,0 +1,2 @@
+-- For SQLite only. Postgres stores long texts apart from their rows.
+SELECT 1;
